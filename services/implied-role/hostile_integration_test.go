@@ -9,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
@@ -42,25 +40,6 @@ func (b *bed) patchRule(name, patch string) {
 	b.Patch(kinds.ImpliedRoles().In(b.namespace), ruleName(name), patch)
 }
 
-// TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot deletes objects while the watcher is stopped. A new snapshot
-// then reveals the deletions.
-func TestW3DeletionsThatNobodyToldOfAreSeenByTheNextSnapshot(t *testing.T) {
-	b := newBed(t)
-	m := b.Reflector()
-	b.serve()
-	b.do("a>b b>c x>y B1=a{u} B2=a{v} B3=x{w}")
-	b.becomes("B1:b{u} B1:c{u} B2:b{v} B2:c{v} B3:y{w}")
-	b.Settled()
-	release := m.Hold()
-	b.do("-b>c -x>y -B2")
-	b.EmptyBus()
-	m.Replay()
-	testenv.WriteBarriers(t, b.JS, "local") // The watcher writes them after the snapshot; m is paused.
-	b.becomes("B1:b{u}")
-	release()
-	b.becomes("B1:b{u}")
-}
-
 func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
@@ -83,64 +62,6 @@ func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
 	b.do("a>b")
 	b.patch(mine, `{"metadata":{"labels":{"role.k8s.com/independent":null}}}`)
 	b.becomes("B:b{x} B:c{x}")
-}
-
-func TestWhatIsBeingDeletedImpliesNothingAnyMore(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	b.do("a>b a>c B1=a{x} B2=a{y}")
-	b.becomes("B1:b{x} B1:c{x} B2:b{y} B2:c{y}")
-	b.patchRule("a>c", held)
-	b.patch("B1", held)
-	b.do("-a>c -B1")
-	b.generates("B2:b{y}")
-	b.Settled()
-	b.Quiet("a resync while they are held", func() { b.Resync(topology.ImpliedRole) })
-	b.patchRule("a>c", unheld)
-	b.patch("B1", unheld)
-	b.becomes("B2:b{y}")
-}
-
-func TestAGeneratedBindingThatCannotGoIsMadeAgainWhenItHasGone(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	b.do("a>b B=a{x}")
-	b.becomes("B:b{x}")
-	b.patch(name("B", "b"), held)
-	b.do("-" + name("B", "b"))
-	b.condition("a>b", "Synced", "Pending")
-	b.Quiet("a resync while it is held", func() { b.Resync(topology.ImpliedRole) })
-	b.patch(name("B", "b"), unheld)
-	b.becomes("B:b{x}")
-}
-
-func TestAClusterRoleThatGoesLeavesBindingsAndIsTold(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.serve()
-	going := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "going-cluster"}}
-	if _, err := b.typed.RbacV1().ClusterRoles().Create(t.Context(), going, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	other := b.in("other")
-	for _, b := range []*bed{b, other} {
-		b.do("a>ClusterRole/going-cluster B=a{x}")
-		b.becomes("B:ClusterRole/going-cluster{x}")
-		b.condition("a>ClusterRole/going-cluster", "ChildRoleFound", "RoleFound")
-	}
-	was := b.get(name("B", "ClusterRole/going-cluster"))
-	b.Delete(kinds.ClusterRoles(), "going-cluster")
-	for _, b := range []*bed{b, other} {
-		b.condition("a>ClusterRole/going-cluster", "ChildRoleFound", "RoleMissing")
-		b.becomes("B:ClusterRole/going-cluster{x}")
-	}
-	b.do("B=a{x,y}")
-	b.becomes("B:ClusterRole/going-cluster{x,y}")
-	if now := b.get(was.Name); now.UID != was.UID {
-		t.Error("the binding was recreated")
-	}
 }
 
 func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {

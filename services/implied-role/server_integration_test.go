@@ -5,12 +5,9 @@ package impliedrole_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -39,14 +36,9 @@ func (b *bed) client(r *testenv.Running) inferencev1connect.InferenceServiceClie
 			return response, err
 		}
 	})
-	return b.bareClient(r, connect.WithInterceptors(patient))
-}
-
-func (b *bed) bareClient(r *testenv.Running, options ...connect.ClientOption) inferencev1connect.InferenceServiceClient {
-	b.T.Helper()
 	transport := &http.Transport{}
 	b.T.Cleanup(transport.CloseIdleConnections)
-	return inferencev1connect.NewInferenceServiceClient(&http.Client{Transport: transport}, r.URL, options...)
+	return inferencev1connect.NewInferenceServiceClient(&http.Client{Transport: transport}, r.URL, connect.WithInterceptors(patient))
 }
 
 func text(r *inferencev1.Role) string {
@@ -114,69 +106,6 @@ func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
 		if changed := r.ResourceVersion != versions[r.Name]; changed != strings.HasPrefix(r.Name, "admin") || r.Generation != 1 {
 			t.Errorf("%s was written: %v; generation %d", r.Name, changed, r.Generation)
 		}
-	}
-}
-
-func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	client := b.client(b.serve())
-	b.do("a>b b>c x>y B1=a{u} B2=b{v} B3=x{w}")
-	b.becomes("B1:b{u} B1:c{u} B2:c{v} B3:y{w}")
-	b.Settled()
-	var preview *inferencev1.Preview
-	testenv.Eventually(t, soon, func() error {
-		response, err := client.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: b.namespace, Changes: []*inferencev1.RuleChange{
-			{Name: ruleName("b>c"), Remove: true},
-			{Name: ruleName("a>c"), Parent: &inferencev1.Role{Name: "a"}, Child: &inferencev1.Role{Name: "c"}},
-			{Name: ruleName("c>d"), Parent: &inferencev1.Role{Name: "c"}, Child: &inferencev1.Role{Kind: "ClusterRole", Name: "view"}},
-		}})
-		preview = response.GetPreview()
-		return err
-	})
-	predicted := map[string]string{}
-	for _, c := range preview.GetBindings() {
-		predicted[c.GetName()] = c.GetChange().String()
-	}
-	type version struct{ uid, resourceVersion string }
-	versions := func() map[string]version {
-		all := map[string]version{}
-		for _, binding := range b.allBindings() {
-			if readObject(b.T, binding).IsGenerated() {
-				all[binding.Name] = version{string(binding.UID), binding.ResourceVersion}
-			}
-		}
-		return all
-	}
-	before, writes := versions(), b.Kube.Writes()
-	b.rule(ruleName("a>c"), role("a"), role("c"), false)
-	b.rule(ruleName("c>d"), role("c"), role("ClusterRole/view"), false)
-	b.rule(ruleName("b>c"), infer.Role{}, infer.Role{}, true)
-	b.becomes("B1:ClusterRole/view{u} B1:b{u} B1:c{u} B3:y{w}")
-	b.Settled()
-	happened := map[string]string{}
-	after := versions()
-	for name, now := range after {
-		switch was, ok := before[name]; {
-		case !ok:
-			happened[name] = "CHANGE_CREATED"
-		case was.uid != now.uid:
-			t.Errorf("%s was recreated", name)
-		case was != now:
-			happened[name] = "CHANGE_UPDATED"
-		}
-	}
-	for name := range before {
-		if _, ok := after[name]; !ok {
-			happened[name] = "CHANGE_DELETED"
-		}
-	}
-	if fmt.Sprint(predicted) != fmt.Sprint(happened) || len(happened) != 3 {
-		t.Errorf("got preview %v, but result %v", predicted, happened)
-	}
-	// The service may have received the three changes one by one, which costs more writes.
-	if n := b.Kube.Writes() - writes; n < int(preview.GetWrites()) {
-		t.Errorf("got preview of %d writes, but %d writes", preview.GetWrites(), n)
 	}
 }
 
@@ -253,73 +182,5 @@ func TestAWatchGoesOnAfterADisconnectWithoutAGap(t *testing.T) {
 	b.table(f.client, "a: b c d; c: d")
 	if err := f.until("nothing"); connect.CodeOf(err) != connect.CodeOutOfRange {
 		t.Errorf("token of another process: got %v", err)
-	}
-}
-
-func TestQuestionsBeforeTheSnapshotAreNotAnswered(t *testing.T) {
-	b := newBed(t)
-	b.do(seed)
-	client := b.bareClient(b.serve())
-	testenv.Eventually(t, soon, func() error {
-		_, err := client.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: b.namespace})
-		if connect.CodeOf(err) != connect.CodeUnavailable {
-			return fmt.Errorf("got %v", err)
-		}
-		if !strings.Contains(err.Error(), "does not know everything yet") {
-			return errors.New("it does not listen yet")
-		}
-		return nil
-	})
-	b.Reflector()
-	b.table(client, "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro")
-}
-
-func TestWhoMadeWhatIsExplained(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	client := b.client(b.serve())
-	b.do("a>b b>c B1=a{u} B2=c{u}")
-	b.becomes("B1:b{u} B1:c{u}")
-	b.Settled()
-	alice := &inferencev1.Subject{Kind: "User", Name: "u"}
-	explained, err := client.ExplainRole(t.Context(), &inferencev1.ExplainRoleRequest{Namespace: b.namespace, Subject: alice, Role: &inferencev1.Role{Name: "c"}})
-	if err != nil || len(explained.GetReasons()) != 2 || explained.GetReasons()[1].GetGeneratedBinding() != name("B1", "c") ||
-		explained.GetReasons()[1].GetState() != inferencev1.BindingState_BINDING_STATE_SYNCED {
-		t.Errorf("explained %v, %v", explained, err)
-	}
-	holders, err := client.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: b.namespace, Role: &inferencev1.Role{Name: "c"}})
-	if err != nil || len(holders.GetHolders()) != 1 || !slices.Equal(holders.GetHolders()[0].GetBindings(), []string{"B1", "B2"}) {
-		t.Errorf("holders %v, %v", holders, err)
-	}
-	drift, err := client.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: b.namespace})
-	if err != nil || !drift.GetInStep() {
-		t.Errorf("drift %v, %v", drift, err)
-	}
-	sync, err := client.GetSyncStatus(t.Context(), &inferencev1.GetSyncStatusRequest{})
-	if err != nil || len(sync.GetNamespaces()) != 1 || sync.GetNamespaces()[0].GetWanted() != 2 || sync.GetNamespaces()[0].GetPending() != 0 {
-		t.Errorf("sync %v, %v", sync, err)
-	}
-}
-
-func TestQuestionsMayBePutByGET(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.do("a>b")
-	r := b.serve()
-	b.table(b.client(r), "a: b")
-	question := r.URL + inferencev1connect.InferenceServiceListInferencesProcedure + "?connect=v1&encoding=json&message=" + url.QueryEscape(`{"namespace":"team"}`)
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, question, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), `"a"`) {
-		t.Errorf("%s: %s, %v", response.Status, text, err)
 	}
 }

@@ -203,6 +203,23 @@ func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
 	}
 }
 
+func TestLimitedCountsSourcesOfTheNamespaceAndMore(t *testing.T) {
+	f := newFixture(t)
+	f.Policy.MaxGenerated = 2
+	f.rule("team", "a", "b")
+	f.binding("team", "B1", "a", "")
+	f.binding("team", "B2", "a", "")
+	f.binding("team", "generated", "a", "B1")
+	f.binding("other", "B3", "a", "")
+	free := f.RuleSet("team")
+	if more := f.Limited("team", free, Load{infer.Role{Name: "b"}: 1}); !more.IsSame(free) {
+		t.Error("one more source of another role pauses the rule")
+	}
+	if more := f.Limited("team", free, Load{infer.Role{Name: "a"}: 1}); more.IsSame(free) {
+		t.Error("one source more than the limit pauses no rule")
+	}
+}
+
 func TestARuleThatSaysSomethingElseMakesAnotherRuleSetWhateverItsGeneration(t *testing.T) {
 	f := newFixture(t)
 	f.rule("ns", "a", "b")
