@@ -114,20 +114,3 @@ func TestRequestsToTheAPIServerFailOnPurpose(t *testing.T) {
 		t.Errorf("after: %v; want %v", err, broken)
 	}
 }
-
-func TestTheAPIServerComesBackAtTheSamePlace(t *testing.T) {
-	k := Kube(t)
-	client := client(t, k)
-	obj := hold(t, k, client, "demo")
-	for name, end := range map[string]func(){"stopped": func() { k.Stop(t) }, "killed": k.Kill} {
-		end()
-		k.Start(t)
-		Eventually(t, deadline, func() error {
-			_, err := client.Get(t.Context(), kinds.Stores(), "", obj.Key.Name)
-			if err != nil {
-				return errors.New(name + ": " + err.Error())
-			}
-			return nil
-		})
-	}
-}

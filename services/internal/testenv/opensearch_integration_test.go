@@ -24,29 +24,6 @@ func (o *OpenSearchServer) wants(t *testing.T, status int, method, path string, 
 	return answer
 }
 
-func TestTheAdministratorMakesARoleAndAUserWhoLogsIn(t *testing.T) {
-	o := OpenSearch(t)
-	o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"roles/reader", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
-	o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
-	o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"rolesmapping/reader", map[string]any{"users": []string{"anne"}})
-	if status, answer := o.Login(t, "anne", passwordOfAnne); status != http.StatusOK || !strings.Contains(string(answer), `"reader"`) {
-		t.Errorf("logging in: %d %s", status, answer)
-	}
-	if status, _ := o.Login(t, "anne", passwordOfAnne+"!"); status != http.StatusUnauthorized {
-		t.Errorf("with another password: %d", status)
-	}
-	if status, _ := o.As(t, "anne", passwordOfAnne, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
-		t.Errorf("what the role allows: %d", status)
-	}
-	if status, _ := o.As(t, "anne", passwordOfAnne, http.MethodPut, "/index", nil); status != http.StatusForbidden {
-		t.Errorf("what it does not: %d", status)
-	}
-	user, secret := o.AdminPassword()
-	if status, answer := o.As(t, user, secret, http.MethodGet, securityAPI+"roles", nil); status != http.StatusOK {
-		t.Errorf("the administrator by password: %d %s", status, answer)
-	}
-}
-
 func TestWhatATestLeavesInOpenSearchIsGoneAfterIt(t *testing.T) {
 	t.Run("one", func(t *testing.T) {
 		o := OpenSearch(t)
@@ -67,13 +44,6 @@ func TestWhatATestLeavesInOpenSearchIsGoneAfterIt(t *testing.T) {
 	t.Run("after one that wiped everything", func(t *testing.T) {
 		OpenSearch(t).wants(t, http.StatusOK, http.MethodGet, securityAPI+"roles", nil)
 	})
-}
-
-func TestSecurityAdminTakesWhatTheAPIMade(t *testing.T) {
-	o := OpenSearch(t)
-	o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
-	o.RunSecurityAdmin(t)
-	o.wants(t, http.StatusNotFound, http.MethodGet, anne, nil)
 }
 
 func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
@@ -111,22 +81,5 @@ func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
 	transport.TLSClientConfig.Certificates = nil
 	if status, err := put(); status != http.StatusUnauthorized || err != nil {
 		t.Errorf("without the certificate: %d, %v", status, err)
-	}
-}
-
-func TestOpenSearchComesBackWithWhatItHad(t *testing.T) {
-	o := OpenSearch(t)
-	o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
-	secret, ca := o.search.server.Password(), string(o.CA())
-	o.Kill()
-	if !o.search.server.HasEnded() {
-		t.Error("a killed server has not ended")
-	}
-	o.Start(t)
-	if status, answer := o.Login(t, "anne", passwordOfAnne); status != http.StatusOK {
-		t.Errorf("logging in: %d %s", status, answer)
-	}
-	if o.search.server.Password() != secret || string(o.CA()) != ca {
-		t.Error("it came back with other credentials")
 	}
 }

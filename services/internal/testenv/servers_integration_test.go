@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
 	"github.com/entail-dev/entail/services/internal/fga"
@@ -30,23 +28,6 @@ func dial(t *testing.T, server *OpenFGAServer) *fga.Client {
 	return client
 }
 
-func TestNATSComesBackWithItsStreamsToTheSameClients(t *testing.T) {
-	server := NATS(t)
-	js, url := server.JetStream(t), server.URL()
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"kept"}}); err != nil {
-		t.Fatal(err)
-	}
-	server.Stop()
-	server.Start(t)
-	Eventually(t, deadline, func() error {
-		_, err := js.Publish(t.Context(), "kept", nil)
-		return err
-	})
-	if server.URL() != url {
-		t.Errorf("it moved from %s to %s", url, server.URL())
-	}
-}
-
 func TestBarriersGoOnAfterALostConnection(t *testing.T) {
 	server := NATS(t)
 	js := server.JetStream(t)
@@ -65,27 +46,6 @@ func TestBarriersGoOnAfterALostConnection(t *testing.T) {
 	server.Stop()
 	server.Start(t)
 	Eventually(t, deadline, func() error { return barriers.Write(t.Context(), 0) })
-}
-
-func TestOpenFGAComesBackWithItsStoresToTheSameClients(t *testing.T) {
-	server := OpenFGA(t)
-	client := dial(t, server)
-	id, err := client.CreateStore(t.Context(), "kept")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Stop()
-	if _, _, err := client.GetStore(t.Context(), id); !fault.IsUnavailable(err) {
-		t.Errorf("while it is away: %v; want unavailable", err)
-	}
-	server.Start(t)
-	Eventually(t, deadline, func() error {
-		_, found, err := client.GetStore(t.Context(), id)
-		if err == nil && !found {
-			err = errors.New("the store is gone")
-		}
-		return err
-	})
 }
 
 func TestOnlyWritesToOpenFGAAreCounted(t *testing.T) {
