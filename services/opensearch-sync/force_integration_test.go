@@ -81,36 +81,6 @@ func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
 	b.remove(kinds.OpenSearchRoles(), "other")
 }
 
-func TestWhoIsMadeAnewAfterForceHasWhatWasThere(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.connect()
-	running := b.serve()
-	b.user("anna")
-	b.role("watchers")
-	b.bind("one", "watchers", "anna")
-	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	running.Stop()
-	for kind, name := range map[string]kinds.Kind{"anna": kinds.OpenSearchUsers(), "watchers": kinds.OpenSearchRoles(), "one": kinds.OpenSearchBindings()} {
-		b.force(name, kind)
-	}
-	b.user("anna")
-	b.role("watchers")
-	b.bind("one", "watchers", "anna")
-	b.serve()
-	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
-	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	b.login("anna", first, http.StatusOK)
-	b.remove(kinds.OpenSearchBindings(), "one")
-	b.remove(kinds.OpenSearchUsers(), "anna")
-	b.remove(kinds.OpenSearchRoles(), "watchers")
-	b.absent("internalusers/anna")
-	b.absent("roles/watchers")
-	b.absent("rolesmapping/watchers")
-}
-
 // A user object that is created again takes over the old user, even if OpenSearch refuses its password at first. If it
 // is deleted meanwhile, the old user is removed, too.
 func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
@@ -147,31 +117,6 @@ func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
 	b.login("anna", second, http.StatusOK)
 	b.remove(kinds.OpenSearchUsers(), "anna")
 	b.absent("internalusers/anna")
-}
-
-func TestWithANamespaceGoesWhatWasDeclaredInIt(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.connect()
-	b.serveWith(quick)
-	b.user("anna")
-	b.role("watchers")
-	b.bind("one", "watchers", "anna")
-	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	ctx := context.WithoutCancel(t.Context())
-	for _, name := range []string{"connection", "passwords"} { // A namespace deletes its objects in any order.
-		if err := b.core.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.remove(kinds.OpenSearchClusters(), cluster)
-	b.remove(kinds.OpenSearchRoles(), "watchers")
-	b.remove(kinds.OpenSearchUsers(), "anna")
-	b.remove(kinds.OpenSearchBindings(), "one")
-	b.absent("internalusers/anna")
-	b.absent("roles/watchers")
-	b.absent("rolesmapping/watchers")
 }
 
 // mappedTo waits until the mapping of a role has these users.

@@ -62,29 +62,6 @@ func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
 	}
 }
 
-// A foreign role that is removed is then created as the object declares.
-func TestWhatWasOthersIsMadeOnceItIsGone(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"cluster_all"}})
-	b.connect()
-	b.serve()
-	b.role("watchers")
-	b.state(kinds.OpenSearchRoles(), "watchers", "IGNORED", "exists in OpenSearch already")
-	if status, answer := b.search.Do(t, http.MethodDelete, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
-	b.annotate(kinds.OpenSearchClusters(), cluster, "look", "again")
-	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
-	b.bind("one", "watchers", "anna")
-	b.mappedTo("watchers", "anna")
-	b.remove(kinds.OpenSearchRoles(), "watchers") // Before its bindings.
-	b.absent("roles/watchers")
-	b.state(kinds.OpenSearchBindings(), "one", "PENDING", "not in OpenSearch yet")
-	b.remove(kinds.OpenSearchBindings(), "one")
-	b.absent("rolesmapping/watchers")
-}
-
 // A cluster that the public operator runs is reached by the address and Secrets in its spec, or by default names, once
 // it runs.
 func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {

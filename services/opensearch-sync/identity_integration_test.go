@@ -72,14 +72,6 @@ func (b *bed) held(kind kinds.Kind, name, text string) {
 	})
 }
 
-// nothing waits until OpenSearch has no entity of [bed.three].
-func (b *bed) nothing() {
-	b.T.Helper()
-	b.absent("internalusers/anna")
-	b.absent("roles/watchers")
-	b.absent("rolesmapping/watchers")
-}
-
 // A regression test: objects that were deleted during a cleanup run were released although their entities remained.
 func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
 	b := newBed(t)
@@ -165,30 +157,6 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b.connect() // The cluster object leads to the same server.
 	b.AwaitGone(all["anna"].In(namespace), "anna")
 	b.login("anna", first, http.StatusUnauthorized)
-}
-
-// helm, GitOps and restores may create the cluster object again. Its server stays the same.
-func TestObjectsGoOnWhenTheirClusterIsMadeAnew(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.connect()
-	b.serve()
-	all := b.three()
-	b.remove(kinds.OpenSearchClusters(), cluster)
-	b.connect()
-	for name, kind := range all {
-		b.madeIn(kind, name)
-	}
-	b.secret("passwords", map[string]string{"anna": second})
-	b.login("anna", second, http.StatusOK)
-	b.login("anna", first, http.StatusUnauthorized)
-	for name, kind := range all {
-		b.Delete(kind.In(namespace), name)
-	}
-	for name, kind := range all {
-		b.AwaitGone(kind.In(namespace), name)
-	}
-	b.nothing()
 }
 
 // A cluster object may lead to another server now. Nothing is written for objects that were made on the first one, and

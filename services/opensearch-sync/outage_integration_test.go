@@ -59,60 +59,6 @@ func (b *bed) leave() {
 	b.absent("rolesmapping/watchers")
 }
 
-func TestWhateverOpenSearchAnswersItIsWhatObjectsAskFor(t *testing.T) {
-	b := newBed(t)
-	reflector := b.Reflector()
-	b.write("internalusers/kim", map[string]any{"password": second, "attributes": map[string]any{"theirs": "x"}})
-	b.write("roles/theirs", map[string]any{"description": "by hand"})
-	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}, "and_backend_roles": []string{"x"}, "description": "by hand"})
-	foreign := func() string {
-		return b.listed("internalusers/kim") + b.listed("roles/theirs") + b.listed("rolesmapping/theirs")
-	}
-	before := foreign()
-	var calls atomic.Int64
-	b.search.FailBefore(func(_ context.Context, _ string) error {
-		switch n := calls.Add(1); {
-		case n > 40 || n%2 == 0:
-			return nil
-		case n%3 == 0:
-			return testenv.AnswerInstead(http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Security index not initialized"}`)
-		case n%5 == 0:
-			return testenv.AnswerInstead(http.StatusConflict, `{"status":"CONFLICT","message":"[roles]: version conflict"}`)
-		default:
-			return errors.New("the connection breaks")
-		}
-	})
-	b.search.FailAfter(func(_ context.Context, op string) error {
-		if calls.Load() < 30 && !strings.HasPrefix(op, http.MethodGet) {
-			return errors.New("the answer is lost")
-		}
-		return nil
-	})
-	b.connect()
-	b.user("anna")
-	b.user("ben")
-	b.role("watchers")
-	b.bind("one", "watchers", "anna", "ben")
-	running := b.serve()
-	b.inStep()
-	running.Stop()
-	b.serve()
-	b.CaughtUp(topology.OpensearchSync)
-	b.Settled()
-	writes := b.search.Writes()
-	b.Quiet("a replay", reflector.Replay)
-	if now := b.search.Writes(); now != writes {
-		t.Errorf("a replay writes %d times to OpenSearch", now-writes)
-	}
-	if now := foreign(); now != before {
-		t.Errorf("what others made was\n%s\nand is\n%s", before, now)
-	}
-	b.leave()
-	if now := foreign(); now != before {
-		t.Errorf("what others made was\n%s\nand is\n%s", before, now)
-	}
-}
-
 func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()

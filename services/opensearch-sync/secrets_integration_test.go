@@ -4,7 +4,6 @@ package opensearchsync_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -70,53 +69,6 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b.secret("others", map[string]string{"anna": first})
 	b.login("anna", first, http.StatusOK)
 	b.login("anna", second, http.StatusUnauthorized)
-	b.remove(kinds.OpenSearchUsers(), "anna")
-}
-
-// If one of several Secrets changes, the others are not read again, unless one of their passwords must be written
-// again.
-func TestSecretsOfOthersAreReadWhenTheirPasswordIsNeeded(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.connect()
-	b.secret("others", map[string]string{"ben": first})
-	b.serve()
-	b.user("anna")
-	b.put(kinds.OpenSearchUsers(), "ben", spec(map[string]any{"passwordFrom": map[string]any{"name": "others", "key": "ben"}}))
-	reads := func(secret string) int {
-		return b.Kube.CallsByOp()["GET /api/v1/namespaces/"+namespace+"/secrets/"+secret]
-	}
-	b.login("anna", first, http.StatusOK)
-	b.login("ben", first, http.StatusOK)
-	b.CaughtUp(topology.OpensearchSync)
-	b.Settled()
-	changed, other := reads("passwords"), reads("others")
-	b.secret("passwords", map[string]string{"anna": second})
-	b.login("anna", second, http.StatusOK)
-	b.Settled()
-	// The resync some seconds after a start may come in between and reads both.
-	if changed, other = reads("passwords")-changed, reads("others")-other; other >= changed {
-		t.Errorf("the Secret that has changed was read %d times, the other %d times", changed, other)
-	}
-
-	written := b.search.CallsByOp()["PUT internalusers/ben"]             // The resync may follow the deletion at once.
-	b.search.Do(t, http.MethodDelete, path("internalusers", "ben"), nil) // No event reports this.
-	b.secret("passwords", map[string]string{"anna": first})
-	b.login("anna", first, http.StatusOK)
-	b.login("ben", first, http.StatusOK)
-	if n := b.search.CallsByOp()["PUT internalusers/ben"] - written; n != 1 {
-		t.Errorf("ben was written %d times", n)
-	}
-	b.Settled()
-	before := reads("others")
-	b.Resync(topology.OpensearchSync)
-	testenv.Eventually(t, soon, func() error {
-		if reads("others") == before {
-			return errors.New("a resync believes what was read before")
-		}
-		return nil
-	})
-	b.remove(kinds.OpenSearchUsers(), "ben")
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 

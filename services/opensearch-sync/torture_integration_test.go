@@ -4,14 +4,10 @@ package opensearchsync_test
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,67 +19,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
-
-// Each write needs a record before it and is reported only after it. The next replica therefore finds everything that a
-// crash leaves.
-func TestACrashAtAnyPointLeavesNothingInOpenSearch(t *testing.T) {
-	for name, c := range map[string]struct {
-		// op is the call at which the connection is cut. after means that the call takes effect before the cut.
-		op    string
-		after bool
-	}{
-		"before a user is written":                    {"PUT internalusers/anna", false},
-		"between a user and what is said of him":      {"PUT internalusers/anna", true},
-		"before it is recorded what a binding gives":  {"opensearchuserrolebindings/one/status", false},
-		"between a binding's record and its mapping":  {"opensearchuserrolebindings/one/status", true},
-		"between a mapping and what is said of it":    {"PATCH rolesmapping", true},
-		"before a role is said not to have been here": {"opensearchroles/watchers/status", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
-			b.Reflector()
-			b.connect()
-			running := b.serveWith(quick)
-			var down atomic.Bool
-			cut := func(after bool) testenv.Fault {
-				return func(_ context.Context, op string) error {
-					if !down.Load() && (after != c.after || !strings.Contains(op, c.op)) {
-						return nil
-					}
-					down.Store(true)
-					return errors.New("the line is cut")
-				}
-			}
-			lines := []*testenv.Traffic{&b.search.Traffic, &b.Kube.Traffic}
-			for _, line := range lines {
-				line.FailBefore(cut(false))
-				line.FailAfter(cut(true))
-			}
-			b.user("anna")
-			b.user("ben")
-			b.role("watchers")
-			b.bind("one", "watchers", "anna", "ben")
-			testenv.Eventually(t, soon, func() error {
-				if !down.Load() {
-					return errors.New("the line is not cut yet")
-				}
-				return nil
-			})
-			running.Stop()
-			for _, line := range lines {
-				line.FailBefore(nil)
-				line.FailAfter(nil)
-			}
-			b.going(kinds.OpenSearchBindings(), "one") // While no service runs.
-			b.serveWith(quick)
-			b.gone(kinds.OpenSearchBindings(), "one")
-			b.absent("rolesmapping/watchers")
-			b.bind("one", "watchers", "anna", "ben")
-			b.inStep()
-			b.leave()
-		})
-	}
-}
 
 // going deletes an object without waiting.
 func (b *bed) going(kind kinds.Kind, name string) {

@@ -32,30 +32,6 @@ func (b *bed) look(n int) {
 	b.Settled()
 }
 
-func TestUserOfAnotherControllerIsLeftAloneUntilItIsAdopted(t *testing.T) {
-	b := newBed(t)
-	b.Reflector()
-	b.connect()
-	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Hour })
-	b.user("anna")
-	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	uid := b.get(kinds.OpenSearchUsers(), "anna").GetUID()
-	b.write("internalusers/anna", map[string]any{"password": second, "attributes": map[string]any{resources.UIDAttribute: uid, resources.VersionAttribute: "55"}})
-	for i := range 3 {
-		b.look(i)
-		b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
-	}
-	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{ // An edit does not resolve the conflict.
-		"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}, "backendRoles": []any{"x"},
-	}))
-	b.state(kinds.OpenSearchUsers(), "anna", "ERROR", "another controller has written the user")
-	b.login("anna", second, http.StatusOK)
-	b.annotate(kinds.OpenSearchUsers(), "anna", resources.AdoptAnnotation, "true")
-	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	b.login("anna", first, http.StatusOK)
-	b.remove(kinds.OpenSearchUsers(), "anna")
-}
-
 // The operator writes right after opensearch-sync, before the change is read back.
 func TestUserThatIsOverwrittenBeforeItIsReadBackIsLeftAlone(t *testing.T) {
 	b := newBed(t)

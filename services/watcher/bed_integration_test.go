@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,19 +59,19 @@ func (b *bed) run() (stop func()) {
 }
 
 // runOn runs a watcher with its own connections to the servers, and returns its URL.
-func (b *bed) runOn(kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
+func (b *bed) runOn(kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
-	return b.runAs(watcher.Defaults(), kube, bus...)
+	return b.runAs(watcher.Defaults(), kube)
 }
 
-func (b *bed) runAs(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
+func (b *bed) runAs(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
 	cfg.RPC.Auth = rpc.None
-	return b.runAsking(cfg, kube, bus...)
+	return b.runAsking(cfg, kube)
 }
 
 // runAsking runs a watcher that authenticates its callers as cfg requires.
-func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Option) (stop func(), url string) {
+func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
 	listener := testenv.Listen(b.t)
 	cfg.NATS.URL = b.nats.URLOf(topology.Watcher)
@@ -83,7 +82,6 @@ func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config, bus ...nats.Optio
 		cfg.Embed.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Embed.Kube, cfg.Embed.Listener = kube, listener
-	cfg.Embed.NATS = bus
 	running := testenv.Serve(b.t, listener, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
 	return running.Stop, running.URL
 }

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,36 +21,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
 )
-
-// path forwards connections to a server until it is cut.
-type path struct {
-	mu    sync.Mutex
-	conns []net.Conn
-	gone  bool
-}
-
-// Dial implements [nats.CustomDialer].
-func (p *path) Dial(network, address string) (net.Conn, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.gone {
-		return nil, errors.New("the path is cut")
-	}
-	conn, err := net.DialTimeout(network, address, time.Second)
-	if err == nil {
-		p.conns = append(p.conns, conn)
-	}
-	return conn, err
-}
-
-func (p *path) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gone = true
-	for _, conn := range p.conns {
-		_ = conn.Close()
-	}
-}
 
 func readyz(url string) (status int, text string, err error) {
 	response, err := http.Get(url + "/readyz")
@@ -75,20 +42,6 @@ func ready(t testing.TB, url, why string) {
 		}
 		return err
 	})
-}
-
-func TestALeaderThatTheBusDoesNotAnswerMakesWay(t *testing.T) {
-	b := newBed(t)
-	way := &path{}
-	_, leader := b.runOn(b.kube.Config(t, topology.Watcher), nats.SetCustomDialer(way))
-	b.leads("first leads")
-	ready(t, leader, "")
-	_, standby := b.runOn(b.kube.Config(t, topology.Watcher))
-	ready(t, standby, "")
-	way.cut()
-	b.leads("second leads")
-	ready(t, leader, "nats: not connected")
-	ready(t, standby, "")
 }
 
 // The Lease can be renewed, and watches are open: only reads show that the API server answers.

@@ -73,22 +73,6 @@ func TestALeaderThatSleptThroughItsDepositionOverwritesNothing(t *testing.T) {
 	b.leads("still")
 }
 
-func TestALeaderThatStopsHandsOverAtOnce(t *testing.T) {
-	b := newBed(t)
-	b.order()
-	began := time.Now()
-	stop := b.run()
-	b.leads("first leads")
-	alone := time.Since(began)
-	b.run()
-	stop()
-	took := b.leads("second leads")
-	t.Logf("led alone after %s, handed over in %s", alone, took)
-	if took > alone+4*time.Second { // The Lease takes longer to expire.
-		t.Errorf("took %s, want it at once", took)
-	}
-}
-
 func TestAStandbyReadsNoObjects(t *testing.T) {
 	b := newBed(t)
 	b.run()
@@ -137,30 +121,4 @@ func TestAReplicaThatStartsInItsOwnPlaceNeedNotWait(t *testing.T) {
 	if took > alone+4*time.Second {
 		t.Errorf("took %s, want less than the lease", took)
 	}
-}
-
-func TestTwoWatchersPublishEveryChangeOnce(t *testing.T) {
-	b := newBed(t)
-	b.order()
-	b.run()
-	b.run()
-	for i := range 10 {
-		b.apply(fmt.Sprint("s", i), "1")
-	}
-	b.becomes()
-	testenv.Eventually(t, within, func() error { return b.equal() })
-	testenv.Eventually(t, within, func() error {
-		last, sequence, err := b.p.LastBarrier(t.Context(), "local")
-		if err != nil {
-			return err
-		}
-		barriers := last.GetNumber()
-		for _, run := range last.GetEarlier() {
-			barriers += run.GetLastNumber()
-		}
-		if got := sequence - barriers; got != 10 {
-			return fmt.Errorf("%d messages for 10 changes", got)
-		}
-		return nil
-	})
 }

@@ -5,7 +5,6 @@ package watcher_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,22 +13,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
-
-// readiness returns the readiness that a watcher reports.
-func readiness(t *testing.T, url string) (string, error) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return strings.TrimSpace(string(text)), err
-}
 
 func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) {
 	b := newBed(t)
@@ -44,9 +27,9 @@ func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) 
 	b.becomes()
 	restore()
 	testenv.Eventually(t, within, func() error {
-		ready, err := readiness(t, url)
-		if err == nil && !strings.Contains(ready, "resource versions went back") {
-			err = fmt.Errorf("/readyz says %q", ready)
+		_, text, err := readyz(url)
+		if err == nil && !strings.Contains(text, "resource versions went back") {
+			err = fmt.Errorf("/readyz says %q", text)
 		}
 		return err
 	})
@@ -56,9 +39,9 @@ func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) 
 		if err != nil || !strings.HasSuffix(m.GetEpoch(), "/1") {
 			return fmt.Errorf("marker is %v, %w", m, err)
 		}
-		ready, err := readiness(t, url)
-		if err == nil && ready != "ok" {
-			err = errors.New(ready)
+		status, text, err := readyz(url)
+		if err == nil && status != http.StatusOK {
+			err = errors.New(text)
 		}
 		return errors.Join(b.equal(), err)
 	})

@@ -16,9 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/entail-dev/entail/services/internal/devserver"
-	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/publish"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher"
@@ -185,32 +183,6 @@ func TestNothingIsLostWhileAServerIsDown(t *testing.T) {
 	b.apply("s3", "2")
 	b.remove("s4")
 	b.becomes()
-}
-
-func TestAnotherClustersStreamIsRefused(t *testing.T) {
-	b := newBed(t)
-	b.apply("a", "1")
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
-		t.Fatal(err)
-	}
-	foreign := event.Change{Key: store("b"), UID: "u", ResourceVersion: "1", Epoch: "another cluster", Object: []byte(`{}`)}
-	if _, err := b.p.Publish(t.Context(), foreign, 0, publish.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	cfg := watcher.Defaults()
-	cfg.NATS.URL, cfg.RPC.Auth, cfg.RPC.Listen = b.nats.URLOf(topology.Watcher), "none", "127.0.0.1:0"
-	cfg.Embed.Kube = b.kube.Config(t, topology.Watcher)
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	if err := watcher.Run(ctx, cfg); err == nil || !strings.Contains(err.Error(), "choose another --cluster name") {
-		t.Errorf("error is %v, want to be told what to do", err)
-	}
-	if b.last("b").Deleted {
-		t.Error("the other cluster's object was declared deleted")
-	}
-	if _, err := b.p.Last(t.Context(), store("a")); !errors.Is(err, publish.ErrNone) {
-		t.Errorf("an object was published beside those of another cluster: %v", err)
-	}
 }
 
 func TestTwoClustersShareABus(t *testing.T) {

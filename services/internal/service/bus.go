@@ -74,7 +74,7 @@ func (b *bus) natsOptions(rt *Runtime, cfg Config, lost func(error)) ([]nats.Opt
 	if err != nil {
 		return nil, err
 	}
-	options = append(options,
+	return append(options,
 		nats.Name("entail-"+rt.Name), nats.CustomInboxPrefix(topology.InboxPrefix(rt.Name)),
 		nats.Timeout(connectTimeout), nats.DrainTimeout(busDrainTimeout),
 		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
@@ -95,8 +95,7 @@ func (b *bus) natsOptions(rt *Runtime, cfg Config, lost func(error)) ([]nats.Opt
 			lost(errors.Join(errors.New("the connection to NATS is closed for good"), c.LastError()))
 			close(b.closed)
 		}),
-	)
-	return append(options, cfg.Embed.NATS...), nil
+	), nil
 }
 
 // credentialOptions returns options that read their files at every connect, so that the files can be replaced.

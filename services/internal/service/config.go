@@ -59,8 +59,6 @@ type Embed struct {
 	Kube *rest.Config
 	// Listener replaces the listener on RPC.Listen.
 	Listener net.Listener
-	// NATS adds options to the connection.
-	NATS []nats.Option
 }
 
 // Defaults returns the default settings.
