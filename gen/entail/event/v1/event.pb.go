@@ -26,14 +26,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Operation says what became of the object that a ResourceChange names.
+// Operation distinguishes existing from deleted objects.
 type Operation int32
 
 const (
 	Operation_OPERATION_UNSPECIFIED Operation = 0
 	// The object exists; the message holds its newest state.
 	Operation_OPERATION_UPSERT Operation = 1
-	// The object is gone; the message holds its last known state.
+	// The object was deleted. The message holds its last known state.
 	Operation_OPERATION_DELETE Operation = 2
 )
 
@@ -78,20 +78,20 @@ func (Operation) EnumDescriptor() ([]byte, []int) {
 	return file_entail_event_v1_event_proto_rawDescGZIP(), []int{0}
 }
 
-// Outcome says what a service made of an object.
+// Outcome is the result of one service for an object.
 type Outcome int32
 
 const (
 	Outcome_OUTCOME_UNSPECIFIED Outcome = 0
-	// The backend holds what the object asks for.
+	// The backend holds what the object declares.
 	Outcome_OUTCOME_APPLIED Outcome = 1
-	// The object asks for something impossible; its conditions say what.
+	// The object cannot be applied. Its conditions give the reason.
 	Outcome_OUTCOME_REJECTED Outcome = 2
-	// Waiting for another object.
+	// The service waits for another object.
 	Outcome_OUTCOME_PENDING Outcome = 3
-	// A dependency is down or refused; the service tries again.
+	// A dependency is down or refused the request. The service retries.
 	Outcome_OUTCOME_RETRYING Outcome = 4
-	// Given up; see the dead letters.
+	// The service gave up on the message. See the dead letters.
 	Outcome_OUTCOME_DEAD_LETTERED Outcome = 5
 )
 
@@ -145,7 +145,7 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 // ObjectRef names one Kubernetes object.
 type ObjectRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The cluster the object lives in, as the watcher was told to call it.
+	// The cluster of the object: the --cluster name of its watcher.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// API group; empty for the core group.
 	Group string `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
@@ -223,8 +223,8 @@ func (x *ObjectRef) GetName() string {
 	return ""
 }
 
-// ResourceChange is the newest state of one object. It never says what to do:
-// whoever receives it brings its backend to what the object now asks for.
+// ResourceChange is the newest state of one object. It is never a command. A service that receives it compares
+// its backend with the declared state, and writes the difference.
 type ResourceChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ref   *ObjectRef             `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -236,15 +236,15 @@ type ResourceChange struct {
 	ResourceVersion string    `protobuf:"bytes,5,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	Generation      int64     `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
 	Operation       Operation `protobuf:"varint,7,opt,name=operation,proto3,enum=entail.event.v1.Operation" json:"operation,omitempty"`
-	// The object as JSON without metadata.managedFields. Empty when only metadata
-	// may cross the bus (Secrets) or when the object is too large for it.
+	// The object as JSON without metadata.managedFields. It is empty for Secrets, of which only metadata is
+	// published, and for objects that are too large for NATS.
 	Object []byte `protobuf:"bytes,8,opt,name=object,proto3" json:"object,omitempty"`
-	// The object did not fit: read it from the API server.
+	// The object was too large for NATS. Read it from the API server.
 	ObjectOmitted bool `protobuf:"varint,9,opt,name=object_omitted,json=objectOmitted,proto3" json:"object_omitted,omitempty"`
 	// The UID of the cluster's kube-system namespace. Resource versions compare
 	// only within one epoch.
 	Epoch string `protobuf:"bytes,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// When the watcher saw the change.
+	// Time at which the watcher observed the change.
 	ObservedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=observed_at,json=observedAt,proto3" json:"observed_at,omitempty"`
 	// W3C trace context of the observation.
 	Traceparent   string `protobuf:"bytes,12,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
@@ -366,37 +366,39 @@ func (x *ResourceChange) GetTraceparent() string {
 	return ""
 }
 
-// SnapshotMarker says that ENTAIL_CHANGES has held the complete state of one
-// resource at least since the marker was written.
+// SnapshotMarker confirms that ENTAIL_CHANGES holds the complete state of one resource since the marker was
+// written.
 type SnapshotMarker struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Cluster  string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	Group    string                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
 	Resource string                 `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
 	Epoch    string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// resourceVersion of the list that was swept.
+	// resourceVersion of the list that was compared with the stream.
 	ResourceVersion string `protobuf:"bytes,5,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
-	// Objects alive by then: what came since the list was made is counted, too.
+	// Number of objects when the marker was written. It includes objects that were created after the list.
 	Count int64 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
-	// Identifies the incarnation of ENTAIL_CHANGES that was swept (its creation
-	// time in RFC 3339 with nanoseconds). A marker of another incarnation says nothing.
+	// Creation time of the stream ENTAIL_CHANGES that was compared, in RFC 3339 with nanoseconds. A marker of
+	// another stream has no meaning.
 	Stream string `protobuf:"bytes,7,opt,name=stream,proto3" json:"stream,omitempty"`
-	// Highest sequence of this resource's messages in ENTAIL_CHANGES when the sweep was
-	// complete: a reader of the resource that has come this far has seen the whole snapshot.
+	// Highest sequence number of this resource's messages in ENTAIL_CHANGES at the end of the sweep. A reader that
+	// has read up to it has the whole snapshot.
 	LastSequence uint64 `protobuf:"varint,8,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// False while the API server does not serve the resource; the count is then 0.
 	Served    bool                   `protobuf:"varint,9,opt,name=served,proto3" json:"served,omitempty"`
 	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
-	// True where the objects are followed for being targets of IAM: by their metadata alone, on entail.objects.
+	// True if the objects are followed only as targets of IAM. Then entail.objects has their metadata and nothing
+	// else.
 	Target bool `protobuf:"varint,11,opt,name=target,proto3" json:"target,omitempty"`
-	// Of targets: what their kind is called, and whether they are in namespaces. Empty while nobody knows.
+	// For targets: the kind, and whether it is namespaced. It is empty while unknown.
 	Kind       string `protobuf:"bytes,12,opt,name=kind,proto3" json:"kind,omitempty"`
 	Namespaced bool   `protobuf:"varint,13,opt,name=namespaced,proto3" json:"namespaced,omitempty"`
-	// Of targets: why they are not followed, and what to do; empty if they are.
+	// For targets: why the kind is not followed, and what to do. It is empty if the kind is followed.
 	Problem string `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`
-	// Of targets: nobody registers the kind any more. What was told of its objects is void.
+	// For targets: no ProtectedResource registers the kind any more. Earlier messages about its objects do not
+	// count.
 	Withdrawn bool `protobuf:"varint,15,opt,name=withdrawn,proto3" json:"withdrawn,omitempty"`
-	// Of targets: in which version of their group they are followed. Empty while nobody knows.
+	// For targets: the API version in which the kind is followed. It is empty while unknown.
 	Version       string `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -554,23 +556,23 @@ type Barrier struct {
 	// By resource and group, as in "stores.core.platform-mesh.io": the newest resourceVersion that the
 	// API server returned, in an object or a bookmark.
 	ResourceVersions map[string]string `protobuf:"bytes,3,rep,name=resource_versions,json=resourceVersions,proto3" json:"resource_versions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// For how long the stream may lack something that the API server has.
+	// Greatest possible delay of the stream behind the API server.
 	Behind    *durationpb.Duration   `protobuf:"bytes,4,opt,name=behind,proto3" json:"behind,omitempty"`
 	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
-	// Orders the terms of leaders: the number of changes of leaders by the Lease.
+	// Number of the leader's term: how often the Lease changed its holder.
 	Term uint64 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`
 	// Random name of an unbroken run of barriers.
 	Run string `protobuf:"bytes,7,opt,name=run,proto3" json:"run,omitempty"`
 	// Position in the run, from 1.
 	Number uint64 `protobuf:"varint,8,opt,name=number,proto3" json:"number,omitempty"`
-	// The runs before this one, the newest first, 32 at most.
+	// Earlier runs of barriers, the newest first, at most 32.
 	Earlier []*BarrierRun `protobuf:"bytes,9,rep,name=earlier,proto3" json:"earlier,omitempty"`
-	// Why all services are halted: they grant nothing and remove nothing. Empty while they work.
+	// Reason why all services are halted. It is empty while they work. Halted services grant nothing and remove nothing.
 	Halted string `protobuf:"bytes,10,opt,name=halted,proto3" json:"halted,omitempty"`
 	// SHA-256 of the key of the halt, in hex. Empty before the watcher has stored the halt. A reader of it stays halted until
 	// a barrier holds the key.
 	HaltDigest string `protobuf:"bytes,11,opt,name=halt_digest,json=haltDigest,proto3" json:"halt_digest,omitempty"`
-	// The keys of the last halts that were resumed, the newest first, 8 at most.
+	// Keys of halts that were ended by a resume, the newest first, at most 8.
 	ResumeKeys    []string `protobuf:"bytes,12,rep,name=resume_keys,json=resumeKeys,proto3" json:"resume_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -744,7 +746,7 @@ func (x *BarrierRun) GetLastNumber() uint64 {
 	return 0
 }
 
-// ResourceResult is the newest word of one service on one object.
+// ResourceResult is the newest result of one service for one object.
 type ResourceResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Ref     *ObjectRef             `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -754,13 +756,13 @@ type ResourceResult struct {
 	ResourceVersion string  `protobuf:"bytes,4,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	Generation      int64   `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"`
 	Outcome         Outcome `protobuf:"varint,6,opt,name=outcome,proto3,enum=entail.event.v1.Outcome" json:"outcome,omitempty"`
-	// What a person needs to know; empty when applied.
+	// Reason for people. It is empty when applied.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
-	// When the watcher saw the state that was acted on.
+	// Time at which the watcher observed that state.
 	ObservedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=observed_at,json=observedAt,proto3" json:"observed_at,omitempty"`
-	// When the service was done with it.
+	// Time at which the service finished.
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	// Calls that changed a backend, API server included. 0 when it was in step already.
+	// Number of writes to backends and to the API server. It is 0 if nothing differed.
 	Writes        int64  `protobuf:"varint,10,opt,name=writes,proto3" json:"writes,omitempty"`
 	Traceparent   string `protobuf:"bytes,11,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -33,9 +33,9 @@ const (
 	ModelChange_KIND_UNSPECIFIED ModelChange_Kind = 0
 	ModelChange_KIND_ADDED       ModelChange_Kind = 1
 	ModelChange_KIND_REMOVED     ModelChange_Kind = 2
-	// Its own text differs.
+	// The text of the definition changed.
 	ModelChange_KIND_CHANGED ModelChange_Kind = 3
-	// Only what it refers to differs.
+	// Only definitions to which it refers changed.
 	ModelChange_KIND_AFFECTED ModelChange_Kind = 4
 )
 
@@ -84,19 +84,19 @@ func (ModelChange_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_entail_store_v1_store_proto_rawDescGZIP(), []int{12, 0}
 }
 
-// A store as declared and as it stands.
+// Store is a declared store with its state.
 type Store struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// OpenFGA's id; empty until the store exists.
+	// ID in OpenFGA. It is empty until the store exists.
 	StoreId              string `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
 	AuthorizationModelId string `protobuf:"bytes,3,opt,name=authorization_model_id,json=authorizationModelId,proto3" json:"authorization_model_id,omitempty"`
 	Ready                bool   `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
-	// Why it is not ready, or what a person must know.
+	// Reason why the store is not ready, or another message for people.
 	Message            string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
 	Generation         int64  `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
 	ObservedGeneration int64  `protobuf:"varint,7,opt,name=observed_generation,json=observedGeneration,proto3" json:"observed_generation,omitempty"`
-	// Tuples that the Store object itself owns.
+	// Number of tuples that the Store object itself declares.
 	TupleCount    int32                  `protobuf:"varint,8,opt,name=tuple_count,json=tupleCount,proto3" json:"tuple_count,omitempty"`
 	Modules       []*Module              `protobuf:"bytes,9,rep,name=modules,proto3" json:"modules,omitempty"`
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
@@ -207,13 +207,13 @@ func (x *Store) GetCreatedAt() *timestamppb.Timestamp {
 // Module is one part of a store's model.
 type Module struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name in the module's first line.
+	// Name in the first line of the module.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Where it comes from, for example "store/demo" or "authorizationmodel/demo-docs".
+	// Object of the module, for example "store/demo" or "authorizationmodel/demo-docs".
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
-	// Merged, Duplicate or Rejected.
+	// State: Merged, Duplicate or Rejected.
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	// Why it is left out, and what to do.
+	// Reason why the module is not in the model, and what to do.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -279,7 +279,7 @@ func (x *Module) GetMessage() string {
 
 type ListStoresRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most this many stores; 0 means 100.
+	// Most stores in the answer; 0 means 100.
 	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -333,7 +333,7 @@ func (x *ListStoresRequest) GetPageToken() string {
 type ListStoresResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Stores []*Store               `protobuf:"bytes,1,rep,name=stores,proto3" json:"stores,omitempty"`
-	// Empty on the last page.
+	// Token of the next page. It is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -521,10 +521,10 @@ type GetModelResponse struct {
 	AuthorizationModelId string                 `protobuf:"bytes,2,opt,name=authorization_model_id,json=authorizationModelId,proto3" json:"authorization_model_id,omitempty"`
 	// The merged model in OpenFGA's language.
 	Dsl string `protobuf:"bytes,3,opt,name=dsl,proto3" json:"dsl,omitempty"`
-	// The same as OpenFGA's JSON.
+	// The merged model as OpenFGA's JSON.
 	Json    string    `protobuf:"bytes,4,opt,name=json,proto3" json:"json,omitempty"`
 	Modules []*Module `protobuf:"bytes,5,rep,name=modules,proto3" json:"modules,omitempty"`
-	// Where each part of the model comes from.
+	// Origin of each definition of the model.
 	Definitions   []*Definition `protobuf:"bytes,6,rep,name=definitions,proto3" json:"definitions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -605,16 +605,16 @@ func (x *GetModelResponse) GetDefinitions() []*Definition {
 // Definition is one type, relation or condition of a model.
 type Definition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty for a condition.
+	// Name of the type. It is empty for a condition.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// Empty for a type and a condition.
+	// Name of the relation. It is empty for a type or a condition.
 	Relation string `protobuf:"bytes,2,opt,name=relation,proto3" json:"relation,omitempty"`
-	// Empty for a type and a relation.
+	// Name of the condition. It is empty for a type or a relation.
 	Condition string `protobuf:"bytes,3,opt,name=condition,proto3" json:"condition,omitempty"`
-	// The name of the module that defines it; empty in a model that was not made of modules.
+	// Name of the module that defines it. It is empty in a model without modules.
 	Module string `protobuf:"bytes,4,opt,name=module,proto3" json:"module,omitempty"`
-	// Where that module comes from, for example "authorizationmodel/demo-docs"; empty when
-	// the live model is not what the objects ask for now. A preview gives it for what would be removed.
+	// Object of that module, for example "authorizationmodel/demo-docs". It is empty if the live model differs
+	// from the declared one. A preview gives it for removed definitions, too.
 	Source        string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -691,11 +691,11 @@ type PreviewModelRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The module, in OpenFGA's language.
 	Module string `protobuf:"bytes,2,opt,name=module,proto3" json:"module,omitempty"`
-	// Name of an AuthorizationModel of this store whose module it would replace; "-" means
-	// the Store's core module. Empty adds a module. For documents, NAMESPACE/NAME of a PolicyDocument.
+	// Name of the AuthorizationModel whose module the new one replaces; "-" means the core module. Empty adds a
+	// module. For documents, use NAMESPACE/NAME of a PolicyDocument.
 	Replaces string `protobuf:"bytes,3,opt,name=replaces,proto3" json:"replaces,omitempty"`
-	// In place of a module: PolicyDocuments. A manifest is the object that it names; what is no manifest
-	// is, together, a new one, or the one that replaces names.
+	// PolicyDocuments, in place of a module. A manifest stands for the PolicyDocument that it names. All other
+	// documents form one new PolicyDocument, or the one in replaces.
 	Documents     *v1.Files `protobuf:"bytes,4,opt,name=documents,proto3" json:"documents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -761,17 +761,17 @@ func (x *PreviewModelRequest) GetDocuments() *v1.Files {
 
 type PreviewModelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The module would be part of the model, or all documents would.
+	// The module, or all documents, would be part of the model.
 	Accepted bool `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// Why not, with line and column, and what to do.
+	// Reason why not, with line and column, and what to do.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The model that would result; empty when there would be no new one.
+	// The new model. It is empty if the model would not change.
 	Dsl string `protobuf:"bytes,3,opt,name=dsl,proto3" json:"dsl,omitempty"`
-	// What would become of each module.
+	// State that each module would get.
 	Modules []*Module `protobuf:"bytes,4,rep,name=modules,proto3" json:"modules,omitempty"`
-	// What would differ from the model that the objects ask for now.
+	// Differences from the declared model.
 	Changes []*ModelChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
-	// What is wrong with documents: in their lines if they cannot be read, else in their fields.
+	// Findings in the documents. They name lines if a document cannot be parsed, and fields otherwise.
 	Findings *v1.Findings `protobuf:"bytes,6,opt,name=findings,proto3" json:"findings,omitempty"`
 	// Declared tuples that the model allows now and would not allow then; at most 20. They would leave OpenFGA.
 	LostTuples []*LostTuple `protobuf:"bytes,7,rep,name=lost_tuples,json=lostTuples,proto3" json:"lost_tuples,omitempty"`
@@ -937,16 +937,16 @@ func (x *LostTuple) GetOwner() string {
 	return ""
 }
 
-// ModelChange is how one definition differs.
+// ModelChange is the change of one definition.
 type ModelChange struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Kind       ModelChange_Kind       `protobuf:"varint,1,opt,name=kind,proto3,enum=entail.store.v1.ModelChange_Kind" json:"kind,omitempty"`
 	Definition *Definition            `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
-	// What follows its name in OpenFGA's language.
+	// Text of the definition in OpenFGA's language, without its name.
 	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
 	After  string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
-	// Kinds of subject, such as "user" or "user:*", that can have the relation only by the
-	// new model, or only by the old one.
+	// Types of subjects, such as "user" or "user:*", that can have the relation only in the new model, or only in
+	// the old one.
 	Gained        []string `protobuf:"bytes,5,rep,name=gained,proto3" json:"gained,omitempty"`
 	Lost          []string `protobuf:"bytes,6,rep,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1029,7 +1029,7 @@ type DiffModelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of a Store.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Ids of models; empty from is the one that is live, empty to the one that the objects ask for.
+	// IDs of models. An empty from means the live model, an empty to the declared one.
 	FromModelId   string `protobuf:"bytes,2,opt,name=from_model_id,json=fromModelId,proto3" json:"from_model_id,omitempty"`
 	ToModelId     string `protobuf:"bytes,3,opt,name=to_model_id,json=toModelId,proto3" json:"to_model_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
