@@ -60,15 +60,8 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 	if err != nil {
 		return nil, err
 	}
-	before, known, bySecret, expected := w.to.tags, newPasswords(), map[string][]*opensearchv1.OpensearchUser{}, map[string][]verify.Expected{}
-	for _, o := range w.objects {
-		if user := o.needyUser(); user != nil {
-			from := user.Spec.PasswordFrom
-			bySecret[from.Name] = append(bySecret[from.Name], user)
-			expected[from.Name] = append(expected[from.Name], r.state.tables[plan.Users].expectedState(o))
-			known.of[string(user.UID)] = from
-		}
-	}
+	before, known := w.to.tags, newPasswords()
+	bySecret, expected := known.groupUsers(r.state.tables[plan.Users], w.objects)
 	if p.Resync {
 		before = nil
 	}
@@ -116,6 +109,21 @@ func (o object) needyUser() *opensearchv1.OpensearchUser {
 		return nil
 	}
 	return user
+}
+
+// groupUsers stores the references of the users that need a password. It returns these users, and their expected states,
+// by the names of their Secrets.
+func (p *passwords) groupUsers(in tables, objects []object) (bySecret map[string][]*opensearchv1.OpensearchUser, expected map[string][]verify.Expected) {
+	bySecret, expected = map[string][]*opensearchv1.OpensearchUser{}, map[string][]verify.Expected{}
+	for _, o := range objects {
+		if user := o.needyUser(); user != nil {
+			from := user.Spec.PasswordFrom
+			bySecret[from.Name] = append(bySecret[from.Name], user)
+			expected[from.Name] = append(expected[from.Name], in.expectedState(o))
+			p.of[string(user.UID)] = from
+		}
+	}
+	return bySecret, expected
 }
 
 // matchesObjects reports whether the passwords cover these objects with their present references.

@@ -24,13 +24,13 @@ func (e Entries) withExistingAnd(there Entries) Entries {
 }
 
 // minus returns the entries of e that other lacks. It compares And as a whole.
-func (e Entries) minus(other Entries) Entries { return e.filter(other, false) }
+func (e Entries) minus(other Entries) Entries { return e.filterEntries(other, false) }
 
 // intersect returns the entries of e that other has, too. It compares And as a whole.
-func (e Entries) intersect(other Entries) Entries { return e.filter(other, true) }
+func (e Entries) intersect(other Entries) Entries { return e.filterEntries(other, true) }
 
-// filter returns the entries of e that other has, or those that it lacks.
-func (e Entries) filter(other Entries, has bool) Entries {
+// filterEntries returns the entries of e that other has, or those that it lacks.
+func (e Entries) filterEntries(other Entries, has bool) Entries {
 	left := e.combineLists(other, func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) != has })
 	})

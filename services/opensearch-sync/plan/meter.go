@@ -1,9 +1,9 @@
 package plan
 
 const (
-	// valueCost is what a JSON value costs besides its bytes, because it takes more memory than its text.
+	// valueCost is the cost of a JSON value besides its bytes. Decoded, a value takes more memory than its text.
 	valueCost = 32
-	// maxContent bounds the cost of what one object asks for, so that it cannot fill the list of a kind.
+	// maxContent bounds the cost of the content of one object, so that it cannot fill the list of a kind.
 	maxContent = 1 << 20
 )
 

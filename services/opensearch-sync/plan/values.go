@@ -62,7 +62,8 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 	all := patternValues(o)
 	for _, v := range all {
 		if err := checkPattern(v.text); err != nil {
-			return new(failedVerdict(Invalid, fmt.Sprintf("spec.%s: OpenSearch cannot use the regular expression %.256q: %v; correct it", v.field, v.text, err)))
+			return new(failedVerdict(Invalid, fmt.Sprintf(
+				"spec.%s: OpenSearch cannot use the regular expression %.256q: %v; correct it", v.field, v.text, err)))
 		}
 	}
 	if role, ok := o.(*opensearchv1.OpensearchRole); ok {
@@ -81,7 +82,7 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 	return nil
 }
 
-// contentCost returns the cost of what an object asks for in OpenSearch. A binding asks for its entries in each role.
+// contentCost returns the cost of the content that an object declares. A binding declares its entries in each role.
 func contentCost(o opensearchv1.Declared) int {
 	times, content := 1, any(BodyOf(o))
 	if b, ok := o.(*opensearchv1.OpensearchUserRoleBinding); ok {
@@ -127,8 +128,8 @@ type choices struct {
 	groups []bool
 }
 
-// add adds the next part of an expression. It reports false if the expression has too many choices.
-func (c *choices) add(part, rest string) bool {
+// countPart adds the choices of the next part of an expression. The error is errSlow if there are too many.
+func (c *choices) countPart(part, rest string) error {
 	last := len(c.groups) - 1
 	switch {
 	case strings.HasPrefix(part, "(") && part != "(?i)":
@@ -137,7 +138,9 @@ func (c *choices) add(part, rest string) bool {
 		inner := c.groups[last]
 		c.groups = c.groups[:last]
 		c.groups[last-1] = c.groups[last-1] || inner
-		return !inner || !isQuantifier(rest) || rest[0] == '?'
+		if inner && isQuantifier(rest) && rest[0] != '?' {
+			return errSlow
+		}
 	case part[0] == '?' || part == "|":
 		c.count++
 		c.groups[last] = true
@@ -145,7 +148,10 @@ func (c *choices) add(part, rest string) bool {
 		c.count += repeatChoices
 		c.groups[last] = true
 	}
-	return c.count <= maxChoices
+	if c.count > maxChoices {
+		return errSlow
+	}
+	return nil
 }
 
 // checkPattern returns why java.util.regex would not compile a pattern. Only text between slashes is a regular
@@ -165,8 +171,8 @@ func checkPattern(text string) error {
 		}
 		part := rest[:at[1]]
 		rest = rest[at[1]:]
-		if !found.add(part, rest) {
-			return errSlow
+		if err := found.countPart(part, rest); err != nil {
+			return err
 		}
 		switch {
 		case part == "(" && strings.HasPrefix(rest, "?"), (part == "(?i)" || isQuantifier(part)) && isQuantifier(rest):
