@@ -20,19 +20,19 @@ const (
 
 // apiServerArgs are the flags of the API server. Requests are not limited,
 // neither by number nor by priority: there is one user, who measures.
-func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
+func (i *clusterIdentity) apiServerArgs(etcd string, opts options.Options) []string {
 	address, _ := i.listener.Addr().(*net.TCPAddr) // It listens on TCP.
 	args := []string{
 		"--etcd-servers=" + etcd,
 		"--bind-address=" + opts.BindAddress.String(),
 		fmt.Sprintf("--secure-port=%d", address.Port),
-		"--service-cluster-ip-range=" + serviceRange(opts.BindAddress),
+		"--service-cluster-ip-range=" + serviceIPRange(opts.BindAddress),
 		"--client-ca-file=" + i.authorityFile(),
 		"--tls-cert-file=" + filepath.Join(i.pki, "server.crt"),
 		"--tls-private-key-file=" + filepath.Join(i.pki, "server.key"),
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + i.serviceAccountKey(),
-		"--service-account-signing-key-file=" + i.serviceAccountKey(),
+		"--service-account-key-file=" + i.serviceAccountKeyFile(),
+		"--service-account-signing-key-file=" + i.serviceAccountKeyFile(),
 		"--enable-priority-and-fairness=false",
 		"--max-requests-inflight=0",
 		"--max-mutating-requests-inflight=0",
@@ -46,8 +46,8 @@ func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
 		mode = "Node,RBAC"
 		args = append(args,
 			"--enable-admission-plugins=NodeRestriction",
-			"--kubelet-client-certificate="+i.kubeletClient()+".crt",
-			"--kubelet-client-key="+i.kubeletClient()+".key",
+			"--kubelet-client-certificate="+i.kubeletClientFile()+".crt",
+			"--kubelet-client-key="+i.kubeletClientFile()+".key",
 			"--kubelet-preferred-address-types=InternalIP", // A name of a node is in no DNS.
 		)
 	} else {
@@ -65,17 +65,17 @@ func (i *identity) apiServerArgs(etcd string, opts options.Options) []string {
 	return options.MergeArguments(args, opts.APIServerArgs)
 }
 
-// serviceAddress is the first of the addresses of Services, which is the API server's own.
-func serviceAddress(address net.IP) net.IP {
+// apiServerServiceIP is the first of the addresses of Services, which is the API server's own.
+func apiServerServiceIP(address net.IP) net.IP {
 	if address.To4() == nil {
 		return net.ParseIP("fd00:10::1")
 	}
 	return net.IPv4(10, 0, 0, 1)
 }
 
-// serviceRange is where Services get their addresses, of the same family as
+// serviceIPRange is where Services get their addresses, of the same family as
 // the address of the server.
-func serviceRange(address net.IP) string {
+func serviceIPRange(address net.IP) string {
 	if address.To4() == nil {
 		return "fd00:10::/112"
 	}

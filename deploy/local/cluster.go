@@ -20,15 +20,15 @@ const (
 	readyPoll    = 20 * time.Millisecond
 )
 
-// ready is the line on standard output.
-type ready struct {
+// readyLine is the line on standard output.
+type readyLine struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
 }
 
-// run takes what only one process may have, the data directory and the port,
+// runInDataDir takes what only one process may have, the data directory and the port,
 // and then runs the cluster.
-func run(ctx context.Context, opts options.Options, out io.Writer) (err error) {
+func runInDataDir(ctx context.Context, opts options.Options, out io.Writer) (err error) {
 	dir, err := datadir.Open(opts.DataDir)
 	if err != nil {
 		return err
@@ -43,24 +43,24 @@ func run(ctx context.Context, opts options.Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := keepStderr(ctx, logs); err != nil {
+	if err := redirectStderr(ctx, logs); err != nil {
 		return err
 	}
-	identity, err := newIdentity(dir, opts, listener)
+	identity, err := newClusterIdentity(dir, opts, listener)
 	if err != nil {
 		return err
 	}
-	c := cluster{opts: opts, identity: identity, etcdDir: dir.Path("etcd"), logs: logs, out: out}
+	c := localCluster{opts: opts, identity: identity, etcdDir: dir.Path("etcd"), logs: logs, out: out}
 	if err := c.run(ctx); err != nil {
 		return fmt.Errorf("%w (see %s)", err, opts.LogFile)
 	}
 	return nil
 }
 
-// cluster is etcd, the API server and the controllers.
-type cluster struct {
+// localCluster is etcd, the API server and the controllers.
+type localCluster struct {
 	opts     options.Options
-	identity *identity
+	identity *clusterIdentity
 	etcdDir  string
 	logs     io.Writer
 	out      io.Writer
@@ -68,8 +68,8 @@ type cluster struct {
 
 // run brings the parts up, says so on standard output, and takes them down in
 // the opposite order when the context ends or a part fails.
-func (c *cluster) run(ctx context.Context) error {
-	store, err := startStore(ctx, c.etcdDir, c.opts)
+func (c *localCluster) run(ctx context.Context) error {
+	store, err := startEtcd(ctx, c.etcdDir, c.opts)
 	if err != nil {
 		return err
 	}
@@ -82,14 +82,14 @@ func (c *cluster) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api := start("API server", server.run)
+	api := startComponent("API server", server.run)
 	defer api.stop()
 	if err := waitReady(ctx, api, controllers.client); err != nil {
 		return err
 	}
-	control := start("controllers", controllers.run)
+	control := startComponent("controllers", controllers.run)
 	defer control.stop()
-	line := ready{Kubeconfig: c.identity.kubeconfig, Server: c.identity.cluster.Server}
+	line := readyLine{Kubeconfig: c.identity.kubeconfig, Server: c.identity.cluster.Server}
 	if err := json.NewEncoder(c.out).Encode(line); err != nil {
 		return fmt.Errorf("printing the ready line: %w", err)
 	}
@@ -97,15 +97,15 @@ func (c *cluster) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-api.done:
-		return api.failure()
+		return api.failureErr()
 	case <-control.done:
-		return control.failure()
+		return control.failureErr()
 	}
 }
 
 // waitReady polls until the API server has done all that it does at a start;
 // it creates the default namespace aside from its own readiness.
-func waitReady(ctx context.Context, api *part, client kubernetes.Interface) error {
+func waitReady(ctx context.Context, api *component, client kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the API server is not ready after %s", readyTimeout))
 	defer cancel()
 	for {
@@ -118,7 +118,7 @@ func waitReady(ctx context.Context, api *part, client kubernetes.Interface) erro
 		select {
 		case <-time.After(readyPoll):
 		case <-api.done:
-			return api.failure()
+			return api.failureErr()
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the API server: %w (last answer: %w)", context.Cause(ctx), err)
 		}

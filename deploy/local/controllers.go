@@ -44,8 +44,8 @@ type controllers struct {
 	rootCA     []byte
 }
 
-func newControllers(i *identity) (*controllers, error) {
-	config, err := i.client()
+func newControllers(i *clusterIdentity) (*controllers, error) {
+	config, err := i.clientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func (c *controllers) run(ctx context.Context) error {
 	started := make(chan struct{})
 	var loops []func(context.Context)
 	for name, build := range map[string]func(context.Context, <-chan struct{}) (func(context.Context), error){
-		"garbage collector":        c.garbageCollector,
-		"namespace":                c.namespaces,
-		"cluster role aggregation": c.clusterRoles,
-		"service account":          c.serviceAccounts,
-		"service account token":    c.tokens,
+		"garbage collector":        c.newGarbageCollector,
+		"namespace":                c.newNamespaceController,
+		"cluster role aggregation": c.newClusterRoleController,
+		"service account":          c.newServiceAccountController,
+		"service account token":    c.newTokenController,
 	} {
 		loop, err := build(ctx, started)
 		if err != nil {
@@ -98,7 +98,7 @@ func (c *controllers) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *controllers) garbageCollector(ctx context.Context, started <-chan struct{}) (func(context.Context), error) {
+func (c *controllers) newGarbageCollector(ctx context.Context, started <-chan struct{}) (func(context.Context), error) {
 	discovery := c.client.Discovery()
 	collector, err := garbagecollector.NewGarbageCollector(ctx, c.client, c.metadata,
 		restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery)),
@@ -115,19 +115,19 @@ func (c *controllers) garbageCollector(ctx context.Context, started <-chan struc
 	}, nil
 }
 
-func (c *controllers) namespaces(ctx context.Context, _ <-chan struct{}) (func(context.Context), error) {
+func (c *controllers) newNamespaceController(ctx context.Context, _ <-chan struct{}) (func(context.Context), error) {
 	controller := namespace.NewNamespaceController(ctx, c.client, c.metadata,
 		c.client.Discovery().ServerPreferredNamespacedResources,
 		c.informers.Core().V1().Namespaces(), 5*time.Minute, corev1.FinalizerKubernetes)
 	return func(ctx context.Context) { controller.Run(ctx, controllerWorkers) }, nil
 }
 
-func (c *controllers) clusterRoles(context.Context, <-chan struct{}) (func(context.Context), error) {
+func (c *controllers) newClusterRoleController(context.Context, <-chan struct{}) (func(context.Context), error) {
 	controller := clusterroleaggregation.NewClusterRoleAggregation(c.informers.Rbac().V1().ClusterRoles(), c.client.RbacV1())
 	return func(ctx context.Context) { controller.Run(ctx, controllerWorkers) }, nil
 }
 
-func (c *controllers) serviceAccounts(ctx context.Context, _ <-chan struct{}) (func(context.Context), error) {
+func (c *controllers) newServiceAccountController(ctx context.Context, _ <-chan struct{}) (func(context.Context), error) {
 	core := c.informers.Core().V1()
 	controller, err := serviceaccounts.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(),
 		c.client, serviceaccounts.DefaultServiceAccountsControllerOptions())
@@ -137,7 +137,7 @@ func (c *controllers) serviceAccounts(ctx context.Context, _ <-chan struct{}) (f
 	return func(ctx context.Context) { controller.Run(ctx, 1) }, nil
 }
 
-func (c *controllers) tokens(ctx context.Context, _ <-chan struct{}) (func(context.Context), error) {
+func (c *controllers) newTokenController(ctx context.Context, _ <-chan struct{}) (func(context.Context), error) {
 	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, c.signingKey)
 	if err != nil {
 		return nil, err

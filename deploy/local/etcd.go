@@ -13,10 +13,10 @@ import (
 	"github.com/entail-dev/entail/deploy/local/internal/options"
 )
 
-// store is the etcd of this process. Whoever reaches etcd is above all
+// etcdServer is the etcd of this process. Whoever reaches etcd is above all
 // authorization, so it listens on a unix socket in a directory that only the
 // user who runs it may enter.
-type store struct {
+type etcdServer struct {
 	endpoint string
 	etcd     *embed.Etcd
 	tempDir  string
@@ -25,23 +25,23 @@ type store struct {
 // maxSocketPath is what the smallest of the supported systems allows.
 const maxSocketPath = 100
 
-func startStore(ctx context.Context, dir string, opts options.Options) (*store, error) {
-	s := &store{}
-	socket, err := s.socket(dir)
+func startEtcd(ctx context.Context, dir string, opts options.Options) (*etcdServer, error) {
+	s := &etcdServer{}
+	socket, err := s.prepareSocket(dir)
 	if err != nil {
 		return nil, err
 	}
 	s.endpoint = socket.String()
-	if err := s.start(ctx, etcdConfig(dir, socket, opts)); err != nil {
+	if err := s.startAndWait(ctx, etcdConfig(dir, socket, opts)); err != nil {
 		s.close()
 		return nil, fmt.Errorf("starting etcd in %s: %w", dir, err)
 	}
 	return s, nil
 }
 
-// socket is in the directory of the data, or in a temporary one when that
+// prepareSocket is in the directory of the data, or in a temporary one when that
 // name is too long for a socket.
-func (s *store) socket(dir string) (url.URL, error) {
+func (s *etcdServer) prepareSocket(dir string) (url.URL, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return url.URL{}, fmt.Errorf("creating directory of etcd: %w", err)
 	}
@@ -56,7 +56,7 @@ func (s *store) socket(dir string) (url.URL, error) {
 	return url.URL{Scheme: "unix", Path: filepath.Join(dir, name)}, nil
 }
 
-func (s *store) start(ctx context.Context, config *embed.Config) (err error) {
+func (s *etcdServer) startAndWait(ctx context.Context, config *embed.Config) (err error) {
 	if s.etcd, err = embed.StartEtcd(config); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *store) start(ctx context.Context, config *embed.Config) (err error) {
 
 // close gives up on clients that do not go away: etcd survives a kill, so it
 // survives the end of the process too.
-func (s *store) close() {
+func (s *etcdServer) close() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

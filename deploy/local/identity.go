@@ -15,10 +15,10 @@ import (
 	"github.com/entail-dev/entail/deploy/local/internal/options"
 )
 
-// identity is how the server and its clients know each other.
-type identity struct {
+// clusterIdentity is how the server and its clients know each other.
+type clusterIdentity struct {
 	// cluster is the server as its users call it, and local as this process does.
-	cluster    credentials.Cluster
+	cluster    credentials.ClusterAccess
 	local      string
 	signingKey *ecdsa.PrivateKey
 	pki        string
@@ -26,9 +26,9 @@ type identity struct {
 	listener   net.Listener
 }
 
-// newIdentity makes all certificates and keys and writes the kubeconfigs.
-func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) (*identity, error) {
-	i := &identity{
+// newClusterIdentity makes all certificates and keys and writes the kubeconfigs.
+func newClusterIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) (*clusterIdentity, error) {
+	i := &clusterIdentity{
 		pki:        dir.Path("pki"),
 		kubeconfig: dir.Path(options.AdminName + ".kubeconfig"),
 		listener:   listener,
@@ -37,14 +37,14 @@ func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) 
 	if err != nil {
 		return nil, err
 	}
-	if i.signingKey, err = credentials.LoadSigningKey(i.serviceAccountKey()); err != nil {
+	if i.signingKey, err = credentials.LoadSigningKey(i.serviceAccountKeyFile()); err != nil {
 		return nil, err
 	}
-	server, err := authority.Server(serverNames(opts))
+	server, err := authority.IssueServerCertificate(serverNames(opts))
 	if err != nil {
 		return nil, err
 	}
-	if err := server.Write(filepath.Join(i.pki, "server")); err != nil {
+	if err := server.WriteFiles(filepath.Join(i.pki, "server")); err != nil {
 		return nil, err
 	}
 	i.cluster.Authority = authority
@@ -53,11 +53,11 @@ func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) 
 		return nil, err
 	}
 	if opts.Nodes {
-		pair, err := authority.Client("kube-apiserver", []string{"system:masters"})
+		pair, err := authority.IssueClientCertificate("kube-apiserver", []string{"system:masters"})
 		if err != nil {
 			return nil, err
 		}
-		if err := pair.Write(i.kubeletClient()); err != nil {
+		if err := pair.WriteFiles(i.kubeletClientFile()); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func newIdentity(dir *datadir.Dir, opts options.Options, listener net.Listener) 
 // serverNames are the names and addresses by which the server is called: in this machine, by pods, and by others.
 func serverNames(opts options.Options) (hosts []string, addresses []net.IP) {
 	hosts = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
-	addresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, serviceAddress(opts.BindAddress)}
+	addresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, apiServerServiceIP(opts.BindAddress)}
 	if !opts.BindAddress.IsUnspecified() {
 		addresses = append(addresses, opts.BindAddress)
 	}
@@ -95,9 +95,9 @@ func serverURLs(opts options.Options, listener net.Listener) (local, users strin
 	return local, "https://" + net.JoinHostPort(cmp.Or(opts.ServerName, host), port)
 }
 
-// client is the configuration of this process's own clients, unthrottled.
-func (i *identity) client() (*rest.Config, error) {
-	pair, err := i.cluster.Authority.Client("system:kube-controller-manager", []string{"system:masters"})
+// clientConfig is the configuration of this process's own clients, unthrottled.
+func (i *clusterIdentity) clientConfig() (*rest.Config, error) {
+	pair, err := i.cluster.Authority.IssueClientCertificate("system:kube-controller-manager", []string{"system:masters"})
 	if err != nil {
 		return nil, err
 	}
@@ -105,15 +105,17 @@ func (i *identity) client() (*rest.Config, error) {
 		Host: i.local,
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   i.cluster.Authority.Certificate(),
+			CAData:   i.cluster.Authority.CertificatePEM(),
 			CertData: pair.Certificate,
 			KeyData:  pair.Key,
 		},
 	}, nil
 }
 
-func (i *identity) authorityFile() string     { return filepath.Join(i.pki, "ca.crt") }
-func (i *identity) serviceAccountKey() string { return filepath.Join(i.pki, "service-account.key") }
+func (i *clusterIdentity) authorityFile() string { return filepath.Join(i.pki, "ca.crt") }
+func (i *clusterIdentity) serviceAccountKeyFile() string {
+	return filepath.Join(i.pki, "service-account.key")
+}
 
-// kubeletClient is as whom the API server calls kubelets, for logs and the like.
-func (i *identity) kubeletClient() string { return filepath.Join(i.pki, "kubelet-client") }
+// kubeletClientFile is as whom the API server calls kubelets, for logs and the like.
+func (i *clusterIdentity) kubeletClientFile() string { return filepath.Join(i.pki, "kubelet-client") }

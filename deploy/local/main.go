@@ -47,7 +47,7 @@ func runUntilStopped(opts options.Options) error {
 			stop()
 		}()
 	}
-	err := run(ctx, opts, os.Stdout)
+	err := runInDataDir(ctx, opts, os.Stdout)
 	if ctx.Err() != nil {
 		return nil // asked to stop, at whatever point that was
 	}

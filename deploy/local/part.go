@@ -10,19 +10,19 @@ import (
 // may take to stop.
 const stopTimeout = 1500 * time.Millisecond
 
-// part is a component that runs beside the others until it is stopped.
-type part struct {
+// component is a component that runs beside the others until it is stopped.
+type component struct {
 	name   string
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
 }
 
-// start runs a component. Its context is its own: parts are stopped one by
+// startComponent runs a component. Its context is its own: parts are stopped one by
 // one, in the order that they need each other, and not by a signal.
-func start(name string, run func(context.Context) error) *part {
+func startComponent(name string, run func(context.Context) error) *component {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &part{name: name, cancel: cancel, done: make(chan struct{})}
+	p := &component{name: name, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		defer cancel()
@@ -31,8 +31,8 @@ func start(name string, run func(context.Context) error) *part {
 	return p
 }
 
-// failure says why a part ended that nobody had stopped.
-func (p *part) failure() error {
+// failureErr says why a part ended that nobody had stopped.
+func (p *component) failureErr() error {
 	if p.err == nil {
 		return fmt.Errorf("the %s stopped by itself", p.name)
 	}
@@ -41,7 +41,7 @@ func (p *part) failure() error {
 
 // stop ends the part, or gives up on it: what it still has in flight is then
 // cut off by the end of the process.
-func (p *part) stop() {
+func (p *component) stop() {
 	p.cancel()
 	select {
 	case <-p.done:

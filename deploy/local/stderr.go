@@ -10,12 +10,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// keepStderr sends what libraries print on their own (the etcd client does)
+// redirectStderr sends what libraries print on their own (the etcd client does)
 // to the log, and keeps standard error for the few lines of this program:
 // its errors, a crash, and a component that ends the process. A component
 // that does so once the context has ended was stopped in the middle of its
 // start: that is the end that was asked for.
-func keepStderr(ctx context.Context, logs *os.File) error {
+func redirectStderr(ctx context.Context, logs *os.File) error {
 	fd, err := unix.FcntlInt(os.Stderr.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("duplicating standard error: %w", err)

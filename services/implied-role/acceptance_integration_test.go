@@ -49,7 +49,7 @@ func acceptance(t *testing.T) map[string][]stage {
 
 func TestAcceptance(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	n := 0
 	for name, stages := range acceptance(t) {
@@ -66,12 +66,12 @@ func TestAcceptance(t *testing.T) {
 			}
 		})
 	}
-	b.Quiet("a resync of all", func() { b.Resync("implied-role") })
+	b.CheckNoWrites("a resync of all", func() { b.RequestResync("implied-role") })
 }
 
 func TestRulesOfOneNamespaceAreNoneOfAnother(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	other := b.in("other")
 	b.do("a>b B=a{x}")
@@ -87,7 +87,7 @@ func TestRulesOfOneNamespaceAreNoneOfAnother(t *testing.T) {
 
 func (b *bed) becomesNothing() {
 	b.T.Helper()
-	b.Settled()
+	b.AwaitSettled()
 	if got := b.generated(); got != "" {
 		b.T.Errorf("generated %q", got)
 	}

@@ -56,13 +56,13 @@ type accessWorld struct {
 // the access that the API server grants.
 func TestAnswersAgreeWithKubernetes(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	client := b.client(b.serve())
 	for i := range clusterRoles {
 		permit(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-c%d", i)}}, b)
 	}
-	first := seeds.First(t)
-	for i := range seeds.Rounds(t, fewWorlds) {
+	first := seeds.FirstSeed(t)
+	for i := range seeds.RoundCount(t, fewWorlds) {
 		seed := first + uint64(i)
 		w := &accessWorld{bed: b.in(fmt.Sprintf("access-%d", i)), random: rand.New(rand.NewPCG(seed, 0)), client: client}
 		w.populate()
@@ -136,7 +136,7 @@ const (
 // ask adds an asker. A SelfSubjectReview returns the groups of the user.
 func (w *accessWorld) ask(subject *inferencev1.Subject, user string, groups ...string) {
 	w.T.Helper()
-	cfg := w.Kube.Admin()
+	cfg := w.Kube.AdminConfig()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

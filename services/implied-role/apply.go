@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// cluster lists the calls of the API server that the applier needs.
-type cluster interface {
+// apiServerClient lists the calls of the API server that the applier needs.
+type apiServerClient interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
@@ -33,11 +33,11 @@ type cluster interface {
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
-// applier executes plans. No other part of the service writes RoleBindings.
-type applier struct {
+// planApplier executes plans. No other part of the service writes RoleBindings.
+type planApplier struct {
 	state   *state.State
 	view    *informer.Informer
-	kube    cluster
+	kube    apiServerClient
 	metrics *metrics
 	log     *slog.Logger
 	// writers bounds the writes in parallel over all namespaces. Statuses have their own bound.
@@ -46,8 +46,8 @@ type applier struct {
 	guard func(ctx context.Context, namespace string) error
 }
 
-// applied holds the results of plans.
-type applied struct {
+// applyResult holds the results of plans.
+type applyResult struct {
 	// verifier verifies actions that give roles. It is nil during the first stage, which only takes roles.
 	verifier *verifier
 
@@ -61,7 +61,7 @@ type applied struct {
 	// err is the first error that a retry may cure.
 	err error
 	// obstacles and writes are keyed by source.
-	obstacles map[string][]infer.Obstacle
+	obstacles map[string][]infer.BindingObstacle
 	writes    map[string]int
 	// withheld holds the roles that could not be given to every subject that must get them.
 	withheld map[infer.Role]struct{}
@@ -70,24 +70,26 @@ type applied struct {
 // chunk is the number of actions between two checks for more urgent work.
 const chunk = 256
 
-// applyPlans executes plans in the order of [infer.Schedule]. If urgent work arrives after a write, it leaves the remaining
+// applyPlans executes plans in the order of [infer.ScheduleActions]. If urgent work arrives after a write, it leaves the remaining
 // actions that give roles, because revocations must not wait. A role is not taken last if it could not be given before.
-func (a *applier) applyPlans(ctx context.Context, p controller.Reporter, n *namespace, plans []infer.Plan, urgent func() bool) *applied {
-	done := &applied{
-		undone: map[string]struct{}{}, forbidden: map[string]error{}, obstacles: map[string][]infer.Obstacle{},
+func (a *planApplier) applyPlans(ctx context.Context, p controller.UntypedRequest, n *namespaceHistory, plans []infer.SourcePlan,
+	urgent func() bool,
+) *applyResult {
+	done := &applyResult{
+		undone: map[string]struct{}{}, forbidden: map[string]error{}, obstacles: map[string][]infer.BindingObstacle{},
 		writes: map[string]int{}, withheld: map[infer.Role]struct{}{},
 	}
 	var actions []infer.Action
 	for _, plan := range plans {
 		actions = append(actions, plan.Actions...)
 	}
-	first, then, last := infer.Schedule(actions)
-	a.executeAll(ctx, p, n, slices.Values(first), done)
+	first, then, last := infer.ScheduleActions(actions)
+	a.executeActions(ctx, p, n, slices.Values(first), done)
 	done.verifier = a.newVerifier(ctx, n, plans, then)
 	left := then
-	a.executeAll(ctx, p, n, func(yield func(infer.Action) bool) {
+	a.executeActions(ctx, p, n, func(yield func(infer.Action) bool) {
 		for i, action := range then {
-			if i%chunk == 0 && done.hasAny() && urgent() || !yield(action) {
+			if i%chunk == 0 && done.hasAnyWrite() && urgent() || !yield(action) {
 				return
 			}
 			left = then[i+1:]
@@ -95,22 +97,22 @@ func (a *applier) applyPlans(ctx context.Context, p controller.Reporter, n *name
 	}, done)
 	if len(left) > 0 {
 		done.interrupted = true
-		done.addLeft(slices.Concat(left, last))
+		done.addUndoneSources(slices.Concat(left, last))
 		return done
 	}
 	last = slices.DeleteFunc(last, func(action infer.Action) bool {
 		_, withheld := done.withheld[action.Child]
 		if withheld {
-			done.addLeft([]infer.Action{action})
+			done.addUndoneSources([]infer.Action{action})
 		}
 		return withheld
 	})
-	a.executeAll(ctx, p, n, slices.Values(last), done)
+	a.executeActions(ctx, p, n, slices.Values(last), done)
 	return done
 }
 
-// executeAll executes actions in parallel and returns when all are done.
-func (a *applier) executeAll(ctx context.Context, p controller.Reporter, n *namespace, actions iter.Seq[infer.Action], done *applied) {
+// executeActions executes actions in parallel and returns when all are done.
+func (a *planApplier) executeActions(ctx context.Context, p controller.UntypedRequest, n *namespaceHistory, actions iter.Seq[infer.Action], done *applyResult) {
 	var group sync.WaitGroup
 	for action := range actions {
 		a.writers <- struct{}{}
@@ -118,10 +120,10 @@ func (a *applier) executeAll(ctx context.Context, p controller.Reporter, n *name
 			defer func() { <-a.writers }()
 			err := done.verifier.verifyAction(ctx, action)
 			if err == nil {
-				err = a.executeOne(ctx, p, n, action)
+				err = a.executeAction(ctx, p, n, action)
 			}
 			a.metrics.countWrite(action.Verb, err)
-			if done.recordResult(action, err) {
+			if done.recordActionResult(action, err) {
 				a.log.WarnContext(ctx, "the API server refuses a change of a RoleBinding", slog.String("verb", action.Verb.String()),
 					slog.String("object", a.state.BindingKey(n.name, action.Name).String()), slog.Any("error", err))
 			}
@@ -130,21 +132,21 @@ func (a *applier) executeAll(ctx context.Context, p controller.Reporter, n *name
 	group.Wait()
 }
 
-// executeOne executes one action and stores the result in the view. A binding that would keep granting its role after its
+// executeAction executes one action and stores the result in the view. A binding that would keep granting its role after its
 // deletion is emptied first.
-func (a *applier) executeOne(ctx context.Context, p controller.Reporter, n *namespace, action infer.Action) error {
-	last, there := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Name))
+func (a *planApplier) executeAction(ctx context.Context, p controller.UntypedRequest, n *namespaceHistory, action infer.Action) error {
+	last, there := a.state.Bindings.GetOrTombstone(a.state.BindingKey(n.name, action.Name))
 	var seen informer.Object[infer.Binding]
 	if there {
 		seen = last
 	}
-	if there != (action.Observed != nil) || there && !isSame(seen.Value, action.Observed) {
+	if there != (action.Observed != nil) || there && !isPlannedBinding(seen.Value, action.Observed) {
 		return reconcile.ErrStale
 	}
-	if action.Verb == infer.Delete && seen.Value.IsDelayed() {
+	if action.Verb == infer.Delete && seen.Value.CanOutliveDeletion() {
 		first := action
 		first.Verb = infer.Empty
-		if err := a.executeOne(ctx, p, n, first); err != nil {
+		if err := a.executeAction(ctx, p, n, first); err != nil {
 			return err
 		}
 		seen, _ = a.state.Bindings.Get(seen.Key)
@@ -160,16 +162,16 @@ func (a *applier) executeOne(ctx context.Context, p controller.Reporter, n *name
 	if err != nil {
 		return err
 	}
-	cause, _ := a.state.Bindings.Last(a.state.BindingKey(n.name, action.Source))
+	cause, _ := a.state.Bindings.GetOrTombstone(a.state.BindingKey(n.name, action.Source))
 	if now.Deleted && seen.Value.Finalized {
-		p.Count(cause.Change) // The deletion is reported when it completes.
+		p.CountWrite(cause.Change) // The deletion is reported when it completes.
 		return nil
 	}
 	return n.storeOwnWrite(now, func() error { return p.RecordWrite(ctx, cause.Change, now) })
 }
 
 // sendAction sends one request. It fails with a conflict if the object is not as seen.
-func (a *applier) sendAction(ctx context.Context, seen event.Change, action infer.Action) (event.Change, error) {
+func (a *planApplier) sendAction(ctx context.Context, seen event.Change, action infer.Action) (event.Change, error) {
 	kind := kinds.RoleBindings()
 	switch action.Verb {
 	case infer.Delete:
@@ -179,21 +181,23 @@ func (a *applier) sendAction(ctx context.Context, seen event.Change, action infe
 	case infer.Empty:
 		return a.kube.Merge(ctx, kind, seen, map[string]any{"subjects": []any{}})
 	case infer.Create:
-		return a.kube.Create(ctx, kind, seen.Key, action.Object())
+		return a.kube.Create(ctx, kind, seen.Key, action.ToRoleBinding())
 	default:
-		o := action.Object()
+		o := action.ToRoleBinding()
 		return a.kube.Merge(ctx, kind, seen, map[string]any{"subjects": o.Subjects, "metadata": map[string]any{
 			"labels": o.Labels, "annotations": o.Annotations, "ownerReferences": o.OwnerReferences,
 		}})
 	}
 }
 
-// isSame reports whether the view still holds the binding of the plan: a generated one with the same UID. An earlier part
+// isPlannedBinding reports whether the view still holds the binding of the plan: a generated one with the same UID. An earlier part
 // of the same action may have changed its subjects.
-func isSame(seen, planned *infer.Binding) bool { return seen.IsGenerated() && seen.UID == planned.UID }
+func isPlannedBinding(seen, planned *infer.Binding) bool {
+	return seen.IsGenerated() && seen.UID == planned.UID
+}
 
 // refreshObject reads the newest state into the view and returns [reconcile.ErrStale], so that the source is planned again.
-func (a *applier) refreshObject(ctx context.Context, kind kinds.Kind, seen event.Change) error {
+func (a *planApplier) refreshObject(ctx context.Context, kind kinds.Kind, seen event.Change) error {
 	now, err := a.kube.Newest(ctx, kind, seen)
 	if err == nil && now.UID != "" {
 		err = a.view.ApplyAuthoritative(ctx, seen, now)
@@ -204,8 +208,8 @@ func (a *applier) refreshObject(ctx context.Context, kind kinds.Kind, seen event
 	return reconcile.ErrStale
 }
 
-// recordResult records the result of an action. It reports whether the API server refused it.
-func (d *applied) recordResult(a infer.Action, err error) (refused bool) {
+// recordActionResult records the result of an action. It reports whether the API server refused it.
+func (d *applyResult) recordActionResult(a infer.Action, err error) (refused bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -218,7 +222,7 @@ func (d *applied) recordResult(a infer.Action, err error) (refused bool) {
 		// The namespace is being deleted, and all its objects with it.
 	case errors.Is(err, kube.ErrForbidden):
 		d.forbidden[a.Source] = err
-		d.addRefused(a, err)
+		d.addRefusalObstacle(a, err)
 		return true
 	case fault.IsUnavailable(err):
 		d.undone[a.Source], d.withheld[a.Child] = struct{}{}, struct{}{}
@@ -227,28 +231,31 @@ func (d *applied) recordResult(a infer.Action, err error) (refused bool) {
 			d.err = err
 		}
 	default:
-		d.addRefused(a, err)
+		d.addRefusalObstacle(a, err)
 		return true
 	}
 	return false
 }
 
-func (d *applied) addRefused(a infer.Action, err error) {
-	d.addObstacle(a, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", a.Name, innermostError(err)))
+func (d *applyResult) addRefusalObstacle(a infer.Action, err error) {
+	d.addObstacle(a, infer.Forbidden, fmt.Sprintf("the API server refuses RoleBinding %s: %s", a.Name, innermostErrorText(err)))
 }
 
-func (d *applied) addObstacle(a infer.Action, reason, message string) {
-	d.obstacles[a.Source] = append(d.obstacles[a.Source], infer.Obstacle{Name: a.Name, Parent: a.Parent, Child: a.Child, Reason: reason, Message: message})
+func (d *applyResult) addObstacle(a infer.Action, reason, message string) {
+	d.obstacles[a.Source] = append(d.obstacles[a.Source], infer.BindingObstacle{
+		Name: a.Name, Parent: a.Parent, Child: a.Child,
+		Reason: reason, Message: message,
+	})
 }
 
-// hasAny reports whether at least one write succeeded.
-func (d *applied) hasAny() bool {
+// hasAnyWrite reports whether at least one write succeeded.
+func (d *applyResult) hasAnyWrite() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.writes) > 0
 }
 
-func (d *applied) addLeft(actions []infer.Action) {
+func (d *applyResult) addUndoneSources(actions []infer.Action) {
 	for _, a := range actions {
 		d.undone[a.Source] = struct{}{}
 	}

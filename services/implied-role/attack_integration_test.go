@@ -66,7 +66,7 @@ func (b *bed) sendReview(to, namespace string) int {
 // paths, which the API server holds, are served.
 func TestNobodyForgesAReview(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	b.CreateNamespace("victim")
 	hook := b.configuration().Webhooks[0]
@@ -96,7 +96,7 @@ func TestNobodyForgesAReview(t *testing.T) {
 // another namespace is not delayed.
 func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	other := b.in("other")
 	other.roles("p", "q")
@@ -106,7 +106,7 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 	)
 	other.do(mallory + "=" + mallory + "{" + mallory + "} p>q")
 	testenv.Eventually(t, soon, func() error { return other.hands(mallory).binds("x", "p", mallory) })
-	b.Settled()
+	b.AwaitSettled()
 	var at, worst atomic.Int32
 	release := make(chan struct{})
 	b.Kube.FailBefore(func(ctx context.Context, op string) error {
@@ -149,14 +149,14 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 // TestVeryManyRulesAreNotListed makes more rules than the limit. They count only if the view holds them.
 func TestVeryManyRulesAreNotListed(t *testing.T) {
 	b := newBed(t)
-	m := b.Reflector()
+	m := b.StartReflector()
 	b.guarded(func(c *impliedrole.Config) { c.Policy.MaxRules = 25 })
 	for i := range 28 {
 		b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role("free"), false)
 	}
 	h := b.hands(mallory)
 	testenv.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) }) // Allowed as soon as the view holds all rules.
-	release := m.Hold()
+	release := m.Pause()
 	testenv.Eventually(t, soon, func() error {
 		if err := h.binds("x", "free", mallory); err == nil || !strings.Contains(err.Error(), "30 rules, more than the 25") {
 			return fmt.Errorf("got %w", err)
@@ -171,7 +171,7 @@ func TestVeryManyRulesAreNotListed(t *testing.T) {
 // Their roles or sources differ from those in the name.
 func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.roles("lead", "dev", "free")
 	b.role(mallory,
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"create"}},
@@ -208,7 +208,7 @@ func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
 // TestWhoHasManyRolesCostsFewRequests makes a binding as a user that holds the implied permissions by one of 200 roles.
 func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
 	names := []string{"lead"}
@@ -221,7 +221,7 @@ func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
 	}
 	b.role("binder", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: names[:1], Verbs: []string{"bind"}})
 	b.do("binder=binder{nina}")
-	b.Settled()
+	b.AwaitSettled()
 	reads := func() (n int) {
 		for op, calls := range b.Kube.CallsByOp() {
 			if strings.HasPrefix(op, "GET /apis/"+rbacv1.GroupName) && strings.Contains(op, "roles") {

@@ -39,7 +39,7 @@ type bed struct {
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := testenv.NewBed(t)
+	b := testenv.NewEnv(t)
 	return (&bed{b, b.Typed, ""}).in("team")
 }
 
@@ -51,17 +51,17 @@ func (b *bed) in(namespace string) *bed {
 }
 
 // serve starts an implied-role. It ends at the latest with the test.
-func (b *bed) serve() *testenv.Running {
+func (b *bed) serve() *testenv.RunningService {
 	b.T.Helper()
 	return b.serveWith(func(*impliedrole.Config) {})
 }
 
 // serveWith starts an implied-role with changed settings.
-func (b *bed) serveWith(change func(*impliedrole.Config)) *testenv.Running {
+func (b *bed) serveWith(change func(*impliedrole.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
 	cfg.WithoutGuard = true // Tests of the guard turn it on.
-	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
+	listener := b.ConfigureService(topology.ImpliedRole, &cfg.Config.Config)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }
@@ -107,23 +107,23 @@ func (b *bed) do(ops string) {
 			parent, child, _ := strings.Cut(rule, ">")
 			b.rule(ruleName(name), role(parent), role(child), gone)
 		default:
-			b.Delete(kinds.RoleBindings().In(b.namespace), op)
+			b.Delete(kinds.RoleBindings().InNamespace(b.namespace), op)
 		}
 	}
 }
 
 func (b *bed) bindings() dynamic.ResourceInterface {
-	return b.Resource(kinds.RoleBindings()).Namespace(b.namespace)
+	return b.ResourceClient(kinds.RoleBindings()).Namespace(b.namespace)
 }
 
 func (b *bed) rules() dynamic.ResourceInterface {
-	return b.Resource(kinds.ImpliedRoles()).Namespace(b.namespace)
+	return b.ResourceClient(kinds.ImpliedRoles()).Namespace(b.namespace)
 }
 
 // apply applies an object in the namespace, as a user would.
 func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) error {
 	return b.patient(func() error {
-		_, err := b.Kube.ApplyFields(b.T, kind.In(b.namespace), name, fields)
+		_, err := b.Kube.ApplyFields(b.T, kind.InNamespace(b.namespace), name, fields)
 		return err
 	})
 }
@@ -166,16 +166,16 @@ func (b *bed) roles(names ...string) {
 
 func (b *bed) allBindings() []*rbacv1.RoleBinding {
 	b.T.Helper()
-	return testenv.ListAs[rbacv1.RoleBinding](b.Env, kinds.RoleBindings().In(b.namespace))
+	return testenv.ListAs[rbacv1.RoleBinding](b.Env, kinds.RoleBindings().InNamespace(b.namespace))
 }
 
 func (b *bed) allRules() []*rolev1alpha1.ImpliedRoles {
 	b.T.Helper()
-	return testenv.ListAs[rolev1alpha1.ImpliedRoles](b.Env, kinds.ImpliedRoles().In(b.namespace))
+	return testenv.ListAs[rolev1alpha1.ImpliedRoles](b.Env, kinds.ImpliedRoles().InNamespace(b.namespace))
 }
 
-// readObject decodes a binding as the service does.
-func readObject(t testing.TB, object *rbacv1.RoleBinding) *infer.Binding {
+// readLiveObject decodes a binding as the service does.
+func readLiveObject(t testing.TB, object *rbacv1.RoleBinding) *infer.Binding {
 	t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -192,7 +192,7 @@ func (b *bed) read(objects []*rbacv1.RoleBinding) []*infer.Binding {
 	b.T.Helper()
 	list := make([]*infer.Binding, len(objects))
 	for i, o := range objects {
-		list[i] = readObject(b.T, o)
+		list[i] = readLiveObject(b.T, o)
 	}
 	return list
 }
@@ -246,21 +246,21 @@ func ruleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 	return infer.Rule{Name: r.Name, Created: r.CreationTimestamp.Time, Parent: parent, Child: child, Flaw: errors.Join(flaw, other)}
 }
 
-// consistent returns an error unless the namespace matches the result of [infer.Infer] for its rules and explicit
+// consistent returns an error unless the namespace matches the result of [infer.Namespace] for its rules and explicit
 // bindings.
 func (b *bed) consistent() error {
 	b.T.Helper()
-	ns := infer.Namespace{Name: b.namespace, Bindings: b.read(b.allBindings())}
+	ns := infer.NamespaceInput{Name: b.namespace, Bindings: b.read(b.allBindings())}
 	rules := b.allRules()
 	for _, r := range rules {
 		ns.Rules = append(ns.Rules, ruleOf(r))
 	}
-	o := infer.Infer(ns, infer.DefaultPolicy())
-	for _, a := range o.Actions(ns.Bindings) {
+	o := infer.Namespace(ns, infer.DefaultPolicy())
+	for _, a := range o.PlannedActions(ns.Bindings) {
 		return fmt.Errorf("%s of %s is left to do", a.Verb, a.Name)
 	}
 	for i, r := range rules {
-		want := o.Rules.Status(o.Rules.Rules()[i], infer.StatusInput{Exists: func(infer.Role) bool { return true }})
+		want := o.Rules.StatusWithChildren(o.Rules.Rules()[i], infer.StatusInput{Exists: func(infer.Role) bool { return true }})
 		if got := strings.Join(r.Status.Inferences.ChildRoles, " "); got != texts(want.Children) || r.Status.Inferences.ParentRole != want.Parent.String() {
 			return fmt.Errorf("the status of rule %s is %+v, want %s", r.Name, r.Status.Inferences, texts(want.Children))
 		}
@@ -290,5 +290,5 @@ func texts(roles []infer.Role) string {
 // condition waits until a condition of a rule has this reason at the current generation, and returns the condition.
 func (b *bed) condition(rule, kind, reason string) metav1.Condition {
 	b.T.Helper()
-	return b.AwaitCondition(kinds.ImpliedRoles().In(b.namespace), ruleName(rule), kind, reason)
+	return b.AwaitCondition(kinds.ImpliedRoles().InNamespace(b.namespace), ruleName(rule), kind, reason)
 }

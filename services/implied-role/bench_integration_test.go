@@ -28,7 +28,7 @@ import (
 func BenchmarkWrites(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
 	bed := newBed(b)
-	bed.Reflector()
+	bed.StartReflector()
 	bed.serve()
 	var group errgroup.Group
 	group.SetLimit(inFlight)
@@ -47,7 +47,7 @@ func BenchmarkWrites(b *testing.B) {
 	for i := 1; i < children; i++ {
 		bed.do(fmt.Sprintf("b%d>b%d", i-1, i))
 	}
-	bed.Settled()
+	bed.AwaitSettled()
 	reach := func(want int) {
 		b.Helper()
 		testenv.Eventually(b, 5*time.Minute, func() error {
@@ -91,8 +91,8 @@ func BenchmarkWrites(b *testing.B) {
 func bareBinding(i int) *rbacv1.RoleBinding {
 	source := &infer.Binding{Name: "x", UID: "x", Role: role("a"), Subjects: []rbacv1.Subject{subject("u")}}
 	rule := infer.Rule{Parent: role("a"), Child: role("b")}
-	for _, w := range infer.NewRuleSet("", []infer.Rule{rule}, infer.DefaultPolicy()).Limited(0, nil).Desired(source) {
-		b := w.Object()
+	for _, w := range infer.NewRuleSet("", []infer.Rule{rule}, infer.DefaultPolicy()).WithPausedRules(0, nil).DesiredBindings(source) {
+		b := w.ToRoleBinding()
 		b.Name, b.OwnerReferences, b.Labels = fmt.Sprintf("bare-%d", i), nil, map[string]string{"bare": "yes"}
 		return b
 	}
@@ -126,7 +126,7 @@ func (b *bed) countGenerated() int {
 func BenchmarkRevocationUnderStatuses(b *testing.B) {
 	const rules = 400
 	bed := newBed(b)
-	bed.Reflector()
+	bed.StartReflector()
 	bed.serve()
 	for i := range rules {
 		bed.do(fmt.Sprintf("c%d>hub", i))
@@ -167,7 +167,7 @@ func BenchmarkRevocationUnderStatuses(b *testing.B) {
 	for b.Loop() {
 		bed.do("B=a{x,y}")
 		bed.generates("B:b{x,y}")
-		bed.Settled()
+		bed.AwaitSettled()
 		written := bed.Kube.Writes()
 		bed.do("hub>last")
 		statuses(written + rules/8)

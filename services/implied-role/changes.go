@@ -29,50 +29,50 @@ func (s changeSet) addSources(sources ...string) {
 	}
 }
 
-// mergeSet adds the sources and deleted objects of other.
-func (s changeSet) mergeSet(other changeSet) {
+// mergeChanges adds the sources and deleted objects of other.
+func (s changeSet) mergeChanges(other changeSet) {
 	maps.Copy(s.sources, other.sources)
 	maps.Copy(s.gone, other.gone)
 }
 
-// Changed records a change. The view calls it for every change.
-func (m *memory) Changed(k event.Key) {
-	n := m.knownNamespace(k.Namespace)
+// RecordChange records a change. The view calls it for every change.
+func (m *passHistory) RecordChange(k event.Key) {
+	n := m.findNamespace(k.Namespace)
 	if n == nil {
 		return // The first pass plans everything.
 	}
 	switch k.GroupResource {
 	case kinds.RoleBindings().GroupResource:
-		b, live := m.state.Bindings.Last(k)
-		n.recordChange(b.Change, live, m.sourcesOf(k, b)...)
+		b, live := m.state.Bindings.GetOrTombstone(k)
+		n.recordChange(b.Change, live, m.sourcesToPlan(k, b)...)
 	case kinds.ImpliedRoles().GroupResource:
-		r, live := m.state.Rules.Last(k)
+		r, live := m.state.Rules.GetOrTombstone(k)
 		n.recordChange(r.Change, live)
 	}
 }
 
-// sourcesOf lists the sources to plan after a change of a binding: the source that it was generated from, or else the
+// sourcesToPlan lists the sources to plan after a change of a binding: the source that it was generated from, or else the
 // binding itself. It adds the binding if other bindings were generated from it.
-func (m *memory) sourcesOf(k event.Key, b state.Binding) []string {
+func (m *passHistory) sourcesToPlan(k event.Key, b state.Binding) []string {
 	if b.Value == nil {
 		return []string{k.Name}
 	}
-	sources := []string{state.SourceOf(b.Value)}
-	if m.state.GeneratedFrom(k.Namespace, k.Name) > 0 {
+	sources := []string{state.SourceName(b.Value)}
+	if m.state.CountGeneratedFrom(k.Namespace, k.Name) > 0 {
 		sources = append(sources, k.Name)
 	}
 	return sources
 }
 
-// Reloaded marks all namespaces. The view calls it after it was loaded again, when objects may be gone without a
+// MarkAllNamespaces marks all namespaces. The view calls it after it was loaded again, when objects may be gone without a
 // change.
-func (m *memory) Reloaded() {
+func (m *passHistory) MarkAllNamespaces() {
 	for _, name := range m.namespaceNames() {
-		m.namespaceOf(name).markAll()
+		m.ensureNamespace(name).markAllChanged()
 	}
 }
 
-func (n *namespace) recordChange(c event.Change, live bool, sources ...string) {
+func (n *namespaceHistory) recordChange(c event.Change, live bool, sources ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if own, ok := n.own[c.Key]; ok && own.UID == c.UID && own.ResourceVersion == c.ResourceVersion && own.Deleted == !live {
@@ -87,8 +87,8 @@ func (n *namespace) recordChange(c event.Change, live bool, sources ...string) {
 	}
 }
 
-// storeOwnWrite stores a state that this process wrote. Meanwhile [memory.Changed] ignores that state.
-func (n *namespace) storeOwnWrite(c event.Change, take func() error) error {
+// storeOwnWrite stores a state that this process wrote. Meanwhile [passHistory.RecordChange] ignores that state.
+func (n *namespaceHistory) storeOwnWrite(c event.Change, take func() error) error {
 	n.mu.Lock()
 	n.own[c.Key] = c
 	n.mu.Unlock()
@@ -100,21 +100,21 @@ func (n *namespace) storeOwnWrite(c event.Change, take func() error) error {
 	return take()
 }
 
-// markAll makes the next pass plan the whole namespace.
-func (n *namespace) markAll() {
+// markAllChanged makes the next pass plan the whole namespace.
+func (n *namespaceHistory) markAllChanged() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes.all = true
 }
 
 // takeChanges returns the changes of a namespace and resets them.
-func (n *namespace) takeChanges() changeSet {
+func (n *namespaceHistory) takeChanges() changeSet {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	changes := n.changes
 	n.changes = newChangeSet(false)
 	if changes.all {
-		n.listed = listing{}
+		n.listed = sourceListing{}
 	}
 	for name := range changes.bindings { // A binding that changed after the listing is read again.
 		delete(n.listed.bindings, name)
@@ -123,15 +123,15 @@ func (n *namespace) takeChanges() changeSet {
 }
 
 // restoreChanges puts back the changes that a pass did not complete.
-func (n *namespace) restoreChanges(left changeSet) {
+func (n *namespaceHistory) restoreChanges(left changeSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes.all = n.changes.all || left.all
-	n.changes.mergeSet(left)
+	n.changes.mergeChanges(left)
 }
 
-// hasPending reports whether changes exist that no pass has taken.
-func (n *namespace) hasPending() bool {
+// hasPendingChanges reports whether changes exist that no pass has taken.
+func (n *namespaceHistory) hasPendingChanges() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changes.all || len(n.changes.bindings)+len(n.changes.gone) > 0

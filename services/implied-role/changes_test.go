@@ -22,7 +22,7 @@ type tracked struct {
 	t       *testing.T
 	view    *informer.Informer
 	state   *state.State
-	memory  *memory
+	memory  *passHistory
 	version int
 }
 
@@ -30,9 +30,9 @@ func newTracked(t *testing.T) *tracked {
 	t.Helper()
 	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())
-	w := &tracked{t: t, view: v, state: s, memory: newMemory(s)}
-	v.OnChange(w.memory.Changed)
-	v.OnReload(w.memory.Reloaded)
+	w := &tracked{t: t, view: v, state: s, memory: newPassHistory(s)}
+	v.OnChange(w.memory.RecordChange)
+	v.OnReload(w.memory.MarkAllNamespaces)
 	return w
 }
 
@@ -69,15 +69,15 @@ func (w *tracked) source() *rbacv1.RoleBinding {
 // generated returns the binding that follows from the binding B by a rule a>b.
 func (w *tracked) generated() *rbacv1.RoleBinding {
 	rules := infer.NewRuleSet("ns", []infer.Rule{{Name: "r", Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}}}, infer.DefaultPolicy())
-	for _, d := range rules.Desired(&infer.Binding{Namespace: "ns", Name: "B", UID: "u", Role: infer.Role{Name: "a"}, Subjects: w.source().Subjects}) {
-		return d.Object()
+	for _, d := range rules.DesiredBindings(&infer.Binding{Namespace: "ns", Name: "B", UID: "u", Role: infer.Role{Name: "a"}, Subjects: w.source().Subjects}) {
+		return d.ToRoleBinding()
 	}
 	return nil
 }
 
 // taken returns the changes that a pass would take, as text.
 func (w *tracked) taken() string {
-	set := w.memory.namespaceOf("ns").takeChanges()
+	set := w.memory.ensureNamespace("ns").takeChanges()
 	text := strings.Join(slices.Sorted(maps.Keys(set.sources)), " ")
 	for _, k := range slices.SortedFunc(maps.Keys(set.gone), func(a, b event.Key) int { return strings.Compare(a.Name, b.Name) }) {
 		text += " gone:" + k.Name
@@ -100,16 +100,16 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 		"a generated one":              {func(w *tracked) { w.apply(w.next(ours, w.generated())) }, "B"},
 		"a generated one goes":         {func(w *tracked) { w.apply(w.next(ours, nil)) }, "B gone:" + ours},
 		"somebody strips it":           {func(w *tracked) { w.apply(w.next(ours, stripped(w))) }, "B"},
-		"nothing that matters":         {func(w *tracked) { w.memory.Changed(event.Key{Namespace: "ns"}) }, ""},
+		"nothing that matters":         {func(w *tracked) { w.memory.RecordChange(event.Key{Namespace: "ns"}) }, ""},
 		"its own write":                {func(w *tracked) { w.own(ours, w.generated()) }, ""},
 		"its own deletion":             {func(w *tracked) { w.own(ours, nil) }, ""},
 		"a change after its own write": {func(w *tracked) { w.own(ours, w.generated()); w.apply(w.next(ours, w.generated())) }, "B"},
-		"everything, as at a resync":   {func(w *tracked) { w.memory.namespaceOf("ns").markAll() }, "all "},
-		"the view is loaded anew":      {func(w *tracked) { w.memory.Reloaded() }, "all "},
+		"everything, as at a resync":   {func(w *tracked) { w.memory.ensureNamespace("ns").markAllChanged() }, "all "},
+		"the view is loaded anew":      {func(w *tracked) { w.memory.MarkAllNamespaces() }, "all "},
 		"what a pass did not come to": {func(w *tracked) {
-			w.memory.namespaceOf("ns").restoreChanges(changeSet{sources: map[string]struct{}{"D": {}}})
+			w.memory.ensureNamespace("ns").restoreChanges(changeSet{sources: map[string]struct{}{"D": {}}})
 		}, "D"},
-		"all that a pass did not see":  {func(w *tracked) { w.memory.namespaceOf("ns").restoreChanges(changeSet{all: true}) }, "all "},
+		"all that a pass did not see":  {func(w *tracked) { w.memory.ensureNamespace("ns").restoreChanges(changeSet{all: true}) }, "all "},
 		"the source of generated goes": {func(w *tracked) { w.apply(w.next("B", nil)) }, "B gone:B"},
 		"a generated one with its own": {func(w *tracked) { w.apply(w.next(ours, w.generated())); w.apply(w.next("B", w.source())) }, "B"},
 	} {
@@ -120,11 +120,11 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 		w.apply(w.next("B", w.source()))
 		w.apply(w.next(ours, w.generated()))
 		w.taken()
-		if w.memory.namespaceOf("ns").hasPending() {
+		if w.memory.ensureNamespace("ns").hasPendingChanges() {
 			t.Errorf("%s: something is pending before", name)
 		}
 		c.change(w)
-		if got := w.memory.namespaceOf("ns").hasPending(); got != (c.want != "" && c.want != "D") {
+		if got := w.memory.ensureNamespace("ns").hasPendingChanges(); got != (c.want != "" && c.want != "D") {
 			t.Errorf("%s: pending is %v", name, got)
 		}
 		if got := w.taken(); got != c.want {
@@ -137,10 +137,10 @@ func TestAPassPlansForWhatAChangeConcerns(t *testing.T) {
 func (w *tracked) own(name string, object *rbacv1.RoleBinding) {
 	w.t.Helper()
 	c := w.next(name, object)
-	if err := w.memory.namespaceOf("ns").storeOwnWrite(c, func() error { return w.view.Apply(w.t.Context(), c) }); err != nil {
+	if err := w.memory.ensureNamespace("ns").storeOwnWrite(c, func() error { return w.view.Apply(w.t.Context(), c) }); err != nil {
 		w.t.Fatal(err)
 	}
-	if len(w.memory.namespaceOf("ns").own) > 0 {
+	if len(w.memory.ensureNamespace("ns").own) > 0 {
 		w.t.Error("the memory still holds written states")
 	}
 }

@@ -49,12 +49,13 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Policy.Prohibited, "prohibited", c.Policy.Prohibited,
-		"`roles` that no rule may imply: a name, or a prefix and *; Role/ or ClusterRole/ before it limits it to one kind; the admission policy holds the same list")
+		"`roles` that no rule may imply: a name, or a prefix and *; Role/ or ClusterRole/ limits it to one kind; the admission policy has the same list")
 	fs.StringSliceVar(&c.Policy.Excluded, "exclude-namespaces", c.Policy.Excluded, "`namespaces` in which no rule holds")
 	fs.IntVar(&c.Policy.MaxGenerated, "max-generated", c.Policy.MaxGenerated, "how many RoleBindings one rule may create; beyond that no RoleBinding is added")
 	fs.IntVar(&c.Policy.MaxRules, "max-rules", c.Policy.MaxRules, "how many rules of a namespace are in force; the oldest come first")
 	fs.StringVar(&c.ProjectStore, "project-store", c.ProjectStore, "`name` of an OpenFGA store into which the implied roles are also written as tuples")
-	fs.StringVar(&c.ProjectRoles, "project-roles", c.ProjectRoles, "`type#relation` of roles in the model of --project-store; the relation must accept itself as a user")
+	fs.StringVar(&c.ProjectRoles, "project-roles", c.ProjectRoles,
+		"`type#relation` of roles in the model of --project-store; the relation must accept itself as a user")
 	c.OpenFGA.BindFlags(fs)
 	c.Admission.BindFlags(fs)
 	fs.BoolVar(&c.WithoutGuard, "without-guard", c.WithoutGuard,
@@ -75,7 +76,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--writers %d: use 1 to %d", c.Writers, maxWriters))
 	}
 	if c.ProjectStore != "" {
-		if _, ok := projection.ParseRoles(c.ProjectRoles); !ok {
+		if _, ok := projection.ParseRoleRelation(c.ProjectRoles); !ok {
 			errs = append(errs, fmt.Errorf("--project-roles %.100q: name a type and a relation, such as role#assignee", c.ProjectRoles))
 		}
 		errs = append(errs, c.OpenFGA.Validate())

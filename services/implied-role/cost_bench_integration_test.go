@@ -40,18 +40,18 @@ func BenchmarkConvergence(b *testing.B) {
 	for _, size := range []struct{ bindings, rules int }{{1000, 100}, {5000, 100}} {
 		b.Run(fmt.Sprintf("%d bindings, %d rules", size.bindings, size.rules), func(b *testing.B) {
 			bed := newBed(b)
-			reflector := bed.Reflector()
+			reflector := bed.StartReflector()
 			bed.serveGuard()
 			bed.do("first>second")
 			bed.each(size.bindings, func(ctx context.Context, i int) error {
 				source := binding(fmt.Sprintf("source-%d", i), fmt.Sprintf("p%d", i%size.rules), fmt.Sprintf("user-%d", i))
 				return bed.create(ctx, source)
 			})
-			bed.Settled()
+			bed.AwaitSettled()
 			var made, naive, entitled time.Duration
 			reads := 0
 			for b.Loop() {
-				release := reflector.Hold()
+				release := reflector.Pause()
 				bed.each(size.rules, func(_ context.Context, i int) error {
 					bed.do(fmt.Sprintf("p%d>c%d", i, i))
 					return nil
@@ -63,9 +63,9 @@ func BenchmarkConvergence(b *testing.B) {
 					bed.do(fmt.Sprintf("-p%d>c%d", i, i))
 				}
 				bed.counts(infer.ManagedByLabel+"="+infer.ManagedBy, 0)
-				bed.Settled()
-				naive += bed.naively(bed.Kube.Admin(), size.bindings)
-				entitled += bed.naively(bed.Kube.Config(b, topology.ImpliedRole), size.bindings)
+				bed.AwaitSettled()
+				naive += bed.naively(bed.Kube.AdminConfig(), size.bindings)
+				entitled += bed.naively(bed.Kube.ServiceConfig(b, topology.ImpliedRole), size.bindings)
 			}
 			n := float64(b.N * size.bindings)
 			b.ReportMetric(n/made.Seconds(), "made/s")
@@ -96,7 +96,7 @@ func (b *bed) naively(somebody *rest.Config, n int) time.Duration {
 		b.T.Fatal(err)
 	}
 	b.counts(bare, 0)
-	b.Settled()
+	b.AwaitSettled()
 	return took
 }
 
@@ -187,7 +187,7 @@ func (b *bed) watches(objects dynamic.ResourceInterface, options metav1.ListOpti
 func BenchmarkRuleMore(b *testing.B) {
 	const rules = 3000
 	few := newBed(b)
-	few.Reflector()
+	few.StartReflector()
 	few.guarded()
 	many := few.in("many")
 	many.roles("free")
@@ -200,7 +200,7 @@ func BenchmarkRuleMore(b *testing.B) {
 		many.do(fmt.Sprintf("filler-%d>filled-%d", i, i))
 		return nil
 	})
-	few.Settled()
+	few.AwaitSettled()
 	took := map[*bed]time.Duration{}
 	for b.Loop() {
 		for _, bed := range []*bed{few, many} {
@@ -222,7 +222,7 @@ func BenchmarkChain(b *testing.B) {
 	for _, rules := range []int{200, 1000} {
 		b.Run(fmt.Sprintf("%d rules", rules), func(b *testing.B) {
 			bed := newBed(b)
-			bed.Reflector()
+			bed.StartReflector()
 			bed.serveGuard()
 			var took, applied time.Duration
 			written := 0
@@ -235,12 +235,12 @@ func BenchmarkChain(b *testing.B) {
 				applied += time.Since(started)
 				bed.tells(rules)
 				took += time.Since(started)
-				bed.Settled()
+				bed.AwaitSettled()
 				written += bed.Kube.Writes() - before
 				for i := range rules {
 					bed.do(fmt.Sprintf("-r%d>r%d", i, i+1))
 				}
-				bed.Settled()
+				bed.AwaitSettled()
 			}
 			b.ReportMetric(took.Seconds()/float64(b.N), "set-up-s")
 			b.ReportMetric(applied.Seconds()/float64(b.N), "applied-s")
@@ -277,7 +277,7 @@ func (b *bed) tells(rules int) {
 // it.
 func BenchmarkLearning(b *testing.B) {
 	bed := newBed(b)
-	bed.Reflector()
+	bed.StartReflector()
 	bed.guarded().Stop()
 	c := bed.configuration()
 	var took, longest time.Duration

@@ -29,7 +29,7 @@ const mallory = "mallory"
 
 // guarded starts an implied-role with a guard, in a namespace where mallory has her rights. There, lead implies dev,
 // and dev implies secret-admin. It returns once the API server calls the guard.
-func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testenv.Running {
+func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testenv.RunningService {
 	b.T.Helper()
 	b.roles("lead", "dev", "p", "free")
 	b.role("secret-admin", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
@@ -50,9 +50,9 @@ func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testenv.Running {
 }
 
 // serveGuard starts an implied-role with a guard that serves the webhooks.
-func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testenv.Running {
+func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testenv.RunningService {
 	b.T.Helper()
-	listener := testenv.Listen(b.T)
+	listener := testenv.ListenLoopback(b.T)
 	b.Kube.DeleteWebhooksAfter(b.T, validating.Name)
 	return b.serveWith(func(c *impliedrole.Config) {
 		c.WithoutGuard, c.Admission.Listener, c.Admission.URL = false, listener, "https://"+listener.Addr().String()
@@ -80,8 +80,8 @@ type hands struct {
 
 func (b *bed) hands(user string) hands {
 	b.T.Helper()
-	rules := b.Kube.ObjectsAs(b.T, user).Resource(kinds.ImpliedRoles().Served())
-	return hands{b, b.Kube.TypedAs(b.T, user), rules.Namespace(b.namespace)}
+	rules := b.Kube.DynamicClientAs(b.T, user).Resource(kinds.ImpliedRoles().GroupVersionResource())
+	return hands{b, b.Kube.TypedClientAs(b.T, user), rules.Namespace(b.namespace)}
 }
 
 // binding returns a binding of users to a role, which is "name" or "ClusterRole/name".
@@ -168,7 +168,7 @@ func judged(t *testing.T, err error, words ...string) {
 
 func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	b.do("standing=lead{alice,bob}")
 	standing := binding("system", "lead", "eve")
@@ -195,9 +195,9 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 		"no subject":               {h.rebinds("standing", "lead"), nil},
 		"a label":                  {h.patchesBinding("standing", `{"metadata":{"labels":{"a":"b"}}}`), nil},
 		"a label less":             {h.patchesBinding("system", `{"metadata":{"labels":null}}`), two},
-		"a name of ours":           {h.binds(infer.Name("late", role("dev")), "free", mallory), []string{"reserved for RoleBindings of implied-role", infer.IndependentLabel}},
+		"a name of ours":           {h.binds(infer.GeneratedName("late", role("dev")), "free", mallory), []string{"reserved for RoleBindings of implied-role", infer.IndependentLabel}},
 		"what is kept when its source goes": {
-			h.patchesBinding(infer.Name("standing", role("dev")), `{"metadata":{"labels":{"`+infer.IndependentLabel+`":"true"}}}`),
+			h.patchesBinding(infer.GeneratedName("standing", role("dev")), `{"metadata":{"labels":{"`+infer.IndependentLabel+`":"true"}}}`),
 			[]string{"Role dev implies Role secret-admin"},
 		},
 	} {
@@ -208,7 +208,7 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 
 func TestOneOfVeryManyLosesARole(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	users := make([]string, 1500)
 	for i := range users {
@@ -227,7 +227,7 @@ func TestOneOfVeryManyLosesARole(t *testing.T) {
 
 func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	h, admin := b.hands(mallory), b.hands("system:admin")
 	admin.rules = b.rules()
@@ -261,7 +261,7 @@ func (h hands) admin() hands {
 
 func TestWhoHoldsAllThatARolePermitsMayBindWhatImpliesIt(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	b.role("nodes", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}})
 	b.do("boss=ClusterRole/admin{nina} ClusterRole/edit>ClusterRole/view bob=ClusterRole/edit{bob}")
@@ -282,7 +282,7 @@ func TestWhoHoldsAllThatARolePermitsMayBindWhatImpliesIt(t *testing.T) {
 
 func TestMoreRolesThanCanBeLookedAtAreRefused(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded()
 	for i := range 70 {
 		b.rule(fmt.Sprintf("many-%d", i), role("p"), role(fmt.Sprintf("many-%d", i)), false)
@@ -295,12 +295,12 @@ func TestMoreRolesThanCanBeLookedAtAreRefused(t *testing.T) {
 // of them. It does so with a current view, with a silent watcher, and without NATS.
 func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 	b := newBed(t)
-	m := b.Reflector()
+	m := b.StartReflector()
 	b.guarded()
 	for i := range 30 {
 		b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role("free"), false)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	h := b.hands(mallory)
 	known := func(t *testing.T) {
 		for range 10 {
@@ -311,7 +311,7 @@ func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 		}
 	}
 	t.Run("by a view that follows", known)
-	release := m.Hold()
+	release := m.Pause()
 	t.Run("though the watcher tells nothing", known)
 	t.Run("though the watcher does not tell of a change", func(t *testing.T) {
 		testenv.Eventually(t, soon, func() error { return h.binds("x", "p", mallory) })
@@ -338,7 +338,7 @@ func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 
 func TestWithoutTheGuardOnlyAdministratorsMayGive(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.guarded().Stop()
 	judged(t, b.hands(mallory).binds("x", "free", mallory), "rolebindings.role.k8s.com")
 	judged(t, b.hands(mallory).implies("x", "p", "free"), "impliedroles.role.k8s.com")
@@ -349,7 +349,7 @@ func TestWithoutTheGuardOnlyAdministratorsMayGive(t *testing.T) {
 // first rule.
 func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	running := b.guarded()
 	other, third := b.in("other"), b.in("third")
 	for _, b := range []*bed{other, third} {
@@ -400,13 +400,13 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 
 func TestNoRuleHoldsWhereNobodyJudges(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.do("a>b B=a{x}")
 	unguarded := b.serveWith(func(c *impliedrole.Config) { c.WithoutGuard = false })
 	if c := b.condition("a>b", "Accepted", "Unguarded"); !strings.Contains(c.Message, "--admission-service") {
 		t.Errorf("got message %q", c.Message)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	b.generates("")
 	unguarded.Stop()
 	b.serveGuard()
@@ -418,12 +418,12 @@ func BenchmarkBinding(bench *testing.B) {
 	for _, n := range []int{0, 1000, 3000} {
 		bench.Run(fmt.Sprintf("rules=%d", n), func(bench *testing.B) {
 			b := newBed(bench)
-			b.Reflector()
+			b.StartReflector()
 			b.guarded()
 			for i := range n {
 				b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role(fmt.Sprintf("filled-%d", i)), false)
 			}
-			b.Settled()
+			b.AwaitSettled()
 			h := b.hands(mallory)
 			for bench.Loop() {
 				if err := h.binds("x", "free", mallory); err != nil {

@@ -37,12 +37,12 @@ func (b *bed) generates(want string) {
 
 func (b *bed) patchRule(name, patch string) {
 	b.T.Helper()
-	b.Patch(kinds.ImpliedRoles().In(b.namespace), ruleName(name), patch)
+	b.Patch(kinds.ImpliedRoles().InNamespace(b.namespace), ruleName(name), patch)
 }
 
 func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.do("a>b b>c B=a{x}")
 	b.becomes("B:b{x} B:c{x}")
@@ -51,11 +51,11 @@ func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
 	b.condition("a>b", "Synced", "NameConflict")
 	b.reported(mine, "NameConflict")
 	b.generates("B:c{x} " + mine + ":c{x}")
-	b.Settled()
+	b.AwaitSettled()
 	was := b.get(mine)
 	b.do("-a>b")
 	b.generates(mine + ":c{x}")
-	b.Settled()
+	b.AwaitSettled()
 	if now := b.get(mine); now == nil || now.ResourceVersion != was.ResourceVersion {
 		t.Errorf("the independent binding became %+v", now)
 	}
@@ -66,7 +66,7 @@ func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
 
 func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	going := b.in("stuck")
 	going.do("a>b B1=a{x} B2=a{y}")
@@ -75,8 +75,8 @@ func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
 	going.patchRule("a>b", held)
 	b.DeleteNamespace("stuck")
 	going.generates("")
-	b.Settled()
-	b.Quiet("a resync while it is stuck", func() { b.Resync(topology.ImpliedRole) })
+	b.AwaitSettled()
+	b.CheckNoWrites("a resync while it is stuck", func() { b.RequestResync(topology.ImpliedRole) })
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
 	going.patch("B1", unheld)
@@ -90,7 +90,7 @@ func refusal(r *http.Request) (*http.Response, error) {
 
 func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	on, tried := b.obstruct(name("B1", "b"), refusal)
 	on.Store(false)
 	b.do("a>b c>b B1=a{x} B2=c{y}")
@@ -109,7 +109,7 @@ func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 
 func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	on, tried := b.obstruct(ruleName("a>b")+"/status", refusal)
 	b.do("a>b a>c x>y B1=a{u} B2=x{v}")
 	b.condition("a>c", "Synced", "Synced")
@@ -126,7 +126,7 @@ func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 // escapes.
 func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	const roles = 150
 	long := func(i int) infer.Role {
 		text := fmt.Sprintf("%04d", i)
@@ -148,5 +148,5 @@ func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
 			t.Errorf("%d of %d are listed, and it says %q", listed, roles-1, c.Message)
 		}
 	}
-	b.Quiet("a resync", func() { b.Resync(topology.ImpliedRole) })
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.ImpliedRole) })
 }

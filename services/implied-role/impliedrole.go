@@ -28,10 +28,10 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("configuration of %s: %w", topology.ImpliedRole, err)
 	}
-	w := &webhooks{cfg: cfg}
+	w := &admissionWebhooks{cfg: cfg}
 	return service.Run(ctx, topology.ImpliedRole, cfg.Config.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
 		return buildApp(cfg, rt, w)
-	}, w.openServer)
+	}, w.openAdmissionServer)
 }
 
 // deadline bounds one pass over a namespace, which may have to create many bindings.
@@ -41,49 +41,50 @@ const deadline = 10 * time.Minute
 // server busy, and delay the revocation of roles.
 const statusShare = 16
 
-func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
-	needs := setup.Needs{OneCluster: true}
+func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.App, error) {
+	needs := setup.RequiredBackends{OneCluster: true}
 	if cfg.ProjectStore != "" {
 		needs.OpenFGA = &cfg.OpenFGA
 	}
-	parts, err := setup.Open(rt, cfg.Config, needs)
+	parts, err := setup.BuildParts(rt, cfg.Config, needs)
 	if err != nil {
 		return service.App{}, err
 	}
 	parts.Engine.Deadline = deadline
 	cfg.Policy.Unguarded = !cfg.Admission.Enabled() && !cfg.WithoutGuard
 	s, v := state.New(parts.View, cfg.Cluster, cfg.Policy), parts.View
-	memory, watchCache := newMemory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.Complete)
+	memory, watchCache := newPassHistory(s), query.NewWatchCache(s, strconv.FormatUint(rand.Uint64(), 36), v.IncompleteErr)
 	r := &reconciler{
 		state: s, memory: memory,
 		statuses: &statusReconciler{
-			state: s, memory: memory, writer: parts.Status, since: w.checkedSince, log: rt.Log,
+			state: s, memory: memory, writer: parts.Status, since: w.authorsCheckedSince, log: rt.Log,
 			writers: make(chan struct{}, (cfg.Writers+statusShare-1)/statusShare),
 		},
-		applier: &applier{
+		applier: &planApplier{
 			state: s, view: v, kube: parts.Kube, metrics: newMetrics(rt.Metrics, s), log: rt.Log, writers: make(chan struct{}, cfg.Writers),
 			guard: w.coverNamespace,
 		},
 	}
 	if parts.OpenFGA != nil {
-		roles, _ := projection.ParseRoles(cfg.ProjectRoles)
+		roles, _ := projection.ParseRoleRelation(cfg.ProjectRoles)
 		r.projection = projection.New(projection.Config{
 			OpenFGA: parts.OpenFGA, Store: cfg.ProjectStore, Roles: roles, Log: rt.Log,
 			Rules: s.RuleSet,
 		})
 	}
-	v.OnChange(memory.Changed)
-	v.OnChange(watchCache.Changed)
-	v.OnReload(memory.Reloaded)
-	v.OnReload(watchCache.Reloaded)
+	v.OnChange(memory.RecordChange)
+	v.OnChange(watchCache.MarkRuleChanged)
+	v.OnReload(memory.MarkAllNamespaces)
+	v.OnReload(watchCache.MarkAllChanged)
 	server := query.NewServer(query.Config{
-		State: s, Complete: v.Complete, Revision: v.Revision, Await: v.Await, Finished: memory.finishedAt, Lister: parts.Kube, Changes: watchCache,
-		Since: w.guardedSince,
+		State: s, Complete: v.IncompleteErr, Revision: v.Revision, Await: v.AwaitRevision, Finished: memory.lastSyncedAt,
+		Lister: parts.Kube, Changes: watchCache,
+		Since: w.bindingsGuardedSince,
 	})
-	app := setup.App(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
-		inferencev1connect.InferenceServiceHandler(server), query.Access()))
+	app := setup.NewApp(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
+		inferencev1connect.InferenceServiceHandler(server), query.RequiredAccess()))
 	app.Tasks = append(app.Tasks, watchCache.Run)
-	app.Ready = append(app.Ready, service.Check{Name: "admission", Err: w.inForce})
-	w.followView(v, s)
+	app.Ready = append(app.Ready, service.ReadinessCheck{Name: "admission", Err: w.registrationErr})
+	w.connectGuard(v, s)
 	return app, nil
 }

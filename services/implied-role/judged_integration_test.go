@@ -24,7 +24,7 @@ import (
 // bypassed.
 func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.do("a>b")
 	running := b.serveGuard()
 	if c := b.condition("a>b", rolev1alpha1.Judged, infer.NotJudged); !strings.Contains(c.Message, "judged since") {
@@ -68,7 +68,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 // gone.
 func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.do("early>rule")
 	b.serveGuard()
 	b.condition("early>rule", rolev1alpha1.Judged, infer.NotJudged) // From here on, every author is checked.
@@ -91,7 +91,7 @@ func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("c>d", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
-	b.Settled()
+	b.AwaitSettled()
 	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 }
 

@@ -26,14 +26,14 @@ func TestMain(m *testing.M) {
 
 func (b *bed) spawn() testenv.Process {
 	b.T.Helper()
-	return testenv.Spawn(b.T, topology.ImpliedRole, b.NATS, b.Kube, "--log-level", "warn", "--resync", "1h")
+	return testenv.SpawnService(b.T, topology.ImpliedRole, b.NATS, b.Kube, "--log-level", "warn", "--resync", "1h")
 }
 
 // TestAKilledServiceLeavesNothingBehind kills the service at random moments, also between a change and its
 // acknowledgement, while objects change.
 func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
-	b, random := newBed(t), rand.New(rand.NewPCG(seeds.First(t), 0))
-	m := b.Reflector()
+	b, random := newBed(t), rand.New(rand.NewPCG(seeds.FirstSeed(t), 0))
+	m := b.StartReflector()
 	b.do("a>b b>c d>c c>ClusterRole/e B0=a{x} B1=b{y} B2=d{x,z}")
 	p := b.spawn()
 	testenv.Eventually(t, 2*soon, b.consistent)
@@ -56,9 +56,9 @@ func TestAKilledServiceLeavesNothingBehind(t *testing.T) {
 		w.close()
 	}
 	p.Kill()
-	b.Quiet("the next start, and a replay", func() {
+	b.CheckNoWrites("the next start, and a replay", func() {
 		b.serve()
-		b.Settled()
+		b.AwaitSettled()
 		m.Replay()
 	})
 }

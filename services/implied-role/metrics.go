@@ -64,6 +64,6 @@ func (c collector) Collect(values chan<- prometheus.Metric) {
 	for synced, n := range rules {
 		values <- prometheus.MustNewConstMetric(c.rules, prometheus.GaugeValue, float64(n), synced)
 	}
-	values <- prometheus.MustNewConstMetric(c.generated, prometheus.GaugeValue, float64(c.state.Generated()))
-	values <- prometheus.MustNewConstMetric(c.cycles, prometheus.GaugeValue, float64(c.state.Cycles()))
+	values <- prometheus.MustNewConstMetric(c.generated, prometheus.GaugeValue, float64(c.state.CountGenerated()))
+	values <- prometheus.MustNewConstMetric(c.cycles, prometheus.GaugeValue, float64(c.state.CountCycles()))
 }

@@ -21,7 +21,7 @@ import (
 func BenchmarkNeighbour(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
 	bed := newBed(b)
-	bed.Reflector()
+	bed.StartReflector()
 	bed.serveWith(func(*impliedrole.Config) {})
 	busy := bed.in("busy")
 	create := func(ctx context.Context) {
@@ -46,7 +46,7 @@ func BenchmarkNeighbour(b *testing.B) {
 	}
 	bed.do("x>y B=x{u,v}")
 	bed.becomes("B:y{u,v}")
-	bed.Settled()
+	bed.AwaitSettled()
 	var granted, revoked, all time.Duration
 	n := 0
 	measure := func(op, want string) time.Duration {

@@ -11,16 +11,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// memory holds the results of earlier passes over namespaces. With it, a pass plans only the sources that a change may
+// passHistory holds the results of earlier passes over namespaces. With it, a pass plans only the sources that a change may
 // concern, and statuses can report obstacles. Without it, a pass plans everything.
-type memory struct {
+type passHistory struct {
 	state *state.State
 
 	mu         sync.Mutex
-	namespaces map[string]*namespace
+	namespaces map[string]*namespaceHistory
 }
 
-type namespace struct {
+type namespaceHistory struct {
 	name string
 
 	mu sync.Mutex
@@ -31,31 +31,33 @@ type namespace struct {
 	// ruleSet is the rule set of the last pass. It is nil before the first.
 	ruleSet *infer.RuleSet
 	// obstacles holds the obstacles of the last plan of each source.
-	obstacles map[string][]infer.Obstacle
+	obstacles map[string][]infer.BindingObstacle
 	// waiting maps an occupied name to the source whose generated binding needs it.
 	waiting map[string]string
 	// listed is the listing that successive passes share. Only passes access it.
-	listed listing
+	listed sourceListing
 	// foreign maps bindings that falsely look generated to the UID for which an Event was written.
 	foreign map[string]string
 	// busy means that obstacles may still change. due means that statuses must be written when that ends.
 	busy, due bool
 	// pace limits how often statuses are written.
-	pace pace
+	pace statusThrottle
 	// finished is the time at which the namespace was last in its desired state.
 	finished time.Time
 }
 
-func newMemory(s *state.State) *memory { return &memory{state: s, namespaces: map[string]*namespace{}} }
+func newPassHistory(s *state.State) *passHistory {
+	return &passHistory{state: s, namespaces: map[string]*namespaceHistory{}}
+}
 
-// namespaceOf returns the memory of a namespace. It creates one that marks everything as changed if no pass has seen it.
-func (m *memory) namespaceOf(name string) *namespace {
+// ensureNamespace returns the memory of a namespace. It creates one that marks everything as changed if no pass has seen it.
+func (m *passHistory) ensureNamespace(name string) *namespaceHistory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, ok := m.namespaces[name]
 	if !ok {
-		n = &namespace{
-			name: name, changes: newChangeSet(true), own: map[event.Key]event.Change{}, obstacles: map[string][]infer.Obstacle{},
+		n = &namespaceHistory{
+			name: name, changes: newChangeSet(true), own: map[event.Key]event.Change{}, obstacles: map[string][]infer.BindingObstacle{},
 			waiting: map[string]string{}, foreign: map[string]string{},
 		}
 		m.namespaces[name] = n
@@ -63,30 +65,30 @@ func (m *memory) namespaceOf(name string) *namespace {
 	return n
 }
 
-// knownNamespace returns the memory of a namespace, or nil if no pass has seen it.
-func (m *memory) knownNamespace(name string) *namespace {
+// findNamespace returns the memory of a namespace, or nil if no pass has seen it.
+func (m *passHistory) findNamespace(name string) *namespaceHistory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.namespaces[name]
 }
 
 // namespaceNames lists the namespaces that passes have seen.
-func (m *memory) namespaceNames() []string {
+func (m *passHistory) namespaceNames() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.namespaces))
 }
 
-func (m *memory) forgetNamespace(name string) {
+func (m *passHistory) forgetNamespace(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.namespaces, name)
 }
 
-// finishedAt returns the time at which a namespace was last in its desired state. It is zero if this process has not
+// lastSyncedAt returns the time at which a namespace was last in its desired state. It is zero if this process has not
 // reached it.
-func (m *memory) finishedAt(name string) time.Time {
-	n := m.knownNamespace(name)
+func (m *passHistory) lastSyncedAt(name string) time.Time {
+	n := m.findNamespace(name)
 	if n == nil {
 		return time.Time{}
 	}
@@ -96,18 +98,18 @@ func (m *memory) finishedAt(name string) time.Time {
 }
 
 // beginPass records the rule set of a pass and returns that of the pass before.
-func (n *namespace) beginPass(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
+func (n *namespaceHistory) beginPass(ruleSet *infer.RuleSet) (before *infer.RuleSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, n.ruleSet, n.busy = n.ruleSet, ruleSet, true
-	if !ruleSet.IsSame(before) {
+	if !ruleSet.IsSameRuleSet(before) {
 		n.pace.recordChange(time.Now())
 	}
 	return before
 }
 
-// ending holds the result of a pass.
-type ending struct {
+// passResult holds the result of a pass.
+type passResult struct {
 	// finished means that nothing is left to do. unfinished means that another pass follows at once.
 	finished, unfinished bool
 	// news means that statuses may change.
@@ -115,25 +117,25 @@ type ending struct {
 }
 
 // endPass records the end of a pass. It reports, once, whether statuses must be written now.
-func (n *namespace) endPass(e ending) (statuses bool) {
+func (n *namespaceHistory) endPass(e passResult) (statuses bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.busy, n.due = e.unfinished, n.due || e.news; e.finished {
-		n.finished, n.listed = time.Now(), listing{}
+		n.finished, n.listed = time.Now(), sourceListing{}
 	}
 	statuses, n.due = n.due && !n.busy, n.due && n.busy
 	return statuses
 }
 
 // recordDuration records the time that writing statuses took.
-func (n *namespace) recordDuration(took time.Duration) {
+func (n *namespaceHistory) recordDuration(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pace.recordDuration(time.Now(), took)
 }
 
 // statusDelay returns the remaining time before statuses may be written.
-func (n *namespace) statusDelay() time.Duration {
+func (n *namespaceHistory) statusDelay() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pace.remainingDelay(time.Now())
@@ -143,13 +145,13 @@ func (n *namespace) statusDelay() time.Duration {
 // binding may have one.
 //
 // The result known is false while obstacles may change, or if the rules have changed. Then statuses are due later.
-func (n *namespace) collectObstacles(ruleSet *infer.RuleSet) (obstacles []infer.Obstacle, known bool) {
+func (n *namespaceHistory) collectObstacles(ruleSet *infer.RuleSet) (obstacles []infer.BindingObstacle, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.due = n.busy || !ruleSet.IsSame(n.ruleSet); n.due {
+	if n.due = n.busy || !ruleSet.IsSameRuleSet(n.ruleSet); n.due {
 		return nil, false
 	}
-	first := map[infer.Obstacle]infer.Obstacle{}
+	first := map[infer.BindingObstacle]infer.BindingObstacle{}
 	for _, all := range n.obstacles {
 		for _, o := range all {
 			kind := o
@@ -159,12 +161,12 @@ func (n *namespace) collectObstacles(ruleSet *infer.RuleSet) (obstacles []infer.
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(first), infer.Obstacle.Compare), true
+	return slices.SortedFunc(maps.Values(first), infer.BindingObstacle.Compare), true
 }
 
 // recordObstacles records the obstacles of a source. It returns the occupied names that were not recorded before, and reports
 // whether the obstacles have changed.
-func (n *namespace) recordObstacles(source string, obstacles []infer.Obstacle) (taken []string, changed bool) {
+func (n *namespaceHistory) recordObstacles(source string, obstacles []infer.BindingObstacle) (taken []string, changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, known := n.obstacles[source], map[string]struct{}{}
@@ -188,8 +190,8 @@ func (n *namespace) recordObstacles(source string, obstacles []infer.Obstacle) (
 	return taken, !slices.Equal(before, obstacles)
 }
 
-// waitingFor lists the sources that need one of the given names.
-func (n *namespace) waitingFor(bindings map[string]struct{}) []string {
+// sourcesWaitingFor lists the sources that need one of the given names.
+func (n *namespaceHistory) sourcesWaitingFor(bindings map[string]struct{}) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var sources []string
@@ -203,7 +205,7 @@ func (n *namespace) waitingFor(bindings map[string]struct{}) []string {
 
 // recordForeignBinding records the UID of a binding that falsely looks generated, or none. It reports whether the UID is
 // new.
-func (n *namespace) recordForeignBinding(source, uid string) bool {
+func (n *namespaceHistory) recordForeignBinding(source, uid string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known := n.foreign[source]

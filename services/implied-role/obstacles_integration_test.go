@@ -19,12 +19,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func name(source, child string) string { return infer.Name(source, role(child)) }
+func name(source, child string) string { return infer.GeneratedName(source, role(child)) }
 
 // patch changes a binding as another author would.
 func (b *bed) patch(name, patch string) {
 	b.T.Helper()
-	b.Patch(kinds.RoleBindings().In(b.namespace), name, patch)
+	b.Patch(kinds.RoleBindings().InNamespace(b.namespace), name, patch)
 }
 
 func (b *bed) get(name string) *rbacv1.RoleBinding {
@@ -39,7 +39,7 @@ func (b *bed) get(name string) *rbacv1.RoleBinding {
 
 func TestX2AnExplicitBindingThatBearsOurLabelsIsLeftAloneAndReported(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.do("a>b B=a{x} F=b{y}")
 	b.becomes("B:b{x}")
@@ -72,7 +72,7 @@ func (b *bed) reported(name, reason string) {
 
 func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.do("a>b B=a{x} c>ClusterRole/later-cluster")
 	b.becomes("B:b{x}")
@@ -87,14 +87,14 @@ func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.condition("c>ClusterRole/later-cluster", "ChildRoleFound", "RoleFound")
-	b.Delete(kinds.Roles().In(b.namespace), "b")
+	b.Delete(kinds.Roles().InNamespace(b.namespace), "b")
 	b.condition("a>b", "ChildRoleFound", "RoleMissing")
 	b.becomes("B:b{x}")
 }
 
 func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	b.do("a>b b>c B1=a{x} B2=a{y}")
 	b.becomes("B1:b{x} B1:c{x} B2:b{y} B2:c{y}")
@@ -106,13 +106,13 @@ func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testin
 		}
 		return nil
 	})
-	b.Quiet("the next start", func() { b.serve() })
+	b.CheckNoWrites("the next start", func() { b.serve() })
 }
 
 // TestARuleThatIsMadeAnewAtOnceFailsNoPass deletes and recreates rules while their statuses are written.
 func TestARuleThatIsMadeAnewAtOnceFailsNoPass(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	var log warnings
 	b.serveWith(func(c *impliedrole.Config) {
 		c.Embed.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -11,17 +11,17 @@ import (
 func noRules() *infer.RuleSet { return infer.NewRuleSet("ns", nil, infer.DefaultPolicy()) }
 
 func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
-	n, rules := newMemory(nil).namespaceOf("ns"), noRules()
+	n, rules := newPassHistory(nil).ensureNamespace("ns"), noRules()
 	n.beginPass(rules)
 	for i := range 100 {
-		pending := infer.Obstacle{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
+		pending := infer.BindingObstacle{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
 		forbidden := pending
 		forbidden.Name, forbidden.Reason = fmt.Sprint(i), infer.Forbidden
-		if _, changed := n.recordObstacles(fmt.Sprint("B", i), []infer.Obstacle{forbidden, pending}); !changed {
+		if _, changed := n.recordObstacles(fmt.Sprint("B", i), []infer.BindingObstacle{forbidden, pending}); !changed {
 			t.Error("they are new")
 		}
 	}
-	n.endPass(ending{})
+	n.endPass(passResult{})
 	got, known := n.collectObstacles(rules)
 	if !known || len(got) != 2 || got[0].Reason != infer.Forbidden || got[0].Message != "000" || got[1].Message != "000" {
 		t.Errorf("got %v", got)
@@ -29,7 +29,7 @@ func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
 }
 
 func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
-	n, rules := newMemory(nil).namespaceOf("ns"), noRules()
+	n, rules := newPassHistory(nil).ensureNamespace("ns"), noRules()
 	told := func() bool { _, known := n.collectObstacles(rules); return known }
 	if told() {
 		t.Error("before the first pass: got known obstacles")
@@ -38,36 +38,36 @@ func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
 	if told() {
 		t.Error("during a pass: got known obstacles")
 	}
-	if n.endPass(ending{unfinished: true}) || told() {
+	if n.endPass(passResult{unfinished: true}) || told() {
 		t.Error("after an unfinished pass: got known obstacles")
 	}
 	n.beginPass(rules)
-	if !n.endPass(ending{}) {
+	if !n.endPass(passResult{}) {
 		t.Error("the end of a pass does not wake the waiting statuses")
 	}
-	if !told() || n.endPass(ending{}) {
+	if !told() || n.endPass(passResult{}) {
 		t.Error("after a pass: got unknown obstacles, or a second wake-up")
 	}
 	if rules = noRules(); told() {
 		t.Error("rules without a pass: got known obstacles")
 	}
 	n.beginPass(rules)
-	if !n.endPass(ending{finished: true}) || n.finished.IsZero() {
+	if !n.endPass(passResult{finished: true}) || n.finished.IsZero() {
 		t.Error("the end of a pass for other rules does not wake the waiting statuses")
 	}
 }
 
 func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
-	n := newMemory(nil).namespaceOf("ns")
-	taken := func(names ...string) []infer.Obstacle {
-		var list []infer.Obstacle
+	n := newPassHistory(nil).ensureNamespace("ns")
+	taken := func(names ...string) []infer.BindingObstacle {
+		var list []infer.BindingObstacle
 		for _, name := range names {
-			list = append(list, infer.Obstacle{Name: name, Reason: infer.NameConflict})
+			list = append(list, infer.BindingObstacle{Name: name, Reason: infer.NameConflict})
 		}
 		return list
 	}
 	for _, step := range []struct {
-		obstacles []infer.Obstacle
+		obstacles []infer.BindingObstacle
 		news      []string
 		changed   bool
 		waiting   string
@@ -82,14 +82,14 @@ func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
 		if !slices.Equal(news, step.news) || changed != step.changed {
 			t.Errorf("%v: got news %v, changed %v", step.obstacles, news, changed)
 		}
-		if got := n.waitingFor(map[string]struct{}{"y": {}}); len(got) == 0 != (step.waiting == "") {
+		if got := n.sourcesWaitingFor(map[string]struct{}{"y": {}}); len(got) == 0 != (step.waiting == "") {
 			t.Errorf("%v: for y waits %v", step.obstacles, got)
 		}
 	}
 }
 
 func TestABindingThatClaimsToBeGeneratedIsNewsOnce(t *testing.T) {
-	n := newMemory(nil).namespaceOf("ns")
+	n := newPassHistory(nil).ensureNamespace("ns")
 	for i, c := range []struct {
 		uid  string
 		news bool

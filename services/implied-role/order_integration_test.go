@@ -79,7 +79,7 @@ func (b *bed) obstruct(name string, refuse func(*http.Request) (*http.Response, 
 
 func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	b.do("a>b c>b B1=a{u}")
 	b.becomes("B1:b{u}")
@@ -124,7 +124,7 @@ func (b *bed) calms(tried *atomic.Int32) {
 
 func TestARefusalIsToldAndHoldsUpNothingElse(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	on, tried := b.obstruct(name("B1", "b"), func(r *http.Request) (*http.Response, error) {
 		return answer(r, apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "x", errors.New("attempting to grant more than it has")))
 	})

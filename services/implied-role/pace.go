@@ -2,17 +2,17 @@ package impliedrole
 
 import "time"
 
-// Bounds of the times that a [pace] waits.
+// Bounds of the times that a [statusThrottle] waits.
 const (
 	minCalm  = 100 * time.Millisecond
 	maxCalm  = time.Second
 	patience = 5 * time.Second
 )
 
-// pace decides when to write the statuses of rules that keep changing. A single change is written at once. After
+// statusThrottle decides when to write the statuses of rules that keep changing. A single change is written at once. After
 // several changes in a row, statuses are written when the rules have been calm for about as long as the last writes
 // took. They are written at the latest after patience. The zero value is ready to use.
-type pace struct {
+type statusThrottle struct {
 	// changed is the time of the last change of the rules.
 	changed time.Time
 	// since is the time from which several changes wait for their statuses, or zero.
@@ -21,7 +21,7 @@ type pace struct {
 }
 
 // recordChange records a change of the rules.
-func (p *pace) recordChange(now time.Time) {
+func (p *statusThrottle) recordChange(now time.Time) {
 	switch {
 	case now.Sub(p.changed) >= max(p.calm, minCalm):
 		p.since = time.Time{}
@@ -32,14 +32,14 @@ func (p *pace) recordChange(now time.Time) {
 }
 
 // recordDuration records the time that writing statuses took.
-func (p *pace) recordDuration(now time.Time, took time.Duration) {
+func (p *statusThrottle) recordDuration(now time.Time, took time.Duration) {
 	if p.calm = min(took, maxCalm); !p.since.IsZero() {
 		p.since = now
 	}
 }
 
 // remainingDelay returns the remaining time before statuses may be written.
-func (p *pace) remainingDelay(now time.Time) time.Duration {
+func (p *statusThrottle) remainingDelay(now time.Time) time.Duration {
 	if p.since.IsZero() {
 		return 0
 	}

@@ -45,7 +45,7 @@ func TestStatusesTellOfManyChangesAtATime(t *testing.T) {
 			{time.Minute + 2*ms, true, 0, maxCalm},
 		},
 	} {
-		start, p := time.Unix(0, 0), pace{}
+		start, p := time.Unix(0, 0), statusThrottle{}
 		for i, s := range steps {
 			now := start.Add(s.at)
 			if s.change {

@@ -82,7 +82,7 @@ func TestWhatPeopleMayByTheRolesOfKubernetes(t *testing.T) {
 
 func TestWhoHasAdminGetsNothingByRules(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.roles("lead", "dev", "free")
 	b.role("beyond", rbacv1.PolicyRule{APIGroups: []string{"beyond.entail.test"}, Resources: []string{"things"}, Verbs: []string{"get"}})
 	b.people()

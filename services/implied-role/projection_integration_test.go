@@ -20,7 +20,7 @@ import (
 func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 	b := newBed(t)
 	hand := b.OpenFGA.Client(t)
-	b.Reflector()
+	b.StartReflector()
 	project := func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA = "roles", b.OpenFGA.Config() }
 	running := b.serveWith(project)
 	b.do("admin>editor editor>viewer")
@@ -73,11 +73,11 @@ func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 		expect(true)
 	})
 	t.Run("what was changed behind our back is mended by a resync", func(t *testing.T) {
-		b.Settled()
+		b.AwaitSettled()
 		if err := hand.Write(t.Context(), id, "", nil, []*openfgav1.TupleKey{adminViews}); err != nil {
 			t.Fatal(err)
 		}
-		b.Resync(topology.ImpliedRole) // The resync shortly after a start could also do it.
+		b.RequestResync(topology.ImpliedRole) // The resync shortly after a start could also do it.
 		awaitLinks(adminViews)
 		expect(true)
 	})
@@ -89,8 +89,8 @@ func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 		expect(false)
 	})
 	t.Run("nothing is written twice", func(*testing.T) {
-		b.Settled()
-		b.Quiet("a resync", func() { b.Resync(topology.ImpliedRole) })
+		b.AwaitSettled()
+		b.CheckNoWrites("a resync", func() { b.RequestResync(topology.ImpliedRole) })
 	})
 }
 
@@ -141,7 +141,7 @@ func TestAModelThatCannotHoldRulesHoldsUpNoRoleBinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Reflector()
+	b.StartReflector()
 	b.serveWith(func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA = "roles", b.OpenFGA.Config() })
 	b.do("a=admin{alice} admin>editor") // The service waits for a model.
 	awaitGenerated := func(want int) {
@@ -160,7 +160,7 @@ func TestAModelThatCannotHoldRulesHoldsUpNoRoleBinding(t *testing.T) {
 	awaitGenerated(2)
 	awaitTuples(t, hand, id)
 	writeModel(t, hand, id, "[user, role#assignee]")
-	b.Resync(topology.ImpliedRole)
+	b.RequestResync(topology.ImpliedRole)
 	awaitTuples(t, hand, id,
 		&openfgav1.TupleKey{Object: "role:team/editor", Relation: "assignee", User: "role:team/admin#assignee"},
 		&openfgav1.TupleKey{Object: "role:team/viewer", Relation: "assignee", User: "role:team/editor#assignee"})

@@ -38,9 +38,9 @@ func (g grants) add(r infer.Role, subjects []rbacv1.Subject) {
 }
 
 // world returns the existing rules and explicit bindings.
-func (b *bed) world() infer.Namespace {
+func (b *bed) world() infer.NamespaceInput {
 	b.T.Helper()
-	ns := infer.Namespace{Name: b.namespace, Bindings: b.read(b.allBindings())}
+	ns := infer.NamespaceInput{Name: b.namespace, Bindings: b.read(b.allBindings())}
 	ns.Bindings = slices.DeleteFunc(ns.Bindings, func(x *infer.Binding) bool { return x.IsGenerated() || x.Deleting })
 	for _, r := range b.allRules() {
 		ns.Rules = append(ns.Rules, ruleOf(r))
@@ -49,8 +49,8 @@ func (b *bed) world() infer.Namespace {
 }
 
 // untouched returns the common part of two worlds.
-func untouched(one, other infer.Namespace) infer.Namespace {
-	both := infer.Namespace{Name: one.Name}
+func untouched(one, other infer.NamespaceInput) infer.NamespaceInput {
+	both := infer.NamespaceInput{Name: one.Name}
 	for _, b := range one.Bindings {
 		i := slices.IndexFunc(other.Bindings, func(x *infer.Binding) bool { return x.UID == b.UID && x.Role == b.Role })
 		if i < 0 {
@@ -71,12 +71,12 @@ func untouched(one, other infer.Namespace) infer.Namespace {
 }
 
 // wanted returns the grants that the rules and explicit bindings of a world require.
-func wanted(ns infer.Namespace) grants {
+func wanted(ns infer.NamespaceInput) grants {
 	all := grants{}
 	for _, binding := range ns.Bindings {
 		all.add(binding.Role, binding.Subjects)
 	}
-	for _, w := range infer.Infer(ns, infer.DefaultPolicy()).Desired {
+	for _, w := range infer.Namespace(ns, infer.DefaultPolicy()).Desired {
 		all.add(w.Child, w.Source.Subjects)
 	}
 	return all
@@ -157,7 +157,7 @@ type window struct {
 	*recorder
 	// steady holds the rules and explicit bindings that did not change in this window. Their grants must exist
 	// throughout, in whatever order the service receives the other changes.
-	steady infer.Namespace
+	steady infer.NamespaceInput
 	// there holds the grants that existed at the beginning, without those that the test itself removed.
 	there grants
 }
@@ -200,7 +200,7 @@ func (w *recorder) caughtUp() {
 // step makes a change. Grants that the test removes with a generated binding are not the fault of the service.
 func (w *window) step(binding string, do func()) {
 	w.T.Helper()
-	if before := w.get(binding); before != nil && readObject(w.T, before).IsGenerated() {
+	if before := w.get(binding); before != nil && readLiveObject(w.T, before).IsGenerated() {
 		for _, s := range before.Subjects {
 			delete(w.there, grant{roleOf(before), s})
 		}

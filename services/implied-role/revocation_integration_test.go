@@ -98,7 +98,7 @@ func TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newBed(t)
-			b.Reflector()
+			b.StartReflector()
 			r := b.serve()
 			b.secret()
 			b.do("boss>secret-admin secret-admin>other src=boss{eve}")
@@ -131,7 +131,7 @@ func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newBed(t)
-			b.Reflector()
+			b.StartReflector()
 			client := b.client(b.serve())
 			b.secret()
 			b.do("boss>secret-admin src=boss{eve,bob}")
@@ -145,7 +145,7 @@ func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
 				b.condition("boss>secret-admin", "Synced", "Pending")
 				testenv.Eventually(t, soon, func() error { return b.drifts(client) })
 			}
-			b.Settled()
+			b.AwaitSettled()
 			b.patch(name("src", "secret-admin"), unheld)
 			b.reads("eve", c.eve)
 			testenv.Eventually(t, soon, b.consistent)
@@ -157,13 +157,13 @@ func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
 // TestSubjectsGoBeforeADeletionThatMayBeDelayed watches every state of a binding with a finalizer.
 func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
 	ours := name("B", "b")
 	b.patch(ours, held)
-	b.Settled()
+	b.AwaitSettled()
 	states, err := b.typed.RbacV1().RoleBindings(b.namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: b.get(ours).ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
 func TestStatusesHoldUpNoRevocation(t *testing.T) {
 	const rules = 200
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.do("a>b B=a{x,y}")
 	for i := range rules {
 		b.do(fmt.Sprintf("c%d>d%d", i, i))
@@ -237,7 +237,7 @@ func (b *bed) drifts(client inferencev1connect.InferenceServiceClient) error {
 
 func TestAForgedBindingWithAReservedNameGrantsNothing(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	client := b.client(b.serve())
 	b.secret()
 	b.do("boss>secret-admin ir-x-y-abcdefgh234567ab=boss{eve} ir-x-z-abcdefgh234567ab=secret-admin{eve} " + name("src", "secret-admin") + "=other{eve} src=boss{bob}")

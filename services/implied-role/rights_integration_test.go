@@ -42,14 +42,14 @@ type rights struct {
 
 func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 	r := &rights{bed: newBed(t)}
-	r.Reflector()
+	r.StartReflector()
 	ofWebhooks := func(right testenv.Right) bool {
 		return right.Resource == "validatingwebhookconfigurations" || right.Resource == "secrets"
 	}
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.ImpliedRole, Guard: validating.Name, Log: &testenv.Log{}, Only: ofWebhooks,
+		Env: r.Env, Service: topology.ImpliedRole, Guard: validating.Name, Log: &testenv.LogBuffer{}, Only: ofWebhooks,
 		Start: r.startAs(func(c *admission.Config) { c.Service = "default/nowhere" }),
-		Idle:  func() { r.CaughtUp(topology.ImpliedRole) },
+		Idle:  func() { r.AwaitCaughtUp(topology.ImpliedRole) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := inferencev1connect.NewInferenceServiceClient(caller, url).
 				ListInferences(ctx, &inferencev1.ListInferencesRequest{Namespace: r.namespace})
@@ -66,9 +66,9 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 
 // startAs returns a function that starts the service, with webhooks that are found as find sets. They keep their
 // address, so the API server finds them as soon as the service has started again.
-func (r *rights) startAs(find func(*admission.Config)) func() *testenv.Running {
+func (r *rights) startAs(find func(*admission.Config)) func() *testenv.RunningService {
 	address := "127.0.0.1:0"
-	return func() *testenv.Running {
+	return func() *testenv.RunningService {
 		r.T.Helper()
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
@@ -123,7 +123,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 	made := testenv.RightUse{Need: source, Done: follows}
 	drift := testenv.RightUse{
 		Need: func(c testenv.RightCase) {
-			r.administrator = r.Kube.Administrator(r.T, c.Name)
+			r.administrator = r.Kube.CreateAdministrator(r.T, c.Name)
 			r.compares(true)
 		},
 		Done: func(testenv.RightCase) { r.compares(false) },
@@ -146,7 +146,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 	return map[string]testenv.RightUse{
 		"get namespaces": {Need: func(testenv.RightCase) { // The first object that is too large requires the identity of the cluster.
 			r.suite.Restart()
-			r.Oversize(kinds.RoleBindings(), r.namespace, mallory)
+			r.PublishOversized(kinds.RoleBindings(), r.namespace, mallory)
 		}},
 		"create events":       {Need: func(c testenv.RightCase) { r.do(c.Name + ">never-" + c.Name) }},
 		"create rolebindings": made, "patch impliedroles/status": made,

@@ -24,7 +24,7 @@ import (
 const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
 
 // client returns a client that repeats calls while the view is incomplete, which can happen at any time.
-func (b *bed) client(r *testenv.Running) inferencev1connect.InferenceServiceClient {
+func (b *bed) client(r *testenv.RunningService) inferencev1connect.InferenceServiceClient {
 	b.T.Helper()
 	patient := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, request connect.AnyRequest) (response connect.AnyResponse, err error) {
@@ -74,7 +74,7 @@ func (b *bed) table(client inferencev1connect.InferenceServiceClient, want strin
 
 func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	client := b.client(b.serve())
 	b.do(seed)
 	b.table(client, "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro")
@@ -101,7 +101,7 @@ func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
 	b.do("-developer>writer")
 	b.table(client, "admin: developer reviewer; writer: noob pro")
 	b.becomes("")
-	b.Settled()
+	b.AwaitSettled()
 	for _, r := range b.allRules() {
 		if changed := r.ResourceVersion != versions[r.Name]; changed != strings.HasPrefix(r.Name, "admin") || r.Generation != 1 {
 			t.Errorf("%s was written: %v; generation %d", r.Name, changed, r.Generation)
@@ -163,7 +163,7 @@ func (f *follower) once(want string) error {
 
 func TestAWatchGoesOnAfterADisconnectWithoutAGap(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	running := b.serve()
 	b.do("a>b b>c x>y")
 	f := &follower{bed: b, client: b.client(running), rows: map[string]string{}}

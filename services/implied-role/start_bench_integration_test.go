@@ -40,11 +40,11 @@ func BenchmarkStart(b *testing.B) {
 				bed.idle()
 				start += cpu() - before
 				before = cpu()
-				bed.Resync(topology.ImpliedRole)
+				bed.RequestResync(topology.ImpliedRole)
 				bed.idle()
 				resync += cpu() - before
 				r.Stop()
-				bed.Forget(topology.ImpliedRole)
+				bed.DeleteDurable(topology.ImpliedRole)
 			}
 			b.ReportMetric(start.Seconds()/float64(n), "start-cpu-s")
 			b.ReportMetric(resync.Seconds()/float64(n), "resync-cpu-s")
@@ -100,7 +100,7 @@ func (b *bed) publishInStep(namespaces, sources int) {
 	b.T.Helper()
 	const depth = 4
 	of := []kinds.Kind{kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.ClusterRoleBindings(), kinds.Roles(), kinds.ClusterRoles()}
-	b.Fill(of, func(fill func(kinds.Kind, metav1.Object)) {
+	b.PublishObjects(of, func(fill func(kinds.Kind, metav1.Object)) {
 		version := 0
 		put := func(kind kinds.Kind, object metav1.Object) {
 			version++
@@ -127,8 +127,8 @@ func (b *bed) publishInStep(namespaces, sources int) {
 					Subjects:   []rbacv1.Subject{subject(fmt.Sprintf("user-%d", j))},
 				}
 				put(kinds.RoleBindings(), source)
-				for _, d := range ruleSet.Desired(readObject(b.T, source)) {
-					put(kinds.RoleBindings(), d.Object())
+				for _, d := range ruleSet.DesiredBindings(readLiveObject(b.T, source)) {
+					put(kinds.RoleBindings(), d.ToRoleBinding())
 				}
 			}
 		}
@@ -139,9 +139,9 @@ func (b *bed) publishInStep(namespaces, sources int) {
 func inStep(namespace string, r infer.EvaluatedRule, ruleSet *infer.RuleSet) *rolev1alpha1.ImpliedRoles {
 	rule := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: r.Name}}
 	rule.Spec.InferenceRule = rolev1alpha1.InferenceRule{ParentRole: r.Parent.Name, ChildRole: r.Child.Name}
-	want := ruleSet.Status(r, infer.StatusInput{Exists: func(infer.Role) bool { return false }})
+	want := ruleSet.StatusWithChildren(r, infer.StatusInput{Exists: func(infer.Role) bool { return false }})
 	rule.Status.ObservedGeneration = 1
 	rule.Status.Inferences = rolev1alpha1.RuleInferences{ParentRole: want.Parent.String(), ChildRoles: strings.Fields(texts(want.Children))}
-	rule.Status.Conditions = condition.Apply(nil, nil, 1, metav1.Now(), append(want.Conditions(), infer.Judged(rule, time.Time{}))...)
+	rule.Status.Conditions = condition.MergeConditions(nil, nil, 1, metav1.Now(), append(want.Conditions(), infer.JudgedCondition(rule, time.Time{}))...)
 	return rule
 }

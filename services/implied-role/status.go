@@ -40,14 +40,14 @@ const (
 
 // statusWriter writes statuses and Events.
 type statusWriter interface {
-	Write(ctx context.Context, p controller.Reporter, s setup.Status) (event.Change, error)
-	Note(ctx context.Context, about event.Change, notes ...condition.Note)
+	Write(ctx context.Context, p controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error)
+	Note(ctx context.Context, about event.Change, notes ...condition.EventContent)
 }
 
 // statusReconciler keeps the statuses of rules in step, and reports the results of bindings.
 type statusReconciler struct {
 	state  *state.State
-	memory *memory
+	memory *passHistory
 	writer statusWriter
 	// since returns the time since which every author of a rule is checked, or zero without webhooks. If look is true,
 	// it first verifies that the webhooks are registered.
@@ -60,7 +60,7 @@ type statusReconciler struct {
 // reconcileStatuses writes the status of every rule that differs. It does nothing while bindings are being written: that pass
 // enqueues statuses when it ends. It stops and requeues itself if keys of a higher priority wait.
 func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.Request[Key]) error {
-	namespace, n := p.Key.Namespace, r.memory.knownNamespace(p.Key.Namespace)
+	namespace, n := p.Key.Namespace, r.memory.findNamespace(p.Key.Namespace)
 	if n == nil {
 		return nil
 	}
@@ -76,9 +76,9 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 	var (
 		group    sync.WaitGroup
 		parent   infer.Role
-		children childList
+		children childRoleList
 	)
-	since, unknown := r.since(ctx, slices.ContainsFunc(rules, needsJudgement)) // After the rules were read, so the check covers all of them.
+	since, unknown := r.since(ctx, slices.ContainsFunc(rules, needsJudgedCondition)) // After the rules were read, so the check covers all of them.
 	if unknown != nil {
 		p.RequeueAfter(untilInForce)
 	}
@@ -86,16 +86,16 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 		if unknown != nil {
 			return nil // The condition Judged stays as it is.
 		}
-		return []condition.Condition{infer.Judged(rule.Value, since)}
+		return []condition.Condition{infer.JudgedCondition(rule.Value, since)}
 	}
 	started, warnings := time.Now(), maxWarnings
-	in, evaluated, errs := infer.StatusInput{Exists: r.state.Exists(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
-	for _, i := range byParent(evaluated) {
-		status := ruleSet.RuleStatus(evaluated[i], in)
+	in, evaluated, errs := infer.StatusInput{Exists: r.state.RoleExistsFunc(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
+	for _, i := range indexesByParent(evaluated) {
+		status := ruleSet.ComputeStatus(evaluated[i], in)
 		if status.Parent != parent {
-			parent, children = status.Parent, newChildList(ruleSet.Implied(status.Parent))
+			parent, children = status.Parent, newChildRoleList(ruleSet.ImpliedRoles(status.Parent))
 		}
-		write := statusOf(rules[i], status, children, judged(rules[i])...)
+		write := buildRuleStatus(rules[i], status, children, judged(rules[i])...)
 		if write.Same {
 			p.Report(write.Object, write.Outcome, write.Message)
 			continue
@@ -115,18 +115,18 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 	}
 	group.Wait()
 	n.recordDuration(time.Since(started))
-	return r.joinRetriable(ctx, p, rules, errs)
+	return r.joinRetriableErrors(ctx, p, rules, errs)
 }
 
-// needsJudgement reports whether the condition Judged is missing for the current generation of a rule.
-func needsJudgement(rule state.Rule) bool {
+// needsJudgedCondition reports whether the condition Judged is missing for the current generation of a rule.
+func needsJudgedCondition(rule state.Rule) bool {
 	said := meta.FindStatusCondition(rule.Value.Status.Conditions, rolev1alpha1.Judged)
 	return said == nil || said.ObservedGeneration != rule.Value.Generation
 }
 
-// joinRetriable joins the errors that a retry may cure. A refusal concerns one rule only. It is logged and reported, and the
+// joinRetriableErrors joins the errors that a retry may cure. A refusal concerns one rule only. It is logged and reported, and the
 // status is tried again at a resync, or sooner if a permission was missing.
-func (r *statusReconciler) joinRetriable(ctx context.Context, p *controller.Request[Key], rules []state.Rule, errs []error) error {
+func (r *statusReconciler) joinRetriableErrors(ctx context.Context, p *controller.Request[Key], rules []state.Rule, errs []error) error {
 	for i, err := range errs {
 		forbidden := errors.Is(err, kube.ErrForbidden)
 		if err == nil || !forbidden && fault.IsUnavailable(err) || errors.Is(err, reconcile.ErrStale) {
@@ -134,7 +134,7 @@ func (r *statusReconciler) joinRetriable(ctx context.Context, p *controller.Requ
 		}
 		rule := rules[i]
 		r.log.WarnContext(ctx, "the API server refuses the status of a rule", slog.String("object", rule.Key.String()), slog.Any("error", err))
-		p.Report(rule.Change, eventv1.Outcome_OUTCOME_PENDING, "its status is refused: "+innermostError(err))
+		p.Report(rule.Change, eventv1.Outcome_OUTCOME_PENDING, "its status is refused: "+innermostErrorText(err))
 		if errs[i] = nil; forbidden {
 			p.RequeueWithBackoff(err)
 		}
@@ -142,9 +142,9 @@ func (r *statusReconciler) joinRetriable(ctx context.Context, p *controller.Requ
 	return fault.Join(errs...)
 }
 
-// byParent returns the indexes of the rules, ordered by parent. So the children of a parent are listed once, and only
+// indexesByParent returns the indexes of the rules, ordered by parent. So the children of a parent are listed once, and only
 // one list is in memory.
-func byParent(rules []infer.EvaluatedRule) []int {
+func indexesByParent(rules []infer.EvaluatedRule) []int {
 	order := make([]int, len(rules))
 	for i := range order {
 		order[i] = i
@@ -153,23 +153,23 @@ func byParent(rules []infer.EvaluatedRule) []int {
 	return order
 }
 
-// childList is the sorted list of child roles in a status. more means that some are left out.
-type childList struct {
+// childRoleList is the sorted list of child roles in a status. more means that some are left out.
+type childRoleList struct {
 	names []string
 	more  bool
 }
 
-func newChildList(roles []infer.Role) childList {
+func newChildRoleList(roles []infer.Role) childRoleList {
 	names := make([]string, min(len(roles), maxChildren))
 	for i := range names {
 		names[i] = roles[i].String()
 	}
 	slices.Sort(names)
-	return childList{names, len(roles) > maxChildren}
+	return childRoleList{names, len(roles) > maxChildren}
 }
 
-// statusOf returns the status to write for a rule. A condition that does not change keeps its transition time.
-func statusOf(rule state.Rule, s infer.Status, children childList, further ...condition.Condition) setup.Status {
+// buildRuleStatus returns the status to write for a rule. A condition that does not change keeps its transition time.
+func buildRuleStatus(rule state.Rule, s infer.RuleStatus, children childRoleList, further ...condition.Condition) setup.StatusUpdate {
 	if children.more && s.Accepted.IsTrue() { // A number would be written again at each change.
 		s.Accepted.Message = fmt.Sprintf("more child roles follow than the %d that are listed here: ask entail inferences", maxChildren)
 	}
@@ -178,11 +178,11 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 		fields.Inferences = rolev1alpha1.RuleInferences{ParentRole: s.Parent.String(), ChildRoles: children.names}
 	}
 	ours := []string{rolev1alpha1.Accepted, rolev1alpha1.Acyclic, rolev1alpha1.ChildRoleFound, rolev1alpha1.Judged, rolev1alpha1.Synced, rolev1alpha1.Ready}
-	fields.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now(), append(s.Conditions(), further...)...)
-	has.Conditions = condition.Apply(has.Conditions, ours, rule.Generation, metav1.Now())
-	status := setup.Status{
+	fields.Conditions = condition.MergeConditions(has.Conditions, ours, rule.Generation, metav1.Now(), append(s.Conditions(), further...)...)
+	has.Conditions = condition.MergeConditions(has.Conditions, ours, rule.Generation, metav1.Now())
+	status := setup.StatusUpdate{
 		Kind: kinds.ImpliedRoles(), Object: rule.Change, Fields: fields, Same: equality.Semantic.DeepEqual(fields, has),
-		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: notesOf(has.Conditions, fields.Conditions),
+		Outcome: eventv1.Outcome_OUTCOME_APPLIED, Notes: newFaultEvents(has.Conditions, fields.Conditions),
 	}
 	switch {
 	case !s.Accepted.IsTrue():
@@ -193,14 +193,14 @@ func statusOf(rule state.Rule, s infer.Status, children childList, further ...co
 	return status
 }
 
-// notesOf returns an Event for each fault that is new in a status and that the author of the rule must correct. A cycle
+// newFaultEvents returns an Event for each fault that is new in a status and that the author of the rule must correct. A cycle
 // that becomes another cycle is not new.
-func notesOf(before, after []metav1.Condition) (notes []condition.Note) {
+func newFaultEvents(before, after []metav1.Condition) (notes []condition.EventContent) {
 	for _, c := range after {
 		was := meta.FindStatusCondition(before, c.Type)
 		if (was == nil || was.Reason != c.Reason) && slices.Contains([]string{infer.InCycle, infer.ProhibitedRole, infer.TooManyBindings}, c.Reason) &&
 			c.Type != rolev1alpha1.Ready { // Ready repeats another condition.
-			notes = append(notes, condition.Note{Warning: true, Reason: c.Reason, Message: c.Message})
+			notes = append(notes, condition.EventContent{Warning: true, Reason: c.Reason, Message: c.Message})
 		}
 	}
 	return notes
@@ -210,16 +210,16 @@ func notesOf(before, after []metav1.Condition) (notes []condition.Note) {
 // others.
 const maxWarnings = 50
 
-// warnMisleading writes Events about misleading bindings. Such bindings occupy a name of a generated binding, carry the label of
+// warnAboutMisleadingBindings writes Events about misleading bindings. Such bindings occupy a name of a generated binding, carry the label of
 // generated bindings, or have a reserved name without a source.
-func (r *statusReconciler) warnMisleading(ctx context.Context, namespace, source string, taken []string, left *int) {
+func (r *statusReconciler) warnAboutMisleadingBindings(ctx context.Context, namespace, source string, taken []string, left *int) {
 	for _, name := range taken {
-		r.warnOf(ctx, r.state.BindingKey(namespace, name), left, condition.Note{
+		r.writeBindingWarning(ctx, r.state.BindingKey(namespace, name), left, condition.EventContent{
 			Warning: true, Reason: infer.NameConflict,
 			Message: fmt.Sprintf("it has the name of a RoleBinding that follows from %s: delete or rename it", source),
 		})
 	}
-	b, note := r.state.Binding(namespace, source), condition.Note{Warning: true}
+	b, note := r.state.Binding(namespace, source), condition.EventContent{Warning: true}
 	switch {
 	case b == nil:
 	case b.Labelled && !b.IsGenerated():
@@ -234,12 +234,12 @@ func (r *statusReconciler) warnMisleading(ctx context.Context, namespace, source
 	if note.Reason != "" {
 		uid = string(b.UID)
 	}
-	if r.memory.namespaceOf(namespace).recordForeignBinding(source, uid) {
-		r.warnOf(ctx, r.state.BindingKey(namespace, source), left, note)
+	if r.memory.ensureNamespace(namespace).recordForeignBinding(source, uid) {
+		r.writeBindingWarning(ctx, r.state.BindingKey(namespace, source), left, note)
 	}
 }
 
-func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int, note condition.Note) {
+func (r *statusReconciler) writeBindingWarning(ctx context.Context, key event.Key, left *int, note condition.EventContent) {
 	b, live := r.state.Bindings.Get(key)
 	if *left--; !live || *left < 0 {
 		return
@@ -248,25 +248,27 @@ func (r *statusReconciler) warnOf(ctx context.Context, key event.Key, left *int,
 	r.writer.Note(ctx, b.Change, note)
 }
 
-// reportSource reports the result for a source that rules concern.
-func (r *statusReconciler) reportSource(p *controller.Request[Key], ruleSet *infer.RuleSet, source string, obstacles []infer.Obstacle, writes int) {
-	b, live := r.state.Bindings.Last(r.state.BindingKey(p.Key.Namespace, source))
-	if !live || writes == 0 && len(ruleSet.Direct(b.Value.Role)) == 0 {
+// reportSourceResult reports the result for a source that rules concern.
+func (r *statusReconciler) reportSourceResult(p *controller.Request[Key], ruleSet *infer.RuleSet, source string,
+	obstacles []infer.BindingObstacle, writes int,
+) {
+	b, live := r.state.Bindings.GetOrTombstone(r.state.BindingKey(p.Key.Namespace, source))
+	if !live || writes == 0 && len(ruleSet.DirectlyImpliedRoles(b.Value.Role)) == 0 {
 		return
 	}
-	reportAs(p, b.Change, obstacles)
+	reportWithObstacles(p, b.Change, obstacles)
 }
 
-// reportGone reports the result for a deleted object.
-func (r *statusReconciler) reportGone(p *controller.Request[Key], key event.Key, obstacles []infer.Obstacle) {
+// reportDeletedObject reports the result for a deleted object.
+func (r *statusReconciler) reportDeletedObject(p *controller.Request[Key], key event.Key, obstacles []infer.BindingObstacle) {
 	if b, gone := r.state.Bindings.Tombstone(key); gone {
-		reportAs(p, b.Change, obstacles)
+		reportWithObstacles(p, b.Change, obstacles)
 	} else if rule, gone := r.state.Rules.Tombstone(key); gone {
-		reportAs(p, rule.Change, obstacles)
+		reportWithObstacles(p, rule.Change, obstacles)
 	}
 }
 
-func reportAs(p *controller.Request[Key], c event.Change, obstacles []infer.Obstacle) {
+func reportWithObstacles(p *controller.Request[Key], c event.Change, obstacles []infer.BindingObstacle) {
 	if len(obstacles) > 0 {
 		p.Report(c, eventv1.Outcome_OUTCOME_PENDING, obstacles[0].Message)
 		return
@@ -274,8 +276,8 @@ func reportAs(p *controller.Request[Key], c event.Change, obstacles []infer.Obst
 	p.Report(c, eventv1.Outcome_OUTCOME_APPLIED, "")
 }
 
-// innermostError returns the innermost text of an error, without the operations that wrap it.
-func innermostError(err error) string {
+// innermostErrorText returns the innermost text of an error, without the operations that wrap it.
+func innermostErrorText(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

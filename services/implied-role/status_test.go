@@ -20,8 +20,8 @@ func TestAStatusListsSomeChildrenAndTellsOfTheOthers(t *testing.T) {
 		for i := range children {
 			roles = append(roles, infer.Role{Name: fmt.Sprintf("%0253d", i), Cluster: true})
 		}
-		l := newChildList(roles)
-		write := statusOf(state.Rule{Value: &rolev1alpha1.ImpliedRoles{}}, infer.Status{
+		l := newChildRoleList(roles)
+		write := buildRuleStatus(state.Rule{Value: &rolev1alpha1.ImpliedRoles{}}, infer.RuleStatus{
 			Parent: infer.Role{Name: "a"}, Accepted: condition.New(rolev1alpha1.Accepted, true, infer.Accepted, ""),
 		}, l)
 		status, ok := write.Fields.(rolev1alpha1.ImpliedRolesStatus)
@@ -46,10 +46,10 @@ func TestAStatusListsSomeChildrenAndTellsOfTheOthers(t *testing.T) {
 func TestAnEventTellsThatARuleHasComeToHaveAFault(t *testing.T) {
 	rule := &rolev1alpha1.ImpliedRoles{}
 	accepted := condition.New(rolev1alpha1.Accepted, true, infer.Accepted, "")
-	fine := infer.Status{
+	fine := infer.RuleStatus{
 		Accepted: accepted, Acyclic: condition.New(rolev1alpha1.Acyclic, true, infer.NoCycle, ""), Synced: condition.New(rolev1alpha1.Synced, true, infer.Synced, ""),
 	}
-	with := func(c condition.Condition) infer.Status {
+	with := func(c condition.Condition) infer.RuleStatus {
 		s := fine
 		for _, of := range []*condition.Condition{&s.Accepted, &s.Acyclic, &s.Synced} {
 			if of.Type == c.Type {
@@ -59,7 +59,7 @@ func TestAnEventTellsThatARuleHasComeToHaveAFault(t *testing.T) {
 		return s
 	}
 	for i, step := range []struct {
-		status infer.Status
+		status infer.RuleStatus
 		want   string
 	}{
 		{fine, ""},
@@ -72,7 +72,7 @@ func TestAnEventTellsThatARuleHasComeToHaveAFault(t *testing.T) {
 		{with(condition.New(rolev1alpha1.Synced, false, infer.TooManyBindings, "more")), ""},
 		{with(condition.New(rolev1alpha1.Synced, false, infer.Pending, "soon")), ""},
 	} {
-		write := statusOf(state.Rule{Value: rule}, step.status, childList{})
+		write := buildRuleStatus(state.Rule{Value: rule}, step.status, childRoleList{})
 		got := ""
 		for _, note := range write.Notes {
 			got += note.Reason + ": " + note.Message

@@ -73,7 +73,7 @@ func (w *window) happen(r *rand.Rand) {
 // moment.
 func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	r := b.serve()
 	b.do("steady>b S=steady{s,group:s}") // No change touches these.
 	b.becomes("S:b{s,Group//s}")
@@ -81,7 +81,7 @@ func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
 	recorder := b.recorder()
 	var w *window
 	windows := 0
-	torture := &testenv.Torture{
+	torture := &testenv.DisruptionSuite{
 		Bed: b.Env, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,
 		Happen: func(r *rand.Rand) { w.happen(r) }, AsDeclared: b.consistent,
 		Begin:  func() { w = recorder.open(); windows++ },

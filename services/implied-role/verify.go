@@ -31,8 +31,8 @@ const (
 	fresh = 10 * time.Second
 )
 
-// listing holds the sources of a namespace as the API server listed them. The zero value holds none.
-type listing struct {
+// sourceListing holds the sources of a namespace as the API server listed them. The zero value holds none.
+type sourceListing struct {
 	// at is the time of the listing, by [bootclock.Now].
 	at       time.Duration
 	bindings map[string]*infer.Binding
@@ -40,7 +40,7 @@ type listing struct {
 
 // verifier verifies actions that give roles against the API server. No subject gets a role because of NATS alone.
 type verifier struct {
-	applier   *applier
+	applier   *planApplier
 	namespace string
 	// planned holds the sources from which the plans were made.
 	planned map[string]*infer.Binding
@@ -57,7 +57,7 @@ type verifier struct {
 
 // newVerifier prepares the check of the actions that give rights. It verifies the rules at the API server. It also lists
 // the source bindings, if one list is cheaper than reading each of them.
-func (a *applier) newVerifier(ctx context.Context, n *namespace, plans []infer.Plan, actions []infer.Action) *verifier {
+func (a *planApplier) newVerifier(ctx context.Context, n *namespaceHistory, plans []infer.SourcePlan, actions []infer.Action) *verifier {
 	w := &verifier{applier: a, namespace: n.name, planned: map[string]*infer.Binding{}, told: map[string]func() error{}}
 	for _, plan := range plans {
 		w.planned[plan.Name] = plan.Source
@@ -84,30 +84,30 @@ func (a *applier) newVerifier(ctx context.Context, n *namespace, plans []infer.P
 
 // listSources returns the listed sources of a namespace, or nil to read each one. It lists them if that costs less. It
 // reuses a listing of an earlier pass that is younger than fresh.
-func (a *applier) listSources(ctx context.Context, n *namespace, sources int) (map[string]*infer.Binding, error) {
+func (a *planApplier) listSources(ctx context.Context, n *namespaceHistory, sources int) (map[string]*infer.Binding, error) {
 	if bootclock.Since(n.listed.at) < fresh {
 		return n.listed.bindings, nil
 	}
-	if n.listed = (listing{}); !isCheaper(sources, a.state.BindingCount(n.name)) {
+	if n.listed = (sourceListing{}); !isListCheaper(sources, a.state.CountBindings(n.name)) {
 		return n.listed.bindings, nil
 	}
-	n.listed = listing{bootclock.Now(), make(map[string]*infer.Binding, sources)}
-	err := event.Each(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) {
+	n.listed = sourceListing{bootclock.Now(), make(map[string]*infer.Binding, sources)}
+	err := event.DecodeEach(a.kube.List(ctx, kinds.RoleBindings(), n.name), func(b *infer.Binding) {
 		if b.IsSource() {
 			n.listed.bindings[b.Name] = b
 		}
 	})
 	if err != nil {
-		n.listed = listing{}
+		n.listed = sourceListing{}
 	}
 	return n.listed.bindings, err
 }
 
-// isCheaper reports whether listing all objects costs less than reading some of them one by one.
-func isCheaper(some, all int) bool { return some > max(few, all/listed) }
+// isListCheaper reports whether listing all objects costs less than reading some of them one by one.
+func isListCheaper(some, all int) bool { return some > max(few, all/listed) }
 
-// readObject returns an object from the API server. An object that does not exist is returned without a UID.
-func readObject[T any](ctx context.Context, w *verifier, kind kinds.Kind, name string) (*T, error) {
+// readLiveObject returns an object from the API server. An object that does not exist is returned without a UID.
+func readLiveObject[T any](ctx context.Context, w *verifier, kind kinds.Kind, name string) (*T, error) {
 	is := new(T)
 	now, err := w.applier.kube.Get(ctx, kind, w.namespace, name)
 	switch {
@@ -151,7 +151,7 @@ func (w *verifier) verifySource(ctx context.Context, name string) error {
 	if is := w.bindings[name]; is != nil && confirms(is) {
 		return nil
 	}
-	is, err := readObject[infer.Binding](ctx, w, kinds.RoleBindings(), name)
+	is, err := readLiveObject[infer.Binding](ctx, w, kinds.RoleBindings(), name)
 	if err != nil || confirms(is) {
 		return err
 	}
@@ -161,18 +161,18 @@ func (w *verifier) verifySource(ctx context.Context, name string) error {
 // verifyRules verifies, for each given role, the rules of one path that implies it.
 func (w *verifier) verifyRules(ctx context.Context, planned *infer.RuleSet, gains []infer.Action) error {
 	now, held := w.applier.state.RuleSetAndRules(w.namespace)
-	if !now.IsSame(planned) {
+	if !now.IsSameRuleSet(planned) {
 		return reconcile.ErrStale
 	}
-	behind, err := rulesBehind(planned, gains)
+	behind, err := rulesOnPaths(planned, gains)
 	if err != nil {
 		return err
 	}
 	held = slices.DeleteFunc(held, func(r state.Rule) bool { _, is := behind[r.Key.Name]; return !is })
 	var rules map[string]*rolev1alpha1.ImpliedRoles
-	if isCheaper(len(behind), len(now.Rules())) {
+	if isListCheaper(len(behind), len(now.Rules())) {
 		rules = make(map[string]*rolev1alpha1.ImpliedRoles, len(now.Rules()))
-		err := event.Each(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
+		err := event.DecodeEach(w.applier.kube.List(ctx, kinds.ImpliedRoles(), w.namespace), func(r *rolev1alpha1.ImpliedRoles) { rules[r.Name] = r })
 		if err != nil {
 			return err
 		}
@@ -192,15 +192,15 @@ func (w *verifier) verifyRule(ctx context.Context, held state.Rule, is *rolev1al
 	if is != nil && confirms() {
 		return nil
 	}
-	if is, err = readObject[rolev1alpha1.ImpliedRoles](ctx, w, kinds.ImpliedRoles(), held.Key.Name); err != nil || confirms() {
+	if is, err = readLiveObject[rolev1alpha1.ImpliedRoles](ctx, w, kinds.ImpliedRoles(), held.Key.Name); err != nil || confirms() {
 		return err
 	}
 	return w.applier.refreshObject(ctx, kinds.ImpliedRoles(), held.Change)
 }
 
-// rulesBehind names one rule for each step of the paths by which roles are given. It names all rules if there are more
+// rulesOnPaths names one rule for each step of the paths by which roles are given. It names all rules if there are more
 // than few pairs of roles.
-func rulesBehind(ruleSet *infer.RuleSet, gains []infer.Action) (map[string]struct{}, error) {
+func rulesOnPaths(ruleSet *infer.RuleSet, gains []infer.Action) (map[string]struct{}, error) {
 	names, ways := map[string]struct{}{}, map[[2]infer.Role]struct{}{}
 	for _, gain := range gains {
 		ways[[2]infer.Role{gain.Parent, gain.Child}] = struct{}{}
@@ -212,12 +212,12 @@ func rulesBehind(ruleSet *infer.RuleSet, gains []infer.Action) (map[string]struc
 		return names, nil
 	}
 	for ends := range ways {
-		way := ruleSet.Path(ends[0], ends[1])
+		way := ruleSet.ShortestPath(ends[0], ends[1])
 		if len(way) == 0 {
 			return nil, fmt.Errorf("%s does not imply %s: %w", ends[0], ends[1], reconcile.ErrStale)
 		}
 		for i := range len(way) - 1 {
-			names[ruleSet.Between(way[i], way[i+1])[0]] = struct{}{}
+			names[ruleSet.RulesBetween(way[i], way[i+1])[0]] = struct{}{}
 		}
 	}
 	return names, nil

@@ -17,7 +17,7 @@ import (
 // forge writes a newer state of an object to NATS, with a version that the API server has not reached.
 func (b *bed) forge(kind kinds.Kind, name string, change func(object map[string]any)) {
 	b.T.Helper()
-	b.Forge(testenv.Forgery{Kind: kind, Namespace: b.namespace, Name: name, Edit: func(c *event.Change, object map[string]any) {
+	b.PublishForgery(testenv.Forgery{Kind: kind, Namespace: b.namespace, Name: name, Edit: func(c *event.Change, object map[string]any) {
 		change(object)
 		c.ResourceVersion += "0"
 		c.Generation++
@@ -39,14 +39,14 @@ func TestNobodyIsBoundOnTheWordOfTheBusAlone(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newBed(t)
-			b.Reflector()
+			b.StartReflector()
 			b.serve()
 			b.do("a>b x>y B1=a{u} B2=x{v}")
 			b.becomes("B1:b{u} B2:y{v}")
-			b.Settled()
+			b.AwaitSettled()
 			forge(b)
 			b.do("B3=a{w}") // The service has received the forged state before it generates this.
-			b.Settled()
+			b.AwaitSettled()
 			list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -64,17 +64,17 @@ func TestNobodyIsBoundOnTheWordOfTheBusAlone(t *testing.T) {
 
 func TestWhatTheBusSaysIsGoneIsStillTaken(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.do("a>b B1=a{u}")
 	b.becomes("B1:b{u}")
-	b.Settled()
-	b.Forge(testenv.Forgery{Kind: kinds.RoleBindings(), Namespace: b.namespace, Name: name("B1", "b"), Edit: func(c *event.Change, _ map[string]any) {
+	b.AwaitSettled()
+	b.PublishForgery(testenv.Forgery{Kind: kinds.RoleBindings(), Namespace: b.namespace, Name: name("B1", "b"), Edit: func(c *event.Change, _ map[string]any) {
 		c.Deleted = true
 	}}, 1_000_000)
 	b.do("B3=a{w}") // The service has acted on the forged state before it generates this.
 	b.becomes("B1:b{u} B3:b{w}")
-	b.Settled()
+	b.AwaitSettled()
 	b.do("-a>b")
 	b.becomes("")
 }

@@ -28,7 +28,7 @@ import (
 
 // truth is a fake API server. Gets return the current objects, lists return earlier ones.
 type truth struct {
-	cluster
+	apiServerClient
 	is, was map[event.Key]event.Change
 
 	mu    sync.Mutex
@@ -114,15 +114,15 @@ func bindingSays(name string, version int, deleting bool, users ...string) event
 
 // confirmed verifies that the sources may give the role c. It returns the calls of the API server and the errors.
 func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, errs error) {
-	n, rules := w.memory.namespaceOf("ns"), w.state.RuleSet("ns")
+	n, rules := w.memory.ensureNamespace("ns"), w.state.RuleSet("ns")
 	n.beginPass(rules)
-	var plans []infer.Plan
+	var plans []infer.SourcePlan
 	var actions []infer.Action
 	for _, source := range sources {
 		action := infer.Action{Verb: infer.Create, Source: source.Name, Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "c"}, Subjects: source.Subjects}
-		plans, actions = append(plans, infer.Plan{Name: source.Name, Source: source}), append(actions, action)
+		plans, actions = append(plans, infer.SourcePlan{Name: source.Name, Source: source}), append(actions, action)
 	}
-	verifier := (&applier{state: w.state, view: w.view, kube: a}).newVerifier(w.t.Context(), n, plans, actions)
+	verifier := (&planApplier{state: w.state, view: w.view, kube: a}).newVerifier(w.t.Context(), n, plans, actions)
 	for _, action := range actions {
 		errs = errors.Join(errs, verifier.verifyAction(w.t.Context(), action))
 	}
@@ -268,14 +268,14 @@ func manySources(t *testing.T) (*tracked, *truth, []*infer.Binding) {
 func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 	w, a, sources := manySources(t)
 	for i, pass := range []struct {
-		ending ending
+		ending passResult
 		lists  int
-	}{{ending{unfinished: true}, 1}, {ending{unfinished: true}, 1}, {ending{finished: true}, 1}, {ending{finished: true}, 2}} {
+	}{{passResult{unfinished: true}, 1}, {passResult{unfinished: true}, 1}, {passResult{finished: true}, 1}, {passResult{finished: true}, 2}} {
 		calls, err := w.confirmed(a, sources[i:]...)
 		if got := strings.Count(calls, "list"); err != nil || got != pass.lists {
 			t.Errorf("pass %d: got %d lists, want %d: %v", i, got, pass.lists, err)
 		}
-		w.memory.namespaceOf("ns").endPass(pass.ending)
+		w.memory.ensureNamespace("ns").endPass(pass.ending)
 	}
 }
 
@@ -283,12 +283,12 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 // state. The API server no longer has this source.
 func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
 	w, a, sources := manySources(t)
-	n := w.memory.namespaceOf("ns")
+	n := w.memory.ensureNamespace("ns")
 	n.takeChanges()
 	if _, err := w.confirmed(a, sources...); err != nil {
 		t.Fatal(err)
 	}
-	n.endPass(ending{unfinished: true})
+	n.endPass(passResult{unfinished: true})
 	again := bindingSays("B7", 2, false, "u")
 	delete(a.is, again.Key)
 	w.apply(again)

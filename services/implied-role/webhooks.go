@@ -14,16 +14,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/service"
 )
 
-// webhooks checks the authors of rules and bindings from the start of the process, even without NATS. The guard and the
+// admissionWebhooks checks the authors of rules and bindings from the start of the process, even without NATS. The guard and the
 // server are nil if webhooks are not configured.
-type webhooks struct {
+type admissionWebhooks struct {
 	cfg    Config
 	guard  *validating.Guard
 	server *admission.Server
 }
 
-// openServer implements [service.Early].
-func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error, error) {
+// openAdmissionServer implements [service.EarlyTask].
+func (w *admissionWebhooks) openAdmissionServer(rt *service.Runtime) (func(context.Context) error, error) {
 	if !w.cfg.Admission.Enabled() {
 		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
@@ -37,57 +37,57 @@ func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error,
 	if err != nil {
 		return nil, fmt.Errorf("opening the webhooks: %w", err)
 	}
-	w.guard.Extend(w.server.Refresh)
+	w.guard.SetRefresh(w.server.RefreshRegistration)
 	return w.server.Run, nil
 }
 
-// followView lets the guard use the view.
-func (w *webhooks) followView(v *informer.Informer, s *state.State) {
+// connectGuard lets the guard use the view.
+func (w *admissionWebhooks) connectGuard(v *informer.Informer, s *state.State) {
 	if w.guard != nil {
-		w.guard.Follow(v, s)
+		w.guard.ConnectView(v, s)
 	}
 }
 
 // coverNamespace returns nil if the webhooks are in force in a namespace, or not configured.
-func (w *webhooks) coverNamespace(ctx context.Context, namespace string) error {
+func (w *admissionWebhooks) coverNamespace(ctx context.Context, namespace string) error {
 	if w.server == nil {
 		return nil
 	}
-	err := w.server.InForce()
+	err := w.server.InForceErr()
 	if err == nil {
-		err = w.guard.Cover(ctx, namespace)
+		err = w.guard.EnsureCovered(ctx, namespace)
 	}
 	return fault.Unavailable(err)
 }
 
-// checkedSince returns the time since which every author of a rule is checked, or zero if webhooks are not configured. If look
+// authorsCheckedSince returns the time since which every author of a rule is checked, or zero if webhooks are not configured. If look
 // is true, it registers them again first. Otherwise, a removal just before a write could go unnoticed.
-func (w *webhooks) checkedSince(ctx context.Context, look bool) (time.Time, error) {
+func (w *admissionWebhooks) authorsCheckedSince(ctx context.Context, look bool) (time.Time, error) {
 	if w.server == nil {
 		return time.Time{}, nil
 	}
 	if look {
-		if err := w.server.Refresh(ctx); err != nil {
+		if err := w.server.RefreshRegistration(ctx); err != nil {
 			return time.Time{}, err
 		}
 	}
-	return w.server.Since()
+	return w.server.InForceSince()
 }
 
-// guardedSince returns the time since which every author of a binding is checked. It returns now if the webhooks are
+// bindingsGuardedSince returns the time since which every author of a binding is checked. It returns now if the webhooks are
 // not in force, and zero if they are not configured.
-func (w *webhooks) guardedSince(ctx context.Context) time.Time {
-	since, err := w.checkedSince(ctx, false)
+func (w *admissionWebhooks) bindingsGuardedSince(ctx context.Context) time.Time {
+	since, err := w.authorsCheckedSince(ctx, false)
 	if err != nil {
 		return time.Now()
 	}
 	return since
 }
 
-// inForce returns nil if the webhooks are registered, or not configured.
-func (w *webhooks) inForce() error {
+// registrationErr returns nil if the webhooks are registered, or not configured.
+func (w *admissionWebhooks) registrationErr() error {
 	if w.server == nil {
 		return nil
 	}
-	return fault.Unavailable(w.server.InForce())
+	return fault.Unavailable(w.server.InForceErr())
 }

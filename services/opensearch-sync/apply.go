@@ -23,17 +23,17 @@ const (
 	conflictDelay = 250 * time.Millisecond
 )
 
-// applier executes plans. It is the only writer to OpenSearch.
-type applier struct {
-	metrics *metrics
+// planApplier executes plans. It is the only writer to OpenSearch.
+type planApplier struct {
+	metrics *writeMetrics
 	// contests receives the changes that got no answer.
 	contests *uncertainWrites
 	// batchTime bounds how long one run writes passwords; see [Config].
 	batchTime time.Duration
 }
 
-// applied is the result of a run's actions.
-type applied struct {
+// applyResult is the result of a run's actions.
+type applyResult struct {
 	// refused holds the verdicts on refused actions, by the UIDs of objects.
 	refused map[string]plan.Verdict
 	// undone holds the names of entities that are not yet as planned: refused, not listed, or left for another run.
@@ -46,24 +46,26 @@ type applied struct {
 
 // applyActions executes actions one request after the other, because the server keeps a kind in one document. Writes of
 // passwords end after batchTime; the rest is left for another run.
-func (a *applier) applyActions(ctx context.Context, p *controller.Request[Key], w syncInput, actions []plan.Action, known *passwords) (applied, error) {
-	done, changes := applied{refused: map[string]plan.Verdict{}, undone: map[string]bool{}}, map[string]event.Change{}
+func (a *planApplier) applyActions(ctx context.Context, p *controller.Request[Key], w syncInput, actions []plan.Action,
+	known *runPasswords,
+) (applyResult, error) {
+	done, changes := applyResult{refused: map[string]plan.Verdict{}, undone: map[string]bool{}}, map[string]event.Change{}
 	for _, o := range w.objects {
 		changes[string(o.value.GetUID())] = o.Change
 	}
 	one := func(actions []plan.Action, do func() error) error {
-		err := a.writeOnce(ctx, p.Key, do)
+		err := a.writeWithRetry(ctx, p.Key, do)
 		if err == nil {
 			for _, action := range actions {
-				p.Count(changes[action.For[0]])
+				p.CountWrite(changes[action.For[0]])
 			}
 		}
 		return err
 	}
-	alone, batches := plan.Batches(p.Key.Kind, actions)
+	alone, batches := plan.SplitIntoRequests(p.Key.Kind, actions)
 	for _, batch := range batches {
 		if err := a.sendBatch(batch, &done, func(part []plan.Action) error {
-			return one(part, func() error { return w.to.client.Patch(ctx, p.Key.Kind, part) })
+			return one(part, func() error { return w.to.client.PatchEntities(ctx, p.Key.Kind, part) })
 		}); err != nil {
 			return done, err
 		}
@@ -81,11 +83,11 @@ func (a *applier) applyActions(ctx context.Context, p *controller.Request[Key], 
 			return done, err
 		}
 	}
-	return done, a.readBack(ctx, p.Key.Kind, w, actions, &done)
+	return done, a.checkChangesListed(ctx, p.Key.Kind, w, actions, &done)
 }
 
-// readBack lists the kind and compares it with the changes that OpenSearch accepted.
-func (a *applier) readBack(ctx context.Context, kind plan.Kind, w syncInput, actions []plan.Action, done *applied) error {
+// checkChangesListed lists the kind and compares it with the changes that OpenSearch accepted.
+func (a *planApplier) checkChangesListed(ctx context.Context, kind plan.EntityKind, w syncInput, actions []plan.Action, done *applyResult) error {
 	if len(actions) == 0 {
 		return nil
 	}
@@ -100,8 +102,8 @@ func (a *applier) readBack(ctx context.Context, kind plan.Kind, w syncInput, act
 		done.unlisted, done.undone[action.Name] = true, true
 		verdict := plan.Verdict{State: opensearchv1.Error, Reason: plan.NotListed, Message: fmt.Sprintf(
 			"OpenSearch accepted the change of %q and lists something else; another client may have changed it", action.Name)}
-		if kind == plan.Users && action.Body != nil && listed[action.Name].IsOperated() { // The next run must not write over it.
-			verdict = plan.Overwritten()
+		if kind == plan.Users && action.Body != nil && listed[action.Name].IsOperatorWritten() { // The next run must not write over it.
+			verdict = plan.OverwrittenVerdict()
 		}
 		for _, uid := range action.For {
 			done.refused[uid] = verdict
@@ -112,7 +114,7 @@ func (a *applier) readBack(ctx context.Context, kind plan.Kind, w syncInput, act
 
 // sendBatch sends several changes in one request. If OpenSearch refuses it, batch splits it until each refused change is
 // known.
-func (a *applier) sendBatch(actions []plan.Action, done *applied, write func([]plan.Action) error) error {
+func (a *planApplier) sendBatch(actions []plan.Action, done *applyResult, write func([]plan.Action) error) error {
 	err := write(actions)
 	if _, is := errors.AsType[*search.RefusedError](err); !is {
 		return err
@@ -128,9 +130,9 @@ func (a *applier) sendBatch(actions []plan.Action, done *applied, write func([]p
 	return a.sendBatch(actions[half:], done, write)
 }
 
-// writeOnce makes one change. It retries while other clients write at the same time, and opens a contest if there is no
+// writeWithRetry makes one change. It retries while other clients write at the same time, and opens a contest if there is no
 // answer.
-func (a *applier) writeOnce(ctx context.Context, key Key, do func() error) error {
+func (a *planApplier) writeWithRetry(ctx context.Context, key Key, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
 		a.metrics.countWrite(key.Kind, err)
@@ -148,7 +150,7 @@ func (a *applier) writeOnce(ctx context.Context, key Key, do func() error) error
 }
 
 // storeRefusal stores a refusal as the verdict of the action's objects. It reports whether err is one.
-func (d *applied) storeRefusal(action plan.Action, err error) bool {
+func (d *applyResult) storeRefusal(action plan.Action, err error) bool {
 	refusal, is := errors.AsType[*search.RefusedError](err)
 	if !is {
 		return false

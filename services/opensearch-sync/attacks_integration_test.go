@@ -25,7 +25,7 @@ import (
 // delete deletes an object of alice's. By force she also removes its finalizers.
 func (a alice) delete(kind kinds.Kind, name string, force bool) {
 	a.T.Helper()
-	api := a.objects.Resource(kind.Served()).Namespace(namespace)
+	api := a.objects.Resource(kind.GroupVersionResource()).Namespace(namespace)
 	if err := api.Delete(a.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		a.T.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNoOrderOfDeletionKeepsALogin(t *testing.T) {
 		{"after-its-cluster-by-force", func(user string) {
 			b.remove(clusters, cluster)
 			a.delete(users, user, true)
-			b.AwaitGone(users.In(namespace), user)
+			b.AwaitGone(users.InNamespace(namespace), user)
 			b.connect()
 		}},
 		{"before-its-cluster-is-replaced", func(user string) {
@@ -76,7 +76,7 @@ func TestNoOrderOfDeletionKeepsALogin(t *testing.T) {
 		}},
 		{"and-creates-it-with-another-name", func(user string) {
 			a.delete(users, user, true)
-			b.AwaitGone(users.In(namespace), user)
+			b.AwaitGone(users.InNamespace(namespace), user)
 			a.accepted(a.create(users, user, renamed))
 		}},
 	} {

@@ -42,14 +42,14 @@ type bed struct {
 	search *testenv.OpenSearchServer
 	core   kubernetes.Interface
 	// log holds the complete log of the service.
-	log testenv.Log
+	log testenv.LogBuffer
 }
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := &bed{Env: testenv.NewBed(t), search: testenv.OpenSearch(t)}
+	b := &bed{Env: testenv.NewEnv(t), search: testenv.StartOpenSearch(t)}
 	b.core = b.Typed
-	b.Kube.Grant(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	b.Kube.GrantServiceRight(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	certificate, key := b.search.AdminCertificate()
 	b.secret("connection", map[string]string{
 		"url": b.search.URL(), "ca.crt": string(b.search.CA()), "tls.crt": string(certificate), "tls.key": string(key),
@@ -61,26 +61,26 @@ func newBed(t testing.TB) *bed {
 // Reflector starts a watcher that also follows Secrets, until the test ends.
 func (b *bed) Reflector() *testenv.Reflector {
 	b.T.Helper()
-	return b.Env.Reflector(kinds.Secrets().In(namespace))
+	return b.Env.StartReflector(kinds.Secrets().InNamespace(namespace))
 }
 
 // serve starts opensearch-sync. It stops at the latest when the test ends.
-func (b *bed) serve() *testenv.Running {
+func (b *bed) serve() *testenv.RunningService {
 	b.T.Helper()
 	return b.serveWith(func(*opensearchsync.Config) {})
 }
 
 // quick shortens the waits of the service.
 func quick(c *opensearchsync.Config) {
-	testenv.Shorten(&c.Config)
+	testenv.ShortenWaits(&c.Config)
 	c.BatchTime = time.Second
 }
 
-func (b *bed) serveWith(change func(*opensearchsync.Config)) *testenv.Running {
+func (b *bed) serveWith(change func(*opensearchsync.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
 	cfg.Local, cfg.SecretInterval = true, time.Hour // The view follows all Secrets of the tests.
-	listener := b.Lead(topology.OpensearchSync, &cfg.Config.Config)
+	listener := b.ConfigureService(topology.OpensearchSync, &cfg.Config.Config)
 	cfg.Embed.Log = b.log.Logger(b.T, slog.LevelDebug)
 	change(&cfg)
 	return b.Serve(listener, func(ctx context.Context) error { return opensearchsync.Run(ctx, cfg) })
@@ -121,7 +121,7 @@ func (b *bed) put(kind kinds.Kind, name string, content map[string]any) {
 			spec["opensearchCluster"] = map[string]any{"name": cluster}
 		}
 	}
-	if _, err := b.Kube.ApplyFields(b.T, kind.In(namespace), name, content); err != nil {
+	if _, err := b.Kube.ApplyFields(b.T, kind.InNamespace(namespace), name, content); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -144,10 +144,10 @@ func (b *bed) bind(name, role string, users ...any) {
 func (b *bed) remove(kind kinds.Kind, names ...string) {
 	b.T.Helper()
 	for _, name := range names {
-		b.Delete(kind.In(namespace), name)
+		b.Delete(kind.InNamespace(namespace), name)
 	}
 	for _, name := range names {
-		b.AwaitGone(kind.In(namespace), name)
+		b.AwaitGone(kind.InNamespace(namespace), name)
 	}
 }
 
@@ -160,7 +160,7 @@ type stated struct {
 // state waits until an object's status has this state and a reason that contains the text.
 func (b *bed) state(kind kinds.Kind, name, state, text string) {
 	b.T.Helper()
-	testenv.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
+	testenv.Await(b.Env, kind.InNamespace(namespace), name, func(o *stated) error {
 		if got := o.Status; string(got.State) != state || !strings.Contains(got.Reason, text) || got.ObservedGeneration != o.Generation {
 			return fmt.Errorf("%s is %s: %q, want %s: %q", name, got.State, got.Reason, state, text)
 		}
@@ -170,7 +170,7 @@ func (b *bed) state(kind kinds.Kind, name, state, text string) {
 
 // mapped returns the users of a role's mapping in OpenSearch, or nil.
 func (b *bed) mapped(role string) []string {
-	status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/rolesmapping/"+role, nil)
+	status, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/rolesmapping/"+role, nil)
 	if status != http.StatusOK {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (b *bed) mapped(role string) []string {
 func (b *bed) write(path string, body any) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		status, answer := b.search.Do(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body)
+		status, answer := b.search.DoAsAdmin(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body)
 		switch {
 		case status == http.StatusConflict:
 			return fmt.Errorf("%s: %d %s", path, status, answer)
@@ -202,7 +202,7 @@ func (b *bed) write(path string, body any) {
 func (b *bed) login(user, password string, want int) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		if status, answer := b.search.Login(b.T, user, password); status != want {
+		if status, answer := b.search.TryLogin(b.T, user, password); status != want {
 			return fmt.Errorf("%s logs in: %d %s", user, status, answer)
 		}
 		return nil
@@ -222,7 +222,7 @@ func (b *bed) secretLabel(name string) {
 func (b *bed) attribute(user, name, want string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil)
+		status, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil)
 		var answer map[string]struct {
 			Attributes map[string]string `json:"attributes"`
 		}

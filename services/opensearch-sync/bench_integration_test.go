@@ -241,20 +241,20 @@ func BenchmarkManyFromNothing(b *testing.B) {
 		made := time.Since(began)
 		bed.awaitCreated()
 		created := time.Since(began)
-		bed.Settled()
+		bed.AwaitSettled()
 		b.ReportMetric(float64(bed.search.Writes()-before), "writes")
 		b.ReportMetric(bare.Seconds(), "s/bare")
 		b.ReportMetric(made.Seconds()/bare.Seconds(), "made/bare")
 		b.ReportMetric(created.Seconds()/bare.Seconds(), "created/bare")
 
-		bed.CaughtUp(topology.OpensearchSync)
+		bed.AwaitCaughtUp(topology.OpensearchSync)
 		calls, writes := bed.search.CallsByOp(), bed.search.Writes()
 		began = time.Now()
-		bed.Resync(topology.OpensearchSync)
+		bed.RequestResync(topology.OpensearchSync)
 		// A run over mappings lists the roles, too.
 		bed.awaitCalls(calls, map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1})
 		resync := time.Since(began)
-		bed.Settled()
+		bed.AwaitSettled()
 		b.ReportMetric(resync.Seconds(), "s/resync")
 		b.ReportMetric(float64(total(bed.search.CallsByOp())-total(calls)), "calls/resync")
 		b.ReportMetric(float64(bed.search.Writes()-writes), "writes/resync")
@@ -312,7 +312,7 @@ func BenchmarkChangeToEffective(b *testing.B) {
 					return anna.gets(b.Context(), to.status, first, "/_cluster/health")
 				})
 				*to.took = append(*to.took, time.Since(began))
-				bed.Settled()
+				bed.AwaitSettled()
 			}
 		}
 		for name, took := range map[string][]time.Duration{"given": given, "taken": taken} {

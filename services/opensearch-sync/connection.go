@@ -21,9 +21,9 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
 
-// connections holds one client for each cluster while its connection settings stay the same.
-type connections struct {
-	secrets   secrets
+// connectionPool holds one client for each cluster while its connection settings stay the same.
+type connectionPool struct {
+	secrets   secretValueReader
 	local     bool
 	forbidden []string
 	guard     func(http.RoundTripper) http.RoundTripper
@@ -32,22 +32,22 @@ type connections struct {
 	log    *slog.Logger
 
 	mu   sync.Mutex
-	open map[string]*connection
+	open map[string]*clusterConnection
 }
 
-// connection is a client with the observed state of the server.
-type connection struct {
+// clusterConnection is a client with the observed state of the server.
+type clusterConnection struct {
 	client *search.Client
 	logins *authCacheFlusher
 	digest [sha256.Size]byte
 	// key returns the key of password tags. The first call can take a moment.
 	key func() ([]byte, error)
 	// tags holds the password tags of the last run over users, by UID. Only the next such run uses them.
-	tags map[string]tag
+	tags map[string]passwordTag
 
 	mu sync.Mutex
 	// identity is the server's identity in the last run. address is a digest of the URL and CA, or zero without a CA.
-	identity search.Identity
+	identity search.ClusterIdentity
 	address  [sha256.Size]byte
 	// asking counts the runs that wait for the server. silent is the error of the last call, or nil.
 	asking int
@@ -55,14 +55,14 @@ type connection struct {
 	asked  bool
 }
 
-func (c *connection) closeIdle() {
+func (c *clusterConnection) closeConnection() {
 	c.logins.cancelFlush()
 	c.client.Close()
 }
 
-// enterRun registers a run that calls the server, or returns the last error. Only one run at a time calls a server that
+// beginRun registers a run that calls the server, or returns the last error. Only one run at a time calls a server that
 // gave no answer, so that workers stay free for other clusters. anyway skips this limit for cleanups.
-func (c *connection) enterRun(anyway bool) error {
+func (c *clusterConnection) beginRun(anyway bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.silent != nil && c.asking > 0 && !anyway {
@@ -72,8 +72,8 @@ func (c *connection) enterRun(anyway bool) error {
 	return nil
 }
 
-// leaveRun records the result of a run's calls. It reports whether the server answers again.
-func (c *connection) leaveRun(err error) (again bool) {
+// endRun records the result of a run's calls. It reports whether the server answers again.
+func (c *clusterConnection) endRun(err error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking--
@@ -84,7 +84,7 @@ func (c *connection) leaveRun(err error) (again bool) {
 
 // isSameServer reports whether other leads to the same server as c. Both must report the same UUID, and have the same URL
 // and CA or the same proven key.
-func (c *connection) isSameServer(other *connection) bool {
+func (c *clusterConnection) isSameServer(other *clusterConnection) bool {
 	ours, address := c.lastIdentity()
 	theirs, at := other.lastIdentity()
 	var none [sha256.Size]byte
@@ -92,14 +92,14 @@ func (c *connection) isSameServer(other *connection) bool {
 }
 
 // lastIdentity returns the identity and address of the last run.
-func (c *connection) lastIdentity() (search.Identity, [sha256.Size]byte) {
+func (c *clusterConnection) lastIdentity() (search.ClusterIdentity, [sha256.Size]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.identity, c.address
 }
 
 // identifyServer returns the UUID of the server and stores its identity.
-func (c *connection) identifyServer(ctx context.Context) (string, error) {
+func (c *clusterConnection) identifyServer(ctx context.Context) (string, error) {
 	is, err := c.client.Identify(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,14 +107,14 @@ func (c *connection) identifyServer(ctx context.Context) (string, error) {
 	return is.UUID, err
 }
 
-// notReadyError means that a cluster cannot be reached until it is running or its settings are corrected.
-type notReadyError struct{ reason, message string }
+// clusterNotReadyError means that a cluster cannot be reached until it is running or its settings are corrected.
+type clusterNotReadyError struct{ reason, message string }
 
-func (e *notReadyError) Error() string { return e.message }
+func (e *clusterNotReadyError) Error() string { return e.message }
 
 // connectTo returns the connection to a cluster. It opens a new one if the settings have changed.
-func (c *connections) connectTo(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*connection, error) {
-	settings, err := c.settingsOf(ctx, cluster)
+func (c *connectionPool) connectTo(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*clusterConnection, error) {
+	settings, err := c.connectionSettings(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -129,22 +129,22 @@ func (c *connections) connectTo(ctx context.Context, cluster *opensearchv1.OpenS
 		if has.digest == digest {
 			return has, nil
 		}
-		has.closeIdle()
+		has.closeConnection()
 		delete(c.open, uid)
 	}
 	settings.Local, settings.Forbidden, settings.Guard = c.local, c.forbidden, c.guard
 	client, err := search.New(settings)
 	if err != nil {
-		return nil, &notReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
+		return nil, &clusterNotReadyError{"ConnectionInvalid", "the connection cannot be used: " + err.Error()}
 	}
-	c.dropUnneededLocked()
+	c.closeUnneededLocked()
 	address := [sha256.Size]byte{}
 	if len(settings.CA) > 0 {
 		address = sha256.Sum256(append([]byte(settings.URL+"\x00"), settings.CA...))
 	}
-	c.open[uid] = &connection{
-		address: address, client: client, logins: newLogins(client.ForgetLogins, c.log), digest: digest,
-		key: sync.OnceValues(func() ([]byte, error) { return tagKey(uid, settings) }),
+	c.open[uid] = &clusterConnection{
+		address: address, client: client, logins: newAuthCacheFlusher(client.FlushAuthCache, c.log), digest: digest,
+		key: sync.OnceValues(func() ([]byte, error) { return passwordTagKey(uid, settings) }),
 	}
 	return c.open[uid], nil
 }
@@ -152,10 +152,10 @@ func (c *connections) connectTo(ctx context.Context, cluster *opensearchv1.OpenS
 // stretches is the number of PBKDF2 iterations for the key of password tags.
 const stretches = 600_000
 
-// tagKey derives the key of password tags from the credentials, which can write any password anyway. Users may be able
+// passwordTagKey derives the key of password tags from the credentials, which can write any password anyway. Users may be able
 // to read the tag of their own password, through a role that compares it with fields. PBKDF2 keeps them from guessing
 // the administrator's password from it.
-func tagKey(uid string, s search.Settings) ([]byte, error) {
+func passwordTagKey(uid string, s search.ConnectionSettings) ([]byte, error) {
 	salt := "entail-password\x00" + uid
 	if len(s.Certificate) > 0 {
 		key := sha256.Sum256(append([]byte(salt+"\x00"), s.Key...))
@@ -164,8 +164,8 @@ func tagKey(uid string, s search.Settings) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, s.Password, []byte(salt), stretches, sha256.Size)
 }
 
-// clustersSharing returns the UIDs of the other cluster objects whose connections lead to the same server as to.
-func (c *connections) clustersSharing(to *connection) (uids []string) {
+// clustersOnSameServer returns the UIDs of the other cluster objects whose connections lead to the same server as to.
+func (c *connectionPool) clustersOnSameServer(to *clusterConnection) (uids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uid, other := range c.open {
@@ -176,30 +176,30 @@ func (c *connections) clustersSharing(to *connection) (uids []string) {
 	return uids
 }
 
-// lastConnection returns the open connection to a cluster that is no longer declared, or nil.
-func (c *connections) lastConnection(uid string) *connection {
+// existingConnection returns the open connection to a cluster that is no longer declared, or nil.
+func (c *connectionPool) existingConnection(uid string) *clusterConnection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[uid]
 }
 
-// dropUnneeded closes the connections that are no longer needed. It reports whether one must first empty its cache of
+// closeUnneeded closes the connections that are no longer needed. It reports whether one must first empty its cache of
 // logins.
-func (c *connections) dropUnneeded() (busy bool) {
+func (c *connectionPool) closeUnneeded() (busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.dropUnneededLocked()
+	return c.closeUnneededLocked()
 }
 
-// dropUnneededLocked closes connections like dropUnneeded. The caller holds the lock.
-func (c *connections) dropUnneededLocked() (busy bool) {
+// closeUnneededLocked closes connections like dropUnneeded. The caller holds the lock.
+func (c *connectionPool) closeUnneededLocked() (busy bool) {
 	for uid, has := range c.open {
 		switch {
 		case c.needed(uid):
-		case has.logins.isPending():
+		case has.logins.isFlushPending():
 			busy = true
 		default:
-			has.closeIdle()
+			has.closeConnection()
 			delete(c.open, uid)
 		}
 	}
@@ -207,27 +207,27 @@ func (c *connections) dropUnneededLocked() (busy bool) {
 }
 
 // closeAll closes all connections.
-func (c *connections) closeAll() {
+func (c *connectionPool) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, has := range c.open {
-		has.closeIdle()
+		has.closeConnection()
 	}
 }
 
-// settingsOf returns the connection settings of a cluster, with the values of the Secrets that it names. The error is a
-// [notReadyError] if they are incomplete.
-func (c *connections) settingsOf(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.Settings, error) {
-	r, named := reader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}, cluster.Secrets()
+// connectionSettings returns the connection settings of a cluster, with the values of the Secrets that it names. The error is a
+// [clusterNotReadyError] if they are incomplete.
+func (c *connectionPool) connectionSettings(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.ConnectionSettings, error) {
+	r, named := settingsReader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}, cluster.Secrets()
 	switch {
 	case named.Connection != "":
-		r.readAll(named)
+		r.readFromOneSecret(named)
 	case cluster.Spec.Connection != nil:
-		r.readConnection(cluster.Spec.Connection, named)
+		r.readDeclaredConnection(cluster.Spec.Connection, named)
 	case cluster.Status.Phase == opensearchv1.Running:
-		r.readOperated(cluster, named)
+		r.readOperatorConnection(cluster, named)
 	default:
-		return search.Settings{}, &notReadyError{"ClusterNotRunning", "the cluster is not running yet, and has no other connection"}
+		return search.ConnectionSettings{}, &clusterNotReadyError{"ClusterNotRunning", "the cluster is not running yet, and has no other connection"}
 	}
 	if r.err == nil {
 		return r.into, nil
@@ -237,22 +237,22 @@ func (c *connections) settingsOf(ctx context.Context, cluster *opensearchv1.Open
 	case errors.Is(r.err, errSecretForbidden):
 		reason = "SecretForbidden"
 	case !errors.Is(r.err, errNoSecret):
-		return search.Settings{}, r.err
+		return search.ConnectionSettings{}, r.err
 	}
-	return search.Settings{}, &notReadyError{reason, "how to reach the cluster is not known: " + r.err.Error()}
+	return search.ConnectionSettings{}, &clusterNotReadyError{reason, "how to reach the cluster is not known: " + r.err.Error()}
 }
 
-// reader builds settings from Secrets.
-type reader struct {
+// settingsReader builds settings from Secrets.
+type settingsReader struct {
 	ctx       context.Context //nolint:containedctx // It lives as long as one call.
-	secrets   secrets
+	secrets   secretValueReader
 	namespace string
-	into      search.Settings
+	into      search.ConnectionSettings
 	err       error
 }
 
 // readSecret returns the data of a Secret. It does nothing after an error or for an empty name.
-func (r *reader) readSecret(name string) map[string][]byte {
+func (r *settingsReader) readSecret(name string) map[string][]byte {
 	if r.err != nil || name == "" {
 		return nil
 	}
@@ -261,43 +261,43 @@ func (r *reader) readSecret(name string) map[string][]byte {
 	return secret.Data
 }
 
-// readAll reads a connection whose settings are all in one Secret.
-func (r *reader) readAll(named opensearchv1.ClusterSecrets) {
+// readFromOneSecret reads a connection whose settings are all in one Secret.
+func (r *settingsReader) readFromOneSecret(named opensearchv1.ClusterSecrets) {
 	data := r.readSecret(named.Connection)
 	r.into.URL, r.into.CA = strings.TrimSpace(string(data["url"])), data["ca.crt"]
-	r.readCredentials(data)
-	r.readAdmin(data)
+	r.readClientCertificate(data)
+	r.readBasicCredentials(data)
 }
 
-func (r *reader) readCredentials(data map[string][]byte) {
+func (r *settingsReader) readClientCertificate(data map[string][]byte) {
 	r.into.Certificate, r.into.Key = data["tls.crt"], data["tls.key"]
 }
 
-func (r *reader) readAdmin(data map[string][]byte) {
+func (r *settingsReader) readBasicCredentials(data map[string][]byte) {
 	r.into.User, r.into.Password = strings.TrimSpace(string(data["username"])), strings.TrimRight(string(data["password"]), "\r\n")
 }
 
-func (r *reader) readConnection(c *opensearchv1.Connection, named opensearchv1.ClusterSecrets) {
+func (r *settingsReader) readDeclaredConnection(c *opensearchv1.Connection, named opensearchv1.ClusterSecrets) {
 	r.into.URL, r.into.Insecure = c.URL, c.InsecureSkipVerify
 	data := r.readSecret(named.Certificate)
-	r.readCredentials(data)
+	r.readClientCertificate(data)
 	r.into.CA = data["ca.crt"]
-	r.readAdmin(r.readSecret(named.Credentials))
+	r.readBasicCredentials(r.readSecret(named.Credentials))
 	if c.CASecret != nil {
 		r.into.CA = r.readSecret(named.Authority)["ca.crt"]
 	}
 }
 
-// readOperated reads the connection to a cluster that the public operator runs.
-func (r *reader) readOperated(cluster *opensearchv1.OpenSearchCluster, named opensearchv1.ClusterSecrets) {
+// readOperatorConnection reads the connection to a cluster that the public operator runs.
+func (r *settingsReader) readOperatorConnection(cluster *opensearchv1.OpenSearchCluster, named opensearchv1.ClusterSecrets) {
 	general := cluster.Spec.General
 	host := cmp.Or(general.OperatorClusterURL, fmt.Sprintf("%s.%s.svc.cluster.local", cmp.Or(general.ServiceName, cluster.Name), cluster.Namespace))
 	r.into.URL = "https://" + net.JoinHostPort(host, strconv.Itoa(int(cmp.Or(general.HTTPPort, 9200))))
 	r.into.CA = r.readSecret(named.Authority)["ca.crt"]
 	if named.Certificate != "" {
-		r.readCredentials(r.readSecret(named.Certificate))
+		r.readClientCertificate(r.readSecret(named.Certificate))
 		r.into.ServerName = cluster.Spec.Security.Config.OperatorClientServerName
 		return
 	}
-	r.readAdmin(r.readSecret(named.Credentials))
+	r.readBasicCredentials(r.readSecret(named.Credentials))
 }

@@ -58,9 +58,9 @@ func (v *vault) put(name string, values map[string]string) {
 
 func newVault() *vault { return &vault{secrets: map[string]corev1.Secret{}, reads: map[string]int{}} }
 
-func (v *vault) connections(needed func(uid string) bool) *connections {
-	return &connections{
-		secrets: secrets{v}, local: true, needed: needed, log: slog.New(slog.DiscardHandler), open: map[string]*connection{},
+func (v *vault) connections(needed func(uid string) bool) *connectionPool {
+	return &connectionPool{
+		secrets: secretValueReader{v}, local: true, needed: needed, log: slog.New(slog.DiscardHandler), open: map[string]*clusterConnection{},
 	}
 }
 
@@ -88,7 +88,7 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 	defer server.Close()
 	v, needed := newVault(), map[string]bool{}
 	is := v.connections(func(uid string) bool { return needed[uid] })
-	reach := func(uid, password string) *connection {
+	reach := func(uid, password string) *clusterConnection {
 		t.Helper()
 		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		v.put("connection", map[string]string{"url": server.URL, "ca.crt": string(authority), "username": "admin", "password": password})
@@ -97,7 +97,7 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := to.client.Server(t.Context()); err != nil {
+		if _, err := to.client.ClusterUUID(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return to
@@ -116,13 +116,13 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 		t.Error("what leads to the same is another")
 	}
 	first.logins.scheduleFlush(1, true)
-	if reach("a", "two"); first.logins.isPending() {
+	if reach("a", "two"); first.logins.isFlushPending() {
 		t.Error("what was there before still forgets logins")
 	}
 	left("with another password", 1)
 	reach("b", "two")
 	needed["a"] = false
-	if is.dropUnneeded() {
+	if is.closeUnneeded() {
 		t.Error("one that has nothing to do is busy")
 	}
 	left("without the first cluster", 1)
@@ -139,13 +139,13 @@ func TestAConnectionIsClosedAfterItHasForgottenLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forgotten := 0
 		is := newVault().connections(func(string) bool { return false })
-		client, err := search.New(search.Settings{URL: "https://x:9200", Insecure: true, User: "a", Password: "b"})
+		client, err := search.New(search.ConnectionSettings{URL: "https://x:9200", Insecure: true, User: "a", Password: "b"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		is.open["a"] = &connection{client: client, logins: newLogins(func(context.Context) error { forgotten++; return nil }, is.log)}
+		is.open["a"] = &clusterConnection{client: client, logins: newAuthCacheFlusher(func(context.Context) error { forgotten++; return nil }, is.log)}
 		is.open["a"].logins.scheduleFlush(1, true)
-		for is.dropUnneeded() {
+		for is.closeUnneeded() {
 			<-time.After(untilForgotten)
 			synctest.Wait()
 		}
@@ -156,10 +156,10 @@ func TestAConnectionIsClosedAfterItHasForgottenLogins(t *testing.T) {
 }
 
 func TestWhatStandsForPasswordsIsKeyedByCredentialsAndCluster(t *testing.T) {
-	certificate := search.Settings{Certificate: []byte("c"), Key: []byte("k")}
-	password := search.Settings{User: "admin", Password: "k"}
-	of := func(uid string, s search.Settings) []byte {
-		key, err := tagKey(uid, s)
+	certificate := search.ConnectionSettings{Certificate: []byte("c"), Key: []byte("k")}
+	password := search.ConnectionSettings{User: "admin", Password: "k"}
+	of := func(uid string, s search.ConnectionSettings) []byte {
+		key, err := passwordTagKey(uid, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestWhatStandsForPasswordsIsKeyedByCredentialsAndCluster(t *testing.T) {
 			}
 		}
 	}
-	if renewed := (search.Settings{Certificate: []byte("d"), Key: []byte("k")}); !bytes.Equal(of("u", renewed), keys[0]) {
+	if renewed := (search.ConnectionSettings{Certificate: []byte("d"), Key: []byte("k")}); !bytes.Equal(of("u", renewed), keys[0]) {
 		t.Error("a new certificate of the same key has another")
 	}
 }

@@ -57,9 +57,9 @@ func (c recordCopy) encodeCopy() string {
 	return compressed + base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// copyIn returns the copy in the annotation of an object, if it is valid and belongs to this object. Users may create
+// readRecordCopy returns the copy in the annotation of an object, if it is valid and belongs to this object. Users may create
 // objects with any annotation, so it reads a copy only after the UID, which is the first field.
-func copyIn(o opensearchv1.Declared) (c recordCopy, ok bool) {
+func readRecordCopy(o opensearchv1.Declared) (c recordCopy, ok bool) {
 	text, ok := o.GetAnnotations()[opensearchv1.RecordAnnotation]
 	if !ok {
 		return c, false
@@ -81,21 +81,21 @@ func copyIn(o opensearchv1.Declared) (c recordCopy, ok bool) {
 	return c, err == nil
 }
 
-// copyOf returns the copy for a record of an object.
-func copyOf(o object, w syncInput, f fields) recordCopy {
-	was, _ := copyIn(o.value)
+// newRecordCopy returns the copy for a record of an object.
+func newRecordCopy(o declaredObject, w syncInput, f statusFields) recordCopy {
+	was, _ := readRecordCopy(o.value)
 	c := recordCopy{
 		UID: string(o.value.GetUID()), Server: f.ManagedServer, Cluster: f.ManagedCluster, Connection: was.Connection,
 		Existing: cmp.Or(f.ExistingRole, f.ExistingTenant, f.ExistingActionGroup), Provisioned: f.Provisioned,
 	}
 	if !w.cleanup {
-		c.Connection = digestOf(w.cluster)
+		c.Connection = connectionDigest(w.cluster)
 	}
 	return c
 }
 
-// digestOf returns a digest of the connection settings of a cluster.
-func digestOf(c *opensearchv1.OpenSearchCluster) string {
+// connectionDigest returns a digest of the connection settings of a cluster.
+func connectionDigest(c *opensearchv1.OpenSearchCluster) string {
 	data, err := json.Marshal([]any{c.Spec, c.Annotations[opensearchv1.ConnectionAnnotation]})
 	if err != nil {
 		return "" // Decoded JSON can always be encoded.
@@ -104,12 +104,12 @@ func digestOf(c *opensearchv1.OpenSearchCluster) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// withRecord returns an object whose status holds the record that counts. If the status has lost its record, that is
+// withEffectiveRecord returns an object whose status holds the record that counts. If the status has lost its record, that is
 // the copy. If the annotation to forget names the server or cluster, the record is empty.
-func withRecord(o opensearchv1.Declared) opensearchv1.Declared {
+func withEffectiveRecord(o opensearchv1.Declared) opensearchv1.Declared {
 	c, pruned := recordCopy{Server: o.State().ManagedServer, Cluster: o.State().ManagedCluster}, false
 	if c.Server == "" {
-		if kept, ok := copyIn(o); ok {
+		if kept, ok := readRecordCopy(o); ok {
 			c, pruned = kept, true
 		}
 	}
@@ -118,7 +118,7 @@ func withRecord(o opensearchv1.Declared) opensearchv1.Declared {
 	if !forgotten && !pruned {
 		return o
 	}
-	o = copyDeclared(o)
+	o = deepCopyDeclared(o)
 	if forgotten {
 		c, o.State().State = recordCopy{}, ""
 	}
@@ -136,18 +136,18 @@ func withRecord(o opensearchv1.Declared) opensearchv1.Declared {
 	return o
 }
 
-// madeOn returns the server that holds the entities of an object, for messages.
-func (o object) madeOn() string {
+// managedServerName returns the server that holds the entities of an object, for messages.
+func (o declaredObject) managedServerName() string {
 	return cmp.Or(o.value.State().ManagedServer, "that its status does not name")
 }
 
-// toForget returns the annotation that makes opensearch-sync drop the record of an object.
-func (o object) toForget() string {
+// forgetAnnotation returns the annotation that makes opensearch-sync drop the record of an object.
+func (o declaredObject) forgetAnnotation() string {
 	return opensearchv1.ForgetAnnotation + "=" + cmp.Or(o.value.State().ManagedServer, o.value.State().ManagedCluster)
 }
 
-// writeCopy writes the copy of a record. If hold is true, it also adds the finalizer.
-func (s *statuses) writeCopy(ctx context.Context, p *controller.Request[Key], o object, c recordCopy, hold bool) (event.Change, error) {
+// writeRecordCopy writes the copy of a record. If hold is true, it also adds the finalizer.
+func (s *statusReporter) writeRecordCopy(ctx context.Context, p *controller.Request[Key], o declaredObject, c recordCopy, hold bool) (event.Change, error) {
 	metadata := map[string]any{"annotations": map[string]any{opensearchv1.RecordAnnotation: c.encodeCopy()}}
 	if hold {
 		metadata["finalizers"] = append(slices.Clone(o.value.GetFinalizers()), opensearchv1.Finalizer)
@@ -164,16 +164,16 @@ func (s *statuses) writeCopy(ctx context.Context, p *controller.Request[Key], o 
 	return now, err
 }
 
-// renewCopy updates an existing copy that differs from c, and returns the new state of the object.
-func (s *statuses) renewCopy(ctx context.Context, p *controller.Request[Key], o object, c recordCopy) (event.Change, error) {
-	if _, has := copyIn(o.value); !has || hasCopy(o, c) {
+// updateRecordCopy updates an existing copy that differs from c, and returns the new state of the object.
+func (s *statusReporter) updateRecordCopy(ctx context.Context, p *controller.Request[Key], o declaredObject, c recordCopy) (event.Change, error) {
+	if _, has := readRecordCopy(o.value); !has || hasRecordCopy(o, c) {
 		return o.Change, nil
 	}
-	return s.writeCopy(ctx, p, o, c, false)
+	return s.writeRecordCopy(ctx, p, o, c, false)
 }
 
-// hasCopy reports whether an object holds exactly this copy.
-func hasCopy(o object, c recordCopy) bool {
-	has, ok := copyIn(o.value)
+// hasRecordCopy reports whether an object holds exactly this copy.
+func hasRecordCopy(o declaredObject, c recordCopy) bool {
+	has, ok := readRecordCopy(o.value)
 	return ok && has.encodeCopy() == c.encodeCopy()
 }

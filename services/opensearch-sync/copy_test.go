@@ -43,7 +43,7 @@ func TestTheCopyOfARecordCountsForItsObjectAlone(t *testing.T) {
 			was := bindingWith(annotations)
 			was.Status.ManagedServer = c.has
 			before := was.DeepCopy()
-			is, _ := withRecord(was).(*opensearchv1.OpensearchUserRoleBinding)
+			is, _ := withEffectiveRecord(was).(*opensearchv1.OpensearchUserRoleBinding)
 			if is.Status.ManagedServer != c.server || !reflect.DeepEqual(is.Status.Provisioned, c.entries) {
 				t.Errorf("got server %q, entries %v, want %q, %v", is.Status.ManagedServer, is.Status.Provisioned, c.server, c.entries)
 			}
@@ -70,7 +70,7 @@ func TestAnObjectThatWasInStepWithoutARecordIsLost(t *testing.T) {
 		"in step": {synced, true}, "told so": {told, true}, "never in step": {waiting, false}, "recorded": {recorded, false},
 		"the public operator's": {bindingWith(nil), false},
 	} {
-		if got := (object{value: c.o}).isLost(); got != c.lost {
+		if got := (declaredObject{value: c.o}).hasLostRecord(); got != c.lost {
 			t.Errorf("%s: got lost %t, want %t", name, got, c.lost)
 		}
 	}
@@ -90,7 +90,7 @@ func TestALargeRecordFitsIntoAnAnnotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := c.encodeCopy()
-	got, ok := copyIn(bindingWith(map[string]string{opensearchv1.RecordAnnotation: text}))
+	got, ok := readRecordCopy(bindingWith(map[string]string{opensearchv1.RecordAnnotation: text}))
 	if !ok || !reflect.DeepEqual(got, c) || len(text) > 64<<10 {
 		t.Errorf("%d bytes became %d, read: %t", len(data), len(text), ok)
 	}
@@ -107,7 +107,7 @@ func TestCopyOfAnotherObjectIsNotDecoded(t *testing.T) {
 	forged := bindingWith(map[string]string{opensearchv1.RecordAnnotation: compressed + base64.StdEncoding.EncodeToString(packed.Bytes())})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, ok := copyIn(forged)
+	_, ok := readRecordCopy(forged)
 	runtime.ReadMemStats(&after)
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; ok || took > 4 {
 		t.Errorf("got valid %t, %d MiB allocated, want none", ok, took)

@@ -13,29 +13,29 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// documents lets one run at a time read and write a document of a server, whatever cluster object leads there. Otherwise
+// documentLocks lets one run at a time read and write a document of a server, whatever cluster object leads there. Otherwise
 // two runs would each write a whole mapping without the entries of the other.
-type documents struct {
+type documentLocks struct {
 	mu    sync.Mutex
-	locks map[string]*document
+	locks map[string]*documentLock
 }
 
-// document has room for one run. users counts the runs that hold it or wait for it.
-type document struct {
+// documentLock has room for one run. users counts the runs that hold it or wait for it.
+type documentLock struct {
 	room  chan struct{}
 	users int
 }
 
-// lock waits until no other run uses the document of a kind on a server. Connections that [connection.isSameServer] proves
+// lockDocument waits until no other run uses the document of a kind on a server. Connections that [clusterConnection.isSameServer] proves
 // equal have a name in common. All runs lock the name by key before the name by address, which excludes a deadlock.
-func (d *documents) lock(ctx context.Context, kind plan.Kind, to *connection) (unlock func(), err error) {
+func (d *documentLocks) lockDocument(ctx context.Context, kind plan.EntityKind, to *clusterConnection) (unlock func(), err error) {
 	is, address := to.lastIdentity()
 	var none [sha256.Size]byte
 	var held []string
 	unlock = func() {
 		for _, name := range held {
-			<-d.change(name, 0).room
-			d.change(name, -1)
+			<-d.adjustUsers(name, 0).room
+			d.adjustUsers(name, -1)
 		}
 	}
 	for i, digest := range [][sha256.Size]byte{is.Key, address} {
@@ -44,10 +44,10 @@ func (d *documents) lock(ctx context.Context, kind plan.Kind, to *connection) (u
 		}
 		name := fmt.Sprintf("%s %s %d %x", kind, is.UUID, i, digest)
 		select {
-		case d.change(name, 1).room <- struct{}{}:
+		case d.adjustUsers(name, 1).room <- struct{}{}:
 			held = append(held, name)
 		case <-ctx.Done():
-			d.change(name, -1)
+			d.adjustUsers(name, -1)
 			unlock()
 			return func() {}, fault.Unavailable(context.Cause(ctx))
 		}
@@ -55,16 +55,16 @@ func (d *documents) lock(ctx context.Context, kind plan.Kind, to *connection) (u
 	return unlock, nil
 }
 
-// change adds n to the users of a document. It drops a document without users, because servers choose the names.
-func (d *documents) change(name string, n int) *document {
+// adjustUsers adds n to the users of a document. It drops a document without users, because servers choose the names.
+func (d *documentLocks) adjustUsers(name string, n int) *documentLock {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.locks == nil {
-		d.locks = map[string]*document{}
+		d.locks = map[string]*documentLock{}
 	}
 	is := d.locks[name]
 	if is == nil {
-		is = &document{room: make(chan struct{}, 1)}
+		is = &documentLock{room: make(chan struct{}, 1)}
 		d.locks[name] = is
 	}
 	if is.users += n; is.users == 0 {
@@ -73,39 +73,39 @@ func (d *documents) change(name string, n int) *document {
 	return is
 }
 
-// contested returns how long unanswered changes of a document may still take effect, whatever cluster object they were
+// remainingUncertaintyOnServer returns how long unanswered changes of a document may still take effect, whatever cluster object they were
 // made for: a change of a mapping holds the entries of all.
-func (r *reconciler) contested(k Key, to *connection) time.Duration {
-	left := r.contests.remainingTime(k)
-	for _, uid := range r.connections.clustersSharing(to) {
-		left = max(left, r.contests.remainingTime(Key{r.state.keyOf(uid), k.Kind}))
+func (r *reconciler) remainingUncertaintyOnServer(k Key, to *clusterConnection) time.Duration {
+	left := r.contests.remainingUncertainty(k)
+	for _, uid := range r.connections.clustersOnSameServer(to) {
+		left = max(left, r.contests.remainingUncertainty(Key{r.state.clusterKeyOfUID(uid), k.Kind}))
 	}
 	return left
 }
 
-// bindingsElsewhere returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
+// bindingsOfOtherClusters returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
 // are nobody else's: otherwise each of two runs would leave them to the other. Runs of their own decide about them.
-func bindingsElsewhere(others []object, server string) []plan.Binding {
-	all := planBindings(slices.DeleteFunc(slices.Clone(others), func(o object) bool { return o.value.State().ManagedServer != server }), server, nil)
+func bindingsOfOtherClusters(others []declaredObject, server string) []plan.RoleBinding {
+	all := toPlanBindings(slices.DeleteFunc(slices.Clone(others), func(o declaredObject) bool { return o.value.State().ManagedServer != server }), server, nil)
 	for i := range all {
 		all[i].Elsewhere = true
 	}
 	return all
 }
 
-// keyOf returns the key of the cluster with a UID, declared or deleted.
-func (s *state) keyOf(uid string) (k event.Key) {
-	for _, c := range append(s.former(uid), s.clustersWithUID(uid)...) {
+// clusterKeyOfUID returns the key of the cluster with a UID, declared or deleted.
+func (s *state) clusterKeyOfUID(uid string) (k event.Key) {
+	for _, c := range append(s.deletedCluster(uid), s.clustersWithUID(uid)...) {
 		k = clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name)
 	}
 	return k
 }
 
-// bindingsSharing returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
-func (s *state) bindingsSharing(uids []string) (all []object) {
+// bindingsManagedBy returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
+func (s *state) bindingsManagedBy(uids []string) (all []declaredObject) {
 	for _, uid := range uids {
-		_, objects := s.runInput(Key{s.keyOf(uid), plan.Mappings})
-		all = append(all, slices.DeleteFunc(objects, func(o object) bool { return o.value.State().ManagedCluster != uid })...)
+		_, objects := s.runInput(Key{s.clusterKeyOfUID(uid), plan.Mappings})
+		all = append(all, slices.DeleteFunc(objects, func(o declaredObject) bool { return o.value.State().ManagedCluster != uid })...)
 	}
 	return all
 }

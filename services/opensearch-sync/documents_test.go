@@ -10,13 +10,13 @@ import (
 )
 
 func TestDocumentsLockExcludesRunsOfOneServer(t *testing.T) {
-	at := func(uuid string, key, address byte) *connection {
-		return &connection{identity: search.Identity{UUID: uuid, Key: [32]byte{key}}, address: [32]byte{address}}
+	at := func(uuid string, key, address byte) *clusterConnection {
+		return &clusterConnection{identity: search.ClusterIdentity{UUID: uuid, Key: [32]byte{key}}, address: [32]byte{address}}
 	}
 	first := at("u", 1, 1)
 	for name, c := range map[string]struct {
-		kind  plan.Kind
-		other *connection
+		kind  plan.EntityKind
+		other *clusterConnection
 		waits bool
 	}{
 		"the same connection":                    {plan.Mappings, first, true},
@@ -28,14 +28,14 @@ func TestDocumentsLockExcludesRunsOfOneServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var d documents
-				unlock, err := d.lock(t.Context(), plan.Mappings, first)
+				var d documentLocks
+				unlock, err := d.lockDocument(t.Context(), plan.Mappings, first)
 				if err != nil {
 					t.Fatal(err)
 				}
 				entered := make(chan func(), 1)
 				go func() {
-					leave, err := d.lock(t.Context(), c.kind, c.other)
+					leave, err := d.lockDocument(t.Context(), c.kind, c.other)
 					if err != nil {
 						t.Error(err)
 					}
@@ -56,12 +56,12 @@ func TestDocumentsLockExcludesRunsOfOneServer(t *testing.T) {
 }
 
 func TestDocumentsLockEndsWithItsContext(t *testing.T) {
-	var d documents
-	to := &connection{identity: search.Identity{UUID: "u", Key: [32]byte{1}}, address: [32]byte{1}}
-	unlock, _ := d.lock(t.Context(), plan.Users, to)
+	var d documentLocks
+	to := &clusterConnection{identity: search.ClusterIdentity{UUID: "u", Key: [32]byte{1}}, address: [32]byte{1}}
+	unlock, _ := d.lockDocument(t.Context(), plan.Users, to)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.lock(ctx, plan.Users, to); err == nil {
+	if _, err := d.lockDocument(ctx, plan.Users, to); err == nil {
 		t.Error("got a lock, want the error of the context")
 	}
 	if unlock(); len(d.locks) > 0 {

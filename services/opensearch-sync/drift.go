@@ -14,21 +14,21 @@ import (
 // maxDriftEvents bounds the Kubernetes Events about drift in one run. The metric and the log count all of it.
 const maxDriftEvents = 16
 
-// noter records Kubernetes Events.
-type noter interface {
-	Note(ctx context.Context, about event.Change, notes ...condition.Note)
+// eventRecorder records Kubernetes Events.
+type eventRecorder interface {
+	Note(ctx context.Context, about event.Change, notes ...condition.EventContent)
 }
 
-// drifts reports what other software changed in OpenSearch.
-type drifts struct {
-	metrics *metrics
-	notes   noter
+// driftReporter reports what other software changed in OpenSearch.
+type driftReporter struct {
+	metrics *writeMetrics
+	notes   eventRecorder
 	log     *slog.Logger
 }
 
 // reportDrift records the differences that a run repaired, in the metric, the log and Events of the objects.
-func (d *drifts) reportDrift(ctx context.Context, key Key, w syncInput, actions []plan.Action, done applied) {
-	objects, repaired := map[string]object{}, 0
+func (d *driftReporter) reportDrift(ctx context.Context, key Key, w syncInput, actions []plan.Action, done applyResult) {
+	objects, repaired := map[string]declaredObject{}, 0
 	for _, o := range w.objects {
 		objects[string(o.value.GetUID())] = o
 	}
@@ -39,7 +39,7 @@ func (d *drifts) reportDrift(ctx context.Context, key Key, w syncInput, actions 
 		repaired++
 		for _, uid := range a.For {
 			if o, known := objects[uid]; known && repaired <= maxDriftEvents {
-				d.notes.Note(ctx, o.Change, condition.Note{Warning: true, Reason: "DriftRepaired", Message: fmt.Sprintf(
+				d.notes.Note(ctx, o.Change, condition.EventContent{Warning: true, Reason: "DriftRepaired", Message: fmt.Sprintf(
 					"other software changed %s of %s %.256q in OpenSearch; it is repaired", strings.Join(a.Drift, ", "), key.Kind, a.Name)})
 				break
 			}

@@ -22,7 +22,7 @@ import (
 // force deletes an object and removes its finalizers.
 func (b *bed) force(kind kinds.Kind, name string) {
 	b.T.Helper()
-	api := b.Resource(kind).Namespace(namespace)
+	api := b.ResourceClient(kind).Namespace(namespace)
 	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (b *bed) force(kind kinds.Kind, name string) {
 func (b *bed) absent(path string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		if status, answer := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil); status != http.StatusNotFound {
+		if status, answer := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil); status != http.StatusNotFound {
 			return errors.New(path + " is there: " + string(answer))
 		}
 		return nil
@@ -74,7 +74,7 @@ func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
 	b.bind("two", "theirs", "ben", "lee")
 	b.mappedTo("theirs", "kim", "ben", "anna", "lee")
 	b.login("anna", second, http.StatusOK)
-	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
+	if status, _ := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
 		t.Errorf("the role that others have made is gone: %d", status)
 	}
 	b.remove(kinds.OpenSearchBindings(), "two")
@@ -100,7 +100,7 @@ func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
 	}
 	b.search.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasPrefix(op, "PUT internalusers/") {
-			return testenv.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"weak password"}`)
+			return testenv.InjectedAnswer(http.StatusBadRequest, `{"status":"error","reason":"weak password"}`)
 		}
 		return nil
 	})
@@ -109,7 +109,7 @@ func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
 	for _, name := range names {
 		b.state(kinds.OpenSearchUsers(), name, "ERROR", "weak password")
 	}
-	b.Resync(topology.OpensearchSync)
+	b.RequestResync(topology.OpensearchSync)
 	b.remove(kinds.OpenSearchUsers(), "ben")
 	b.absent("internalusers/ben")
 	b.search.FailBefore(nil)
@@ -138,10 +138,10 @@ func TestWhileAClusterGoesWhatLeavesIsTakenOut(t *testing.T) {
 	b.serve()
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	clusters := kinds.OpenSearchClusters().In(namespace)
+	clusters := kinds.OpenSearchClusters().InNamespace(namespace)
 	b.SetFinalizers(clusters, namespace, cluster, "example.com/held")
 	b.Delete(clusters, cluster)
-	b.CaughtUp(topology.OpensearchSync)
+	b.AwaitCaughtUp(topology.OpensearchSync)
 	b.remove(kinds.OpenSearchUsers(), "anna")
 	b.absent("internalusers/anna")
 	b.RemoveFinalizers(clusters, cluster)

@@ -77,7 +77,7 @@ func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, password := b.search.AdminPassword()
+	user, password := b.search.AdminLogin()
 	certificate, key := b.search.AdminCertificate()
 	b.secret(cluster+"-ca", map[string]string{"ca.crt": string(b.search.CA())})
 	b.secret(cluster+"-admin-password", map[string]string{"username": user, "password": password})
@@ -85,7 +85,7 @@ func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 	general := map[string]any{"operatorClusterURL": address.Hostname(), "httpPort": port, "serviceName": cluster, "version": "2.19.4"}
 	b.put(kinds.OpenSearchClusters(), cluster, spec(map[string]any{"general": general}))
 	b.state(kinds.OpenSearchUsers(), "anna", "PENDING", "not running yet")
-	b.Patch(kinds.OpenSearchClusters().In(namespace), cluster, `{"status":{"phase":"RUNNING"}}`, "status")
+	b.Patch(kinds.OpenSearchClusters().InNamespace(namespace), cluster, `{"status":{"phase":"RUNNING"}}`, "status")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
 	b.secret(cluster+"-admin-password", map[string]string{"username": user, "password": second})
@@ -127,10 +127,10 @@ func TestANamespaceGoesWithAllThatIsInIt(t *testing.T) {
 		{kinds.OpenSearchRoles(), "watchers", map[string]any{"opensearchCluster": in, "clusterPermissions": []any{"cluster_monitor"}}},
 		{kinds.OpenSearchBindings(), "one", map[string]any{"opensearchCluster": in, "roles": []any{"watchers"}, "users": []any{"anna"}}},
 	} {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.kind.Served().GroupVersion().String(), "kind": o.kind.Kind, "spec": o.spec}}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.kind.GroupVersionResource().GroupVersion().String(), "kind": o.kind.Kind, "spec": o.spec}}
 		u.SetName(o.name)
 		u.SetAnnotations(map[string]string{"entail.dev/connection-secret": "connection"})
-		if _, err := b.Resource(o.kind).Namespace(team).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		if _, err := b.ResourceClient(o.kind).Namespace(team).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,46 +14,46 @@ import (
 const recordMissing = "OpenSearch may still hold the data of this object, and the record in its status and in the annotation " +
 	opensearchv1.RecordAnnotation + " was removed; remove the data from OpenSearch, and annotate the object with "
 
-// serverChanged returns the verdict on an object whose cluster now leads to another server than the object was made on.
-func serverChanged(o object, server string) plan.Verdict {
+// serverChangedVerdict returns the verdict on an object whose cluster now leads to another server than the object was made on.
+func serverChangedVerdict(o declaredObject, server string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.ClusterChanged,
 		Message: fmt.Sprintf("OpenSearchCluster %s leads to OpenSearch %s, and this object was made on %s; lead it back there, or annotate the object with %s",
-			o.value.Cluster(), server, o.madeOn(), o.toForget()),
+			o.value.Cluster(), server, o.managedServerName(), o.forgetAnnotation()),
 	}
 }
 
-// remainsVerdict returns the verdict on a deleted object that is held because OpenSearch still has its entities.
-func remainsVerdict(o object, why string) plan.Verdict {
+// entitiesRemainVerdict returns the verdict on a deleted object that is held because OpenSearch still has its entities.
+func entitiesRemainVerdict(o declaredObject, why string) plan.Verdict {
 	return plan.Verdict{
 		State: opensearchv1.Error, Reason: "ClusterMissing",
 		Message: fmt.Sprintf("OpenSearchCluster %s was deleted, and OpenSearch %s still holds the data of this object: %s; declare the cluster again, "+
-			"or annotate the object with %s to leave the data there", o.value.Cluster(), o.madeOn(), why, o.toForget()),
+			"or annotate the object with %s to leave the data there", o.value.Cluster(), o.managedServerName(), why, o.forgetAnnotation()),
 	}
 }
 
-// membersOf returns the objects that runs of a cluster handle. An object that was made in the cluster and now names
+// objectsHandledIn returns the objects that runs of a cluster handle. An object that was made in the cluster and now names
 // another one keeps its entities until it is deleted.
-func (s *statuses) membersOf(c *opensearchv1.OpenSearchCluster, all []object) (membersOf []object) {
+func (s *statusReporter) objectsHandledIn(c *opensearchv1.OpenSearchCluster, all []declaredObject) (objectsHandledIn []declaredObject) {
 	for _, o := range all {
 		if managed := o.value.State().ManagedCluster; managed != "" && managed != string(c.UID) && s.elsewhere(managed) {
 			continue
 		}
 		if o.value.Cluster() != c.Name && !o.isDeleting() {
-			o.obstacle = clusterChanged(o)
+			o.obstacle = clusterChangedVerdict(o)
 		}
-		membersOf = append(membersOf, o)
+		objectsHandledIn = append(objectsHandledIn, o)
 	}
-	return membersOf
+	return objectsHandledIn
 }
 
-// holdMembers reports objects that were made on another server, and objects that forget the present one. Nothing is written for
+// reportObjectsElsewhere reports objects that were made on another server, and objects that forget the present one. Nothing is written for
 // them. Only a deleted object that forgets the server is released.
-func (s *statuses) holdMembers(ctx context.Context, p *controller.Request[Key], w syncInput) error {
-	return forEach(ctx, w.others, func(o object) error {
+func (s *statusReporter) reportObjectsElsewhere(ctx context.Context, p *controller.Request[Key], w syncInput) error {
+	return forEachParallel(ctx, w.others, func(o declaredObject) error {
 		switch {
-		case !o.forgets(w.server):
-			return s.writeVerdict(ctx, p, o, serverChanged(o, w.server))
+		case !o.forgetsServer(w.server):
+			return s.writeVerdict(ctx, p, o, serverChangedVerdict(o, w.server))
 		case o.isDeleting():
 			return s.removeFinalizer(ctx, p, o, nil, true)
 		}
@@ -66,15 +66,15 @@ func (s *statuses) holdMembers(ctx context.Context, p *controller.Request[Key], 
 	})
 }
 
-// forgets reports whether an object forgets what was made for it on a server.
-func (o object) forgets(server string) bool {
+// forgetsServer reports whether an object forgets what was made for it on a server.
+func (o declaredObject) forgetsServer(server string) bool {
 	return o.value.GetAnnotations()[opensearchv1.ForgetAnnotation] == server
 }
 
-// former returns the last state of a deleted cluster by UID, unless the view no longer holds it.
-func (s *state) former(uid string) []informer.Object[opensearchv1.OpenSearchCluster] {
+// deletedCluster returns the last state of a deleted cluster by UID, unless the view no longer holds it.
+func (s *state) deletedCluster(uid string) []informer.Object[opensearchv1.OpenSearchCluster] {
 	for _, c := range s.clusters {
-		if gone := c.rows.GoneBy(byUID, uid); len(gone) > 0 {
+		if gone := c.rows.TombstonesByIndex(byUID, uid); len(gone) > 0 {
 			return gone[:1]
 		}
 	}

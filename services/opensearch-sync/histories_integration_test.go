@@ -34,11 +34,11 @@ const (
 // At rest OpenSearch holds what objects and other clients declare, and nothing else. See [reference].
 func TestOpenSearchHoldsWhatRandomHistoriesDeclare(t *testing.T) {
 	b := newBed(t)
-	b.Env.Reflector()
+	b.Env.StartReflector()
 	s := &histories{bed: b}
 	s.start()
 	var round sync.WaitGroup
-	for seed := range seeds.Range(t, uint64(max(fewHistories, roundHistories*seeds.Rounds(t, 0)))) {
+	for seed := range seeds.SeedRange(t, uint64(max(fewHistories, roundHistories*seeds.RoundCount(t, 0)))) {
 		if disrupted := seed%roundHistories == 0; disrupted {
 			round.Wait()
 			s.run(seed, disrupted)
@@ -57,7 +57,7 @@ func TestOpenSearchHoldsWhatRandomHistoriesDeclare(t *testing.T) {
 // histories runs histories on one set of servers.
 type histories struct {
 	*bed
-	running *testenv.Running
+	running *testenv.RunningService
 
 	mu    sync.Mutex
 	ended []*execution
@@ -102,7 +102,7 @@ type execution struct {
 func (p *execution) execute(disrupted bool) (err error) {
 	defer func() { p.restore() }()
 	h := p.history
-	step := func(edits func(disruption) []edit, disruptions ...disruption) {
+	step := func(edits func(disruption) []objectEdit, disruptions ...disruption) {
 		u := calm
 		if disrupted && len(disruptions) > 0 {
 			u = pick(h, disruptions...)
@@ -125,7 +125,7 @@ func (p *execution) execute(disrupted bool) (err error) {
 }
 
 // step applies edits, and waits until OpenSearch matches the reference.
-func (p *execution) step(u disruption, all []edit) error {
+func (p *execution) step(u disruption, all []objectEdit) error {
 	p.text = append(p.text, "step, and "+string(u))
 	for _, op := range all {
 		p.text = append(p.text, "  "+op.text)

@@ -28,7 +28,7 @@ type executor struct {
 // object returns the kind and namespace, and the name of the object with an id.
 func (t *executor) object(id string) (kind kinds.Kind, name string) {
 	part := strings.Split(id, "/")
-	return kindOf(part[1]).In(part[0]), part[2]
+	return kindOf(part[1]).InNamespace(part[0]), part[2]
 }
 
 func (t *executor) connectionSecret(space string) error {
@@ -39,13 +39,13 @@ func (t *executor) connectionSecret(space string) error {
 }
 
 func (t *executor) putSecret(space, name string, values map[string]string) error {
-	_, err := t.Kube.ApplyFields(t.T, kinds.Secrets().In(space), name, map[string]any{"stringData": values})
+	_, err := t.Kube.ApplyFields(t.T, kinds.Secrets().InNamespace(space), name, map[string]any{"stringData": values})
 	return err
 }
 
 // cluster creates or deletes the cluster object of a namespace.
 func (t *executor) cluster(space string, exists bool) error {
-	kind := kinds.OpenSearchClusters().In(space)
+	kind := kinds.OpenSearchClusters().InNamespace(space)
 	if !exists {
 		t.Delete(kind, cluster)
 		return nil
@@ -79,7 +79,7 @@ func (t *executor) remove(id string) error {
 // strip removes the finalizers of an object, if it still exists.
 func (t *executor) strip(id string) error {
 	kind, name := t.object(id)
-	_, err := t.Resource(kind).Namespace(kind.Namespace).Patch(t.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := t.ResourceClient(kind).Namespace(kind.Namespace).Patch(t.T.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (t *executor) strip(id string) error {
 func (t *executor) send(method, path string, body any) error {
 	var failed error
 	testenv.Eventually(t.T, soon, func() error {
-		status, answer := t.search.Do(t.T, method, "/_plugins/_security/api/"+path, body)
+		status, answer := t.search.DoAsAdmin(t.T, method, "/_plugins/_security/api/"+path, body)
 		failed = nil
 		if status/100 != 2 {
 			failed = fmt.Errorf("%s %s: %d %s", method, path, status, answer)
@@ -116,7 +116,7 @@ func (t *executor) write(path, content string) error {
 func (t *executor) entry(entry string, wanted bool) error {
 	part := strings.Split(entry, "/")
 	path, field, value := mappings+part[1], part[2], part[3]
-	_, data := t.search.Do(t.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
+	_, data := t.search.DoAsAdmin(t.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
 	var listed map[string]json.RawMessage
 	var mapping map[string]any
 	if err := json.Unmarshal(data, &listed); err != nil {
@@ -152,7 +152,7 @@ func (t *executor) observe(h *history) (o observed, err error) {
 		_, err := t.core.CoreV1().Namespaces().Get(t.T.Context(), s.name, metav1.GetOptions{})
 		o.present[s.name] = err == nil
 		for _, apiKind := range apiKinds() {
-			for _, u := range t.List(kindOf(apiKind).In(s.name)).Items {
+			for _, u := range t.List(kindOf(apiKind).InNamespace(s.name)).Items {
 				id := strings.Join([]string{s.name, apiKind, u.GetName()}, "/")
 				o.present[id] = true
 				o.status[id] = fmt.Sprint(u.Object["status"])
@@ -178,7 +178,7 @@ func apiKinds() []string {
 
 // entities adds the entities of a kind to content.
 func (t *executor) entities(h *history, apiKind string, content map[string]string) error {
-	status, data := t.search.Do(t.T, http.MethodGet, "/_plugins/_security/api/"+apiKind, nil)
+	status, data := t.search.DoAsAdmin(t.T, http.MethodGet, "/_plugins/_security/api/"+apiKind, nil)
 	var all map[string]entity
 	if err := json.Unmarshal(data, &all); err != nil || status != http.StatusOK {
 		return fmt.Errorf("listing %s: %d %w", apiKind, status, err)
@@ -222,7 +222,7 @@ func (t *executor) logIn(h *history, o observed) {
 			tries = append(tries, d.contents(path)...)
 		}
 		i := slices.IndexFunc(tries, func(password string) bool {
-			status, _ := t.search.Login(t.T, strings.TrimPrefix(path, "internalusers/"), password)
+			status, _ := t.search.TryLogin(t.T, strings.TrimPrefix(path, "internalusers/"), password)
 			return status == http.StatusOK
 		})
 		if o.content[path] = "no known password"; i >= 0 {

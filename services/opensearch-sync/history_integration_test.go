@@ -24,8 +24,8 @@ const (
 	definition disruption = "a foreign definition drops fields of statuses"
 )
 
-// edit changes Kubernetes or OpenSearch. The reference already includes it.
-type edit struct {
+// objectEdit changes Kubernetes or OpenSearch. The reference already includes it.
+type objectEdit struct {
 	text string
 	do   func(*executor) error
 }
@@ -45,7 +45,7 @@ type history struct {
 
 func newHistory(random *rand.Rand, prefix string) *history {
 	h := &history{random: random, prefix: prefix, reference: reference{
-		objects: map[string]*declared{}, foreign: map[string]string{}, stale: map[string]*space{}, edited: map[string]bool{},
+		objects: map[string]*declaredPointer{}, foreign: map[string]string{}, stale: map[string]*space{}, edited: map[string]bool{},
 	}}
 	for _, name := range []string{"a", "b"} {
 		h.spaces = append(h.spaces, &space{name: prefix + name, passwords: map[string]string{}})
@@ -71,7 +71,7 @@ func subset(h *history, values ...any) []any {
 
 // start creates the namespaces and cluster objects. Other clients write some entities first, so that later objects
 // meet them.
-func (h *history) start(u disruption) (all []edit) {
+func (h *history) start(u disruption) (all []objectEdit) {
 	h.begin(u)
 	for range 8 {
 		if op := h.foreignEdit(); op != nil {
@@ -86,7 +86,7 @@ func (h *history) start(u disruption) (all []edit) {
 
 // step returns random edits. No object is touched twice, and no path by an object and by another client, because
 // their order would not be certain.
-func (h *history) step(u disruption) (all []edit) {
+func (h *history) step(u disruption) (all []objectEdit) {
 	h.begin(u)
 	count := 1 + h.random.IntN(5)
 	for tries := 0; tries < 50 && len(all) < count; tries++ {
@@ -103,7 +103,7 @@ func (h *history) begin(u disruption) {
 }
 
 // next returns a random edit, or nil if it is not possible now.
-func (h *history) next() *edit {
+func (h *history) next() *objectEdit {
 	s := h.spaces[h.random.IntN(len(h.spaces))]
 	switch n := h.random.IntN(24); {
 	case s.deleted:
@@ -133,13 +133,13 @@ func (h *history) next() *edit {
 }
 
 // createNamespace creates a namespace with its Secrets.
-func (h *history) createNamespace(s *space) *edit {
+func (h *history) createNamespace(s *space) *objectEdit {
 	s.exists, s.secret = true, true
 	for _, key := range []string{"x", "y"} {
 		s.passwords[key] = newPassword(h.random)
 	}
 	passwords := maps.Clone(s.passwords)
-	return &edit{"create namespace " + s.name, func(t *executor) error {
+	return &objectEdit{"create namespace " + s.name, func(t *executor) error {
 		t.CreateNamespace(s.name)
 		return errors.Join(t.connectionSecret(s.name), t.putSecret(s.name, "passwords", passwords))
 	}}
@@ -150,7 +150,7 @@ func newPassword(random *rand.Rand) string {
 }
 
 // deleteNamespace deletes a namespace. The service must not stop now, because it cleans up through its open connection.
-func (h *history) deleteNamespace(s *space) *edit {
+func (h *history) deleteNamespace(s *space) *objectEdit {
 	if h.disruption == restart || h.disruption == crash || !s.connected() || !s.memory || h.changed[s] || h.used[s] {
 		return nil
 	}
@@ -166,14 +166,14 @@ func (h *history) deleteNamespace(s *space) *edit {
 	}
 	h.changed[s] = true
 	s.deleted, s.cluster, s.secret = true, false, false
-	return &edit{"delete namespace " + s.name, func(t *executor) error {
+	return &objectEdit{"delete namespace " + s.name, func(t *executor) error {
 		t.DeleteNamespace(s.name)
 		return nil
 	}}
 }
 
 // password changes a password in the Secret, and so the content of users.
-func (h *history) password(s *space) *edit {
+func (h *history) password(s *space) *objectEdit {
 	key := pick(h, "x", "y")
 	for _, d := range h.list() {
 		if d.space == s && d.key == key && !d.deleted && (h.objectsTouched[d.id] || !h.free(d.now, h.foreignTouched)) {
@@ -192,23 +192,23 @@ func (h *history) password(s *space) *edit {
 		}
 	}
 	passwords := maps.Clone(s.passwords)
-	return &edit{fmt.Sprintf("set password %s of %s: %s", key, s.name, s.passwords[key]), func(t *executor) error { return t.putSecret(s.name, "passwords", passwords) }}
+	return &objectEdit{fmt.Sprintf("set password %s of %s: %s", key, s.name, s.passwords[key]), func(t *executor) error { return t.putSecret(s.name, "passwords", passwords) }}
 }
 
 // free reports whether none of the paths is among the touched ones. All entries of a mapping are one document.
 func (h *history) free(paths map[string]string, touched map[string]bool) bool {
-	return !slices.ContainsFunc(slices.Collect(maps.Keys(paths)), func(path string) bool { return touched[document(path)] })
+	return !slices.ContainsFunc(slices.Collect(maps.Keys(paths)), func(path string) bool { return touched[documentLock(path)] })
 }
 
 // claim marks an object and its paths as touched. It returns false if that is not possible in this step.
-func (h *history) claim(d *declared, now map[string]string) bool {
+func (h *history) claim(d *declaredPointer, now map[string]string) bool {
 	if h.objectsTouched[d.id] || !h.free(d.now, h.foreignTouched) || !h.free(now, h.foreignTouched) || d.adopts && !h.needConnection(d.space) {
 		return false
 	}
 	h.objectsTouched[d.id] = true
 	for _, paths := range []map[string]string{d.now, now} {
 		for path := range paths {
-			h.objectsTouched[document(path)] = true
+			h.objectsTouched[documentLock(path)] = true
 		}
 	}
 	return true
@@ -224,7 +224,7 @@ func (h *history) needConnection(s *space) bool {
 }
 
 // fill makes all clusters reachable, and declares an object of each kind in each namespace.
-func (h *history) fill(u disruption) (all []edit) {
+func (h *history) fill(u disruption) (all []objectEdit) {
 	h.begin(u)
 	for _, s := range h.spaces {
 		if s.deleted {
@@ -247,7 +247,7 @@ func (h *history) fill(u disruption) (all []edit) {
 
 // cutOff deletes objects of reachable clusters together with the cluster objects and their Secrets. After a restart the
 // service cannot reach OpenSearch, and must hold the objects.
-func (h *history) cutOff(u disruption) (all []edit) {
+func (h *history) cutOff(u disruption) (all []objectEdit) {
 	h.begin(u)
 	for _, s := range h.spaces {
 		if !s.connected() {
@@ -268,7 +268,7 @@ func (h *history) cutOff(u disruption) (all []edit) {
 }
 
 // reconnect makes all clusters reachable, so that nothing is held.
-func (h *history) reconnect(u disruption) (all []edit) {
+func (h *history) reconnect(u disruption) (all []objectEdit) {
 	h.begin(u)
 	for _, s := range h.spaces {
 		for s.exists && !s.deleted && !s.connected() {
@@ -281,7 +281,7 @@ func (h *history) reconnect(u disruption) (all []edit) {
 }
 
 // end deletes everything that objects declare, in any order.
-func (h *history) end(u disruption) (all []edit) {
+func (h *history) end(u disruption) (all []objectEdit) {
 	h.begin(u)
 	for _, s := range h.spaces {
 		if h.random.IntN(2) == 0 {
@@ -294,7 +294,7 @@ func (h *history) end(u disruption) (all []edit) {
 			if d.space == s && !d.deleted {
 				id := d.id
 				h.deleted(d)
-				all = append(all, edit{"delete " + id, func(t *executor) error { return t.remove(id) }})
+				all = append(all, objectEdit{"delete " + id, func(t *executor) error { return t.remove(id) }})
 			}
 		}
 		for _, secret := range []bool{false, true} {
@@ -308,7 +308,7 @@ func (h *history) end(u disruption) (all []edit) {
 }
 
 // disconnectAll deletes the cluster objects, so that they take no time of later histories.
-func (h *history) disconnectAll(u disruption) (all []edit) {
+func (h *history) disconnectAll(u disruption) (all []objectEdit) {
 	h.begin(u)
 	for _, s := range h.spaces {
 		if s.cluster {

@@ -14,7 +14,7 @@ import (
 )
 
 // deleted records the deletion of an object in the reference.
-func (h *history) deleted(d *declared) {
+func (h *history) deleted(d *declaredPointer) {
 	h.drop(d)
 	d.declare(nil)
 	d.deleted = true
@@ -77,14 +77,14 @@ func (h *history) content(apiKind string) string {
 }
 
 // apply creates or edits an object.
-func (h *history) apply(s *space, apiKind, id string) *edit {
+func (h *history) apply(s *space, apiKind, id string) *objectEdit {
 	d, exists := h.objects[id]
 	if exists && d.deleted {
 		return nil
 	}
 	spec, now, key := h.randomSpec(s, apiKind, id)
 	if !exists {
-		d = &declared{id: id, space: s, adopts: apiKind != "rolesmapping" && h.random.IntN(5) == 0}
+		d = &declaredPointer{id: id, space: s, adopts: apiKind != "rolesmapping" && h.random.IntN(5) == 0}
 	}
 	if !h.claim(d, now) {
 		return nil
@@ -93,20 +93,20 @@ func (h *history) apply(s *space, apiKind, id string) *edit {
 	d.declare(now)
 	d.key, h.objects[id] = key, d
 	adopts := d.adopts
-	return &edit{fmt.Sprintf("apply %s %v, adopts: %v", id, spec, adopts), func(t *executor) error { return t.apply(id, spec, adopts, exists) }}
+	return &objectEdit{fmt.Sprintf("apply %s %v, adopts: %v", id, spec, adopts), func(t *executor) error { return t.apply(id, spec, adopts, exists) }}
 }
 
 // remove deletes an object.
-func (h *history) remove(d *declared) *edit {
+func (h *history) remove(d *declaredPointer) *objectEdit {
 	if d.deleted || !h.claim(d, nil) {
 		return nil
 	}
 	h.deleted(d)
-	return &edit{"delete " + d.id, func(t *executor) error { return t.remove(d.id) }}
+	return &objectEdit{"delete " + d.id, func(t *executor) error { return t.remove(d.id) }}
 }
 
 // replace deletes an object, by force or not, and creates it again in most cases. Without force it waits for the service.
-func (h *history) replace(d *declared, force bool) *edit {
+func (h *history) replace(d *declaredPointer, force bool) *objectEdit {
 	if d.deleted || !force && (h.disruption == restart || h.disruption == outage) || !h.needConnection(d.space) {
 		return nil
 	}
@@ -122,10 +122,10 @@ func (h *history) replace(d *declared, force bool) *edit {
 	}
 	creates := !force || h.random.IntN(2) == 0
 	if delete(h.objects, id); creates {
-		h.objects[id] = &declared{id: id, space: d.space, now: now, key: key}
+		h.objects[id] = &declaredPointer{id: id, space: d.space, now: now, key: key}
 		text = fmt.Sprintf("%s, and create it %v", text, spec)
 	}
-	return &edit{text, func(t *executor) error {
+	return &objectEdit{text, func(t *executor) error {
 		err := t.remove(id)
 		if force {
 			err = errors.Join(err, t.strip(id))
@@ -138,7 +138,7 @@ func (h *history) replace(d *declared, force bool) *edit {
 }
 
 // connection creates, replaces or deletes the cluster object or the connection Secret.
-func (h *history) connection(s *space, secret bool) *edit {
+func (h *history) connection(s *space, secret bool) *objectEdit {
 	if h.used[s] {
 		return nil
 	}
@@ -148,12 +148,12 @@ func (h *history) connection(s *space, secret bool) *edit {
 		return h.disconnect(s, true)
 	case !s.secret:
 		s.secret = true
-		return &edit{"create Secret " + s.name + "/connection", func(t *executor) error { return t.connectionSecret(s.name) }}
+		return &objectEdit{"create Secret " + s.name + "/connection", func(t *executor) error { return t.connectionSecret(s.name) }}
 	case !s.cluster:
 		s.cluster = true
-		return &edit{"create cluster " + s.name + "/search", func(t *executor) error { return t.cluster(s.name, true) }}
+		return &objectEdit{"create cluster " + s.name + "/search", func(t *executor) error { return t.cluster(s.name, true) }}
 	case h.random.IntN(2) == 0:
-		return &edit{"replace cluster " + s.name + "/search", func(t *executor) error {
+		return &objectEdit{"replace cluster " + s.name + "/search", func(t *executor) error {
 			return errors.Join(t.cluster(s.name, false), t.cluster(s.name, true))
 		}}
 	}
@@ -161,21 +161,21 @@ func (h *history) connection(s *space, secret bool) *edit {
 }
 
 // disconnect deletes the connection Secret or the cluster object.
-func (h *history) disconnect(s *space, secret bool) *edit {
+func (h *history) disconnect(s *space, secret bool) *objectEdit {
 	h.changed[s] = true
 	if secret {
 		s.secret = false
-		return &edit{"delete Secret " + s.name + "/connection", func(t *executor) error {
-			t.Delete(kinds.Secrets().In(s.name), "connection")
+		return &objectEdit{"delete Secret " + s.name + "/connection", func(t *executor) error {
+			t.Delete(kinds.Secrets().InNamespace(s.name), "connection")
 			return nil
 		}}
 	}
 	s.cluster = false
-	return &edit{"delete cluster " + s.name + "/search", func(t *executor) error { return t.cluster(s.name, false) }}
+	return &objectEdit{"delete cluster " + s.name + "/search", func(t *executor) error { return t.cluster(s.name, false) }}
 }
 
 // foreignEdit returns an edit of another client in OpenSearch.
-func (h *history) foreignEdit() *edit {
+func (h *history) foreignEdit() *objectEdit {
 	if h.random.IntN(2) == 0 {
 		return h.foreignEntryEdit()
 	}
@@ -188,12 +188,12 @@ func (h *history) foreignEdit() *edit {
 	owned, content := h.owned(path), h.content(apiKind)
 	if (foreign || owned) && h.random.IntN(2) == 0 {
 		delete(h.foreign, path)
-		return &edit{"another client deletes " + path, func(t *executor) error { return t.send(http.MethodDelete, path, nil) }}
+		return &objectEdit{"another client deletes " + path, func(t *executor) error { return t.send(http.MethodDelete, path, nil) }}
 	}
 	if !owned || apiKind == "internalusers" { // The service repairs other kinds.
 		h.foreign[path] = content
 	}
-	return &edit{fmt.Sprintf("another client writes %s: %s", path, content), func(t *executor) error { return t.write(path, content) }}
+	return &objectEdit{fmt.Sprintf("another client writes %s: %s", path, content), func(t *executor) error { return t.write(path, content) }}
 }
 
 // claimForeign marks a path as touched by another client. It returns false if that is not possible in this step. If
@@ -208,12 +208,12 @@ func (h *history) claimForeign(path string) bool {
 			return false
 		}
 	}
-	h.foreignTouched[document(path)] = true
+	h.foreignTouched[documentLock(path)] = true
 	return true
 }
 
 // foreignEntryEdit adds an entry to a mapping, or removes one. OpenSearch permits that only while the role exists.
-func (h *history) foreignEntryEdit() *edit {
+func (h *history) foreignEntryEdit() *objectEdit {
 	role := h.prefix + pick(h, "r0", "r1", "r2")
 	entry := mappings + role + "/" + pick(h, "users/kim", "users/lee", "users/"+h.prefix+"i0", "backend_roles/staff", "hosts/10.0.0.1")
 	_, foreign := h.foreign["roles/"+role]
@@ -225,10 +225,10 @@ func (h *history) foreignEntryEdit() *edit {
 	switch owned := h.owned(entry); {
 	case (has || owned) && h.random.IntN(3) == 0:
 		delete(h.foreign, entry)
-		return &edit{"another client removes " + entry, func(t *executor) error { return t.entry(entry, false) }}
+		return &objectEdit{"another client removes " + entry, func(t *executor) error { return t.entry(entry, false) }}
 	case has || owned || h.mentioned(entry):
 		return nil
 	}
 	h.foreign[entry] = ""
-	return &edit{"another client adds " + entry, func(t *executor) error { return t.entry(entry, true) }}
+	return &objectEdit{"another client adds " + entry, func(t *executor) error { return t.entry(entry, true) }}
 }

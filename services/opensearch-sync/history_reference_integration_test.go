@@ -15,8 +15,8 @@ const anyPassword = "any password"
 // mappings is the path prefix of the entries of role mappings, as in "rolesmapping/ROLE/users/VALUE".
 const mappings = "rolesmapping/"
 
-// declared is one object of a history.
-type declared struct {
+// declaredPointer is one object of a history.
+type declaredPointer struct {
 	// id is NAMESPACE/KIND/NAME, where KIND is a kind of the security API. The kind of bindings is "rolesmapping".
 	id    string
 	space *space
@@ -30,13 +30,13 @@ type declared struct {
 }
 
 // declare replaces the declaration of the object.
-func (d *declared) declare(now map[string]string) {
+func (d *declaredPointer) declare(now map[string]string) {
 	d.before = append(d.before, d.now)
 	d.now = now
 }
 
 // contents returns the contents of a path that the object declares or declared.
-func (d *declared) contents(path string) (all []string) {
+func (d *declaredPointer) contents(path string) (all []string) {
 	for _, declaration := range append(d.before, d.now) {
 		if content, ok := declaration[path]; ok {
 			all = append(all, content)
@@ -45,17 +45,17 @@ func (d *declared) contents(path string) (all []string) {
 	return all
 }
 
-// document returns the path of the document that holds a path: all entries of a mapping are in one.
-func document(path string) string {
+// documentLock returns the path of the document that holds a path: all entries of a mapping are in one.
+func documentLock(path string) string {
 	kind, rest, _ := strings.Cut(path, "/")
 	name, _, _ := strings.Cut(rest, "/")
 	return kind + "/" + name
 }
 
 // mentions reports whether the object declares, or declared, anything in the document of a path.
-func (d *declared) mentions(path string) bool {
+func (d *declaredPointer) mentions(path string) bool {
 	return slices.ContainsFunc(append(d.before, d.now), func(declaration map[string]string) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Keys(declaration)), func(p string) bool { return document(p) == document(path) })
+		return slices.ContainsFunc(slices.Collect(maps.Keys(declaration)), func(p string) bool { return documentLock(p) == documentLock(path) })
 	})
 }
 
@@ -87,7 +87,7 @@ type observed struct {
 // reference predicts what OpenSearch holds at rest. It follows docs/opensearch.md and has no code of the service.
 type reference struct {
 	spaces  []*space
-	objects map[string]*declared
+	objects map[string]*declaredPointer
 	// foreign holds, by path, what other clients wrote and no object has adopted.
 	foreign map[string]string
 	// stale holds entries that an object has dropped. They stay while OpenSearch permits no edit of their mapping.
@@ -97,7 +97,7 @@ type reference struct {
 }
 
 // drop marks all entries of an object as stale, before the object declares something else.
-func (r *reference) drop(d *declared) {
+func (r *reference) drop(d *declaredPointer) {
 	for _, m := range append(d.before, d.now) {
 		for path := range m {
 			if strings.HasPrefix(path, mappings) {
@@ -108,7 +108,7 @@ func (r *reference) drop(d *declared) {
 }
 
 // list returns the objects in the order of their ids.
-func (r *reference) list() (all []*declared) {
+func (r *reference) list() (all []*declaredPointer) {
 	for _, id := range slices.Sorted(maps.Keys(r.objects)) {
 		all = append(all, r.objects[id])
 	}
@@ -119,7 +119,7 @@ func (r *reference) list() (all []*declared) {
 // client wrote it before.
 func (r *reference) owned(path string) bool {
 	_, foreign := r.foreign[path]
-	return !foreign && slices.ContainsFunc(r.list(), func(d *declared) bool {
+	return !foreign && slices.ContainsFunc(r.list(), func(d *declaredPointer) bool {
 		_, ok := d.now[path]
 		return ok && d.space.connected()
 	})
@@ -127,13 +127,13 @@ func (r *reference) owned(path string) bool {
 
 // mentioned reports whether an object declares a path, or did so before.
 func (r *reference) mentioned(path string) bool {
-	return slices.ContainsFunc(r.list(), func(d *declared) bool { return len(d.contents(path)) > 0 })
+	return slices.ContainsFunc(r.list(), func(d *declaredPointer) bool { return len(d.contents(path)) > 0 })
 }
 
 // adopt removes the entities that objects with the annotation take over from the foreign ones.
 func (r *reference) adopt() {
 	for path := range r.foreign {
-		if !strings.HasPrefix(path, mappings) && slices.ContainsFunc(r.list(), func(d *declared) bool {
+		if !strings.HasPrefix(path, mappings) && slices.ContainsFunc(r.list(), func(d *declaredPointer) bool {
 			_, ok := d.now[path]
 			return ok && d.adopts && d.space.connected()
 		}) {
@@ -144,7 +144,7 @@ func (r *reference) adopt() {
 
 // roleOf returns the path of the role that a mapping's entry belongs to.
 func roleOf(entry string) string {
-	return strings.Replace(document(entry), mappings, "roles/", 1)
+	return strings.Replace(documentLock(entry), mappings, "roles/", 1)
 }
 
 // blocked reports whether OpenSearch permits no edit of the mapping of an entry: the role does not exist, and the
@@ -183,7 +183,7 @@ func (r *reference) check(o observed) error {
 }
 
 // complete returns an error unless a deleted object is gone, and a live object has what it declares.
-func (r *reference) complete(d *declared, o observed) error {
+func (r *reference) complete(d *declaredPointer, o observed) error {
 	switch {
 	case d.deleted && o.present[d.id] && d.space.removes():
 		return fmt.Errorf("the deleted object %s still exists: %s", d.id, o.status[d.id])
@@ -210,7 +210,7 @@ func (r *reference) explained(path, content string, o observed) bool {
 	if s, ok := r.stale[path]; ok && (r.blocked(path, o) || !s.removes()) {
 		return true
 	}
-	return slices.ContainsFunc(r.list(), func(d *declared) bool {
+	return slices.ContainsFunc(r.list(), func(d *declaredPointer) bool {
 		all := d.contents(path)
 		return o.present[d.id] && (slices.Contains(all, content) || content == anyPassword && len(all) > 0)
 	})

@@ -86,7 +86,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 // overwrite writes a status like a controller that does not support conditions.
 func (b *bed) overwrite(kind kinds.Kind, name string) {
 	b.T.Helper()
-	api := b.Resource(kind).Namespace(namespace)
+	api := b.ResourceClient(kind).Namespace(namespace)
 	testenv.Eventually(b.T, soon, func() error {
 		o, err := api.Get(b.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
@@ -101,7 +101,7 @@ func (b *bed) overwrite(kind kinds.Kind, name string) {
 
 func (b *bed) get(kind kinds.Kind, name string) *unstructured.Unstructured {
 	b.T.Helper()
-	o, err := b.Resource(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{})
+	o, err := b.ResourceClient(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (b *bed) get(kind kinds.Kind, name string) *unstructured.Unstructured {
 
 func (b *bed) annotate(kind kinds.Kind, name, annotation, value string) {
 	b.T.Helper()
-	b.Patch(kind.In(namespace), name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, value))
+	b.Patch(kind.InNamespace(namespace), name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, value))
 }
 
 func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAServerThatNobodyVouchesForIsNotTalkedTo(t *testing.T) {
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw}))
-	user, password := b.search.AdminPassword()
+	user, password := b.search.AdminLogin()
 	b.secret("admin", map[string]string{"username": user, "password": password + "\n"})
 	b.secret("wrong", map[string]string{"ca.crt": authority})
 	b.secret("right", map[string]string{"ca.crt": string(b.search.CA())})
@@ -211,8 +211,8 @@ func TestWhoeverAsksForTheNameOfAnotherGetsNothing(t *testing.T) {
 	b.secret("stolen", map[string]string{"key": second})
 	b.put(kinds.OpenSearchUsers(), "thief", spec(map[string]any{"name": "anna", "passwordFrom": map[string]any{"name": "stolen", "key": "key"}}))
 	b.state(kinds.OpenSearchUsers(), "thief", "ERROR", "another object also asks for")
-	b.Resync(topology.OpensearchSync)
-	b.Settled()
+	b.RequestResync(topology.OpensearchSync)
+	b.AwaitSettled()
 	b.login("anna", first, http.StatusOK)
 	b.login("anna", second, http.StatusUnauthorized)
 	b.remove(kinds.OpenSearchUsers(), "thief")
@@ -307,7 +307,7 @@ func TestNamesAndFieldsAreAsTheyAreDeclared(t *testing.T) {
 		b.state(kinds.OpenSearchUsers(), fmt.Sprint("u-", i), "CREATED", "")
 		b.state(kinds.OpenSearchRoles(), fmt.Sprint("r-", i), "CREATED", "")
 		if !strings.Contains(name, ":") {
-			if status, answer := b.search.As(t, name, first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+			if status, answer := b.search.DoAs(t, name, first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
 				t.Errorf("%s may not what the role of the name says: %d %s", name, status, answer)
 			}
 		}
@@ -323,10 +323,10 @@ func TestNamesAndFieldsAreAsTheyAreDeclared(t *testing.T) {
 			}
 		}
 	}
-	b.CaughtUp(topology.OpensearchSync)
+	b.AwaitCaughtUp(topology.OpensearchSync)
 	writes := b.search.Writes()
-	b.Resync(topology.OpensearchSync)
-	b.Settled()
+	b.RequestResync(topology.OpensearchSync)
+	b.AwaitSettled()
 	if now := b.search.Writes(); now != writes {
 		t.Errorf("what is in step is written %d times", now-writes)
 	}

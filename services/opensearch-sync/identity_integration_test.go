@@ -43,7 +43,7 @@ func (b *bed) server() string {
 	var is struct {
 		UUID string `json:"cluster_uuid"`
 	}
-	if _, data := b.search.Do(b.T, http.MethodGet, "/", nil); json.Unmarshal(data, &is) != nil || is.UUID == "" {
+	if _, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/", nil); json.Unmarshal(data, &is) != nil || is.UUID == "" {
 		b.T.Fatalf("OpenSearch answers %s", data)
 	}
 	return is.UUID
@@ -53,7 +53,7 @@ func (b *bed) server() string {
 func (b *bed) madeIn(kind kinds.Kind, name string) {
 	b.T.Helper()
 	uid := b.get(kinds.OpenSearchClusters(), cluster).GetUID()
-	testenv.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
+	testenv.Await(b.Env, kind.InNamespace(namespace), name, func(o *stated) error {
 		if o.Status.State != "CREATED" || o.Status.ManagedCluster != string(uid) {
 			return fmt.Errorf("%s is %s: %q, in %q, want CREATED in %q", name, o.Status.State, o.Status.Reason, o.Status.ManagedCluster, uid)
 		}
@@ -64,7 +64,7 @@ func (b *bed) madeIn(kind kinds.Kind, name string) {
 // held waits until the status of a deleted object reports why it is held.
 func (b *bed) held(kind kinds.Kind, name, text string) {
 	b.T.Helper()
-	testenv.Await(b.Env, kind.In(namespace), name, func(o *stated) error {
+	testenv.Await(b.Env, kind.InNamespace(namespace), name, func(o *stated) error {
 		if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 || !strings.Contains(o.Status.Reason, text) {
 			return fmt.Errorf("%s is held by %v and says %q, want %q", name, o.Finalizers, o.Status.Reason, text)
 		}
@@ -88,12 +88,12 @@ func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
 	}
 	b.remove(kinds.OpenSearchClusters(), cluster)
 	for i := range count {
-		b.Delete(kinds.OpenSearchRoles().In(namespace), fmt.Sprint("role-", i))
-		b.Delete(kinds.OpenSearchBindings().In(namespace), fmt.Sprint("binding-", i))
+		b.Delete(kinds.OpenSearchRoles().InNamespace(namespace), fmt.Sprint("role-", i))
+		b.Delete(kinds.OpenSearchBindings().InNamespace(namespace), fmt.Sprint("binding-", i))
 	}
 	for i := range count {
-		b.AwaitGone(kinds.OpenSearchRoles().In(namespace), fmt.Sprint("role-", i))
-		b.AwaitGone(kinds.OpenSearchBindings().In(namespace), fmt.Sprint("binding-", i))
+		b.AwaitGone(kinds.OpenSearchRoles().InNamespace(namespace), fmt.Sprint("role-", i))
+		b.AwaitGone(kinds.OpenSearchBindings().InNamespace(namespace), fmt.Sprint("binding-", i))
 	}
 	is := b.listed("roles") + b.listed("rolesmapping")
 	for i := range count {
@@ -107,7 +107,7 @@ func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
 func (b *bed) unrecord(kind kinds.Kind, name string) {
 	b.T.Helper()
 	patch := []byte(`{"metadata":{"annotations":{"entail.dev/opensearch-record":null}}}`)
-	if _, err := b.Kube.Objects(b.T).Resource(kind.Served()).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := b.Kube.DynamicClient(b.T).Resource(kind.GroupVersionResource()).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -126,11 +126,11 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	for _, name := range []string{"a-binding", "one"} { // Records of other objects suffice, of other kinds too.
 		b.unrecord(kinds.OpenSearchBindings(), name)
 	}
-	b.Delete(kinds.OpenSearchBindings().In(namespace), "a-binding")
-	b.Delete(kinds.OpenSearchBindings().In(namespace), "one")
+	b.Delete(kinds.OpenSearchBindings().InNamespace(namespace), "a-binding")
+	b.Delete(kinds.OpenSearchBindings().InNamespace(namespace), "one")
 	running = b.serve()
-	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "a-binding")
-	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "one")
+	b.AwaitGone(kinds.OpenSearchBindings().InNamespace(namespace), "a-binding")
+	b.AwaitGone(kinds.OpenSearchBindings().InNamespace(namespace), "one")
 	b.absent("rolesmapping/watchers")
 	running.Stop()
 
@@ -138,15 +138,15 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	if err := secrets.Delete(context.WithoutCancel(t.Context()), "connection", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.Delete(kinds.OpenSearchUsers().In(namespace), "anna")
-	b.Delete(kinds.OpenSearchRoles().In(namespace), "watchers")
+	b.Delete(kinds.OpenSearchUsers().InNamespace(namespace), "anna")
+	b.Delete(kinds.OpenSearchRoles().InNamespace(namespace), "watchers")
 	b.serve()
 	b.held(kinds.OpenSearchUsers(), "anna", "was deleted, and OpenSearch "+b.server()+" still has")
 	b.held(kinds.OpenSearchRoles(), "watchers", "there is no such Secret")
 	b.login("anna", first, http.StatusOK)
 	b.annotate(kinds.OpenSearchRoles(), "watchers", forget, b.server())
-	b.AwaitGone(kinds.OpenSearchRoles().In(namespace), "watchers")
-	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
+	b.AwaitGone(kinds.OpenSearchRoles().InNamespace(namespace), "watchers")
+	if status, _ := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
 		t.Errorf("the role that was to be left there gets %d", status)
 	}
 
@@ -155,7 +155,7 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 		"url": b.search.URL(), "ca.crt": string(b.search.CA()), "tls.crt": string(certificate), "tls.key": string(key),
 	})
 	b.connect() // The cluster object leads to the same server.
-	b.AwaitGone(all["anna"].In(namespace), "anna")
+	b.AwaitGone(all["anna"].InNamespace(namespace), "anna")
 	b.login("anna", first, http.StatusUnauthorized)
 }
 
@@ -182,16 +182,16 @@ func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Patch(of.kind.In(namespace), name, string(patch), "status")
+		b.Patch(of.kind.InNamespace(namespace), name, string(patch), "status")
 		b.SetFinalizers(of.kind, namespace, name, "opensearch.org/opensearch-data")
 	}
 	b.serve()
 	b.state(kinds.OpenSearchRoles(), "theirs", "ERROR", "was made on elsewhere")
 	b.state(kinds.OpenSearchBindings(), "one", "ERROR", "leads to OpenSearch "+b.server())
-	b.Delete(kinds.OpenSearchBindings().In(namespace), "one")
+	b.Delete(kinds.OpenSearchBindings().InNamespace(namespace), "one")
 	b.held(kinds.OpenSearchBindings(), "one", "annotate the object with "+forget+"=elsewhere")
 	b.annotate(kinds.OpenSearchBindings(), "one", forget, "elsewhere")
-	b.AwaitGone(kinds.OpenSearchBindings().In(namespace), "one")
+	b.AwaitGone(kinds.OpenSearchBindings().InNamespace(namespace), "one")
 	b.mappedTo("theirs", "kim")
 	b.annotate(kinds.OpenSearchRoles(), "theirs", forget, "elsewhere")
 	b.state(kinds.OpenSearchRoles(), "theirs", "IGNORED", "exists in OpenSearch already")
@@ -247,7 +247,7 @@ func TestRecordsTakeTheVerbRecord(t *testing.T) {
 	b.Kube.GrantUser(t, namespace, "alice", rbacv1.PolicyRule{
 		APIGroups: []string{role.Group}, Resources: []string{role.Resource}, Verbs: []string{"get", "create", "update", "patch", "delete"},
 	})
-	as := b.Kube.ObjectsAs(t, "alice").Resource(role.Served()).Namespace(namespace)
+	as := b.Kube.DynamicClientAs(t, "alice").Resource(role.GroupVersionResource()).Namespace(namespace)
 	annotate := func(name, value string) error {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, name, value)
 		_, err := as.Patch(t.Context(), "watchers", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -286,7 +286,7 @@ func TestRecordsTakeTheVerbRecord(t *testing.T) {
 // it.
 func (b *bed) prune(kind kinds.Kind) (restore func()) {
 	b.T.Helper()
-	definitions := b.Resource(kinds.Definitions())
+	definitions := b.ResourceClient(kinds.CustomResourceDefinitions())
 	name := kind.Resource + "." + kind.Group
 	var whole any
 	edit := func(change func(status map[string]any)) {
@@ -348,7 +348,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	})
 	b.bind("one", "hr", "lee")
 	b.mappedTo("hr", "lee", "ben")
-	testenv.Await(b.Env, bindings.In(namespace), "one", func(o *stated) error {
+	testenv.Await(b.Env, bindings.InNamespace(namespace), "one", func(o *stated) error {
 		if o.Status.State != "CREATED" || !strings.Contains(o.Status.Reason, "installCRDs: false") {
 			return fmt.Errorf("the binding is %s: %q", o.Status.State, o.Status.Reason)
 		}
@@ -370,12 +370,12 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	b.state(bindings, "one", "CREATED", "")
 	b.unready(running, "")
 	b.remove(bindings, "one")
-	b.CaughtUp(topology.OpensearchSync)
+	b.AwaitCaughtUp(topology.OpensearchSync)
 	b.absent("rolesmapping/hr")
 }
 
 // unready waits until /readyz contains a text, or reports success if the text is empty.
-func (b *bed) unready(running *testenv.Running, text string) {
+func (b *bed) unready(running *testenv.RunningService, text string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		answer, err := http.Get(running.URL + "/readyz")

@@ -15,8 +15,8 @@ import (
 // parallel bounds how many Secrets a run reads, or statuses it writes, at the same time.
 const parallel = 16
 
-// forEach calls do for every item, up to parallel at a time, and joins the errors. It ends early when ctx ends.
-func forEach[T any](ctx context.Context, items []T, do func(T) error) error {
+// forEachParallel calls do for every item, up to parallel at a time, and joins the errors. It ends early when ctx ends.
+func forEachParallel[T any](ctx context.Context, items []T, do func(T) error) error {
 	var group sync.WaitGroup
 	room, errs := make(chan struct{}, parallel), make([]error, len(items))
 	for i, item := range items {
@@ -33,22 +33,22 @@ func forEach[T any](ctx context.Context, items []T, do func(T) error) error {
 	return fault.Join(errs...)
 }
 
-// plannedObjects returns the input of the plan for a server. groups lists the existing action groups, or is nil where they do
+// toPlanObjects returns the input of the plan for a server. groups lists the existing action groups, or is nil where they do
 // not matter.
-func plannedObjects(objects []object, server string, p *passwords, groups map[string]bool) []plan.Object {
-	var all []plan.Object
+func toPlanObjects(objects []declaredObject, server string, p *runPasswords, groups map[string]bool) []plan.DeclaredObject {
+	var all []plan.DeclaredObject
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
-		in := plan.Object{
+		in := plan.DeclaredObject{
 			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.Entity(),
-			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isGone(),
-			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadObstacle(o, o.value.Entity())),
-			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.hadEntity(server),
-			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.inStep(server),
-			Body: plan.BodyOf(o.value),
+			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isDeleted(),
+			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadNameObstacle(o, o.value.Entity())),
+			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.hadEntityBefore(server),
+			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.isInStep(server),
+			Body: plan.DeclaredBody(o.value),
 		}
 		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok {
-			in.Approval = plan.Approval(user)
+			in.Approval = plan.ApprovalDigest(user)
 			in.Approved = user.Annotations[opensearchv1.BindAnnotation] == in.Approval
 		}
 		if p != nil {
@@ -63,25 +63,25 @@ func plannedObjects(objects []object, server string, p *passwords, groups map[st
 }
 
 // isConditionTrue reports whether a condition of an object is true.
-func (o object) isConditionTrue(condition string) bool {
+func (o declaredObject) isConditionTrue(condition string) bool {
 	return meta.IsStatusConditionTrue(o.value.State().Conditions, condition)
 }
 
-// inStep reports whether the last status reports this generation of the object as ready on the server.
-func (o object) inStep(server string) bool {
+// isInStep reports whether the last status reports this generation of the object as ready on the server.
+func (o declaredObject) isInStep(server string) bool {
 	status := o.value.State()
 	return !o.isDeleting() && o.isConditionTrue(opensearchv1.Ready) && status.ObservedGeneration == o.value.GetGeneration() && status.ManagedServer == server
 }
 
 // obstacleVerdict returns why nothing can be written for an object: an obstacle, or values that OpenSearch could not use.
-func (o object) obstacleVerdict(groups map[string]bool) *plan.Verdict {
+func (o declaredObject) obstacleVerdict(groups map[string]bool) *plan.Verdict {
 	if o.obstacle != nil || o.isDeleting() {
 		return o.obstacle
 	}
-	return plan.CheckValues(o.value, groups)
+	return plan.CheckPatternValues(o.value, groups)
 }
 
-func entityNames(listed map[string]plan.Entity) map[string]bool {
+func entityNameSet(listed map[string]plan.Entity) map[string]bool {
 	all := map[string]bool{}
 	for name := range listed {
 		all[name] = true
@@ -89,14 +89,14 @@ func entityNames(listed map[string]plan.Entity) map[string]bool {
 	return all
 }
 
-// actionGroups returns the action groups that entities of a kind may name. For roles these are the existing ones; for action
+// knownActionGroups returns the action groups that entities of a kind may name. For roles these are the existing ones; for action
 // groups also those about to be created. It returns nil for other kinds.
-func actionGroups(kind plan.Kind, referred map[string]bool, actual map[string]plan.Entity, objects []object) map[string]bool {
+func knownActionGroups(kind plan.EntityKind, referred map[string]bool, actual map[string]plan.Entity, objects []declaredObject) map[string]bool {
 	switch kind {
 	case plan.Roles:
 		return referred
 	case plan.ActionGroups:
-		all := entityNames(actual)
+		all := entityNameSet(actual)
 		for _, o := range objects {
 			all[o.value.Entity()] = all[o.value.Entity()] || !o.isDeleting() && o.obstacleVerdict(nil) == nil
 		}
@@ -107,30 +107,30 @@ func actionGroups(kind plan.Kind, referred map[string]bool, actual map[string]pl
 }
 
 // withGrants returns users with the grants of their server.
-func withGrants(users []plan.Object, grants plan.Grants) []plan.Object {
+func withGrants(users []plan.DeclaredObject, grants plan.ProtectedGrants) []plan.DeclaredObject {
 	for i := range users {
 		users[i].Grants = grants
 	}
 	return users
 }
 
-// planBindings returns the input of the mapping plan for a server. undecided is described at [plan.Binding].
-func planBindings(objects []object, server string, undecided map[string]bool) []plan.Binding {
-	var all []plan.Binding
+// toPlanBindings returns the input of the mapping plan for a server. undecided is described at [plan.RoleBinding].
+func toPlanBindings(objects []declaredObject, server string, undecided map[string]bool) []plan.RoleBinding {
+	var all []plan.RoleBinding
 	for _, o := range objects {
 		b, ok := o.value.(*opensearchv1.OpensearchUserRoleBinding)
 		if !ok {
 			continue
 		}
-		var recorded map[string]plan.Entries
-		if o.isAbout(server) {
+		var recorded map[string]plan.MappingEntries
+		if o.mayBeAboutServer(server) {
 			recorded = recordedEntries(b.Status)
 		}
-		all = append(all, plan.Binding{
-			UID: string(b.UID), Leaving: o.isDeleting(), Obstacle: cmp.Or(o.obstacleVerdict(nil), misreadObstacle(o, b.Spec.Roles...)),
-			Roles: b.Spec.Roles, Record: recorded, InStep: o.inStep(server),
-			Undecided: undecided, Approval: plan.Approval(b), Approved: b.Annotations[opensearchv1.BindAnnotation] == plan.Approval(b),
-			Entries: plan.Entries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
+		all = append(all, plan.RoleBinding{
+			UID: string(b.UID), Leaving: o.isDeleting(), Obstacle: cmp.Or(o.obstacleVerdict(nil), misreadNameObstacle(o, b.Spec.Roles...)),
+			Roles: b.Spec.Roles, Record: recorded, InStep: o.isInStep(server),
+			Undecided: undecided, Approval: plan.ApprovalDigest(b), Approved: b.Annotations[opensearchv1.BindAnnotation] == plan.ApprovalDigest(b),
+			Entries: plan.MappingEntries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
 		})
 	}
 	return all
@@ -138,15 +138,15 @@ func planBindings(objects []object, server string, undecided map[string]bool) []
 
 // recordedEntries returns the entries that a status records, by role. The record of the public operator counts until the status
 // has one of ours.
-func recordedEntries(s opensearchv1.OpensearchUserRoleBindingStatus) map[string]plan.Entries {
-	all := map[string]plan.Entries{}
+func recordedEntries(s opensearchv1.OpensearchUserRoleBindingStatus) map[string]plan.MappingEntries {
+	all := map[string]plan.MappingEntries{}
 	if len(s.Provisioned) == 0 && s.ObservedGeneration == 0 {
 		for _, role := range s.ProvisionedRoles {
-			all[role] = plan.Entries{Users: s.ProvisionedUsers, BackendRoles: s.ProvisionedBackendRoles}
+			all[role] = plan.MappingEntries{Users: s.ProvisionedUsers, BackendRoles: s.ProvisionedBackendRoles}
 		}
 	}
 	for _, p := range s.Provisioned {
-		all[p.Role] = plan.Entries{Users: p.Users, BackendRoles: p.BackendRoles, Hosts: p.Hosts, And: p.AndBackendRoles}
+		all[p.Role] = plan.MappingEntries{Users: p.Users, BackendRoles: p.BackendRoles, Hosts: p.Hosts, And: p.AndBackendRoles}
 	}
 	return all
 }

@@ -10,7 +10,7 @@ import (
 type Key struct {
 	// Cluster is the OpenSearchCluster.
 	Cluster event.Key
-	Kind    plan.Kind
+	Kind    plan.EntityKind
 }
 
 func (k Key) String() string { return k.Cluster.String() + " " + string(k.Kind) }

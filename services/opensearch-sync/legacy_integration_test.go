@@ -16,13 +16,13 @@ import (
 
 func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 	for name, of := range map[string]kinds.Kind{
-		"declared now": kinds.OpenSearchClusters(), "declared as before": kinds.Legacy(kinds.OpenSearchClusters()),
+		"declared now": kinds.OpenSearchClusters(), "declared as before": kinds.ToLegacy(kinds.OpenSearchClusters()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			b.Kube.ServeLegacyOpenSearch(t)
 			b.Reflector()
-			users, bindings := kinds.Legacy(kinds.OpenSearchUsers()), kinds.Legacy(kinds.OpenSearchBindings())
+			users, bindings := kinds.ToLegacy(kinds.OpenSearchUsers()), kinds.ToLegacy(kinds.OpenSearchBindings())
 			running := b.serveWith(func(c *opensearchsync.Config) { c.Legacy = true })
 			b.connectAs(of)
 			b.put(users, "anna", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
@@ -80,11 +80,11 @@ func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *te
 	b.Reflector()
 	b.connect()
 	b.serve()
-	users := kinds.Legacy(kinds.OpenSearchUsers())
+	users := kinds.ToLegacy(kinds.OpenSearchUsers())
 	b.put(users, "kim", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	b.user("anna") // Created later: once it is in step, the service has received the other one.
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	b.Settled()
+	b.AwaitSettled()
 	b.absent("internalusers/kim")
 	for _, o := range b.List(users).Items {
 		if _, told := o.Object["status"]; told || len(o.GetFinalizers()) > 0 {
@@ -102,7 +102,7 @@ func TestObjectsGoOnWhenTheirClusterIsDeclaredInTheNewerGroup(t *testing.T) {
 	b.Kube.ServeLegacyOpenSearch(t)
 	b.Reflector()
 	b.serveWith(func(c *opensearchsync.Config) { c.Legacy = true })
-	b.connectAs(kinds.Legacy(kinds.OpenSearchClusters()))
+	b.connectAs(kinds.ToLegacy(kinds.OpenSearchClusters()))
 	b.user("anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.connect()

@@ -31,14 +31,14 @@ type authCacheFlusher struct {
 	closed bool
 }
 
-func newLogins(empty func(context.Context) error, log *slog.Logger) *authCacheFlusher {
+func newAuthCacheFlusher(empty func(context.Context) error, log *slog.Logger) *authCacheFlusher {
 	ctx, end := context.WithCancel(context.Background())
 	return &authCacheFlusher{empty: empty, log: log, ctx: ctx, end: end}
 }
 
-// underWay returns the waits before the cache is emptied. The first covers most logins in progress, the second those of
+// flushDelays returns the waits before the cache is emptied. The first covers most logins in progress, the second those of
 // an overloaded server.
-func underWay() [2]time.Duration { return [...]time.Duration{time.Second, 9 * time.Second} }
+func flushDelays() [2]time.Duration { return [...]time.Duration{time.Second, 9 * time.Second} }
 
 // scheduleFlush schedules the emptying of the cache if changed is true, or in the first run of a term. It does not wait.
 func (l *authCacheFlusher) scheduleFlush(term uint64, changed bool) {
@@ -55,7 +55,7 @@ func (l *authCacheFlusher) scheduleFlush(term uint64, changed bool) {
 			defer l.mu.Unlock()
 			l.pending--
 		}()
-		for _, wait := range underWay() {
+		for _, wait := range flushDelays() {
 			if !backoff.Sleep(l.ctx, wait) {
 				return
 			}
@@ -70,8 +70,8 @@ func (l *authCacheFlusher) scheduleFlush(term uint64, changed bool) {
 	})
 }
 
-// isPending reports whether the cache is still to be emptied.
-func (l *authCacheFlusher) isPending() bool {
+// isFlushPending reports whether the cache is still to be emptied.
+func (l *authCacheFlusher) isFlushPending() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending > 0

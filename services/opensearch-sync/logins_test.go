@@ -13,7 +13,7 @@ func TestLoginsAreForgottenAfterEachChangeAndInEachTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fails error
 		times, began := []time.Duration(nil), time.Now()
-		l := newLogins(func(context.Context) error {
+		l := newAuthCacheFlusher(func(context.Context) error {
 			times = append(times, time.Since(began))
 			return fails
 		}, slog.New(slog.DiscardHandler))
@@ -21,12 +21,12 @@ func TestLoginsAreForgottenAfterEachChangeAndInEachTurn(t *testing.T) {
 			t.Helper()
 			times, began = nil, time.Now()
 			l.scheduleFlush(term, changed)
-			if busy := l.isPending(); busy != (len(want) > 0) {
+			if busy := l.isFlushPending(); busy != (len(want) > 0) {
 				t.Errorf("%s: busy is %t", what, busy)
 			}
 			<-time.After(time.Minute)
 			synctest.Wait()
-			if len(times) != len(want) || len(want) == 2 && (times[0] != want[0] || times[1] != want[1]) || l.isPending() {
+			if len(times) != len(want) || len(want) == 2 && (times[0] != want[0] || times[1] != want[1]) || l.isFlushPending() {
 				t.Errorf("%s: they are forgotten after %v, want %v", what, times, want)
 			}
 		}
@@ -47,7 +47,7 @@ func TestLoginsAreForgottenAfterEachChangeAndInEachTurn(t *testing.T) {
 		l.cancelFlush()
 		l.scheduleFlush(4, true)
 		<-time.After(time.Minute)
-		if len(times) > 0 || l.isPending() {
+		if len(times) > 0 || l.isFlushPending() {
 			t.Errorf("after its end they are forgotten %d times", len(times))
 		}
 	})

@@ -72,13 +72,13 @@ const bound = 2 * minMemory
 
 func TestNobodyIsRememberedForEver(t *testing.T) {
 	w := newTold(t)
-	rivals := newRivals(time.Now, w.hasLive)
+	rivals := newForeignWriterDetector(time.Now, w.isLiveUID)
 	stays := userNamed("stays")
 	w.of(kinds.OpenSearchUsers(), stays, false)
 	rivals.recordOwnWrite(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.State())
 	for i := range 5 * bound {
 		name := fmt.Sprint("u-", i)
-		w.clearGone(object{Change: event.Change{Key: w.key(name), UID: name}}) // The view no longer holds the object.
+		w.markCleared(declaredObject{Change: event.Change{Key: w.key(name), UID: name}}) // The view no longer holds the object.
 		rivals.recordOwnWrite(event.Change{Key: w.key(name), UID: name}, *role("", true).value.State())
 	}
 	if n := len(w.cleared.of); n > bound {
@@ -87,8 +87,8 @@ func TestNobodyIsRememberedForEver(t *testing.T) {
 	if n := len(rivals.struck.of); n > bound {
 		t.Errorf("%d objects that are long gone are remembered as ours", n)
 	}
-	overwritten := object{Change: event.Change{Key: w.key("stays"), UID: "uid-stays"}, value: stays}
-	if !rivals.hasForeign([]object{overwritten}, declaredByUs) {
+	overwritten := declaredObject{Change: event.Change{Key: w.key("stays"), UID: "uid-stays"}, value: stays}
+	if !rivals.markForeignWritten([]declaredObject{overwritten}, declaredByUs) {
 		t.Error("whose status was ours is forgotten while it is there")
 	}
 }
@@ -102,7 +102,7 @@ func TestWhatIsClearedIsNotLookedAtAgainUnlessItWasThereOnceMore(t *testing.T) {
 	w := newTold(t)
 	w.of(kinds.OpenSearchClusters(), &opensearchv1.OpenSearchCluster{ObjectMeta: named("search")}, false)
 	users := Key{clusterKey("local", "default", "search"), plan.Users}
-	gone := func() []object {
+	gone := func() []declaredObject {
 		_, all := w.runInput(users)
 		return all
 	}
@@ -110,7 +110,7 @@ func TestWhatIsClearedIsNotLookedAtAgainUnlessItWasThereOnceMore(t *testing.T) {
 		w.of(kinds.OpenSearchUsers(), userNamed(fmt.Sprint("u-", i)), true)
 	}
 	for _, o := range gone() {
-		w.clearGone(o)
+		w.markCleared(o)
 	}
 	if left := gone(); len(left) > 0 {
 		t.Errorf("%d are looked at again, such as %s", len(left), left[0].Key)
@@ -140,7 +140,7 @@ func TestAConnectionIsNeededByWhoeverWasInItsCluster(t *testing.T) {
 	} {
 		w.of(kinds.OpenSearchClusters(), cluster, !step.cluster)
 		w.of(kinds.OpenSearchUsers(), user, !step.user)
-		if w.isNeeded(string(cluster.UID)) != step.want {
+		if w.isClusterNeeded(string(cluster.UID)) != step.want {
 			t.Errorf("%s: needed is %t", name, !step.want)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// obstacles holds the reasons why nothing can be written for objects, by UID.
-type obstacles map[string]*plan.Verdict
+// obstaclesByUID holds the reasons why nothing can be written for objects, by UID.
+type obstaclesByUID map[string]*plan.Verdict
 
-// applyTo sets the obstacles of objects that are not being deleted. Obstacles must not block a removal.
-func (all obstacles) applyTo(objects []object) {
+// applyToObjects sets the obstacles of objects that are not being deleted. Obstacles must not block a removal.
+func (all obstaclesByUID) applyToObjects(objects []declaredObject) {
 	for i, o := range objects {
 		if verdict := all[string(o.value.GetUID())]; verdict != nil && !o.isDeleting() {
 			objects[i].obstacle = verdict
@@ -26,16 +26,16 @@ func (all obstacles) applyTo(objects []object) {
 	}
 }
 
-func recordTooLarge() *plan.Verdict {
+func recordTooLargeVerdict() *plan.Verdict {
 	return &plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.TooLarge,
 		Message: "the record of its tuples does not fit into its status; split it into several objects",
 	}
 }
 
-// misreadObstacle returns an obstacle if OpenSearch would read a name otherwise. A deleted object has none.
-func misreadObstacle(o object, names ...string) *plan.Verdict {
-	if o.isDeleting() || !slices.ContainsFunc(names, search.IsMisread) {
+// misreadNameObstacle returns an obstacle if OpenSearch would read a name otherwise. A deleted object has none.
+func misreadNameObstacle(o declaredObject, names ...string) *plan.Verdict {
+	if o.isDeleting() || !slices.ContainsFunc(names, search.IsMisreadName) {
 		return nil
 	}
 	return &plan.Verdict{State: opensearchv1.Error, Reason: plan.Refused, Message: "a name has a ~, which OpenSearch reads otherwise; use another name"}
@@ -45,31 +45,31 @@ func misreadObstacle(o object, names ...string) *plan.Verdict {
 // writes every half minute.
 const quiet = 2 * time.Minute
 
-// foreignWriters detects other controllers that write the status of an object. Their writes drop the conditions that only
+// foreignWriterDetector detects other controllers that write the status of an object. Their writes drop the conditions that only
 // opensearch-sync writes.
-type foreignWriters struct {
+type foreignWriterDetector struct {
 	now func() time.Time
 
 	mu sync.Mutex
 	// struck holds the objects whose status was once ours. The value is when the status was last seen without our
 	// conditions, or zero for never.
-	struck memory[time.Time]
+	struck objectMemory[time.Time]
 }
 
-func newRivals(now func() time.Time, lives func(k event.Key, uid string) bool) *foreignWriters {
-	return &foreignWriters{now: now, struck: newMemory[time.Time](lives)}
+func newForeignWriterDetector(now func() time.Time, lives func(k event.Key, uid string) bool) *foreignWriterDetector {
+	return &foreignWriterDetector{now: now, struck: newObjectMemory[time.Time](lives)}
 }
 
-// hasForeign sets an obstacle on objects that another controller has written within quiet, and reports whether it found any. It
+// markForeignWritten sets an obstacle on objects that another controller has written within quiet, and reports whether it found any. It
 // leaves out kinds whose definition drops our conditions: there every write drops them.
-func (r *foreignWriters) hasForeign(objects []object, foreign func(kinds.Kind) bool) bool {
+func (r *foreignWriterDetector) markForeignWritten(objects []declaredObject, foreign func(kinds.Kind) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := obstacles{}
+	found := obstaclesByUID{}
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
 		at, known := r.struck.getValue(uid)
-		ours := isOurs(*o.value.State())
+		ours := isOurStatus(*o.value.State())
 		if !known && !ours || foreign(o.kind) {
 			continue
 		}
@@ -80,43 +80,43 @@ func (r *foreignWriters) hasForeign(objects []object, foreign func(kinds.Kind) b
 			at = time.Time{}
 		}
 		if r.struck.putValue(o.Key, uid, at); !at.IsZero() {
-			found[uid] = otherWriter()
+			found[uid] = otherWriterVerdict()
 		}
 	}
-	found.applyTo(objects)
+	found.applyToObjects(objects)
 	return len(found) > 0
 }
 
 // forgetAll forgets all observations.
-func (r *foreignWriters) forgetAll() {
+func (r *foreignWriterDetector) forgetAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.struck.of = map[string]remembered[time.Time]{}
+	r.struck.of = map[string]rememberedValue[time.Time]{}
 }
 
 // recordOwnWrite records a status that we have written, because its event may start no run. kept is the status as the API server
 // stored it: a foreign CustomResourceDefinition drops our conditions.
-func (r *foreignWriters) recordOwnWrite(now event.Change, kept opensearchv1.Common) {
+func (r *foreignWriterDetector) recordOwnWrite(now event.Change, kept opensearchv1.Common) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.struck.getValue(now.UID); !known && isOurs(kept) {
+	if _, known := r.struck.getValue(now.UID); !known && isOurStatus(kept) {
 		r.struck.putValue(now.Key, now.UID, time.Time{})
 	}
 }
 
-// isOurs reports whether a status has the condition that only opensearch-sync writes.
-func isOurs(status opensearchv1.Common) bool {
+// isOurStatus reports whether a status has the condition that only opensearch-sync writes.
+func isOurStatus(status opensearchv1.Common) bool {
 	return meta.FindStatusCondition(status.Conditions, opensearchv1.Ready) != nil
 }
 
 // forgetUID drops the observations of a released object.
-func (r *foreignWriters) forgetUID(uid string) {
+func (r *foreignWriterDetector) forgetUID(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.struck.forgetUID(uid)
 }
 
-func otherWriter() *plan.Verdict {
+func otherWriterVerdict() *plan.Verdict {
 	return &plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.OtherWriter,
 		Message: "another controller writes the status of this object; stop it; nothing is written until it has been silent for " +

@@ -16,34 +16,34 @@ import (
 )
 
 // role returns a role with a UID. If ours is true, its status has the condition that only opensearch-sync writes.
-func role(uid string, ours bool) object {
+func role(uid string, ours bool) declaredObject {
 	value := &opensearchv1.OpensearchRole{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
 	if ours {
 		c := condition.New(opensearchv1.Ready, true, plan.Synced, "")
-		value.Status.Conditions = condition.Apply(nil, []string{c.Type}, 1, metav1.Now(), c)
+		value.Status.Conditions = condition.MergeConditions(nil, []string{c.Type}, 1, metav1.Now(), c)
 	}
-	return object{Change: event.Change{UID: uid}, value: value}
+	return declaredObject{Change: event.Change{UID: uid}, value: value}
 }
 
 func TestMisreadNameStopsWritesUntilObjectLeaves(t *testing.T) {
 	o := role("u", true)
 	o.value.SetName("a~1b")
-	binding := object{value: &opensearchv1.OpensearchUserRoleBinding{Spec: opensearchv1.OpensearchUserRoleBindingSpec{Roles: []string{"logs", "a~1b"}}}}
-	if plannedObjects([]object{o}, "s", nil, nil)[0].Obstacle == nil || planBindings([]object{binding}, "s", nil)[0].Obstacle == nil {
+	binding := declaredObject{value: &opensearchv1.OpensearchUserRoleBinding{Spec: opensearchv1.OpensearchUserRoleBindingSpec{Roles: []string{"logs", "a~1b"}}}}
+	if toPlanObjects([]declaredObject{o}, "s", nil, nil)[0].Obstacle == nil || toPlanBindings([]declaredObject{binding}, "s", nil)[0].Obstacle == nil {
 		t.Error("got no obstacle, want one for each object")
 	}
 	o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-	if verdict := misreadObstacle(o, "a~1b"); verdict != nil || misreadObstacle(binding, "logs") != nil {
+	if verdict := misreadNameObstacle(o, "a~1b"); verdict != nil || misreadNameObstacle(binding, "logs") != nil {
 		t.Errorf("got %v, want no obstacle", verdict)
 	}
 }
 
 func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	now := time.Unix(1, 0)
-	r := newRivals(func() time.Time { return now }, func(event.Key, string) bool { return true })
-	stands := func(o object) bool {
-		all := []object{o}
-		found := r.hasForeign(all, declaredByUs)
+	r := newForeignWriterDetector(func() time.Time { return now }, func(event.Key, string) bool { return true })
+	stands := func(o declaredObject) bool {
+		all := []declaredObject{o}
+		found := r.markForeignWritten(all, declaredByUs)
 		if found != (all[0].obstacle != nil) {
 			t.Fatalf("found: %t, obstacle: %v", found, all[0].obstacle)
 		}
@@ -71,7 +71,7 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	}
 	leaving := role("a", true)
 	leaving.value.SetDeletionTimestamp(&metav1.Time{Time: now})
-	if all := []object{leaving}; r.hasForeign(all, declaredByUs) && all[0].obstacle != nil {
+	if all := []declaredObject{leaving}; r.markForeignWritten(all, declaredByUs) && all[0].obstacle != nil {
 		t.Error("whoever leaves goes")
 	}
 	now = now.Add(1)
@@ -101,37 +101,37 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 
 func TestAServerThatIsSilentIsAskedByOneAtATime(t *testing.T) {
 	silent := errors.New("no answer")
-	c := &connection{}
+	c := &clusterConnection{}
 	for range 3 {
-		if err := c.enterRun(false); err != nil {
+		if err := c.beginRun(false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if c.leaveRun(nil) || c.leaveRun(silent) {
+	if c.endRun(nil) || c.endRun(silent) {
 		t.Error("nobody has waited for an answer")
 	}
-	if err := c.enterRun(false); !errors.Is(err, silent) {
+	if err := c.beginRun(false); !errors.Is(err, silent) {
 		t.Errorf("beside one who waits for a silent server: %v", err)
 	}
-	if err := c.enterRun(true); err != nil {
+	if err := c.beginRun(true); err != nil {
 		t.Errorf("who has no second chance: %v", err)
 	}
 	for range 2 {
-		if c.leaveRun(silent) {
+		if c.endRun(silent) {
 			t.Error("it is still silent")
 		}
 	}
-	if err := c.enterRun(false); err != nil {
+	if err := c.beginRun(false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&reconciler{}).observe(t.Context(), nil, &syncInput{to: c}, nil); !errors.Is(err, silent) {
+	if _, err := (&reconciler{}).observeAndPlan(t.Context(), nil, &syncInput{to: c}, nil); !errors.Is(err, silent) {
 		t.Errorf("a second one: %v", err)
 	}
-	if !c.leaveRun(nil) {
+	if !c.endRun(nil) {
 		t.Error("it answers again")
 	}
 	for range 2 {
-		if err := c.enterRun(false); err != nil {
+		if err := c.beginRun(false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -143,9 +143,9 @@ func declaredByUs(kinds.Kind) bool { return false }
 func TestRivalsLeaveOutForeignDefinitions(t *testing.T) {
 	lives := func(event.Key, string) bool { return true }
 	for _, foreign := range []bool{false, true} {
-		r, definition := newRivals(time.Now, lives), func(kinds.Kind) bool { return foreign }
-		r.hasForeign([]object{role("u", true)}, declaredByUs)
-		if got := r.hasForeign([]object{role("u", false)}, definition); got == foreign {
+		r, definition := newForeignWriterDetector(time.Now, lives), func(kinds.Kind) bool { return foreign }
+		r.markForeignWritten([]declaredObject{role("u", true)}, declaredByUs)
+		if got := r.markForeignWritten([]declaredObject{role("u", false)}, definition); got == foreign {
 			t.Errorf("foreign %t: got another controller %t", foreign, got)
 		}
 	}

@@ -31,32 +31,32 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App, error) {
-	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OneCluster: true})
+	parts, err := setup.BuildParts(rt, cfg.Config, setup.RequiredBackends{OneCluster: true})
 	if err != nil {
 		return service.App{}, err
 	}
-	secrets, state := secrets{parts.Kube}, newState(parts.View, cfg.Legacy)
-	rivals, contests := newRivals(time.Now, state.hasLive), newContests(time.Now, cfg.Takeover.Settling)
-	schemas := newSchemas(rt.Metrics, rt.Log)
+	secrets, state := secretValueReader{parts.Kube}, newState(parts.View, cfg.Legacy)
+	rivals, contests := newForeignWriterDetector(time.Now, state.isLiveUID), newUncertainWrites(time.Now, cfg.Takeover.Settling)
+	schemas := newForeignSchemas(rt.Metrics, rt.Log)
 	verifier := verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
-	metrics := newMetrics(rt.Metrics)
+	metrics := newWriteMetrics(rt.Metrics)
 	r := &reconciler{
-		drift: cfg.DriftInterval, drifts: &drifts{metrics: metrics, notes: parts.Status, log: rt.Log},
+		drift: cfg.DriftInterval, drifts: &driftReporter{metrics: metrics, notes: parts.Status, log: rt.Log},
 		state: state, secrets: secrets, verifier: verifier, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
-		connections: &connections{
-			secrets: secrets, local: cfg.Local, forbidden: apiServers(ctx, rt.Kube.Host), guard: parts.Engine.Elector.FenceTransport,
-			needed: state.isNeeded, log: rt.Log, open: map[string]*connection{},
+		connections: &connectionPool{
+			secrets: secrets, local: cfg.Local, forbidden: apiServerAddresses(ctx, rt.Kube.Host), guard: parts.Engine.Elector.FenceTransport,
+			needed: state.isClusterNeeded, log: rt.Log, open: map[string]*clusterConnection{},
 		},
-		applier: &applier{metrics: metrics, contests: contests, batchTime: cfg.BatchTime},
-		statuses: &statuses{
-			writer: parts.Status, kube: parts.Kube, clear: state.clearGone, rivals: rivals, settling: cfg.Takeover.Settling, schemas: schemas,
-			elsewhere: func(uid string) bool { return state.isDeciding(uid, false) },
+		applier: &planApplier{metrics: metrics, contests: contests, batchTime: cfg.BatchTime},
+		statuses: &statusReporter{
+			writer: parts.Status, kube: parts.Kube, clear: state.markCleared, rivals: rivals, settling: cfg.Takeover.Settling, schemas: schemas,
+			elsewhere: func(uid string) bool { return state.isNameOwner(uid, false) },
 		},
 	}
-	r.reachability = &reachability{writer: parts.Status, log: rt.Log}
-	answers := &server{state: r.state, connections: r.connections, verifier: verifier, cluster: cfg.Cluster, complete: parts.View.Complete}
-	app := setup.App(parts, r, answers.rpcHandler())
-	app.Ready = append(app.Ready, service.Check{Name: "definitions", Err: schemas.readyError})
+	r.reachability = &reachabilityReporter{writer: parts.Status, log: rt.Log}
+	answers := &queryServer{state: r.state, connections: r.connections, verifier: verifier, cluster: cfg.Cluster, complete: parts.View.IncompleteErr}
+	app := setup.NewApp(parts, r, answers.rpcHandler())
+	app.Ready = append(app.Ready, service.ReadinessCheck{Name: "definitions", Err: schemas.foreignSchemaError})
 	end := app.Close
 	app.Close = func() error {
 		r.connections.closeAll()
@@ -65,8 +65,8 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 	return app, nil
 }
 
-// apiServers returns the addresses of the API server. An OpenSearchCluster must not make opensearch-sync call them.
-func apiServers(ctx context.Context, host string) []string {
+// apiServerAddresses returns the addresses of the API server. An OpenSearchCluster must not make opensearch-sync call them.
+func apiServerAddresses(ctx context.Context, host string) []string {
 	var all []string
 	if u, err := url.Parse(host); err == nil && u.Host != "" {
 		addresses, _ := net.DefaultResolver.LookupHost(ctx, u.Hostname()) // A name without an address cannot be called.

@@ -38,13 +38,13 @@ func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
 	b.bind("two", "watchers", "anna")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	b.login("ben", first, http.StatusOK) // Without the line break.
-	if status, answer := b.search.As(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+	if status, answer := b.search.DoAs(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
 		t.Errorf("anna may not what her role says: %d %s", status, answer)
 	}
 
-	b.Settled()
+	b.AwaitSettled()
 	before := b.search.Writes()
-	b.Quiet("a replay", reflector.Replay)
+	b.CheckNoWrites("a replay", reflector.Replay)
 	if now := b.search.Writes(); now != before {
 		t.Errorf("a replay writes %d times to OpenSearch", now-before)
 	}
@@ -88,11 +88,11 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 	b.put(kinds.OpenSearchUsers(), "admin", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	b.state(kinds.OpenSearchUsers(), "admin", "ERROR", "reserves the user")
-	_, before := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
+	_, before := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
 	b.put(kinds.OpenSearchRoles(), "static", spec(map[string]any{"name": "readall", "clusterPermissions": []any{"cluster_monitor"}}))
 	b.state(kinds.OpenSearchRoles(), "static", "IGNORED", "reserved by OpenSearch")
 	b.remove(kinds.OpenSearchRoles(), "static")
-	_, after := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
+	_, after := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
 	if !bytes.Contains(before, []byte(`"static":true`)) || !bytes.Equal(before, after) {
 		t.Errorf("a role of OpenSearch itself was %s, and is %s", before, after)
 	}
@@ -104,7 +104,7 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	if now := b.listed("rolesmapping/theirs"); now != mapping {
 		t.Errorf("after all is deleted, the mapping is %s, and was %s", now, mapping)
 	}
-	if status, _ := b.search.Do(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
+	if status, _ := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
 		t.Errorf("the role is gone: %d", status)
 	}
 }
@@ -133,12 +133,12 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	}
 	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1, "GET actiongroups": 1}, map[string]int{}
 	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A new leader resyncs once more by itself.
-		b.CaughtUp(topology.OpensearchSync)
-		b.Settled()
+		b.AwaitCaughtUp(topology.OpensearchSync)
+		b.AwaitSettled()
 		before := b.search.CallsByOp()
-		b.Resync(topology.OpensearchSync)
+		b.RequestResync(topology.OpensearchSync)
 		b.awaitCalls(before, want)
-		b.Settled()
+		b.AwaitSettled()
 		now = b.search.CallsByOp()
 		for op, n := range before {
 			if now[op] -= n; now[op] == 0 {

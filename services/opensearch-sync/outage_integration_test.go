@@ -30,7 +30,7 @@ import (
 // listed returns the exact listing of the server at a path.
 func (b *bed) listed(path string) string {
 	b.T.Helper()
-	status, data := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
+	status, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
 	return fmt.Sprint(status, string(data))
 }
 
@@ -70,12 +70,12 @@ func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
 	b.bind("one", "watchers", "anna", "ben")
 	b.inStep()
 	b.search.RunSecurityAdmin(t)
-	b.Resync(topology.OpensearchSync)
+	b.RequestResync(topology.OpensearchSync)
 	b.inStep()
-	b.search.WipeIndex(t)
+	b.search.DeleteSecurityIndex(t)
 	b.search.Kill()
 	b.search.Start(t)
-	b.Resync(topology.OpensearchSync)
+	b.RequestResync(topology.OpensearchSync)
 	b.inStep()
 	b.leave()
 }
@@ -117,7 +117,7 @@ func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
 	b.state(kinds.OpenSearchRoles(), "later", "PENDING", "")
 	b.state(kinds.OpenSearchBindings(), "two", "PENDING", "")
 	<-time.After(away)
-	if _, err := b.Resource(kinds.OpenSearchUsers()).Namespace(namespace).Get(t.Context(), "ben", metav1.GetOptions{}); err != nil {
+	if _, err := b.ResourceClient(kinds.OpenSearchUsers()).Namespace(namespace).Get(t.Context(), "ben", metav1.GetOptions{}); err != nil {
 		t.Errorf("a user is gone who is still in OpenSearch: %v", err)
 	}
 	b.state(kinds.OpenSearchRoles(), "later", "PENDING", "")
@@ -187,7 +187,7 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 				b.serve()
 			}
 			b.state(kinds.OpenSearchBindings(), "edited", "CREATED", "")
-			b.Settled()
+			b.AwaitSettled()
 			b.search.FailBefore(nil)
 			b.write("rolesmapping/watchers", map[string]any{"users": []string{"anna", "ben", "kim"}})
 			b.write("internalusers/anna", map[string]any{"password": first, "attributes": map[string]any{"k8s-uid": uid}})
@@ -248,7 +248,7 @@ func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 	for _, name := range names {
 		b.state(kinds.OpenSearchUsers(), name, "CREATED", "")
 	}
-	b.CaughtUp(topology.OpensearchSync)
+	b.AwaitCaughtUp(topology.OpensearchSync)
 	if n := written.Load(); n != users {
 		t.Errorf("%d users were written %d times", users, n)
 	}
@@ -278,7 +278,7 @@ func TestADeadClusterHoldsUpNoOther(t *testing.T) {
 }
 
 func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
-	var traces testenv.Log
+	var traces testenv.LogBuffer
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(&traces, r.Body) }))
 	t.Cleanup(collector.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
@@ -295,9 +295,9 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 	b.search.FailBefore(func(_ context.Context, op string) error { // The server repeats the request in its answer, or is busy.
 		switch op {
 		case "PUT internalusers/anna":
-			return testenv.AnswerInstead(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
+			return testenv.InjectedAnswer(http.StatusBadRequest, `{"status":"error","reason":"no good: `+second+`"}`)
 		case "PUT internalusers/ben":
-			return testenv.AnswerInstead(http.StatusServiceUnavailable, `{"status":"error","message":"not now: `+refused+`"}`)
+			return testenv.InjectedAnswer(http.StatusServiceUnavailable, `{"status":"error","message":"not now: `+refused+`"}`)
 		}
 		return nil
 	})
@@ -315,7 +315,7 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 		t.Error("there are no traces")
 	}
 	kept := fstest.MapFS{"log": {Data: b.log.Bytes()}, "metrics": {Data: metrics}, "traces": {Data: traces.Bytes()}}
-	for _, kind := range kinds.OpenSearch() {
+	for _, kind := range kinds.OpenSearchKinds() {
 		data, err := json.Marshal(b.List(kind))
 		if err != nil {
 			t.Fatal(err)
@@ -333,8 +333,8 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 	}
 	secrets := []string{first, second, refused, strings.Split(string(admin), "\n")[1]}
 	for name, files := range map[string]func() ([]string, error){
-		"what is told":      func() ([]string, error) { return leak.Find(kept, secrets...) },
-		"the files of NATS": func() ([]string, error) { return leak.Find(b.NATS.Files(), secrets...) },
+		"what is told":      func() ([]string, error) { return leak.FindSecrets(kept, secrets...) },
+		"the files of NATS": func() ([]string, error) { return leak.FindSecrets(b.NATS.DataFiles(), secrets...) },
 	} {
 		if found, err := files(); err != nil || len(found) > 0 {
 			t.Errorf("%s: %v, %v", name, found, err)
@@ -342,14 +342,14 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 	}
 	for name := range kept { // Prove that the search would find a leak.
 		planted := fstest.MapFS{name: {Data: append(append([]byte{}, kept[name].Data...), second...)}}
-		if found, err := leak.Find(planted, secrets...); err != nil || len(found) == 0 {
+		if found, err := leak.FindSecrets(planted, secrets...); err != nil || len(found) == 0 {
 			t.Errorf("%s: what was planted is not found, %v", name, err)
 		}
 	}
 	if _, err := b.JS.Publish(t.Context(), "entail.changes.planted.x.y.z.w", []byte(second)); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := leak.Find(b.NATS.Files(), secrets...); err != nil || len(found) == 0 {
+	if found, err := leak.FindSecrets(b.NATS.DataFiles(), secrets...); err != nil || len(found) == 0 {
 		t.Errorf("what was planted on the bus is not found, %v", err)
 	}
 	b.serve()

@@ -17,12 +17,12 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// passwords holds the passwords of users for one run, by the UIDs of their objects.
-type passwords struct {
+// runPasswords holds the passwords of users for one run, by the UIDs of their objects.
+type runPasswords struct {
 	mu sync.Mutex
 	// values holds the passwords that this run has read. tags holds the hashes of all.
 	values map[string]string
-	tags   map[string]tag
+	tags   map[string]passwordTag
 	// of holds the references of these users to Secrets.
 	of map[string]corev1.SecretKeySelector
 	// missing holds the reason for each password that is missing.
@@ -31,36 +31,36 @@ type passwords struct {
 	refused bool
 }
 
-// tag is the keyed hash of a password. It is valid while its Secret is unchanged.
-type tag struct {
-	from source
+// passwordTag is the keyed hash of a password. It is valid while its Secret is unchanged.
+type passwordTag struct {
+	from secretKeyVersion
 	text string
 	// trimmed means that the value in the Secret ends in a line break.
 	trimmed bool
 }
 
-// source names a key of a Secret in one of its versions.
-type source struct{ epoch, version, secret, key string }
+// secretKeyVersion names a key of a Secret in one of its versions.
+type secretKeyVersion struct{ epoch, version, secret, key string }
 
-func sourceOf(user *opensearchv1.OpensearchUser, secret event.Change) source {
-	return source{secret.Epoch, secret.ResourceVersion, user.Spec.PasswordFrom.Name, user.Spec.PasswordFrom.Key}
+func secretKeyVersionOf(user *opensearchv1.OpensearchUser, secret event.Change) secretKeyVersion {
+	return secretKeyVersion{secret.Epoch, secret.ResourceVersion, user.Spec.PasswordFrom.Name, user.Spec.PasswordFrom.Key}
 }
 
-func newPasswords() *passwords {
-	return &passwords{
-		values: map[string]string{}, tags: map[string]tag{}, of: map[string]corev1.SecretKeySelector{}, missing: map[string]plan.Verdict{},
+func newRunPasswords() *runPasswords {
+	return &runPasswords{
+		values: map[string]string{}, tags: map[string]passwordTag{}, of: map[string]corev1.SecretKeySelector{}, missing: map[string]plan.Verdict{},
 	}
 }
 
-// readPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
+// readChangedPasswords returns the passwords of users that are not being deleted. It reads the Secrets that have changed, and all
 // of them in a resync. Before it reads a Secret, it verifies the users that name it. If the view does not follow a
 // Secret, or reading it is forbidden, it schedules another run after r.poll.
-func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Key], w syncInput) (*passwords, error) {
+func (r *reconciler) readChangedPasswords(ctx context.Context, p *controller.Request[Key], w syncInput) (*runPasswords, error) {
 	key, err := w.to.key()
 	if err != nil {
 		return nil, err
 	}
-	before, known := w.to.tags, newPasswords()
+	before, known := w.to.tags, newRunPasswords()
 	bySecret, expected := known.groupUsers(r.state.tables[plan.Users], w.objects)
 	if p.Resync {
 		before = nil
@@ -74,7 +74,7 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 		}
 		allTold = allTold && live
 	}
-	err = forEach(ctx, unread, func(name string) error {
+	err = forEachParallel(ctx, unread, func(name string) error {
 		if err := r.verifier.Verify(ctx, expected[name]...); err != nil {
 			return err
 		}
@@ -86,8 +86,8 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 		defer known.mu.Unlock()
 		for _, user := range bySecret[name] {
 			if trimmed, ok := known.storePassword(user, secret.Data, err); ok {
-				from := sourceOf(user, told[name]) // A later version is another source, so the next run reads it.
-				known.tags[string(user.UID)] = tag{from, plan.Tag(key, string(user.UID), known.values[string(user.UID)]), trimmed}
+				from := secretKeyVersionOf(user, told[name]) // A later version is another source, so the next run reads it.
+				known.tags[string(user.UID)] = passwordTag{from, plan.PasswordTag(key, string(user.UID), known.values[string(user.UID)]), trimmed}
 			}
 		}
 		return nil
@@ -103,7 +103,7 @@ func (r *reconciler) readPasswords(ctx context.Context, p *controller.Request[Ke
 
 // needyUser returns the user of an object that needs a password, or nil: the object is not being deleted and has no
 // obstacle.
-func (o object) needyUser() *opensearchv1.OpensearchUser {
+func (o declaredObject) needyUser() *opensearchv1.OpensearchUser {
 	user, ok := o.value.(*opensearchv1.OpensearchUser)
 	if !ok || o.isDeleting() || o.obstacle != nil {
 		return nil
@@ -113,22 +113,24 @@ func (o object) needyUser() *opensearchv1.OpensearchUser {
 
 // groupUsers stores the references of the users that need a password. It returns these users, and their expected states,
 // by the names of their Secrets.
-func (p *passwords) groupUsers(in tables, objects []object) (bySecret map[string][]*opensearchv1.OpensearchUser, expected map[string][]verify.Expected) {
-	bySecret, expected = map[string][]*opensearchv1.OpensearchUser{}, map[string][]verify.Expected{}
+func (p *runPasswords) groupUsers(in groupTables, objects []declaredObject) (bySecret map[string][]*opensearchv1.OpensearchUser,
+	expected map[string][]verify.ExpectedState,
+) {
+	bySecret, expected = map[string][]*opensearchv1.OpensearchUser{}, map[string][]verify.ExpectedState{}
 	for _, o := range objects {
 		if user := o.needyUser(); user != nil {
 			from := user.Spec.PasswordFrom
 			bySecret[from.Name] = append(bySecret[from.Name], user)
-			expected[from.Name] = append(expected[from.Name], in.expectedState(o))
+			expected[from.Name] = append(expected[from.Name], in.expectedObject(o))
 			p.of[string(user.UID)] = from
 		}
 	}
 	return bySecret, expected
 }
 
-// matchesObjects reports whether the passwords cover these objects with their present references.
-func (p *passwords) matchesObjects(objects []object) bool {
-	return !slices.ContainsFunc(objects, func(o object) bool {
+// coversObjects reports whether the passwords cover these objects with their present references.
+func (p *runPasswords) coversObjects(objects []declaredObject) bool {
+	return !slices.ContainsFunc(objects, func(o declaredObject) bool {
 		user := o.needyUser()
 		return user != nil && p.of[string(user.UID)] != user.Spec.PasswordFrom
 	})
@@ -136,9 +138,9 @@ func (p *passwords) matchesObjects(objects []object) bool {
 
 // reuseTags reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has
 // changed.
-func (p *passwords) reuseTags(users []*opensearchv1.OpensearchUser, before map[string]tag, secret event.Change) bool {
+func (p *runPasswords) reuseTags(users []*opensearchv1.OpensearchUser, before map[string]passwordTag, secret event.Change) bool {
 	for _, user := range users {
-		if has, ok := before[string(user.UID)]; !ok || has.from != sourceOf(user, secret) {
+		if has, ok := before[string(user.UID)]; !ok || has.from != secretKeyVersionOf(user, secret) {
 			return false
 		}
 	}
@@ -150,7 +152,7 @@ func (p *passwords) reuseTags(users []*opensearchv1.OpensearchUser, before map[s
 
 // storePassword stores the password of a user from the data of a Secret, or the verdict why it is missing. trimmed reports
 // whether the value ended in a line break.
-func (p *passwords) storePassword(user *opensearchv1.OpensearchUser, data map[string][]byte, err error) (trimmed, ok bool) {
+func (p *runPasswords) storePassword(user *opensearchv1.OpensearchUser, data map[string][]byte, err error) (trimmed, ok bool) {
 	uid, key := string(user.UID), user.Spec.PasswordFrom.Key
 	verdict := plan.Verdict{State: opensearchv1.Pending}
 	value, there := data[key]
@@ -176,8 +178,8 @@ func (p *passwords) storePassword(user *opensearchv1.OpensearchUser, data map[st
 	return false, false
 }
 
-// needsMore reports whether an action needs a password that this run has not read.
-func (p *passwords) needsMore(actions []plan.Action) bool {
+// needsUnreadPassword reports whether an action needs a password that this run has not read.
+func (p *runPasswords) needsUnreadPassword(actions []plan.Action) bool {
 	return slices.ContainsFunc(actions, func(a plan.Action) bool {
 		_, read := p.values[a.For[0]]
 		return a.Password && !read

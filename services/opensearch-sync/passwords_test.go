@@ -42,11 +42,11 @@ func (a apiServer) Newest(_ context.Context, _ kinds.Kind, c event.Change) (even
 // withVerifier returns a reconciler of passwords that verifies users at an API server.
 func (w *told) withVerifier(api apiServer, v *vault) *reconciler {
 	log := slog.New(slog.DiscardHandler)
-	return &reconciler{state: w.state, secrets: secrets{v}, verifier: verify.New(w.view, api, "local", log, prometheus.NewRegistry())}
+	return &reconciler{state: w.state, secrets: secretValueReader{v}, verifier: verify.New(w.view, api, "local", log, prometheus.NewRegistry())}
 }
 
 // create stores a user at the API server, and returns the object that a view holds of it.
-func (a apiServer) create(w *told, user *opensearchv1.OpensearchUser) object {
+func (a apiServer) create(w *told, user *opensearchv1.OpensearchUser) declaredObject {
 	w.t.Helper()
 	data, err := json.Marshal(user)
 	if err != nil {
@@ -54,20 +54,20 @@ func (a apiServer) create(w *told, user *opensearchv1.OpensearchUser) object {
 	}
 	c := event.Change{Key: w.key(user.Name), UID: string(user.UID), ResourceVersion: "1", Object: data}
 	a[c.Key] = c
-	return object{Change: c, kind: kinds.OpenSearchUsers(), value: user}
+	return declaredObject{Change: c, kind: kinds.OpenSearchUsers(), value: user}
 }
 
 func TestSecretIsReadOnlyForAUserThatTheAPIServerReturns(t *testing.T) {
 	w, v, api := newTold(t), newVault(), apiServer{}
 	r := w.withVerifier(api, v)
 	v.put("one", map[string]string{"key": "cobalt"})
-	to := &connection{key: func() ([]byte, error) { return []byte("key"), nil }}
+	to := &clusterConnection{key: func() ([]byte, error) { return []byte("key"), nil }}
 	anna := api.create(w, withPassword("anna", "one"))
 	for secret, want := range map[string]error{"one": nil, "two": reconcile.ErrStale} {
 		api.create(w, withPassword("anna", secret))
 		v.reads = map[string]int{}
 		key := Key{clusterKey("local", "default", "search"), plan.Users}
-		_, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, true), syncInput{objects: []object{anna}, to: to})
+		_, err := r.readChangedPasswords(t.Context(), controller.NewRequest(w.view, key, true), syncInput{objects: []declaredObject{anna}, to: to})
 		if !errors.Is(err, want) || (v.reads["one"] == 0) != (want != nil) {
 			t.Errorf("the API server names %s: got %v and reads %v, want %v", secret, err, v.reads, want)
 		}
@@ -77,8 +77,8 @@ func TestSecretIsReadOnlyForAUserThatTheAPIServerReturns(t *testing.T) {
 func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 	w, v, api := newTold(t), newVault(), apiServer{}
 	r := w.withVerifier(api, v)
-	to := &connection{key: func() ([]byte, error) { return []byte("key"), nil }}
-	users := []object{api.create(w, withPassword("anna", "one")), api.create(w, withPassword("ben", "two")), api.create(w, withPassword("kim", "two"))}
+	to := &clusterConnection{key: func() ([]byte, error) { return []byte("key"), nil }}
+	users := []declaredObject{api.create(w, withPassword("anna", "one")), api.create(w, withPassword("ben", "two")), api.create(w, withPassword("kim", "two"))}
 	key := Key{clusterKey("local", "default", "search"), plan.Users}
 	change := func(secret, value string) {
 		v.put(secret, map[string]string{"key": value})
@@ -93,10 +93,10 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 		}
 		return all
 	}
-	reads := func(what string, resync bool, want map[string]int) *passwords {
+	reads := func(what string, resync bool, want map[string]int) *runPasswords {
 		t.Helper()
 		v.reads = map[string]int{}
-		known, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, resync), syncInput{objects: users, to: to})
+		known, err := r.readChangedPasswords(t.Context(), controller.NewRequest(w.view, key, resync), syncInput{objects: users, to: to})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 	w, v, api := newTold(t), newVault(), apiServer{}
 	r := w.withVerifier(api, v)
-	to := &connection{key: func() ([]byte, error) { return []byte("key"), nil }}
+	to := &clusterConnection{key: func() ([]byte, error) { return []byte("key"), nil }}
 	tells := func() string {
 		return w.of(kinds.Secrets(), &metav1.PartialObjectMetadata{ObjectMeta: named("one")}, false).ResourceVersion
 	}
@@ -158,7 +158,7 @@ func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 	v.secrets["one"] = newer
 	for range 2 {
 		key := Key{clusterKey("local", "default", "search"), plan.Users}
-		if _, err := r.readPasswords(t.Context(), controller.NewPass(w.view, key, false), syncInput{objects: []object{api.create(w, withPassword("anna", "one"))}, to: to}); err != nil {
+		if _, err := r.readChangedPasswords(t.Context(), controller.NewRequest(w.view, key, false), syncInput{objects: []declaredObject{api.create(w, withPassword("anna", "one"))}, to: to}); err != nil {
 			t.Fatal(err)
 		}
 		if v.reads["one"] == 1 && tells() != "2" {
@@ -172,9 +172,9 @@ func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 
 // Passwords are valid only for the references that users had when they were read.
 func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
-	of := func(users ...*opensearchv1.OpensearchUser) (all []object) {
+	of := func(users ...*opensearchv1.OpensearchUser) (all []declaredObject) {
 		for _, u := range users {
-			all = append(all, object{value: u})
+			all = append(all, declaredObject{value: u})
 		}
 		return all
 	}
@@ -182,13 +182,13 @@ func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
 	leaving := withPassword("ben", "three")
 	leaving.DeletionTimestamp = &metav1.Time{}
 	hindered := of(withPassword("ben", "three"))
-	hindered[0].obstacle = recordTooLarge()
-	known := newPasswords()
+	hindered[0].obstacle = recordTooLargeVerdict()
+	known := newRunPasswords()
 	for _, user := range []*opensearchv1.OpensearchUser{anna, ben} {
 		known.of[string(user.UID)] = user.Spec.PasswordFrom
 	}
 	for name, c := range map[string]struct {
-		objects []object
+		objects []declaredObject
 		want    bool
 	}{
 		"as they were":                  {of(anna, ben), true},
@@ -199,7 +199,7 @@ func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
 		"nor does one that is hindered": {append(of(anna), hindered...), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if known.matchesObjects(c.objects) != c.want {
+			if known.coversObjects(c.objects) != c.want {
 				t.Errorf("they are those of the users: %t", !c.want)
 			}
 		})

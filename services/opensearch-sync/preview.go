@@ -20,17 +20,17 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// edit is an object in its hypothetical state, or one that would be deleted.
-type edit struct {
-	of object
+// objectEdit is an object in its hypothetical state, or one that would be deleted.
+type objectEdit struct {
+	of declaredObject
 	// password means that the object is a new user, or names another Secret for its password.
 	password bool
 }
 
 // Preview returns the writes to a cluster if objects were applied or deleted. It compares the plan with these changes
 // to the plan without them.
-func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewRequest) (*opensearchv1.PreviewResponse, error) {
-	cluster, to, err := s.reachCluster(ctx, request.GetCluster())
+func (s *queryServer) Preview(ctx context.Context, request *opensearchv1.PreviewRequest) (*opensearchv1.PreviewResponse, error) {
+	cluster, to, err := s.connectToCluster(ctx, request.GetCluster())
 	if err != nil {
 		return nil, err
 	}
@@ -38,25 +38,25 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	is, err := to.client.Server(ctx)
+	is, err := to.client.ClusterUUID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	answer, made := &opensearchv1.PreviewResponse{}, map[plan.Kind][]plan.Action{}
-	for _, kind := range plan.Kinds() {
+	answer, made := &opensearchv1.PreviewResponse{}, map[plan.EntityKind][]plan.Action{}
+	for _, kind := range plan.AllKinds() {
 		if len(edits[kind]) == 0 && (kind != plan.Mappings || len(edits[plan.Roles]) == 0) {
 			continue
 		}
-		p := preview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].objectsOf(cluster.Key, string(cluster.Value.UID))}
-		p.elsewhere = bindingsElsewhere(s.state.bindingsSharing(s.connections.clustersSharing(to)), is)
+		p := kindPreview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].objectsOfCluster(cluster.Key, string(cluster.Value.UID))}
+		p.elsewhere = bindingsOfOtherClusters(s.state.bindingsManagedBy(s.connections.clustersOnSameServer(to)), is)
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
 		}
-		if of, refers := kind.References(); refers {
-			err = p.loadReferred(ctx, to, of, made[of])
+		if of, refers := kind.ReferencedKind(); refers {
+			err = p.loadReferredNames(ctx, to, of, made[of])
 		}
 		if kind == plan.Users {
-			p.grants, err = grantsOn(ctx, to.client)
+			p.grants, err = listProtectedGrants(ctx, to.client)
 		}
 		if err != nil {
 			return nil, err
@@ -67,53 +67,53 @@ func (s *server) Preview(ctx context.Context, request *opensearchv1.PreviewReque
 }
 
 // requestedEdits returns the requested changes, by kind and key.
-func (s *server) requestedEdits(request *opensearchv1.PreviewRequest) (map[plan.Kind]map[event.Key]edit, error) {
-	all := map[plan.Kind]map[event.Key]edit{}
-	add := func(kind plan.Kind, e edit) {
+func (s *queryServer) requestedEdits(request *opensearchv1.PreviewRequest) (map[plan.EntityKind]map[event.Key]objectEdit, error) {
+	all := map[plan.EntityKind]map[event.Key]objectEdit{}
+	add := func(kind plan.EntityKind, e objectEdit) {
 		if all[kind] == nil {
-			all[kind] = map[event.Key]edit{}
+			all[kind] = map[event.Key]objectEdit{}
 		}
 		all[kind][e.of.Key] = e
 	}
 	for i, manifest := range request.GetManifests() {
-		kind, e, err := s.appliedObject(request.GetCluster(), manifest)
+		kind, e, err := s.objectAfterApply(request.GetCluster(), manifest)
 		if err != nil {
 			return nil, fmt.Errorf("manifest %d: %w", i+1, err)
 		}
 		add(kind, e)
 	}
 	for _, ref := range request.GetDeleted() {
-		kind, found, err := s.kindOf("", ref.GetKind())
+		kind, found, err := s.tablesOfKind("", ref.GetKind())
 		if err != nil {
 			return nil, err
 		}
-		o, ok := deletedObject(found, request.GetCluster(), event.Key{Cluster: s.cluster, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName()})
+		o, ok := objectToDelete(found, request.GetCluster(), event.Key{Cluster: s.cluster, Namespace: request.GetCluster().GetNamespace(), Name: ref.GetName()})
 		if !ok {
 			return nil, fmt.Errorf("%s %s is not there, or of another cluster", ref.GetKind(), ref.GetName())
 		}
-		o.value = copyDeclared(o.value)
+		o.value = deepCopyDeclared(o.value)
 		o.value.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
-		add(kind, edit{of: o})
+		add(kind, objectEdit{of: o})
 	}
 	return all, nil
 }
 
-// deletedObject returns the object that would be deleted, from the first group that has it in this cluster.
-func deletedObject(in tables, cluster *opensearchv1.ClusterRef, k event.Key) (object, bool) {
+// objectToDelete returns the object that would be deleted, from the first group that has it in this cluster.
+func objectToDelete(in groupTables, cluster *opensearchv1.ClusterRef, k event.Key) (declaredObject, bool) {
 	for _, t := range in {
-		k.GroupResource = t.kindOf().GroupResource
+		k.GroupResource = t.kubernetesKind().GroupResource
 		if o, ok := t.liveObject(k); ok && o.value.Cluster() == cluster.GetName() {
 			return o, true
 		}
 	}
-	return object{}, false
+	return declaredObject{}, false
 }
 
-// kindOf returns the tables of a kind by its name in Kubernetes. An empty group matches all groups.
-func (s *server) kindOf(group, name string) (kind plan.Kind, found tables, err error) {
-	for _, kind := range plan.Kinds() {
+// tablesOfKind returns the tables of a kind by its name in Kubernetes. An empty group matches all groups.
+func (s *queryServer) tablesOfKind(group, name string) (kind plan.EntityKind, found groupTables, err error) {
+	for _, kind := range plan.AllKinds() {
 		for _, t := range s.state.tables[kind] {
-			if is := t.kindOf(); is.Kind == name && (group == "" || is.Group == group) {
+			if is := t.kubernetesKind(); is.Kind == name && (group == "" || is.Group == group) {
 				found = append(found, t)
 			}
 		}
@@ -124,43 +124,43 @@ func (s *server) kindOf(group, name string) (kind plan.Kind, found tables, err e
 	return "", nil, fmt.Errorf("kind %.64q of %.64q is none of those that a cluster has", name, group)
 }
 
-// appliedObject returns the object that applying a manifest would produce. It keeps status, UID and times of a live object of
+// objectAfterApply returns the object that applying a manifest would produce. It keeps status, UID and times of a live object of
 // the name.
-func (s *server) appliedObject(ref *opensearchv1.ClusterRef, manifest []byte) (plan.Kind, edit, error) {
+func (s *queryServer) objectAfterApply(ref *opensearchv1.ClusterRef, manifest []byte) (plan.EntityKind, objectEdit, error) {
 	var object struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := json.Unmarshal(manifest, &object); err != nil {
-		return "", edit{}, err
+		return "", objectEdit{}, err
 	}
-	kind, found, err := s.kindOf(object.GroupVersionKind().Group, object.Kind)
+	kind, found, err := s.tablesOfKind(object.GroupVersionKind().Group, object.Kind)
 	if err != nil {
-		return "", edit{}, err
+		return "", objectEdit{}, err
 	}
 	in := found[0]
 	if object.Name == "" || cmp.Or(object.Namespace, ref.GetNamespace()) != ref.GetNamespace() {
-		return "", edit{}, fmt.Errorf("%s %.253q is of another namespace than its cluster, or has no name", object.Kind, object.Name)
+		return "", objectEdit{}, fmt.Errorf("%s %.253q is of another namespace than its cluster, or has no name", object.Kind, object.Name)
 	}
-	key := event.Key{Cluster: s.cluster, GroupResource: in.kindOf().GroupResource, Namespace: ref.GetNamespace(), Name: object.Name}
+	key := event.Key{Cluster: s.cluster, GroupResource: in.kubernetesKind().GroupResource, Namespace: ref.GetNamespace(), Name: object.Name}
 	is, there := in.liveObject(key)
 	var was any
 	if there {
 		was = is.value
 	}
-	if manifest, err = withStatus(manifest, was); err != nil {
-		return "", edit{}, err
+	if manifest, err = manifestWithStatus(manifest, was); err != nil {
+		return "", objectEdit{}, err
 	}
 	value, err := in.parseManifest(manifest)
 	if err != nil {
-		return "", edit{}, fmt.Errorf("%s %.253s: %w", object.Kind, object.Name, err)
+		return "", objectEdit{}, fmt.Errorf("%s %.253s: %w", object.Kind, object.Name, err)
 	}
 	if value.Cluster() != ref.GetName() {
-		return "", edit{}, fmt.Errorf("%s %.253s is of cluster %.253q", object.Kind, object.Name, value.Cluster())
+		return "", objectEdit{}, fmt.Errorf("%s %.253s is of cluster %.253q", object.Kind, object.Name, value.Cluster())
 	}
-	e := edit{of: is, password: !there || passwordOf(value) != passwordOf(is.value)}
+	e := objectEdit{of: is, password: !there || passwordReferenceOf(value) != passwordReferenceOf(is.value)}
 	value.SetNamespace(key.Namespace)
-	value.SetUID(types.UID(fmt.Sprintf("preview/%s/%s", kind, key.Path())))
+	value.SetUID(types.UID(fmt.Sprintf("preview/%s/%s", kind, key.NamespacedName())))
 	value.SetCreationTimestamp(metav1.Now())
 	value.SetDeletionTimestamp(nil)
 	if there {
@@ -172,8 +172,8 @@ func (s *server) appliedObject(ref *opensearchv1.ClusterRef, manifest []byte) (p
 	return kind, e, nil
 }
 
-// withStatus returns a manifest with the status of object, or without one. Applying a manifest cannot change a status.
-func withStatus(manifest []byte, object any) ([]byte, error) {
+// manifestWithStatus returns a manifest with the status of object, or without one. Applying a manifest cannot change a status.
+func manifestWithStatus(manifest []byte, object any) ([]byte, error) {
 	var of, is map[string]json.RawMessage
 	if err := json.Unmarshal(manifest, &of); err != nil {
 		return nil, err
@@ -191,43 +191,43 @@ func withStatus(manifest []byte, object any) ([]byte, error) {
 	return json.Marshal(of)
 }
 
-func passwordOf(o resources.Declared) any {
+func passwordReferenceOf(o resources.Declared) any {
 	if user, ok := o.(*resources.OpensearchUser); ok {
 		return user.Spec.PasswordFrom
 	}
 	return nil
 }
 
-func copyDeclared(o resources.Declared) resources.Declared {
+func deepCopyDeclared(o resources.Declared) resources.Declared {
 	deep, _ := o.(runtime.Object)
 	is, _ := deep.DeepCopyObject().(resources.Declared)
 	return is
 }
 
-// preview is the preview of one kind.
-type preview struct {
-	kind    plan.Kind
+// kindPreview is the preview of one kind.
+type kindPreview struct {
+	kind    plan.EntityKind
 	server  string
-	edits   map[event.Key]edit
-	objects []object
+	edits   map[event.Key]objectEdit
+	objects []declaredObject
 	// elsewhere holds bindings of other cluster objects on the same server.
-	elsewhere []plan.Binding
+	elsewhere []plan.RoleBinding
 	actual    map[string]plan.Entity
-	grants    plan.Grants
+	grants    plan.ProtectedGrants
 	// has holds the names of existing entities that this kind refers to. willHave holds them as they would be after the
 	// changes.
 	has, willHave map[string]bool
-	// undecided is described at [plan.Binding].
+	// undecided is described at [plan.RoleBinding].
 	undecided map[string]bool
 }
 
-// loadReferred sets has and willHave from a listing of the kind and the actions planned for it.
-func (p *preview) loadReferred(ctx context.Context, to *connection, of plan.Kind, made []plan.Action) error {
+// loadReferredNames sets has and willHave from a listing of the kind and the actions planned for it.
+func (p *kindPreview) loadReferredNames(ctx context.Context, to *clusterConnection, of plan.EntityKind, made []plan.Action) error {
 	listed, err := to.client.List(ctx, of)
 	if err != nil {
 		return err
 	}
-	p.has, p.undecided = entityNames(listed), plan.Undecided(listed)
+	p.has, p.undecided = entityNameSet(listed), plan.UndecidedRoles(listed)
 	p.willHave = maps.Clone(p.has)
 	for _, a := range made {
 		if p.willHave[a.Name] = true; a.Body == nil {
@@ -238,10 +238,10 @@ func (p *preview) loadReferred(ctx context.Context, to *connection, of plan.Kind
 }
 
 // addToAnswer adds the writes and verdicts of the kind to the answer, and returns the actions.
-func (p *preview) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.Action {
-	before, _ := p.decidePreview(p.objects, p.has)
-	after, verdicts := p.decidePreview(p.editedObjects(), p.willHave)
-	actions := plan.Unlike(after, before)
+func (p *kindPreview) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.Action {
+	before, _ := p.planForPreview(p.objects, p.has)
+	after, verdicts := p.planForPreview(p.editedObjects(), p.willHave)
+	actions := plan.ActionsNotIn(after, before)
 	for _, a := range actions {
 		is, there := p.actual[a.Name]
 		w := &opensearchv1.Write{Kind: string(p.kind), Name: a.Name, Verb: "CHANGE", Password: a.Password}
@@ -251,7 +251,7 @@ func (p *preview) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.Actio
 		case !there:
 			w.Verb = "CREATE"
 		}
-		for _, d := range p.kind.Differences(a, is) {
+		for _, d := range p.kind.FieldDifferences(a, is) {
 			w.Fields = append(w.Fields, &opensearchv1.FieldChange{Field: d.Field, Before: d.Before, After: d.After})
 		}
 		answer.Writes = append(answer.Writes, w)
@@ -268,8 +268,8 @@ func (p *preview) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.Actio
 }
 
 // editedObjects returns the objects with the changes applied.
-func (p *preview) editedObjects() []object {
-	var all []object
+func (p *kindPreview) editedObjects() []declaredObject {
+	var all []declaredObject
 	for _, o := range p.objects {
 		if _, edited := p.edits[o.Key]; !edited {
 			all = append(all, o)
@@ -281,20 +281,20 @@ func (p *preview) editedObjects() []object {
 	return all
 }
 
-// decidePreview plans for objects without reading a Secret. Only users with edit.password count as having a new password.
-func (p *preview) decidePreview(objects []object, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
+// planForPreview plans for objects without reading a Secret. Only users with edit.password count as having a new password.
+func (p *kindPreview) planForPreview(objects []declaredObject, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.MappingsOf(append(planBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
+		made := plan.MakeMappings(append(toPlanBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}
 		return made.Actions, verdicts
 	}
-	all := withGrants(plannedObjects(objects, p.server, nil, actionGroups(p.kind, referred, p.actual, objects)), p.grants)
+	all := withGrants(toPlanObjects(objects, p.server, nil, knownActionGroups(p.kind, referred, p.actual, objects)), p.grants)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
-			all[i] = all[i].Keeps(p.actual[all[i].Name])
+			all[i] = all[i].KeepPassword(p.actual[all[i].Name])
 		}
 	}
 	made := plan.Objects(p.kind, all, p.actual)

@@ -56,7 +56,7 @@ func TestAPreviewTellsWhatWouldBeWritten(t *testing.T) {
 	b.bind("one", "theirs", "anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	b.Settled()
+	b.AwaitSettled()
 	passwordOf := func(key string) map[string]any { return map[string]any{"name": "passwords", "key": key} }
 	of := &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}
 	writes := len(b.search.WritesByOp())

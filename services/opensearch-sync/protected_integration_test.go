@@ -38,7 +38,7 @@ func (b *bed) alice() alice {
 		}},
 		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchRoles().Group}, Resources: []string{kinds.OpenSearchRoles().Resource}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}})
-	a := alice{b, b.Kube.ObjectsAs(b.T, "alice")}
+	a := alice{b, b.Kube.DynamicClientAs(b.T, "alice")}
 	testenv.Eventually(b.T, soon, func() error { // The API server applies new rights with a delay.
 		return a.create(kinds.OpenSearchUsers(), "dry", mine(), metav1.DryRunAll)
 	})
@@ -54,14 +54,14 @@ func (a alice) create(kind kinds.Kind, name string, fields map[string]any, dry .
 	fields = maps.Clone(fields)
 	fields["opensearchCluster"] = map[string]any{"name": cluster}
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": fields, "metadata": map[string]any{"name": name}}}
-	o.SetAPIVersion(kind.Served().GroupVersion().String())
+	o.SetAPIVersion(kind.GroupVersionResource().GroupVersion().String())
 	o.SetKind(kind.Kind)
-	_, err := a.objects.Resource(kind.Served()).Namespace(namespace).Create(a.T.Context(), o, metav1.CreateOptions{DryRun: dry})
+	_, err := a.objects.Resource(kind.GroupVersionResource()).Namespace(namespace).Create(a.T.Context(), o, metav1.CreateOptions{DryRun: dry})
 	return err
 }
 
 func (a alice) patch(kind kinds.Kind, name, patch string) error {
-	_, err := a.objects.Resource(kind.Served()).Namespace(namespace).Patch(
+	_, err := a.objects.Resource(kind.GroupVersionResource()).Namespace(namespace).Patch(
 		a.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return err
 }
@@ -164,7 +164,7 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 func (b *bed) company() {
 	b.T.Helper()
 	role := map[string]any{"op": "add", "path": "/company", "value": map[string]any{"reserved": true, "cluster_permissions": []string{"*"}}}
-	if status, answer := b.search.Do(b.T, http.MethodPatch, "/_plugins/_security/api/roles", []any{role}); status != http.StatusOK {
+	if status, answer := b.search.DoAsAdmin(b.T, http.MethodPatch, "/_plugins/_security/api/roles", []any{role}); status != http.StatusOK {
 		b.T.Fatalf("reserving a role: %d %s", status, answer)
 	}
 }
@@ -211,17 +211,17 @@ func TestChangeThatOpenSearchDoesNotListIsReported(t *testing.T) {
 	b.state(kinds.OpenSearchRoles(), "kept", "CREATED", "")
 	b.search.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasPrefix(op, http.MethodPatch) {
-			return testenv.AnswerInstead(http.StatusOK, `{"status":"OK"}`)
+			return testenv.InjectedAnswer(http.StatusOK, `{"status":"OK"}`)
 		}
 		return nil
 	})
 	b.role("lost")
 	b.state(kinds.OpenSearchRoles(), "lost", "ERROR", "lists something else")
-	b.Delete(kinds.OpenSearchRoles().In(namespace), "kept")
+	b.Delete(kinds.OpenSearchRoles().InNamespace(namespace), "kept")
 	b.state(kinds.OpenSearchRoles(), "kept", "ERROR", "lists something else")
 	b.search.FailBefore(nil)
 	b.state(kinds.OpenSearchRoles(), "lost", "CREATED", "")
-	b.AwaitGone(kinds.OpenSearchRoles().In(namespace), "kept")
+	b.AwaitGone(kinds.OpenSearchRoles().InNamespace(namespace), "kept")
 	b.absent("roles/kept")
 	b.remove(kinds.OpenSearchRoles(), "lost")
 }

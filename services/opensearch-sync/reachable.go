@@ -24,30 +24,30 @@ import (
 const answers = "Answers"
 
 type conditionWriter interface {
-	Apply(ctx context.Context, p controller.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
+	Apply(ctx context.Context, p controller.UntypedRequest, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
 }
 
-// reachability writes the condition Reachable of clusters.
-type reachability struct {
+// reachabilityReporter writes the condition Reachable of clusters.
+type reachabilityReporter struct {
 	writer conditionWriter
 	log    *slog.Logger
 	// undeclared means that the definition of clusters is the public operator's and has no conditions.
 	undeclared atomic.Bool
 }
 
-// writeReachable writes the condition Reachable of a cluster if its status or reason has changed.
-func (r *reachability) writeReachable(ctx context.Context, p *controller.Request[Key],
+// writeReachableCondition writes the condition Reachable of a cluster if its status or reason has changed.
+func (r *reachabilityReporter) writeReachableCondition(ctx context.Context, p *controller.Request[Key],
 	cluster informer.Object[opensearchv1.OpenSearchCluster], reason, message string,
 ) {
 	is := condition.New(opensearchv1.Reachable, reason == answers, reason, message)
 	has := cluster.Value.Status.Conditions
 	was := meta.FindStatusCondition(has, is.Type)
-	kind, _ := kinds.Of(cluster.Key.GroupResource)
+	kind, _ := kinds.ByResource(cluster.Key.GroupResource)
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason || r.undeclared.Load() && !p.Resync || kind.Group == opensearchv1.LegacyGroup {
 		return
 	}
 	fields := opensearchv1.OpenSearchClusterStatus{
-		Conditions: condition.Apply(has, []string{is.Type}, cluster.Value.Generation, metav1.Now().Rfc3339Copy(), is),
+		Conditions: condition.MergeConditions(has, []string{is.Type}, cluster.Value.Generation, metav1.Now().Rfc3339Copy(), is),
 	}
 	_, err := r.writer.Apply(ctx, p, kind, cluster.Change, fields)
 	r.undeclared.Store(errors.Is(err, kube.ErrUndeclared))
@@ -59,22 +59,24 @@ func (r *reachability) writeReachable(ctx context.Context, p *controller.Request
 	}
 }
 
-// ofServer reports the result of the last request to a server, if there was one.
-func (r *reachability) ofServer(ctx context.Context, p *controller.Request[Key], cluster informer.Object[opensearchv1.OpenSearchCluster], to *connection) {
+// reportServer reports the result of the last request to a server, if there was one.
+func (r *reachabilityReporter) reportServer(ctx context.Context, p *controller.Request[Key],
+	cluster informer.Object[opensearchv1.OpenSearchCluster], to *clusterConnection,
+) {
 	asked, silent := to.lastFailure()
 	if !asked {
 		return
 	}
 	if silent == nil {
-		r.writeReachable(ctx, p, cluster, answers, "OpenSearch answers")
+		r.writeReachableCondition(ctx, p, cluster, answers, "OpenSearch answers")
 		return
 	}
-	class, sentence := search.Class(silent)
-	r.writeReachable(ctx, p, cluster, class, "OpenSearch gives no answer: "+sentence)
+	class, sentence := search.ClassifyError(silent)
+	r.writeReachableCondition(ctx, p, cluster, class, "OpenSearch gives no answer: "+sentence)
 }
 
 // lastFailure returns whether the server was ever called, and the error of the last call.
-func (c *connection) lastFailure() (asked bool, why error) {
+func (c *clusterConnection) lastFailure() (asked bool, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked, c.silent

@@ -19,7 +19,7 @@ func TestAClusterSaysWhyItDoesNotAnswer(t *testing.T) {
 	b.Reflector()
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	user, password := b.search.AdminPassword()
+	user, password := b.search.AdminLogin()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestAClusterSaysWhyItDoesNotAnswer(t *testing.T) {
 		changed[field] = value
 		return changed
 	}
-	clusters := kinds.OpenSearchClusters().In(namespace)
+	clusters := kinds.OpenSearchClusters().InNamespace(namespace)
 	b.connect()
 	b.serve()
 	b.AwaitCondition(clusters, cluster, "Reachable", "Answers")
@@ -47,10 +47,10 @@ func TestAClusterSaysWhyItDoesNotAnswer(t *testing.T) {
 	}
 	b.secret("connection", with("password", second))
 	b.AwaitCondition(clusters, cluster, "Reachable", "Unauthorized")
-	b.Delete(kinds.OpenSearchUsers().In(namespace), "anna")
+	b.Delete(kinds.OpenSearchUsers().InNamespace(namespace), "anna")
 	b.held(kinds.OpenSearchUsers(), "anna", "answers 401")
 	b.secret("connection", connection)
 	b.AwaitCondition(clusters, cluster, "Reachable", "Answers")
-	b.AwaitGone(kinds.OpenSearchUsers().In(namespace), "anna")
+	b.AwaitGone(kinds.OpenSearchUsers().InNamespace(namespace), "anna")
 	b.absent("internalusers/anna")
 }

@@ -36,62 +36,62 @@ const (
 // it.
 type reconciler struct {
 	state        *state
-	connections  *connections
-	secrets      secrets
-	applier      *applier
-	statuses     *statuses
-	documents    documents
-	reachability *reachability
+	connections  *connectionPool
+	secrets      secretValueReader
+	applier      *planApplier
+	statuses     *statusReporter
+	documents    documentLocks
+	reachability *reachabilityReporter
 	verifier     *verify.Verifier
-	rivals       *foreignWriters
+	rivals       *foreignWriterDetector
 	contests     *uncertainWrites
 	// poll is the interval at which Secrets that the watcher does not follow are read again.
 	poll time.Duration
 	// drift is the interval at which OpenSearch is compared with the objects without a known change.
 	drift  time.Duration
-	drifts *drifts
+	drifts *driftReporter
 	log    *slog.Logger
 }
 
-// Keys implements [controller.Reconciler].
-func (r *reconciler) Keys(object event.Key) []Key { return r.state.affectedKeys(object) }
+// AffectedKeys implements [controller.Reconciler].
+func (r *reconciler) AffectedKeys(object event.Key) []Key { return r.state.affectedKeys(object) }
 
 // Reconcile implements [controller.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) error {
-	unrecorded := obstacles{}
-	return reconcile.Retry(p.Key, func() error { return r.runPass(ctx, p, unrecorded) })
+	unrecorded := obstaclesByUID{}
+	return reconcile.RetryWhileStale(p.Key, func() error { return r.reconcileDocument(ctx, p, unrecorded) })
 }
 
-func (r *reconciler) runPass(ctx context.Context, p *controller.Request[Key], unrecorded obstacles) error {
+func (r *reconciler) reconcileDocument(ctx context.Context, p *controller.Request[Key], unrecorded obstaclesByUID) error {
 	declared, all := r.state.runInput(p.Key)
 	cluster := declared.Value
 	switch {
 	case cluster == nil:
-		err := r.cleanUp(ctx, p, all)
-		if r.connections.dropUnneeded() {
+		err := r.cleanUpUndeclaredClusters(ctx, p, all)
+		if r.connections.closeUnneeded() {
 			p.RequeueAfter(untilForgotten)
 		}
 		return err
-	case len(all) == 0 && (p.Key.Kind != reporting || r.state.isUsed(p.Key.Cluster)):
+	case len(all) == 0 && (p.Key.Kind != reporting || r.state.isClusterUsed(p.Key.Cluster)):
 		return nil
 	}
-	objects := r.statuses.membersOf(cluster, all)
+	objects := r.statuses.objectsHandledIn(cluster, all)
 	r.setObstacles(p, objects, unrecorded)
-	if err := r.verifier.Verify(ctx, expectCluster(declared)); err != nil {
+	if err := r.verifier.Verify(ctx, expectedCluster(declared)); err != nil {
 		return err
 	}
 	to, err := r.connections.connectTo(ctx, cluster)
-	if waiting, ok := errors.AsType[*notReadyError](err); ok {
+	if waiting, ok := errors.AsType[*clusterNotReadyError](err); ok {
 		p.RequeueAfter(untilReady)
-		r.reachability.writeReachable(ctx, p, declared, waiting.reason, waiting.message)
+		r.reachability.writeReachableCondition(ctx, p, declared, waiting.reason, waiting.message)
 		return r.statuses.reportWaiting(ctx, p, objects, plan.Verdict{State: opensearchv1.Pending, Reason: waiting.reason, Message: waiting.message})
 	}
 	if err != nil {
 		return err
 	}
 	err = r.syncServer(ctx, p, syncInput{cluster: cluster, objects: objects, to: to, unrecorded: unrecorded})
-	if r.isReporting(p.Key) { // Two kinds that get different answers would wake each other without an end.
-		r.reachability.ofServer(ctx, p, declared, to)
+	if r.isReachabilityReporter(p.Key) { // Two kinds that get different answers would wake each other without an end.
+		r.reachability.reportServer(ctx, p, declared, to)
 	}
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
 		return errors.Join(err, r.statuses.reportWaiting(ctx, p, objects, unavailableVerdict(err)))
@@ -99,10 +99,10 @@ func (r *reconciler) runPass(ctx context.Context, p *controller.Request[Key], un
 	return err
 }
 
-// isReporting returns whether runs of a key write the condition of its cluster: those of the first kind with objects.
-func (r *reconciler) isReporting(k Key) bool {
-	for _, kind := range plan.Kinds() {
-		if len(r.state.tables[kind].objectsOf(k.Cluster, "")) > 0 {
+// isReachabilityReporter returns whether runs of a key write the condition of its cluster: those of the first kind with objects.
+func (r *reconciler) isReachabilityReporter(k Key) bool {
+	for _, kind := range plan.AllKinds() {
+		if len(r.state.tables[kind].objectsOfCluster(k.Cluster, "")) > 0 {
 			return kind == k.Kind
 		}
 	}
@@ -111,26 +111,26 @@ func (r *reconciler) isReporting(k Key) bool {
 
 // unavailableVerdict returns the verdict for objects whose run is blocked by the API server or OpenSearch.
 func unavailableVerdict(err error) plan.Verdict {
-	if why := kube.Refusal(err); why != "" {
+	if why := kube.RefusalReason(err); why != "" {
 		return plan.Verdict{
 			State: opensearchv1.Pending, Reason: "Forbidden", Message: "the API server refuses a change that must come first; it is repeated: " + why,
 		}
 	}
-	return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.Cause(err)}
+	return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: search.UserMessage(err)}
 }
 
 // setObstacles sets the obstacles of objects for which nothing must be written now.
-func (r *reconciler) setObstacles(p *controller.Request[Key], objects []object, unrecorded obstacles) {
-	unrecorded.applyTo(objects)
-	if r.rivals.hasForeign(objects, r.statuses.schemas.isForeign) {
+func (r *reconciler) setObstacles(p *controller.Request[Key], objects []declaredObject, unrecorded obstaclesByUID) {
+	unrecorded.applyToObjects(objects)
+	if r.rivals.markForeignWritten(objects, r.statuses.schemas.isForeignKind) {
 		p.RequeueAfter(quiet)
 	}
 }
 
-// cleanUp removes the entities of deleted objects from clusters that are no longer declared, for example when a
+// cleanUpUndeclaredClusters removes the entities of deleted objects from clusters that are no longer declared, for example when a
 // namespace is deleted. Only the run that has removed the entity of an object releases it.
-func (r *reconciler) cleanUp(ctx context.Context, p *controller.Request[Key], all []object) error {
-	byCluster := map[string][]object{}
+func (r *reconciler) cleanUpUndeclaredClusters(ctx context.Context, p *controller.Request[Key], all []declaredObject) error {
+	byCluster := map[string][]declaredObject{}
 	for _, o := range all {
 		uid := o.value.State().ManagedCluster
 		byCluster[uid] = append(byCluster[uid], o)
@@ -138,59 +138,59 @@ func (r *reconciler) cleanUp(ctx context.Context, p *controller.Request[Key], al
 	var errs []error
 	for _, uid := range slices.Sorted(maps.Keys(byCluster)) {
 		objects := byCluster[uid]
-		if r.state.isDeciding(uid, true) { // The runs of that cluster handle objects that are being deleted.
-			objects = slices.DeleteFunc(objects, object.isDeleting)
+		if r.state.isNameOwner(uid, true) { // The runs of that cluster handle objects that are being deleted.
+			objects = slices.DeleteFunc(objects, declaredObject.isDeleting)
 		}
-		errs = append(errs, r.cleanUpIn(ctx, p, uid, objects))
+		errs = append(errs, r.cleanUpCluster(ctx, p, uid, objects))
 	}
 	return fault.Join(errs...)
 }
 
-// cleanUpIn cleans up in one former cluster.
-func (r *reconciler) cleanUpIn(ctx context.Context, p *controller.Request[Key], uid string, objects []object) error {
-	if !slices.ContainsFunc(objects, func(o object) bool { return o.isDeleting() && o.hasRecord() }) {
-		return r.statuses.withoutCluster(ctx, p, objects, "")
+// cleanUpCluster cleans up in one former cluster.
+func (r *reconciler) cleanUpCluster(ctx context.Context, p *controller.Request[Key], uid string, objects []declaredObject) error {
+	if !slices.ContainsFunc(objects, func(o declaredObject) bool { return o.isDeleting() && o.hasRecord() }) {
+		return r.statuses.reportMissingCluster(ctx, p, objects, "")
 	}
-	to, err := r.wayTo(ctx, p.Key.Cluster, uid)
-	if waiting, ok := errors.AsType[*notReadyError](err); ok {
+	to, err := r.connectToUndeclared(ctx, p.Key.Cluster, uid)
+	if waiting, ok := errors.AsType[*clusterNotReadyError](err); ok {
 		p.RequeueAfter(untilForgotten)
-		return r.statuses.withoutCluster(ctx, p, objects, waiting.message)
+		return r.statuses.reportMissingCluster(ctx, p, objects, waiting.message)
 	}
 	if err != nil {
 		return err
 	}
 	for i := range objects {
 		if !objects[i].isDeleting() {
-			objects[i].obstacle = clusterMissing(objects[i])
+			objects[i].obstacle = clusterMissingVerdict(objects[i])
 		}
 	}
 	err = r.syncServer(ctx, p, syncInput{
 		cluster: &opensearchv1.OpenSearchCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}, objects: objects, to: to, cleanup: true,
-		unrecorded: obstacles{},
+		unrecorded: obstaclesByUID{},
 	})
 	if fault.IsUnavailable(err) && !errors.Is(err, reconcile.ErrStale) {
-		return errors.Join(err, r.statuses.reportWaiting(ctx, p, slices.DeleteFunc(objects, func(o object) bool { return !o.isDeleting() }),
+		return errors.Join(err, r.statuses.reportWaiting(ctx, p, slices.DeleteFunc(objects, func(o declaredObject) bool { return !o.isDeleting() }),
 			unavailableVerdict(err)))
 	}
 	return err
 }
 
-// wayTo returns the connection to a cluster that is no longer declared: the open one, or one made from the last state
+// connectToUndeclared returns the connection to a cluster that is no longer declared: the open one, or one made from the last state
 // of the cluster. The API server cannot confirm that state. Instead the record of an object of any kind must hold its
 // digest, and that object is verified.
-func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (*connection, error) {
-	if to := r.connections.lastConnection(uid); to != nil {
+func (r *reconciler) connectToUndeclared(ctx context.Context, cluster event.Key, uid string) (*clusterConnection, error) {
+	if to := r.connections.existingConnection(uid); to != nil {
 		return to, nil
 	}
-	err := error(&notReadyError{"ClusterMissing", "how to reach it is not known any more"})
-	for _, was := range r.state.former(uid) {
-		for _, kind := range plan.Kinds() {
-			for _, o := range r.state.tables[kind].objectsOf(cluster, uid) {
-				kept, ok := copyIn(o.value)
-				if !ok || kept.Cluster != uid || kept.Connection != digestOf(was.Value) {
+	err := error(&clusterNotReadyError{"ClusterMissing", "how to reach it is not known any more"})
+	for _, was := range r.state.deletedCluster(uid) {
+		for _, kind := range plan.AllKinds() {
+			for _, o := range r.state.tables[kind].objectsOfCluster(cluster, uid) {
+				kept, ok := readRecordCopy(o.value)
+				if !ok || kept.Cluster != uid || kept.Connection != connectionDigest(was.Value) {
 					continue
 				}
-				if err = r.verifier.Verify(ctx, r.state.tables[kind].expectedState(o)); err == nil {
+				if err = r.verifier.Verify(ctx, r.state.tables[kind].expectedObject(o)); err == nil {
 					return r.connections.connectTo(ctx, was.Value)
 				}
 			}
@@ -202,23 +202,23 @@ func (r *reconciler) wayTo(ctx context.Context, cluster event.Key, uid string) (
 // syncServer makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
 func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key], w syncInput) error {
 	w.young = r.contests.observeTerm(p.Term())
-	known := newPasswords()
+	known := newRunPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
 		var err error
-		if known, err = r.readPasswords(ctx, p, w); err != nil {
+		if known, err = r.readChangedPasswords(ctx, p, w); err != nil {
 			return err
 		}
 	}
 	w.unlock = func() {}
 	defer func() { w.unlock() }()
-	decided, err := r.observe(ctx, p, &w, known)
+	decided, err := r.observeAndPlan(ctx, p, &w, known)
 	if err != nil {
 		return err
 	}
-	if err := r.statuses.holdMembers(ctx, p, w); err != nil {
+	if err := r.statuses.reportObjectsElsewhere(ctx, p, w); err != nil {
 		return err
 	}
-	if w.young && w.contest == 0 && decided.isUncertain(w) {
+	if w.young && w.contest == 0 && decided.hasUncertainWrite(w) {
 		r.contests.addUnanswered(p.Key)
 		return reconcile.ErrStale
 	}
@@ -231,15 +231,15 @@ func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key],
 			return err
 		}
 	}
-	if known.needsMore(decided.actions) {
+	if known.needsUnreadPassword(decided.actions) {
 		w.to.tags = nil
 		return reconcile.ErrStale
 	}
-	if err := r.verifier.Verify(ctx, r.state.expectedForDeletes(p.Key.Kind, w, decided)...); err != nil {
+	if err := r.verifier.Verify(ctx, r.state.expectedDeletedObjects(p.Key.Kind, w, decided)...); err != nil {
 		return err
 	}
 	done, err := r.applier.applyActions(ctx, p, w, decided.actions, known)
-	r.requestRuns(p, w, len(decided.actions) > 0, err == nil && len(done.undone) < len(decided.actions))
+	r.enqueueDependentKeys(p, w, len(decided.actions) > 0, err == nil && len(done.undone) < len(decided.actions))
 	if err != nil { // Earlier refusals are known even so.
 		return errors.Join(err, r.statuses.writeRefusals(ctx, p, w, decided, done))
 	}
@@ -247,16 +247,16 @@ func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key],
 		return err
 	}
 	r.drifts.reportDrift(ctx, p.Key, w, decided.actions, done)
-	r.comeAgain(p, w, done)
+	r.scheduleNextRuns(p, w, done)
 	if decided.again {
 		return reconcile.ErrStale
 	}
 	return nil
 }
 
-// requestRuns requests runs for keys that a change of this kind may affect. tried means that something was written, changed that
+// enqueueDependentKeys requests runs for keys that a change of this kind may affect. tried means that something was written, changed that
 // it took effect: a refused change must not wake runs that are refused, too.
-func (r *reconciler) requestRuns(p *controller.Request[Key], w syncInput, tried, changed bool) {
+func (r *reconciler) enqueueDependentKeys(p *controller.Request[Key], w syncInput, tried, changed bool) {
 	if p.Key.Kind == plan.Users {
 		w.to.logins.scheduleFlush(p.Term(), tried)
 	}
@@ -265,7 +265,7 @@ func (r *reconciler) requestRuns(p *controller.Request[Key], w syncInput, tried,
 	}
 	switch p.Key.Kind {
 	case plan.Mappings:
-		for _, o := range r.state.bindingsSharing(r.connections.clustersSharing(w.to)) { // These bindings may have lost entries, too.
+		for _, o := range r.state.bindingsManagedBy(r.connections.clustersOnSameServer(w.to)) { // These bindings may have lost entries, too.
 			p.Enqueue(0, Key{clusterKey(o.Key.Cluster, o.Key.Namespace, o.value.Cluster()), plan.Mappings})
 		}
 	case plan.Roles:
@@ -276,8 +276,8 @@ func (r *reconciler) requestRuns(p *controller.Request[Key], w syncInput, tried,
 	}
 }
 
-// comeAgain schedules the runs that must follow a completed one.
-func (r *reconciler) comeAgain(p *controller.Request[Key], w syncInput, done applied) {
+// scheduleNextRuns schedules the runs that must follow a completed one.
+func (r *reconciler) scheduleNextRuns(p *controller.Request[Key], w syncInput, done applyResult) {
 	if p.RequeueAfter(r.drift); done.left {
 		p.Enqueue(0, p.Key)
 	}
@@ -289,27 +289,27 @@ func (r *reconciler) comeAgain(p *controller.Request[Key], w syncInput, done app
 	}
 }
 
-// observe reads the identity and the content of the server, and plans.
-func (r *reconciler) observe(ctx context.Context, p *controller.Request[Key], w *syncInput, known *passwords) (d decision, err error) {
-	if err := w.to.enterRun(w.cleanup); err != nil {
+// observeAndPlan reads the identity and the content of the server, and plans.
+func (r *reconciler) observeAndPlan(ctx context.Context, p *controller.Request[Key], w *syncInput, known *runPasswords) (d kindDecision, err error) {
+	if err := w.to.beginRun(w.cleanup); err != nil {
 		return d, err
 	}
 	defer func() {
-		if !w.to.leaveRun(err) {
+		if !w.to.endRun(err) {
 			return
 		}
-		for _, kind := range plan.Kinds() { // The other kinds have waited for this answer.
+		for _, kind := range plan.AllKinds() { // The other kinds have waited for this answer.
 			if kind != p.Key.Kind {
 				p.Enqueue(0, Key{p.Key.Cluster, kind})
 			}
 		}
 	}()
 	if w.server, err = w.to.identifyServer(ctx); err == nil {
-		w.unlock, err = r.documents.lock(ctx, p.Key.Kind, w.to)
+		w.unlock, err = r.documents.lockDocument(ctx, p.Key.Kind, w.to)
 	}
 	if err == nil {
-		w.contest = r.contested(p.Key, w.to) // Read before the listing: later changes are not in it.
-		w.divideObjects(w.objects)
+		w.contest = r.remainingUncertaintyOnServer(p.Key, w.to) // Read before the listing: later changes are not in it.
+		w.splitByServer(w.objects)
 		d, err = r.listAndPlan(ctx, p.Key.Kind, *w, known)
 	}
 	return d, markUnavailable(err)
@@ -317,15 +317,15 @@ func (r *reconciler) observe(ctx context.Context, p *controller.Request[Key], w 
 
 // planAgain plans once more, after records were written. The error is [reconcile.ErrStale] in a cleanup, or if the new plan
 // needs further records or other passwords.
-func (r *reconciler) planAgain(ctx context.Context, p *controller.Request[Key], w syncInput, known *passwords) (syncInput, decision, error) {
+func (r *reconciler) planAgain(ctx context.Context, p *controller.Request[Key], w syncInput, known *runPasswords) (syncInput, kindDecision, error) {
 	if w.cleanup {
-		return w, decision{}, reconcile.ErrStale
+		return w, kindDecision{}, reconcile.ErrStale
 	}
 	_, all := r.state.runInput(p.Key)
-	w.divideObjects(r.statuses.membersOf(w.cluster, all))
+	w.splitByServer(r.statuses.objectsHandledIn(w.cluster, all))
 	r.setObstacles(p, w.objects, w.unrecorded)
-	if p.Key.Kind == plan.Users && !known.matchesObjects(w.objects) {
-		return w, decision{}, reconcile.ErrStale
+	if p.Key.Kind == plan.Users && !known.coversObjects(w.objects) {
+		return w, kindDecision{}, reconcile.ErrStale
 	}
 	decided, err := r.listAndPlan(ctx, p.Key.Kind, w, known)
 	if err == nil && r.statuses.hasUnrecorded(w, decided) {
@@ -335,10 +335,10 @@ func (r *reconciler) planAgain(ctx context.Context, p *controller.Request[Key], 
 }
 
 // listAndPlan lists the entities and plans.
-func (r *reconciler) listAndPlan(ctx context.Context, kind plan.Kind, w syncInput, known *passwords) (decision, error) {
-	d := decision{outcomes: map[string]outcome{}}
+func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w syncInput, known *runPasswords) (kindDecision, error) {
+	d := kindDecision{outcomes: map[string]objectOutcome{}}
 	var referred map[string]plan.Entity
-	if of, refers := kind.References(); refers {
+	if of, refers := kind.ReferencedKind(); refers {
 		var err error
 		if referred, err = w.to.client.List(ctx, of); err != nil {
 			return d, markUnavailable(err)
@@ -349,44 +349,44 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.Kind, w syncInpu
 		return d, markUnavailable(err)
 	}
 	if kind == plan.Mappings {
-		others := bindingsElsewhere(r.state.bindingsSharing(r.connections.clustersSharing(w.to)), w.server)
-		all := append(planBindings(w.objects, w.server, plan.Undecided(referred)), others...)
-		made := plan.MappingsOf(all, actual, entityNames(referred), w.contest > 0)
+		others := bindingsOfOtherClusters(r.state.bindingsManagedBy(r.connections.clustersOnSameServer(w.to)), w.server)
+		all := append(toPlanBindings(w.objects, w.server, plan.UndecidedRoles(referred)), others...)
+		made := plan.MakeMappings(all, actual, entityNameSet(referred), w.contest > 0)
 		for uid, o := range made.Outcomes {
-			d.outcomes[uid] = outcome{
-				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: provisionedEntries(o.Before),
-				after: provisionedEntries(o.After), unseen: o.Unseen,
+			d.outcomes[uid] = objectOutcome{
+				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: toProvisioned(o.Before),
+				after: toProvisioned(o.After), unseen: o.Unseen,
 			}
 		}
 		d.actions, d.again = made.Actions, made.Again
 		return d, nil
 	}
-	plans := func() []plan.Object {
-		return plannedObjects(w.objects, w.server, known, actionGroups(kind, entityNames(referred), actual, w.objects))
+	plans := func() []plan.DeclaredObject {
+		return toPlanObjects(w.objects, w.server, known, knownActionGroups(kind, entityNameSet(referred), actual, w.objects))
 	}
 	made := plan.Objects(kind, plans(), actual)
 	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
-		grants, err := grantsOn(ctx, w.to.client)
+		grants, err := listProtectedGrants(ctx, w.to.client)
 		if err != nil {
 			return d, markUnavailable(err)
 		}
 		made = plan.Objects(kind, withGrants(plans(), grants), actual)
 	}
 	for uid, o := range made.Outcomes {
-		d.outcomes[uid] = outcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
+		d.outcomes[uid] = objectOutcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
 	}
 	d.actions, d.again = made.Actions, made.Again
 	return d, nil
 }
 
-// grantsOn returns the grants of the protected roles on a server.
-func grantsOn(ctx context.Context, client *search.Client) (plan.Grants, error) {
+// listProtectedGrants returns the grants of the protected roles on a server.
+func listProtectedGrants(ctx context.Context, client *search.Client) (plan.ProtectedGrants, error) {
 	roles, err := client.List(ctx, plan.Roles)
 	if err != nil {
 		return nil, err
 	}
 	mappings, err := client.List(ctx, plan.Mappings)
-	return plan.GrantsOf(roles, mappings), err
+	return plan.FindProtectedGrants(roles, mappings), err
 }
 
 // markUnavailable marks every error of a listing as [fault.Unavailable], because it is not the fault of an object.

@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// fields holds the fields of a status that opensearch-sync writes.
-type fields struct {
+// statusFields holds the fields of a status that opensearch-sync writes.
+type statusFields struct {
 	opensearchv1.Common `json:",inline"`
 	ExistingRole        *bool                      `json:"existingRole,omitempty"`
 	ExistingTenant      *bool                      `json:"existingTenant,omitempty"`
@@ -32,10 +32,10 @@ type fields struct {
 	Provisioned         []opensearchv1.Provisioned `json:"provisioned,omitempty"`
 }
 
-// fieldsOf returns these fields of an object.
-func fieldsOf(o opensearchv1.Declared) fields {
-	f := fields{Common: *o.State()}
-	f.Conditions = condition.Apply(f.Conditions, conditionTypes(), 0, metav1.Time{})
+// statusFieldsOf returns these fields of an object.
+func statusFieldsOf(o opensearchv1.Declared) statusFields {
+	f := statusFields{Common: *o.State()}
+	f.Conditions = condition.MergeConditions(f.Conditions, ownedConditionTypes(), 0, metav1.Time{})
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchRole:
 		f.ExistingRole = o.Status.ExistingRole
@@ -49,11 +49,11 @@ func fieldsOf(o opensearchv1.Declared) fields {
 	return f
 }
 
-func conditionTypes() []string {
+func ownedConditionTypes() []string {
 	return []string{opensearchv1.Ready, opensearchv1.PasswordTrimmed, opensearchv1.OtherController}
 }
 
-func (f *fields) setExisting(o opensearchv1.Declared, existing *bool) {
+func (f *statusFields) setExisting(o opensearchv1.Declared, existing *bool) {
 	switch o.(type) {
 	case *opensearchv1.OpensearchRole:
 		f.ExistingRole = existing
@@ -64,14 +64,14 @@ func (f *fields) setExisting(o opensearchv1.Declared, existing *bool) {
 	}
 }
 
-func (f fields) isSame(other fields) bool {
+func (f statusFields) isSameStatus(other statusFields) bool {
 	a, err := json.Marshal(f)
 	b, otherErr := json.Marshal(other)
 	return err == nil && otherErr == nil && bytes.Equal(a, b)
 }
 
 // setVerdict sets state, reason and conditions for a verdict.
-func (f *fields) setVerdict(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
+func (f *statusFields) setVerdict(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
 	f.State, f.Reason, f.ObservedGeneration = v.State, truncate.Text(v.Message, maxReason), o.GetGeneration()
 	status := condition.New(opensearchv1.Ready, v.State == opensearchv1.Created, v.Reason, v.Message)
 	if v.Reason == plan.OtherWriter {
@@ -82,12 +82,12 @@ func (f *fields) setVerdict(o opensearchv1.Declared, v plan.Verdict, further ...
 	for _, c := range further {
 		types = append(types, c.Type)
 	}
-	f.Conditions = condition.Apply(o.State().Conditions, types, o.GetGeneration(), metav1.Now().Rfc3339Copy(), further...)
+	f.Conditions = condition.MergeConditions(o.State().Conditions, types, o.GetGeneration(), metav1.Now().Rfc3339Copy(), further...)
 }
 
-// recordOf returns the record that an object must have before any write for it.
-func recordOf(o object, w syncInput, d outcome) fields {
-	f := fieldsOf(o.value)
+// requiredRecord returns the record that an object must have before any write for it.
+func requiredRecord(o declaredObject, w syncInput, d objectOutcome) statusFields {
+	f := statusFieldsOf(o.value)
 	if f.State == "" {
 		f.State = opensearchv1.Pending
 	}
@@ -100,54 +100,55 @@ func recordOf(o object, w syncInput, d outcome) fields {
 }
 
 // objectsLackingRecord returns the objects that need a new record or a finalizer before the actions run.
-func objectsLackingRecord(w syncInput, d decision) (all []object) {
-	touched := d.touchedUIDs(func(plan.Action) bool { return true })
+func objectsLackingRecord(w syncInput, d kindDecision) (all []declaredObject) {
+	touched := d.uidsWithActions(func(plan.Action) bool { return true })
 	for _, o := range w.objects {
 		is, known := d.outcomes[string(o.value.GetUID())]
-		if !known || o.isGone() || !touched[string(o.value.GetUID())] && !is.holds {
+		if !known || o.isDeleted() || !touched[string(o.value.GetUID())] && !is.holds {
 			continue
 		}
-		if f := recordOf(o, w, is); !f.isSame(fieldsOf(o.value)) || is.holds && !hasCopy(o, copyOf(o, w, f)) || isUnheld(o, is) {
+		if f := requiredRecord(o, w, is); !f.isSameStatus(statusFieldsOf(o.value)) || is.holds && !hasRecordCopy(o, newRecordCopy(o, w, f)) ||
+			needsFinalizer(o, is) {
 			all = append(all, o)
 		}
 	}
 	return all
 }
 
-func isUnheld(o object, is outcome) bool {
+func needsFinalizer(o declaredObject, is objectOutcome) bool {
 	return is.holds && !o.isDeleting() && !slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer)
 }
 
 // hasUnrecorded reports whether any object lacks its record.
-func (s *statuses) hasUnrecorded(w syncInput, d decision) bool {
+func (s *statusReporter) hasUnrecorded(w syncInput, d kindDecision) bool {
 	return len(objectsLackingRecord(w, d)) > 0
 }
 
 // writeRecords writes the records and finalizers that must exist before the actions run. It reports whether any was lacking.
-func (s *statuses) writeRecords(ctx context.Context, p *controller.Request[Key], w syncInput, d decision) (recorded bool, err error) {
+func (s *statusReporter) writeRecords(ctx context.Context, p *controller.Request[Key], w syncInput, d kindDecision) (recorded bool, err error) {
 	var mu sync.Mutex
 	all := objectsLackingRecord(w, d)
-	return len(all) > 0, forEach(ctx, all, func(o object) error {
+	return len(all) > 0, forEachParallel(ctx, all, func(o declaredObject) error {
 		is := d.outcomes[string(o.value.GetUID())]
-		f := recordOf(o, w, is)
-		now, err := s.putStatus(ctx, p, o, f, setup.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
-		if kept := copyOf(o, w, f); err == nil && (isUnheld(o, is) || !hasCopy(o, kept)) {
+		f := requiredRecord(o, w, is)
+		now, err := s.writeStatusFields(ctx, p, o, f, setup.StatusUpdate{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being written"})
+		if kept := newRecordCopy(o, w, f); err == nil && (needsFinalizer(o, is) || !hasRecordCopy(o, kept)) {
 			held := o
 			held.Change = now
-			_, err = s.writeCopy(ctx, p, held, kept, isUnheld(o, is))
+			_, err = s.writeRecordCopy(ctx, p, held, kept, needsFinalizer(o, is))
 		}
 		if errors.Is(err, kube.ErrTooLarge) { // The next attempt plans without this object.
 			mu.Lock()
 			defer mu.Unlock()
-			w.unrecorded[string(o.value.GetUID())] = recordTooLarge()
+			w.unrecorded[string(o.value.GetUID())] = recordTooLargeVerdict()
 			return fmt.Errorf("recording %s: %w", o.Key, reconcile.ErrStale)
 		}
 		return err
 	})
 }
 
-// provisionedEntries returns a record in the form of the status.
-func provisionedEntries(record map[string]plan.Entries) []opensearchv1.Provisioned {
+// toProvisioned returns a record in the form of the status.
+func toProvisioned(record map[string]plan.MappingEntries) []opensearchv1.Provisioned {
 	var all []opensearchv1.Provisioned
 	for _, role := range slices.Sorted(maps.Keys(record)) {
 		e := record[role]

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// secretsOf returns the Secrets that an object names, as namespace/name.
-func secretsOf[O metav1.Object](o O) (all []string) {
+// secretPathsOf returns the Secrets that an object names, as namespace/name.
+func secretPathsOf[O metav1.Object](o O) (all []string) {
 	if names, ok := any(o).(interface{ SecretNames() []string }); ok {
 		for _, name := range names.SecretNames() {
 			all = append(all, o.GetNamespace()+"/"+name)
@@ -20,8 +20,8 @@ func secretsOf[O metav1.Object](o O) (all []string) {
 	return all
 }
 
-func (t tableOf[T, P]) clustersNaming(secret event.Key) (clusters []event.Key) {
-	for _, o := range t.rows.By(bySecret, secret.Path()) {
+func (t kindTable[T, P]) clustersUsingSecret(secret event.Key) (clusters []event.Key) {
+	for _, o := range t.rows.ListByIndex(bySecret, secret.NamespacedName()) {
 		if is := clusterKey(o.Key.Cluster, o.Key.Namespace, P(o.Value).Cluster()); is.Cluster == secret.Cluster && !slices.Contains(clusters, is) {
 			clusters = append(clusters, is)
 		}
@@ -29,18 +29,18 @@ func (t tableOf[T, P]) clustersNaming(secret event.Key) (clusters []event.Key) {
 	return clusters
 }
 
-// keysReading returns the keys whose runs read a Secret: those of users with a password in it, and all keys of clusters
+// keysUsingSecret returns the keys whose runs read a Secret: those of users with a password in it, and all keys of clusters
 // that use it.
-func (s *state) keysReading(secret event.Key) (all []Key) {
+func (s *state) keysUsingSecret(secret event.Key) (all []Key) {
 	for _, t := range s.tables[plan.Users] {
-		for _, cluster := range t.clustersNaming(secret) {
+		for _, cluster := range t.clustersUsingSecret(secret) {
 			all = append(all, Key{cluster, plan.Users})
 		}
 	}
 	for _, c := range s.clusters {
-		for _, o := range c.rows.By(bySecret, secret.Path()) {
+		for _, o := range c.rows.ListByIndex(bySecret, secret.NamespacedName()) {
 			if o.Key.Cluster == secret.Cluster {
-				all = append(all, everythingIn(clusterKey(o.Key.Cluster, o.Key.Namespace, o.Key.Name))...)
+				all = append(all, allKeysOf(clusterKey(o.Key.Cluster, o.Key.Namespace, o.Key.Name))...)
 			}
 		}
 	}

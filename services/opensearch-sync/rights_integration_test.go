@@ -33,10 +33,10 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 	r.connect()
 	r.suite = testenv.RightsSuite{
 		Env: r.Env, Service: topology.OpensearchSync, Log: &r.log, Fill: r.fill, Uses: r.uses(),
-		Start: func() *testenv.Running {
+		Start: func() *testenv.RunningService {
 			return r.serveWith(func(c *opensearchsync.Config) { c.Legacy, c.RPC.Auth = true, rpc.Kubernetes })
 		},
-		Idle: func() { r.CaughtUp(topology.OpensearchSync) },
+		Idle: func() { r.AwaitCaughtUp(topology.OpensearchSync) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := opensearchv1connect.NewOpenSearchServiceClient(caller, url).
 				GetSyncStatus(ctx, &opensearchv1.GetSyncStatusRequest{Cluster: &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}})
@@ -49,8 +49,8 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 // fill creates an object of each kind that the service follows.
 func (r *rights) fill() {
 	r.T.Helper()
-	r.put(kinds.Legacy(kinds.OpenSearchClusters()), "legacy", spec(map[string]any{}))
-	for i, kind := range append(kinds.OpenSearch(), kinds.LegacyOpenSearch()...) {
+	r.put(kinds.ToLegacy(kinds.OpenSearchClusters()), "legacy", spec(map[string]any{}))
+	for i, kind := range append(kinds.OpenSearchKinds(), kinds.LegacyOpenSearchKinds()...) {
 		if kind.Kind != kinds.OpenSearchClusters().Kind {
 			name := fmt.Sprintf("first-%d", i)
 			r.declare(kind, name)
@@ -81,7 +81,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 		"patch opensearchclusters/status": {
 			Need: func(c testenv.RightCase) { r.put(c.Kind, c.Name, spec(map[string]any{})) },
 			Done: func(c testenv.RightCase) {
-				r.AwaitCondition(c.Kind.In(namespace), c.Name, "Reachable", "ClusterNotRunning")
+				r.AwaitCondition(c.Kind.InNamespace(namespace), c.Name, "Reachable", "ClusterNotRunning")
 			},
 		},
 		"record *": {
@@ -92,7 +92,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 			Need: func(c testenv.RightCase) { r.declare(c.Kind, c.Name) },
 			Reported: func(c testenv.RightCase) {
 				if c.Resource == c.Kind.Resource { // The service can still write the status.
-					r.state(c.Kind, c.Name, "PENDING", c.Denial())
+					r.state(c.Kind, c.Name, "PENDING", c.DenialText())
 				}
 			},
 			Done: func(c testenv.RightCase) { r.state(c.Kind, c.Name, "CREATED", "") },

@@ -23,9 +23,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/setup"
 )
 
-// schemas holds the kinds whose CustomResourceDefinition lacks fields of our statuses, because another project has
+// foreignSchemas holds the kinds whose CustomResourceDefinition lacks fields of our statuses, because another project has
 // installed its own.
-type schemas struct {
+type foreignSchemas struct {
 	log   *slog.Logger
 	gauge *prometheus.GaugeVec
 
@@ -33,16 +33,16 @@ type schemas struct {
 	foreign map[event.GroupResource]bool
 }
 
-func newSchemas(registerer prometheus.Registerer, log *slog.Logger) *schemas {
-	s := &schemas{log: log, foreign: map[event.GroupResource]bool{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+func newForeignSchemas(registerer prometheus.Registerer, log *slog.Logger) *foreignSchemas {
+	s := &foreignSchemas{log: log, foreign: map[event.GroupResource]bool{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "entail_opensearch_foreign_definitions", Help: "Kinds whose installed CustomResourceDefinition lacks status fields that opensearch-sync writes.",
 	}, []string{"resource", "group"})}
 	registerer.MustRegister(s.gauge)
 	return s
 }
 
-// isForeign reports whether the definition of a kind lacks our fields.
-func (s *schemas) isForeign(kind kinds.Kind) bool {
+// isForeignKind reports whether the definition of a kind lacks our fields.
+func (s *foreignSchemas) isForeignKind(kind kinds.Kind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.foreign[kind.GroupResource]
@@ -50,7 +50,7 @@ func (s *schemas) isForeign(kind kinds.Kind) bool {
 
 // setForeign records whether the definition of a kind lacks our fields, as the last write of a status has shown. It reports
 // whether that has changed.
-func (s *schemas) setForeign(kind kinds.Kind, foreign bool) (changed bool) {
+func (s *foreignSchemas) setForeign(kind kinds.Kind, foreign bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.foreign[kind.GroupResource] == foreign {
@@ -65,8 +65,8 @@ func (s *schemas) setForeign(kind kinds.Kind, foreign bool) (changed bool) {
 	return true
 }
 
-// readyError returns an error that names the kinds, for /readyz.
-func (s *schemas) readyError() error {
+// foreignSchemaError returns an error that names the kinds, for /readyz.
+func (s *foreignSchemas) foreignSchemaError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.foreign) == 0 {
@@ -84,10 +84,12 @@ func (s *schemas) readyError() error {
 const definitionRemedy = "the CustomResourceDefinition drops conditions and records of this status; apply Entail's again " +
 	"(entail install), and install the public operator with installCRDs: false"
 
-// putStatus writes a status. If the CustomResourceDefinition is another project's, put writes only the fields that exist
+// writeStatusFields writes a status. If the CustomResourceDefinition is another project's, put writes only the fields that exist
 // there. The remedy is then the reason, if there is no other.
-func (s *statuses) putStatus(ctx context.Context, p *controller.Request[Key], o object, f fields, status setup.Status) (event.Change, error) {
-	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.isSame(o.statusFields())
+func (s *statusReporter) writeStatusFields(ctx context.Context, p *controller.Request[Key], o declaredObject, f statusFields,
+	status setup.StatusUpdate,
+) (event.Change, error) {
+	status.Kind, status.Object, status.Fields, status.Same = o.kind, o.Change, f, f.isSameStatus(o.statusFields())
 	now, err := s.writer.Write(ctx, p, status)
 	foreign := errors.Is(err, kube.ErrUndeclared)
 	if !status.Same && (foreign || err == nil) && s.schemas.setForeign(o.kind, foreign) && foreign {
@@ -100,8 +102,8 @@ func (s *statuses) putStatus(ctx context.Context, p *controller.Request[Key], o 
 	f.Common = opensearchv1.Common{State: f.State, Reason: cmp.Or(f.Reason, definitionRemedy), ManagedCluster: f.ManagedCluster}
 	f.Provisioned = nil
 	if was := o.statusFields(); was.Reason != f.Reason {
-		status.Notes = []condition.Note{{Warning: true, Reason: "ForeignDefinition", Message: definitionRemedy}}
+		status.Notes = []condition.EventContent{{Warning: true, Reason: "ForeignDefinition", Message: definitionRemedy}}
 	}
-	status.Fields, status.Same = f, f.isSame(o.statusFields())
+	status.Fields, status.Same = f, f.isSameStatus(o.statusFields())
 	return s.writer.Write(ctx, p, status)
 }

@@ -20,8 +20,8 @@ type secretReader interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 }
 
-// secrets reads values of Secrets. The values go only to OpenSearch, never into the view, a log, an error or a status.
-type secrets struct{ api secretReader }
+// secretValueReader reads values of Secrets. The values go only to OpenSearch, never into the view, a log, an error or a status.
+type secretValueReader struct{ api secretReader }
 
 // Reasons why a Secret gives no value.
 var (
@@ -30,7 +30,7 @@ var (
 )
 
 // getSecret reads one Secret. The error wraps errNoSecret or errSecretForbidden where these apply.
-func (s secrets) getSecret(ctx context.Context, namespace, name string) (secret corev1.Secret, err error) {
+func (s secretValueReader) getSecret(ctx context.Context, namespace, name string) (secret corev1.Secret, err error) {
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 { // No Secret can have such a name.
 		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
 	}
@@ -41,7 +41,7 @@ func (s secrets) getSecret(ctx context.Context, namespace, name string) (secret 
 	case errors.Is(err, kube.ErrNotFound):
 		return secret, fmt.Errorf("Secret %s/%s: %w", namespace, name, errNoSecret) //nolint:staticcheck // It is the name of the kind.
 	case errors.Is(err, kube.ErrForbidden):
-		return secret, fmt.Errorf("Secret %s/%s: %w: %s", namespace, name, errSecretForbidden, grantCommand(namespace)) //nolint:staticcheck // As above.
+		return secret, fmt.Errorf("Secret %s/%s: %w: %s", namespace, name, errSecretForbidden, secretGrantCommand(namespace)) //nolint:staticcheck // As above.
 	case err != nil:
 		return secret, err
 	}
@@ -51,8 +51,8 @@ func (s secrets) getSecret(ctx context.Context, namespace, name string) (secret 
 	return secret, nil
 }
 
-// grantCommand returns the command that grants the right to read Secrets of a namespace.
-func grantCommand(namespace string) string {
+// secretGrantCommand returns the command that grants the right to read Secrets of a namespace.
+func secretGrantCommand(namespace string) string {
 	return fmt.Sprintf("%s; to have the watcher follow them, see docs/operate/opensearch.md",
-		rbac.Account{Service: topology.OpensearchSync}.BindSecrets(namespace))
+		rbac.Account{Service: topology.OpensearchSync}.BindSecretsCommand(namespace))
 }

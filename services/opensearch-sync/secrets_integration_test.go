@@ -32,17 +32,17 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	serve := func() *testenv.Running {
+	serve := func() *testenv.RunningService {
 		return b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
 	}
 	running := serve()
 	b.user("anna")
 	b.login("anna", first, http.StatusOK)
-	b.CaughtUp(topology.OpensearchSync)
+	b.AwaitCaughtUp(topology.OpensearchSync)
 	var before int
 	testenv.Eventually(t, soon, func() error { // A run before the first event of the Secret schedules another one.
 		before = b.secretReads()
-		if b.Settled(); b.secretReads() != before {
+		if b.AwaitSettled(); b.secretReads() != before {
 			return fmt.Errorf("Secrets were read %d times more", b.secretReads()-before)
 		}
 		return nil
@@ -51,7 +51,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 		t.Error("reads of Secrets are not counted")
 	}
 	b.secret("others", map[string]string{"anna": second}) // No object names this Secret.
-	b.Settled()
+	b.AwaitSettled()
 	if now := b.secretReads(); now != before {
 		t.Errorf("a Secret that nobody names has %d read", now-before)
 	}
@@ -74,7 +74,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 
 func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
 	b := newBed(t)
-	b.Env.Reflector() // Like a watcher without --secret-namespaces.
+	b.Env.StartReflector() // Like a watcher without --secret-namespaces.
 	b.connect()
 	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
 	b.user("anna")
@@ -96,8 +96,8 @@ func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
 	b.bind("one", "watchers", "anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	b.CaughtUp(topology.OpensearchSync)
-	b.Settled()
+	b.AwaitCaughtUp(topology.OpensearchSync)
+	b.AwaitSettled()
 	before := b.search.CallsByOp()
 	b.secretLabel("connection")
 	b.awaitCalls(before, map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1})

@@ -19,10 +19,10 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// server implements OpenSearchService with the view and listings of clusters.
-type server struct {
+// queryServer implements OpenSearchService with the view and listings of clusters.
+type queryServer struct {
 	state       *state
-	connections *connections
+	connections *connectionPool
 	verifier    *verify.Verifier
 	// cluster is the Kubernetes cluster whose objects the service answers for.
 	cluster string
@@ -30,90 +30,91 @@ type server struct {
 	complete func() error
 }
 
-// about is a request for one OpenSearchCluster.
-type about interface {
+// clusterRequest is a request for one OpenSearchCluster.
+type clusterRequest interface {
 	GetCluster() *opensearchv1.ClusterRef
 }
 
 // rpcHandler returns the handler of s. Each procedure requires the verb connect on clusters of the namespace, because its
 // answer shows the content of a cluster.
-func (s *server) rpcHandler() rpc.Handler {
-	access := map[string]rpc.Access{
-		opensearchv1connect.OpenSearchServiceListUsersProcedure:      mayConnect[opensearchv1.ListUsersRequest](),
-		opensearchv1connect.OpenSearchServiceListRolesProcedure:      mayConnect[opensearchv1.ListRolesRequest](),
-		opensearchv1connect.OpenSearchServiceListMappingsProcedure:   mayConnect[opensearchv1.ListMappingsRequest](),
-		opensearchv1connect.OpenSearchServiceExplainMappingProcedure: mayConnect[opensearchv1.ExplainMappingRequest](),
-		opensearchv1connect.OpenSearchServicePreviewProcedure:        mayConnect[opensearchv1.PreviewRequest](),
-		opensearchv1connect.OpenSearchServiceGetSyncStatusProcedure:  mayConnect[opensearchv1.GetSyncStatusRequest](),
+func (s *queryServer) rpcHandler() rpc.Handler {
+	access := map[string]rpc.AccessRule{
+		opensearchv1connect.OpenSearchServiceListUsersProcedure:      requireConnect[opensearchv1.ListUsersRequest](),
+		opensearchv1connect.OpenSearchServiceListRolesProcedure:      requireConnect[opensearchv1.ListRolesRequest](),
+		opensearchv1connect.OpenSearchServiceListMappingsProcedure:   requireConnect[opensearchv1.ListMappingsRequest](),
+		opensearchv1connect.OpenSearchServiceExplainMappingProcedure: requireConnect[opensearchv1.ExplainMappingRequest](),
+		opensearchv1connect.OpenSearchServicePreviewProcedure:        requireConnect[opensearchv1.PreviewRequest](),
+		opensearchv1connect.OpenSearchServiceGetSyncStatusProcedure:  requireConnect[opensearchv1.GetSyncStatusRequest](),
 	}
 	return rpc.NewHandler[opensearchv1connect.OpenSearchServiceHandler](
 		opensearchv1connect.OpenSearchServiceName, opensearchv1connect.NewOpenSearchServiceHandler, s, access)
 }
 
-// mayConnect requires the verb connect on clusters of the request's namespace.
-func mayConnect[M any, P interface {
+// requireConnect requires the verb connect on clusters of the request's namespace.
+func requireConnect[M any, P interface {
 	*M
-	about
-}]() rpc.Access {
-	return rpc.CanIn("connect", kinds.OpenSearchClusters().GroupResource, func(request *M) string { return P(request).GetCluster().GetNamespace() })
+	clusterRequest
+}]() rpc.AccessRule {
+	return rpc.RequireVerbInNamespace("connect", kinds.OpenSearchClusters().GroupResource,
+		func(request *M) string { return P(request).GetCluster().GetNamespace() })
 }
 
-// listing holds the entities of one kind, the objects that declare them, and the UUID of the server.
-type listing struct {
+// entityListing holds the entities of one kind, the objects that declare them, and the UUID of the server.
+type entityListing struct {
 	actual  map[string]plan.Entity
-	objects []object
+	objects []declaredObject
 	server  string
 }
 
 // listEntities reads the entities of a kind in the cluster of a request.
-func (s *server) listEntities(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) (l listing, err error) {
-	cluster, to, err := s.reachCluster(ctx, ref)
+func (s *queryServer) listEntities(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.EntityKind) (l entityListing, err error) {
+	cluster, to, err := s.connectToCluster(ctx, ref)
 	if err != nil {
 		return l, err
 	}
-	if l.server, err = to.client.Server(ctx); err != nil {
+	if l.server, err = to.client.ClusterUUID(ctx); err != nil {
 		return l, err
 	}
 	l.actual, err = to.client.List(ctx, kind)
-	l.objects = s.state.tables[kind].objectsOf(cluster.Key, string(cluster.Value.UID))
+	l.objects = s.state.tables[kind].objectsOfCluster(cluster.Key, string(cluster.Value.UID))
 	return l, err
 }
 
-// reachCluster returns the cluster of a request and the connection to it.
-func (s *server) reachCluster(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster informer.Object[resources.OpenSearchCluster],
-	to *connection, err error,
+// connectToCluster returns the cluster of a request and the connection to it.
+func (s *queryServer) connectToCluster(ctx context.Context, ref *opensearchv1.ClusterRef) (cluster informer.Object[resources.OpenSearchCluster],
+	to *clusterConnection, err error,
 ) {
 	key := clusterKey(s.cluster, ref.GetNamespace(), ref.GetName())
-	found, err := rpc.Find(s.complete, s.state.liveCluster, key)
+	found, err := rpc.FindObject(s.complete, s.state.liveCluster, key)
 	switch {
 	case err != nil:
 		return found, nil, err
 	case found.Value.DeletionTimestamp != nil:
 		return found, nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("the OpenSearchCluster is being deleted"))
 	}
-	if err := s.verifier.Verify(ctx, expectCluster(found)); err != nil {
+	if err := s.verifier.Verify(ctx, expectedCluster(found)); err != nil {
 		return found, nil, err
 	}
 	to, err = s.connections.connectTo(ctx, found.Value)
-	if waiting, ok := errors.AsType[*notReadyError](err); ok {
+	if waiting, ok := errors.AsType[*clusterNotReadyError](err); ok {
 		err = connect.NewError(connect.CodeFailedPrecondition, waiting)
 	}
 	return found, to, err
 }
 
 // ListUsers lists all users in a cluster, including those of other writers.
-func (s *server) ListUsers(ctx context.Context, request *opensearchv1.ListUsersRequest) (*opensearchv1.ListUsersResponse, error) {
+func (s *queryServer) ListUsers(ctx context.Context, request *opensearchv1.ListUsersRequest) (*opensearchv1.ListUsersResponse, error) {
 	things, err := s.listThings(ctx, request.GetCluster(), plan.Users)
 	return &opensearchv1.ListUsersResponse{Users: things}, err
 }
 
 // ListRoles lists all roles in a cluster.
-func (s *server) ListRoles(ctx context.Context, request *opensearchv1.ListRolesRequest) (*opensearchv1.ListRolesResponse, error) {
+func (s *queryServer) ListRoles(ctx context.Context, request *opensearchv1.ListRolesRequest) (*opensearchv1.ListRolesResponse, error) {
 	things, err := s.listThings(ctx, request.GetCluster(), plan.Roles)
 	return &opensearchv1.ListRolesResponse{Roles: things}, err
 }
 
-func (s *server) listThings(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.Kind) ([]*opensearchv1.Thing, error) {
+func (s *queryServer) listThings(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.EntityKind) ([]*opensearchv1.Thing, error) {
 	l, err := s.listEntities(ctx, ref, kind)
 	if err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (s *server) listThings(ctx context.Context, ref *opensearchv1.ClusterRef, k
 	for name, entity := range l.actual {
 		all[name] = &opensearchv1.Thing{Name: name, Exists: true, Reserved: entity.Guarded}
 	}
-	asking := plannedObjects(l.objects, l.server, nil, nil)
+	asking := toPlanObjects(l.objects, l.server, nil, nil)
 	for i, o := range l.objects {
 		thing, name, state := all[o.value.Entity()], o.value.Entity(), o.value.State()
 		if thing == nil {
@@ -133,25 +134,25 @@ func (s *server) listThings(ctx context.Context, ref *opensearchv1.ClusterRef, k
 		if thing.GetState() != "" && !owns {
 			continue
 		}
-		thing.State, thing.Reason, thing.AskedBy = string(state.State), state.Reason, o.Key.Path()
+		thing.State, thing.Reason, thing.AskedBy = string(state.State), state.Reason, o.Key.NamespacedName()
 		if owns {
-			thing.Owner = o.Key.Path()
+			thing.Owner = o.Key.NamespacedName()
 		}
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b *opensearchv1.Thing) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
 }
 
 // listMappings reads the mappings and the accounts in the cluster of a request.
-func (s *server) listMappings(ctx context.Context, ref *opensearchv1.ClusterRef) (l listing, accounts []plan.Account, err error) {
+func (s *queryServer) listMappings(ctx context.Context, ref *opensearchv1.ClusterRef) (l entityListing, accounts []plan.UserAccount, err error) {
 	if l, err = s.listEntities(ctx, ref, plan.Mappings); err != nil {
 		return l, nil, err
 	}
 	users, err := s.listEntities(ctx, ref, plan.Users)
-	return l, plan.Accounts(users.actual), err
+	return l, plan.ListAccounts(users.actual), err
 }
 
 // ListMappings lists the roles that have a mapping or a direct holder.
-func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
+func (s *queryServer) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
 	l, accounts, err := s.listMappings(ctx, request.GetCluster())
 	if err != nil {
 		return nil, err
@@ -162,12 +163,12 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 	}
 	slices.Sort(roles)
 	for _, role := range slices.Compact(roles) {
-		has := l.actual[role].Entries()
+		has := l.actual[role].MappingEntries()
 		m := &opensearchv1.Mapping{Role: role, Users: has.Users, BackendRoles: has.BackendRoles, Hosts: has.Hosts, AndBackendRoles: has.And}
-		m.Holders = holderMessages(plan.HoldersOf(role, has, accounts))
+		m.Holders = holdersToProto(plan.FindHolders(role, has, accounts))
 		for _, o := range l.objects {
 			if b, ok := o.value.(*resources.OpensearchUserRoleBinding); ok && slices.Contains(b.Spec.Roles, role) {
-				m.Bindings = append(m.Bindings, o.Key.Path())
+				m.Bindings = append(m.Bindings, o.Key.NamespacedName())
 			}
 		}
 		answer.Mappings = append(answer.Mappings, m)
@@ -175,7 +176,7 @@ func (s *server) ListMappings(ctx context.Context, request *opensearchv1.ListMap
 	return answer, nil
 }
 
-func holderMessages(holders []plan.Holder) (all []*opensearchv1.Holder) {
+func holdersToProto(holders []plan.RoleHolder) (all []*opensearchv1.Holder) {
 	for _, h := range holders {
 		all = append(all, &opensearchv1.Holder{User: h.User, Direct: h.Direct, BackendRoles: h.BackendRoles})
 	}
@@ -183,19 +184,19 @@ func holderMessages(holders []plan.Holder) (all []*opensearchv1.Holder) {
 }
 
 // ExplainMapping returns the source of each entry of a role's mapping, and the holders of the role.
-func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
+func (s *queryServer) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
 	l, accounts, err := s.listMappings(ctx, request.GetCluster())
 	if err != nil {
 		return nil, err
 	}
 	paths := map[string]string{}
 	for _, o := range l.objects {
-		paths[string(o.value.GetUID())] = o.Key.Path()
+		paths[string(o.value.GetUID())] = o.Key.NamespacedName()
 	}
 	answer := &opensearchv1.ExplainMappingResponse{
-		Holders: holderMessages(plan.HoldersOf(request.GetRole(), l.actual[request.GetRole()].Entries(), accounts)),
+		Holders: holdersToProto(plan.FindHolders(request.GetRole(), l.actual[request.GetRole()].MappingEntries(), accounts)),
 	}
-	for _, e := range plan.Explain(request.GetRole(), planBindings(l.objects, l.server, nil), l.actual[request.GetRole()]) {
+	for _, e := range plan.ExplainMapping(request.GetRole(), toPlanBindings(l.objects, l.server, nil), l.actual[request.GetRole()]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
 		for _, uid := range e.Bindings {
 			entry.Bindings = append(entry.Bindings, paths[uid])
@@ -206,15 +207,15 @@ func (s *server) ExplainMapping(ctx context.Context, request *opensearchv1.Expla
 }
 
 // GetSyncStatus counts the objects of a cluster by kind and state.
-func (s *server) GetSyncStatus(_ context.Context, request *opensearchv1.GetSyncStatusRequest) (*opensearchv1.GetSyncStatusResponse, error) {
+func (s *queryServer) GetSyncStatus(_ context.Context, request *opensearchv1.GetSyncStatusRequest) (*opensearchv1.GetSyncStatusResponse, error) {
 	key := clusterKey(s.cluster, request.GetCluster().GetNamespace(), request.GetCluster().GetName())
-	if _, err := rpc.Find(s.complete, s.state.liveCluster, key); err != nil {
+	if _, err := rpc.FindObject(s.complete, s.state.liveCluster, key); err != nil {
 		return nil, err
 	}
 	answer := &opensearchv1.GetSyncStatusResponse{}
-	for _, kind := range plan.Kinds() {
+	for _, kind := range plan.AllKinds() {
 		states := map[string]int32{}
-		for _, o := range s.state.tables[kind].objectsOf(key, "") {
+		for _, o := range s.state.tables[kind].objectsOfCluster(key, "") {
 			states[string(o.value.State().State)]++
 		}
 		answer.Kinds = append(answer.Kinds, &opensearchv1.KindStatus{Kind: string(kind), States: states})

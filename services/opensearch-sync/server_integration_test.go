@@ -37,7 +37,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "kim", "ERROR", "from another author")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
-	b.Settled() // The view now holds the written statuses.
+	b.AwaitSettled() // The view now holds the written statuses.
 
 	users, err := client.ListUsers(t.Context(), &opensearchv1.ListUsersRequest{Cluster: of})
 	if err != nil {
@@ -81,7 +81,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	}
 
 	// An edit of metadata does not send the password again.
-	b.Settled()
+	b.AwaitSettled()
 	puts := b.search.WritesByOp()["PUT internalusers/anna"]
 	b.secretLabel("passwords")
 	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{

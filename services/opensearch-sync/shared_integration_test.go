@@ -36,7 +36,7 @@ func (b *bed) declare(name string, values map[string]string) {
 // declareOther declares a second cluster object for the same server.
 func (b *bed) declareOther() {
 	b.T.Helper()
-	user, password := b.search.AdminPassword()
+	user, password := b.search.AdminLogin()
 	b.declare("other", map[string]string{"url": b.search.URL(), "ca.crt": string(b.search.CA()), "username": user, "password": password})
 }
 
@@ -89,7 +89,7 @@ func newSharedBed(t *testing.T) *bed {
 // A run of one cluster object must not write back what the run of another one has removed since its listing.
 func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
 	b := newSharedBed(t)
-	bindings := b.Resource(kinds.OpenSearchBindings()).Namespace(namespace)
+	bindings := b.ResourceClient(kinds.OpenSearchBindings()).Namespace(namespace)
 	var first atomic.Bool
 	b.search.FailBefore(func(ctx context.Context, op string) error {
 		if strings.HasPrefix(op, "PATCH rolesmapping") && first.CompareAndSwap(false, true) {
@@ -114,7 +114,7 @@ func TestMappingWithoutItsRoleGoesWithBindingsOfTwoClusterObjects(t *testing.T) 
 	b := newSharedBed(t)
 	b.remove(kinds.OpenSearchRoles(), "shared")
 	for _, name := range []string{cluster, "other"} {
-		b.Delete(kinds.OpenSearchClusters().In(namespace), name)
+		b.Delete(kinds.OpenSearchClusters().InNamespace(namespace), name)
 	}
 	b.remove(kinds.OpenSearchBindings(), "one", "two")
 	b.absent("rolesmapping/shared")
@@ -141,7 +141,7 @@ func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
 	b.bindIn(cluster, "three", "kim")
 	b.going(kinds.OpenSearchBindings(), "two")
 	b.mappedTo("shared", "anna", "kim")
-	b.Settled()
+	b.AwaitSettled()
 	b.write("rolesmapping/shared", map[string]any{"users": []string{"anna", "ben", "kim"}}) // The change takes effect.
 	b.gone(kinds.OpenSearchBindings(), "two")
 	b.mappedTo("shared", "anna", "kim")
@@ -152,7 +152,7 @@ func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
 // impostor starts a server that reports the UUID of the real one and accepts all writes.
 func (b *bed) impostor() *httptest.Server {
 	b.T.Helper()
-	_, identity := b.search.Do(b.T, http.MethodGet, "/", nil)
+	_, identity := b.search.DoAsAdmin(b.T, http.MethodGet, "/", nil)
 	var mu sync.Mutex
 	mappings := map[string]json.RawMessage{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

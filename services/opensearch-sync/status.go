@@ -27,48 +27,48 @@ type objectWriter interface {
 }
 
 type statusWriter interface {
-	Write(ctx context.Context, p controller.Reporter, s setup.Status) (event.Change, error)
+	Write(ctx context.Context, p controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error)
 	Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
-// statuses writes the results and records of objects. It holds an object by a finalizer while OpenSearch has something
+// statusReporter writes the results and records of objects. It holds an object by a finalizer while OpenSearch has something
 // of it.
-type statuses struct {
+type statusReporter struct {
 	writer statusWriter
 	kube   objectWriter
 	// elsewhere reports whether the cluster with a UID is declared. Its own runs then handle its objects.
 	elsewhere func(uid string) bool
 	// clear records that nothing is left in OpenSearch of a gone object.
-	clear func(object)
+	clear func(declaredObject)
 	// rivals receives the statuses that were written, and the objects that are released.
-	rivals  *foreignWriters
-	schemas *schemas
+	rivals  *foreignWriterDetector
+	schemas *foreignSchemas
 	// settling bounds how long a call of the previous leader may still take effect.
 	settling time.Duration
 }
 
-// withoutCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and
+// reportMissingCluster reports that there is no cluster. It releases deleted objects for which nothing is in OpenSearch, and
 // holds the others.
-func (s *statuses) withoutCluster(ctx context.Context, p *controller.Request[Key], objects []object, why string) error {
-	return forEach(ctx, objects, func(o object) error {
+func (s *statusReporter) reportMissingCluster(ctx context.Context, p *controller.Request[Key], objects []declaredObject, why string) error {
+	return forEachParallel(ctx, objects, func(o declaredObject) error {
 		switch {
 		case !o.isDeleting():
-			return s.writeVerdict(ctx, p, o, *clusterMissing(o))
-		case o.hasRecord() || o.isLost():
-			return s.writeVerdict(ctx, p, o, remainsVerdict(o, why))
+			return s.writeVerdict(ctx, p, o, *clusterMissingVerdict(o))
+		case o.hasRecord() || o.hasLostRecord():
+			return s.writeVerdict(ctx, p, o, entitiesRemainVerdict(o, why))
 		default:
 			return s.removeFinalizer(ctx, p, o, nil, true)
 		}
 	})
 }
 
-func clusterMissing(o object) *plan.Verdict {
+func clusterMissingVerdict(o declaredObject) *plan.Verdict {
 	return &plan.Verdict{
 		State: opensearchv1.Pending, Reason: "ClusterMissing", Message: "waiting for OpenSearchCluster " + o.value.Cluster() + " to exist",
 	}
 }
 
-func clusterChanged(o object) *plan.Verdict {
+func clusterChangedVerdict(o declaredObject) *plan.Verdict {
 	return &plan.Verdict{
 		State: opensearchv1.Error, Reason: plan.ClusterChanged,
 		Message: "OpenSearchCluster " + o.value.Cluster() + " is not the cluster that this object was written to; delete the object and create it again",
@@ -77,8 +77,8 @@ func clusterChanged(o object) *plan.Verdict {
 
 // reportWaiting reports v for each object. It keeps a status that holds a result for this generation, unless the object is
 // being deleted.
-func (s *statuses) reportWaiting(ctx context.Context, p *controller.Request[Key], objects []object, v plan.Verdict) error {
-	return forEach(ctx, objects, func(o object) error {
+func (s *statusReporter) reportWaiting(ctx context.Context, p *controller.Request[Key], objects []declaredObject, v plan.Verdict) error {
+	return forEachParallel(ctx, objects, func(o declaredObject) error {
 		state := o.value.State()
 		known := state.State == opensearchv1.Created || state.State == opensearchv1.Error
 		if !o.isDeleting() && known && state.ObservedGeneration == o.value.GetGeneration() {
@@ -90,12 +90,12 @@ func (s *statuses) reportWaiting(ctx context.Context, p *controller.Request[Key]
 }
 
 // writeVerdict writes a verdict and leaves the record unchanged.
-func (s *statuses) writeVerdict(ctx context.Context, p *controller.Request[Key], o object, v plan.Verdict) error {
-	if o.isDeleting() && o.isLost() {
-		v = plan.Verdict{State: opensearchv1.Error, Reason: "RecordMissing", Message: recordMissing + o.toForget()}
+func (s *statusReporter) writeVerdict(ctx context.Context, p *controller.Request[Key], o declaredObject, v plan.Verdict) error {
+	if o.isDeleting() && o.hasLostRecord() {
+		v = plan.Verdict{State: opensearchv1.Error, Reason: "RecordMissing", Message: recordMissing + o.forgetAnnotation()}
 	}
 	var further []condition.Condition
-	f := fieldsOf(o.value)
+	f := statusFieldsOf(o.value)
 	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
 		// The conflict ends when a run finds the user in step, not during an outage.
 		further = append(further, condition.New(has.Type, o.isConditionTrue(has.Type), has.Reason, has.Message))
@@ -104,13 +104,13 @@ func (s *statuses) writeVerdict(ctx context.Context, p *controller.Request[Key],
 	return s.writeStatus(ctx, p, o, f, v)
 }
 
-func (s *statuses) writeStatus(ctx context.Context, p *controller.Request[Key], o object, f fields, v plan.Verdict) error {
-	status := setup.Status{Outcome: outcomeOf(v.State), Message: v.Message}
-	c, changed := condition.Changed(o.value.State().Conditions, f.Conditions, opensearchv1.Ready)
+func (s *statusReporter) writeStatus(ctx context.Context, p *controller.Request[Key], o declaredObject, f statusFields, v plan.Verdict) error {
+	status := setup.StatusUpdate{Outcome: outcomeOfState(v.State), Message: v.Message}
+	c, changed := condition.ChangedCondition(o.value.State().Conditions, f.Conditions, opensearchv1.Ready)
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
-		status.Notes = []condition.Note{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
+		status.Notes = []condition.EventContent{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
 	}
-	now, err := s.putStatus(ctx, p, o, f, status)
+	now, err := s.writeStatusFields(ctx, p, o, f, status)
 	var kept struct {
 		Status opensearchv1.Common `json:"status"`
 	}
@@ -120,7 +120,7 @@ func (s *statuses) writeStatus(ctx context.Context, p *controller.Request[Key], 
 	return err
 }
 
-func outcomeOf(state opensearchv1.State) eventv1.Outcome {
+func outcomeOfState(state opensearchv1.State) eventv1.Outcome {
 	switch state {
 	case opensearchv1.Created:
 		return eventv1.Outcome_OUTCOME_APPLIED
@@ -132,29 +132,29 @@ func outcomeOf(state opensearchv1.State) eventv1.Outcome {
 }
 
 // writeRefusals writes the verdicts on refused actions, after a run that could not complete.
-func (s *statuses) writeRefusals(ctx context.Context, p *controller.Request[Key], w syncInput, d decision, done applied) error {
-	return forEach(ctx, w.objects, func(o object) error {
+func (s *statusReporter) writeRefusals(ctx context.Context, p *controller.Request[Key], w syncInput, d kindDecision, done applyResult) error {
+	return forEachParallel(ctx, w.objects, func(o declaredObject) error {
 		verdict, was := done.refused[string(o.value.GetUID())]
-		if !was || o.isGone() {
+		if !was || o.isDeleted() {
 			return nil
 		}
-		f := recordOf(o, w, d.outcomes[string(o.value.GetUID())])
+		f := requiredRecord(o, w, d.outcomes[string(o.value.GetUID())])
 		f.setVerdict(o.value, verdict)
 		return s.writeStatus(ctx, p, o, f, verdict)
 	})
 }
 
 // writeResults writes the results of a run, and releases the deleted objects that leave nothing behind.
-func (s *statuses) writeResults(ctx context.Context, p *controller.Request[Key], w syncInput, d decision, done applied) error {
-	say := func(o object) error {
+func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request[Key], w syncInput, d kindDecision, done applyResult) error {
+	say := func(o declaredObject) error {
 		is := d.outcomes[string(o.value.GetUID())]
-		f, verdict := recordOf(o, w, is), is.Verdict
+		f, verdict := requiredRecord(o, w, is), is.Verdict
 		no, was := done.refused[string(o.value.GetUID())]
 		switch {
-		case was && o.isGone():
+		case was && o.isDeleted():
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, no.Message)
 			return nil
-		case !was && done.undone[o.value.Entity()] && (o.isGone() || !o.isDeleting() && verdict.State == opensearchv1.Created):
+		case !was && done.undone[o.value.Entity()] && (o.isDeleted() || !o.isDeleting() && verdict.State == opensearchv1.Created):
 			// Until the new object has the entity, it belongs to the deleted one.
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until "+o.value.Entity()+" is written")
 			return nil
@@ -163,7 +163,7 @@ func (s *statuses) writeResults(ctx context.Context, p *controller.Request[Key],
 		default:
 			f.Provisioned = is.after
 		}
-		if o.isGone() || o.isDeleting() && verdict.State == opensearchv1.Created {
+		if o.isDeleted() || o.isDeleting() && verdict.State == opensearchv1.Created {
 			return s.releaseDeleted(ctx, p, o, w, is)
 		}
 		var further []condition.Condition
@@ -172,13 +172,13 @@ func (s *statuses) writeResults(ctx context.Context, p *controller.Request[Key],
 				"the Secret's value ends in a line break, which is not part of the password"))
 		}
 		var err error
-		if o.Change, err = s.renewCopy(ctx, p, o, copyOf(o, w, f)); err != nil {
+		if o.Change, err = s.updateRecordCopy(ctx, p, o, newRecordCopy(o, w, f)); err != nil {
 			return err
 		}
 		f.setVerdict(o.value, verdict, further...)
 		return s.writeStatus(ctx, p, o, f, verdict)
 	}
-	var stay, leave []object
+	var stay, leave []declaredObject
 	for _, o := range w.objects {
 		if o.isDeleting() {
 			leave = append(leave, o)
@@ -186,18 +186,18 @@ func (s *statuses) writeResults(ctx context.Context, p *controller.Request[Key],
 			stay = append(stay, o)
 		}
 	}
-	if err := forEach(ctx, stay, say); err != nil { // A new owner's record must exist before the old owner is released.
+	if err := forEachParallel(ctx, stay, say); err != nil { // A new owner's record must exist before the old owner is released.
 		return err
 	}
-	return forEach(ctx, leave, say)
+	return forEachParallel(ctx, leave, say)
 }
 
 // releaseDeleted releases a deleted object. It holds the object while an unanswered change could still create its entity.
-func (s *statuses) releaseDeleted(ctx context.Context, p *controller.Request[Key], o object, w syncInput, is outcome) error {
-	if !o.isGone() && o.isLost() {
+func (s *statusReporter) releaseDeleted(ctx context.Context, p *controller.Request[Key], o declaredObject, w syncInput, is objectOutcome) error {
+	if !o.isDeleted() && o.hasLostRecord() {
 		return s.writeVerdict(ctx, p, o, plan.Verdict{})
 	}
-	if w.contest > 0 && !o.isGone() {
+	if w.contest > 0 && !o.isDeleted() {
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until a request without an answer from OpenSearch has taken effect or expired")
 		return nil
 	}
@@ -207,9 +207,9 @@ func (s *statuses) releaseDeleted(ctx context.Context, p *controller.Request[Key
 // removeFinalizer removes the finalizer of an object. It first reduces the record to what is left, so that readers of the last
 // state find nothing else in it. A gone object is cleared only if sure is true, which means that no earlier write can
 // still take effect.
-func (s *statuses) removeFinalizer(ctx context.Context, p *controller.Request[Key], o object, left []opensearchv1.Provisioned, sure bool) error {
+func (s *statusReporter) removeFinalizer(ctx context.Context, p *controller.Request[Key], o declaredObject, left []opensearchv1.Provisioned, sure bool) error {
 	defer s.rivals.forgetUID(string(o.value.GetUID()))
-	if o.isGone() {
+	if o.isDeleted() {
 		switch {
 		case len(left) > 0:
 		case sure:
@@ -220,18 +220,18 @@ func (s *statuses) removeFinalizer(ctx context.Context, p *controller.Request[Ke
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 		return nil
 	}
-	now, was := o.Change, fieldsOf(o.value)
+	now, was := o.Change, statusFieldsOf(o.value)
 	f := was
 	f.Provisioned = left
 	if existing := o.value.Existing(); existing != nil && !*existing {
 		f.setExisting(o.value, nil)
 	}
-	if !f.isSame(was) {
+	if !f.isSameStatus(was) {
 		var err error
 		if o.statusFields().ManagedServer == "" { // The annotation holds the record.
-			now, err = s.writeCopy(ctx, p, o, copyOf(o, syncInput{cleanup: true}, f), false)
+			now, err = s.writeRecordCopy(ctx, p, o, newRecordCopy(o, syncInput{cleanup: true}, f), false)
 		} else {
-			now, err = s.putStatus(ctx, p, o, f, setup.Status{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})
+			now, err = s.writeStatusFields(ctx, p, o, f, setup.StatusUpdate{Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "being deleted"})
 		}
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ type notes struct {
 	all []string
 }
 
-func (n *notes) Write(_ context.Context, _ controller.Reporter, s setup.Status) (event.Change, error) {
+func (n *notes) Write(_ context.Context, _ controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.of[s.Object.UID] = s.Message
@@ -39,26 +39,26 @@ func (n *notes) Refresh(context.Context, kinds.Kind, event.Change) error { retur
 
 func TestMembersAndServersDecideWhichObjectsAPassLooksAfter(t *testing.T) {
 	w := newTold(t)
-	s := &statuses{elsewhere: func(uid string) bool { return uid == "elsewhere" }}
-	of := func(name, cluster, managed, server string) object {
+	s := &statusReporter{elsewhere: func(uid string) bool { return uid == "elsewhere" }}
+	of := func(name, cluster, managed, server string) declaredObject {
 		u := userNamed(name)
 		u.Spec.OpensearchCluster.Name, u.Status.ManagedCluster, u.Status.ManagedServer = cluster, managed, server
-		return object{Change: event.Change{Key: w.key(name), UID: string(u.UID)}, value: u}
+		return declaredObject{Change: event.Change{Key: w.key(name), UID: string(u.UID)}, value: u}
 	}
-	leaves := func(o object) object {
+	leaves := func(o declaredObject) declaredObject {
 		o.value.SetDeletionTimestamp(&metav1.Time{})
 		return o
 	}
 	gone := of("gone-on-another", "search", "before", "other")
 	gone.Deleted = true
-	all := []object{
+	all := []declaredObject{
 		of("new", "search", "", ""), of("ours", "search", "uid-search", "server"), of("unnamed", "search", "uid-search", ""),
 		of("moved", "other", "uid-search", "server"), leaves(of("leaves", "other", "uid-search", "server")), of("elsewhere", "search", "elsewhere", "server"),
 		of("declared-again", "search", "before", "server"), of("unproven", "search", "before", ""), of("on-another", "search", "uid-search", "other"), gone,
 	}
 	pass := syncInput{cluster: clusterOf("uid-search"), server: "server"}
-	pass.divideObjects(s.membersOf(pass.cluster, all))
-	names := func(objects []object) (all []string) {
+	pass.splitByServer(s.objectsHandledIn(pass.cluster, all))
+	names := func(objects []declaredObject) (all []string) {
 		for _, o := range objects {
 			name := o.value.GetName()
 			if o.obstacle != nil {
@@ -96,15 +96,15 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := newTold(t)
-			s := &statuses{writer: &notes{of: map[string]string{}}, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.hasLive), clear: world.clearGone}
+			s := &statusReporter{writer: &notes{of: map[string]string{}}, schemas: newForeignSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newForeignWriterDetector(nil, world.isLiveUID), clear: world.markCleared}
 			u := userNamed("anna")
 			u.DeletionTimestamp = &metav1.Time{}
 			u.Status.ManagedCluster, u.Status.State = "uid-search", opensearchv1.Created
-			o := object{Change: event.Change{Key: world.key("anna"), UID: "uid-anna", Deleted: c.gone}, value: u}
-			c.w.cluster, c.w.objects = clusterOf("uid-search"), []object{o}
-			p := controller.NewPass(world.view, Key{Kind: plan.Users}, false)
-			d := decision{outcomes: map[string]outcome{"uid-anna": {Verdict: plan.InStep(), unseen: c.unseen}}}
-			if err := s.writeResults(t.Context(), p, c.w, d, applied{}); err != nil {
+			o := declaredObject{Change: event.Change{Key: world.key("anna"), UID: "uid-anna", Deleted: c.gone}, value: u}
+			c.w.cluster, c.w.objects = clusterOf("uid-search"), []declaredObject{o}
+			p := controller.NewRequest(world.view, Key{Kind: plan.Users}, false)
+			d := kindDecision{outcomes: map[string]objectOutcome{"uid-anna": {Verdict: plan.InStepVerdict(), unseen: c.unseen}}}
+			if err := s.writeResults(t.Context(), p, c.w, d, applyResult{}); err != nil {
 				t.Fatal(err)
 			}
 			if results := p.Results(); len(results) != 1 || results[0].Outcome != c.outcome || world.isCleared(o) != c.cleared {
@@ -115,10 +115,10 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 }
 
 // wroteFields holds the last written status.
-type wroteFields struct{ fields fields }
+type wroteFields struct{ fields statusFields }
 
-func (w *wroteFields) Write(_ context.Context, _ controller.Reporter, s setup.Status) (event.Change, error) {
-	w.fields, _ = s.Fields.(fields)
+func (w *wroteFields) Write(_ context.Context, _ controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error) {
+	w.fields, _ = s.Fields.(statusFields)
 	return s.Object, nil
 }
 
@@ -127,20 +127,20 @@ func (w *wroteFields) Refresh(context.Context, kinds.Kind, event.Change) error {
 // The verdict OtherController makes Ready false. It must not end by its own write, nor during an outage.
 func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 	w, written := newTold(t), &wroteFields{}
-	s := &statuses{writer: written, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, w.hasLive)}
+	s := &statusReporter{writer: written, schemas: newForeignSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newForeignWriterDetector(nil, w.isLiveUID)}
 	u := userNamed("anna")
 	u.Generation = 1
-	o := object{Change: event.Change{Key: w.key("anna"), UID: string(u.UID)}, value: u}
-	p := controller.NewPass(w.view, Key{clusterKey("local", "default", "search"), plan.Users}, false)
+	o := declaredObject{Change: event.Change{Key: w.key("anna"), UID: string(u.UID)}, value: u}
+	p := controller.NewRequest(w.view, Key{clusterKey("local", "default", "search"), plan.Users}, false)
 	for _, v := range []plan.Verdict{
-		*otherWriter(), {State: opensearchv1.Pending, Reason: "Unavailable"}, {State: opensearchv1.Pending, Reason: "ClusterMissing"},
+		*otherWriterVerdict(), {State: opensearchv1.Pending, Reason: "Unavailable"}, {State: opensearchv1.Pending, Reason: "ClusterMissing"},
 	} {
 		u.Generation++ // A status of another generation is written again.
-		if err := s.reportWaiting(t.Context(), p, []object{o}, v); err != nil {
+		if err := s.reportWaiting(t.Context(), p, []declaredObject{o}, v); err != nil {
 			t.Fatal(err)
 		}
 		u.Status.Common = written.fields.Common
-		if in := plannedObjects([]object{o}, "server", nil, nil)[0]; !in.Synced || in.InStep {
+		if in := toPlanObjects([]declaredObject{o}, "server", nil, nil)[0]; !in.Synced || in.InStep {
 			t.Errorf("after %s: got synced %t, in step %t; want true, false", v.Reason, in.Synced, in.InStep)
 		}
 	}
@@ -148,13 +148,13 @@ func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 
 func TestADeletedObjectWithoutARecordIsNotReleased(t *testing.T) {
 	world, told := newTold(t), &notes{of: map[string]string{}}
-	s := &statuses{writer: told, schemas: newSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newRivals(nil, world.hasLive)}
+	s := &statusReporter{writer: told, schemas: newForeignSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newForeignWriterDetector(nil, world.isLiveUID)}
 	b := bindingWith(nil)
 	b.Status.ProvisionedRoles, b.DeletionTimestamp = nil, &metav1.Time{}
-	o := object{Change: event.Change{Key: world.key("one"), UID: "uid-one"}, value: b}
-	p := controller.NewPass(world.view, Key{Kind: plan.Mappings}, false)
-	d := decision{outcomes: map[string]outcome{"uid-one": {Verdict: plan.InStep()}}}
-	if err := s.writeResults(t.Context(), p, syncInput{cluster: clusterOf("old"), server: "server", objects: []object{o}}, d, applied{}); err != nil {
+	o := declaredObject{Change: event.Change{Key: world.key("one"), UID: "uid-one"}, value: b}
+	p := controller.NewRequest(world.view, Key{Kind: plan.Mappings}, false)
+	d := kindDecision{outcomes: map[string]objectOutcome{"uid-one": {Verdict: plan.InStepVerdict()}}}
+	if err := s.writeResults(t.Context(), p, syncInput{cluster: clusterOf("old"), server: "server", objects: []declaredObject{o}}, d, applyResult{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := told.of["uid-one"]; !strings.HasPrefix(got, recordMissing) {

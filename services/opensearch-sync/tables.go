@@ -5,35 +5,35 @@ import (
 	"github.com/entail-dev/entail/services/internal/verify"
 )
 
-// tables holds the tables of one OpenSearch kind, one for each API group.
-type tables []table
+// groupTables holds the tables of one OpenSearch kind, one for each API group.
+type groupTables []objectTable
 
-// objectsOf returns the objects of all groups that name a cluster, or that are in it by their record.
-func (all tables) objectsOf(cluster event.Key, uid string) (objects []object) {
+// objectsOfCluster returns the objects of all groups that name a cluster, or that are in it by their record.
+func (all groupTables) objectsOfCluster(cluster event.Key, uid string) (objects []declaredObject) {
 	for _, t := range all {
-		objects = append(objects, t.objectsOf(cluster, uid)...)
+		objects = append(objects, t.objectsOfCluster(cluster, uid)...)
 	}
 	return objects
 }
 
-// goneObjects returns the deleted objects that named a cluster.
-func (all tables) goneObjects(cluster event.Key) (objects []object) {
+// deletedObjectsOf returns the deleted objects that named a cluster.
+func (all groupTables) deletedObjectsOf(cluster event.Key) (objects []declaredObject) {
 	for _, t := range all {
-		objects = append(objects, t.goneObjects(cluster)...)
+		objects = append(objects, t.deletedObjectsOf(cluster)...)
 	}
 	return objects
 }
 
-// tableIn returns the table of a group. The caller has found the kind through this group, so a table exists.
-func (all tables) tableIn(group event.GroupResource) table {
+// tableOfGroup returns the table of a group. The caller has found the kind through this group, so a table exists.
+func (all groupTables) tableOfGroup(group event.GroupResource) objectTable {
 	for _, t := range all {
-		if t.kindOf().GroupResource == group {
+		if t.kubernetesKind().GroupResource == group {
 			return t
 		}
 	}
 	return all[0]
 }
 
-func (all tables) expectedState(o object) verify.Expected {
-	return all.tableIn(o.kind.GroupResource).expectedState(o)
+func (all groupTables) expectedObject(o declaredObject) verify.ExpectedState {
+	return all.tableOfGroup(o.kind.GroupResource).expectedObject(o)
 }

@@ -23,7 +23,7 @@ import (
 // going deletes an object without waiting.
 func (b *bed) going(kind kinds.Kind, name string) {
 	b.T.Helper()
-	if err := b.Resource(kind).Namespace(namespace).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := b.ResourceClient(kind).Namespace(namespace).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		b.T.Fatal(err)
 	}
 }
@@ -32,7 +32,7 @@ func (b *bed) going(kind kinds.Kind, name string) {
 func (b *bed) gone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		if _, err := b.Resource(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := b.ResourceClient(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s is still there, or %w", name, err)
 		}
 		return nil
@@ -53,9 +53,9 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
 	b.connect()
 	foreign := []string{"kim"}
-	torture := &testenv.Torture{
+	torture := &testenv.DisruptionSuite{
 		Bed: b.Env, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic,
-		Serve: func() *testenv.Running { return b.serveWith(quick) },
+		Serve: func() *testenv.RunningService { return b.serveWith(quick) },
 		Begin: func() {
 			b.leaveAll(foreign)
 			for _, role := range roles()[1:] {
@@ -99,7 +99,7 @@ func (b *bed) step(r *rand.Rand) {
 func (b *bed) join(role, user string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		status, answer := b.search.Do(b.T, http.MethodPatch, "/_plugins/_security/api/rolesmapping/"+role,
+		status, answer := b.search.DoAsAdmin(b.T, http.MethodPatch, "/_plugins/_security/api/rolesmapping/"+role,
 			[]map[string]string{{"op": "add", "path": "/users/-", "value": user}})
 		if status != http.StatusOK {
 			return fmt.Errorf("adding %s to %s: %d %s", user, role, status, answer)
@@ -133,10 +133,10 @@ func (b *bed) asDeclared(foreign []string) error {
 		statuses[u.GetName()] = http.StatusOK
 	}
 	for _, user := range tortured() {
-		if got, _ := b.search.Login(b.T, user, first); got != cmp.Or(statuses[user], http.StatusUnauthorized) {
+		if got, _ := b.search.TryLogin(b.T, user, first); got != cmp.Or(statuses[user], http.StatusUnauthorized) {
 			return fmt.Errorf("the login of %s: got status %d; the objects give %d", user, got, statuses[user])
 		}
-		if got, _ := b.search.Do(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil); got != cmp.Or(statuses[user], http.StatusNotFound) {
+		if got, _ := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil); got != cmp.Or(statuses[user], http.StatusNotFound) {
 			return fmt.Errorf("the user %s: got status %d; the objects give %d", user, got, statuses[user])
 		}
 	}

@@ -21,7 +21,7 @@ type uncertainWrites struct {
 	begun time.Time
 }
 
-func newContests(now func() time.Time, settling time.Duration) *uncertainWrites {
+func newUncertainWrites(now func() time.Time, settling time.Duration) *uncertainWrites {
 	return &uncertainWrites{now: now, settling: settling, until: map[Key]time.Time{}}
 }
 
@@ -34,9 +34,9 @@ func (c *uncertainWrites) addUnanswered(k Key) {
 	c.until[k] = now.Add(c.settling)
 }
 
-// remainingTime returns how long an unanswered change of a document may still take effect, or zero. A listing after that time
+// remainingUncertainty returns how long an unanswered change of a document may still take effect, or zero. A listing after that time
 // shows its result.
-func (c *uncertainWrites) remainingTime(k Key) time.Duration {
+func (c *uncertainWrites) remainingUncertainty(k Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.until[k].Sub(c.now()))

@@ -13,16 +13,16 @@ const settling = 10 * time.Second
 
 func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
 	now := time.Unix(1, 0)
-	c := newContests(func() time.Time { return now }, settling)
+	c := newUncertainWrites(func() time.Time { return now }, settling)
 	key := func(name string) Key { return Key{event.Key{Name: name}, plan.Users} }
-	if c.addUnanswered(key("a")); c.remainingTime(key("a")) != settling || c.remainingTime(key("b")) != 0 {
-		t.Errorf("left are %s, of another %s", c.remainingTime(key("a")), c.remainingTime(key("b")))
+	if c.addUnanswered(key("a")); c.remainingUncertainty(key("a")) != settling || c.remainingUncertainty(key("b")) != 0 {
+		t.Errorf("left are %s, of another %s", c.remainingUncertainty(key("a")), c.remainingUncertainty(key("b")))
 	}
-	if now = now.Add(settling - 1); c.remainingTime(key("a")) != 1 {
-		t.Errorf("left are %s", c.remainingTime(key("a")))
+	if now = now.Add(settling - 1); c.remainingUncertainty(key("a")) != 1 {
+		t.Errorf("left are %s", c.remainingUncertainty(key("a")))
 	}
-	if now = now.Add(1); c.remainingTime(key("a")) != 0 {
-		t.Errorf("left are %s", c.remainingTime(key("a")))
+	if now = now.Add(1); c.remainingUncertainty(key("a")) != 0 {
+		t.Errorf("left are %s", c.remainingUncertainty(key("a")))
 	}
 	if c.addUnanswered(key("b")); len(c.until) != 1 {
 		t.Errorf("%d are remembered", len(c.until))
@@ -31,7 +31,7 @@ func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
 
 func TestATurnIsYoungWhileTheOneBeforeMayBeCarriedOut(t *testing.T) {
 	now := time.Unix(1, 0)
-	c := newContests(func() time.Time { return now }, settling)
+	c := newUncertainWrites(func() time.Time { return now }, settling)
 	for _, term := range []uint64{0, 1, 3} {
 		if !c.observeTerm(term) {
 			t.Errorf("term %d is old when it begins", term)

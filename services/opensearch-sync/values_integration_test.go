@@ -29,7 +29,7 @@ func (b *bed) look(n int) {
 	before := b.search.CallsByOp()
 	b.annotate(kinds.OpenSearchClusters(), cluster, "look", fmt.Sprint(n))
 	b.awaitCalls(before, map[string]int{"GET internalusers": 1})
-	b.Settled()
+	b.AwaitSettled()
 }
 
 // The operator writes right after opensearch-sync, before the change is read back.
@@ -89,7 +89,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 		"query": "spec.indexPermissions[0].dls", "mask": "Masked field not valid: a::NOSUCH",
 	} {
 		b.state(kinds.OpenSearchRoles(), name, "ERROR", text)
-		if status, data := b.search.Do(t, http.MethodGet, path("roles", name), nil); status != http.StatusNotFound {
+		if status, data := b.search.DoAsAdmin(t, http.MethodGet, path("roles", name), nil); status != http.StatusNotFound {
 			t.Errorf("role %s: got %d %s", name, status, data)
 		}
 	}
@@ -99,7 +99,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 	b.bind("good", "watchers", "anna")
 	b.state(kinds.OpenSearchBindings(), "good", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
-	if status, answer := b.search.As(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+	if status, answer := b.search.DoAs(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
 		t.Errorf("anna may not what the role allows: %d %s", status, answer)
 	}
 
@@ -128,7 +128,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.bind("one", "watchers", "anna")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
-	b.Settled()
+	b.AwaitSettled()
 
 	before, writes := b.search.CallsByOp(), b.search.Writes()
 	looks := map[string]int{"GET internalusers": 5, "GET roles": 10, "GET rolesmapping": 5, "GET actiongroups": 5}
@@ -136,7 +136,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	if now := b.search.Writes(); now != writes {
 		t.Errorf("looks at what is in step write %d times", now-writes)
 	}
-	made := testenv.CountsSince(before, b.search.CallsByOp())
+	made := testenv.SubtractCounts(before, b.search.CallsByOp())
 	t.Logf("looks cost %v", made)
 	if n := made["GET internalusers"]; made["GET roles"] > 2*n+4 || made["GET rolesmapping"] > n+2 || made["GET actiongroups"] > n+2 || made["GET tenants"] > 0 {
 		t.Errorf("%d looks make %v", n, made)
@@ -147,7 +147,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.write("rolesmapping/watchers", map[string]any{"users": []string{"kim"}})
 	b.warned("one", "DriftRepaired", "users of rolesmapping")
 	b.mappedTo("watchers", "kim", "anna")
-	b.search.Do(t, http.MethodDelete, path("internalusers", "anna"), nil)
+	b.search.DoAsAdmin(t, http.MethodDelete, path("internalusers", "anna"), nil)
 	b.warned("anna", "DriftRepaired", "attributes of internalusers")
 	b.login("anna", first, http.StatusOK)
 	if listed := b.listed("roles/watchers"); strings.Contains(listed, `"*"`) {
@@ -179,7 +179,7 @@ func TestUsersWithARoleAreToldHoweverTheyHaveIt(t *testing.T) {
 		var all []string
 		for _, h := range answer.GetHolders() {
 			all = append(all, fmt.Sprintf("%s %t %v", h.GetUser(), h.GetDirect(), h.GetBackendRoles()))
-			if status, info := b.search.Login(t, h.GetUser(), first); status != http.StatusOK || !bytes.Contains(info, []byte(`"sample"`)) {
+			if status, info := b.search.TryLogin(t, h.GetUser(), first); status != http.StatusOK || !bytes.Contains(info, []byte(`"sample"`)) {
 				t.Errorf("OpenSearch itself says %d %s", status, info)
 			}
 		}

@@ -37,20 +37,20 @@ func TestSecretsAndDeletionsRequireTheObjectAtTheAPIServer(t *testing.T) {
 			b.serve()
 			b.user("anna")
 			b.login("anna", first, http.StatusOK)
-			b.CaughtUp(topology.OpensearchSync)
-			b.Settled()
+			b.AwaitCaughtUp(topology.OpensearchSync)
+			b.AwaitSettled()
 			f.Namespace = namespace
 			get := fmt.Sprintf("GET /apis/%s/%s/namespaces/%s/%s/%s", f.Kind.Group, f.Kind.Version, namespace, f.Kind.Resource, f.Name)
 			before := b.Kube.CallsByOp()[get]
-			b.Forge(f, 1)
+			b.PublishForgery(f, 1)
 			testenv.Eventually(t, soon, func() error {
 				if b.Kube.CallsByOp()[get] == before {
 					return fmt.Errorf("no call of %s", get)
 				}
 				return nil
 			})
-			b.CaughtUp(topology.OpensearchSync)
-			b.Settled()
+			b.AwaitCaughtUp(topology.OpensearchSync)
+			b.AwaitSettled()
 			if n := b.Kube.CallsByOp()[others]; n != 0 {
 				t.Errorf("got %d reads of the other Secret, want none", n)
 			}

@@ -16,7 +16,7 @@ import (
 func BenchmarkCompile(b *testing.B) {
 	for _, size := range []struct{ types, actions int }{{10, 100}, {100, 100}, {300, 300}, {1000, 100}} {
 		for shape, text := range map[string][]byte{
-			"written": policytest.Large(size.types, size.actions), "union": policytest.Multiplied(size.types, size.actions),
+			"written": policytest.LargePolicy(size.types, size.actions), "union": policytest.LargePolicyByUnion(size.types, size.actions),
 		} {
 			b.Run(fmt.Sprintf("bindings=%d/%s", size.types*size.actions, shape), func(b *testing.B) {
 				b.ReportAllocs()
@@ -31,17 +31,17 @@ func BenchmarkCompile(b *testing.B) {
 
 func compileBoth(b *testing.B, text []byte) {
 	b.Helper()
-	p, found := check.Files([]syntax.File{{Content: text}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Content: text}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		b.Fatal(found)
 	}
-	if _, found := spicedb.Schema(p, spicedb.Options{MaxBytes: -1}); found.HasErrors() {
+	if _, found := spicedb.CompileSchema(p, spicedb.Options{MaxBytes: -1}); found.HasErrors() {
 		b.Fatal(found)
 	}
-	if _, found := openfga.DSL(p, openfga.Options{MaxTypes: -1, MaxBytes: 1 << 40}); found.HasErrors() {
+	if _, found := openfga.CompileDSL(p, openfga.Options{MaxTypes: -1, MaxBytes: 1 << 40}); found.HasErrors() {
 		b.Fatal(found)
 	}
-	if _, found := openfga.JSON(p, openfga.Options{MaxTypes: -1, MaxBytes: 1 << 40}); found.HasErrors() {
+	if _, found := openfga.CompileJSON(p, openfga.Options{MaxTypes: -1, MaxBytes: 1 << 40}); found.HasErrors() {
 		b.Fatal(found)
 	}
 }

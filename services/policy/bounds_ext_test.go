@@ -34,7 +34,7 @@ func deepKeys() string {
 }
 
 // multiplied returns a policy with n actions on a union of n types.
-func multiplied(n int) string { return string(policytest.Multiplied(n, n)) }
+func multiplied(n int) string { return string(policytest.LargePolicyByUnion(n, n)) }
 
 // hostile is input that is designed to cost time or memory, with the expected code.
 type hostile struct {
@@ -62,7 +62,7 @@ func TestHostileInputEndsSoonAndInBoundedMemory(t *testing.T) {
 		"zeroes":                   {fill("\x00"), policy.CodeLimit},
 		"zeroes, fewer":            {strings.Repeat("\x00", 1<<20), policy.CodeEncoding},
 		"unions that multiply":     {multiplied(1200), policy.CodeLimit},
-		"relations that multiply":  {string(policytest.Multiplied(3000, 1)), policy.CodeLimit},
+		"relations that multiply":  {string(policytest.LargePolicyByUnion(3000, 1)), policy.CodeLimit},
 		"comments":                 {fill("# \n"), policy.CodeEmpty},
 		"comments and little else": {"actions: [\n" + strings.Repeat("# x\n- a # b\n", 300_000), policy.CodeSyntax},
 	} {
@@ -80,7 +80,7 @@ func testHostile(t *testing.T, test hostile) {
 	runtime.ReadMemStats(&before)
 	done := make(chan policy.Diagnostics, 1)
 	go func() {
-		p, found := check.Files([]syntax.File{{Name: "hostile.yaml", Content: []byte(test.text)}}, syntax.Limits{}, policy.Options{})
+		p, found := check.Files([]syntax.File{{Name: "hostile.yaml", Content: []byte(test.text)}}, syntax.ParseLimits{}, policy.Options{})
 		if p != nil {
 			found = nil
 		}

@@ -5,8 +5,8 @@ import "fmt"
 // MaxDiagnostics bounds the findings that one step reports. A user does not read more.
 const MaxDiagnostics = 10_000
 
-// Collector collects diagnostics. The zero value is ready for use.
-type Collector struct {
+// DiagnosticCollector collects diagnostics. The zero value is ready for use.
+type DiagnosticCollector struct {
 	found Diagnostics
 	// left counts the findings that were left out, by severity. An error replaces a warning when the list is full.
 	left map[Severity]int
@@ -15,7 +15,7 @@ type Collector struct {
 }
 
 // Add adds a finding with the severity of its code. The result is valid until the next call of Add.
-func (c *Collector) Add(place Place, code Code, message, hint string) *Diagnostic {
+func (c *DiagnosticCollector) Add(place Place, code Code, message, hint string) *Diagnostic {
 	d := Diagnostic{Place: place, Code: code, Severity: code.Severity(), Message: message, Hint: hint}
 	if len(c.found) < MaxDiagnostics {
 		c.found = append(c.found, d)
@@ -36,18 +36,18 @@ func (c *Collector) Add(place Place, code Code, message, hint string) *Diagnosti
 	return &Diagnostic{}
 }
 
-// Also adds another place to the finding.
-func (d *Diagnostic) Also(place Place, message string) *Diagnostic {
-	d.Related = append(d.Related, Related{Place: place, Message: message})
+// AddRelated adds another place to the finding.
+func (d *Diagnostic) AddRelated(place Place, message string) *Diagnostic {
+	d.Related = append(d.Related, RelatedPlace{Place: place, Message: message})
 	return d
 }
 
 // HasErrors reports whether a finding is an error.
-func (c *Collector) HasErrors() bool { return c.found.HasErrors() }
+func (c *DiagnosticCollector) HasErrors() bool { return c.found.HasErrors() }
 
 // Diagnostics returns the findings, sorted. If findings were left out, the last one holds their number.
-func (c *Collector) Diagnostics() Diagnostics {
-	found := Diagnostics{}.Join(c.found)
+func (c *DiagnosticCollector) Diagnostics() Diagnostics {
+	found := Diagnostics{}.Merge(c.found)
 	code := CodeMoreWarnings
 	if c.left[Error] > 0 {
 		code = CodeLimit

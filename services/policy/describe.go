@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Codes returns all codes, sorted.
-func Codes() []Code { return slices.Sorted(maps.Keys(descriptions())) }
+// AllCodes returns all codes, sorted.
+func AllCodes() []Code { return slices.Sorted(maps.Keys(codeDescriptions())) }
 
 // Description describes the findings with the code; it is empty for an unknown code.
-func (c Code) Description() string { return descriptions()[c] }
+func (c Code) Description() string { return codeDescriptions()[c] }
 
-// Help returns the URL of the documentation of the code.
-func (c Code) Help() string {
+// HelpURL returns the URL of the documentation of the code.
+func (c Code) HelpURL() string {
 	return "https://github.com/entail-dev/entail/blob/main/docs/reference/policy-codes.md#" + strings.ToLower(string(c))
 }
 
-func descriptions() map[Code]string {
+func codeDescriptions() map[Code]string {
 	return map[Code]string{
 		CodeSyntax:              "The file is not YAML.",
 		CodeEncoding:            "The file has bytes or characters that YAML does not allow, or line ends that only YAML recognizes.",

@@ -31,14 +31,14 @@ type Diagnostic struct {
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint"`
 	// Related holds other places that belong to the finding, such as the first of two declarations of one name.
-	Related []Related `json:"related,omitempty"`
+	Related []RelatedPlace `json:"related,omitempty"`
 
 	// left is the number of omitted findings that this one stands for.
 	left int
 }
 
-// Related is another place that belongs to a finding.
-type Related struct {
+// RelatedPlace is another place that belongs to a finding.
+type RelatedPlace struct {
 	Place
 	Message string `json:"message"`
 }
@@ -70,8 +70,8 @@ func (ds Diagnostics) Total() int {
 	return total
 }
 
-// Join returns the findings of both lists, sorted and without duplicates.
-func (ds Diagnostics) Join(others Diagnostics) Diagnostics {
+// Merge returns the findings of both lists, sorted and without duplicates.
+func (ds Diagnostics) Merge(others Diagnostics) Diagnostics {
 	all := slices.Concat(ds, others)
 	slices.SortStableFunc(all, Diagnostic.compare)
 	return slices.CompactFunc(all, func(a, b Diagnostic) bool { return a.compare(b) == 0 })
@@ -80,6 +80,6 @@ func (ds Diagnostics) Join(others Diagnostics) Diagnostics {
 func (d Diagnostic) compare(o Diagnostic) int {
 	return cmp.Or(
 		d.Place.compare(o.Place), cmp.Compare(d.Code, o.Code), cmp.Compare(d.Message, o.Message),
-		slices.CompareFunc(d.Related, o.Related, func(a, b Related) int { return a.Place.compare(b.Place) }),
+		slices.CompareFunc(d.Related, o.Related, func(a, b RelatedPlace) int { return a.Place.compare(b.Place) }),
 	)
 }

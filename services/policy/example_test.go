@@ -24,13 +24,13 @@ actionBindings:
     conditions:
       - relationshipAction: {relation: parent, actionName: folder_open}
 `
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 		return
 	}
-	folder := p.Type("folder")
-	for _, target := range folder.Relation("parent").Targets {
+	folder := p.FindType("folder")
+	for _, target := range folder.FindRelation("parent").Targets {
 		fmt.Println("a folder is in a", target.Name)
 	}
 	for _, b := range folder.Bindings {
@@ -42,10 +42,10 @@ actionBindings:
 	// folder_open by a role: false through: parent
 }
 
-func ExampleCollector() {
-	source := &policy.Source{File: "folder.yaml", Document: 1}
-	var found policy.Collector
-	found.Add(source.At(policy.TextPosition(3, 9)), policy.CodeUnknownType, `target "tenat" is not declared`, "correct the name")
+func ExampleDiagnosticCollector() {
+	source := &policy.DocumentSource{File: "folder.yaml", Document: 1}
+	var found policy.DiagnosticCollector
+	found.Add(source.PlaceAt(policy.TextPosition(3, 9)), policy.CodeUnknownType, `target "tenat" is not declared`, "correct the name")
 	for _, d := range found.Diagnostics() {
 		fmt.Println(d)
 	}

@@ -21,15 +21,15 @@ func FuzzPolicy(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n---\nactions: [{<<: *b}]"))
 	f.Add([]byte("resourceTypes: [{name: true, idPrefix: 1e3, relationships: [{relation: a, targetTypes: true}]}]"))
 	for seed := range uint64(100) {
-		f.Add([]byte(concat(policytest.Generate(seed))))
+		f.Add([]byte(concat(policytest.GeneratePolicy(seed))))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		p, found := check.Files([]syntax.File{{Name: "fuzz.yaml", Content: content}}, syntax.Limits{}, policy.Options{Strict: true})
+		p, found := check.Files([]syntax.File{{Name: "fuzz.yaml", Content: content}}, syntax.ParseLimits{}, policy.Options{Strict: true})
 		if (p == nil) != found.HasErrors() {
 			t.Fatalf("policy %v with %v", p, found)
 		}
-		_ = report.Text(found)
-		if _, err := report.SARIF(found); err != nil {
+		_ = report.RenderText(found)
+		if _, err := report.RenderSARIF(found); err != nil {
 			t.Fatal(err)
 		}
 		if formatted, found := format.Source(syntax.File{Content: content}); !found.HasErrors() {
@@ -41,8 +41,8 @@ func FuzzPolicy(f *testing.F) {
 			return
 		}
 		lint.Policy(p)
-		canonical := policytest.Canonical(p)
-		same, found := check.Files([]syntax.File{{Content: canonical}}, syntax.Limits{}, policy.Options{})
+		canonical := policytest.CanonicalYAML(p)
+		same, found := check.Files([]syntax.File{{Content: canonical}}, syntax.ParseLimits{}, policy.Options{})
 		if same == nil {
 			t.Fatalf("the canonical form has errors:\n%s%v", canonical, found)
 		}
@@ -57,10 +57,12 @@ func FuzzPolicy(f *testing.F) {
 
 func compilers() map[string]func(*policy.Policy) ([]byte, policy.Diagnostics) {
 	return map[string]func(*policy.Policy) ([]byte, policy.Diagnostics){
-		"schema":    func(p *policy.Policy) ([]byte, policy.Diagnostics) { return spicedb.Schema(p, spicedb.Options{}) },
-		"DSL":       func(p *policy.Policy) ([]byte, policy.Diagnostics) { return openfga.DSL(p, openfga.Options{}) },
-		"JSON":      func(p *policy.Policy) ([]byte, policy.Diagnostics) { return openfga.JSON(p, openfga.Options{}) },
-		"canonical": func(p *policy.Policy) ([]byte, policy.Diagnostics) { return policytest.Canonical(p), nil },
+		"schema": func(p *policy.Policy) ([]byte, policy.Diagnostics) {
+			return spicedb.CompileSchema(p, spicedb.Options{})
+		},
+		"DSL":       func(p *policy.Policy) ([]byte, policy.Diagnostics) { return openfga.CompileDSL(p, openfga.Options{}) },
+		"JSON":      func(p *policy.Policy) ([]byte, policy.Diagnostics) { return openfga.CompileJSON(p, openfga.Options{}) },
+		"canonical": func(p *policy.Policy) ([]byte, policy.Diagnostics) { return policytest.CanonicalYAML(p), nil },
 	}
 }
 

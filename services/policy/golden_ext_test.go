@@ -21,7 +21,7 @@ const fixture = "testdata/loadbalancer"
 // compiled returns all outputs of a policy, by the names of the files in testdata.
 func compiled(t *testing.T, p *policy.Policy) map[string][]byte {
 	t.Helper()
-	out := map[string][]byte{"canonical.yaml": policytest.Canonical(p)}
+	out := map[string][]byte{"canonical.yaml": policytest.CanonicalYAML(p)}
 	keep := func(name string, content []byte, found policy.Diagnostics) {
 		t.Helper()
 		if len(found) > 0 {
@@ -29,14 +29,14 @@ func compiled(t *testing.T, p *policy.Policy) map[string][]byte {
 		}
 		out[name] = content
 	}
-	content, found := spicedb.Schema(p, spicedb.Options{})
+	content, found := spicedb.CompileSchema(p, spicedb.Options{})
 	keep("schema.zed", content, found)
-	content, found = openfga.DSL(p, openfga.Options{})
+	content, found = openfga.CompileDSL(p, openfga.Options{})
 	keep("model.fga", content, found)
-	content, found = openfga.JSON(p, openfga.Options{})
+	content, found = openfga.CompileJSON(p, openfga.Options{})
 	keep("model.json", content, found)
-	modules, found := openfga.Modules(p, openfga.Options{})
-	keep("modules/fga.mod", openfga.Manifest(modules), found)
+	modules, found := openfga.CompileModules(p, openfga.Options{})
+	keep("modules/fga.mod", openfga.ModFile(modules), found)
 	for _, m := range modules {
 		out["modules/"+m.File] = m.Content
 	}
@@ -54,7 +54,7 @@ func readFixture(t *testing.T, name string) []byte {
 
 func expectGolden(t *testing.T, files []syntax.File) {
 	t.Helper()
-	p, found := check.Files(files, syntax.Limits{}, policy.Options{})
+	p, found := check.Files(files, syntax.ParseLimits{}, policy.Options{})
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
@@ -103,7 +103,7 @@ func TestTheExampleCompilesToTheSameInEveryOrderAndCase(t *testing.T) {
 
 func TestTheOrderOfListsMakesNoDifference(t *testing.T) {
 	t.Parallel()
-	documents, _ := syntax.Parse([]syntax.File{{Content: readFixture(t, "policy.yaml")}}, syntax.Limits{})
+	documents, _ := syntax.ParseFiles([]syntax.File{{Content: readFixture(t, "policy.yaml")}}, syntax.ParseLimits{})
 	want := outputsOf(t, documents)
 	random := rand.New(rand.NewPCG(policytest.FirstSeed(t), 4))
 	for range 100 {
@@ -130,7 +130,7 @@ func TestTheOrderOfListsMakesNoDifference(t *testing.T) {
 
 func TestTheCanonicalFormSaysTheSame(t *testing.T) {
 	t.Parallel()
-	p, found := check.Files([]syntax.File{{Content: readFixture(t, "canonical.yaml")}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Content: readFixture(t, "canonical.yaml")}}, syntax.ParseLimits{}, policy.Options{})
 	if len(found) > 0 {
 		t.Fatal(found)
 	}

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Source is the origin of a document: a file, or an object.
-type Source struct {
+// DocumentSource is the origin of a document: a file, or an object.
+type DocumentSource struct {
 	// File is the path as given, or the name of the object.
 	File string
 	// Document is the number of the document in its file, from 1; it is 0 for an object.
@@ -17,7 +17,7 @@ type Source struct {
 	fields []string
 }
 
-// Position is a place within a source; [Source.At] returns it. The zero Position means the document as a whole.
+// Position is a place within a source; [DocumentSource.PlaceAt] returns it. The zero Position means the document as a whole.
 type Position struct {
 	// An object has no lines: line is 0, and column is the index of the field.
 	line, column int32
@@ -26,9 +26,9 @@ type Position struct {
 // TextPosition returns the position of a line and column of a file, both from 1.
 func TextPosition(line, column int32) Position { return Position{line, column} }
 
-// Field returns the position of a field of an object, such as "spec.actions[0]". Positions have the order of the calls,
+// AddFieldPosition returns the position of a field of an object, such as "spec.actions[0]". Positions have the order of the calls,
 // and the first one stands for the document as a whole. Readers of objects call it; see syntax.FromObject.
-func (s *Source) Field(path string) Position {
+func (s *DocumentSource) AddFieldPosition(path string) Position {
 	s.fields = append(s.fields, path)
 	return Position{column: int32(len(s.fields) - 1)}
 }
@@ -45,8 +45,8 @@ type Place struct {
 	order int
 }
 
-// At returns the place of a position in the document. A nil source, for undeclared types, returns the zero Place.
-func (s *Source) At(p Position) Place {
+// PlaceAt returns the place of a position in the document. A nil source, for undeclared types, returns the zero Place.
+func (s *DocumentSource) PlaceAt(p Position) Place {
 	if s == nil {
 		return Place{}
 	}

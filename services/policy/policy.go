@@ -14,9 +14,9 @@ type Policy struct {
 	Types   []*Type
 	Unions  []*Union
 	Actions []*Action
-	Sources []*Source
+	Sources []*DocumentSource
 	// Ungranted holds the actions that no subject can ever have: no path to them has a role binding.
-	Ungranted []Grant
+	Ungranted []ActionOnType
 }
 
 // Type is a type of resource with its relations and bindings.
@@ -27,12 +27,12 @@ type Type struct {
 	// Bindings is sorted by action. The members of a union share its bindings.
 	Bindings []*Binding
 	// Source is nil for a type that no document declares.
-	Source *Source
+	Source *DocumentSource
 	At     Position
 }
 
-// Synthesised reports whether the type is a type of roles or subjects that no document declares.
-func (t *Type) Synthesised() bool { return t.Source == nil }
+// IsSynthesised reports whether the type is a type of roles or subjects that no document declares.
+func (t *Type) IsSynthesised() bool { return t.Source == nil }
 
 // Relation is a relation from the resources of a type to others.
 type Relation struct {
@@ -40,13 +40,13 @@ type Relation struct {
 	// Targets is sorted by name, without duplicates. Relations to the same union share the list.
 	Targets []*Type
 	// References holds the targets as the document names them: types and unions.
-	References []Reference
-	Source     *Source
+	References []TypeReference
+	Source     *DocumentSource
 	At         Position
 }
 
-// Reference is the name of a type or union in a document.
-type Reference struct {
+// TypeReference is the name of a type or union in a document.
+type TypeReference struct {
 	Name string
 	At   Position
 }
@@ -59,13 +59,13 @@ type Binding struct {
 	// RoleBinding is true if a role binding can give the action.
 	RoleBinding bool
 	// Steps is sorted by relation and action.
-	Steps  []Step
-	Source *Source
+	Steps  []RelationStep
+	Source *DocumentSource
 	At     Position
 }
 
-// Step gives the action to subjects with Action on a target of Relation.
-type Step struct {
+// RelationStep gives the action to subjects with Action on a target of Relation.
+type RelationStep struct {
 	Relation, Action string
 	At               Position
 }
@@ -75,35 +75,35 @@ type Union struct {
 	Name string
 	// Members is sorted by name.
 	Members []*Type
-	Source  *Source
+	Source  *DocumentSource
 	At      Position
 }
 
 // Action is a declared action.
 type Action struct {
 	Name   string
-	Source *Source
+	Source *DocumentSource
 	At     Position
 }
 
-// Grant is an action on a type, by its binding.
-type Grant struct {
+// ActionOnType is an action on a type, by its binding.
+type ActionOnType struct {
 	Type    *Type
 	Binding *Binding
 }
 
-// Type returns the type of that name, or nil.
-func (p *Policy) Type(name string) *Type {
-	return find(p.Types, name, func(t *Type) string { return t.Name })
+// FindType returns the type of that name, or nil.
+func (p *Policy) FindType(name string) *Type {
+	return findByName(p.Types, name, func(t *Type) string { return t.Name })
 }
 
-// Union returns the union of that name, or nil.
-func (p *Policy) Union(name string) *Union {
-	return find(p.Unions, name, func(u *Union) string { return u.Name })
+// FindUnion returns the union of that name, or nil.
+func (p *Policy) FindUnion(name string) *Union {
+	return findByName(p.Unions, name, func(u *Union) string { return u.Name })
 }
 
-// Bound returns the actions that some type has, and those that a role binding can give on some type.
-func (p *Policy) Bound() (actions, byRole map[string]bool) {
+// BoundActions returns the actions that some type has, and those that a role binding can give on some type.
+func (p *Policy) BoundActions() (actions, byRole map[string]bool) {
 	actions, byRole = map[string]bool{}, map[string]bool{}
 	for _, t := range p.Types {
 		for _, b := range t.Bindings {
@@ -116,17 +116,17 @@ func (p *Policy) Bound() (actions, byRole map[string]bool) {
 	return actions, byRole
 }
 
-// Relation returns the relation of that name, or nil.
-func (t *Type) Relation(name string) *Relation {
-	return find(t.Relations, name, func(r *Relation) string { return r.Name })
+// FindRelation returns the relation of that name, or nil.
+func (t *Type) FindRelation(name string) *Relation {
+	return findByName(t.Relations, name, func(r *Relation) string { return r.Name })
 }
 
-// Binding returns the binding of the action on the type, or nil.
-func (t *Type) Binding(action string) *Binding {
-	return find(t.Bindings, action, func(b *Binding) string { return b.Action })
+// FindBinding returns the binding of the action on the type, or nil.
+func (t *Type) FindBinding(action string) *Binding {
+	return findByName(t.Bindings, action, func(b *Binding) string { return b.Action })
 }
 
-func find[T any](sorted []*T, name string, nameOf func(*T) string) *T {
+func findByName[T any](sorted []*T, name string, nameOf func(*T) string) *T {
 	i, found := slices.BinarySearchFunc(sorted, name, func(item *T, name string) int { return cmp.Compare(nameOf(item), name) })
 	if !found {
 		return nil
@@ -135,6 +135,6 @@ func find[T any](sorted []*T, name string, nameOf func(*T) string) *T {
 }
 
 // Compare orders steps by relation and action.
-func (s Step) Compare(o Step) int {
+func (s RelationStep) Compare(o RelationStep) int {
 	return cmp.Or(cmp.Compare(s.Relation, o.Relation), cmp.Compare(s.Action, o.Action))
 }

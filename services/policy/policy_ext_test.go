@@ -12,19 +12,21 @@ import (
 
 func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
 	t.Parallel()
-	source := func(file string, document int) *policy.Source { return &policy.Source{File: file, Document: document} }
+	source := func(file string, document int) *policy.DocumentSource {
+		return &policy.DocumentSource{File: file, Document: document}
+	}
 	object := source("a", 0)
-	_, first, second := object.Field("x"), object.Field("a"), object.Field("b")
-	var c policy.Collector
+	_, first, second := object.AddFieldPosition("x"), object.AddFieldPosition("a"), object.AddFieldPosition("b")
+	var c policy.DiagnosticCollector
 	for _, place := range []policy.Place{
-		source("b", 1).At(policy.TextPosition(1, 1)), source("a", 2).At(policy.TextPosition(9, 1)),
-		source("a", 1).At(policy.TextPosition(10, 2)), source("a", 1).At(policy.TextPosition(10, 1)),
-		source("a", 1).At(policy.TextPosition(9, 9)), object.At(second), object.At(first),
-		(*policy.Source)(nil).At(policy.Position{}), source("a", 1).At(policy.TextPosition(9, 9)),
+		source("b", 1).PlaceAt(policy.TextPosition(1, 1)), source("a", 2).PlaceAt(policy.TextPosition(9, 1)),
+		source("a", 1).PlaceAt(policy.TextPosition(10, 2)), source("a", 1).PlaceAt(policy.TextPosition(10, 1)),
+		source("a", 1).PlaceAt(policy.TextPosition(9, 9)), object.PlaceAt(second), object.PlaceAt(first),
+		(*policy.DocumentSource)(nil).PlaceAt(policy.Position{}), source("a", 1).PlaceAt(policy.TextPosition(9, 9)),
 	} {
 		c.Add(place, policy.CodeName, "m", "h")
 	}
-	c.Add(source("a", 1).At(policy.TextPosition(9, 9)), policy.CodeMissing, "m", "h")
+	c.Add(source("a", 1).PlaceAt(policy.TextPosition(9, 9)), policy.CodeMissing, "m", "h")
 	var got []string
 	for _, d := range c.Diagnostics() {
 		got = append(got, d.String())
@@ -48,9 +50,9 @@ func TestNobodyIsShownMoreFindingsThanAnybodyReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var c policy.Collector
+			var c policy.DiagnosticCollector
 			for i := range test.warnings {
-				c.Add(policy.Place{File: "a", Line: i + 1}, policy.CodeUnusedType, "m", "h").Also(policy.Place{}, "x")
+				c.Add(policy.Place{File: "a", Line: i + 1}, policy.CodeUnusedType, "m", "h").AddRelated(policy.Place{}, "x")
 			}
 			for i := range test.errors {
 				c.Add(policy.Place{File: "b", Line: i + 1}, policy.CodeName, "m", "h")
@@ -146,7 +148,7 @@ func TestThePolicyInThePackageCommentIsOne(t *testing.T) {
 			break
 		}
 	}
-	p, found := check.Files([]syntax.File{{Name: "doc.go", Content: []byte(text.String())}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "doc.go", Content: []byte(text.String())}}, syntax.ParseLimits{}, policy.Options{})
 	if p == nil || len(found) > 0 || p.Sources[0].Owner != "storage-api" {
 		t.Errorf("%v in\n%s", found, text.String())
 	}

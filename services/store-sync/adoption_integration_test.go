@@ -35,14 +35,14 @@ func (b *bed) theirs(name string) (id, modelID string) {
 func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 	b := newBed(t)
 	id, modelID := b.theirs("demo")
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "StoreSynced=False/NameTaken", "ModelSynced=False/NoStore")
 	if m := messageOf(s.Status.Conditions, corev1alpha1.StoreSynced); !strings.Contains(m, id) || !strings.Contains(m, "spec.adoption: Always") {
 		t.Errorf("the message is %q", m)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	if n := b.OpenFGA.Writes(); n != 0 || s.Status.StoreID != "" {
 		t.Errorf("%d writes to OpenFGA, the status names %q", n, s.Status.StoreID)
 	}
@@ -55,7 +55,7 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 	b.expectTypes("user", "document")
 	b.Delete(kinds.Stores(), "demo")
 	b.AwaitGone(kinds.Stores(), "demo")
-	b.Settled()
+	b.AwaitSettled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}

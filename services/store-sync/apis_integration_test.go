@@ -64,12 +64,12 @@ func (d definition) served() kinds.Kind {
 func (b *bed) define(definitions ...definition) {
 	b.T.Helper()
 	for _, d := range definitions {
-		b.T.Cleanup(func() { b.Kube.Undefine(b.T, d.name()) })
+		b.T.Cleanup(func() { b.Kube.DeleteDefinition(b.T, d.name()) })
 		labels := map[string]any{}
 		if d.store != "" {
 			labels[corev1alpha1.StoreNameLabel] = d.store
 		}
-		b.apply(kinds.Definitions(), d.name(), testenv.DefinitionFields(d.served(), labels))
+		b.apply(kinds.CustomResourceDefinitions(), d.name(), testenv.DefinitionFields(d.served(), labels))
 	}
 }
 
@@ -114,7 +114,7 @@ func (b *bed) may(user, relation, object string) bool {
 
 func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary("v1", "apps/v1", "absent.example.com/v1"))
 	b.applyStore("demo", withAccounts)
 	s := b.await("demo", "ModelSynced=True/Merged")
@@ -176,17 +176,17 @@ func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
 
 func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	asked := b.Kube.CallsByOp()
-	b.Resync(topology.StoreSync)
+	b.RequestResync(topology.StoreSync)
 	b.applyModule("docs", "demo", dsl("folder"))
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.define(widgets("example.com", ""))
-	b.Settled()
+	b.AwaitSettled()
 	for op, n := range b.Kube.CallsByOp() {
 		if strings.HasPrefix(op, "GET /api") && n != asked[op] {
 			t.Errorf("%s was asked %d times although nothing it serves has changed", op, n-asked[op])
@@ -195,7 +195,7 @@ func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 	page := definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""}
 	b.define(page)
 	b.awaitTypes("ui_platform-mesh_io_page")
-	b.Delete(kinds.Definitions(), page.name())
+	b.Delete(kinds.CustomResourceDefinitions(), page.name())
 	b.awaitTypes("-ui_platform-mesh_io_page")
 	b.define(page)
 	b.awaitTypes("ui_platform-mesh_io_page")
@@ -203,7 +203,7 @@ func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 
 func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.applyStore("other", withAccounts)
@@ -229,8 +229,8 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 		}
 		return err
 	})
-	b.Settled()
-	b.Quiet("a resync", func() { b.Resync(topology.StoreSync) })
+	b.AwaitSettled()
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.StoreSync) })
 
 	b.define(widgets("example.com", "other"))
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
@@ -241,7 +241,7 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	b.awaitTypes("example_com_widget", "example_org_widget")
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-other")
 	b.define(widgets("example.com", ""))
-	b.Delete(kinds.Definitions(), "widgets.example.org")
+	b.Delete(kinds.CustomResourceDefinitions(), "widgets.example.org")
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets.example.org-demo")
 	b.awaitTypes("-example_com_widget", "-example_org_widget")
@@ -249,7 +249,7 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 
 func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.define(widgets("example.com", "demo"))

@@ -42,24 +42,24 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := testenv.NewBed(t)
+	b := testenv.NewEnv(t)
 	return &bed{b, b.OpenFGA.Client(t)}
 }
 
 // since returns functions that count from now on: all calls of OpenFGA, and all writes to the API server.
 func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 	calls, writes := b.OpenFGA.CallsByOp(), b.Kube.Writes()
-	openFGA = func() map[string]int { return testenv.CountsSince(calls, b.OpenFGA.CallsByOp()) }
+	openFGA = func() map[string]int { return testenv.SubtractCounts(calls, b.OpenFGA.CallsByOp()) }
 	return openFGA, func() int { return b.Kube.Writes() - writes }
 }
 
-func short(c *storesync.Config) { testenv.Shorten(&c.Config) }
+func short(c *storesync.Config) { testenv.ShortenWaits(&c.Config) }
 
 // serve starts a store-sync that ends with the test at the latest.
-func (b *bed) serve(edit ...func(*storesync.Config)) *testenv.Running {
+func (b *bed) serve(edit ...func(*storesync.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := storesync.Defaults()
-	listener := b.Lead(topology.StoreSync, &cfg.Config.Config)
+	listener := b.ConfigureService(topology.StoreSync, &cfg.Config.Config)
 	cfg.OpenFGA = b.OpenFGA.Config()
 	for _, f := range edit {
 		f(&cfg)
@@ -139,7 +139,7 @@ func messageOf(conditions []metav1.Condition, kind string) string {
 // types returns the types of the live model of the Store demo.
 func (b *bed) types() []string {
 	b.T.Helper()
-	m, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
+	m, err := b.hand.ReadLatestModel(b.T.Context(), b.store("demo").Status.StoreID)
 	if err != nil {
 		b.T.Fatal(err)
 	}

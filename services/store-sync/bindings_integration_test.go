@@ -20,7 +20,7 @@ import (
 // kcp makes the API server serve kcp's kinds. All objects are in one logical cluster here.
 func (b *bed) kcp() {
 	b.T.Helper()
-	for _, kind := range []kinds.Kind{kinds.Bindings(), kinds.Exports(), kinds.ResourceSchemas(), kinds.AccountInfos()} {
+	for _, kind := range []kinds.Kind{kinds.APIBindings(), kinds.APIExports(), kinds.APIResourceSchemas(), kinds.AccountInfos()} {
 		b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
 	}
 }
@@ -31,31 +31,31 @@ func (b *bed) account(org string) {
 	b.apply(kinds.AccountInfos(), "account", map[string]any{"spec": map[string]any{"account": location, "organization": location}})
 }
 
-// export offers resources, each with a schema v1.<plural>.<group>.
-func (b *bed) export(name string, resources ...definition) {
+// export offers resources as widgets.example.com, each with a schema v1.<plural>.<group>.
+func (b *bed) export(resources ...definition) {
 	b.T.Helper()
 	var listed []any
 	for _, d := range resources {
 		listed = append(listed, map[string]any{"group": d.group, "name": d.plural, "schema": "v1." + d.name()})
-		b.apply(kinds.ResourceSchemas(), "v1."+d.name(), map[string]any{"spec": map[string]any{
+		b.apply(kinds.APIResourceSchemas(), "v1."+d.name(), map[string]any{"spec": map[string]any{
 			"group": d.group, "scope": "Cluster", "names": map[string]any{"plural": d.plural, "singular": strings.ToLower(d.kind), "kind": d.kind},
 		}})
 	}
-	b.apply(kinds.Exports(), name, map[string]any{"spec": map[string]any{"resources": listed}})
+	b.apply(kinds.APIExports(), "widgets.example.com", map[string]any{"spec": map[string]any{"resources": listed}})
 }
 
 // bind binds an export, as kcp would.
 func (b *bed) bind(name, export string) {
 	b.T.Helper()
 	reference := map[string]any{"export": map[string]any{"path": "root:providers", "name": export}}
-	b.apply(kinds.Bindings(), name, map[string]any{"spec": map[string]any{"reference": reference}})
-	b.Patch(kinds.Bindings(), name, `{"status":{"apiExportClusterName":"local"}}`, "status")
+	b.apply(kinds.APIBindings(), name, map[string]any{"spec": map[string]any{"reference": reference}})
+	b.Patch(kinds.APIBindings(), name, `{"status":{"apiExportClusterName":"local"}}`, "status")
 }
 
 func (b *bed) awaitHeld(binding string, want bool) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(kinds.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
+		u, err := b.ResourceClient(kinds.APIBindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
 		if err == nil && slices.Contains(u.GetFinalizers(), corev1alpha1.BindingFinalizer) != want {
 			err = fmt.Errorf("finalizers are %v", u.GetFinalizers())
 		}
@@ -66,7 +66,7 @@ func (b *bed) awaitHeld(binding string, want bool) {
 func (b *bed) awaitUnbound(binding string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		u, err := b.Resource(kinds.Bindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
+		u, err := b.ResourceClient(kinds.APIBindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("binding is there, finalizers %v (%w)", u.GetFinalizers(), err)
 		}
@@ -79,11 +79,11 @@ func bound(t *testing.T) *bed {
 	t.Helper()
 	b := newBed(t)
 	b.kcp()
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.account("demo")
-	b.export("widgets.example.com", widgets("example.com", ""))
+	b.export(widgets("example.com", ""))
 	b.bind("one", "widgets.example.com")
 	b.bind("two", "widgets.example.com")
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
@@ -99,18 +99,18 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	if err := b.Get(kinds.AuthorizationModels(), "widgets-demo", &m); err != nil || m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}) {
 		t.Errorf("it refers to %+v (%v)", m.Spec.StoreRef, err)
 	}
-	b.Settled()
-	b.Quiet("a resync", func() { b.Resync(topology.StoreSync) })
+	b.AwaitSettled()
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.StoreSync) })
 
-	b.export("widgets.example.com", widgets("example.com", ""), definition{"example.com", "things", "Thing", "", ""})
+	b.export(widgets("example.com", ""), definition{"example.com", "things", "Thing", "", ""})
 	b.awaitModule("things-demo", "Merged=True/Merged")
-	b.export("widgets.example.com", widgets("example.com", ""))
+	b.export(widgets("example.com", ""))
 	b.AwaitGone(kinds.AuthorizationModels(), "things-demo")
-	b.Delete(kinds.Bindings(), "one")
+	b.Delete(kinds.APIBindings(), "one")
 	b.awaitUnbound("one")
-	b.Settled()
+	b.AwaitSettled()
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
-	b.Delete(kinds.Bindings(), "two")
+	b.Delete(kinds.APIBindings(), "two")
 	b.awaitUnbound("two")
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.awaitTypes("-example_com_widget")
@@ -119,17 +119,17 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 func TestADeletionWhileNobodyLookedLeavesNothing(t *testing.T) {
 	b := newBed(t)
 	b.kcp()
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.account("demo")
-	b.export("widgets.example.com", widgets("example.com", ""))
+	b.export(widgets("example.com", ""))
 	b.bind("one", "widgets.example.com")
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.awaitHeld("one", true)
 	r.Stop()
 	for kind, name := range map[kinds.Kind]string{
-		kinds.Bindings(): "one", kinds.Exports(): "widgets.example.com", kinds.AccountInfos(): "account",
+		kinds.APIBindings(): "one", kinds.APIExports(): "widgets.example.com", kinds.AccountInfos(): "account",
 	} {
 		b.Delete(kind, name)
 	}

@@ -19,7 +19,7 @@ func (b *bed) claim(store, id string) {
 
 func TestStoreSyncGivesOpenFGAStoreToTheStoreWhoseNameItBears(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.applyStore("older")
 	running := b.serve()
 	own := b.await("older", storeMerged).Status.StoreID
@@ -32,7 +32,7 @@ func TestStoreSyncGivesOpenFGAStoreToTheStoreWhoseNameItBears(t *testing.T) {
 		}
 		return nil
 	})
-	b.Settled()
+	b.AwaitSettled()
 	if s := b.store("victim"); s.Status.StoreID != id {
 		t.Errorf("the victim has %q, want its own %q", s.Status.StoreID, id)
 	}

@@ -21,7 +21,7 @@ import (
 
 func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("one", "demo", dsl("folder"))
@@ -44,7 +44,7 @@ func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 
 func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", dsl("folder"))
@@ -63,7 +63,7 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b.expectEvents("ModuleRejected")
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n > 2 {
 		t.Errorf("%d models were written", n)
 	}
@@ -71,7 +71,7 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 
 func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(func(c *storesync.Config) { c.Limits.Types = 4 })
 	b.applyStore("ab")
 	b.applyStore("empty", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
@@ -94,10 +94,10 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b.awaitModule("lost", "Merged=False/StoreNotFound")
 	b.awaitModule("odd", "Merged=False/InvalidCore")
 	b.expectResult("ab", eventv1.Outcome_OUTCOME_REJECTED)
-	b.Settled()
+	b.AwaitSettled()
 	before := b.OpenFGA.Writes()
 	_, writes := b.since()
-	b.Settled()
+	b.AwaitSettled()
 	if n := b.OpenFGA.Writes() - before; n != 0 || writes() != 0 {
 		t.Errorf("something is tried again and again: %d calls, %d writes", n, writes())
 	}
@@ -107,7 +107,7 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 
 func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", dsl("folder"))
@@ -130,7 +130,7 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 		t.Errorf("OpenFGA still has %v", ids)
 	}
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
-	b.Settled()
+	b.AwaitSettled()
 	if n := b.OpenFGA.WritesByOp()["DeleteStore"]; n != 1 {
 		t.Errorf("DeleteStore was called %d times", n)
 	}
@@ -138,13 +138,13 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 
 func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
 	b.Delete(kinds.Stores(), "demo")
 	b.AwaitGone(kinds.Stores(), "demo")
-	b.Settled()
+	b.AwaitSettled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
@@ -157,7 +157,7 @@ func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	b := newBed(t)
 	b.OpenFGA.Stop()
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("early")
 	testenv.Eventually(t, soon, func() error {
@@ -192,12 +192,12 @@ func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 
 func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
-	latest, err := b.hand.LatestModel(t.Context(), s.Status.StoreID)
+	b.AwaitSettled()
+	latest, err := b.hand.ReadLatestModel(t.Context(), s.Status.StoreID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 	if _, err := b.hand.WriteModel(t.Context(), s.Status.StoreID, latest); err != nil {
 		t.Fatal(err)
 	}
-	b.Resync(topology.StoreSync)
+	b.RequestResync(topology.StoreSync)
 	testenv.Eventually(t, soon, func() error {
 		if got := b.types(); len(got) != 2 {
 			return fmt.Errorf("types are %v", got)
@@ -219,11 +219,11 @@ func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 
 func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	b.Settled()
+	b.AwaitSettled()
 	b.patch(`{"status":{"storeId":"by hand"}}`, "status")
 	testenv.Eventually(t, soon, func() error {
 		if got := b.store("demo").Status.StoreID; got != id {
@@ -251,7 +251,7 @@ func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T
 		}
 		return nil
 	})
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	testenv.Eventually(t, soon, func() error {
@@ -260,7 +260,7 @@ func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T
 		}
 		return nil
 	})
-	b.Settled()
+	b.AwaitSettled()
 	if ids := b.named("demo"); len(ids) > 0 {
 		t.Errorf("OpenFGA has %v", ids)
 	}
@@ -279,7 +279,7 @@ func TestAStoreThatHasAnotherNameInOpenFGAWorksAndSaysSo(t *testing.T) {
 	}
 	b.applyStore("demo")
 	b.patch(fmt.Sprintf(`{"status":{"storeId":%q}}`, id), "status")
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	s := b.await("demo", "ModelSynced=True/Merged", "NameInSync=False/Unsupported")
 	if message := messageOf(s.Status.Conditions, corev1alpha1.NameInSync); !strings.Contains(message, `"other"`) {
@@ -289,6 +289,6 @@ func TestAStoreThatHasAnotherNameInOpenFGAWorksAndSaysSo(t *testing.T) {
 		t.Errorf("status names %s, want %s; OpenFGA has %v, too", s.Status.StoreID, id, ids)
 	}
 	b.expectTypes("user", "document")
-	b.Settled()
-	b.Quiet("a pass over a Store of another name", func() { b.patch(`{"metadata":{"labels":{"look":"again"}}}`) })
+	b.AwaitSettled()
+	b.CheckNoWrites("a pass over a Store of another name", func() { b.patch(`{"metadata":{"labels":{"look":"again"}}}`) })
 }

@@ -48,35 +48,35 @@ func worldly(text string) string {
 
 func TestStoreSyncKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
-	h := &histories{bed: b, start: func() *testenv.Running { return b.serve(ordinary(servedGroup+"/v1alpha1"), unprivileged) }}
-	t.Cleanup(func() { b.Kube.Undefine(t, "secrets."+servedGroup) })
+	b.StartReflector()
+	h := &histories{bed: b, start: func() *testenv.RunningService { return b.serve(ordinary(servedGroup+"/v1alpha1"), unprivileged) }}
+	t.Cleanup(func() { b.Kube.DeleteDefinition(t, "secrets."+servedGroup) })
 	h.running = h.start()
-	text, err := plan.Template{Discovered: true}.Module(plan.Resource{Plural: "secrets", Singular: "secret", Namespaced: true})
+	text, err := plan.ModuleTemplate{Discovered: true}.RenderModule(plan.APIResource{Plural: "secrets", Singular: "secret", Namespaced: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	discovered := []modeltest.Discovered{{Name: "secrets", Text: text}}
-	rounds := max(fewHistories, historiesPerRound*seeds.Rounds(t, 0))
-	modeltest.RunServed(t, rounds, seeds.First(t), discovered, func() modeltest.System { return h.next() })
+	discovered := []modeltest.DiscoveredModule{{Name: "secrets", Text: text}}
+	rounds := max(fewHistories, historiesPerRound*seeds.RoundCount(t, 0))
+	modeltest.CheckServedHistories(t, rounds, seeds.FirstSeed(t), discovered, func() modeltest.SystemUnderTest { return h.next() })
 }
 
 // histories runs one history after the other, each in a Store of its own.
 type histories struct {
 	*bed
-	start   func() *testenv.Running
-	running *testenv.Running
+	start   func() *testenv.RunningService
+	running *testenv.RunningService
 	count   int
 	last    *storeHistory
 	// newest is the second in which an object was created last. The API server knows ages by the second.
 	newest int64
 }
 
-// storeHistory is a [modeltest.System]: the objects of one Store.
+// storeHistory is a [modeltest.SystemUnderTest]: the objects of one Store.
 type storeHistory struct {
 	*histories
 	name string
-	was  modeltest.World
+	was  modeltest.Declarations
 	// new means that there is no Store yet.
 	new bool
 	// names maps kinds and names of the world to names in the cluster.
@@ -103,8 +103,8 @@ func (h *storeHistory) end() {
 	h.AwaitGone(kinds.Stores(), h.name)
 }
 
-// Settle implements [modeltest.System].
-func (h *storeHistory) Settle(w modeltest.World) (modeltest.State, error) {
+// ApplyAndSettle implements [modeltest.SystemUnderTest].
+func (h *storeHistory) ApplyAndSettle(w modeltest.Declarations) (modeltest.LiveState, error) {
 	h.T.Helper()
 	h.change(w)
 	h.settle(w)
@@ -112,7 +112,7 @@ func (h *storeHistory) Settle(w modeltest.World) (modeltest.State, error) {
 }
 
 // change makes the objects those of a world. The service is away while several of them change, so that it sees them at once.
-func (h *storeHistory) change(w modeltest.World) {
+func (h *storeHistory) change(w modeltest.Declarations) {
 	h.T.Helper()
 	changes := h.changes(w)
 	if h.was = w; len(changes) > 1 {
@@ -132,13 +132,13 @@ type object struct {
 	text    string
 }
 
-func objectsOf(w modeltest.World) []object {
+func objectsOf(w modeltest.Declarations) []object {
 	var all []object
 	for _, m := range w.Modules {
 		all = append(all, object{kinds.AuthorizationModels(), m.Name, m.Created, m.Text})
 	}
 	for _, d := range w.Documents {
-		all = append(all, object{kinds.PolicyDocuments().In("default"), d.Name, d.Created, d.Text})
+		all = append(all, object{kinds.PolicyDocuments().InNamespace("default"), d.Name, d.Created, d.Text})
 	}
 	slices.SortStableFunc(all, func(a, b object) int { return cmp.Compare(a.created, b.created) })
 	return all
@@ -150,7 +150,7 @@ func (o object) same(p object) bool {
 }
 
 // changes returns what to do: deletions first, then the Store, then the objects, the oldest first.
-func (h *storeHistory) changes(w modeltest.World) []func() {
+func (h *storeHistory) changes(w modeltest.Declarations) []func() {
 	h.T.Helper()
 	var changes []func()
 	was, is, newest := objectsOf(h.was), objectsOf(w), h.newest
@@ -202,7 +202,7 @@ func (h *storeHistory) put(o object) {
 	h.register(h.nameOf(o), h.name, strings.TrimSuffix("\n"+served(o.text), "\n"))
 }
 
-func (h *storeHistory) putStore(w modeltest.World) {
+func (h *storeHistory) putStore(w modeltest.Declarations) {
 	h.T.Helper()
 	h.new = false
 	annotations := map[string]any{}
@@ -215,7 +215,7 @@ func (h *storeHistory) putStore(w modeltest.World) {
 }
 
 // discoveries returns how to define what is to be discovered, and nothing else.
-func (h *storeHistory) discoveries(w modeltest.World) (changes []func()) {
+func (h *storeHistory) discoveries(w modeltest.Declarations) (changes []func()) {
 	h.T.Helper()
 	secrets := kinds.Kind{GroupResource: event.GroupResource{Group: servedGroup, Resource: "secrets"}, Version: "v1alpha1", Kind: "Secret"}
 	name := secrets.Resource + "." + secrets.Group
@@ -223,15 +223,18 @@ func (h *storeHistory) discoveries(w modeltest.World) (changes []func()) {
 	case was < is:
 		fields := testenv.DefinitionFields(secrets, nil)
 		fields["spec"].(map[string]any)["scope"] = "Namespaced"
-		changes = append(changes, func() { h.apply(kinds.Definitions(), name, fields) })
+		changes = append(changes, func() { h.apply(kinds.CustomResourceDefinitions(), name, fields) })
 	case was > is:
-		changes = append(changes, func() { h.Delete(kinds.Definitions(), name); h.AwaitGone(kinds.Definitions(), name) })
+		changes = append(changes, func() {
+			h.Delete(kinds.CustomResourceDefinitions(), name)
+			h.AwaitGone(kinds.CustomResourceDefinitions(), name)
+		})
 	}
 	return changes
 }
 
 // settle waits until the statuses are about what is declared, and nothing happens any more.
-func (h *storeHistory) settle(w modeltest.World) {
+func (h *storeHistory) settle(w modeltest.Declarations) {
 	h.T.Helper()
 	about := func(kind kinds.Kind, name string, types ...string) {
 		testenv.Await(h.Env, kind, name, func(o *judged) error {
@@ -251,9 +254,9 @@ func (h *storeHistory) settle(w modeltest.World) {
 			about(o.kind, h.nameOf(o), iaplv1alpha1.Valid, iaplv1alpha1.Merged)
 		}
 	}
-	h.CaughtUp(topology.StoreSync)
-	h.Settled()
-	h.CaughtUp(topology.StoreSync)
+	h.AwaitCaughtUp(topology.StoreSync)
+	h.AwaitSettled()
+	h.AwaitCaughtUp(topology.StoreSync)
 }
 
 // judged is an object with conditions.
@@ -265,15 +268,15 @@ type judged struct {
 }
 
 // state reads what is live from OpenFGA, from store-sync's API, and from the statuses.
-func (h *storeHistory) state(w modeltest.World) (modeltest.State, error) {
+func (h *storeHistory) state(w modeltest.Declarations) (modeltest.LiveState, error) {
 	h.T.Helper()
 	store := h.store(h.name)
-	s := modeltest.State{Definitions: map[string]string{}, Owners: map[string]string{}, Live: map[string]string{}}
-	latest, err := h.hand.LatestModel(h.T.Context(), store.Status.StoreID)
+	s := modeltest.LiveState{Definitions: map[string]string{}, Owners: map[string]string{}, Live: map[string]string{}}
+	latest, err := h.hand.ReadLatestModel(h.T.Context(), store.Status.StoreID)
 	if err != nil {
 		return s, err
 	}
-	for k, text := range modeltest.Definitions(latest) {
+	for k, text := range modeltest.ModelDefinitions(latest) {
 		s.Definitions[worldly(k)] = worldly(text)
 	}
 	got, err := clientOf(h.running).GetModel(h.T.Context(), &storev1.GetModelRequest{Name: h.name})
@@ -304,7 +307,7 @@ func (h *storeHistory) state(w modeltest.World) (modeltest.State, error) {
 }
 
 // addLive adds what a world declares of an AuthorizationModel that is live, or of the document that it is made of, if that is all live.
-func (h *storeHistory) addLive(live map[string]string, w modeltest.World, m *corev1alpha1.AuthorizationModel) {
+func (h *storeHistory) addLive(live map[string]string, w modeltest.Declarations, m *corev1alpha1.AuthorizationModel) {
 	name := h.source("authorizationmodel/" + m.Name)
 	if document := m.Annotations[corev1alpha1.DocumentAnnotation]; document != "" {
 		name = h.source("policydocument/" + document)
@@ -326,7 +329,7 @@ func samePolicy(a, b string) bool {
 	return yaml.Unmarshal([]byte(a), p) == nil && yaml.Unmarshal([]byte(b), q) == nil && equality.Semantic.DeepEqual(p, q)
 }
 
-// source returns what [modeltest.State] calls an object.
+// source returns what [modeltest.LiveState] calls an object.
 func (h *storeHistory) source(source string) string {
 	kind, name, _ := strings.Cut(source, "/")
 	name = name[strings.LastIndexByte(name, '/')+1:]

@@ -47,7 +47,7 @@ func (b *bed) awaitProtected(name string, want ...string) {
 func (b *bed) awaitKinds(want ...string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		m, err := b.hand.LatestModel(b.T.Context(), b.store("iam").Status.StoreID)
+		m, err := b.hand.ReadLatestModel(b.T.Context(), b.store("iam").Status.StoreID)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (b *bed) awaitKinds(want ...string) {
 func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b := newBed(t)
 	b.serve()
-	b.Reflector()
+	b.StartReflector()
 	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget")
 	b.awaitProtected("widget", "Ready=False/ParentNotRegistered")
 	b.awaitKinds("a.example/Widget") // Bindings on it and its objects take effect.
@@ -83,12 +83,12 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	if spec.DeletionPolicy != corev1alpha1.DeletionRetain || spec.Discovery != corev1alpha1.DiscoveryNone || len(spec.Tuples) != 1 {
 		t.Errorf("the Store is made as %+v", spec)
 	}
-	b.Settled()
+	b.AwaitSettled()
 
 	// Passes over a Store in step write nothing.
 	openFGA, kube := b.since()
 	b.Patch(kinds.Stores(), "iam", `{"metadata":{"annotations":{"look":"again"}}}`)
-	b.Settled()
+	b.AwaitSettled()
 	if calls := openFGA(); calls["WriteAuthorizationModel"] > 0 || kube() > 0 {
 		t.Errorf("a pass in step made the calls %v and %d writes", calls, kube())
 	}
@@ -98,7 +98,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.awaitProtected("twin", configured)
 	b.release("twin")
 	b.awaitKinds("a.example/Gadget")
-	b.Settled()
+	b.AwaitSettled()
 
 	// The Store stays as long as it holds types of a kind. Later it is not created again.
 	b.Delete(kinds.Stores(), "iam")
@@ -109,12 +109,12 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.await("iam", "Deleting=True/WaitingForTuples") // tuple-sync would remove them.
 	b.SetFinalizers(kinds.Stores(), "", "iam", corev1alpha1.StoreFinalizer)
 	testenv.Eventually(t, soon, func() error {
-		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := b.ResourceClient(kinds.Stores()).Get(t.Context(), "iam", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is still there: %w", err)
 		}
 		return nil
 	})
-	b.Settled()
+	b.AwaitSettled()
 }
 
 // An edited claim counts as new, even of the oldest object, so the present owner keeps the kind. The previous kind of
@@ -122,7 +122,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 	b := newBed(t)
 	b.serve()
-	b.Reflector()
+	b.StartReflector()
 	b.protect("widget", "a.example/Widget", "widgets")
 	b.awaitProtected("widget", configured)
 	b.protect("gadget", "a.example/Gadget", "gadgets", "a.example/Widget")
@@ -154,7 +154,7 @@ func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 	if widget.Status.Registered != nil || twin.Status.Registered == nil || twin.Status.Registered.Plural != "twins" {
 		t.Errorf("recorded are %+v and %+v", widget.Status.Registered, twin.Status.Registered)
 	}
-	b.Settled()
+	b.AwaitSettled()
 }
 
 // release deletes a ProtectedResource that holds a finalizer of software that does not run.
@@ -168,7 +168,7 @@ func (b *bed) release(name string) {
 func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {
 	b := newBed(t)
 	stores := clientOf(b.serve())
-	b.Reflector()
+	b.StartReflector()
 	b.protect("widget", "a.example/Widget", "widgets")
 	b.awaitProtected("widget", configured)
 	b.applyModule("good", "iam", "module good\n\ntype doc\n  relations\n    define owner: [cluster]\n")
@@ -213,24 +213,24 @@ func TestAKindIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			b.serve()
-			b.Reflector()
+			b.StartReflector()
 			b.protect("widget", "a.example/Widget", "widgets")
 			b.protect("gadget", "a.example/Gadget", "gadgets")
 			b.awaitProtected("widget", configured)
 			b.awaitProtected("gadget", configured)
-			b.Settled()
+			b.AwaitSettled()
 			model := b.store("iam").Status.AuthorizationModelID
 			const list = "GET /apis/iam.miloapis.com/v1alpha1/protectedresources"
 			before := b.Kube.CallsByOp()[list]
-			b.Forge(testenv.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: edit}, 1)
+			b.PublishForgery(testenv.Forgery{Kind: kinds.ProtectedResources(), Name: "widget", Edit: edit}, 1)
 			testenv.Eventually(t, soon, func() error {
 				if b.Kube.CallsByOp()[list] == before {
 					return errors.New("the API server was not asked")
 				}
 				return nil
 			})
-			b.CaughtUp(topology.StoreSync) // Whatever follows from the message is done.
-			latest, err := b.hand.LatestModel(t.Context(), b.store("iam").Status.StoreID)
+			b.AwaitCaughtUp(topology.StoreSync) // Whatever follows from the message is done.
+			latest, err := b.hand.ReadLatestModel(t.Context(), b.store("iam").Status.StoreID)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ actionBindings:
 func incumbentBed(t *testing.T) *bed {
 	t.Helper()
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary("v1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.patch(`{"metadata":{"annotations":{"iapl.infratographer.com/roles":"crew#subject"}}}`)
@@ -44,7 +44,7 @@ func incumbentBed(t *testing.T) *bed {
 	if err := b.hand.Write(t.Context(), b.store("demo").Status.StoreID, "", tuples, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	return b
 }
 
@@ -68,7 +68,7 @@ func TestStoreSyncLetsNoRejectedTextTakeAccessOrStopARevocation(t *testing.T) {
 	}
 	b.registerAsNewcomer("thief", "\nresourceTypes: [{name: core_secret, idPrefix: idntsec}]")
 	b.awaitDocument("thief", "Valid=False/Invalid")
-	b.Settled()
+	b.AwaitSettled()
 	b.awaitDocument("inc", "Valid=True/Valid", "Merged=True/Merged", "Ready=True/Ready")
 	if got := b.types(); !slices.Equal(got, types) {
 		t.Errorf("got types %v, want %v", got, types)

@@ -20,7 +20,7 @@ import (
 // relation reports whether the live model of the Store demo has a relation of type folder.
 func (b *bed) relation(relation string) bool {
 	b.T.Helper()
-	m, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
+	m, err := b.hand.ReadLatestModel(b.T.Context(), b.store("demo").Status.StoreID)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -39,17 +39,17 @@ const (
 )
 
 // settledBed returns a bed with a Store that has a module and another that depends on it.
-func settledBed(t *testing.T) (*bed, *testenv.Running) {
+func settledBed(t *testing.T) (*bed, *testenv.RunningService) {
 	t.Helper()
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	running := b.serve()
 	b.applyStore("demo")
 	b.applyModule("docs", "demo", twoRelations)
 	b.applyModule("shelf", "demo", dependent)
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.awaitModule("shelf", "Merged=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	return b, running
 }
 
@@ -66,7 +66,7 @@ func TestATypoLeavesTheModelAsItWas(t *testing.T) {
 	if s.Status.AuthorizationModelID != good {
 		t.Errorf("model %s was written over %s", s.Status.AuthorizationModelID, good)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	running.Stop()
 	b.serve() // It starts without memory.
 	b.applyModule("other", "demo", dsl("other"))
@@ -80,7 +80,7 @@ func TestATypoLeavesTheModelAsItWas(t *testing.T) {
 	if b.relation("writer") {
 		t.Error("what was removed is live")
 	}
-	b.Settled()
+	b.AwaitSettled()
 	b.applyModule("docs", "demo", misspelt)
 	b.awaitModule("docs", "Merged=False/LastGoodLive")
 	if b.relation("writer") || !b.relation("reader") {
@@ -92,7 +92,7 @@ func TestWhatWasLiveSurvivesTheLossOfOpenFGAButNotItsStore(t *testing.T) {
 	b, _ := settledBed(t)
 	b.applyModule("docs", "demo", misspelt)
 	b.awaitModule("docs", "Merged=False/LastGoodLive")
-	b.Settled()
+	b.AwaitSettled()
 	lost := b.store("demo").Status.StoreID
 	if err := b.hand.DeleteStore(t.Context(), lost); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func (b *bed) names(other string) {
 // them.
 func TestNoModelIsNamedBeforeItsTextsAreOnRecord(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	named := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
@@ -161,7 +161,7 @@ func TestNoModelIsNamedBeforeItsTextsAreOnRecord(t *testing.T) {
 
 func TestAModuleOfWhichNothingMayBeRecordedHoldsUpNoOther(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	named := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID

@@ -29,7 +29,7 @@ func wide(name string, bytes int) string {
 
 func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	for i := range 4 {
@@ -37,7 +37,7 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	}
 	b.awaitModule(part(3), "Merged=True/Merged")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	good, sent := b.store("demo").Status.AuthorizationModelID, b.OpenFGA.CallsByOp()["WriteAuthorizationModel"]
 	b.applyModule("straw", "demo", wide("straw", 60<<10))
 	straw := b.awaitModule("straw", "Merged=False/LimitExceeded")
@@ -46,11 +46,11 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
 	}
 	b.awaitModule(part(3), "Merged=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	if n := b.OpenFGA.CallsByOp()["WriteAuthorizationModel"] - sent; n != 0 {
 		t.Errorf("%d models were sent", n)
 	}
-	if latest, err := b.hand.LatestModel(t.Context(), s.Status.StoreID); err != nil || latest.GetId() != good {
+	if latest, err := b.hand.ReadLatestModel(t.Context(), s.Status.StoreID); err != nil || latest.GetId() != good {
 		t.Errorf("model %s is live (%v), want %s", latest.GetId(), err, good)
 	}
 	b.Delete(kinds.AuthorizationModels(), "straw")
@@ -59,7 +59,7 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 
 func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	const stores = 5
 	for i := range stores {
@@ -68,8 +68,8 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 		b.applyModule(part(i), name, dsl(part(i)))
 		b.awaitModule(part(i), "Merged=True/Merged")
 	}
-	b.CaughtUp(topology.StoreSync)
-	b.Settled()
+	b.AwaitCaughtUp(topology.StoreSync)
+	b.AwaitSettled()
 	r.Stop()
 	calls, writes := b.since()
 	// A model does not prove that its store exists: OpenFGA serves the models of deleted stores.
@@ -84,9 +84,9 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 	b.serve() // It checks all keys once, and the recent ones a second time after its predecessor's last calls.
 	testenv.Eventually(t, soon, made(stores, 2*stores))
 	before := b.Kube.CallsByOp()
-	b.Resync(topology.StoreSync)
+	b.RequestResync(topology.StoreSync)
 	testenv.Eventually(t, soon, made(2*stores, 3*stores))
-	b.Settled()
+	b.AwaitSettled()
 	if err := made(2*stores, 3*stores)(); err != nil || len(calls()) != 2 || writes() != 0 {
 		t.Errorf("%v; in all %v, and %d writes", err, calls(), writes())
 	}

@@ -24,10 +24,10 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 	b.applyStore("broken", func(s *corev1alpha1.StoreSpec) {
 		s.CoreModule = "module core\n\ntype x\n  relations\n    define a: [nothing]\n"
 	})
-	b.Reflector()
+	b.StartReflector()
 	b.awaitModule("folders", "Merged=True/Merged")
 	b.await("broken", "ModelSynced=False/InvalidCore")
-	b.Settled()
+	b.AwaitSettled()
 	first := b.store("demo").Status.AuthorizationModelID
 	_, writes := b.since()
 

@@ -38,7 +38,7 @@ func (b *bed) admitNewcomer() {
 // createAsNewcomer creates a module of the Store demo once the newcomer's rights are in effect.
 func (b *bed) createAsNewcomer(name, text string) {
 	b.T.Helper()
-	models := b.Kube.ObjectsAs(b.T, newcomer).Resource(kinds.AuthorizationModels().Served())
+	models := b.Kube.DynamicClientAs(b.T, newcomer).Resource(kinds.AuthorizationModels().GroupVersionResource())
 	testenv.Eventually(b.T, soon, func() error {
 		_, err := models.Create(b.T.Context(), written(name, text), metav1.CreateOptions{})
 		return err
@@ -47,14 +47,14 @@ func (b *bed) createAsNewcomer(name, text string) {
 
 func (b *bed) registerAsNewcomer(name, policy string) {
 	b.T.Helper()
-	documents := b.Kube.ObjectsAs(b.T, newcomer).Resource(kinds.PolicyDocuments().Served())
+	documents := b.Kube.DynamicClientAs(b.T, newcomer).Resource(kinds.PolicyDocuments().GroupVersionResource())
 	testenv.Eventually(b.T, soon, func() error { return b.registerBy(documents, name, "demo", policy) })
 }
 
 // expectRefusal patches an object as the newcomer until the API server refuses it for a reason.
 func (b *bed) expectRefusal(kind kinds.Kind, name, patch, reason string, subresources ...string) {
 	b.T.Helper()
-	objects := b.Kube.ObjectsAs(b.T, newcomer).Resource(kind.Served())
+	objects := b.Kube.DynamicClientAs(b.T, newcomer).Resource(kind.GroupVersionResource())
 	testenv.Eventually(b.T, soon, func() error {
 		_, err := objects.Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 		switch {
@@ -70,11 +70,11 @@ func (b *bed) expectRefusal(kind kinds.Kind, name, patch, reason string, subreso
 // relations reports which of the relations the model of the Store demo has.
 func (b *bed) relations(names ...string) map[string]bool {
 	b.T.Helper()
-	latest, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
+	latest, err := b.hand.ReadLatestModel(b.T.Context(), b.store("demo").Status.StoreID)
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	has, all := map[string]bool{}, modeltest.Definitions(latest)
+	has, all := map[string]bool{}, modeltest.ModelDefinitions(latest)
 	for _, name := range names {
 		_, has[name] = all[name]
 	}
@@ -122,7 +122,7 @@ func TestStoreSyncLetsUserWithFewRightsTakeNothingByRecords(t *testing.T) {
 	b.expectRefusal(models, "own", `{"metadata":{"annotations":{"core.platform-mesh.io/resource":"secrets"}}}`, record)
 	b.expectRefusal(models, "own", `{"spec":{"storeRef":{"name":"victim"}}}`, "the verb extend")
 	b.expectRefusal(stores, "demo", `{"spec":{"coreModule":"typ"}}`, "cannot patch resource")
-	b.Settled()
+	b.AwaitSettled()
 	if !b.may("user:ann", "x_get", "box:b") {
 		t.Error("ann may not get the box")
 	}

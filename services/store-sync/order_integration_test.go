@@ -65,7 +65,7 @@ func TestTheSameObjectsInAnyOrderAreOneModelOfEqualBytes(t *testing.T) {
 	for name, running := range map[string]bool{"all before the start": false, "once more": false, "one after the other": true, "in another order": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
-			b.Reflector()
+			b.StartReflector()
 			if running {
 				b.serve()
 			}
@@ -76,7 +76,7 @@ func TestTheSameObjectsInAnyOrderAreOneModelOfEqualBytes(t *testing.T) {
 				b.serve()
 			}
 			b.awaitTypes("folder", "example_com_widget", "example_org_widget", "core_namespace", "rbac_authorization_k8s_io_role")
-			b.Settled()
+			b.AwaitSettled()
 			if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n != 1 && !running {
 				t.Errorf("%d models were written, want 1", n)
 			}
@@ -94,7 +94,7 @@ func TestTheSameObjectsInAnyOrderAreOneModelOfEqualBytes(t *testing.T) {
 // bytes returns the live model of the Store demo in encoded form, without its id.
 func (b *bed) bytes() []byte {
 	b.T.Helper()
-	live, err := b.hand.LatestModel(b.T.Context(), b.store("demo").Status.StoreID)
+	live, err := b.hand.ReadLatestModel(b.T.Context(), b.store("demo").Status.StoreID)
 	if err != nil {
 		b.T.Fatal(err)
 	}

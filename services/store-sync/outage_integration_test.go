@@ -19,12 +19,12 @@ import (
 
 func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.define(definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""})
 	b.awaitTypes("ui_platform-mesh_io_page")
-	b.Settled()
+	b.AwaitSettled()
 	b.Kube.FailBefore(failing("GET /apis/ui.platform-mesh.io/v1alpha1"))
 	b.define(definition{"ui.platform-mesh.io", "themes", "Theme", "v1alpha1", ""})
 	b.applyModule("docs", "demo", dsl("folder"))
@@ -38,24 +38,24 @@ func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
 	const first = " /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/gadgets-demo"
 	gadgets := definition{"example.com", "gadgets", "Gadget", "v1alpha1", "demo"}
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.Kube.FailBefore(failing("PATCH" + first))
 	b.define(gadgets, widgets("example.com", "demo"))
 	b.applyModule("docs", "demo", dsl("folder"))
 	b.awaitTypes("example_com_widget", "folder", "-example_com_gadget")
-	b.Settled()
+	b.AwaitSettled()
 	b.Kube.FailBefore(nil)
 	b.awaitTypes("example_com_gadget")
-	b.Settled()
+	b.AwaitSettled()
 
 	b.Kube.FailBefore(failing("DELETE" + first))
 	gadgets.store = ""
 	b.define(gadgets, widgets("example.com", ""))
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.awaitTypes("-example_com_widget", "example_com_gadget")
-	b.Settled()
+	b.AwaitSettled()
 	b.Kube.FailBefore(nil)
 	b.AwaitGone(kinds.AuthorizationModels(), "gadgets-demo")
 	b.awaitTypes("-example_com_gadget")
@@ -64,14 +64,14 @@ func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
 func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
 	b := bound(t)
 	for kind, name := range map[kinds.Kind]string{
-		kinds.Exports(): "widgets.example.com", kinds.ResourceSchemas(): "v1.widgets.example.com",
+		kinds.APIExports(): "widgets.example.com", kinds.APIResourceSchemas(): "v1.widgets.example.com",
 		kinds.AccountInfos(): "account", kinds.Stores(): "demo",
 	} {
 		b.Delete(kind, name)
 	}
 	b.await("demo", "Deleting=True/Blocked")
-	b.Delete(kinds.Bindings(), "one")
-	b.Delete(kinds.Bindings(), "two")
+	b.Delete(kinds.APIBindings(), "one")
+	b.Delete(kinds.APIBindings(), "two")
 	b.awaitUnbound("one")
 	b.awaitUnbound("two")
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
@@ -81,28 +81,28 @@ func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
 func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
 	b := newBed(t)
 	b.kcp()
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.bind("one", "nothing.example.com")
 	b.awaitHeld("one", true)
-	b.Delete(kinds.Bindings(), "one")
+	b.Delete(kinds.APIBindings(), "one")
 	b.awaitUnbound("one")
 }
 
 func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 	b := newBed(t)
 	b.kcp()
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.bind("tenancy", "tenancy.kcp.io")
-	b.SetFinalizers(kinds.Bindings(), "", "tenancy", corev1alpha1.BindingFinalizer)
+	b.SetFinalizers(kinds.APIBindings(), "", "tenancy", corev1alpha1.BindingFinalizer)
 	b.awaitHeld("tenancy", false)
 }
 
 // publish publishes the present state of an object, as the watcher would.
 func (b *bed) publish(kind kinds.Kind, name string) {
 	b.T.Helper()
-	api, err := kube.New(b.Kube.Admin(), "local", "test")
+	api, err := kube.New(b.Kube.AdminConfig(), "local", "test")
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -110,24 +110,24 @@ func (b *bed) publish(kind kinds.Kind, name string) {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	if _, err := publish.New(b.JS).Publish(b.T.Context(), change, 0, publish.Options{}); err != nil {
+	if _, err := publish.New(b.JS).PublishChange(b.T.Context(), change, 0, publish.PublicationOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
 func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
-	kind := kinds.Bindings()
+	kind := kinds.APIBindings()
 	kind.Version = kind.Older
 	b := newBed(t)
 	b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
-	b.Reflector()
+	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.apply(kind, "one", map[string]any{"spec": map[string]any{
 		"reference": map[string]any{"export": map[string]any{"name": "widgets.example.com"}},
 	}})
 	b.publish(kind, "one")
 	testenv.Eventually(t, soon, func() error {
-		u, err := b.Resource(kind).Get(t.Context(), "one", metav1.GetOptions{})
+		u, err := b.ResourceClient(kind).Get(t.Context(), "one", metav1.GetOptions{})
 		if err == nil && !slices.Contains(u.GetFinalizers(), corev1alpha1.BindingFinalizer) {
 			err = fmt.Errorf("finalizers are %v", u.GetFinalizers())
 		}
@@ -136,7 +136,7 @@ func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
 	b.Delete(kind, "one")
 	b.publish(kind, "one")
 	testenv.Eventually(t, soon, func() error {
-		if _, err := b.Resource(kind).Get(t.Context(), "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := b.ResourceClient(kind).Get(t.Context(), "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the binding is there (%w)", err)
 		}
 		return nil

@@ -50,15 +50,15 @@ func TestNoModelIsWrittenToTheIAMStoreOfAnotherCluster(t *testing.T) {
 			b := newBed(t)
 			id, modelID := b.theirsOfIAM(owner)
 			b.protect("widget", "a.example/Widget", "widgets")
-			b.Reflector()
+			b.StartReflector()
 			b.serve()
 			s := b.await("iam", "Adopted=False/NotAdopted", "ModelSynced=False/NotAdopted")
 			if m := messageOf(s.Status.Conditions, corev1alpha1.Adopted); !strings.Contains(m, owner) || !strings.Contains(m, "entail iam adopt --dry-run") {
 				t.Errorf("the message is %q", m)
 			}
 			b.awaitProtected("widget", "Ready=False/NotAdopted")
-			b.Settled()
-			latest, err := b.hand.LatestModel(t.Context(), id)
+			b.AwaitSettled()
+			latest, err := b.hand.ReadLatestModel(t.Context(), id)
 			if err != nil || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {
 				t.Errorf("model %s is live, after %d writes (%v)", latest.GetId(), b.OpenFGA.Writes(), err)
 			}
@@ -74,15 +74,15 @@ func TestNoModelIsWrittenToTheIAMStoreOfAnotherCluster(t *testing.T) {
 func TestTheIAMStoreThatIsMadeHereIsOurs(t *testing.T) {
 	b := newBed(t)
 	b.protect("widget", "a.example/Widget", "widgets")
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.awaitProtected("widget", configured)
 	b.await("iam", "Adopted=True/Ours", "ModelSynced=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	calls, writes := b.since()
 	b.protect("gadget", "a.example/Gadget", "gadgets")
 	b.awaitProtected("gadget", configured)
-	b.Settled()
+	b.AwaitSettled()
 	if calls := calls(); calls["ReadChanges"] == 0 || calls["WriteAuthorizationModel"] != 1 || writes() == 0 {
 		t.Errorf("another kind takes %v", calls)
 	}

@@ -15,13 +15,13 @@ import (
 
 func TestPartsOfGeneratedModulesTellTheirAPI(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	stores := clientOf(b.serve())
 	b.applyStore("demo", withAccounts)
 	b.define(widgets("example.com", "demo"))
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.awaitTypes("core_namespace", "example_com_widget")
-	b.Settled()
+	b.AwaitSettled()
 	got, err := stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "demo"})
 	if err != nil {
 		t.Fatal(err)

@@ -22,14 +22,14 @@ type reconciler struct {
 	providers []module.Provider
 	state     *store.State
 	stores    *store.Reconciler
-	outages   *setup.Outages[event.Key]
+	outages   *setup.OutageReporter[event.Key]
 }
 
-// Keys lists the keys to reconcile after an object changed.
-func (r *reconciler) Keys(k event.Key) []event.Key {
-	keys := r.state.Keys(k)
+// AffectedKeys lists the keys to reconcile after an object changed.
+func (r *reconciler) AffectedKeys(k event.Key) []event.Key {
+	keys := r.state.AffectedStores(k)
 	for _, p := range r.providers {
-		keys = append(keys, p.Keys(k)...)
+		keys = append(keys, p.AffectedKeys(k)...)
 	}
 	return keys
 }
@@ -38,19 +38,19 @@ func (r *reconciler) Keys(k event.Key) []event.Key {
 // Each step plans again when objects change during it. An error of one step does not stop the others, but without the
 // modules of a provider the Store waits.
 func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[event.Key]) error {
-	if p.Key.GroupResource == kinds.Bindings().GroupResource {
-		return reconcile.Retry(p.Key, func() error { return r.apis.Hold(ctx, p, p.Key) })
+	if p.Key.GroupResource == kinds.APIBindings().GroupResource {
+		return reconcile.RetryWhileStale(p.Key, func() error { return r.apis.SyncBindingFinalizer(ctx, p, p.Key) })
 	}
-	var members []module.Member
+	var members []module.StatusTarget
 	var errs []error
 	for _, provider := range r.providers {
-		var provided []module.Member
-		err := reconcile.Retry(p.Key, func() (err error) {
-			provided, err = provider.Sync(ctx, p, p.Key)
+		var provided []module.StatusTarget
+		err := reconcile.RetryWhileStale(p.Key, func() (err error) {
+			provided, err = provider.SyncModels(ctx, p, p.Key)
 			return err
 		})
 		members, errs = append(members, provided...), append(errs, err)
-		if _, ready := provider.Modules(p.Key); !ready {
+		if _, ready := provider.DirectModules(p.Key); !ready {
 			return errors.Join(errs...)
 		}
 	}

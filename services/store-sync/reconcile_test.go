@@ -16,28 +16,28 @@ import (
 // restless is a provider whose objects change a number of times during a pass.
 type restless struct{ changes, syncs int }
 
-func (r *restless) Keys(event.Key) []event.Key { return nil }
+func (r *restless) AffectedKeys(event.Key) []event.Key { return nil }
 
-func (r *restless) Sync(context.Context, controller.Reporter, event.Key) ([]module.Member, error) {
+func (r *restless) SyncModels(context.Context, controller.UntypedRequest, event.Key) ([]module.StatusTarget, error) {
 	if r.syncs++; r.syncs <= r.changes {
 		return nil, reconcile.ErrStale
 	}
 	return nil, nil
 }
 
-func (r *restless) Modules(event.Key) ([]model.Module, bool) { return nil, false }
+func (r *restless) DirectModules(event.Key) ([]model.Module, bool) { return nil, false }
 
 func TestAProviderPlansAgainWhatChangesUnderIt(t *testing.T) {
 	provider := &restless{changes: 2}
 	r := &reconciler{providers: []module.Provider{provider}}
-	if err := r.Reconcile(t.Context(), controller.NewPass(nil, event.Key{}, false)); err != nil || provider.syncs != 3 {
+	if err := r.Reconcile(t.Context(), controller.NewRequest(nil, event.Key{}, false)); err != nil || provider.syncs != 3 {
 		t.Errorf("%v after %d attempts", err, provider.syncs)
 	}
 }
 
 func TestAProviderThatNeverComesToRestIsNobodysFault(t *testing.T) {
 	r := &reconciler{providers: []module.Provider{&restless{changes: 1000}}}
-	err := r.Reconcile(t.Context(), controller.NewPass(nil, event.Key{}, false))
+	err := r.Reconcile(t.Context(), controller.NewRequest(nil, event.Key{}, false))
 	if !errors.Is(err, reconcile.ErrStale) || !fault.IsUnavailable(err) {
 		t.Errorf("%v would end as a dead letter", err)
 	}

@@ -61,7 +61,7 @@ func (b *bed) document(name, policy string) {
 // register applies a PolicyDocument in the namespace default.
 func (b *bed) register(name, store, policy string) {
 	b.T.Helper()
-	if err := b.registerBy(b.Resource(kinds.PolicyDocuments()), name, store, policy); err != nil {
+	if err := b.registerBy(b.ResourceClient(kinds.PolicyDocuments()), name, store, policy); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -82,14 +82,14 @@ func (b *bed) registerBy(documents dynamic.NamespaceableResourceInterface, name,
 
 func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {
 	b.T.Helper()
-	return testenv.Await(b.Env, kinds.PolicyDocuments().In("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
+	return testenv.Await(b.Env, kinds.PolicyDocuments().InNamespace("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
 		return lacking(d.Status.Conditions, d.Generation, want)
 	})
 }
 
 func (b *bed) withdraw(name string) {
 	b.T.Helper()
-	b.Delete(kinds.PolicyDocuments().In("default"), name)
+	b.Delete(kinds.PolicyDocuments().InNamespace("default"), name)
 }
 
 // models returns the existing AuthorizationModels.
@@ -101,7 +101,7 @@ func (b *bed) models() []unstructured.Unstructured {
 func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 	b := newBed(t)
 	running := b.serve()
-	b.Reflector()
+	b.StartReflector()
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
 
@@ -192,10 +192,10 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 		b.decide()
 	})
 	t.Run("nothing is left to do", func(t *testing.T) {
-		b.Settled()
+		b.AwaitSettled()
 		openFGA, kube := b.since()
-		b.Resync(topology.StoreSync)
-		b.Settled()
+		b.RequestResync(topology.StoreSync)
+		b.AwaitSettled()
 		if calls := openFGA(); calls["Write"]+calls["WriteAuthorizationModel"]+calls["CreateStore"] > 0 || kube() > 0 {
 			t.Errorf("a resync writes: %v, %d to the API server", calls, kube())
 		}
@@ -273,7 +273,7 @@ resourceTypes:
 func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
 	b := newBed(t)
 	b.serve()
-	b.Reflector()
+	b.StartReflector()
 	b.document("tenant", tenantPart)
 	b.awaitDocument("tenant", "Valid=True/Valid", "Merged=False/StoreNotFound", "Ready=False/StoreNotFound")
 	b.applyStore("demo")
@@ -282,7 +282,7 @@ func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
 	b.await("demo", "Deleting=True/Blocked")
 	b.withdraw("tenant")
 	testenv.Eventually(t, soon, func() error {
-		if _, err := b.Resource(kinds.Stores()).Get(t.Context(), "demo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := b.ResourceClient(kinds.Stores()).Get(t.Context(), "demo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Store is there (%w)", err)
 		}
 		return nil

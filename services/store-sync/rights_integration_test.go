@@ -40,23 +40,23 @@ type rights struct {
 func TestStoreSyncReportsEachMissingRight(t *testing.T) {
 	r := &rights{bed: newBed(t)}
 	r.kcp()
-	r.Reflector()
+	r.StartReflector()
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.StoreSync, Guard: validating.Name, Log: &testenv.Log{}, Start: r.start, Fill: r.fill, Uses: r.uses(),
-		Idle: func() { r.CaughtUp(topology.StoreSync) },
+		Env: r.Env, Service: topology.StoreSync, Guard: validating.Name, Log: &testenv.LogBuffer{}, Start: r.start, Fill: r.fill, Uses: r.uses(),
+		Idle: func() { r.AwaitCaughtUp(topology.StoreSync) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := storev1connect.NewStoreServiceClient(caller, url).GetStore(ctx, &storev1.GetStoreRequest{Name: "demo"})
 			return err
 		},
 	}
 	r.suite.Test(t)
-	for _, held := range r.List(kinds.Bindings()).Items { // The API server waits until their finalizers go.
-		r.Delete(kinds.Bindings(), held.GetName())
+	for _, held := range r.List(kinds.APIBindings()).Items { // The API server waits until their finalizers go.
+		r.Delete(kinds.APIBindings(), held.GetName())
 		r.awaitUnbound(held.GetName())
 	}
 }
 
-func (r *rights) start() *testenv.Running {
+func (r *rights) start() *testenv.RunningService {
 	r.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *rights) fill() {
 	r.applyStore("demo", withAccounts)
 	r.applyModule("docs", "demo", dsl("docs"))
 	r.account("demo")
-	r.export("widgets.example.com", widgets("example.com", ""))
+	r.export(widgets("example.com", ""))
 	r.bind("widgets", "widgets.example.com")
 	r.define(widgets("a.example", "demo"))
 	r.applyStore("plain")
@@ -141,7 +141,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 			Need: func(c testenv.RightCase) {
 				r.SetFinalizers(c.Kind, "", "widget", iamv1alpha1.ProtectedResourceFinalizer)
 			},
-			Done: func(c testenv.RightCase) { r.AwaitReleased(c.Kind, "", "widget") },
+			Done: func(c testenv.RightCase) { r.AwaitNoFinalizers(c.Kind, "", "widget") },
 		},
 		"patch apibindings": {
 			Need: func(c testenv.RightCase) { r.bind(c.Name, "widgets.example.com") },
@@ -162,7 +162,7 @@ func partType(c testenv.RightCase) string { return c.Name + "_example_part" }
 func (r *rights) awaitUnprotected(typ string) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
-		latest, err := r.hand.LatestModel(r.T.Context(), r.store("iam").Status.StoreID)
+		latest, err := r.hand.ReadLatestModel(r.T.Context(), r.store("iam").Status.StoreID)
 		if err == nil && slices.ContainsFunc(latest.GetTypeDefinitions(), func(t *openfgav1.TypeDefinition) bool { return t.GetType() == typ }) {
 			err = fmt.Errorf("the model still has %s", typ)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func clientOf(r *testenv.Running) storev1connect.StoreServiceClient {
+func clientOf(r *testenv.RunningService) storev1connect.StoreServiceClient {
 	transport := &http.Transport{DisableKeepAlives: true}
 	return storev1connect.NewStoreServiceClient(&http.Client{Transport: transport}, r.URL)
 }
@@ -37,11 +37,11 @@ func TestStoreServiceTellsStoresAndModels(t *testing.T) {
 	b.applyModule("docs", "demo-0", dsl("folder"))
 	b.applyModule("odd", "demo-0", "nonsense")
 	b.applyStore("bad", func(s *corev1alpha1.StoreSpec) { s.CoreModule = "" })
-	b.Reflector()
+	b.StartReflector()
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.awaitModule("odd", "Merged=False/Rejected")
 	b.await("bad", "ModelSynced=False/InvalidCore")
-	b.Settled()
+	b.AwaitSettled()
 
 	var names []string
 	token := ""

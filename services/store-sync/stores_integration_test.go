@@ -29,7 +29,7 @@ import (
 
 func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
@@ -41,12 +41,12 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	if !slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer) {
 		t.Errorf("finalizers %v lack ours", s.Finalizers)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	s = b.store("demo")
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID {
 		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
 	}
-	latest, err := b.hand.LatestModel(t.Context(), s.Status.StoreID)
+	latest, err := b.hand.ReadLatestModel(t.Context(), s.Status.StoreID)
 	if err != nil || latest.GetId() != s.Status.AuthorizationModelID {
 		t.Errorf("latest model is %s (%v), status names %s", latest.GetId(), err, s.Status.AuthorizationModelID)
 	}
@@ -126,7 +126,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 		}
 	}
 	oldest := b.named(name(7))[0]
-	b.Reflector()
+	b.StartReflector()
 	start := time.Now()
 	b.serve()
 	testenv.Eventually(t, 9*soon, func() error {
@@ -136,7 +136,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 		return nil
 	})
 	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
-	b.Settled()
+	b.AwaitSettled()
 	for _, s := range testenv.ListAs[corev1alpha1.Store](b.Env, kinds.Stores()) {
 		if err := lacking(s.Status.Conditions, s.Generation, []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"}); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
@@ -166,14 +166,14 @@ func (b *bed) declare(name string) error {
 		"apiVersion": corev1alpha1.GroupVersion.String(), "kind": "Store",
 		"metadata": map[string]any{"name": name}, "spec": map[string]any{"coreModule": coreV1},
 	}}
-	_, err := b.Resource(kinds.Stores()).Create(b.T.Context(), s, metav1.CreateOptions{})
+	_, err := b.ResourceClient(kinds.Stores()).Create(b.T.Context(), s, metav1.CreateOptions{})
 	return err
 }
 
 // A replica dies between the creation of a store and the record of its id. The standby has observed neither.
 func TestWhatTheReplicaBeforeMadeIsFoundAndNotMadeTwice(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	first := b.serve()
 	created := make(chan struct{})
 	made := sync.OnceFunc(func() { close(created) })
@@ -191,7 +191,7 @@ func TestWhatTheReplicaBeforeMadeIsFoundAndNotMadeTwice(t *testing.T) {
 	b.serve()
 	first.Stop()
 	s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged", "NameUnique=True/Unique")
-	b.Settled()
+	b.AwaitSettled()
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID || b.OpenFGA.WritesByOp()["CreateStore"] != 1 {
 		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
 	}
@@ -199,19 +199,19 @@ func TestWhatTheReplicaBeforeMadeIsFoundAndNotMadeTwice(t *testing.T) {
 
 func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	old := b.await("demo", "ModelSynced=True/Merged").Status
 	if err := b.hand.DeleteStore(t.Context(), old.StoreID); err != nil {
 		t.Fatal(err)
 	}
-	b.Resync(topology.StoreSync)
+	b.RequestResync(topology.StoreSync)
 	s := b.await("demo", "StoreSynced=True/Recreated", "ModelSynced=True/Merged")
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID || ids[0] == old.StoreID {
 		t.Errorf("OpenFGA has %v, status names %s, before it was %s", ids, s.Status.StoreID, old.StoreID)
 	}
-	if ghost, err := b.hand.LatestModel(t.Context(), old.StoreID); err != nil || ghost.GetId() != old.AuthorizationModelID {
+	if ghost, err := b.hand.ReadLatestModel(t.Context(), old.StoreID); err != nil || ghost.GetId() != old.AuthorizationModelID {
 		t.Errorf("the deleted store got model %s (%v), it had %s", ghost.GetId(), err, old.AuthorizationModelID)
 	}
 	b.expectTypes("user", "document")
@@ -222,10 +222,10 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 	b := newBed(t)
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
-	b.Reflector() // It lists all kinds; a snapshot of fewer would be read again later.
+	b.StartReflector() // It lists all kinds; a snapshot of fewer would be read again later.
 	b.serve()
 	b.awaitModule("demo-docs", "Merged=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	calls, writes := b.since()
 	b.patch(`{"metadata":{"annotations":{"seen":"1"}}}`)
 	testenv.Eventually(t, soon, func() error {
@@ -234,7 +234,7 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 		}
 		return nil
 	})
-	b.Settled()
+	b.AwaitSettled()
 	got := calls()
 	if got["ListStores"] == 1 && got["ReadAuthorizationModels"] > 1 { // The resync after a takeover comes just now.
 		got["ReadAuthorizationModels"]--

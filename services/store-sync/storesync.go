@@ -40,46 +40,47 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
-	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OpenFGA: &cfg.OpenFGA})
+	parts, err := setup.BuildParts(rt, cfg.Config, setup.RequiredBackends{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
 	}
-	shared := module.NewState(parts.View, cfg.Cluster)
+	shared := module.NewStoreListers(parts.View, cfg.Cluster)
 	verifier := verify.New(parts.View, parts.Kube, cfg.Cluster, rt.Log, rt.Metrics)
 	applier := &module.Applier{State: shared, Kube: parts.Kube, Log: rt.Log}
 	state, merges := store.NewState(shared), store.NewMergeCache(cfg.Limits)
 	apis, protected := apimodule.New(parts.View, cfg.Discovery, applier), iammodule.New(parts.View, cfg.IAMStore, applier)
-	policies := policymodule.New(parts.View, applier, state.MergedBy(merges))
+	policies := policymodule.New(parts.View, applier, state.MergeAfterPlanFunc(merges))
 	state.AddProviders(apis, policies, protected)
 	rt.Metrics.MustRegister(store.NewMetrics(state))
 	syncer := store.New(parts, state, merges, verifier, protected)
 	r := &reconciler{
 		apis: apis, providers: []module.Provider{apis, policies, protected}, state: state, stores: syncer,
-		outages: setup.NewOutages(rt.Log, func(ctx context.Context, key event.Key, why setup.Outage) error {
-			return syncer.WriteOutage(ctx, key, why, protected.Waiting(key))
+		outages: setup.NewOutageReporter(rt.Log, func(ctx context.Context, key event.Key, why setup.Outage) error {
+			return syncer.WriteOutageStatuses(ctx, key, why, protected.WaitingResources(key))
 		}),
 	}
-	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.Complete)
-	app := setup.App(parts, r,
+	stores := querystore.New(state, merges, policies, parts.OpenFGA, parts.View.IncompleteErr)
+	app := setup.NewApp(parts, r,
 		rpc.NewHandler(storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler,
-			storev1connect.StoreServiceHandler(stores), querystore.Access()),
+			storev1connect.StoreServiceHandler(stores), querystore.RequiredAccess()),
 		rpc.NewHandler(policyv1connect.PolicyServiceName, policyv1connect.NewPolicyServiceHandler,
-			policyv1connect.PolicyServiceHandler(querypolicy.New(registeredDocuments(shared, parts.View.Complete, policies))), querypolicy.Access()),
+			policyv1connect.PolicyServiceHandler(querypolicy.New(registeredDocumentsFunc(shared, parts.View.IncompleteErr, policies))),
+			querypolicy.RequiredAccess()),
 	)
 	app.Tasks = append(app.Tasks, r.outages.Run)
 	return app, nil
 }
 
-// registeredDocuments returns a function that finds the PolicyDocuments of a Store and the options of its policy.
-func registeredDocuments(shared *module.State, complete func() error, policies *policymodule.Provider) querypolicy.Registered {
+// registeredDocumentsFunc returns a function that finds the PolicyDocuments of a Store and the options of its policy.
+func registeredDocumentsFunc(shared *module.StoreListers, complete func() error, policies *policymodule.Provider) querypolicy.RegisteredDocumentsFunc {
 	return func(_ context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
-		found, err := rpc.Find(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
+		found, err := rpc.FindObject(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
 		if err != nil {
 			return nil, policy.Options{}, err
 		}
-		documents, options, err := policies.Documents(found.Key, accepted)
+		documents, options, err := policies.ParsedDocuments(found.Key, accepted)
 		if err != nil {
-			return nil, options, rpc.Invalid("Store %s: %s", name, err)
+			return nil, options, rpc.InvalidError("Store %s: %s", name, err)
 		}
 		return documents, options, nil
 	}

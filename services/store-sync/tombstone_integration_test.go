@@ -15,22 +15,22 @@ import (
 
 func TestAStoreThatLivesIsSparedWhateverTheBusTells(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	b.Settled()
+	b.AwaitSettled()
 	bus := publish.New(b.JS)
-	last, err := bus.Last(t.Context(), event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"})
+	last, err := bus.LastChange(t.Context(), event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wrong := last.Change
 	wrong.Deleted = true
-	if _, err := bus.Publish(t.Context(), wrong, last.Sequence, publish.Options{}); err != nil {
+	if _, err := bus.PublishChange(t.Context(), wrong, last.Sequence, publish.PublicationOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) || b.OpenFGA.WritesByOp()["DeleteStore"] != 0 {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
@@ -38,11 +38,11 @@ func TestAStoreThatLivesIsSparedWhateverTheBusTells(t *testing.T) {
 
 func TestAStoreOutlivedByUnfinishedSuccessorsGoesAllTheSame(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	r.Stop()
 	b.Delete(kinds.Stores(), "demo")
 	b.patch(`{"metadata":{"finalizers":null}}`)

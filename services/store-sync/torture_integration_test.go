@@ -33,9 +33,9 @@ const (
 
 func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
-	torture := &testenv.Torture{
-		Bed: b.Env, Reflector: b.Reflector(), Service: topology.StoreSync, OpenFGA: true,
-		Serve:  func() *testenv.Running { return b.serve(short) },
+	torture := &testenv.DisruptionSuite{
+		Bed: b.Env, Reflector: b.StartReflector(), Service: topology.StoreSync, OpenFGA: true,
+		Serve:  func() *testenv.RunningService { return b.serve(short) },
 		Happen: b.happen, AsDeclared: b.asDeclared,
 		Rounds: 4, Steps: 6, Pace: 25 * time.Millisecond, Within: 2 * soon, Failing: 12,
 	}
@@ -75,9 +75,9 @@ func (b *bed) part(r *rand.Rand, i int, store string) {
 // remove deletes an object that may not exist.
 func (b *bed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
-	var api dynamic.ResourceInterface = b.Resource(kind)
+	var api dynamic.ResourceInterface = b.ResourceClient(kind)
 	if kind == kinds.PolicyDocuments() {
-		api = b.Resource(kind).Namespace("default")
+		api = b.ResourceClient(kind).Namespace("default")
 	}
 	err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -102,7 +102,7 @@ func (b *bed) asDeclared() error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
 			return err
 		}
-		origin := model.Origin{Kind: model.AuthorizationModel, Name: m.Name}
+		origin := model.ModuleOrigin{Kind: model.AuthorizationModel, Name: m.Name}
 		if m.Annotations[corev1alpha1.DocumentAnnotation] != "" {
 			origin.Kind = model.Policy
 			policy := made[m.Spec.StoreRef.Name]
@@ -162,7 +162,7 @@ func (b *bed) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, 
 	if err != nil || len(want.Model.GetTypeDefinitions()) == 0 {
 		return lacking(s.Status.Conditions, s.Generation, []string{"ModelSynced=False/InvalidCore"})
 	}
-	latest, err := b.hand.LatestModel(b.T.Context(), s.Status.StoreID)
+	latest, err := b.hand.ReadLatestModel(b.T.Context(), s.Status.StoreID)
 	if err != nil {
 		return err
 	}

@@ -61,11 +61,11 @@ func (b *bed) awaitAsked(op string, before int) {
 func (b *bed) awaitTold(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		is, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
+		is, err := b.ResourceClient(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if told := b.Told(kind, "", name).ResourceVersion; told != is.GetResourceVersion() {
+		if told := b.LastChange(kind, "", name).ResourceVersion; told != is.GetResourceVersion() {
 			return fmt.Errorf("the bus tells of version %s, not of %s", told, is.GetResourceVersion())
 		}
 		return nil
@@ -75,23 +75,23 @@ func (b *bed) awaitTold(kind kinds.Kind, name string) {
 func TestAnOpenFGAStoreOfOthersIsTakenOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	b := newBed(t)
 	id, modelID := b.theirs("demo")
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	b.await("demo", "StoreSynced=False/NameTaken")
-	b.Settled()
+	b.AwaitSettled()
 	asking := ofStore(func(c *event.Change, o map[string]any) {
 		c.Generation++
 		field(o, "spec")["adoption"] = string(corev1alpha1.AdoptionAlways)
 	})
 	asked := b.Kube.CallsByOp()[get(asking)]
-	b.Forge(asking, 1)
+	b.PublishForgery(asking, 1)
 	b.awaitAsked(get(asking), asked)
-	b.Forge(late("demo", id, "a guess"), -1)
+	b.PublishForgery(late("demo", id, "a guess"), -1)
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.CoreModule += "type folder\n" })
 	s := b.await("demo", "StoreSynced=False/NameTaken")
-	b.Settled()
-	latest, err := b.hand.LatestModel(t.Context(), id)
+	b.AwaitSettled()
+	latest, err := b.hand.ReadLatestModel(t.Context(), id)
 	if err != nil || s.Status.StoreID != "" || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {
 		t.Errorf("%d writes to OpenFGA, %v; the status names %q", b.OpenFGA.Writes(), err, s.Status.StoreID)
 	}
@@ -109,28 +109,28 @@ func TestAnOpenFGAStoreIsDeletedOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	}{
 		"it is another's": {
 			func(b *bed) (id, modelID string) { return b.theirs("ghost") },
-			func(b *bed, id, _ string) { b.Forge(late("ghost", id, "a guess"), -1) },
+			func(b *bed, id, _ string) { b.PublishForgery(late("ghost", id, "a guess"), -1) },
 		},
 		"it is that of a Store which is said to have another": {whose, func(b *bed, id, modelID string) {
 			ghost := late("ghost", id, modelID)
-			b.Forge(ofStore(func(_ *event.Change, o map[string]any) { field(o, "status")["storeId"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV" }), 1)
-			b.Forge(ghost, -1)
+			b.PublishForgery(ofStore(func(_ *event.Change, o map[string]any) { field(o, "status")["storeId"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV" }), 1)
+			b.PublishForgery(ghost, -1)
 		}},
-		"its Store is said to go": {whose, func(b *bed, _, _ string) { b.Forge(ofStore(ending), 1) }},
+		"its Store is said to go": {whose, func(b *bed, _, _ string) { b.PublishForgery(ofStore(ending), 1) }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newBed(t)
-			b.Reflector()
+			b.StartReflector()
 			b.serve()
 			b.applyStore("demo")
 			b.await("demo", "StoreSynced=True/Created")
 			id, modelID := test.arrange(b)
-			b.Settled()
+			b.AwaitSettled()
 			test.forge(b, id, modelID)
-			b.Settled()
+			b.AwaitSettled()
 			b.applyModule("honest", "demo", dsl("honest"))
 			b.awaitModule("honest", "Merged=True/Merged")
-			b.Settled()
+			b.AwaitSettled()
 			if _, found, err := b.hand.GetStore(t.Context(), id); err != nil || !found || b.OpenFGA.WritesByOp()["DeleteStore"] != 0 {
 				t.Errorf("it is there: %v, %v; deleted: %d", found, err, b.OpenFGA.WritesByOp()["DeleteStore"])
 			}
@@ -141,21 +141,21 @@ func TestAnOpenFGAStoreIsDeletedOnlyIfTheAPIServerSaysSo(t *testing.T) {
 func TestWhatWasAdoptedIsKeptWhateverTheBusTellsOfIt(t *testing.T) {
 	b := newBed(t)
 	id, _ := b.theirs("demo")
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	b.applyStore("demo", always)
 	b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
-	b.Settled()
+	b.AwaitSettled()
 	r.Stop()
 	b.Delete(kinds.Stores(), "demo")
 	b.awaitTold(kinds.Stores(), "demo")
 	made := ofStore(func(_ *event.Change, o map[string]any) { delete(field(o, "status"), "adopted") })
-	b.Forge(made, 0)
+	b.PublishForgery(made, 0)
 	asked := b.Kube.CallsByOp()[get(made)]
 	b.serve()
 	b.awaitAsked(get(made), asked)
 	b.AwaitGone(kinds.Stores(), "demo")
-	b.Settled()
+	b.AwaitSettled()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
@@ -172,18 +172,18 @@ func TestALiveModuleIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := newBed(t)
-			b.Reflector()
+			b.StartReflector()
 			b.serve()
 			b.applyStore("demo")
 			b.applyModule("docs", "demo", dsl("folder"))
 			b.awaitModule("docs", "Merged=True/Merged")
 			model := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
-			b.Settled()
+			b.AwaitSettled()
 			listed := b.Kube.CallsByOp()[list]
-			b.Forge(testenv.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: edit}, 1_000_000)
+			b.PublishForgery(testenv.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: edit}, 1_000_000)
 			b.awaitAsked(list, listed)
-			b.CaughtUp(topology.StoreSync)
-			b.Settled()
+			b.AwaitCaughtUp(topology.StoreSync)
+			b.AwaitSettled()
 			if is := b.store("demo").Status.AuthorizationModelID; is != model {
 				t.Errorf("the model is %s, want %s", is, model)
 			}

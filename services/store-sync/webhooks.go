@@ -11,7 +11,7 @@ import (
 )
 
 // startWebhooks starts the webhooks that refuse texts no model can hold. They run from the start, even without NATS.
-func startWebhooks(cfg Config) service.Early {
+func startWebhooks(cfg Config) service.EarlyTask {
 	return func(rt *service.Runtime) (func(context.Context) error, error) {
 		if !cfg.Admission.Enabled() {
 			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil

@@ -29,7 +29,7 @@ const author = "author"
 // author returns the objects of a kind for that user.
 func (b *bed) author(kind kinds.Kind) dynamic.ResourceInterface {
 	b.T.Helper()
-	return b.Kube.ObjectsAs(b.T, author).Resource(kind.Served())
+	return b.Kube.DynamicClientAs(b.T, author).Resource(kind.GroupVersionResource())
 }
 
 func (b *bed) admitAuthor() {
@@ -42,9 +42,9 @@ func (b *bed) admitAuthor() {
 }
 
 // serveWebhooks starts a store-sync with webhooks.
-func (b *bed) serveWebhooks() *testenv.Running {
+func (b *bed) serveWebhooks() *testenv.RunningService {
 	b.T.Helper()
-	listener := testenv.Listen(b.T)
+	listener := testenv.ListenLoopback(b.T)
 	return b.serve(func(c *storesync.Config) {
 		c.Admission.Listener, c.Admission.URL = listener, "https://"+listener.Addr().String()
 	})

@@ -20,23 +20,23 @@ const full = 100
 // One of the combined writes makes the call, with its own context. The fence is thereby checked for all, because they
 // are of one term.
 type batchWriter struct {
-	writer changer
+	writer tupleChanger
 
 	mu      sync.Mutex
 	busy    bool
-	waiting []*part
+	waiting []*pendingWrite
 }
 
-// changer writes to OpenFGA.
-type changer interface {
+// tupleChanger writes to OpenFGA.
+type tupleChanger interface {
 	Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error)
 }
 
 // errUnanswered is the error of a part without an answer; the part is tried again.
 var errUnanswered = fmt.Errorf("writing with others: %w", reconcile.ErrStale)
 
-// part is one write and its result.
-type part struct {
+// pendingWrite is one write and its result.
+type pendingWrite struct {
 	tuple.Write
 
 	// turn receives a value when this part must make the call. It is closed when another part has done so.
@@ -48,7 +48,7 @@ type part struct {
 
 // Write makes one change, possibly in one call with others.
 func (c *batchWriter) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
-	p := &part{Write: change, turn: make(chan struct{}, 1), err: errUnanswered}
+	p := &pendingWrite{Write: change, turn: make(chan struct{}, 1), err: errUnanswered}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, p)
 	if !c.busy {
@@ -60,18 +60,18 @@ func (c *batchWriter) Write(ctx context.Context, change tuple.Write) (refused ma
 	if p.done {
 		return p.refused, p.err
 	}
-	defer c.wakeNext()
-	call := c.collectParts(p, ctx.Err() == nil)
-	defer func() { dismissParts(call[1:], ctx.Err() != nil) }()
+	defer c.wakeNextWrite()
+	call := c.takeWritesForCall(p, ctx.Err() == nil)
+	defer func() { releaseWrites(call[1:], ctx.Err() != nil) }()
 	if p.err = ctx.Err(); p.err == nil || len(call) > 1 {
-		c.writeParts(ctx, call)
+		c.writeTogether(ctx, call)
 	}
 	return p.refused, p.err
 }
 
-// dismissParts wakes the other parts of a call. If the caller's context ended, their own may not have, so failed parts are
+// releaseWrites wakes the other parts of a call. If the caller's context ended, their own may not have, so failed parts are
 // tried again.
-func dismissParts(others []*part, late bool) {
+func releaseWrites(others []*pendingWrite, late bool) {
 	for _, p := range others {
 		if p.err != nil && late {
 			p.err = errUnanswered
@@ -81,12 +81,12 @@ func dismissParts(others []*part, late bool) {
 	}
 }
 
-// collectParts removes p from the waiting parts and returns it. With others, it adds the parts that fit into the same call.
-func (c *batchWriter) collectParts(p *part, others bool) []*part {
+// takeWritesForCall removes p from the waiting parts and returns it. With others, it adds the parts that fit into the same call.
+func (c *batchWriter) takeWritesForCall(p *pendingWrite, others bool) []*pendingWrite {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call, size := []*part{p}, len(p.Add)+len(p.Remove)
-	c.waiting = slices.DeleteFunc(c.waiting, func(other *part) bool {
+	call, size := []*pendingWrite{p}, len(p.Add)+len(p.Remove)
+	c.waiting = slices.DeleteFunc(c.waiting, func(other *pendingWrite) bool {
 		n := len(other.Add) + len(other.Remove)
 		fits := others && other != p && other.canShareCall(p) && size+n <= full
 		if fits {
@@ -99,36 +99,36 @@ func (c *batchWriter) collectParts(p *part, others bool) []*part {
 
 // canShareCall reports whether two parts can share a call. Store, model, term and Sure must be equal, and both must only
 // add or only remove.
-func (p *part) canShareCall(other *part) bool {
+func (p *pendingWrite) canShareCall(other *pendingWrite) bool {
 	return p.StoreID == other.StoreID && p.ModelID == other.ModelID && p.Term == other.Term && p.Sure == other.Sure &&
 		(len(p.Add) == 0) == (len(other.Add) == 0) && (len(p.Remove) == 0) == (len(other.Remove) == 0)
 }
 
-// wakeNext wakes the next part to make a call: one with removals, if one exists.
-func (c *batchWriter) wakeNext() {
+// wakeNextWrite wakes the next part to make a call: one with removals, if one exists.
+func (c *batchWriter) wakeNextWrite() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.busy = len(c.waiting) > 0; !c.busy {
 		return
 	}
-	i := max(0, slices.IndexFunc(c.waiting, func(p *part) bool { return len(p.Remove) > 0 }))
+	i := max(0, slices.IndexFunc(c.waiting, func(p *pendingWrite) bool { return len(p.Remove) > 0 }))
 	c.waiting[i].turn <- struct{}{}
 }
 
-// writeParts writes parts together, and sets the result of each.
-func (c *batchWriter) writeParts(ctx context.Context, parts []*part) {
-	refused, err := c.writer.Write(ctx, combineParts(parts))
+// writeTogether writes parts together, and sets the result of each.
+func (c *batchWriter) writeTogether(ctx context.Context, parts []*pendingWrite) {
+	refused, err := c.writer.Write(ctx, combineWrites(parts))
 	switch {
 	case len(parts) == 1:
 		parts[0].refused, parts[0].err = refused, err
 		return
 	case err != nil && !fault.IsUnavailable(err) && ctx.Err() == nil:
 		for _, p := range parts { // One part causes the error and must not fail the others.
-			c.writeParts(ctx, []*part{p})
+			c.writeTogether(ctx, []*pendingWrite{p})
 		}
 		return
 	}
-	var good []*part
+	var good []*pendingWrite
 	for _, p := range parts {
 		p.err = err
 		for _, t := range p.Add {
@@ -141,7 +141,7 @@ func (c *batchWriter) writeParts(ctx context.Context, parts []*part) {
 		}
 	}
 	if len(good) > 0 { // Their tuples were written, but not announced.
-		c.writeParts(ctx, good)
+		c.writeTogether(ctx, good)
 	}
 }
 
@@ -153,8 +153,8 @@ func addRefusal(refused map[tuple.Tuple]error, t tuple.Tuple, why error) map[tup
 	return refused
 }
 
-// combineParts combines parts into one write.
-func combineParts(parts []*part) tuple.Write {
+// combineWrites combines parts into one write.
+func combineWrites(parts []*pendingWrite) tuple.Write {
 	all := parts[0].Write
 	all.Add, all.Remove = slices.Clone(all.Add), slices.Clone(all.Remove)
 	for _, p := range parts[1:] {

@@ -53,17 +53,17 @@ type bed struct {
 
 func newBed(t testing.TB) *bed {
 	t.Helper()
-	b := testenv.NewBed(t)
+	b := testenv.NewEnv(t)
 	return &bed{b, b.OpenFGA.Client(t)}
 }
 
-func short(c *tuplesync.Config) { testenv.Shorten(&c.Config) }
+func short(c *tuplesync.Config) { testenv.ShortenWaits(&c.Config) }
 
 // serve starts a tuple-sync that ends with the test at the latest.
-func (b *bed) serve(edit ...func(*tuplesync.Config)) *testenv.Running {
+func (b *bed) serve(edit ...func(*tuplesync.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := tuplesync.Defaults()
-	listener := b.Lead(topology.TupleSync, &cfg.Config.Config)
+	listener := b.ConfigureService(topology.TupleSync, &cfg.Config.Config)
 	cfg.OpenFGA = b.OpenFGA.Config()
 	for _, f := range edit {
 		f(&cfg)
@@ -148,7 +148,7 @@ func (b *bed) merged(name string) {
 
 func (b *bed) rule(kind kinds.Kind, name, condition string, status map[string]any) {
 	b.T.Helper()
-	u, err := b.Resource(kind).Get(b.T.Context(), name, metav1.GetOptions{})
+	u, err := b.ResourceClient(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func TestAPassThatWasOvertakenTakesBackWhatItWrote(t *testing.T) {
 			t.Errorf("%d tuples are recorded", n)
 		}
 		s.process = frozen
-		s.lost[event.Key{}] = plan.Record{StoreID: "S1", Tuples: []tuple.Tuple{tuple.Parse(one)}} // It remembers.
+		s.lost[event.Key{}] = plan.TupleRecord{StoreID: "S1", Tuples: []tuple.Tuple{tuple.ParseDeclared(one)}} // It remembers.
 		return nil
 	}
 	if _, err := s.process.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false); err != nil {

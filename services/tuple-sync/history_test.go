@@ -61,7 +61,7 @@ func (w *world) deleted(storeID string, t tuple.Tuple) {
 func (w *world) remembers(d deletion) bool {
 	for _, a := range w.things {
 		if r := a.status.RemovedTuples; a.isStore() && r != nil && r.StoreID == d.store && a.status.StoreID == d.store {
-			record, err := plan.UnpackRemovals(r)
+			record, err := plan.UnpackRemovedTuples(r)
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func (w *world) ReadTuple(_ context.Context, storeID string, key *openfgav1.Tupl
 	defer w.reading.Unlock()
 	err = w.call("read one", func() error {
 		var t tuple.Tuple
-		t, ok = w.contents[storeID][tuple.Of(key).ID]
+		t, ok = w.contents[storeID][tuple.FromOpenFGA(key).ID]
 		found = w.stamped(storeID, t)
 		return nil
 	})
@@ -101,7 +101,7 @@ func (w *world) ReadTuple(_ context.Context, storeID string, key *openfgav1.Tupl
 }
 
 func (w *world) stamped(storeID string, t tuple.Tuple) *openfgav1.Tuple {
-	return &openfgav1.Tuple{Key: t.Key(), Timestamp: timestamppb.New(w.written[held{storeID, t.ID}])}
+	return &openfgav1.Tuple{Key: t.ToOpenFGA(), Timestamp: timestamppb.New(w.written[held{storeID, t.ID}])}
 }
 
 func (w *world) ReadChanges(_ context.Context, storeID, token string, _ time.Time) (changes []*openfgav1.TupleChange, next string, err error) {
@@ -109,7 +109,7 @@ func (w *world) ReadChanges(_ context.Context, storeID, token string, _ time.Tim
 		for _, d := range w.deletions {
 			if d.store == storeID && token == "" {
 				changes = append(changes, &openfgav1.TupleChange{
-					TupleKey: d.tuple.Key(), Operation: openfgav1.TupleOperation_TUPLE_OPERATION_DELETE, Timestamp: timestamppb.New(d.at),
+					TupleKey: d.tuple.ToOpenFGA(), Operation: openfgav1.TupleOperation_TUPLE_OPERATION_DELETE, Timestamp: timestamppb.New(d.at),
 				})
 			}
 		}

@@ -25,18 +25,18 @@ func TestAnIAMStoreOfOthersIsLeftAloneUntilItIsTaken(t *testing.T) {
 	declare("")
 	theirs := []string{iam.GroupType + ":theirs#member@" + iam.UserType + ":u/somebody"}
 	b.write(b.id, theirs, nil)
-	b.Reflector()
+	b.StartReflector()
 	running := b.serve()
 	b.role("viewer", nil, getProject)
 	b.ready(kinds.IAMRoles(), "viewer", iamv1alpha1.NotAdopted)
 	if held := b.holds(b.id); !slices.Equal(held, theirs) {
 		t.Fatalf("it holds %v, want %v", held, theirs)
 	}
-	api, err := kube.New(b.Kube.Admin(), "local", "test")
+	api, err := kube.New(b.Kube.AdminConfig(), "local", "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := api.Epoch(t.Context())
+	cluster, err := api.ClusterUID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

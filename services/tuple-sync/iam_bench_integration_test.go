@@ -104,7 +104,7 @@ func BenchmarkIAMBindings(b *testing.B) {
 	people, targets := make([]metav1.ObjectMeta, users), make([]metav1.ObjectMeta, projects)
 	atOnce(users, func(i int) { people[i] = bed.user(fmt.Sprint("user-", i)) })
 	atOnce(projects, func(i int) { targets[i] = bed.project(fmt.Sprint("project-", i), "acme") })
-	bed.Reflector()
+	bed.StartReflector()
 	first := bed.serve() // To whom a project belongs is recorded before anybody is bound.
 	until(b, 100*time.Millisecond, func() bool { return len(bed.held(bed.id)) >= projects })
 	first.Stop()
@@ -166,7 +166,7 @@ func BenchmarkIAMBindings(b *testing.B) {
 func BenchmarkIAMChange(b *testing.B) {
 	const rounds = 200
 	bed := newIAMBed(b)
-	bed.Reflector()
+	bed.StartReflector()
 	bed.serve()
 	bed.role("viewer", nil, getProject)
 	alice, bob := bed.user("alice"), bed.user("bob")
@@ -181,7 +181,7 @@ func BenchmarkIAMChange(b *testing.B) {
 			bed.bind("one", "viewer", on(projectType, web), subjects...)
 			begun := time.Now()
 			until(b, time.Millisecond, func() bool {
-				return slices.ContainsFunc(bed.held(bed.id), func(t *openfgav1.TupleKey) bool { return t.GetUser() == iam.User("bob") }) == there
+				return slices.ContainsFunc(bed.held(bed.id), func(t *openfgav1.TupleKey) bool { return t.GetUser() == iam.UserSubject("bob") }) == there
 			})
 			took = append(took, time.Since(begun))
 			bed.ready(kinds.PolicyBindings(), "one", bound)
@@ -199,7 +199,7 @@ func BenchmarkIAMInheritedRole(b *testing.B) {
 	bed := newIAMBed(b)
 	bed.role("base", nil, getProject, editProject)
 	atOnce(heirs, func(i int) { bed.role(fmt.Sprint("heir-", i), []string{"base"}) })
-	bed.Reflector()
+	bed.StartReflector()
 	bed.serve()
 	holds := func(permissions int) func() bool {
 		return func() bool { return len(bed.held(bed.id)) == permissions*(heirs+1) }
@@ -208,7 +208,7 @@ func BenchmarkIAMInheritedRole(b *testing.B) {
 	for b.Loop() {
 		bed.role("base", nil, getProject, editProject)
 		until(b, 100*time.Millisecond, holds(2))
-		bed.CaughtUp(topology.TupleSync)
+		bed.AwaitCaughtUp(topology.TupleSync)
 		begun := time.Now()
 		bed.role("base", nil, getProject)
 		until(b, 20*time.Millisecond, holds(1))

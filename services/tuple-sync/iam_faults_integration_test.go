@@ -53,7 +53,7 @@ func TestWhatHasOneNameInTwoNamespacesIsKeptApart(t *testing.T) {
 		of[name] = user(b.user(name))
 	}
 	b.in(elsewhere, func() {
-		others := b.apply(kinds.Groups(), "staff", nil)
+		others := b.apply(kinds.IAMGroups(), "staff", nil)
 		b.join("erin-staff", "erin", others)
 		b.role("viewer", nil)
 		b.role("editor", []string{"viewer"}, editProject) // It inherits the viewer of its own namespace, which gives nothing.
@@ -68,7 +68,7 @@ func TestWhatHasOneNameInTwoNamespacesIsKeptApart(t *testing.T) {
 	})
 	b.bind("on-staff", "joiner", on(groupType, b.staff), of["erin"])
 	b.ready(kinds.PolicyBindings(), "on-staff", bound)
-	b.CaughtUp(topology.TupleSync)
+	b.AwaitCaughtUp(topology.TupleSync)
 	b.mayOnly("carol", editProject)
 	b.mayOnly("dave", getProject, editProject)
 	b.mayOnly("erin")
@@ -92,8 +92,8 @@ func TestAVerbThatIsRegisteredNoMoreIsGivenNoMore(t *testing.T) {
 	b.Kube.Apply(t, kinds.ProtectedResources(), "project", spec)
 	b.remodel()
 	b.ready(kinds.IAMRoles(), "editor", iamv1alpha1.InvalidPermissions)
-	b.CaughtUp(topology.TupleSync)
-	relation := "#" + iam.Relation(editProject) + "@"
+	b.AwaitCaughtUp(topology.TupleSync)
+	relation := "#" + iam.RelationOf(editProject) + "@"
 	if held := b.holds(b.id); slices.ContainsFunc(held, func(t string) bool { return strings.Contains(t, relation) }) {
 		t.Errorf("the store holds %v", held)
 	}
@@ -103,7 +103,7 @@ func TestAVerbThatIsRegisteredNoMoreIsGivenNoMore(t *testing.T) {
 // OpenFGA takes a hundred tuples at a time.
 func TestABindingOfManySubjectsActsForAllAndIsGoneForAll(t *testing.T) {
 	b := newPeopled(t)
-	b.CaughtUp(topology.TupleSync)
+	b.AwaitCaughtUp(topology.TupleSync)
 	before := b.holds(b.id)
 	var subjects []iamv1alpha1.Subject
 	for i := range 250 {

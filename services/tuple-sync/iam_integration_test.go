@@ -93,7 +93,7 @@ func (b *iamBed) modelOf() *openfgav1.AuthorizationModel {
 		b.T.Fatal(err)
 	}
 	m.SchemaVersion = "1.2"
-	for _, t := range iam.Register(testenv.ListAs[iamv1alpha1.ProtectedResource](b.Env, kinds.ProtectedResources())).Types() {
+	for _, t := range iam.NewRegistry(testenv.ListAs[iamv1alpha1.ProtectedResource](b.Env, kinds.ProtectedResources())).TypeDefinitions() {
 		t.Metadata.Module = ""
 		m.TypeDefinitions = append(m.TypeDefinitions, t)
 	}
@@ -107,7 +107,7 @@ func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta
 	if spec != nil {
 		fields["spec"] = spec
 	}
-	u, err := b.Kube.ApplyFields(b.T, kind.In(b.namespaceOf(kind)), name, fields)
+	u, err := b.Kube.ApplyFields(b.T, kind.InNamespace(b.namespaceOf(kind)), name, fields)
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -123,14 +123,14 @@ func (b *iamBed) namespaceOf(kind kinds.Kind) string {
 
 func (b *iamBed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
-	err := b.Resource(kind).Namespace(b.namespaceOf(kind)).Delete(b.T.Context(), name, metav1.DeleteOptions{})
+	err := b.ResourceClient(kind).Namespace(b.namespaceOf(kind)).Delete(b.T.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		b.T.Fatal(err)
 	}
 }
 
 func (b *iamBed) user(name string) metav1.ObjectMeta {
-	return b.apply(kinds.Users(), name, iamv1alpha1.UserSpec{Email: name + "@example.com"})
+	return b.apply(kinds.IAMUsers(), name, iamv1alpha1.UserSpec{Email: name + "@example.com"})
 }
 
 func (b *iamBed) role(name string, inherits []string, permissions ...string) {
@@ -193,10 +193,10 @@ func (b *iamBed) may(user, permission string) bool {
 // mayOn asks so about any object.
 func (b *iamBed) mayOn(user, permission, typ string, target metav1.ObjectMeta) bool {
 	b.T.Helper()
-	object := iam.Object(typ, target.Namespace, target.Name)
+	object := iam.ObjectName(typ, target.Namespace, target.Name)
 	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
-		StoreId: b.id, TupleKey: &openfgav1.CheckRequestTupleKey{User: iam.User(user), Relation: iam.Relation(permission), Object: object},
-		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{User: iam.Root(typ), Relation: "k", Object: object}}},
+		StoreId: b.id, TupleKey: &openfgav1.CheckRequestTupleKey{User: iam.UserSubject(user), Relation: iam.RelationOf(permission), Object: object},
+		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{User: iam.RootObject(typ), Relation: "k", Object: object}}},
 		Consistency:      openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
 	})
 	if err != nil {
@@ -218,12 +218,12 @@ func (b *iamBed) awaits(allowed bool, user, permission string) {
 // ready waits until the condition Ready of an object has a reason.
 func (b *iamBed) ready(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
-	b.AwaitCondition(kind.In(b.namespaceOf(kind)), name, iamv1alpha1.Ready, reason)
+	b.AwaitCondition(kind.InNamespace(b.namespaceOf(kind)), name, iamv1alpha1.Ready, reason)
 }
 
 func (b *iamBed) awaitNone(kind kinds.Kind, name string) {
 	b.T.Helper()
-	b.AwaitGone(kind.In(b.namespaceOf(kind)), name)
+	b.AwaitGone(kind.InNamespace(b.namespaceOf(kind)), name)
 }
 
 const (
@@ -233,7 +233,7 @@ const (
 
 func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 	b := newIAMBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	alice, bob := b.user("alice"), b.user("bob")
 	b.user("carol")
@@ -241,7 +241,7 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 	web := b.project("web", "acme")
 	b.role("viewer", nil, getProject)
 	b.role("editor", []string{"viewer"}, editProject)
-	staff := b.apply(kinds.Groups(), "staff", nil)
+	staff := b.apply(kinds.IAMGroups(), "staff", nil)
 	b.join("carol-staff", "carol", staff)
 	b.bind("one", "viewer", on(projectType, web), user(alice))
 	b.bind("kind", "viewer", on(projectType), user(bob))
@@ -252,11 +252,11 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 	b.ready(kinds.GroupMemberships(), "carol-staff", belonging)
 	b.ready(kinds.IAMRoles(), "editor", bound)
 	b.ready(kinds.IAMRoles(), "viewer", bound)
-	b.ready(kinds.Users(), "alice", belonging)
-	b.ready(kinds.Groups(), "staff", belonging)
+	b.ready(kinds.IAMUsers(), "alice", belonging)
+	b.ready(kinds.IAMGroups(), "staff", belonging)
 	b.ready(kinds.Organizations(), "acme", belonging)
 	b.ready(kinds.Projects(), "web", belonging)
-	b.CaughtUp(topology.TupleSync)
+	b.AwaitCaughtUp(topology.TupleSync)
 	for _, q := range []struct {
 		user, permission string
 		want             bool
@@ -273,14 +273,14 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 			t.Errorf("%s may %s: %v", q.user, q.permission, got)
 		}
 	}
-	b.Settled()
-	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+	b.AwaitSettled()
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
 }
 
 // Software that does more for a project, or a user, says itself whether it is ready.
 func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
 	b := newIAMBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.org("acme")
 	b.org("other")
@@ -291,7 +291,7 @@ func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
 	b.ready(kinds.IAMServiceAccounts(), "robot", belonging)
 	b.ready(kinds.Projects(), "shop", iamv1alpha1.ReferenceInvalid)
 
-	projects := b.Resource(kinds.Projects())
+	projects := b.ResourceClient(kinds.Projects())
 	web, err := projects.Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
 		}
 		return nil
 	})
-	b.CaughtUp(topology.TupleSync)
+	b.AwaitCaughtUp(topology.TupleSync)
 	b.ready(kinds.Projects(), "web", "ProvisioningControlPlane")
 }
 
@@ -323,7 +323,7 @@ func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
 	b := newIAMBed(t)
 	b.register("widget", "a.example/Widget", "widgets")
 	b.remodel()
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	alice := b.user("alice")
 	b.role("viewer", nil, "a.example/widgets.get")
@@ -353,7 +353,7 @@ func (b *iamBed) observed(name, reason string, words ...string) {
 
 func TestARoleIsNotReadyBeforeTheModelKnowsItsPermissions(t *testing.T) {
 	b := newIAMBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	b.role("viewer", nil, getProject)
 	b.ready(kinds.IAMRoles(), "viewer", bound)
@@ -361,9 +361,9 @@ func TestARoleIsNotReadyBeforeTheModelKnowsItsPermissions(t *testing.T) {
 	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(projectType, "/")
 	b.Kube.Apply(t, kinds.ProtectedResources(), "project", spec)
 	b.role("viewer", nil, getProject, "resourcemanager.miloapis.com/projects.archive")
-	b.Settled()
+	b.AwaitSettled()
 	var r iamv1alpha1.Role
-	if err := b.Get(kinds.IAMRoles().In(ns), "viewer", &r); err != nil {
+	if err := b.Get(kinds.IAMRoles().InNamespace(ns), "viewer", &r); err != nil {
 		t.Fatal(err)
 	}
 	if meta.IsStatusConditionTrue(r.Status.Conditions, iamv1alpha1.Ready) && r.Status.ObservedGeneration == r.Generation {

@@ -28,7 +28,7 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 	b.user("early")
 	b.join("early-later", "early", metav1.ObjectMeta{Name: "later", Namespace: ns})
 	for _, name := range []string{"second", "idle-staff", "early-later"} {
-		testenv.Await(b.Env, kinds.GroupMemberships().In(ns), name, func(m *iamv1alpha1.GroupMembership) error {
+		testenv.Await(b.Env, kinds.GroupMemberships().InNamespace(ns), name, func(m *iamv1alpha1.GroupMembership) error {
 			if m.Status.User == nil {
 				return fmt.Errorf("%s is for nobody yet", name)
 			}
@@ -36,17 +36,17 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"alice", "idle", "early"} {
-		b.remove(kinds.Users(), name)
-		b.awaitNone(kinds.Users(), name)
+		b.remove(kinds.IAMUsers(), name)
+		b.awaitNone(kinds.IAMUsers(), name)
 		b.user(name)
 	}
-	later := b.apply(kinds.Groups(), "later", nil)
+	later := b.apply(kinds.IAMGroups(), "later", nil)
 	b.bind("later", "editor", on(projectType, b.web), group(later))
 	b.ready(kinds.PolicyBindings(), "later", bound)
 	for _, name := range []string{"alice-staff", "second", "idle-staff", "early-later"} {
 		b.ready(kinds.GroupMemberships(), name, iamv1alpha1.ReferenceInvalid)
 	}
-	b.CaughtUp(topology.TupleSync)
+	b.AwaitCaughtUp(topology.TupleSync)
 	for _, name := range []string{"alice", "idle", "early"} {
 		if b.may(name, editProject) {
 			t.Errorf("another %s is a member", name)
@@ -86,7 +86,7 @@ func TestAMemberIsNotReadyAsLongAsOpenFGAGivesNoAnswer(t *testing.T) {
 	}
 	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
 	carol := b.user("carol")
-	b.Settled()
+	b.AwaitSettled()
 	b.OpenFGA.Stop()
 	b.bind("carol", "editor", on(projectType), user(carol))
 	b.join("carol-staff", "carol", b.staff)

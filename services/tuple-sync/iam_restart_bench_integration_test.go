@@ -62,8 +62,8 @@ func newRestarted(bindings, projects, users int) *restarted {
 		p.Spec.Subjects = []iamv1alpha1.Subject{user(r.users[fmt.Sprint("user-", i%users)].ObjectMeta)}
 		p.Spec.ResourceSelector = on(projectType, r.projects[fmt.Sprint("project-", i%projects)].ObjectMeta)
 		r.bindings = append(r.bindings, p)
-		r.on[iam.TargetOf(p)] = append(r.on[iam.TargetOf(p)], p)
-		r.by[iam.GrantIndex(p)] = append(r.by[iam.GrantIndex(p)], p)
+		r.on[iam.TargetOfBinding(p)] = append(r.on[iam.TargetOfBinding(p)], p)
+		r.by[iam.GrantIndexKey(p)] = append(r.by[iam.GrantIndexKey(p)], p)
 	}
 	return r
 }
@@ -71,21 +71,21 @@ func newRestarted(bindings, projects, users int) *restarted {
 // objects are they as decisions see them.
 func (r *restarted) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Lookup {
 	return &iam.Lookup{
-		Registry: iam.Register(resources),
+		Registry: iam.NewRegistry(resources),
 		Role:     func(string, string) *iamv1alpha1.Role { return r.role },
 		RoleOf: func(object string) *iamv1alpha1.Role {
 			return map[string]*iamv1alpha1.Role{iam.RoleObject(r.role): r.role}[object]
 		},
 		GroupOf: func(string) *iamv1alpha1.Group { return nil },
 		User:    func(name string) *iamv1alpha1.User { return r.users[name] },
-		Target: func(object string) (iam.Target, bool) {
-			if object == iam.Object(orgType, "", r.org.Name) {
+		Target: func(object string) (iam.BindingTarget, bool) {
+			if object == iam.ObjectName(orgType, "", r.org.Name) {
 				return iam.TargetOfObject(&r.org.ObjectMeta)
 			}
 			for _, p := range r.on[object] {
 				return iam.TargetOfProject(r.projects[p.Spec.ResourceSelector.ResourceRef.Name])
 			}
-			return iam.Target{}, false
+			return iam.BindingTarget{}, false
 		},
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return r.on[target] },
 		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding { return r.by[index] },
@@ -96,21 +96,21 @@ func (r *restarted) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Loo
 func (r *restarted) say(o *iam.Lookup) {
 	now := metav1.Now().Rfc3339Copy()
 	ready := func(is condition.Condition) []metav1.Condition {
-		return condition.Apply(nil, []string{iamv1alpha1.Ready}, 1, now, is)
+		return condition.MergeConditions(nil, []string{iamv1alpha1.Ready}, 1, now, is)
 	}
-	r.org.Status.Conditions = ready(plan.Organization(r.org))
+	r.org.Status.Conditions = ready(plan.OrganizationCondition(r.org))
 	for _, u := range r.users {
-		u.Status.Conditions = ready(plan.User(u))
+		u.Status.Conditions = ready(plan.UserCondition(u))
 	}
 	for _, p := range r.projects {
-		p.Status.Conditions = ready(plan.Project(o, p))
+		p.Status.Conditions = ready(plan.ProjectCondition(o, p))
 	}
-	gives, conditions := plan.Role(o, r.role)
+	gives, conditions := plan.RoleConditions(o, r.role)
 	r.role.Status.EffectivePermissions, r.role.Status.ObservedGeneration = gives, 1
-	r.role.Status.Conditions = condition.Apply(nil, plan.RoleTypes(), 1, now, conditions...)
+	r.role.Status.Conditions = condition.MergeConditions(nil, plan.RoleConditionTypes(), 1, now, conditions...)
 	for _, p := range r.bindings {
 		p.Status.ObservedGeneration = 1
-		p.Status.Conditions = condition.Apply(nil, plan.PolicyBindingTypes(), 1, now, plan.PolicyBinding(o, p)...)
+		p.Status.Conditions = condition.MergeConditions(nil, plan.PolicyBindingConditionTypes(), 1, now, plan.PolicyBindingConditions(o, p)...)
 	}
 }
 
@@ -118,10 +118,10 @@ func (r *restarted) say(o *iam.Lookup) {
 func (r *restarted) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
 	objects := []string{iam.RoleObject(r.role)}
 	for target := range r.on {
-		objects = append(objects, target, iam.Grant(r.role, target))
+		objects = append(objects, target, iam.GrantObject(r.role, target))
 	}
 	for _, object := range objects {
-		for _, t := range o.Wanted(object) {
+		for _, t := range o.DesiredTuples(object) {
 			keys = append(keys, &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object})
 		}
 	}
@@ -132,11 +132,11 @@ func (r *restarted) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
 const settled = 190 * time.Second
 
 // looked waits until a service has looked at all that there is, and tells by how many reconciliations.
-func looked(b testing.TB, r *testenv.Running, objects float64) (passes float64) {
+func looked(b testing.TB, r *testenv.RunningService, objects float64) (passes float64) {
 	b.Helper()
 	until(b, 50*time.Millisecond, func() bool {
-		passes = r.Metric(b, `entail_reconciliations_total{outcome="unchanged",service="tuple-sync"}`)
-		return passes > objects && r.Metric(b, `entail_keys_waiting{service="tuple-sync"}`) == 0
+		passes = r.MetricValue(b, `entail_reconciliations_total{outcome="unchanged",service="tuple-sync"}`)
+		return passes > objects && r.MetricValue(b, `entail_keys_waiting{service="tuple-sync"}`) == 0
 	})
 	return passes
 }
@@ -146,7 +146,7 @@ func (r *restarted) put(put func(kinds.Kind, metav1.Object)) {
 	put(kinds.IAMRoles(), r.role)
 	put(kinds.Organizations(), r.org)
 	for _, u := range r.users {
-		put(kinds.Users(), u)
+		put(kinds.IAMUsers(), u)
 	}
 	for _, p := range r.projects {
 		put(kinds.Projects(), p)
@@ -174,17 +174,17 @@ func BenchmarkIAMRestart(b *testing.B) {
 	bed, r := newIAMBed(b), newRestarted(bindings, projects, users)
 	o := r.objects(listed[iamv1alpha1.ProtectedResource](bed, kinds.ProtectedResources()))
 	r.say(o)
-	of := append(kinds.IAM(), kinds.Stores(), kinds.AuthorizationModels(), kinds.AccountInfos())
-	bed.Fill(of, bed.base)
+	of := append(kinds.IAMKinds(), kinds.Stores(), kinds.AuthorizationModels(), kinds.AccountInfos())
+	bed.PublishObjects(of, bed.base)
 	said := bed.serve() // Says what is to be said of them.
 	looked(b, said, 0)
-	bed.Settled()
+	bed.AwaitSettled()
 	said.Stop()
 	all := r.tuples(o)
 	if err := bed.hand.Write(b.Context(), bed.id, "", all, nil); err != nil {
 		b.Fatal(err)
 	}
-	bed.Fill(of, func(put func(kinds.Kind, metav1.Object)) { bed.base(put); r.put(put) })
+	bed.PublishObjects(of, func(put func(kinds.Kind, metav1.Object)) { bed.base(put); r.put(put) })
 	published := time.Now()
 	first := bed.serve() // Takes what is on the bus off it: a restart finds nothing there.
 	looked(b, first, bindings)

@@ -25,11 +25,11 @@ func TestARestartInStepWritesNothingAndAsksTheAPIServerAboutNoObject(t *testing.
 	b := newPeopled(t)
 	for name, anew := range map[string]bool{"from where it was": false, "with everything anew": true} {
 		t.Run(name, func(t *testing.T) {
-			b.CaughtUp(topology.TupleSync)
-			b.Settled()
+			b.AwaitCaughtUp(topology.TupleSync)
+			b.AwaitSettled()
 			b.running.Stop()
 			calls, declared := b.Kube.CallsByOp(), b.holds(b.id)
-			b.Quiet("a restart", func() {
+			b.CheckNoWrites("a restart", func() {
 				if anew {
 					if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
 						t.Fatal(err)
@@ -37,7 +37,7 @@ func TestARestartInStepWritesNothingAndAsksTheAPIServerAboutNoObject(t *testing.
 				}
 				b.running = b.serve()
 				looked(t, b.running, 0)
-				b.CaughtUp(topology.TupleSync)
+				b.AwaitCaughtUp(topology.TupleSync)
 			})
 			if asked := b.asked(calls); len(asked) > 0 {
 				t.Errorf("the API server was asked %v", asked)

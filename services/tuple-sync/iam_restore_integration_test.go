@@ -15,7 +15,7 @@ func TestABackupOfOpenFGAIsBroughtToWhatIsDeclared(t *testing.T) {
 	for name, away := range map[string]bool{"while it runs": false, "while it is away": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newPeopled(t)
-			b.Settled()
+			b.AwaitSettled()
 			restore := b.OpenFGA.Backup(t)
 			carol := b.user("carol")
 			b.bind("carol", "editor", on(projectType, b.web), user(carol))
@@ -24,7 +24,7 @@ func TestABackupOfOpenFGAIsBroughtToWhatIsDeclared(t *testing.T) {
 			b.remove(kinds.GroupMemberships(), "alice-staff")
 			b.mayBoth(false, "bob")
 			b.mayBoth(false, "alice")
-			b.Settled()
+			b.AwaitSettled()
 			declared := b.holds(b.id)
 			if away {
 				b.running.Stop()

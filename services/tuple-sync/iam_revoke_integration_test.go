@@ -19,14 +19,14 @@ import (
 type peopled struct {
 	*iamBed
 
-	running                *testenv.Running
+	running                *testenv.RunningService
 	alice, bob, web, staff metav1.ObjectMeta
 }
 
 func newPeopled(t *testing.T) *peopled {
 	t.Helper()
 	b := &peopled{iamBed: newIAMBed(t)}
-	b.Reflector()
+	b.StartReflector()
 	b.running = b.serve()
 	b.fill()
 	b.ready(kinds.Projects(), "web", belonging) // Nothing that was asked takes that.
@@ -39,7 +39,7 @@ func (b *peopled) fill() {
 	b.alice, b.bob = b.user("alice"), b.user("bob")
 	b.org("acme")
 	b.web = b.project("web", "acme")
-	b.staff = b.apply(kinds.Groups(), "staff", nil)
+	b.staff = b.apply(kinds.IAMGroups(), "staff", nil)
 	b.role("viewer", nil, getProject)
 	b.role("editor", []string{"viewer"}, editProject)
 	b.join("alice-staff", "alice", b.staff)
@@ -67,9 +67,9 @@ func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
 	}{
 		{"a membership", func() { b.remove(kinds.GroupMemberships(), "alice-staff") }, []string{"alice"}, []string{"bob"}},
 		{"a member", func() { b.join("alice-staff", "bob", b.staff) }, []string{"alice"}, []string{"bob"}},
-		{"a group", func() { b.remove(kinds.Groups(), "staff") }, []string{"alice"}, []string{"bob"}},
+		{"a group", func() { b.remove(kinds.IAMGroups(), "staff") }, []string{"alice"}, []string{"bob"}},
 		{"a subject", func() { b.bind("bob", "editor", on(projectType, b.web), user(b.alice)) }, []string{"bob"}, []string{"alice"}},
-		{"a user", func() { b.remove(kinds.Users(), "bob") }, []string{"bob"}, []string{"alice"}},
+		{"a user", func() { b.remove(kinds.IAMUsers(), "bob") }, []string{"bob"}, []string{"alice"}},
 		{"a role", func() { b.remove(kinds.IAMRoles(), "editor") }, []string{"alice", "bob"}, nil},
 		{"a binding", func() { b.remove(kinds.PolicyBindings(), "bob") }, []string{"bob"}, []string{"alice"}},
 		{"a target", func() { b.remove(kinds.Projects(), "web") }, []string{"alice", "bob"}, nil},
@@ -98,13 +98,13 @@ func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
 
 func (b *iamBed) inactive(name string) {
 	b.T.Helper()
-	b.ApplyStatus("identity", kinds.Users(), name, map[string]any{"state": iamv1alpha1.Inactive})
+	b.ApplyStatus("identity", kinds.IAMUsers(), name, map[string]any{"state": iamv1alpha1.Inactive})
 }
 
 func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 	b := newPeopled(t)
 	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
-	b.remove(kinds.Users(), "alice")
+	b.remove(kinds.IAMUsers(), "alice")
 	b.awaits(false, "alice", editProject)
 	b.user("alice")
 	b.ready(kinds.GroupMemberships(), "alice-staff", iamv1alpha1.ReferenceInvalid)
@@ -112,7 +112,7 @@ func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 	b.awaits(false, "bob", editProject)
 	b.project("web", "acme")
 	b.ready(kinds.PolicyBindings(), "bob", iamv1alpha1.ResourceSelectorValidationFailed)
-	b.Settled()
+	b.AwaitSettled()
 	if b.may("alice", editProject) || b.may("bob", editProject) {
 		t.Error("what was given to others of the same names is theirs")
 	}
@@ -120,10 +120,10 @@ func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 
 func TestTuplesOfOthersGoFromIAMAndStayElsewhere(t *testing.T) {
 	b := newPeopled(t)
-	b.CaughtUp(topology.TupleSync)
-	b.Settled()
+	b.AwaitCaughtUp(topology.TupleSync)
+	b.AwaitSettled()
 	before := b.holds(b.id)
-	door := iam.GrantType + ":" + string(b.web.UID) + "/door#u@" + iam.User("eve")
+	door := iam.GrantType + ":" + string(b.web.UID) + "/door#u@" + iam.UserSubject("eve")
 	foreign := "store:other#owner@user:eve"
 	b.write(b.id, []string{door, foreign}, []string{before[0]})
 	want := append(slices.Clone(before), foreign)

@@ -22,7 +22,7 @@ import (
 const mapType = "core.miloapis.com/ConfigMap"
 
 func configMaps() kinds.Kind {
-	return kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
+	return kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
 }
 
 // configMap makes one, of a project if that is given.
@@ -60,14 +60,14 @@ func (b *iamBed) grants(want bool, object string) {
 	})
 }
 
-func iamObject(m metav1.ObjectMeta) string { return iam.Object(mapType, m.Namespace, m.Name) }
+func iamObject(m metav1.ObjectMeta) string { return iam.ObjectName(mapType, m.Namespace, m.Name) }
 
 // A binding on one object gives something as long as that very object is there, and people are told why it does not.
 func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b := newIAMBed(t)
 	b.register("configmap", mapType, "configmaps")
 	b.remodel()
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.serve()
 	alice := b.user("alice")
 	b.role("viewer", nil, "core.miloapis.com/configmaps.get")
@@ -75,11 +75,11 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b.bind("one", "viewer", on(mapType, one), user(alice))
 	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
 	b.observed("configmap", iamv1alpha1.NotFollowed, "not followed yet")
-	reflector.Observe(configMaps(), "you may not")
+	reflector.DriftedKeys(configMaps(), "you may not")
 	b.observed("configmap", iamv1alpha1.NotFollowed, "you may not")
 	b.grants(false, iamObject(one))
 
-	reflector.Observe(configMaps(), "")
+	reflector.DriftedKeys(configMaps(), "")
 	b.ready(kinds.PolicyBindings(), "one", bound)
 	b.observed("configmap", iamv1alpha1.Followed)
 	b.grants(true, iamObject(one))
@@ -92,13 +92,13 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b.grants(false, iamObject(one))
 	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
 	another := b.configMap("one", nil) // It is another, of the same name.
-	b.Settled()
+	b.AwaitSettled()
 	b.grants(false, iamObject(one))
 	b.bind("another", "viewer", on(mapType, another), user(alice))
 	b.ready(kinds.PolicyBindings(), "another", bound)
 	b.grants(true, iamObject(one))
 
-	reflector.Observe(configMaps(), "the API server is silent")
+	reflector.DriftedKeys(configMaps(), "the API server is silent")
 	b.grants(false, iamObject(one))
 	b.ready(kinds.PolicyBindings(), "another", iamv1alpha1.ResourceSelectorValidationFailed)
 }
@@ -108,11 +108,11 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 	b := newIAMBed(t)
 	b.register("configmap", mapType, "configmaps", projectType)
 	b.remodel()
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.serve()
 	web := b.project("web", b.org("acme").Name)
 	owned := b.configMap("owned", &web)
-	reflector.Observe(configMaps(), "")
+	reflector.DriftedKeys(configMaps(), "")
 	parent := iamObject(owned) + "#p@" + projectType + ":web"
 	testenv.Eventually(t, soon, func() error {
 		if held := b.holds(b.id); !slices.Contains(held, parent) {
@@ -134,10 +134,10 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 // Clients that the kinds' authors publish read conditions by position.
 func TestConditionsAreInTheOrderThatIsPublished(t *testing.T) {
 	b := newIAMBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	alice, web := b.user("alice"), b.project("web", b.org("acme").Name)
-	staff := b.apply(kinds.Groups(), "staff", nil)
+	staff := b.apply(kinds.IAMGroups(), "staff", nil)
 	inOrder := func(when string) {
 		t.Helper()
 		for name, kind := range map[string]kinds.Kind{"on-web": kinds.PolicyBindings(), "alice-staff": kinds.GroupMemberships()} {
@@ -145,7 +145,7 @@ func TestConditionsAreInTheOrderThatIsPublished(t *testing.T) {
 				"on-web": "TargetValid SubjectValid RoleValid Ready", "alice-staff": "UserRefValid GroupRefValid Ready",
 			}[name]
 			var o iamv1alpha1.PolicyBinding // Both have their conditions in the same place.
-			if err := b.Get(kind.In(ns), name, &o); err != nil {
+			if err := b.Get(kind.InNamespace(ns), name, &o); err != nil {
 				t.Fatal(err)
 			}
 			var got []string

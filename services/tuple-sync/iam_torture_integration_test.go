@@ -31,14 +31,14 @@ func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 	b.write(b.id, []string{foreign}, nil)
 	b.register("configmap", mapType, "configmaps", projectType)
 	b.remodel()
-	reflector := b.Reflector(configMaps())
+	reflector := b.StartReflector(configMaps())
 	t.Cleanup(func() { b.unmap("map-0", "map-1", "map-2", "map-3") })
-	torture := &testenv.Torture{
+	torture := &testenv.DisruptionSuite{
 		Bed: b.Env, Reflector: reflector, Service: topology.TupleSync, OpenFGA: true,
-		Serve:  func() *testenv.Running { return b.serve() },
+		Serve:  func() *testenv.RunningService { return b.serve() },
 		Happen: b.anything, AsDeclared: func() error { return b.follows(foreign) },
-		Besides: []testenv.Strike{
-			{What: "old states are published again, once more", Do: func(*rand.Rand) { reflector.Repeat() }},
+		Besides: []testenv.Disruption{
+			{What: "old states are published again, once more", Do: func(*rand.Rand) { reflector.RepublishAll() }},
 			{What: "a kind goes, and comes back", Do: func(r *rand.Rand) {
 				b.remove(kinds.ProtectedResources(), "project")
 				b.remodel()
@@ -78,7 +78,7 @@ func (b *iamBed) anything(r *rand.Rand) {
 	case 3:
 		b.role(some("role"), []string{some("role")}, []string{getProject, editProject, "core.miloapis.com/configmaps.get", "a.example/nothings.get"}[:r.IntN(5)]...)
 	case 4:
-		b.apply(kinds.Groups(), some("group"), nil)
+		b.apply(kinds.IAMGroups(), some("group"), nil)
 	case 5:
 		b.join(some("member")+fmt.Sprint(r.IntN(1000)), some("user"), metav1.ObjectMeta{Namespace: ns, Name: some("group")})
 	case 6, 7:
@@ -86,10 +86,10 @@ func (b *iamBed) anything(r *rand.Rand) {
 	case 11, 12:
 		b.mapAny(r, some("map"))
 	case 8: // Somebody else's hand: a way in that nobody declares, for something that somebody does.
-		mine := slices.DeleteFunc(b.holds(b.id), func(t string) bool { return !iam.IsOwnObject(t) })
-		b.write(b.id, []string{iam.GroupType + ":" + some("door") + "#member@" + iam.User("eve")}, mine[:min(1, len(mine))])
+		mine := slices.DeleteFunc(b.holds(b.id), func(t string) bool { return !iam.IsIAMObject(t) })
+		b.write(b.id, []string{iam.GroupType + ":" + some("door") + "#member@" + iam.UserSubject("eve")}, mine[:min(1, len(mine))])
 	default:
-		of := []kinds.Kind{kinds.Users(), kinds.Projects(), kinds.Organizations(), kinds.IAMRoles(), kinds.Groups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
+		of := []kinds.Kind{kinds.IAMUsers(), kinds.Projects(), kinds.Organizations(), kinds.IAMRoles(), kinds.IAMGroups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
 		all := b.List(of[r.IntN(len(of))])
 		if n := len(all.Items); n > 0 {
 			kind := of[slices.IndexFunc(of, func(k kinds.Kind) bool { return k.Kind == all.Items[0].GetKind() })]
@@ -143,7 +143,7 @@ func (b *iamBed) anyProject(r *rand.Rand) *metav1.ObjectMeta {
 func (b *iamBed) bindAny(r *rand.Rand, some func(string) string) {
 	b.T.Helper()
 	subject := iamv1alpha1.Subject{Kind: "User", Name: "nobody", UID: "1"}
-	for kind, of := range map[string]kinds.Kind{"User": kinds.Users(), "Group": kinds.Groups()} {
+	for kind, of := range map[string]kinds.Kind{"User": kinds.IAMUsers(), "Group": kinds.IAMGroups()} {
 		if all := b.List(of).Items; len(all) > 0 {
 			o := all[r.IntN(len(all))]
 			subject = iamv1alpha1.Subject{Kind: kind, Name: o.GetName(), Namespace: o.GetNamespace(), UID: string(o.GetUID())}
@@ -182,40 +182,40 @@ func (b *iamBed) says(o *iam.Lookup) error {
 	b.T.Helper()
 	var errs []error
 	check := func(m metav1.ObjectMeta, has []metav1.Condition, want []condition.Condition) {
-		for _, w := range condition.Apply(nil, nil, m.Generation, metav1.Time{}, want...) {
+		for _, w := range condition.MergeConditions(nil, nil, m.Generation, metav1.Time{}, want...) {
 			c := meta.FindStatusCondition(has, w.Type)
-			if _, differs := condition.Changed(has, []metav1.Condition{w}, w.Type); differs || c.ObservedGeneration != m.Generation {
+			if _, differs := condition.ChangedCondition(has, []metav1.Condition{w}, w.Type); differs || c.ObservedGeneration != m.Generation {
 				errs = append(errs, fmt.Errorf("%s at generation %d says %+v, want %+v", m.Name, m.Generation, c, w))
 			}
 		}
 	}
 	for _, r := range listed[iamv1alpha1.Role](b, kinds.IAMRoles()) {
-		effective, want := plan.Role(o, r)
+		effective, want := plan.RoleConditions(o, r)
 		check(r.ObjectMeta, r.Status.Conditions, want)
 		if !slices.Equal(effective, r.Status.EffectivePermissions) {
 			errs = append(errs, fmt.Errorf("Role %s gives %v, want %v", r.Name, r.Status.EffectivePermissions, effective))
 		}
 	}
 	for _, p := range listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()) {
-		check(p.ObjectMeta, p.Status.Conditions, plan.PolicyBinding(o, p))
+		check(p.ObjectMeta, p.Status.Conditions, plan.PolicyBindingConditions(o, p))
 	}
 	for _, m := range listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships()) {
-		check(m.ObjectMeta, m.Status.Conditions, plan.GroupMembership(o, m))
+		check(m.ObjectMeta, m.Status.Conditions, plan.GroupMembershipConditions(o, m))
 	}
 	for _, p := range listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources()) {
-		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.Observed(true, false, "")})
+		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.ObservedCondition(true, false, "")})
 	}
-	for _, u := range listed[iamv1alpha1.User](b, kinds.Users()) {
-		check(u.ObjectMeta, u.Status.Conditions, []condition.Condition{plan.User(u)})
+	for _, u := range listed[iamv1alpha1.User](b, kinds.IAMUsers()) {
+		check(u.ObjectMeta, u.Status.Conditions, []condition.Condition{plan.UserCondition(u)})
 	}
-	for _, g := range listed[iamv1alpha1.Group](b, kinds.Groups()) {
-		check(g.ObjectMeta, g.Status.Conditions, []condition.Condition{plan.Group(g)})
+	for _, g := range listed[iamv1alpha1.Group](b, kinds.IAMGroups()) {
+		check(g.ObjectMeta, g.Status.Conditions, []condition.Condition{plan.GroupCondition(g)})
 	}
 	for _, a := range listed[resourcemanagerv1alpha1.Organization](b, kinds.Organizations()) {
-		check(a.ObjectMeta, a.Status.Conditions, []condition.Condition{plan.Organization(a)})
+		check(a.ObjectMeta, a.Status.Conditions, []condition.Condition{plan.OrganizationCondition(a)})
 	}
 	for _, p := range listed[resourcemanagerv1alpha1.Project](b, kinds.Projects()) {
-		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.Project(o, p)})
+		check(p.ObjectMeta, p.Status.Conditions, []condition.Condition{plan.ProjectCondition(o, p)})
 	}
 	return errors.Join(errs...)
 }
@@ -232,15 +232,15 @@ func listed[T any](b *iamBed, kind kinds.Kind) (all []*T) {
 // wanted are all tuples, by the pure function of what the API server has.
 func (b *iamBed) wanted() (o *iam.Lookup, all []iam.Tuple) {
 	b.T.Helper()
-	roles, groups := listed[iamv1alpha1.Role](b, kinds.IAMRoles()), listed[iamv1alpha1.Group](b, kinds.Groups())
+	roles, groups := listed[iamv1alpha1.Role](b, kinds.IAMRoles()), listed[iamv1alpha1.Group](b, kinds.IAMGroups())
 	bindings, memberships := listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()), listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships())
-	users := listed[iamv1alpha1.User](b, kinds.Users())
-	targets := map[string]iam.Target{}
+	users := listed[iamv1alpha1.User](b, kinds.IAMUsers())
+	targets := map[string]iam.BindingTarget{}
 	for _, p := range listed[resourcemanagerv1alpha1.Project](b, kinds.Projects()) {
-		targets[iam.Object(projectType, "", p.Name)], _ = iam.TargetOfProject(p)
+		targets[iam.ObjectName(projectType, "", p.Name)], _ = iam.TargetOfProject(p)
 	}
 	for _, o := range listed[resourcemanagerv1alpha1.Organization](b, kinds.Organizations()) {
-		targets[iam.Object(orgType, "", o.Name)], _ = iam.TargetOfObject(&o.ObjectMeta)
+		targets[iam.ObjectName(orgType, "", o.Name)], _ = iam.TargetOfObject(&o.ObjectMeta)
 	}
 	for _, u := range b.List(configMaps()).Items {
 		m := metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), OwnerReferences: u.GetOwnerReferences(), DeletionTimestamp: u.GetDeletionTimestamp()}
@@ -249,7 +249,7 @@ func (b *iamBed) wanted() (o *iam.Lookup, all []iam.Tuple) {
 		}
 	}
 	o = &iam.Lookup{
-		Registry: iam.Register(listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources())),
+		Registry: iam.NewRegistry(listed[iamv1alpha1.ProtectedResource](b, kinds.ProtectedResources())),
 		Role: func(_, name string) *iamv1alpha1.Role {
 			return one(roles, func(r *iamv1alpha1.Role) bool { return r.Name == name })
 		},
@@ -266,31 +266,31 @@ func (b *iamBed) wanted() (o *iam.Lookup, all []iam.Tuple) {
 			return one(users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 		},
 		ServiceAccount: func(string) *iamv1alpha1.ServiceAccount { return nil },
-		Target:         func(object string) (iam.Target, bool) { target, ok := targets[object]; return target, ok },
+		Target:         func(object string) (iam.BindingTarget, bool) { target, ok := targets[object]; return target, ok },
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding {
-			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOf(b) != target })
+			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOfBinding(b) != target })
 		},
 		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding {
-			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndex(b) != index })
+			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndexKey(b) != index })
 		},
 		MembershipsOf: func(_, name string) []*iamv1alpha1.GroupMembership {
 			return slices.DeleteFunc(slices.Clone(memberships), func(m *iamv1alpha1.GroupMembership) bool { return m.Spec.GroupRef.Name != name })
 		},
 	}
 	for _, r := range roles {
-		all = append(all, o.Wanted(iam.RoleObject(r))...)
+		all = append(all, o.DesiredTuples(iam.RoleObject(r))...)
 		for _, b := range bindings {
-			all = append(all, o.Wanted(iam.Grant(r, iam.TargetOf(b)))...)
+			all = append(all, o.DesiredTuples(iam.GrantObject(r, iam.TargetOfBinding(b)))...)
 		}
 	}
 	for _, g := range groups {
-		all = append(all, o.Wanted(iam.GroupObject(g))...)
+		all = append(all, o.DesiredTuples(iam.GroupObject(g))...)
 	}
 	for _, b := range bindings {
-		all = append(all, o.Wanted(iam.TargetOf(b))...)
+		all = append(all, o.DesiredTuples(iam.TargetOfBinding(b))...)
 	}
 	for object := range targets {
-		all = append(all, o.Wanted(object)...)
+		all = append(all, o.DesiredTuples(object)...)
 	}
 	return o, all
 }

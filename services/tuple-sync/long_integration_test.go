@@ -28,7 +28,7 @@ func TestALongRecordIsKeptSmall(t *testing.T) {
 	b := newBed(t)
 	b.store("demo", many(0, n)...)
 	id := b.synced("demo", docs)
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	b.await(stores, "demo", "Synced")
 	first := b.ledger(n)
@@ -59,7 +59,7 @@ func TestALongRecordIsKeptSmall(t *testing.T) {
 	if now := b.ledger(n); now.Revision <= first.Revision || len(now.Pending) > 0 {
 		t.Errorf("revision %d, pending are %v", now.Revision, now.Pending)
 	}
-	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
 	b.store("demo", many(5, 10)...)
 	b.await(stores, "demo", "Synced")
 	b.awaitTuples(id, many(5, 10)...)

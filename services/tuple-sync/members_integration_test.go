@@ -25,7 +25,7 @@ type core_platform-mesh_io_account
 
 func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	allow := func(c *tuplesync.Config) { c.AllowMemberTuples = true }
 	r := b.serve(allow)
 	b.store("demo")
@@ -43,8 +43,8 @@ func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T
 	b.awaitTuples(id)
 	label(`"acme"`)
 	b.awaitTuples(id, authenticated, "core_platform-mesh_io_account:local/acme#member@role:authenticated#assignee")
-	b.Settled()
-	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+	b.AwaitSettled()
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
 	r.Stop()
 	b.serve()
 	b.awaitTuples(id)

@@ -6,16 +6,16 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// metrics counts writes to OpenFGA.
-type metrics struct {
+// writeMetrics counts writes to OpenFGA.
+type writeMetrics struct {
 	tuples     *prometheus.CounterVec
 	difference prometheus.Histogram
 	restored   prometheus.Counter
 }
 
-// newMetrics registers the metrics. unreadable counts the objects whose record cannot be read.
-func newMetrics(registerer prometheus.Registerer, unreadable func() int) *metrics {
-	m := &metrics{tuples: prometheus.NewCounterVec(prometheus.CounterOpts{
+// newWriteMetrics registers the metrics. unreadable counts the objects whose record cannot be read.
+func newWriteMetrics(registerer prometheus.Registerer, unreadable func() int) *writeMetrics {
+	m := &writeMetrics{tuples: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "entail_tuples_total", Help: "Tuples that tuple-sync added or removed in OpenFGA, or that OpenFGA refused, by outcome.",
 	}, []string{"outcome"}), difference: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "entail_tuples_difference", Help: "Number of tuples that one write added to and removed from a store.",
@@ -32,10 +32,10 @@ func newMetrics(registerer prometheus.Registerer, unreadable func() int) *metric
 	return m
 }
 
-func (m *metrics) countWrite(w tuple.Write) {
+func (m *writeMetrics) countWrite(w tuple.Write) {
 	m.difference.Observe(float64(len(w.Add) + len(w.Remove)))
 	m.tuples.WithLabelValues("added").Add(float64(len(w.Add)))
 	m.tuples.WithLabelValues("removed").Add(float64(len(w.Remove)))
 }
 
-func (m *metrics) countRefused(n int) { m.tuples.WithLabelValues("refused").Add(float64(n)) }
+func (m *writeMetrics) countRefusedTuples(n int) { m.tuples.WithLabelValues("refused").Add(float64(n)) }

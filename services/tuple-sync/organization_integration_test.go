@@ -23,27 +23,27 @@ func (b *bed) accountInfo(account, organization string) {
 		"spec":     map[string]any{"account": location(account), "organization": location(organization)},
 	}}
 	testenv.Eventually(b.T, soon, func() error {
-		_, err := b.Resource(kinds.AccountInfos()).Create(b.T.Context(), u, metav1.CreateOptions{})
+		_, err := b.ResourceClient(kinds.AccountInfos()).Create(b.T.Context(), u, metav1.CreateOptions{})
 		return err
 	})
 }
 
 func TestEverybodyIsAMemberOfAnOrganizationAsLongAsItsAccountInfoSaysSo(t *testing.T) {
 	b := newBed(t)
-	b.Kube.Define(t, kinds.AccountInfos())
+	b.Kube.ApplyDefinition(t, kinds.AccountInfos())
 	b.accountInfo("demo", "demo")
-	b.Reflector()
+	b.StartReflector()
 	b.serve(func(c *tuplesync.Config) { c.AllowMemberTuples = true })
 	b.store("demo")
 	b.store("other")
 	id, other := b.synced("demo", accounts), b.synced("other", accounts)
 	member := []string{"role:authenticated#assignee@user:*", "core_platform-mesh_io_account:local/demo#member@role:authenticated#assignee"}
 	b.awaitTuples(id, member...)
-	b.Settled()
+	b.AwaitSettled()
 	b.awaitTuples(other)
 	b.Delete(kinds.AccountInfos(), "account")
 	b.awaitTuples(id)
 	b.accountInfo("team", "demo") // An account in the organization, which is not for everybody.
-	b.Settled()
+	b.AwaitSettled()
 	b.awaitTuples(id)
 }

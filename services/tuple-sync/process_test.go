@@ -81,7 +81,7 @@ func (n noting) RequeueWithBackoff(why error) { n.process.later = why }
 
 // reconcile runs one pass.
 func (p *process) reconcile(k Key, resync bool) (*controller.Request[Key], error) {
-	pass := controller.NewPass(p.view, k, resync)
+	pass := controller.NewRequest(p.view, k, resync)
 	return pass, p.declared.Reconcile(context.Background(), noting{pass, p}, k.declaredKey(), resync)
 }
 
@@ -97,12 +97,12 @@ func start(w *world, bus map[event.Key]event.Change) *process {
 	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: v, Home: "local", Cluster: w, Status: setup.NewStatusWriter(w, v, log), OpenFGA: w, Models: models, Log: log, Now: w.now, Settling: settling, Replica: w.newReplica(),
 		Retention: time.Hour, Restored: func(int) {},
-		Writer: &writer{
-			openFGA: w, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 }),
+		Writer: &announcingWriter{
+			openFGA: w, metrics: newWriteMetrics(prometheus.NewRegistry(), func() int { return 0 }),
 		},
 	})}
 	p := &process{t: w, reconciler: r, state: state, view: v, routes: map[event.Key][]Key{}, dirty: map[Key]bool{}, wrote: map[written]Key{}, waiting: map[Key]bool{}}
-	for _, k := range slices.SortedFunc(maps.Keys(bus), func(a, b event.Key) int { return strings.Compare(a.Tokens(), b.Tokens()) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(bus), func(a, b event.Key) int { return strings.Compare(a.SubjectTokens(), b.SubjectTokens()) }) {
 		p.receive(bus[k])
 	}
 	return p
@@ -113,7 +113,7 @@ func (p *process) receive(change event.Change) {
 	if err := p.view.Apply(context.Background(), change); err != nil {
 		p.t.Fatal(err)
 	}
-	now := p.Keys(change.Key)
+	now := p.AffectedKeys(change.Key)
 	writer, echo := p.wrote[stateOf(change)]
 	delete(p.wrote, stateOf(change))
 	for _, k := range append(slices.Clone(now), p.routes[change.Key]...) {

@@ -15,19 +15,19 @@ type reconciler struct {
 	declared *declared.Reconciler
 	// derived is nil if the tuples of IAM are not kept.
 	derived *derived.Reconciler
-	outages *setup.Outages[Key]
+	outages *setup.OutageReporter[Key]
 }
 
-// Keys implements [controller.Reconciler].
-func (r *reconciler) Keys(object event.Key) []Key {
+// AffectedKeys implements [controller.Reconciler].
+func (r *reconciler) AffectedKeys(object event.Key) []Key {
 	var keys []Key
-	for _, k := range r.declared.Keys(object) {
+	for _, k := range r.declared.AffectedKeys(object) {
 		keys = append(keys, fromDeclared(k))
 	}
 	if r.derived == nil {
 		return keys
 	}
-	for _, k := range r.derived.Keys(object) {
+	for _, k := range r.derived.AffectedKeys(object) {
 		keys = append(keys, fromDerived(k))
 	}
 	return keys
@@ -44,7 +44,7 @@ func (r *reconciler) Priority(k Key) int {
 // Reconcile implements [controller.Reconciler].
 func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) error {
 	if of, is := p.Key.derivedKey(); is {
-		pass := derived.Pass{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...derived.Key) {
+		pass := derived.ReconcileRequest{Key: of, Resync: p.Resync, Reporter: p, Enqueue: func(priority int, keys ...derived.Key) {
 			for _, k := range keys {
 				p.Enqueue(priority, fromDerived(k))
 			}

@@ -173,7 +173,7 @@ func TestNothingIsGrantedOnTheWordOfTheBusAlone(t *testing.T) {
 	forged.Object = fake.change(t, false).Object
 	s.receive(forged)
 	s.disturb = func(string) error {
-		if _, granted := s.contents["S1"][tuple.Of(&openfgav1.TupleKey{Object: two.Object, Relation: two.Relation, User: two.User}).ID]; granted {
+		if _, granted := s.contents["S1"][tuple.FromOpenFGA(&openfgav1.TupleKey{Object: two.Object, Relation: two.Relation, User: two.User}).ID]; granted {
 			t.Error("what the API server does not say is granted")
 		}
 		return nil
@@ -205,8 +205,8 @@ func TestWhatARecordSaysThatCannotBeReadIsNotGuessed(t *testing.T) {
 	s := newFixture(t, two)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	store.status.Ledger, store.status.ManagedTuplesStoreID = &corev1alpha1.Ledger{Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "S1"
-	s.contents["S1"][tuple.Parse(one).ID] = tuple.Parse(one)
-	s.foreign[tuple.Parse(one).ID] = tuple.Tuple{}
+	s.contents["S1"][tuple.ParseDeclared(one).ID] = tuple.ParseDeclared(one)
+	s.foreign[tuple.ParseDeclared(one).ID] = tuple.Tuple{}
 	s.publish(store)
 	got := s.reconcile()["a"]
 	s.expect("doc:1#viewer@user:1")
@@ -291,7 +291,7 @@ func TestTuplesOfAnObjectReplacedByForceGo(t *testing.T) {
 	s.reconcile()
 	s.expect("doc:1#viewer@user:1")
 	s.module("m", two) // Another object of the same name; its predecessor's deletion was never seen.
-	s.lost[event.Key{}] = plan.Record{StoreID: "S1", Tuples: []tuple.Tuple{tuple.Parse(one)}}
+	s.lost[event.Key{}] = plan.TupleRecord{StoreID: "S1", Tuples: []tuple.Tuple{tuple.ParseDeclared(one)}}
 	s.reconcile()
 	s.expect("doc:2#viewer@user:2")
 }
@@ -309,7 +309,7 @@ func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
 	if got.Outcome != eventv1.Outcome_OUTCOME_APPLIED || !got.Change.Deleted {
 		t.Errorf("result is %+v", got)
 	}
-	s.contents["S1"][tuple.Parse(one).ID] = tuple.Parse(one) // Somebody else's from now on.
+	s.contents["S1"][tuple.ParseDeclared(one).ID] = tuple.ParseDeclared(one) // Somebody else's from now on.
 	s.receive(tombstone)
 	s.reconcile()
 	if len(s.contents["S1"]) != 1 {
@@ -396,7 +396,7 @@ func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	key := event.Key{Cluster: "west", GroupResource: kinds.AuthorizationModels().GroupResource, Name: "guest"}
 	s.receive(event.Change{Key: key, UID: "guest", ResourceVersion: "1", Generation: 1, Epoch: "w", Object: mustJSON(s, guest)})
 	got := s.reconcile()["guest"]
-	if err := s.declared.WriteOutage(t.Context(), declared.Key{StoreID: "S1"}, setup.Outage{}); err != nil {
+	if err := s.declared.WriteOutageStatuses(t.Context(), declared.Key{StoreID: "S1"}, setup.Outage{}); err != nil {
 		t.Error(err)
 	}
 	s.expect("doc:1#viewer@user:1")

@@ -43,7 +43,7 @@ func TestTupleSyncSaysThatRecordIsUnreadable(t *testing.T) {
 // awaitEvent waits for an Event about an object.
 func (b *bed) awaitEvent(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
-	client, err := kubernetes.NewForConfig(b.Kube.Admin())
+	client, err := kubernetes.NewForConfig(b.Kube.AdminConfig())
 	if err != nil {
 		b.T.Fatal(err)
 	}

@@ -25,13 +25,13 @@ const (
 )
 
 // revoked is a Store from which four tuples were removed since a backup was made. Other software wrote one of them again.
-func revoked(t *testing.T) (b *bed, r *testenv.Running, id string, restore func()) {
+func revoked(t *testing.T) (b *bed, r *testenv.RunningService, id string, restore func()) {
 	t.Helper()
 	b = newBed(t)
 	b.store("demo", first, ofStore, rewritten)
 	id = b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
-	b.Reflector()
+	b.StartReflector()
 	r = b.serve()
 	b.module("one", "demo", second, ofModule)
 	b.module("two", "demo", ofDeleted)
@@ -39,7 +39,7 @@ func revoked(t *testing.T) (b *bed, r *testenv.Running, id string, restore func(
 	b.awaitTuples(id, first, second, foreign, ofStore, ofModule, ofDeleted, rewritten)
 	b.await(stores, "demo", "Synced")
 	b.AwaitCondition(stores, "demo", corev1alpha1.RemovalsRecorded, "Complete")
-	b.Settled()
+	b.AwaitSettled()
 	restore = b.OpenFGA.Backup(t)
 	b.store("demo", first)
 	b.module("one", "demo", second)
@@ -48,7 +48,7 @@ func revoked(t *testing.T) (b *bed, r *testenv.Running, id string, restore func(
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
 	b.awaitTuples(id, first, second, foreign)
-	b.Settled()
+	b.AwaitSettled()
 	return b, r, id, restore
 }
 
@@ -64,7 +64,7 @@ func TestRestoredOpenFGAGivesNothingRevokedBack(t *testing.T) {
 		r = b.serve()
 		b.awaitTuples(id, first, second, foreign, rewritten)
 		b.awaitEvent(stores, "demo", "TuplesRestored")
-		if n := r.Metric(t, "entail_tuples_restored_total"); n != 3 {
+		if n := r.MetricValue(t, "entail_tuples_restored_total"); n != 3 {
 			t.Errorf("got %v restored tuples, want 3", n)
 		}
 	})
@@ -73,10 +73,10 @@ func TestRestoredOpenFGAGivesNothingRevokedBack(t *testing.T) {
 		restore()
 		b.awaitTuples(id, append(slices.Clone(back), first, second, foreign)...)
 		testenv.Eventually(t, soon, func() error { return restoredAre(t.Context(), clientOf(r), back) })
-		b.Resync(topology.TupleSync)
+		b.RequestResync(topology.TupleSync)
 		b.awaitTuples(id, first, second, foreign)
 		b.awaitEvent(stores, "demo", "TuplesRestored")
-		b.Quiet("another resync", func() { b.Resync(topology.TupleSync) })
+		b.CheckNoWrites("another resync", func() { b.RequestResync(topology.TupleSync) })
 	})
 	t.Run("but what is declared again stays", func(t *testing.T) {
 		b, r, id, restore := revoked(t)
@@ -111,11 +111,11 @@ func TestRemovalIsRecordedBeforeItIsMade(t *testing.T) {
 	b := newBed(t)
 	b.store("demo")
 	id := b.synced("demo", docs)
-	b.Reflector()
+	b.StartReflector()
 	r := b.serve()
 	b.module("one", "demo", first, second)
 	b.await(models, "one", "Synced")
-	b.Settled()
+	b.AwaitSettled()
 	restore := b.OpenFGA.Backup(t)
 	b.OpenFGA.FailBefore(func(_ context.Context, op string) error {
 		if op == "Write" {
@@ -138,8 +138,8 @@ func TestRemovalIsRecordedBeforeItIsMade(t *testing.T) {
 	r = b.serve()
 	b.await(models, "one", "Synced")
 	b.awaitTuples(id, first)
-	b.Settled()
-	for op, n := range testenv.CountsSince(before, b.Kube.WritesByOp()) {
+	b.AwaitSettled()
+	for op, n := range testenv.SubtractCounts(before, b.Kube.WritesByOp()) {
 		if strings.Contains(op, "/stores/demo/status") && n != 1 {
 			t.Errorf("%s: got %d writes for one removal, want 1", op, n)
 		}

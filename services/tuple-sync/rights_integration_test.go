@@ -34,11 +34,11 @@ type rights struct {
 func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 	r := &rights{peopled: &peopled{iamBed: newIAMBed(t)}}
 	r.everyKind()
-	r.Reflector()
+	r.StartReflector()
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.TupleSync, Log: &testenv.Log{}, Fill: r.fill, Uses: r.uses(),
-		Start: func() *testenv.Running { return r.serve(guarded(r.T, r.suite.Log)) },
-		Idle:  func() { r.CaughtUp(topology.TupleSync) },
+		Env: r.Env, Service: topology.TupleSync, Log: &testenv.LogBuffer{}, Fill: r.fill, Uses: r.uses(),
+		Start: func() *testenv.RunningService { return r.serve(guarded(r.T, r.suite.Log)) },
+		Idle:  func() { r.AwaitCaughtUp(topology.TupleSync) },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := tuplev1connect.NewTupleServiceClient(caller, url).ListTuples(ctx, &tuplev1.ListTuplesRequest{Store: "demo"})
 			return err
@@ -48,7 +48,7 @@ func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 }
 
 // guarded makes the service ask the API server who calls it, and write its log here.
-func guarded(t testing.TB, log *testenv.Log) func(*tuplesync.Config) {
+func guarded(t testing.TB, log *testenv.LogBuffer) func(*tuplesync.Config) {
 	t.Helper()
 	return func(c *tuplesync.Config) {
 		c.RPC.Auth = rpc.Kubernetes
@@ -96,17 +96,17 @@ func (r *rights) uses() map[string]testenv.RightUse {
 				r.judged(c)
 				r.SetFinalizers(c.Kind, r.namespaceOf(c.Kind), c.Name, former(c.Kind))
 			},
-			Done: func(c testenv.RightCase) { r.AwaitReleased(c.Kind, r.namespaceOf(c.Kind), c.Name) },
+			Done: func(c testenv.RightCase) { r.AwaitNoFinalizers(c.Kind, r.namespaceOf(c.Kind), c.Name) },
 		},
 		"create events": { // They name a tuple that no object declares.
 			Need: func(testenv.RightCase) {
 				declared = r.holds(r.id)
-				r.write(r.id, []string{iam.GrantType + ":" + string(r.web.UID) + "/door#u@" + iam.User("eve")}, nil)
+				r.write(r.id, []string{iam.GrantType + ":" + string(r.web.UID) + "/door#u@" + iam.UserSubject("eve")}, nil)
 			},
 			Done: func(testenv.RightCase) { r.awaitTuples(r.id, declared...) },
 		},
 	}
-	for _, kind := range kinds.IAM() {
+	for _, kind := range kinds.IAMKinds() {
 		uses["patch "+kind.Resource+"/status"] = judged
 	}
 	return uses
@@ -116,7 +116,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 func former(kind kinds.Kind) string {
 	return map[kinds.Kind]string{
 		kinds.IAMRoles(): iamv1alpha1.RoleFinalizer, kinds.PolicyBindings(): iamv1alpha1.PolicyBindingFinalizer,
-		kinds.GroupMemberships(): iamv1alpha1.GroupMembershipFinalizer, kinds.Users(): iamv1alpha1.SystemGroupFinalizer,
+		kinds.GroupMemberships(): iamv1alpha1.GroupMembershipFinalizer, kinds.IAMUsers(): iamv1alpha1.SystemGroupFinalizer,
 		kinds.IAMServiceAccounts(): iamv1alpha1.SystemGroupFinalizer, kinds.Projects(): resourcemanagerv1alpha1.HierarchyFinalizer,
 	}[kind]
 }
@@ -131,7 +131,7 @@ func (r *rights) another(c testenv.RightCase) {
 		r.bind(c.Name, "viewer", on(projectType, r.web), user(r.alice))
 	case kinds.GroupMemberships():
 		r.join(c.Name, "bob", r.staff)
-	case kinds.Users():
+	case kinds.IAMUsers():
 		r.user(c.Name)
 	case kinds.Organizations():
 		r.org(c.Name)
@@ -149,7 +149,7 @@ func (r *rights) another(c testenv.RightCase) {
 func (r *rights) judged(c testenv.RightCase) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
-		u, err := r.Resource(c.Kind).Namespace(r.namespaceOf(c.Kind)).Get(r.T.Context(), c.Name, metav1.GetOptions{})
+		u, err := r.ResourceClient(c.Kind).Namespace(r.namespaceOf(c.Kind)).Get(r.T.Context(), c.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

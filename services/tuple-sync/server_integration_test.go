@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func clientOf(r *testenv.Running) tuplev1connect.TupleServiceClient {
+func clientOf(r *testenv.RunningService) tuplev1connect.TupleServiceClient {
 	transport := &http.Transport{DisableKeepAlives: true}
 	return tuplev1connect.NewTupleServiceClient(&http.Client{Transport: transport}, r.URL)
 }
@@ -43,7 +43,7 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
 	b.module("one", "demo", first, third)
-	b.Reflector()
+	b.StartReflector()
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Pending")
 
@@ -122,15 +122,15 @@ func TestAnObjectTooLargeForItsRecordSaysWhatToDo(t *testing.T) {
 	}
 	b.store("demo", large...)
 	id := b.synced("demo", docs)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	message := b.await(stores, "demo", "Invalid")
 	if !strings.Contains(message, "of 2800 tuples") || !strings.Contains(message, "move tuples to another AuthorizationModel") {
 		t.Errorf("the message is %.2000q", message)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	if n := len(b.holds(id)); n < 100 || n > 2700 {
 		t.Errorf("%d tuples are written", n)
 	}
-	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
 }

@@ -100,10 +100,10 @@ func (s *simulation) isFresh() bool {
 }
 
 func (s *simulation) held(k event.Key) (event.Change, bool) {
-	if o, _ := s.state.Stores.Last(k); o.UID != "" {
+	if o, _ := s.state.Stores.GetOrTombstone(k); o.UID != "" {
 		return o.Change, true
 	}
-	o, _ := s.state.Models.Last(k)
+	o, _ := s.state.Models.GetOrTombstone(k)
 	return o.Change, o.UID != ""
 }
 
@@ -262,7 +262,7 @@ func (s *simulation) deliver() {
 }
 
 func (s *simulation) sortedLatest() []event.Key {
-	return slices.SortedFunc(maps.Keys(s.latest), func(a, b event.Key) int { return strings.Compare(a.Tokens(), b.Tokens()) })
+	return slices.SortedFunc(maps.Keys(s.latest), func(a, b event.Key) int { return strings.Compare(a.SubjectTokens(), b.SubjectTokens()) })
 }
 
 // work reconciles one key, or what is left of it after a crash.

@@ -96,7 +96,7 @@ func TestWhatWasGrantedBeforeTheClusterWentBackIsTakenBack(t *testing.T) {
 
 			before := s.replaced(m)
 			s.things[m.key()] = &restored
-			s.lost[event.Key{Name: "before"}] = plan.Record{StoreID: "S1", Tuples: []tuple.Tuple{tuple.Parse(one), tuple.Parse(two)}}
+			s.lost[event.Key{Name: "before"}] = plan.TupleRecord{StoreID: "S1", Tuples: []tuple.Tuple{tuple.ParseDeclared(one), tuple.ParseDeclared(two)}}
 			after := restored.change(t, false)
 			after.Epoch = event.NextEpoch(after.Epoch)
 			if restarted {

@@ -31,9 +31,9 @@ func TestTupleSyncConvergesUnderRandomFaults(t *testing.T) {
 		ids[name] = b.synced(name, folders)
 		b.write(ids[name], []string{foreign}, nil)
 	}
-	torture := &testenv.Torture{
-		Bed: b.Env, Reflector: b.Reflector(), Service: topology.TupleSync, OpenFGA: true,
-		Serve:  func() *testenv.Running { return b.serve(short) },
+	torture := &testenv.DisruptionSuite{
+		Bed: b.Env, Reflector: b.StartReflector(), Service: topology.TupleSync, OpenFGA: true,
+		Serve:  func() *testenv.RunningService { return b.serve(short) },
 		Happen: b.happen, AsDeclared: func() error { return b.asDeclared(ids) },
 		Rounds: 3, Steps: 11, Pace: 15 * time.Millisecond, Within: 3 * soon, Failing: 10,
 	}
@@ -55,7 +55,7 @@ func (b *bed) happen(r *rand.Rand) {
 	case n < 8:
 		b.module(module, store, texts...)
 	default:
-		err := b.Resource(models).Delete(b.T.Context(), module, metav1.DeleteOptions{})
+		err := b.ResourceClient(models).Delete(b.T.Context(), module, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			b.T.Fatal(err)
 		}

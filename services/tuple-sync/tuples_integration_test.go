@@ -38,7 +38,7 @@ func demo(t *testing.T, texts ...string) (*bed, string) {
 	b.store("demo", texts...)
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
-	b.Reflector()
+	b.StartReflector()
 	b.serve()
 	return b, id
 }
@@ -74,7 +74,7 @@ func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
 	if !strings.Contains(message, "1 of 51 tuples") || !strings.Contains(message, "folder:1#reader@user:1: type 'folder' not found") {
 		t.Errorf("the message is %q", message)
 	}
-	b.Settled()
+	b.AwaitSettled()
 	if now := b.OpenFGA.CallsByOp(); now["Write"] != 1 {
 		t.Errorf("calls went on: %v", now)
 	}
@@ -101,7 +101,7 @@ func TestADeletedStoreKeepsItsTuplesUntilItsLastModuleIsGone(t *testing.T) {
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
 	b.Delete(stores, "demo")
-	b.Settled()
+	b.AwaitSettled()
 	b.awaitTuples(id, first, second, foreign)
 	b.Delete(models, "one")
 	b.AwaitGone(models, "one")
@@ -138,11 +138,11 @@ func TestATupleRemovedBehindOurBackComesBack(t *testing.T) {
 	b, id := demo(t, many(0, 120)...)
 	b.await(stores, "demo", "Synced")
 	b.write(id, []string{second}, many(50, 3))
-	b.Settled()
-	b.Resync(topology.TupleSync)
+	b.AwaitSettled()
+	b.RequestResync(topology.TupleSync)
 	b.awaitTuples(id, append(many(0, 120), foreign, second)...)
 	b.await(stores, "demo", "Synced")
-	b.Quiet("another resync", func() { b.Resync(topology.TupleSync) })
+	b.CheckNoWrites("another resync", func() { b.RequestResync(topology.TupleSync) })
 }
 
 func TestPendingTuplesGoLiveWithTheModel(t *testing.T) {
@@ -162,7 +162,7 @@ func TestWhatIsInStepIsLeftAlone(t *testing.T) {
 	b := newBed(t)
 	b.store("demo", many(0, 150)...)
 	id := b.synced("demo", docs)
-	m := b.Reflector()
+	m := b.StartReflector()
 	r := b.serve()
 	b.module("one", "demo", first, third)
 	b.module("lost", "nowhere", first)
@@ -172,17 +172,17 @@ func TestWhatIsInStepIsLeftAlone(t *testing.T) {
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Invalid")
 	b.await(models, "lost", "StoreNotFound")
-	b.Settled()
-	b.Quiet("a replay", m.Replay)
-	b.Quiet("a resync", func() { b.Resync(topology.TupleSync) })
-	b.Quiet("a restart with everything anew", func() {
+	b.AwaitSettled()
+	b.CheckNoWrites("a replay", m.Replay)
+	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
+	b.CheckNoWrites("a restart with everything anew", func() {
 		r.Stop()
 		if err := b.JS.DeleteConsumer(t.Context(), topology.Changes, topology.TupleSync); err != nil {
 			t.Fatal(err)
 		}
 		b.serve()
-		b.Settled()
-		b.Resync(topology.TupleSync)
+		b.AwaitSettled()
+		b.RequestResync(topology.TupleSync)
 	})
 }
 

@@ -33,7 +33,7 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
-	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OpenFGA: &cfg.OpenFGA})
+	parts, err := setup.BuildParts(rt, cfg.Config, setup.RequiredBackends{OpenFGA: &cfg.OpenFGA})
 	if err != nil {
 		return service.App{}, err
 	}
@@ -44,8 +44,8 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	store := event.Key{Cluster: cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: cfg.IAMStore}
 	state, models := declared.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
 	iam := derived.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
-	metrics := newMetrics(rt.Metrics, state.Unreadable)
-	writer := &writer{openFGA: parts.OpenFGA, metrics: metrics}
+	metrics := newWriteMetrics(rt.Metrics, state.UnreadableCount)
+	writer := &announcingWriter{openFGA: parts.OpenFGA, metrics: metrics}
 	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
@@ -55,18 +55,18 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: &batchWriter{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
-	state.KeepUntil(r.derived.IsEmptied)
-	r.outages = setup.NewOutages(rt.Log, func(ctx context.Context, key Key, why setup.Outage) error {
+	state.KeepIAMStoreUntil(r.derived.IsIAMStoreEmptied)
+	r.outages = setup.NewOutageReporter(rt.Log, func(ctx context.Context, key Key, why setup.Outage) error {
 		if of, is := key.derivedKey(); is {
-			return r.derived.WriteOutage(ctx, of, why)
+			return r.derived.WriteOutageStatuses(ctx, of, why)
 		}
-		return r.declared.WriteOutage(ctx, key.declaredKey(), why)
+		return r.declared.WriteOutageStatuses(ctx, key.declaredKey(), why)
 	})
 	answers := query.New(query.Config{
-		State: state, Cluster: cfg.Cluster, Complete: parts.View.Complete, Models: models, OpenFGA: parts.OpenFGA,
+		State: state, Cluster: cfg.Cluster, Complete: parts.View.IncompleteErr, Models: models, OpenFGA: parts.OpenFGA,
 		IAMStore: cfg.IAMStore, IAM: r.derived,
 	})
-	app := setup.App(parts, r, answers.Handler())
+	app := setup.NewApp(parts, r, answers.Handler())
 	app.Tasks = append(app.Tasks, r.outages.Run)
 	return app, nil
 }

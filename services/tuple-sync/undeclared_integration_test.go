@@ -38,7 +38,7 @@ func TestWhatNobodyDeclaresIsToldWithWhatBecomesOfIt(t *testing.T) {
 	client := clientOf(b.serve())
 	b.store("demo", first, second)
 	id := b.synced("demo", docs)
-	b.Reflector()
+	b.StartReflector()
 	b.await(stores, "demo", "Synced")
 	foreign := many(100, 250)
 	for from := 0; from < len(foreign); from += 50 {

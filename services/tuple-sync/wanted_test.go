@@ -34,7 +34,7 @@ func (w *world) wantedBy(storeID string, who func(*thing) bool) map[tuple.ID]tup
 	wanted, recorded := map[tuple.ID]tuple.Tuple{}, map[tuple.ID]bool{}
 	for _, a := range owners {
 		first, record := map[tuple.ID]bool{}, a.record()
-		for _, t := range tuple.ParseAll(a.tuples) {
+		for _, t := range tuple.ParseDeclaredList(a.tuples) {
 			late := a.meta.DeletionTimestamp != nil && !slices.Contains(a.meta.Finalizers, corev1alpha1.TuplesFinalizer)
 			has := record.StoreID == storeID && slices.Contains(record.Tuples, t)
 			if !first[t.ID] && w.allows(storeID, t) && (!late || has) {

@@ -70,11 +70,11 @@ func (a *thing) set(c metav1.Condition) {
 
 func (a *thing) isStore() bool { return a.kind.Kind == "Store" }
 
-func (a *thing) record() plan.Record {
+func (a *thing) record() plan.TupleRecord {
 	if len(a.status.ManagedTuples) == 0 {
-		return plan.Record{}
+		return plan.TupleRecord{}
 	}
-	return plan.Record{StoreID: a.status.ManagedTuplesStoreID, Tuples: tuple.ParseAll(a.status.ManagedTuples)}
+	return plan.TupleRecord{StoreID: a.status.ManagedTuplesStoreID, Tuples: tuple.ParseDeclaredList(a.status.ManagedTuples)}
 }
 
 // change is the object as it goes over the bus.
@@ -127,7 +127,7 @@ type world struct {
 	models   map[string]*openfgav1.AuthorizationModel
 	foreign  map[tuple.ID]tuple.Tuple
 	// lost holds the records of objects that were deleted after a finalizer was removed by force.
-	lost map[event.Key]plan.Record
+	lost map[event.Key]plan.TupleRecord
 	// abandoned are tuples of objects that were deleted while their Store did not exist: these
 	// go without a call to OpenFGA, and store-sync has the rest.
 	abandoned map[string]map[tuple.ID]bool
@@ -153,7 +153,7 @@ func newWorld(t rapid.TB) *world {
 	w := &world{
 		TB: t, history: newHistory(), things: map[event.Key]*thing{}, latest: map[event.Key]event.Change{},
 		contents: map[string]map[tuple.ID]tuple.Tuple{}, models: map[string]*openfgav1.AuthorizationModel{},
-		foreign: map[tuple.ID]tuple.Tuple{}, lost: map[event.Key]plan.Record{}, abandoned: map[string]map[tuple.ID]bool{},
+		foreign: map[tuple.ID]tuple.Tuple{}, lost: map[event.Key]plan.TupleRecord{}, abandoned: map[string]map[tuple.ID]bool{},
 		refuse: func(tuple.Tuple) error { return nil }, deny: func(*thing) error { return nil }, calls: map[string]int{},
 		tell: func(string, ...any) {}, fresh: func() bool { return false },
 	}
@@ -241,7 +241,7 @@ func (w *world) checkReady(a *thing) {
 	if c := meta.FindStatusCondition(a.status.Conditions, module); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != a.meta.Generation {
 		w.broken = fmt.Errorf("%s is ready, and store-sync says %+v", a.meta.UID, c)
 	}
-	for _, t := range tuple.ParseAll(a.tuples) {
+	for _, t := range tuple.ParseDeclaredList(a.tuples) {
 		if held, ok := w.contents[w.home(a)][t.ID]; !ok || held != t {
 			w.broken = fmt.Errorf("%s is ready without %s", a.meta.UID, t.ID)
 		}
@@ -276,7 +276,7 @@ func (w *world) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (
 	return now, err
 }
 
-func (w *world) Event(context.Context, event.Change, condition.Note) error { return nil }
+func (w *world) RecordEvent(context.Context, event.Change, condition.EventContent) error { return nil }
 
 func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any) (change event.Change, err error) {
 	err = w.call("status", func() error {
@@ -397,7 +397,7 @@ func (w *world) Write(_ context.Context, storeID, _ string, add, remove []*openf
 
 func (w *world) add(storeID string, keys []*openfgav1.TupleKey) error {
 	for _, k := range keys {
-		if err := w.refuse(tuple.Of(k)); err != nil {
+		if err := w.refuse(tuple.FromOpenFGA(k)); err != nil {
 			return fmt.Errorf("%w: %w", fga.ErrInvalidTuple, err)
 		}
 	}
@@ -408,7 +408,7 @@ func (w *world) add(storeID string, keys []*openfgav1.TupleKey) error {
 		return nil // What is in a deleted store nobody sees.
 	}
 	for _, k := range keys {
-		t := tuple.Of(k)
+		t := tuple.FromOpenFGA(k)
 		w.tell("  %s gets %v", storeID, t)
 		if before, there := w.contents[storeID][t.ID]; !there || before != t {
 			w.written[held{storeID, t.ID}] = w.tick()
@@ -426,7 +426,7 @@ func (w *world) remove(storeID string, keys []*openfgav1.TupleKey) {
 	// An object that still has tuples elsewhere is not here yet.
 	wanted := w.wantedBy(storeID, func(a *thing) bool { r := a.record(); return r.StoreID == "" || r.StoreID == storeID })
 	for _, k := range keys {
-		t := tuple.Of(k)
+		t := tuple.FromOpenFGA(k)
 		if _, ok := wanted[t.ID]; ok && w.fresh() && w.broken == nil {
 			w.broken = fmt.Errorf("store %s loses %s, which is wanted before and after", storeID, t.ID)
 		}

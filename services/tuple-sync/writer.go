@@ -10,10 +10,10 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// writer writes to OpenFGA stores for declared and derived tuples.
-type writer struct {
+// announcingWriter writes to OpenFGA stores for declared and derived tuples.
+type announcingWriter struct {
 	openFGA tupleWriter
-	metrics *metrics
+	metrics *writeMetrics
 }
 
 // tupleWriter holds the calls to OpenFGA.
@@ -23,18 +23,18 @@ type tupleWriter interface {
 
 // Write adds and removes tuples. If the server refuses additions, Write makes the others, removes nothing,
 // and returns the refused ones. The caller must then plan again.
-func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
+func (w *announcingWriter) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
 	err = w.sendWrite(ctx, change, change.Add, change.Remove)
 	switch {
 	case errors.Is(err, fga.ErrInvalidTuple) && len(change.Add) > 0:
 		refused = map[tuple.Tuple]error{}
-		if failed := w.isolateRefused(ctx, change, change.Add, refused); failed != nil {
+		if failed := w.writeWithoutRefused(ctx, change, change.Add, refused); failed != nil {
 			return nil, failed
 		}
 		if len(refused) == 0 {
 			return nil, err
 		}
-		w.metrics.countRefused(len(refused))
+		w.metrics.countRefusedTuples(len(refused))
 		return refused, nil
 	case len(change.Add) == 0 && !change.Sure && (errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)):
 		// A store without a model has no tuples.
@@ -45,23 +45,23 @@ func (w *writer) Write(ctx context.Context, change tuple.Write) (refused map[tup
 	return refused, nil
 }
 
-func (w *writer) sendWrite(ctx context.Context, change tuple.Write, add, remove []tuple.Tuple) error {
-	return w.openFGA.Write(ctx, change.StoreID, change.ModelID, tuple.Keys(add), tuple.Keys(remove))
+func (w *announcingWriter) sendWrite(ctx context.Context, change tuple.Write, add, remove []tuple.Tuple) error {
+	return w.openFGA.Write(ctx, change.StoreID, change.ModelID, tuple.ToOpenFGAKeys(add), tuple.ToOpenFGAKeys(remove))
 }
 
-// isolateRefused writes every tuple that the server accepts, by halving the list, and collects the refused ones.
-func (w *writer) isolateRefused(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
+// writeWithoutRefused writes every tuple that the server accepts, by halving the list, and collects the refused ones.
+func (w *announcingWriter) writeWithoutRefused(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
 	err := w.sendWrite(ctx, change, add, nil)
 	if !errors.Is(err, fga.ErrInvalidTuple) {
 		return err
 	}
 	if len(add) == 1 {
-		refused[add[0]] = errors.New(tuple.Reason(err))
+		refused[add[0]] = errors.New(tuple.RefusalReason(err))
 		return nil
 	}
 	half := len(add) / 2
-	if err := w.isolateRefused(ctx, change, add[:half], refused); err != nil {
+	if err := w.writeWithoutRefused(ctx, change, add[:half], refused); err != nil {
 		return err
 	}
-	return w.isolateRefused(ctx, change, add[half:], refused)
+	return w.writeWithoutRefused(ctx, change, add[half:], refused)
 }

@@ -22,7 +22,7 @@ func (modelless) Write(context.Context, string, string, []*openfgav1.TupleKey, [
 
 func TestARemovalWithoutAModelIsDoneUnlessItMustBeSure(t *testing.T) {
 	for sure, want := range map[bool]error{false: nil, true: fga.ErrModelNotFound} {
-		w := &writer{openFGA: modelless{}, metrics: newMetrics(prometheus.NewRegistry(), func() int { return 0 })}
+		w := &announcingWriter{openFGA: modelless{}, metrics: newWriteMetrics(prometheus.NewRegistry(), func() int { return 0 })}
 		_, err := w.Write(t.Context(), tuple.Write{StoreID: "S", Remove: []tuple.Tuple{{}}, Sure: sure})
 		if !errors.Is(err, want) {
 			t.Errorf("sure %v: %v, want %v", sure, err, want)

@@ -40,7 +40,7 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, kube: testenv.Kube(t), nats: testenv.NATS(t)}
+	b := &bed{t: t, kube: testenv.StartKube(t), nats: testenv.StartNATS(t)}
 	b.js = b.nats.JetStream(t)
 	b.p = publish.New(b.js)
 	return b
@@ -54,7 +54,7 @@ func followed() []string {
 // run runs a watcher in this process and returns the function that stops it cleanly.
 func (b *bed) run() (stop func()) {
 	b.t.Helper()
-	stop, _ = b.runOn(b.kube.Config(b.t, topology.Watcher))
+	stop, _ = b.runOn(b.kube.ServiceConfig(b.t, topology.Watcher))
 	return stop
 }
 
@@ -73,7 +73,7 @@ func (b *bed) runAs(cfg watcher.Config, kube *rest.Config) (stop func(), url str
 // runAsking runs a watcher that authenticates its callers as cfg requires.
 func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
-	listener := testenv.Listen(b.t)
+	listener := testenv.ListenLoopback(b.t)
 	cfg.NATS.URL = b.nats.URLOf(topology.Watcher)
 	if len(cfg.Kinds) == 0 {
 		cfg.Kinds = followed()
@@ -89,12 +89,12 @@ func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config) (stop func(), url
 // start starts a watcher in a process of its own.
 func (b *bed) start(name string) testenv.Process {
 	b.t.Helper()
-	return testenv.Spawn(b.t, topology.Watcher, b.nats, b.kube, "--identity", name, "--kinds", strings.Join(followed(), ","))
+	return testenv.SpawnService(b.t, topology.Watcher, b.nats, b.kube, "--identity", name, "--kinds", strings.Join(followed(), ","))
 }
 
 func (b *bed) stores() dynamic.ResourceInterface {
 	kind := kinds.Stores()
-	return b.kube.Objects(b.t).Resource(kind.Served())
+	return b.kube.DynamicClient(b.t).Resource(kind.GroupVersionResource())
 }
 
 func (b *bed) apply(name, note string) {
@@ -113,9 +113,9 @@ func store(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
-func (b *bed) last(name string) publish.Stored {
+func (b *bed) last(name string) publish.StoredMessage {
 	b.t.Helper()
-	last, err := b.p.Last(b.t.Context(), store(name))
+	last, err := b.p.LastChange(b.t.Context(), store(name))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func (b *bed) equal() error {
 	for _, u := range list.Items {
 		want[store(u.GetName())] = u
 	}
-	for head, err := range b.p.All(ctx, "local", kinds.Stores().GroupResource, false) {
+	for head, err := range b.p.ReadAll(ctx, "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (b *bed) current(ctx context.Context, kind kinds.Kind) error {
 	if err != nil {
 		return err
 	}
-	incarnation, err := b.p.Incarnation(ctx)
+	incarnation, err := b.p.StreamID(ctx)
 	if err == nil && (marker.GetStream() != incarnation || !marker.GetServed()) {
 		err = fmt.Errorf("marker %v is not current", marker)
 	}
@@ -174,7 +174,7 @@ func (b *bed) marker(kind kinds.Kind) (*eventv1.SnapshotMarker, error) {
 // order reads every message, and fails the test if one brings back an older state.
 func (b *bed) order() {
 	b.t.Helper()
-	if err := topology.Ensure(b.t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(b.t.Context(), b.js, 1); err != nil {
 		b.t.Fatal(err)
 	}
 	consumer, err := b.js.OrderedConsumer(b.t.Context(), topology.Changes, jetstream.OrderedConsumerConfig{})
@@ -183,7 +183,7 @@ func (b *bed) order() {
 	}
 	newest := map[string]event.Change{}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
-		if topology.IsWake(msg.Subject()) || topology.IsBarrier(msg.Subject()) {
+		if topology.IsWakeSubject(msg.Subject()) || topology.IsBarrierSubject(msg.Subject()) {
 			return
 		}
 		c, err := topology.DecodeChange(msg)

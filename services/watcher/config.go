@@ -64,8 +64,9 @@ func Defaults() Config {
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	c.Config.BindFlags(fs)
 	fs.StringSliceVar(&c.Kinds, "kinds", c.Kinds, "`resource.group` to follow, several separated by commas (default all that services consume)")
-	fs.StringSliceVar(&c.SecretNamespaces, "secret-namespaces", c.SecretNamespaces, "`namespaces`, separated by commas, in which the watcher follows the Secrets that objects of OpenSearch name; "+
-		"it publishes their names and versions only, and needs the right to list and watch Secrets there")
+	fs.StringSliceVar(&c.SecretNamespaces, "secret-namespaces", c.SecretNamespaces,
+		"`namespaces`, separated by commas, in which the watcher follows the Secrets that objects of OpenSearch name; "+
+			"it publishes their names and versions only, and needs the right to list and watch Secrets there")
 	fs.IntVar(&c.StreamReplicas, "stream-replicas", c.StreamReplicas,
 		"copies of every stream: 1, 3 or 5, at most the number of NATS servers; a stream with more copies keeps them")
 	fs.IntVar(&c.Publishers, "publishers", c.Publishers, "how many changes to publish at a time")
@@ -115,7 +116,7 @@ func (c Config) checkSecretNamespaces() error {
 
 // configuredKinds returns the kinds of the configured names.
 func (c Config) configuredKinds() ([]kinds.Kind, error) {
-	all := kinds.All()
+	all := kinds.ConsumedKinds()
 	if len(c.Kinds) == 0 {
 		return all, nil
 	}

@@ -106,7 +106,7 @@ func elect(t *testing.T, names ...string) []*replica {
 	for i, name := range names {
 		r := &replica{voter: &voter{ballot: shared, identity: name}, mu: mu, leads: leads, ended: make(chan error, 1)}
 		r.election = &election{
-			identity: name, lease: &lease{Interface: r.voter}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
+			identity: name, lease: &observedLease{Interface: r.voter}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
 			unanswered: func() time.Duration { mu.Lock(); defer mu.Unlock(); return r.silent },
 		}
 		r.election.unread = func() time.Duration { mu.Lock(); defer mu.Unlock(); return r.unread }
@@ -277,7 +277,7 @@ func TestALeaderThatFailsEndsItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &voter{ballot: &ballot{}, identity: "a"}
 		e := &election{
-			identity: "a", lease: &lease{Interface: r}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
+			identity: "a", lease: &observedLease{Interface: r}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
 			unanswered: func() time.Duration { return 0 }, unread: func() time.Duration { return 0 },
 		}
 		foreign := errors.New("the bus is of another cluster")

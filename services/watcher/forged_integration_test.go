@@ -31,7 +31,7 @@ func (b *bed) forge(name string, edit func(*nats.Msg, *event.Change)) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for header, values := range topology.Headers(c) {
+	for header, values := range topology.ChangeHeaders(c) {
 		if msg.Header.Get(header) == "" {
 			msg.Header[header] = values
 		}
@@ -91,7 +91,7 @@ func (b *bed) isHonest() {
 	b.t.Helper()
 	began := time.Now()
 	testenv.Eventually(b.t, within, func() error {
-		last, err := b.p.Last(b.t.Context(), store("demo"))
+		last, err := b.p.LastChange(b.t.Context(), store("demo"))
 		if err == nil && (strings.Contains(string(last.Change.Object), "forged") || last.Version == "99999") {
 			err = errors.New("the stream holds the forged state")
 		}
@@ -112,10 +112,10 @@ func TestAHaltSurvivesRestartsUntilItIsResumed(t *testing.T) {
 	}
 	b.isHalted(true)
 	stop()
-	if err := b.p.Remove(t.Context(), b.barrier()); err != nil { // The Lease holds the halt, not NATS.
+	if err := b.p.RemoveMessage(t.Context(), b.barrier()); err != nil { // The Lease holds the halt, not NATS.
 		t.Fatal(err)
 	}
-	_, url := b.runOn(b.kube.Config(t, topology.Watcher))
+	_, url := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	b.isHalted(true)
 	client := syncv1connect.NewSyncServiceClient(http.DefaultClient, url)
 	if status, err := client.GetStatus(t.Context(), &syncv1.GetStatusRequest{}); err != nil || status.GetHalted() == "" {

@@ -35,8 +35,8 @@ const (
 // maxResumeConflicts bounds how often Resume tries again after the leader renewed the Lease in between.
 const maxResumeConflicts = 20
 
-// halt is the state in which services grant nothing, because messages were forged.
-type halt struct {
+// serviceHalt is the state in which services grant nothing, because messages were forged.
+type serviceHalt struct {
 	leases coordination.LeaseInterface
 	name   string
 	log    *slog.Logger
@@ -50,14 +50,14 @@ type halt struct {
 }
 
 // Reason returns why services are halted, or an empty string.
-func (h *halt) Reason() string {
+func (h *serviceHalt) Reason() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.reason
 }
 
 // Begin halts all services. The reason of an earlier halt stays.
-func (h *halt) Begin(reason string) {
+func (h *serviceHalt) Begin(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.reason == "" {
@@ -66,9 +66,9 @@ func (h *halt) Begin(reason string) {
 	}
 }
 
-// Announce sets the fields of a barrier by which services halt or resume. The digest follows only once the Lease holds the
+// StampBarrier sets the fields of a barrier by which services halt or resume. The digest follows only once the Lease holds the
 // key: services stay halted until they read the key.
-func (h *halt) Announce(b *eventv1.Barrier) {
+func (h *serviceHalt) StampBarrier(b *eventv1.Barrier) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b.Halted, b.ResumeKeys = h.reason, h.resumed
@@ -77,9 +77,9 @@ func (h *halt) Announce(b *eventv1.Barrier) {
 	}
 }
 
-// Adopt begins the halt that a barrier of an earlier term announces, unless the Lease shows that it was resumed. The
+// AdoptFromBarrier begins the halt that a barrier of an earlier term announces, unless the Lease shows that it was resumed. The
 // leader before may have ended before it wrote the Lease, or the Lease was deleted.
-func (h *halt) Adopt(b *eventv1.Barrier) {
+func (h *serviceHalt) AdoptFromBarrier(b *eventv1.Barrier) {
 	h.mu.Lock()
 	resumed := slices.ContainsFunc(h.resumed, func(key string) bool { return barrier.HaltDigest(key) == b.GetHaltDigest() })
 	h.mu.Unlock()
@@ -88,12 +88,12 @@ func (h *halt) Adopt(b *eventv1.Barrier) {
 	}
 }
 
-// loadHalt reads the state of earlier terms. It tries again until ctx ends.
-func (h *halt) loadHalt(ctx context.Context) {
+// loadFromLease reads the state of earlier terms. It tries again until ctx ends.
+func (h *serviceHalt) loadFromLease(ctx context.Context) {
 	for ctx.Err() == nil {
 		lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})
 		if err == nil {
-			h.mergeLease(lease)
+			h.mergeFromLease(lease)
 			return
 		}
 		h.log.WarnContext(ctx, "the Lease cannot be read; trying again", slog.Any("error", err))
@@ -101,21 +101,21 @@ func (h *halt) loadHalt(ctx context.Context) {
 	}
 }
 
-// keepHalt writes a new halt to the Lease, and ends one that was resumed, until ctx ends.
-func (h *halt) keepHalt(ctx context.Context) {
+// keepLeaseInSync writes a new halt to the Lease, and ends one that was resumed, until ctx ends.
+func (h *serviceHalt) keepLeaseInSync(ctx context.Context) {
 	for backoff.Sleep(ctx, leaseRetry) {
-		if err := h.compareWithLease(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
+		if err := h.syncWithLease(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
 			h.log.WarnContext(ctx, "the halt is not compared with the Lease; trying again", slog.Any("error", err))
 		}
 	}
 }
 
-func (h *halt) compareWithLease(ctx context.Context) error {
+func (h *serviceHalt) syncWithLease(ctx context.Context) error {
 	if h.Reason() == "" {
 		return nil
 	}
 	lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})
-	if err != nil || h.mergeLease(lease) {
+	if err != nil || h.mergeFromLease(lease) {
 		return err
 	}
 	h.mu.Lock()
@@ -124,14 +124,14 @@ func (h *halt) compareWithLease(ctx context.Context) error {
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, resumedAnnotation, strings.Join(h.resumed, " "))
 	h.mu.Unlock()
 	if lease, err = h.leases.Update(ctx, lease, metav1.UpdateOptions{}); err == nil {
-		h.mergeLease(lease)
+		h.mergeFromLease(lease)
 	}
 	return err
 }
 
-// mergeLease takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows that it was
+// mergeFromLease takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows that it was
 // resumed: the Lease may not hold it yet, or may have been deleted. It reports whether the Lease holds the same state.
-func (h *halt) mergeLease(lease *coordinationv1.Lease) (same bool) {
+func (h *serviceHalt) mergeFromLease(lease *coordinationv1.Lease) (same bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if keys := strings.Fields(lease.Annotations[resumedAnnotation]); len(keys) > 0 {
@@ -154,7 +154,7 @@ func (h *halt) mergeLease(lease *coordinationv1.Lease) (same bool) {
 }
 
 // Resume ends the halt, and returns its reason. The leader, which may be another replica, announces it to services.
-func (h *halt) Resume(ctx context.Context) (reason string, err error) {
+func (h *serviceHalt) Resume(ctx context.Context) (reason string, err error) {
 	for range maxResumeConflicts {
 		lease, err := h.leases.Get(ctx, h.name, metav1.GetOptions{})
 		if err != nil {

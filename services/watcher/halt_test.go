@@ -35,50 +35,50 @@ func (l *oneLease) Update(_ context.Context, lease *coordinationv1.Lease, _ meta
 }
 
 // replica returns the halt of a replica that reads the Lease.
-func (l *oneLease) replica(t *testing.T) *halt {
+func (l *oneLease) replica(t *testing.T) *serviceHalt {
 	t.Helper()
-	return &halt{leases: l, name: "watcher", log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return &serviceHalt{leases: l, name: "watcher", log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
-func announced(h *halt) *eventv1.Barrier {
+func announced(h *serviceHalt) *eventv1.Barrier {
 	b := &eventv1.Barrier{}
-	h.Announce(b)
+	h.StampBarrier(b)
 	return b
 }
 
 func TestHaltSurvives(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, l *oneLease, h *halt) *halt{
-		"another term before it is written": func(t *testing.T, _ *oneLease, h *halt) *halt { h.loadHalt(t.Context()); return h },
-		"a restart before it is written": func(t *testing.T, l *oneLease, h *halt) *halt {
+	for name, change := range map[string]func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt{
+		"another term before it is written": func(t *testing.T, _ *oneLease, h *serviceHalt) *serviceHalt { h.loadFromLease(t.Context()); return h },
+		"a restart before it is written": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
 			next := l.replica(t)
-			next.loadHalt(t.Context())
-			next.Adopt(announced(h))
+			next.loadFromLease(t.Context())
+			next.AdoptFromBarrier(announced(h))
 			return next
 		},
-		"a restart after it is written": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compareWithLease(t.Context())
+		"a restart after it is written": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+			_ = h.syncWithLease(t.Context())
 			next := l.replica(t)
-			next.loadHalt(t.Context())
+			next.loadFromLease(t.Context())
 			return next
 		},
-		"the deletion of the Lease": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compareWithLease(t.Context())
+		"the deletion of the Lease": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+			_ = h.syncWithLease(t.Context())
 			l.lease = coordinationv1.Lease{}
-			_ = h.compareWithLease(t.Context())
+			_ = h.syncWithLease(t.Context())
 			return h
 		},
-		"the deletion of the Lease, and a restart": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compareWithLease(t.Context())
+		"the deletion of the Lease, and a restart": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+			_ = h.syncWithLease(t.Context())
 			l.lease = coordinationv1.Lease{}
 			next := l.replica(t)
-			next.loadHalt(t.Context())
-			next.Adopt(announced(h))
+			next.loadFromLease(t.Context())
+			next.AdoptFromBarrier(announced(h))
 			return next
 		},
-		"a Lease that loses its annotations": func(t *testing.T, l *oneLease, h *halt) *halt {
-			_ = h.compareWithLease(t.Context())
+		"a Lease that loses its annotations": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+			_ = h.syncWithLease(t.Context())
 			l.lease.Annotations = nil
-			h.loadHalt(t.Context())
+			h.loadFromLease(t.Context())
 			return h
 		},
 	} {
@@ -90,14 +90,14 @@ func TestHaltSurvives(t *testing.T) {
 			t.Errorf("%s ends the halt", name)
 			continue
 		}
-		if err := h.compareWithLease(t.Context()); err != nil || l.lease.Annotations[haltAnnotation] == "" {
+		if err := h.syncWithLease(t.Context()); err != nil || l.lease.Annotations[haltAnnotation] == "" {
 			t.Errorf("%s: the Lease holds %v, %v", name, l.lease.Annotations, err)
 		}
 		if _, err := l.replica(t).Resume(t.Context()); err != nil {
 			t.Error(err)
 		}
 		digest := announced(h).GetHaltDigest()
-		if err := h.compareWithLease(t.Context()); err != nil || h.Reason() != "" {
+		if err := h.syncWithLease(t.Context()); err != nil || h.Reason() != "" {
 			t.Errorf("%s: after Resume the halt is %q, %v", name, h.Reason(), err)
 		}
 		if keys := announced(h).GetResumeKeys(); digest == "" || len(keys) != 1 || barrier.HaltDigest(keys[0]) != digest {
@@ -110,14 +110,14 @@ func TestResumedHaltIsNotAdopted(t *testing.T) {
 	l := &oneLease{}
 	h := l.replica(t)
 	h.Begin("forged")
-	_ = h.compareWithLease(t.Context())
+	_ = h.syncWithLease(t.Context())
 	last := announced(h)
 	if _, err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	next := l.replica(t)
-	next.loadHalt(t.Context())
-	if next.Adopt(last); next.Reason() != "" {
+	next.loadFromLease(t.Context())
+	if next.AdoptFromBarrier(last); next.Reason() != "" {
 		t.Errorf("a halt that was resumed begins again: %s", next.Reason())
 	}
 }
@@ -126,7 +126,7 @@ func TestHaltHasNoDigestBeforeTheLeaseHoldsItsKey(t *testing.T) {
 	l := &oneLease{err: errors.New("down")}
 	h := l.replica(t)
 	h.Begin("forged")
-	_ = h.compareWithLease(t.Context())
+	_ = h.syncWithLease(t.Context())
 	if b := announced(h); b.GetHalted() == "" || b.GetHaltDigest() != "" {
 		t.Errorf("the barrier announces %q with the digest %q", b.GetHalted(), b.GetHaltDigest())
 	}
@@ -138,12 +138,12 @@ func TestLeaseHoldsABoundedNumberOfKeys(t *testing.T) {
 	var keys []string
 	for range maxResumed + 2 {
 		h.Begin("forged")
-		_ = h.compareWithLease(t.Context())
+		_ = h.syncWithLease(t.Context())
 		keys = append(keys, h.key)
 		if _, err := h.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_ = h.compareWithLease(t.Context())
+		_ = h.syncWithLease(t.Context())
 	}
 	slices.Reverse(keys)
 	if got := announced(h).GetResumeKeys(); !slices.Equal(got, keys[:maxResumed]) {

@@ -47,11 +47,11 @@ func ready(t testing.TB, url, why string) {
 // The Lease can be renewed, and watches are open: only reads show that the API server answers.
 func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 	b := newBed(t)
-	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
+	_, leader := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	ready(t, leader, "")
 	b.leads("first leads")
-	aside := testenv.Kube(t)
-	_, standby := b.runOn(aside.Config(t, topology.Watcher))
+	aside := testenv.StartKube(t)
+	_, standby := b.runOn(aside.ServiceConfig(t, topology.Watcher))
 	ready(t, standby, "")
 	b.kube.FailBefore(func(ctx context.Context, op string) error {
 		if !strings.HasSuffix(op, "/namespaces/kube-system") {
@@ -74,9 +74,9 @@ func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 
 func TestAWatcherIsNotReadyWhileTheAPIServerIsSilent(t *testing.T) {
 	b := newBed(t)
-	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
-	aside := testenv.Kube(t)
-	_, standby := b.runOn(aside.Config(t, topology.Watcher))
+	_, leader := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
+	aside := testenv.StartKube(t)
+	_, standby := b.runOn(aside.ServiceConfig(t, topology.Watcher))
 	ready(t, leader, "")
 	ready(t, standby, "")
 	silence := func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
@@ -99,7 +99,7 @@ func TestAWatcherIsNotReadyBeforeWhatItFollowsIsOnTheBus(t *testing.T) {
 		}
 		return nil
 	})
-	_, leader := b.runOn(b.kube.Config(t, topology.Watcher))
+	_, leader := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	ready(t, leader, "cluster: "+kinds.Stores().GroupResource.String()+" is not followed: ")
 	b.kube.FailBefore(nil)
 	ready(t, leader, "")
@@ -109,7 +109,7 @@ func TestAWatcherIsNotReadyBeforeWhatItFollowsIsOnTheBus(t *testing.T) {
 func (b *bed) holder() string {
 	b.t.Helper()
 	cfg := watcher.Defaults()
-	leases := b.kube.Objects(b.t).Resource(coordinationv1.SchemeGroupVersion.WithResource("leases"))
+	leases := b.kube.DynamicClient(b.t).Resource(coordinationv1.SchemeGroupVersion.WithResource("leases"))
 	held, err := leases.Namespace(cfg.LeaseNamespace).Get(b.t.Context(), cfg.LeaseName, metav1.GetOptions{})
 	if err != nil {
 		b.t.Fatal(err)

@@ -44,7 +44,7 @@ var errUnanswered = errors.New("the bus or the API server does not answer")
 // change older than the one it holds.
 type election struct {
 	identity string
-	lease    *lease
+	lease    *observedLease
 	// unanswered returns how long NATS has not answered.
 	unanswered func() time.Duration
 	// unread returns for how long the API server has answered no read on the transport of the watches.
@@ -53,9 +53,9 @@ type election struct {
 	metrics metrics
 }
 
-// newLease returns the Lease by which replicas elect their leader.
-func newLease(leases coordination.CoordinationV1Interface, cfg Config, identity string) *lease {
-	return &lease{Interface: &resourcelock.LeaseLock{
+// newObservedLease returns the Lease by which replicas elect their leader.
+func newObservedLease(leases coordination.CoordinationV1Interface, cfg Config, identity string) *observedLease {
+	return &observedLease{Interface: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: cfg.LeaseNamespace, Name: cfg.LeaseName}, Client: leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}}
@@ -109,33 +109,33 @@ func (e *election) runTerm(ctx context.Context, lead func(context.Context) error
 	case <-ctx.Done():
 	case <-over:
 	case lost := <-begun:
-		err = e.leadUntil(ctx, lost, lead)
+		err = e.leadUntilLost(ctx, lost, lead)
 	}
 	release()
 	<-over
 	return err
 }
 
-// leadUntil calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up the
+// leadUntilLost calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up the
 // lease.
-func (e *election) leadUntil(ctx, lost context.Context, leadUntil func(context.Context) error) error {
+func (e *election) leadUntilLost(ctx, lost context.Context, leadUntilLost func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(lost, func() { cancel(nil) })()
-	go e.watchHealth(ctx, cancel)
+	go e.cancelWhenUnanswered(ctx, cancel)
 	e.metrics.leader.Set(1)
 	defer e.metrics.leader.Set(0)
 	e.log.InfoContext(ctx, "leading", slog.String("identity", e.identity))
 	defer e.log.InfoContext(ctx, "no longer leading", slog.String("identity", e.identity))
-	err := leadUntil(ctx)
+	err := leadUntilLost(ctx)
 	if err == nil && errors.Is(context.Cause(ctx), errUnanswered) {
 		return errUnanswered
 	}
 	return err
 }
 
-// watchHealth cancels a leader that gets no answer from the bus or the API server: a standby's connection may be better.
-func (e *election) watchHealth(ctx context.Context, cancel context.CancelCauseFunc) {
+// cancelWhenUnanswered cancels a leader that gets no answer from the bus or the API server: a standby's connection may be better.
+func (e *election) cancelWhenUnanswered(ctx context.Context, cancel context.CancelCauseFunc) {
 	for backoff.Sleep(ctx, leaseRetry/2) {
 		if silent := e.unanswered(); silent > maxUnanswered {
 			e.log.WarnContext(ctx, "the bus does not answer; giving up the lead", slog.Duration("for", silent))

@@ -77,7 +77,7 @@ func TestAStandbyReadsNoObjects(t *testing.T) {
 	b := newBed(t)
 	b.run()
 	b.leads("first leads")
-	aside := testenv.Kube(t)
+	aside := testenv.StartKube(t)
 	var mu sync.Mutex
 	asked := map[string]int{}
 	aside.FailBefore(func(_ context.Context, op string) error {
@@ -86,7 +86,7 @@ func TestAStandbyReadsNoObjects(t *testing.T) {
 		asked[op]++
 		return nil
 	})
-	b.runOn(aside.Config(t, topology.Watcher))
+	b.runOn(aside.ServiceConfig(t, topology.Watcher))
 	testenv.Eventually(t, within, func() error {
 		mu.Lock()
 		defer mu.Unlock()

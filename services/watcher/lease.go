@@ -16,8 +16,8 @@ import (
 // leaseUnheard bounds the time without an answer of the API server about the Lease.
 const leaseUnheard = leaseDuration + 2*time.Second
 
-// lease wraps the Lease and keeps the last answers about it.
-type lease struct {
+// observedLease wraps the Lease and keeps the last answers about it.
+type observedLease struct {
 	resourcelock.Interface
 
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ type lease struct {
 }
 
 // Get reads the Lease and records its holder.
-func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l *observedLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
 	case err == nil:
@@ -45,21 +45,21 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 }
 
 // Create creates the Lease and records the result.
-func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *observedLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, record)
 	l.recordWrite(record, err)
 	return err
 }
 
 // Update takes, renews or releases the Lease, and records the result.
-func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *observedLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, record)
 	l.recordWrite(record, err)
 	return err
 }
 
 // recordWrite records the result of a write. After a conflict only the next read returns the holder.
-func (l *lease) recordWrite(record resourcelock.LeaderElectionRecord, err error) {
+func (l *observedLease) recordWrite(record resourcelock.LeaderElectionRecord, err error) {
 	l.mu.Lock()
 	if l.refused = nil; apierrors.IsForbidden(err) {
 		l.refused = err
@@ -73,7 +73,7 @@ func (l *lease) recordWrite(record resourcelock.LeaderElectionRecord, err error)
 	}
 }
 
-func (l *lease) recordHolder(holder string, err error) {
+func (l *observedLease) recordHolder(holder string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err = err; err == nil {
@@ -82,7 +82,7 @@ func (l *lease) recordHolder(holder string, err error) {
 }
 
 // currentTerm numbers the term of this replica. A later holder of the Lease has a higher number.
-func (l *lease) currentTerm() uint64 {
+func (l *observedLease) currentTerm() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return uint64(max(l.transitions, 0))
@@ -101,7 +101,7 @@ func readTerm(ctx context.Context, leases coordination.LeaseInterface, name stri
 }
 
 // Err returns nil while a leader is known and this replica could lead.
-func (l *lease) Err() error {
+func (l *observedLease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch silent := time.Since(l.heard); {

@@ -32,7 +32,7 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 	resource := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	synctest.Test(t, func(t *testing.T) {
 		server := &answers{holder: "other"}
-		l := &lease{Interface: server}
+		l := &observedLease{Interface: server}
 		get := func(holder string, err error) {
 			server.holder, server.err = holder, err
 			_, _, _ = l.Get(t.Context())
@@ -79,7 +79,7 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 
 func TestLeaseNumbersTermsByItsTransitions(t *testing.T) {
 	a := &answers{}
-	l := &lease{Interface: a}
+	l := &observedLease{Interface: a}
 	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaderTransitions: 3}); err != nil {
 		t.Fatal(err)
 	}

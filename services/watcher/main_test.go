@@ -16,6 +16,6 @@ func TestMain(m *testing.M) {
 		cfg := watcher.Defaults()
 		service.Main(topology.Watcher, cfg.BindFlags, func(ctx context.Context) error { return watcher.Run(ctx, cfg) })
 	}
-	service.CaptureLogs(slog.New(slog.DiscardHandler))
+	service.CaptureLibraryLogs(slog.New(slog.DiscardHandler))
 	testenv.Main(m)
 }

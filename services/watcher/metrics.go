@@ -29,8 +29,8 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 	}
 }
 
-// countDeadLetters counts dead letters until ctx ends. While NATS does not answer, the last count stays.
-func (m metrics) countDeadLetters(ctx context.Context, read func(context.Context) (uint64, error)) error {
+// pollDeadLetterCount counts dead letters until ctx ends. While NATS does not answer, the last count stays.
+func (m metrics) pollDeadLetterCount(ctx context.Context, read func(context.Context) (uint64, error)) error {
 	for {
 		within, cancel := context.WithTimeout(ctx, countTimeout)
 		if n, err := read(within); err == nil {

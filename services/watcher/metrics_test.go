@@ -23,7 +23,7 @@ func TestDeadLettersAreCounted(t *testing.T) {
 		next := 0
 		done := make(chan error, 1)
 		go func() {
-			done <- m.countDeadLetters(ctx, func(context.Context) (uint64, error) {
+			done <- m.pollDeadLetterCount(ctx, func(context.Context) (uint64, error) {
 				next++
 				return counts[next-1]()
 			})

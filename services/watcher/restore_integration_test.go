@@ -17,7 +17,7 @@ import (
 func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) {
 	b := newBed(t)
 	b.apply("kept", "1")
-	_, url := b.runOn(b.kube.Config(t, topology.Watcher))
+	_, url := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	b.becomes()
 	restore := b.kube.Backup(t)
 	b.apply("kept", "2")

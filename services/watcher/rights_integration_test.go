@@ -40,11 +40,11 @@ type rights struct {
 func TestWatcherReportsEachMissingRight(t *testing.T) {
 	r := &rights{bed: newBed(t)}
 	r.kube.ServeLegacyOpenSearch(t)
-	r.kube.ServeKinds(t, kinds.Bindings(), kinds.Exports(), kinds.ResourceSchemas(), kinds.AccountInfos())
-	r.administrator = r.kube.Administrator(t, "administrator")
+	r.kube.ServeKinds(t, kinds.APIBindings(), kinds.APIExports(), kinds.APIResourceSchemas(), kinds.AccountInfos())
+	r.administrator = r.kube.CreateAdministrator(t, "administrator")
 	r.suite = testenv.RightsSuite{
 		Env:     &testenv.Env{T: t, Kube: r.kube, NATS: r.nats, JS: r.js},
-		Service: topology.Watcher, Log: &testenv.Log{}, Start: r.start, Uses: r.uses(),
+		Service: topology.Watcher, Log: &testenv.LogBuffer{}, Start: r.start, Uses: r.uses(),
 		Idle: func() { ready(r.suite.T, r.suite.URL(), "") },
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := syncv1connect.NewSyncServiceClient(caller, url).GetStatus(ctx, &syncv1.GetStatusRequest{})
@@ -54,21 +54,21 @@ func TestWatcherReportsEachMissingRight(t *testing.T) {
 	r.suite.Test(t)
 }
 
-func (r *rights) start() *testenv.Running {
+func (r *rights) start() *testenv.RunningService {
 	cfg := watcher.Defaults()
-	for _, kind := range kinds.All() {
+	for _, kind := range kinds.ConsumedKinds() {
 		cfg.Kinds = append(cfg.Kinds, kind.GroupResource.String())
 	}
 	cfg.RPC.Auth = rpc.Kubernetes
 	cfg.Embed.Log = r.suite.Log.Logger(r.t, slog.LevelInfo)
-	stop, url := r.runAsking(cfg, r.kube.Config(r.t, topology.Watcher))
-	return &testenv.Running{URL: url, Stop: stop}
+	stop, url := r.runAsking(cfg, r.kube.ServiceConfig(r.t, topology.Watcher))
+	return &testenv.RunningService{URL: url, Stop: stop}
 }
 
 // uses returns the operations that need each right. The rights on Secrets have their own tests.
 func (r *rights) uses() map[string]testenv.RightUse {
 	restart := func(testenv.RightCase) { r.suite.Restart() }
-	notReady := func(c testenv.RightCase) { ready(r.suite.T, r.suite.URL(), c.Denial()) }
+	notReady := func(c testenv.RightCase) { ready(r.suite.T, r.suite.URL(), c.DenialText()) }
 	leads := testenv.RightUse{Need: restart, Reported: notReady, Unlogged: true}
 	makesLease := leads
 	makesLease.Need = func(testenv.RightCase) { r.suite.Restart(r.deleteLease) }
@@ -92,7 +92,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 }
 
 func (r *rights) deleteLease() {
-	leases := kubernetes.NewForConfigOrDie(r.kube.Admin()).CoordinationV1().Leases(rbac.Namespace)
+	leases := kubernetes.NewForConfigOrDie(r.kube.AdminConfig()).CoordinationV1().Leases(rbac.Namespace)
 	if err := leases.Delete(r.suite.T.Context(), rbac.Lease, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		r.suite.T.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func (r *rights) replays(c testenv.RightCase, want connect.Code) {
 		ref.Namespace = "default"
 	}
 	client := syncv1connect.NewSyncServiceClient(r.administrator, r.suite.URL())
-	testenv.Answers(r.suite.T, within, want, func(ctx context.Context) error {
+	testenv.AwaitCode(r.suite.T, within, want, func(ctx context.Context) error {
 		_, err := client.Replay(ctx, &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: ref}})
 		return err
 	})

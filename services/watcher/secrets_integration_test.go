@@ -71,7 +71,7 @@ func (j *journal) String() string {
 func newSecretBed(t *testing.T, allowed ...string) *secretBed {
 	t.Helper()
 	b := &secretBed{bed: newBed(t), log: &journal{}}
-	b.core = kubernetes.NewForConfigOrDie(b.kube.Admin())
+	b.core = kubernetes.NewForConfigOrDie(b.kube.AdminConfig())
 	for _, namespace := range allowed {
 		b.allow(namespace)
 	}
@@ -83,11 +83,11 @@ func (b *secretBed) follow(namespaces ...string) (stop func(), url string) {
 	b.t.Helper()
 	cfg := watcher.Defaults()
 	cfg.SecretNamespaces, cfg.Kinds = namespaces, followed()
-	for _, kind := range append(kinds.OpenSearch(), kinds.LegacyOpenSearch()...) {
+	for _, kind := range append(kinds.OpenSearchKinds(), kinds.LegacyOpenSearchKinds()...) {
 		cfg.Kinds = append(cfg.Kinds, kind.GroupResource.String())
 	}
 	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.log, nil))
-	stop, url = b.runAs(cfg, b.kube.Config(b.t, topology.Watcher))
+	stop, url = b.runAs(cfg, b.kube.ServiceConfig(b.t, topology.Watcher))
 	ready(b.t, url, "")
 	return stop, url
 }
@@ -110,12 +110,12 @@ func (b *secretBed) allow(namespace string) {
 			continue
 		}
 		_, err := b.core.RbacV1().RoleBindings(namespace).Create(b.t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: account.SecretsRole()},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account.SecretsRole()},
+			ObjectMeta: metav1.ObjectMeta{Name: account.SecretsRoleName()},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account.SecretsRoleName()},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: rbac.Namespace, Name: account.Service}},
 		}, metav1.CreateOptions{})
 		if err == nil {
-			err = devserver.AwaitRight(b.t.Context(), b.kube.Admin(), account.User(), namespace, account.Secrets[0])
+			err = devserver.AwaitRight(b.t.Context(), b.kube.AdminConfig(), account.UserName(), namespace, account.Secrets[0])
 		}
 		if err != nil {
 			b.t.Fatal(err)
@@ -166,10 +166,10 @@ func (b *secretBed) deleteSecret(name string) {
 func (b *secretBed) put(kind kinds.Kind, namespace, name string, spec map[string]any, annotations map[string]string) {
 	b.t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(kind.Served().GroupVersion().WithKind(kind.Kind))
+	u.SetGroupVersionKind(kind.GroupVersionResource().GroupVersion().WithKind(kind.Kind))
 	u.SetName(name)
 	u.SetAnnotations(annotations)
-	if _, err := b.kube.Objects(b.t).Resource(kind.Served()).Namespace(namespace).Create(b.t.Context(), u, metav1.CreateOptions{}); err != nil {
+	if _, err := b.kube.DynamicClient(b.t).Resource(kind.GroupVersionResource()).Namespace(namespace).Create(b.t.Context(), u, metav1.CreateOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -184,7 +184,7 @@ func (b *secretBed) user(namespace, name, secret string) {
 
 func (b *secretBed) deleteUser(name string) {
 	b.t.Helper()
-	if err := b.kube.Objects(b.t).Resource(kinds.OpenSearchUsers().Served()).Namespace("team-a").Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := b.kube.DynamicClient(b.t).Resource(kinds.OpenSearchUsers().GroupVersionResource()).Namespace("team-a").Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -194,11 +194,11 @@ func secretKey(namespace, name string) event.Key {
 }
 
 // told waits until the stream holds a Secret in a version, or in any version if that is empty, and returns the message.
-func (b *secretBed) told(namespace, name, version string) publish.Stored {
+func (b *secretBed) told(namespace, name, version string) publish.StoredMessage {
 	b.t.Helper()
-	var last publish.Stored
+	var last publish.StoredMessage
 	testenv.Eventually(b.t, within, func() (err error) {
-		if last, err = b.p.Last(b.t.Context(), secretKey(namespace, name)); err != nil {
+		if last, err = b.p.LastChange(b.t.Context(), secretKey(namespace, name)); err != nil {
 			return err
 		}
 		if is := contentOf(b.t, last).ResourceVersion; last.Deleted || version != "" && is != version {
@@ -209,7 +209,7 @@ func (b *secretBed) told(namespace, name, version string) publish.Stored {
 	return last
 }
 
-func contentOf(t *testing.T, of publish.Stored) (is metav1.ObjectMeta) {
+func contentOf(t *testing.T, of publish.StoredMessage) (is metav1.ObjectMeta) {
 	t.Helper()
 	var object struct{ Metadata metav1.ObjectMeta }
 	if len(of.Change.Object) > 0 {
@@ -224,7 +224,7 @@ func contentOf(t *testing.T, of publish.Stored) (is metav1.ObjectMeta) {
 func (b *secretBed) gone(namespace, name string) {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, func() error {
-		last, err := b.p.Last(b.t.Context(), secretKey(namespace, name))
+		last, err := b.p.LastChange(b.t.Context(), secretKey(namespace, name))
 		if err == nil && !last.Deleted {
 			err = errors.New(name + " is on the bus")
 		}
@@ -235,7 +235,7 @@ func (b *secretBed) gone(namespace, name string) {
 // untold expects no message about a Secret, once the stream holds a later change.
 func (b *secretBed) untold(namespace, name string) {
 	b.t.Helper()
-	if last, err := b.p.Last(b.t.Context(), secretKey(namespace, name)); !errors.Is(err, publish.ErrNone) {
+	if last, err := b.p.LastChange(b.t.Context(), secretKey(namespace, name)); !errors.Is(err, publish.ErrNone) {
 		b.t.Errorf("of %s the bus has %+v, %v", name, last.Entry, err)
 	}
 }
@@ -296,7 +296,7 @@ func TestTheBusTellsOfSecretsThatAreNamedAndOfNothingThatIsInThem(t *testing.T) 
 	b.secret("team-a", "operated-ca")
 	b.secret("team-a", "operated-admin-password")
 	patch := []byte(`{"status":{"phase":"RUNNING"}}`)
-	if _, err := b.kube.Objects(t).Resource(kinds.OpenSearchClusters().Served()).Namespace("team-a").Patch(t.Context(), "operated", "application/merge-patch+json",
+	if _, err := b.kube.DynamicClient(t).Resource(kinds.OpenSearchClusters().GroupVersionResource()).Namespace("team-a").Patch(t.Context(), "operated", "application/merge-patch+json",
 		patch, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
@@ -308,13 +308,13 @@ func TestTheBusTellsOfSecretsThatAreNamedAndOfNothingThatIsInThem(t *testing.T) 
 	b.untold("team-a", "unnamed")
 	b.untold("team-b", "before")
 	values := []string{password, annotated, labelled, corev1.LastAppliedConfigAnnotation, "managedFields"}
-	if found, err := leak.Find(b.nats.Files(), values...); err != nil || len(found) > 0 {
+	if found, err := leak.FindSecrets(b.nats.DataFiles(), values...); err != nil || len(found) > 0 {
 		t.Errorf("on the bus are %v, %v", found, err)
 	}
 	if _, err := b.js.Publish(t.Context(), "entail.changes.planted.x.y.z.w", []byte(annotated)); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := leak.Find(b.nats.Files(), values...); err != nil || len(found) == 0 {
+	if found, err := leak.FindSecrets(b.nats.DataFiles(), values...); err != nil || len(found) == 0 {
 		t.Errorf("what was planted on the bus is not found, %v", err)
 	}
 }
@@ -365,7 +365,7 @@ func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 		}
 	}
 	stop, _ := b.follow("team-a", "team-b")
-	told := map[string]publish.Stored{}
+	told := map[string]publish.StoredMessage{}
 	for _, name := range []string{"changed", "forgotten", "deleted", "anew", "same"} {
 		told[name] = b.told("team-a", name, "")
 		b.told("team-b", name, "")
@@ -426,7 +426,7 @@ func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 	_, url := b.follow("team-a", "team-b", "team-c")
 	b.gone("team-b", "passwords")
 	b.told("team-a", "passwords", b.change("passwords", "-2"))
-	if n := (&testenv.Running{URL: url}).Metric(t, `entail_watcher_objects{kind="secrets/team-a"}`); n != 1 {
+	if n := (&testenv.RunningService{URL: url}).MetricValue(t, `entail_watcher_objects{kind="secrets/team-a"}`); n != 1 {
 		t.Errorf("%g Secrets are followed", n)
 	}
 	b.apply("a", "")

@@ -71,7 +71,7 @@ func TestAWatchThatIsSilentAloneIsNoticed(t *testing.T) {
 		t.Skip("it waits for bookmarks, for two and a half minutes")
 	}
 	b, s := newBed(t), &silencer{bookmarked: make(chan struct{}), silent: make(chan struct{})}
-	kube := b.kube.Config(t, topology.Watcher)
+	kube := b.kube.ServiceConfig(t, topology.Watcher)
 	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return silencing{s, next} })
 	b.runOn(kube)
 	b.leads("first")

@@ -21,7 +21,7 @@ func TestAStandbyReplaysAndTheLeaderGoesOn(t *testing.T) {
 	b.apply("demo", "1")
 	b.run()
 	b.becomes()
-	_, url := b.runOn(b.kube.Config(t, topology.Watcher))
+	_, url := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	standby := syncv1connect.NewSyncServiceClient(http.DefaultClient, url)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 

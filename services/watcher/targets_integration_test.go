@@ -35,7 +35,7 @@ func (b targets) run() (stop func()) {
 	b.t.Helper()
 	cfg := watcher.Defaults()
 	cfg.Kinds = append(followed(), kinds.ProtectedResources().GroupResource.String())
-	stop, _ = b.runAs(cfg, b.kube.Config(b.t, topology.Watcher))
+	stop, _ = b.runAs(cfg, b.kube.ServiceConfig(b.t, topology.Watcher))
 	return stop
 }
 
@@ -51,7 +51,7 @@ func (b targets) register(kind, plural string) {
 func (b targets) unregister(plural string) {
 	b.t.Helper()
 	kind := kinds.ProtectedResources()
-	if err := b.kube.Objects(b.t).Resource(kind.Served()).Delete(b.t.Context(), plural, metav1.DeleteOptions{}); err != nil {
+	if err := b.kube.DynamicClient(b.t).Resource(kind.GroupVersionResource()).Delete(b.t.Context(), plural, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -59,13 +59,13 @@ func (b targets) unregister(plural string) {
 // permit grants the watcher the right to read ConfigMaps.
 func (b targets) permit() {
 	b.t.Helper()
-	b.kube.Grant(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+	b.kube.GrantServiceRight(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
 }
 
 // aggregate grants rights by an aggregated ClusterRole, as the documentation describes.
 func (b targets) aggregate() {
 	b.t.Helper()
-	manifest, err := rbac.TargetsManifest([]event.GroupResource{core("configmaps")})
+	manifest, err := rbac.TargetRolesManifest([]event.GroupResource{core("configmaps")})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -80,7 +80,9 @@ func (b targets) aggregate() {
 	b.t.Cleanup(func() { _ = roles.Delete(context.WithoutCancel(b.t.Context()), role.Name, metav1.DeleteOptions{}) })
 }
 
-func (b targets) client() kubernetes.Interface { return kubernetes.NewForConfigOrDie(b.kube.Admin()) }
+func (b targets) client() kubernetes.Interface {
+	return kubernetes.NewForConfigOrDie(b.kube.AdminConfig())
+}
 
 // configMap creates a ConfigMap with everything that must not be published, and another that owns it.
 func (b targets) configMap(name string) *corev1.ConfigMap {
@@ -124,10 +126,10 @@ func (b targets) tells(plural string, right func(*eventv1.SnapshotMarker) bool) 
 
 func observed(m *eventv1.SnapshotMarker) bool { return m.GetServed() && m.GetProblem() == "" }
 
-func (b targets) has(k event.Key) (s publish.Stored) {
+func (b targets) has(k event.Key) (s publish.StoredMessage) {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, func() (err error) {
-		s, err = b.p.Last(b.t.Context(), k)
+		s, err = b.p.LastChange(b.t.Context(), k)
 		return err
 	})
 	return s
@@ -201,7 +203,7 @@ func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
 	withdrawn := func(when string) {
 		t.Helper()
 		b.tells("configmaps", (*eventv1.SnapshotMarker).GetWithdrawn)
-		if _, err := b.p.Last(t.Context(), target("two")); !errors.Is(err, publish.ErrNone) {
+		if _, err := b.p.LastChange(t.Context(), target("two")); !errors.Is(err, publish.ErrNone) {
 			t.Errorf("%s: the bus has its object still: %v", when, err)
 		}
 	}
@@ -230,7 +232,7 @@ func TestWhetherAKindIsObservedTheLeaderTells(t *testing.T) {
 	} {
 		wrong := proto.CloneOf(right)
 		change(wrong)
-		if err := b.p.Marker(t.Context(), wrong); err != nil {
+		if err := b.p.PublishMarker(t.Context(), wrong); err != nil {
 			t.Fatal(name, err)
 		}
 		b.tells("configmaps", func(m *eventv1.SnapshotMarker) bool { return observed(m) && !m.GetWithdrawn() })
@@ -256,7 +258,7 @@ func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T)
 			t.Fatal(err)
 		}
 		testenv.Eventually(t, within, func() error { return b.current(t.Context(), kinds.ProtectedResources()) })
-		incarnation, err := b.p.Incarnation(t.Context())
+		incarnation, err := b.p.StreamID(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +267,7 @@ func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T)
 				t.Errorf("of %s it tells %v, %v", plural, m, err)
 			}
 		}
-		if _, err := b.p.Last(t.Context(), target("three")); err != nil {
+		if _, err := b.p.LastChange(t.Context(), target("three")); err != nil {
 			t.Errorf("an object is not there: %v", err)
 		}
 	}

@@ -56,22 +56,23 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	}
 	publisher, rewinds := publish.New(rt.JS), reflector.NewRewinds()
 	stream := reflector.Config{
-		Publisher: publisher, Cluster: cfg.Cluster, Kinds: append(secrets.Kinds(cfg.SecretNamespaces), kinds...), StreamReplicas: cfg.StreamReplicas,
+		Publisher: publisher, Cluster: cfg.Cluster, Kinds: append(secrets.SecretKinds(cfg.SecretNamespaces), kinds...), StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,
 		Log: rt.Log, Metrics: reflector.NewMetrics(rt.Metrics), Rewinds: rewinds, Health: &reflector.Health{}, Tracer: rt.Tracer, Propagator: rt.Propagator,
 	}
 	identity := cmp.Or(cfg.Identity, randomIdentity())
 	leader := &election{
-		identity: identity, lease: newLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.Unanswered, unread: stream.Health.Unread,
-		log: rt.Log, metrics: newMetrics(rt.Metrics),
+		identity: identity, lease: newObservedLease(leases.CoordinationV1(), cfg, identity), unanswered: stream.Health.BusSilence,
+		unread: stream.Health.APIServerSilence,
+		log:    rt.Log, metrics: newMetrics(rt.Metrics),
 	}
 	events, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of Events: %w", err)
 	}
-	halted := &halt{leases: leases.CoordinationV1().Leases(cfg.LeaseNamespace), name: cfg.LeaseName, log: rt.Log}
+	halted := &serviceHalt{leases: leases.CoordinationV1().Leases(cfg.LeaseNamespace), name: cfg.LeaseName, log: rt.Log}
 	stream.LeaseTerm = func(ctx context.Context) (uint64, error) { return readTerm(ctx, halted.leases, halted.name) }
-	stream.Halt, stream.Event = halted, events.Event
+	stream.Halt, stream.Event = halted, events.RecordEvent
 	letters := trail.New(rt.JS)
 	answers := query.New(query.Config{
 		Source: cluster, Publisher: publisher, Trail: letters, Cluster: cfg.Cluster, Kinds: kinds, TombstoneTTL: cfg.TombstoneTTL,
@@ -79,17 +80,17 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	})
 	return service.App{
 		Handlers: []rpc.Handler{answers.Handler()},
-		Ready: []service.Check{
+		Ready: []service.ReadinessCheck{
 			{Name: "lease", Err: leader.lease.Err},
 			{Name: "versions", Err: rewinds.Err},
-			{Name: "cluster", Err: stream.Health.Cluster},
-			{Name: "publication", Err: stream.Health.Bus},
+			{Name: "cluster", Err: stream.Health.ClusterErr},
+			{Name: "publication", Err: stream.Health.BusErr},
 		},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {
 				return leader.runElection(ctx, func(ctx context.Context) error {
-					halted.loadHalt(ctx)
-					go halted.keepHalt(ctx)
+					halted.loadFromLease(ctx)
+					go halted.keepLeaseInSync(ctx)
 					term := stream
 					term.Term = leader.lease.currentTerm()
 					term.Source = secrets.New(cluster, stream.Kinds, rt.Log) // References from an earlier term do not matter.
@@ -97,7 +98,9 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 				})
 			},
 			answers.Run,
-			func(ctx context.Context) error { return leader.metrics.countDeadLetters(ctx, letters.CountLetters) },
+			func(ctx context.Context) error {
+				return leader.metrics.pollDeadLetterCount(ctx, letters.CountDeadLetters)
+			},
 		},
 	}, nil
 }

@@ -102,11 +102,11 @@ func TestAnObjectTooLargeForTheBusIsOmitted(t *testing.T) {
 func TestADefinitionMayComeAndGo(t *testing.T) {
 	b := newBed(t)
 	b.apply("a", "1")
-	crds := b.kube.Objects(t).Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	crds := b.kube.DynamicClient(t).Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 	restore := func() {
-		root, err := devserver.Checkout()
+		root, err := devserver.CheckoutRoot()
 		if err == nil {
-			err = devserver.ApplyManifests(context.WithoutCancel(t.Context()), b.kube.Admin(), os.DirFS(filepath.Join(root, "deploy")))
+			err = devserver.ApplyManifests(context.WithoutCancel(t.Context()), b.kube.AdminConfig(), os.DirFS(filepath.Join(root, "deploy")))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -193,13 +193,13 @@ func TestTwoClustersShareABus(t *testing.T) {
 	b.run()
 	west := watcher.Defaults()
 	west.Cluster, west.LeaseName, west.LeaseNamespace = "west", "west", "default"
-	b.runAs(west, b.kube.Admin())
+	b.runAs(west, b.kube.AdminConfig())
 	both := func() error {
 		for i := range 5 {
 			for _, cluster := range []string{"local", west.Cluster} {
 				key := store(fmt.Sprint("s", i))
 				key.Cluster = cluster
-				if last, err := b.p.Last(t.Context(), key); err != nil || last.Deleted {
+				if last, err := b.p.LastChange(t.Context(), key); err != nil || last.Deleted {
 					return fmt.Errorf("%s of %s: deleted %t, %w", key, cluster, last.Deleted, err)
 				}
 			}
@@ -216,7 +216,7 @@ func TestTwoClustersShareABus(t *testing.T) {
 		for _, cluster := range []string{"local", west.Cluster} {
 			key := store("s4")
 			key.Cluster = cluster
-			if last, err := b.p.Last(t.Context(), key); err != nil || !last.Deleted {
+			if last, err := b.p.LastChange(t.Context(), key); err != nil || !last.Deleted {
 				return fmt.Errorf("%s of %s still lives: %w", key, cluster, err)
 			}
 		}

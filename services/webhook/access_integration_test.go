@@ -23,40 +23,40 @@ import (
 
 func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	b.awaitReady()
 	b.mayGet(false, after(kinds.Projects(), "web"))
 	for i := range 5 { // Each answer must be as new as the API server.
 		name := fmt.Sprint("on-acme-", i)
-		b.bind(name, "Organization", "acme", acme, subjectFrom("User", "alice", alice))
+		b.bind(name, "Organization", "acme", acme, subjectFromMessage("User", "alice", alice))
 		b.mayGet(true, after(kinds.PolicyBindings(), name))
 		b.remove(kinds.PolicyBindings(), name)
 		b.mayGet(false, after(kinds.PolicyBindings(), name))
 	}
-	b.bind("on-acme", "Organization", "acme", acme, subjectFrom("User", "alice", alice))
+	b.bind("on-acme", "Organization", "acme", acme, subjectFromMessage("User", "alice", alice))
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-acme"))
-	b.Delete(kinds.Users(), "alice")
-	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.mayGet(false, after(kinds.Users(), "alice"))
+	b.Delete(kinds.IAMUsers(), "alice")
+	b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	b.mayGet(false, after(kinds.IAMUsers(), "alice"))
 }
 
 func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
 	b := newBed(t)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.bind("old", "Project", "web", web, subjectFrom("User", "alice", alice))
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	b.bind("old", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	b.awaitReady()
 	b.mayGet(true, nil)
-	release := sync.OnceFunc(reflector.Hold())
+	release := sync.OnceFunc(reflector.Pause())
 	defer release()
 	b.remove(kinds.PolicyBindings(), "old")
-	b.bind("new", "Project", "web", web, subjectFrom("User", "alice", alice))
+	b.bind("new", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	for _, name := range []string{"old", "new"} {
 		if answer, err := b.get("alice", "web", after(kinds.PolicyBindings(), name)); connect.CodeOf(err) != connect.CodeUnavailable {
 			t.Errorf("request that must include %s: got %v, %v, want Unavailable", name, answer, err)
@@ -72,17 +72,17 @@ func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
 
 func TestAnswersSayWhy(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	staff := b.create(kinds.Groups(), "staff", nil)
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	staff := b.create(kinds.IAMGroups(), "staff", nil)
 	b.create(kinds.GroupMemberships(), "alice-staff", map[string]any{
 		"userRef": map[string]any{"name": "alice"}, "groupRef": map[string]any{"name": "staff", "namespace": namespace},
 	})
 	b.record("alice-staff", "alice", alice)
-	group := subjectFrom("Group", "staff", staff)
+	group := subjectFromMessage("Group", "staff", staff)
 	group["namespace"] = namespace
 	b.bind("on-acme", "Organization", "acme", acme, group)
 	b.awaitReady()
@@ -145,11 +145,11 @@ func (b *bed) lists(t *testing.T) (revisions []string) {
 
 func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	b.awaitReady()
 	b.create(kinds.Stores(), "iam", map[string]any{"coreModule": "model\n  schema 1.2\n"})
-	types := iam.Register(b.registered()).Types()
+	types := iam.NewRegistry(b.registered()).TypeDefinitions()
 	says := func(synced bool, message string, status, digest string) {
 		t.Helper()
 		b.ApplyStatus("store-sync", kinds.Stores(), "iam", map[string]any{
@@ -165,23 +165,23 @@ func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
 				return err
 			}
 			if m.GetStore() != "iam" || m.GetStoreId() != "S" || m.GetAuthorizationModelId() != "M" || m.GetSynced() != synced || !strings.Contains(m.GetMessage(), message) ||
-				int(m.GetTypes()) != len(types) || int(m.GetBytes()) != iam.Size(types) || m.GetAge().AsDuration() <= 0 || m.GetAge().AsDuration() > soon || m.GetRevision() == "" {
+				int(m.GetTypes()) != len(types) || int(m.GetBytes()) != iam.EncodedSize(types) || m.GetAge().AsDuration() <= 0 || m.GetAge().AsDuration() > soon || m.GetRevision() == "" {
 				return fmt.Errorf("got model %v", m)
 			}
 			return nil
 		})
 	}
-	says(true, "Odd: odd", "True", iam.Digest(types))
-	says(false, "is not up to date", "True", iam.Digest(types[1:]))
-	says(false, "Odd: odd", "False", iam.Digest(types))
+	says(true, "Odd: odd", "True", iam.TypesDigest(types))
+	says(false, "is not up to date", "True", iam.TypesDigest(types[1:]))
+	says(false, "Odd: odd", "False", iam.TypesDigest(types))
 }
 
 // previews checks PreviewBinding and returns the revision of its answer.
 func (b *bed) previews(t *testing.T, acme string) (revision string) {
 	t.Helper()
-	bob := b.create(kinds.Users(), "bob", map[string]any{"email": "bob@example.com"})
+	bob := b.create(kinds.IAMUsers(), "bob", map[string]any{"email": "bob@example.com"})
 	preview := answered(b, b.client.PreviewBinding, &accessv1.PreviewBindingRequest{
-		Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, AtLeast: after(kinds.Users(), "bob"),
+		Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, AtLeast: after(kinds.IAMUsers(), "bob"),
 		Target:   &accessv1.Target{ApiGroup: projects, Kind: "Organization", Name: "acme", Uid: acme},
 		Subjects: []*accessv1.BindingSubject{{Kind: "User", Name: "bob", Uid: bob}, {Kind: "User", Name: "carol", Uid: "x"}},
 	})
@@ -194,12 +194,12 @@ func (b *bed) previews(t *testing.T, acme string) (revision string) {
 
 func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {
 	b := newBed(t)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	for _, name := range []string{"one", "two"} {
-		b.bind(name, "Project", "web", web, subjectFrom("User", "alice", alice))
+		b.bind(name, "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	}
 	b.awaitReady()
 	b.mayGet(true, nil)
@@ -219,7 +219,7 @@ func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {
 
 func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.awaitReady()
 	answer := answered(b, b.client.CheckAccess, &accessv1.CheckAccessRequest{
 		Subject: &accessv1.Subject{User: "alice"}, Verb: "get", Resource: projectNamed("web"),
@@ -230,7 +230,7 @@ func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, least := range map[connect.Code]*accessv1.AtLeast{
-		connect.CodeUnavailable:     {Revision: topology.Revision(1<<40, began.Format("2006-01-02T15:04:05.999999999Z07:00"))},
+		connect.CodeUnavailable:     {Revision: topology.FormatRevision(1<<40, began.Format("2006-01-02T15:04:05.999999999Z07:00"))},
 		connect.CodeInvalidArgument: {Revision: "yesterday"},
 	} {
 		if _, err := b.get("alice", "web", least); connect.CodeOf(err) != want {
@@ -244,14 +244,14 @@ func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
 
 func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
 	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness = 5 * time.Second })
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.bind("old", "Project", "web", web, subjectFrom("User", "alice", alice))
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	b.bind("old", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	b.awaitReady()
 	b.mayGet(true, nil)
-	release := sync.OnceFunc(reflector.Hold())
+	release := sync.OnceFunc(reflector.Pause())
 	defer release()
 	testenv.Eventually(t, soon, func() error {
 		_, err := b.get("alice", "web", nil)
@@ -270,18 +270,18 @@ func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
 
 func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
 	b := newBedWith(t, func(c *webhook.Config) { c.UnobservedTargets = "trust" })
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	b.create(kinds.ProtectedResources(), "group", map[string]any{
 		"serviceRef": map[string]any{"name": "iam.miloapis.com"}, "kind": "Group", "singular": "group", "plural": "groups", "permissions": []any{"get"},
 	})
 	b.create(kinds.IAMRoles(), "joiner", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"iam.miloapis.com/groups.get"}})
-	staff := b.create(kinds.Groups(), "staff", nil)
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	staff := b.create(kinds.IAMGroups(), "staff", nil)
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	for name, uid := range map[string]string{"one": staff, "two": "another"} {
 		group := map[string]any{"apiGroup": "iam.miloapis.com", "kind": "Group", "namespace": namespace, "name": "staff", "uid": uid}
 		b.create(kinds.PolicyBindings(), name, map[string]any{
-			"roleRef": map[string]any{"name": "joiner"}, "subjects": []any{subjectFrom("User", "alice", alice)},
+			"roleRef": map[string]any{"name": "joiner"}, "subjects": []any{subjectFromMessage("User", "alice", alice)},
 			"resourceSelector": map[string]any{"resourceRef": group},
 		})
 	}
@@ -300,8 +300,8 @@ func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
 	b.asksInNoNamespace(t)
 	b.remove(kinds.PolicyBindings(), "one")
 	may(false, after(kinds.PolicyBindings(), "one")) // The other binding names a group of that name with another UID.
-	b.remove(kinds.Groups(), "staff")
-	may(false, after(kinds.Groups(), "staff"))
+	b.remove(kinds.IAMGroups(), "staff")
+	may(false, after(kinds.IAMGroups(), "staff"))
 }
 
 // asksInNoNamespace sends questions about a group without a namespace. The answers must report that a namespace is
@@ -325,7 +325,7 @@ func TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay(t *testing.T) {
 	for wanted, also := range map[bool]int{false: 0, true: 1} {
 		t.Run(fmt.Sprint("everybody ", wanted), func(t *testing.T) {
 			b := newBedWith(t, func(c *webhook.Config) { c.Anonymous = wanted })
-			b.Reflector()
+			b.StartReflector()
 			b.protect()
 			web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 			groups := []any{map[string]any{"kind": "Group", "name": "system:unauthenticated"}, map[string]any{"kind": "Group", "name": "oidc:staff"}}
@@ -356,12 +356,12 @@ func TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay(t *testing.T) {
 
 func TestAtTheEndpointOfAProjectThatIsNotThereNobodyMay(t *testing.T) {
 	b := newBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.PolicyBindings(), "on-all", map[string]any{
-		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFrom("User", "alice", alice)},
+		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFromMessage("User", "alice", alice)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": "Project"}},
 	})
 	b.awaitReady()

@@ -44,7 +44,7 @@ func TestAnAllowOfOpenFGACountsIfTheIndexAgrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := context.WithValue(t.Context(), begun{}, time.Now())
-				_, allowed, err := agreed{test.openFGA, test.index}.Decide(ctx, treeOf("alice"))
+				_, allowed, err := agreementDecider{test.openFGA, test.index}.Decide(ctx, treeOf("alice"))
 				if allowed != test.allowed || (err != nil) != test.fails {
 					t.Errorf("got %v, %v", allowed, err)
 				}
@@ -53,7 +53,7 @@ func TestAnAllowOfOpenFGACountsIfTheIndexAgrees(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), begun{}, time.Now()))
 	cancel()
-	if _, allowed, err := (agreed{says(yes), says(no)}).Decide(ctx, treeOf("alice")); allowed || !fault.IsUnavailable(err) {
+	if _, allowed, err := (agreementDecider{says(yes), says(no)}).Decide(ctx, treeOf("alice")); allowed || !fault.IsUnavailable(err) {
 		t.Errorf("without time: got %v, %v", allowed, err)
 	}
 }

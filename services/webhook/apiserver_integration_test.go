@@ -80,7 +80,7 @@ func apiServer(t testing.TB, url string, ca []byte, users ...string) *devserver.
 // caller returns a function that sends requests as a user of an API server.
 func caller(t testing.TB, server *devserver.KubeLocal, user string) func(path string) (code int, err error) {
 	t.Helper()
-	cfg, err := server.ConfigOf(user)
+	cfg, err := server.UserConfig(user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (b *bed) configMaps() {
 func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject = webhook.ByUIDOrName })
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	b.configMaps()
 	server := apiServer(t, "http://"+address+"/project/v1alpha/projects/web/webhook", nil, "alice", "mallory")
@@ -140,27 +140,27 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	}
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	other := b.create(kinds.Projects(), "other", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	aliceIs := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	malloryIs := b.create(kinds.Users(), "mallory", map[string]any{"email": "mallory@example.com"})
+	aliceIs := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	malloryIs := b.create(kinds.IAMUsers(), "mallory", map[string]any{"email": "mallory@example.com"})
 	bind := func(name, project, uid string, subject map[string]any) {
 		b.create(kinds.PolicyBindings(), name, map[string]any{
 			"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subject},
 			"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": project, "uid": uid}},
 		})
 	}
-	bind("on-other", "other", other, subjectFrom("User", "mallory", malloryIs))
-	bind("on-web", "web", web, subjectFrom("User", "alice", aliceIs))
+	bind("on-other", "other", other, subjectFromMessage("User", "mallory", malloryIs))
+	bind("on-web", "web", web, subjectFromMessage("User", "alice", aliceIs))
 	answers(alice, list, http.StatusOK)
 	answers(alice, one, http.StatusForbidden)
 	answers(mallory, list, http.StatusForbidden)
 	b.remove(kinds.PolicyBindings(), "on-web")
 	answers(alice, list, http.StatusForbidden)
-	bind("on-web", "web", web, subjectFrom("User", "alice", aliceIs))
+	bind("on-web", "web", web, subjectFromMessage("User", "alice", aliceIs))
 	answers(alice, list, http.StatusOK)
 	b.Delete(kinds.Projects(), "web")
 	answers(alice, list, http.StatusForbidden)
 	b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	b.create(kinds.Users(), "later", map[string]any{"email": "later@example.com"})
+	b.create(kinds.IAMUsers(), "later", map[string]any{"email": "later@example.com"})
 	b.awaitReady() // The service now has the new project of that name.
 	answers(alice, list, http.StatusForbidden)
 }
@@ -170,14 +170,14 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject, c.Authorizer.Shadow = webhook.ByUIDOrName, true })
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	b.configMaps()
 	server := apiServer(t, "http://"+address+"/core/v1alpha/webhook", nil, "alice")
 	alice := caller(t, server, "alice")
-	aliceIs := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	aliceIs := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.PolicyBindings(), "all", map[string]any{
-		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subjectFrom("User", "alice", aliceIs)},
+		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subjectFromMessage("User", "alice", aliceIs)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
 	})
 	testenv.Eventually(t, soon, func() error {
@@ -185,7 +185,7 @@ func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
 		if err != nil || code != http.StatusForbidden {
 			t.Errorf("alice: got status %d, %v", code, err)
 		}
-		if n := b.running.Metric(t, `authz_decisions_total{decision="allowed",scope="cluster"}`); n < 1 {
+		if n := b.running.MetricValue(t, `authz_decisions_total{decision="allowed",scope="cluster"}`); n < 1 {
 			return fmt.Errorf("%v decisions would let her in", n)
 		}
 		return nil

@@ -88,7 +88,7 @@ func ask(ctx context.Context, client *http.Client, url, body, want string) error
 func BenchmarkReviews(b *testing.B) {
 	address, set := authorizerOf(b)
 	var clients func(bool) *http.Client
-	bed := &bed{Env: testenv.NewBed(b), set: func(c *webhook.Config) { set(c); clients = secured(b, c) }}
+	bed := &bed{Env: testenv.NewEnv(b), set: func(c *webhook.Config) { set(c); clients = secured(b, c) }}
 	bed.publish(bindings)
 	bed.serve()
 	url, all := "https://"+address+"/core/v1alpha/webhook", puzzles()
@@ -159,10 +159,10 @@ func each(all []puzzle, do func(puzzle) error) func() error {
 func BenchmarkRevocation(b *testing.B) {
 	address, set := authorizerOf(b)
 	bed := newBedWith(b, set)
-	bed.Reflector()
+	bed.StartReflector()
 	bed.protect()
 	web := bed.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := bed.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := bed.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	bed.awaitReady()
 	url := "http://" + address + "/core/v1alpha/webhook"
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
@@ -183,7 +183,7 @@ func BenchmarkRevocation(b *testing.B) {
 		revoked, granted := &histogram{}, &histogram{}
 		for i := range revocations {
 			name := fmt.Sprint("short-", i)
-			bed.bind(name, "Project", "web", web, subjectFrom("User", "alice", alice))
+			bed.bind(name, "Project", "web", web, subjectFromMessage("User", "alice", alice))
 			granted.add(until(`"allowed":true`))
 			bed.remove(kinds.PolicyBindings(), name)
 			revoked.add(until("missing permission"))
@@ -209,15 +209,15 @@ func BenchmarkThroughTheAPIServer(b *testing.B) {
 			b.Fatal(err)
 		}
 	})
-	bed.Reflector()
+	bed.StartReflector()
 	bed.create(kinds.ProtectedResources(), "configmap", map[string]any{
 		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": "ConfigMap", "singular": "configmap", "plural": "configmaps",
 		"permissions": []any{"get"},
 	})
 	bed.create(kinds.IAMRoles(), "getter", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.get"}})
-	alice := bed.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := bed.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	bed.create(kinds.PolicyBindings(), "all", map[string]any{
-		"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subjectFrom("User", "alice", alice)},
+		"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subjectFromMessage("User", "alice", alice)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
 	})
 	server := apiServer(b, "https://"+address+"/core/v1alpha/webhook", ca, "alice", "carol")
@@ -247,7 +247,7 @@ func BenchmarkThroughTheAPIServer(b *testing.B) {
 // letIn lets RBAC of the API server allow a user to read all ConfigMaps.
 func letIn(b *testing.B, server *devserver.KubeLocal, user string) {
 	b.Helper()
-	cfg, err := server.Config()
+	cfg, err := server.AdminConfig()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func reviewOf(user string) string { return strings.Replace(review, `"alice"`, `"
 func authorizerOf(t testing.TB) (address string, set func(*webhook.Config)) {
 	t.Helper()
 	var taken atomic.Pointer[net.Listener]
-	listener := testenv.Listen(t)
+	listener := testenv.ListenLoopback(t)
 	taken.Store(&listener)
 	address = listener.Addr().String()
 	return address, func(c *webhook.Config) {
@@ -98,12 +98,12 @@ func (a *asker) more(t *testing.T) {
 func (a *asker) refused(t *testing.T, b *bed) {
 	t.Helper()
 	before := a.failures.Load()
-	barriers := testenv.NewBarriers(publish.New(b.JS), "local")
+	barriers := testenv.NewBarrierWriter(publish.New(b.JS), "local")
 	testenv.Eventually(t, soon, func() error {
 		if err := barriers.Write(t.Context(), 0); err != nil {
 			return err
 		}
-		if code, answer := asks(t, a.address); code != http.StatusServiceUnavailable {
+		if code, answer := subjectRequest(t, a.address); code != http.StatusServiceUnavailable {
 			return fmt.Errorf("%d %s", code, answer)
 		}
 		if n := a.failures.Load() - before; n < 1000 {
@@ -118,12 +118,12 @@ func (a *asker) refused(t *testing.T, b *bed) {
 func TestNoFaultIsAnAnswer(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.create(kinds.Users(), "mallory", map[string]any{"email": "mallory@example.com"})
-	b.bind("bound", "Project", "web", web, subjectFrom("User", "alice", alice))
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	b.create(kinds.IAMUsers(), "mallory", map[string]any{"email": "mallory@example.com"})
+	b.bind("bound", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	b.awaitReady()
 	askers := []*asker{
 		{address: address, user: "alice", always: `"allowed":true`},
@@ -147,7 +147,7 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 	for what, strike := range map[string]func(){
 		"webhook ends and begins again": func() { b.running.Stop(); b.serve() },
 		"the bus is away":               func() { b.NATS.Stop(); b.NATS.Start(t) },
-		"the bus is wiped":              reflector.Wipe,
+		"the bus is wiped":              reflector.WipeAndReplay,
 		"webhook begins while the bus is away": func() {
 			b.running.Stop()
 			b.NATS.Stop()
@@ -156,8 +156,8 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 		},
 		"webhook begins while the bus is empty": func() {
 			b.running.Stop()
-			release := reflector.Hold()
-			b.EmptyBus()
+			release := reflector.Pause()
+			b.RecreateStreams()
 			b.serve()
 			askers[0].refused(t, b)
 			release()
@@ -179,39 +179,39 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.bind("replayed", "Project", "web", web, subjectFrom("User", "alice", alice))
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	b.bind("replayed", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	until := func(want string) {
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
-			if code, answer := asks(t, address); code != http.StatusOK || !strings.Contains(answer, want) {
+			if code, answer := subjectRequest(t, address); code != http.StatusOK || !strings.Contains(answer, want) {
 				return fmt.Errorf("%d %s", code, answer)
 			}
 			return nil
 		})
 	}
 	until(`"allowed":true`)
-	old := b.Told(kinds.PolicyBindings(), namespace, "replayed")
+	old := b.LastChange(kinds.PolicyBindings(), namespace, "replayed")
 	b.remove(kinds.PolicyBindings(), "replayed")
 	until("missing permission")
-	tombstone := b.Told(kinds.PolicyBindings(), namespace, "replayed")
+	tombstone := b.LastChange(kinds.PolicyBindings(), namespace, "replayed")
 	b.correct(tombstone, b.again(old))
-	b.create(kinds.Users(), "after-old", map[string]any{"email": "a@example.com"})
+	b.create(kinds.IAMUsers(), "after-old", map[string]any{"email": "a@example.com"})
 	b.awaitReady() // The service now has everything that was written before that user.
 	until("missing permission")
-	if _, answer := asks(t, address); strings.Contains(answer, `"allowed":true`) {
+	if _, answer := subjectRequest(t, address); strings.Contains(answer, `"allowed":true`) {
 		t.Errorf("an old state of a removed binding allows access: %s", answer)
 	}
-	b.bind("replayed", "Project", "web", web, subjectFrom("User", "alice", alice))
+	b.bind("replayed", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	until(`"allowed":true`)
-	bound := b.Told(kinds.PolicyBindings(), namespace, "replayed")
+	bound := b.LastChange(kinds.PolicyBindings(), namespace, "replayed")
 	b.correct(bound, b.again(tombstone))
-	b.create(kinds.Users(), "after-tombstone", map[string]any{"email": "b@example.com"})
+	b.create(kinds.IAMUsers(), "after-tombstone", map[string]any{"email": "b@example.com"})
 	b.awaitReady()
-	if code, answer := asks(t, address); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
+	if code, answer := subjectRequest(t, address); code != http.StatusOK || !strings.Contains(answer, `"allowed":true`) {
 		t.Errorf("the tombstone of an earlier binding removes access: %d %s", code, answer)
 	}
 }
@@ -219,7 +219,7 @@ func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
 // correct publishes the state of an object over the message with a sequence, as the watcher does.
 func (b *bed) correct(c event.Change, over uint64) {
 	b.T.Helper()
-	if _, err := publish.New(b.JS).Publish(b.T.Context(), c, over, publish.Options{Force: true}); err != nil {
+	if _, err := publish.New(b.JS).PublishChange(b.T.Context(), c, over, publish.PublicationOptions{Force: true}); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -230,7 +230,7 @@ func (b *bed) again(c event.Change) uint64 {
 	data, err := c.Marshal()
 	var ack *jetstream.PubAck
 	if err == nil {
-		ack, err = b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data})
+		ack, err = b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.ChangeHeaders(c), Data: data})
 	}
 	if err != nil {
 		b.T.Fatal(err)

@@ -19,8 +19,8 @@ import (
 const review = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","uid":"alice","resourceAttributes":` +
 	`{"verb":"get","group":"resourcemanager.miloapis.com","resource":"projects","name":"web"}}}`
 
-// asks returns the status and the answer of the authorizer about alice and the project web.
-func asks(t *testing.T, address string) (code int, answer string) {
+// subjectRequest returns the status and the answer of the authorizer about alice and the project web.
+func subjectRequest(t *testing.T, address string) (code int, answer string) {
 	t.Helper()
 	return put(t, address, review)
 }
@@ -62,12 +62,12 @@ func readiness(t *testing.T, url string) (code int, err error) {
 // TestTheAPIServerIsToldNothingByWhatMayBeTooOld verifies that an unknown state gives no status 200, which the API
 // server would cache. No such answer may allow access after a revocation.
 func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
-	listener := testenv.Listen(t)
+	listener := testenv.ListenLoopback(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness, c.Authorizer.Listener = 5*time.Second, listener })
 	until := func(code int, want string) {
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
-			if got, answer := asks(t, listener.Addr().String()); got != code || !strings.Contains(answer, want) {
+			if got, answer := subjectRequest(t, listener.Addr().String()); got != code || !strings.Contains(answer, want) {
 				return fmt.Errorf("got %d %s, want %d %s", got, answer, code, want)
 			}
 			if is, err := readiness(t, b.running.URL); err != nil || is != code {
@@ -77,18 +77,18 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 		})
 	}
 	until(http.StatusServiceUnavailable, "not known now")
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	until(http.StatusOK, "missing permission")
-	b.bind("old", "Project", "web", web, subjectFrom("User", "alice", alice))
+	b.bind("old", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	until(http.StatusOK, `"allowed":true`)
-	release := sync.OnceFunc(reflector.Hold())
+	release := sync.OnceFunc(reflector.Pause())
 	defer release()
 	until(http.StatusServiceUnavailable, "not known now")
 	b.remove(kinds.PolicyBindings(), "old")
-	if code, answer := asks(t, listener.Addr().String()); code != http.StatusServiceUnavailable {
+	if code, answer := subjectRequest(t, listener.Addr().String()); code != http.StatusServiceUnavailable {
 		t.Errorf("after an unpublished revocation: got %d %s", code, answer)
 	}
 	release()
@@ -101,13 +101,13 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 
 // TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo uses an authenticator that names accounts as Milo does.
 func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
-	listener := testenv.Listen(t)
+	listener := testenv.ListenLoopback(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.AccountNames, c.Authorizer.Listener = `sa-.+@datum\.default`, listener })
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	bot := b.create(kinds.IAMServiceAccounts(), "bot", map[string]any{"state": "Active"})
-	b.bind("bot", "Project", "web", web, subjectFrom("ServiceAccount", "bot", bot))
+	b.bind("bot", "Project", "web", web, subjectFromMessage("ServiceAccount", "bot", bot))
 	named := func(user, uid string) string {
 		return strings.NewReplacer(`"user":"a"`, `"user":"`+user+`"`, `"alice"`, `"`+uid+`"`).Replace(review)
 	}

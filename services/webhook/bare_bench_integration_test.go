@@ -30,7 +30,7 @@ func (b *bed) bare(all []puzzle) func() error {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	model := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: x.Registry().Types()}
+	model := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: x.Registry().TypeDefinitions()}
 	id, err := client.WriteModel(b.T.Context(), store, model)
 	if err != nil {
 		b.T.Fatal(err)
@@ -38,8 +38,8 @@ func (b *bed) bare(all []puzzle) func() error {
 	b.fill(client, store, id)
 	checks := map[puzzle]*openfgav1.CheckRequest{}
 	for _, p := range all {
-		x.SetTarget(projects+"/Project", "", p.project, &iam.Target{UID: "u"})
-		c, ok := x.Check(authz.Query{
+		x.SetTarget(projects+"/Project", "", p.project, &iam.BindingTarget{UID: "u"})
+		c, ok := x.ToOpenFGACheck(authz.Query{
 			Subject: authz.Subject{User: p.user}, Permission: projects + "/projects.get", Type: projects + "/Project", Name: p.project,
 		})
 		if !ok {
@@ -79,15 +79,15 @@ func (b *bed) fill(client *fga.Client, store, model string) {
 			flush()
 		}
 	}
-	put(iam.UserType+":*", iam.Relation(projects+"/projects.get"), iam.RoleObject(role))
+	put(iam.UserType+":*", iam.RelationOf(projects+"/projects.get"), iam.RoleObject(role))
 	for i := range bindings {
-		target := iam.Object(projects+"/Project", "", fmt.Sprint("project-", i%most))
-		grant := iam.Grant(role, target)
+		target := iam.ObjectName(projects+"/Project", "", fmt.Sprint("project-", i%most))
+		grant := iam.GrantObject(role, target)
 		if i < most {
 			put(iam.RoleObject(role), "r", grant)
 			put(grant, "b", target)
 		}
-		put(iam.User(holderOf(i)), "u", grant)
+		put(iam.UserSubject(holderOf(i)), "u", grant)
 	}
 	if len(call) > 0 {
 		flush()

@@ -44,7 +44,7 @@ type bed struct {
 
 	// set changes the settings of the service.
 	set     func(*webhook.Config)
-	running *testenv.Running
+	running *testenv.RunningService
 	client  accessv1connect.AccessServiceClient
 	// malloryRole is the ClusterRole of mallory. See newGuardedBed.
 	malloryRole string
@@ -59,7 +59,7 @@ func newBed(t *testing.T) *bed {
 
 func newBedWith(t testing.TB, set func(*webhook.Config)) *bed {
 	t.Helper()
-	b := &bed{Env: testenv.NewBed(t), set: set}
+	b := &bed{Env: testenv.NewEnv(t), set: set}
 	b.serve()
 	return b
 }
@@ -68,7 +68,7 @@ func newBedWith(t testing.TB, set func(*webhook.Config)) *bed {
 func (b *bed) serve() {
 	b.T.Helper()
 	cfg := webhook.Defaults()
-	listener := b.Lead(topology.Webhook, &cfg.Config)
+	listener := b.ConfigureService(topology.Webhook, &cfg.Config)
 	b.set(&cfg)
 	b.running = b.Serve(listener, func(ctx context.Context) error { return webhook.Run(ctx, cfg) })
 	b.client = accessv1connect.NewAccessServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, b.running.URL)
@@ -78,12 +78,12 @@ func (b *bed) serve() {
 func (b *bed) create(kind kinds.Kind, name string, spec any) (uid string) {
 	b.T.Helper()
 	u := b.object(kind, name, spec)
-	made, err := b.Resource(kind).Namespace(u.GetNamespace()).Create(b.T.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	made, err := b.ResourceClient(kind).Namespace(u.GetNamespace()).Create(b.T.Context(), u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		b.T.Fatalf("%s %s: %v", kind.Kind, name, err)
 	}
 	b.T.Cleanup(func() {
-		err := b.Resource(kind).Namespace(u.GetNamespace()).Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{})
+		err := b.ResourceClient(kind).Namespace(u.GetNamespace()).Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			b.T.Error(err)
 		}
@@ -98,7 +98,7 @@ func (b *bed) create(kind kinds.Kind, name string, spec any) (uid string) {
 func (b *bed) object(kind kinds.Kind, name string, spec any) *unstructured.Unstructured {
 	b.T.Helper()
 	encoded, err := json.Marshal(map[string]any{
-		"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,
+		"apiVersion": kind.GroupVersionResource().GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name}, "spec": spec,
 	})
 	u := &unstructured.Unstructured{}
 	if err == nil {
@@ -119,7 +119,7 @@ func (b *bed) object(kind kinds.Kind, name string, spec any) *unstructured.Unstr
 // remove deletes an object of the namespace.
 func (b *bed) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
-	b.Delete(kind.In(namespace), name)
+	b.Delete(kind.InNamespace(namespace), name)
 }
 
 // protect registers the kinds Organization and Project, and makes a role that may get projects.
@@ -159,7 +159,7 @@ func (b *bed) record(membership, user, uid string) {
 // own writes the owner of a project to its status, as tuple-sync does, if an organization of that name exists.
 func (b *bed) own(project string) {
 	b.T.Helper()
-	p, err := b.Resource(kinds.Projects()).Get(b.T.Context(), project, metav1.GetOptions{})
+	p, err := b.ResourceClient(kinds.Projects()).Get(b.T.Context(), project, metav1.GetOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}
@@ -176,12 +176,12 @@ func (b *bed) say(kind kinds.Kind, of, field, name, uid string) {
 	b.T.Helper()
 	patch := fmt.Sprintf(`{"status":{%q:{"name":%q,"uid":%q}}}`, field, name, uid)
 	if !kind.Global {
-		kind = kind.In(namespace)
+		kind = kind.InNamespace(namespace)
 	}
 	b.Patch(kind, of, patch, "status")
 }
 
-func subjectFrom(kind, name, uid string) map[string]any {
+func subjectFromMessage(kind, name, uid string) map[string]any {
 	return map[string]any{"kind": kind, "name": name, "uid": uid}
 }
 

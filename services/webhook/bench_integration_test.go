@@ -41,7 +41,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 func start(b *testing.B, bindings int) {
-	bed := &bed{Env: testenv.NewBed(b)}
+	bed := &bed{Env: testenv.NewEnv(b)}
 	bed.publish(bindings)
 	b.Setenv("GOMEMLIMIT", memoryLimit)
 	var start, list time.Duration
@@ -49,7 +49,7 @@ func start(b *testing.B, bindings int) {
 	for b.Loop() {
 		n++
 		began, address := time.Now(), freeAddress(b)
-		process := testenv.Spawn(b, topology.Webhook, bed.NATS, bed.Kube, "--listen", address, "--log-level", "warn")
+		process := testenv.SpawnService(b, topology.Webhook, bed.NATS, bed.Kube, "--listen", address, "--log-level", "warn")
 		bed.client = accessv1connect.NewAccessServiceClient(http.DefaultClient, "http://"+address)
 		has := func(user string, want int) {
 			testenv.Eventually(b, patient, func() error {
@@ -106,7 +106,7 @@ func holderOf(i int) string {
 // publish writes bindings and all objects that they name to NATS, as if they existed.
 func (b *bed) publish(bindings int) {
 	b.T.Helper()
-	b.Fill(append(kinds.IAM(), kinds.Stores()), func(put func(kinds.Kind, metav1.Object)) {
+	b.PublishObjects(append(kinds.IAMKinds(), kinds.Stores()), func(put func(kinds.Kind, metav1.Object)) {
 		meta := func(namespace, name string) metav1.ObjectMeta {
 			return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("0a1b2c3d-0000-0000-0000-" + name), Generation: 1}
 		}
@@ -120,7 +120,7 @@ func (b *bed) publish(bindings int) {
 			put(kinds.Projects(), &resourcemanagerv1alpha1.Project{ObjectMeta: meta("", fmt.Sprint("project-", i))})
 		}
 		for i := range bindings/perUser + 1 {
-			put(kinds.Users(), &iamv1alpha1.User{ObjectMeta: meta("", fmt.Sprint("user-", i))})
+			put(kinds.IAMUsers(), &iamv1alpha1.User{ObjectMeta: meta("", fmt.Sprint("user-", i))})
 		}
 		for i := range bindings {
 			user, project := meta("", holderOf(i)), meta("", fmt.Sprint("project-", i%most))

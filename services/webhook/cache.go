@@ -21,19 +21,19 @@ const (
 	maxKey = 4 << 10
 )
 
-// cache keeps answers of OpenFGA. An answer counts only while the index gives the same one. The index receives each
+// answerCache keeps answers of OpenFGA. An answer counts only while the index gives the same one. The index receives each
 // change before tuple-sync writes it to OpenFGA, so no answer from before a revocation allows access. Answers on which
 // both disagree are not kept. A nil cache keeps nothing.
-type cache struct {
+type answerCache struct {
 	kept *lru.LRUExpireCache
 	// age returns the age of the index.
 	age          func() time.Duration
 	hits, misses prometheus.Counter
 }
 
-// newCache returns a cache of at most size answers.
-func newCache(size int, age func() time.Duration) *cache {
-	return &cache{
+// newAnswerCache returns a cache of at most size answers.
+func newAnswerCache(size int, age func() time.Duration) *answerCache {
+	return &answerCache{
 		kept: lru.NewLRUExpireCache(size), age: age,
 		hits: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "authz_cache_hits_total", Help: "Checks that webhook answered from its cache of OpenFGA's answers.",
@@ -44,9 +44,9 @@ func newCache(size int, age func() time.Duration) *cache {
 	}
 }
 
-// keyOf returns the key of a check: the store, the model and all tuples. It returns "" if the key would be longer than
+// checkCacheKey returns the key of a check: the store, the model and all tuples. It returns "" if the key would be longer than
 // maxKey.
-func keyOf(store *corev1alpha1.Store, c iam.Check) string {
+func checkCacheKey(store *corev1alpha1.Store, c iam.OpenFGACheck) string {
 	key := strconv.AppendQuote(nil, store.Status.StoreID)
 	key = strconv.AppendQuote(key, store.Status.AuthorizationModelID)
 	for i := -1; i < len(c.Context) && len(key) <= maxKey; i++ {
@@ -64,8 +64,8 @@ func keyOf(store *corev1alpha1.Store, c iam.Check) string {
 	return string(key)
 }
 
-// hasAnswer reports whether a kept answer of OpenFGA equals the current answer of the index.
-func (c *cache) hasAnswer(key string, declared bool) bool {
+// hasAgreedAnswer reports whether a kept answer of OpenFGA equals the current answer of the index.
+func (c *answerCache) hasAgreedAnswer(key string, declared bool) bool {
 	if c == nil {
 		return false
 	}
@@ -77,8 +77,8 @@ func (c *cache) hasAnswer(key string, declared bool) bool {
 	return false
 }
 
-// keepAnswer stores an answer of OpenFGA if the index gives the same one, and otherwise removes the stored one.
-func (c *cache) keepAnswer(key string, allowed, declared bool) {
+// storeIfAgreed stores an answer of OpenFGA if the index gives the same one, and otherwise removes the stored one.
+func (c *answerCache) storeIfAgreed(key string, allowed, declared bool) {
 	switch {
 	case c == nil || key == "":
 	case allowed == declared:

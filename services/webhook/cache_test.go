@@ -21,7 +21,7 @@ import (
 
 // grove is a decider by a fake OpenFGA. Users can be bound to all trees.
 type grove struct {
-	*openFGA
+	*openFGADecider
 	answers *answers
 	store   *corev1alpha1.Store
 	age     time.Duration
@@ -29,8 +29,8 @@ type grove struct {
 
 func newGrove() *grove {
 	g := &grove{answers: &answers{}}
-	g.openFGA, g.store = asking(g.answers)
-	g.cache = newCache(100, func() time.Duration { return g.age })
+	g.openFGADecider, g.store = asking(g.answers)
+	g.cache = newAnswerCache(100, func() time.Duration { return g.age })
 	viewer := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "viewer", UID: "3"}}
 	viewer.Spec.IncludedPermissions = []string{"a/trees.get"}
 	g.told().SetRole("n", "viewer", viewer)
@@ -89,7 +89,7 @@ func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
 		"the model is another":            func(g *grove, _ *authz.Query) { g.store.Status.AuthorizationModelID = "N" },
 		"the index may be too old":        func(g *grove, _ *authz.Query) { g.age = maxAge + 1 },
 		"answer expired":                  func(*grove, *authz.Query) { backoff.Sleep(context.Background(), keptFor+1) },
-		"another index allows it to none": func(g *grove, _ *authz.Query) { g.openFGA.index = newGrove().index },
+		"another index allows it to none": func(g *grove, _ *authz.Query) { g.openFGADecider.index = newGrove().index },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func (f *follower) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfga
 // objects nor OpenFGA allow at that moment. No kept answer allows access that the objects do not. At rest, every answer
 // is that of OpenFGA.
 func TestKeptAnswersFollow(t *testing.T) {
-	for seed := range seeds.Range(t, 300) {
+	for seed := range seeds.SeedRange(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		g := newGrove()
 		f := &follower{answers: answers{owners: g.answers.owners}, has: map[string]bool{}}
@@ -176,16 +176,16 @@ func TestKeptAnswersFollow(t *testing.T) {
 				declared[user] = !declared[user]
 				g.bind(user, declared[user])
 			case 1:
-				f.has[iam.User(user)] = declared[user]
+				f.has[iam.UserSubject(user)] = declared[user]
 			default:
-				had := f.has[iam.User(user)]
+				had := f.has[iam.UserSubject(user)]
 				if _, allowed, err := g.Decide(t.Context(), treeOf(user)); err != nil || allowed && !declared[user] && !had || allowed != had && allowed != declared[user] {
 					t.Fatalf("seed %d, step %d: %s: got allowed %t (%v); declared %t, in OpenFGA %t", seed, step, user, allowed, err, declared[user], had)
 				}
 			}
 		}
 		for user, may := range declared {
-			f.has[iam.User(user)] = may
+			f.has[iam.UserSubject(user)] = may
 			if _, allowed, err := g.Decide(t.Context(), treeOf(user)); err != nil || allowed != may {
 				t.Fatalf("seed %d, at rest: %s: got allowed %t (%v), want %t", seed, user, allowed, err, may)
 			}

@@ -11,35 +11,35 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// asks is a request about the access of a subject.
-type asks interface {
+// subjectRequest is a request about the access of a subject.
+type subjectRequest interface {
 	GetSubject() *accessv1.Subject
 	GetAtLeast() *accessv1.AtLeast
 }
 
-// isOwn reports whether a request is about the caller's own access, or that of some of the caller's groups. A request
+// isOwnAccessRequest reports whether a request is about the caller's own access, or that of some of the caller's groups. A request
 // that waits for an object is never own, because it causes a read at the API server.
-func (s *server) isOwn(caller authenticationv1.UserInfo, request any) bool {
-	question, ok := request.(asks)
+func (s *accessServer) isOwnAccessRequest(caller authenticationv1.UserInfo, request any) bool {
+	question, ok := request.(subjectRequest)
 	if !ok || question.GetAtLeast().GetObject() != nil {
 		return false
 	}
-	asked, own := subjectFrom(question.GetSubject()), s.rules.Identify(caller)
+	asked, own := subjectFromMessage(question.GetSubject()), s.rules.IdentifySubject(caller)
 	return (asked.User == "" || asked.User == own.User) && (asked.Account == "" || asked.Account == own.Account) &&
 		!slices.ContainsFunc(asked.Groups, func(g string) bool { return !slices.Contains(own.Groups, g) })
 }
 
-// subjectOf returns the subject of a request, or the caller if the request names none. It keeps only groups that count for
+// requestedSubject returns the subject of a request, or the caller if the request names none. It keeps only groups that count for
 // authorization, as review.Rules.Groups defines them.
-func (s *server) subjectOf(ctx context.Context, question asks) (authz.Subject, error) {
-	who := subjectFrom(question.GetSubject())
+func (s *accessServer) requestedSubject(ctx context.Context, question subjectRequest) (authz.Subject, error) {
+	who := subjectFromMessage(question.GetSubject())
 	if who.User != "" || who.Account != "" || len(who.Groups) > 0 {
-		who.Groups = s.rules.Groups(who.Groups)
+		who.Groups = s.rules.EffectiveGroups(who.Groups)
 		return who, nil
 	}
-	caller, known := rpc.CallerOf(ctx)
+	caller, known := rpc.CallerFromContext(ctx)
 	if !known {
-		return who, rpc.Invalid("name a subject: this server does not authenticate callers (--auth=none)")
+		return who, rpc.InvalidError("name a subject: this server does not authenticate callers (--auth=none)")
 	}
-	return s.rules.Identify(caller), nil
+	return s.rules.IdentifySubject(caller), nil
 }

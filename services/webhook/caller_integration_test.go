@@ -20,7 +20,7 @@ import (
 // account makes a ServiceAccount of Kubernetes, and a client with its token.
 func (b *bed) account(name string) (uid string, client accessv1connect.AccessServiceClient) {
 	b.T.Helper()
-	uid, caller := b.Kube.Caller(b.T, name)
+	uid, caller := b.Kube.CreateCaller(b.T, name)
 	return uid, accessv1connect.NewAccessServiceClient(caller, b.running.URL)
 }
 
@@ -34,13 +34,13 @@ func (b *bed) mayReview(account string) {
 
 func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 	b := newBedWith(t, func(c *webhook.Config) { c.RPC.Auth = rpc.Kubernetes })
-	b.Reflector()
+	b.StartReflector()
 	uid, bot := b.account("bot")
 	_, b.client = b.account("reviewer")
 	b.mayReview("reviewer")
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	account := subjectFrom("ServiceAccount", "bot", uid)
+	account := subjectFromMessage("ServiceAccount", "bot", uid)
 	account["namespace"] = namespace
 	b.bind("bot-web", "Project", "web", web, account)
 	b.awaitReady()
@@ -108,10 +108,10 @@ func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
 		t.Errorf("caller with the right to review: got %v", e)
 	}
 
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	preview := &accessv1.PreviewBindingRequest{
 		Namespace: namespace, Role: &accessv1.Name{Name: "reader"}, Subjects: []*accessv1.BindingSubject{{Kind: "User", Name: "alice", Uid: alice}},
-		Target: &accessv1.Target{ApiGroup: projects, Kind: "Project", Name: "web", Uid: web}, AtLeast: after(kinds.Users(), "alice"),
+		Target: &accessv1.Target{ApiGroup: projects, Kind: "Project", Name: "web", Uid: web}, AtLeast: after(kinds.IAMUsers(), "alice"),
 	}
 	if m := answered(b, b.client.PreviewBinding, preview).GetLacking(); m.GetPermission() != projects+"/projects.get" || m.GetAt().GetObject().GetName() != "web" {
 		t.Errorf("caller without rights: got lacking %v", m)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestOnlyWhoAsksAboutThemselvesNeedsNoRight(t *testing.T) {
-	s := &server{rules: review.NewRules(review.Rules{Subject: review.ByUID})}
+	s := &accessServer{rules: review.NewTrustRules(review.TrustRules{Subject: review.ByUID})}
 	alice := authenticationv1.UserInfo{Username: "a", UID: "alice", Groups: []string{"oidc:staff", "system:authenticated"}}
 	about := func(s *accessv1.Subject) any { return &accessv1.CheckAccessRequest{Subject: s} }
 	for what, c := range map[string]struct {
@@ -34,11 +34,11 @@ func TestOnlyWhoAsksAboutThemselvesNeedsNoRight(t *testing.T) {
 		"and what is there":     {&accessv1.WhatCanRequest{AtLeast: &accessv1.AtLeast{Object: &eventv1.ObjectRef{Name: "x"}}}, false},
 		"and what they know of": {&accessv1.WhatCanRequest{AtLeast: &accessv1.AtLeast{Revision: "7@x"}}, true},
 	} {
-		if got := s.isOwn(alice, c.request); got != c.own {
+		if got := s.isOwnAccessRequest(alice, c.request); got != c.own {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	if s.isOwn(authenticationv1.UserInfo{Username: "alice"}, about(&accessv1.Subject{User: "alice"})) {
+	if s.isOwnAccessRequest(authenticationv1.UserInfo{Username: "alice"}, about(&accessv1.Subject{User: "alice"})) {
 		t.Error("a caller without a UID counts as the User of that name")
 	}
 }
@@ -55,7 +55,7 @@ func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
 		},
 	} {
 		for _, request := range requests {
-			if right, err := listKindsRight(request); err != nil || right.String() != want {
+			if right, err := rightToListKinds(request); err != nil || right.String() != want {
 				t.Errorf("%T %v: got right %s, %v, want %s", request, request, right, err, want)
 			}
 		}
@@ -64,7 +64,7 @@ func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
 
 // TestEveryQuestionMayAskForAtLeast verifies that every method rejects an invalid minimum revision.
 func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
-	s, never := &server{}, &accessv1.AtLeast{Revision: "yesterday"}
+	s, never := &accessServer{}, &accessv1.AtLeast{Revision: "yesterday"}
 	for what, ask := range map[string]func() (any, error){
 		"CheckAccess": func() (any, error) { return s.CheckAccess(t.Context(), &accessv1.CheckAccessRequest{AtLeast: never}) },
 		"ExplainAccess": func() (any, error) {
@@ -89,16 +89,16 @@ func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
 }
 
 func TestAPageEndsWherePermissionsAreTooMany(t *testing.T) {
-	rights := func(gives ...int) (page []authz.Right) {
+	rights := func(gives ...int) (page []authz.HeldRole) {
 		for _, n := range gives {
-			page = append(page, authz.Right{Gives: n})
+			page = append(page, authz.HeldRole{Gives: n})
 		}
 		return page
 	}
-	for want, page := range map[int][]authz.Right{
+	for want, page := range map[int][]authz.HeldRole{
 		0: nil, 3: rights(1, maxPermissions-2, 1), 2: rights(1, maxPermissions-2, 2), 1: rights(2*maxPermissions, 1),
 	} {
-		if got := rowsThatFit(page); got != want {
+		if got := countRightsThatFit(page); got != want {
 			t.Errorf("page %v: got %d rows, want %d", page, got, want)
 		}
 	}

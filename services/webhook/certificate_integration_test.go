@@ -54,7 +54,7 @@ func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *res
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.Config()
+	cfg, err := server.AdminConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *res
 func TestAUIDInACertificateSaysWhoAsks(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
-	b.Reflector()
+	b.StartReflector()
 	b.configMaps()
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
-	b.create(kinds.Users(), "mallory", map[string]any{"email": "mallory@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
+	b.create(kinds.IAMUsers(), "mallory", map[string]any{"email": "mallory@example.com"})
 	b.create(kinds.PolicyBindings(), "all", map[string]any{
-		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subjectFrom("User", "alice", alice)},
+		"roleRef": map[string]any{"name": "lister"}, "subjects": []any{subjectFromMessage("User", "alice", alice)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "core.miloapis.com", "kind": "ConfigMap"}},
 	})
 	server := apiServer(t, "http://"+address+"/core/v1alpha/webhook", nil)

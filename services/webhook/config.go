@@ -98,10 +98,11 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.TrustParents, "trust-parent-context", c.TrustParents,
 		"use the extras iam.miloapis.com/parent-* of a request as parents of an unknown object; set it only if the API server itself sets these extras")
 	c.Authorizer.BindFlags(fs)
-	fs.StringVar(&c.Decide, "decide", c.Decide, "index decides from memory; openfga also asks OpenFGA, at a cost that grows with the roles and groups on an object")
+	fs.StringVar(&c.Decide, "decide", c.Decide,
+		"index decides from memory; openfga also asks OpenFGA, at a cost that grows with the roles and groups on an object")
 	fs.Float64Var(&c.Verify, "verify", c.Verify, "`share` of answers that are also compared with OpenFGA, 0 to 1; no request waits for the comparison")
 	fs.IntVar(&c.Cached, "cached-decisions", c.Cached,
-		"how many of OpenFGA's answers are cached with --decide=openfga; each is used for at most a minute, while the authorization index agrees; 0 turns the cache off")
+		"answers of OpenFGA to cache with --decide=openfga; each is used for at most a minute, while the authorization index agrees; 0 caches none")
 	c.OpenFGA.BindFlags(fs)
 }
 
@@ -119,7 +120,7 @@ func (c *Config) Validate() error {
 	if c.Subject != review.ByUID && c.Subject != review.ByUIDOrName {
 		subject = fmt.Errorf("--subject %.100q: use %s or %s", c.Subject, review.ByUID, review.ByUIDOrName)
 	}
-	_, accounts := review.AccountNames(c.AccountNames)
+	_, accounts := review.CompileAccountNames(c.AccountNames)
 	if accounts != nil {
 		accounts = fmt.Errorf("--account-names: %w", accounts)
 	}

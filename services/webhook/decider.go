@@ -13,10 +13,10 @@ type Decider interface {
 	Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error)
 }
 
-var _ Decider = (*state)(nil)
+var _ Decider = (*indexState)(nil)
 
 // Decide implements [Decider] by the index. It does no I/O.
-func (s *state) Decide(_ context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
+func (s *indexState) Decide(_ context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 	x, err := s.currentIndex()
 	if err == nil {
 		why, allowed = x.Decide(q)

@@ -25,7 +25,7 @@ const (
 )
 
 // awaitObject waits until the index holds an object as the API server has it. A nil object means that it must be gone.
-func (s *state) awaitObject(ctx context.Context, key event.Key, object []byte) error {
+func (s *indexState) awaitObject(ctx context.Context, key event.Key, object []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	look, err := s.kinds[key.GroupResource].expect(key, object)
@@ -42,14 +42,14 @@ func (s *state) awaitObject(ctx context.Context, key event.Key, object []byte) e
 	}
 }
 
-// heldObject returns an object of the view after the callbacks for it have run, so the index holds it too.
-func heldObject[T any](s *state, table *informer.Lister[T], key event.Key) (o informer.Object[T], live bool) {
-	s.view.Between(func() { o, live = table.Get(key) })
+// getAfterCallbacks returns an object of the view after the callbacks for it have run, so the index holds it too.
+func getAfterCallbacks[T any](s *indexState, table *informer.Lister[T], key event.Key) (o informer.Object[T], live bool) {
+	s.view.RunBetweenChanges(func() { o, live = table.Get(key) })
 	return o, live
 }
 
-// objectWait is an object as the API server has it.
-type objectWait struct {
+// expectedObject is an object as the API server has it.
+type expectedObject struct {
 	kind         kinds.Kind
 	uid, version string
 	says         map[string]any
@@ -57,31 +57,31 @@ type objectWait struct {
 	seen string
 }
 
-func newExpectation[T any](kind kinds.Kind, object []byte) (*objectWait, error) {
+func newExpectedObject[T any](kind kinds.Kind, object []byte) (*expectedObject, error) {
 	var shown metav1.PartialObjectMetadata
 	now := new(T)
 	err := json.Unmarshal(object, &shown)
 	if err == nil {
-		err = event.Decode(object, now)
+		err = event.DecodeObject(object, now)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode a %s: %w", kind.Kind, err)
 	}
 	says, err := comparableFields(kind, now)
-	return &objectWait{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
+	return &expectedObject{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
 }
 
-// isMetBy reports whether the view holds the same object, in a version that is as new or that has equal content.
-func (e *objectWait) isMetBy(held event.Change, value any) bool {
-	return e.isMet(held, func() bool {
+// isMetByObject reports whether the view holds the same object, in a version that is as new or that has equal content.
+func (e *expectedObject) isMetByObject(held event.Change, value any) bool {
+	return e.isMetByChange(held, func() bool {
 		says, err := comparableFields(e.kind, value)
 		return err == nil && equality.Semantic.DeepEqual(e.says, says)
 	})
 }
 
-// isMet reports whether held is the same object, in a version that is as new or for which same returns true. An older
+// isMetByChange reports whether held is the same object, in a version that is as new or for which same returns true. An older
 // version can be equal, because the watcher leaves out changes without meaning.
-func (e *objectWait) isMet(held event.Change, same func() bool) bool {
+func (e *expectedObject) isMetByChange(held event.Change, same func() bool) bool {
 	if held.UID != e.uid || held.ResourceVersion == e.seen {
 		return false
 	}

@@ -14,11 +14,11 @@ func TestAStatusThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	o := &resourcemanagerv1alpha1.Organization{}
 	o.Name, o.UID, o.Generation = "acme", "1", 2
 	const object = `{"metadata":{"name":"acme","uid":"1","generation":2,"resourceVersion":"8"},"status":{"observedGeneration":2}}`
-	want, err := newExpectation[resourcemanagerv1alpha1.Organization](kinds.Organizations(), []byte(object))
+	want, err := newExpectedObject[resourcemanagerv1alpha1.Organization](kinds.Organizations(), []byte(object))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !want.isMetBy(event.Change{UID: "1", ResourceVersion: "7"}, o) {
+	if !want.isMetByObject(event.Change{UID: "1", ResourceVersion: "7"}, o) {
 		t.Error("got a wait, want none")
 	}
 }
@@ -40,12 +40,12 @@ func TestAChangeWithoutAMeaningIsNotWaitedFor(t *testing.T) {
 		"a deletion":  {`{"metadata":{"name":"web","uid":"1","generation":3,"resourceVersion":"8","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"ownerRef":{"name":"acme"}}}`, false},
 		"another UID": {`{"metadata":{"name":"web","uid":"2","generation":2,"resourceVersion":"6"},"spec":{"ownerRef":{"name":"acme"}}}`, false},
 	} {
-		want, err := newExpectation[resourcemanagerv1alpha1.Project](kinds.Projects(), []byte(c.object))
+		want, err := newExpectedObject[resourcemanagerv1alpha1.Project](kinds.Projects(), []byte(c.object))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if has := want.isMetBy(held, p); has != c.has {
+			if has := want.isMetByObject(held, p); has != c.has {
 				t.Errorf("%s: %v, want %v", what, has, c.has)
 			}
 		}

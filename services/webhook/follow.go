@@ -15,9 +15,9 @@ import (
 // following is the interval between two queries of a decider that may lag behind the index.
 const following = 50 * time.Millisecond
 
-// decideAtLeast decides a question with a minimum state. The index already holds that state, but OpenFGA may receive it
+// decideAtMinimumState decides a question with a minimum state. The index already holds that state, but OpenFGA may receive it
 // later. So the question is repeated until the decider agrees with the index, at most for patience.
-func decideAtLeast(
+func decideAtMinimumState(
 	ctx context.Context, d Decider, x *authz.Index, q authz.Query, least *accessv1.AtLeast,
 ) (why authz.Proof, allowed bool, err error) {
 	if least.GetRevision() == "" && least.GetObject() == nil {
@@ -31,7 +31,7 @@ func decideAtLeast(
 			return why, allowed, err
 		}
 		if !backoff.Sleep(ctx, following) {
-			return authz.Proof{}, false, rpc.Incomplete(fmt.Errorf("%w: OpenFGA is not up to date with the declared objects yet", informer.ErrIncomplete))
+			return authz.Proof{}, false, rpc.IncompleteError(fmt.Errorf("%w: OpenFGA is not up to date with the declared objects yet", informer.ErrIncomplete))
 		}
 	}
 }

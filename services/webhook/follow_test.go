@@ -15,7 +15,7 @@ import (
 
 // slow is a backend that answers yes to everything until a time.
 type slow struct {
-	backend
+	openFGAClient
 
 	until time.Time
 }
@@ -44,7 +44,7 @@ func TestAnAnswerThatMustKnowOfAChangeWaitsForOpenFGA(t *testing.T) {
 			o, _ := asking(&answers{})
 			o.backend = slow{o.backend, time.Now().Add(c.after)}
 			x, _ := o.index()
-			_, allowed, err := decideAtLeast(t.Context(), o, x, treeOf("alice"), c.least)
+			_, allowed, err := decideAtMinimumState(t.Context(), o, x, treeOf("alice"), c.least)
 			if allowed != c.allowed || err == nil != (c.code == 0) || err != nil && connect.CodeOf(err) != c.code {
 				t.Errorf("%s: %v, %v", what, allowed, err)
 			}
@@ -53,7 +53,7 @@ func TestAnAnswerThatMustKnowOfAChangeWaitsForOpenFGA(t *testing.T) {
 	a := &answers{allowed: true, unanswered: errDown}
 	o, _ := asking(a)
 	x, _ := o.index()
-	if _, allowed, err := decideAtLeast(t.Context(), o, x, treeOf("alice"), revision); allowed || err == nil || len(a.asked) != 1 {
+	if _, allowed, err := decideAtMinimumState(t.Context(), o, x, treeOf("alice"), revision); allowed || err == nil || len(a.asked) != 1 {
 		t.Errorf("OpenFGA down: got %v, %v after %d calls", allowed, err, len(a.asked))
 	}
 }

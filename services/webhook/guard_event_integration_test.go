@@ -28,7 +28,7 @@ func TestNobodyTakesAnEventOverByItsOtherGroup(t *testing.T) {
 
 func takeEventOver(t *testing.T, group string) {
 	b := newGuardedBed(t)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	b.create(kinds.ProtectedResources(), "event", map[string]any{
 		"serviceRef": map[string]any{"name": group}, "kind": "Event", "singular": "event", "plural": "events",
@@ -39,7 +39,7 @@ func takeEventOver(t *testing.T, group string) {
 	mine := b.create(kinds.Projects(), "mine", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.create(kinds.PolicyBindings(), "on-mine", map[string]any{
 		"roleRef":          map[string]any{"name": "remover"},
-		"subjects":         []any{subjectFrom("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"subjects":         []any{subjectFromMessage("User", mallory, b.create(kinds.IAMUsers(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}},
 	})
 	events := b.Typed.CoreV1().Events(namespace)
@@ -50,9 +50,9 @@ func takeEventOver(t *testing.T, group string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = events.Delete(context.WithoutCancel(t.Context()), "one", metav1.DeleteOptions{}) })
-	reflector.Observe(kinds.Target(event.GroupResource{Group: strings.TrimPrefix(group, "core.miloapis.com"), Resource: "events"}, "v1", "Event"), "")
+	reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Group: strings.TrimPrefix(group, "core.miloapis.com"), Resource: "events"}, "v1", "Event"), "")
 	b.awaitReady()
-	typed, dry := b.Kube.TypedAs(t, mallory), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	typed, dry := b.Kube.TypedClientAs(t, mallory), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"%s/v1alpha1","kind":"Project","name":"mine","uid":"%s"}]}}`, projects, mine)
 	for served, take := range map[string]func() error{
 		"core": func() error {

@@ -26,7 +26,7 @@ const mallory = "mallory"
 // newGuardedBed starts a webhook with admission webhooks that the API server calls.
 func newGuardedBed(t *testing.T) *bed {
 	t.Helper()
-	listener := testenv.Listen(t)
+	listener := testenv.ListenLoopback(t)
 	b := newBedWith(t, func(c *webhook.Config) {
 		c.Subject, c.Admission.Listener, c.Admission.URL = "uid-or-name", listener, "https://"+listener.Addr().String()
 	})
@@ -43,7 +43,7 @@ func newGuardedBed(t *testing.T) *bed {
 func (b *bed) try(kind kinds.Kind, name string, spec any) error {
 	b.T.Helper()
 	u := b.object(kind, name, spec)
-	in := b.Kube.ObjectsAs(b.T, mallory).Resource(kind.Served()).Namespace(u.GetNamespace())
+	in := b.Kube.DynamicClientAs(b.T, mallory).Resource(kind.GroupVersionResource()).Namespace(u.GetNamespace())
 	dry := []string{metav1.DryRunAll}
 	is, err := in.Get(b.T.Context(), name, metav1.GetOptions{})
 	switch {
@@ -81,7 +81,7 @@ type attempt struct {
 func attempts(acme, web string) map[string]attempt {
 	bind := func(role string, on map[string]any) any {
 		return map[string]any{
-			"roleRef": map[string]any{"name": role}, "subjects": []any{subjectFrom("User", mallory, "m")}, "resourceSelector": on,
+			"roleRef": map[string]any{"name": role}, "subjects": []any{subjectFromMessage("User", mallory, "m")}, "resourceSelector": on,
 		}
 	}
 	on := func(kind, name, uid string) map[string]any {
@@ -98,7 +98,7 @@ func attempts(acme, web string) map[string]attempt {
 		"bind what is not there yet":     {kinds.PolicyBindings(), "new", bind("absent", on("Project", "web", web))},
 		"bind on what is not registered": {kinds.PolicyBindings(), "new", bind("reader", every("Pond"))},
 		"join a subject to a binding": {kinds.PolicyBindings(), "on-acme", map[string]any{
-			"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFrom("User", "other", "o"), subjectFrom("User", mallory, "m")},
+			"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFromMessage("User", "other", "o"), subjectFromMessage("User", mallory, "m")},
 			"resourceSelector": on("Organization", "acme", acme),
 		}},
 		"join a group": {kinds.GroupMemberships(), "new", map[string]any{
@@ -116,19 +116,19 @@ func attempts(acme, web string) map[string]attempt {
 
 func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	b := newGuardedBed(t)
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
 	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	mine := b.create(kinds.Organizations(), "mine", map[string]any{"type": "Standard"})
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
-	staff := b.create(kinds.Groups(), "staff", nil)
-	b.create(kinds.Groups(), "nobodies", nil)
+	uid := b.create(kinds.IAMUsers(), mallory, map[string]any{"email": "mallory@example.com"})
+	staff := b.create(kinds.IAMGroups(), "staff", nil)
+	b.create(kinds.IAMGroups(), "nobodies", nil)
 	b.create(kinds.IAMRoles(), "mine", map[string]any{"launchStage": "Beta"})
-	group := subjectFrom("Group", "staff", staff)
+	group := subjectFromMessage("Group", "staff", staff)
 	group["namespace"] = namespace
 	b.bind("on-acme", "Organization", "acme", acme, group)
-	b.bind("on-mine", "Organization", "mine", mine, subjectFrom("User", mallory, uid))
+	b.bind("on-mine", "Organization", "mine", mine, subjectFromMessage("User", mallory, uid))
 	b.awaitReady()
 	testenv.Eventually(t, soon, func() error {
 		if b.tries(kinds.PolicyBindings(), "new", attempts(acme, web)["bind on an organization"].spec) == "" {
@@ -138,13 +138,13 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	})
 	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project")
 
-	b.bind("mallory-acme", "Organization", "acme", acme, subjectFrom("User", mallory, uid))
+	b.bind("mallory-acme", "Organization", "acme", acme, subjectFromMessage("User", mallory, uid))
 	b.awaitReady()
 	b.mayTry(t, attempts(acme, web), "join who have nothing", "make a project", "bind on an organization", "bind on a project",
 		"join a subject to a binding", "join a group", "take a project over")
 
 	b.create(kinds.PolicyBindings(), "mallory-all", map[string]any{
-		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFrom("User", mallory, uid)},
+		"roleRef": map[string]any{"name": "reader"}, "subjects": []any{subjectFromMessage("User", mallory, uid)},
 		"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": projects, "kind": "Project"}},
 	})
 	b.awaitReady()
@@ -156,18 +156,18 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 // replica. A replica decides only if it has verified within two seconds that its state is complete.
 func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
 	b := newGuardedBed(t)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	acme := b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
-	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
-	b.bind("mallory-acme", "Organization", "acme", acme, subjectFrom("User", mallory, uid))
+	uid := b.create(kinds.IAMUsers(), mallory, map[string]any{"email": "mallory@example.com"})
+	b.bind("mallory-acme", "Organization", "acme", acme, subjectFromMessage("User", mallory, uid))
 	b.awaitReady()
 	bind := func() error {
 		a := attempts(acme, "")["bind on an organization"]
 		return b.try(a.kind, a.name, a.spec)
 	}
 	testenv.Eventually(t, soon, bind)
-	release := sync.OnceFunc(reflector.Hold())
+	release := sync.OnceFunc(reflector.Pause())
 	defer release()
 	b.remove(kinds.PolicyBindings(), "mallory-acme")
 	testenv.Eventually(t, soon, func() error {

@@ -19,8 +19,8 @@ import (
 // They act again once the object is observed, so joining requires them meanwhile.
 func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	f := newFamily(t)
-	maps := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
-	staff := subjectFrom("Group", "staff", f.create(kinds.Groups(), "staff", nil))
+	maps := kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
+	staff := subjectFromMessage("Group", "staff", f.create(kinds.IAMGroups(), "staff", nil))
 	staff["namespace"] = namespace
 	f.create(kinds.PolicyBindings(), "on-one", map[string]any{
 		"roleRef": map[string]any{"name": "remover"}, "subjects": []any{staff},
@@ -49,10 +49,10 @@ func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	}
 	acts(true)
 	refused("all kinds observed")
-	f.reflector.Observe(maps, "the API server is silent")
+	f.reflector.DriftedKeys(maps, "the API server is silent")
 	acts(false)
 	refused("kind of the object not observed")
-	f.reflector.Observe(maps, "")
+	f.reflector.DriftedKeys(maps, "")
 	acts(true)
 	refused("kind observed again")
 	if err := f.Typed.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {

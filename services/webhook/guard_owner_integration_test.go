@@ -22,7 +22,7 @@ import (
 // gain rights by giving one to an own project.
 func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	b := newGuardedBed(t)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	b.create(kinds.ProtectedResources(), "configmap", map[string]any{
 		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": "ConfigMap", "singular": "configmap", "plural": "configmaps",
@@ -31,10 +31,10 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	b.create(kinds.IAMRoles(), "remover", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.delete"}})
 	b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	mine := b.create(kinds.Projects(), "mine", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
-	uid := b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"})
+	uid := b.create(kinds.IAMUsers(), mallory, map[string]any{"email": "mallory@example.com"})
 	remover := func(name string, on map[string]any) {
 		b.create(kinds.PolicyBindings(), name, map[string]any{
-			"roleRef": map[string]any{"name": "remover"}, "subjects": []any{subjectFrom("User", mallory, uid)}, "resourceSelector": on,
+			"roleRef": map[string]any{"name": "remover"}, "subjects": []any{subjectFromMessage("User", mallory, uid)}, "resourceSelector": on,
 		})
 	}
 	remover("on-mine", map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}})
@@ -44,12 +44,12 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = maps.Delete(context.WithoutCancel(t.Context()), "one", metav1.DeleteOptions{}) })
-	reflector.Observe(kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
+	reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
 	b.awaitReady()
 	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}}
 	taken := func(refused bool) func() error {
 		return func() error {
-			_, err := b.Kube.TypedAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := b.Kube.TypedClientAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 			if is := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "core.miloapis.com/configmaps.delete"); is != refused || !is && err != nil {
 				return fmt.Errorf("got refused %v, want %v: %w", is, refused, err)
 			}
@@ -69,7 +69,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		return err
 	})
 	testenv.Eventually(t, soon, func() error {
-		_, err := b.Kube.TypedAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := b.Kube.TypedClientAs(t, mallory).CoreV1().ConfigMaps(namespace).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "needs the verb bind on that") {
 			return fmt.Errorf("without bind on the project: %w", err)
 		}
@@ -81,10 +81,10 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 // IAM.
 func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 	b := newGuardedBed(t)
-	reflector := b.Reflector()
-	pond := kinds.Target(event.GroupResource{Group: "iam.miloapis.com", Resource: "ponds"}, "v1", "Pond")
+	reflector := b.StartReflector()
+	pond := kinds.TargetKind(event.GroupResource{Group: "iam.miloapis.com", Resource: "ponds"}, "v1", "Pond")
 	pond.Global = true
-	b.Kube.Define(t, pond)
+	b.Kube.ApplyDefinition(t, pond)
 	b.protect()
 	b.create(kinds.ProtectedResources(), "pond", map[string]any{
 		"serviceRef": map[string]any{"name": "iam.miloapis.com"}, "kind": "Pond", "singular": "pond", "plural": "ponds",
@@ -95,22 +95,22 @@ func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 	mine := b.create(kinds.Projects(), "mine", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.create(kinds.PolicyBindings(), "on-mine", map[string]any{
 		"roleRef":          map[string]any{"name": "remover"},
-		"subjects":         []any{subjectFrom("User", mallory, b.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"subjects":         []any{subjectFromMessage("User", mallory, b.create(kinds.IAMUsers(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{"apiGroup": projects, "kind": "Project", "name": "mine", "uid": mine}},
 	})
 	testenv.Eventually(t, soon, func() error {
-		_, err := b.Resource(pond).Create(t.Context(), b.object(pond, "one", nil), metav1.CreateOptions{})
+		_, err := b.ResourceClient(pond).Create(t.Context(), b.object(pond, "one", nil), metav1.CreateOptions{})
 		return err
 	})
-	reflector.Observe(pond, "")
+	reflector.DriftedKeys(pond, "")
 	b.awaitReady()
 	testenv.Eventually(t, soon, func() error {
-		one, err := b.Resource(pond).Get(t.Context(), "one", metav1.GetOptions{})
+		one, err := b.ResourceClient(pond).Get(t.Context(), "one", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		one.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}})
-		_, err = b.Kube.ObjectsAs(t, mallory).Resource(pond.Served()).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err = b.Kube.DynamicClientAs(t, mallory).Resource(pond.GroupVersionResource()).Update(t.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "iam.miloapis.com/ponds.delete") {
 			return fmt.Errorf("the owner was set: %w", err)
 		}

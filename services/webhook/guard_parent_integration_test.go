@@ -34,7 +34,7 @@ type family struct {
 func newFamily(t *testing.T) *family {
 	t.Helper()
 	f := &family{bed: newGuardedBed(t)}
-	f.reflector = f.Reflector()
+	f.reflector = f.StartReflector()
 	f.register("secret")
 	f.register("configmap")
 	admin := f.Typed.CoreV1()
@@ -52,12 +52,12 @@ func newFamily(t *testing.T) *family {
 		_ = admin.Secrets(namespace).Delete(ctx, "mine", metav1.DeleteOptions{})
 	})
 	f.one, f.secret = one, owner("v1", "Secret", "mine", secret.UID)
-	f.reflector.Observe(kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
-	f.reflector.Observe(kinds.Target(event.GroupResource{Resource: "secrets"}, "v1", "Secret"), "")
+	f.reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
+	f.reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Resource: "secrets"}, "v1", "Secret"), "")
 	f.create(kinds.IAMRoles(), "remover", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.delete"}})
 	f.create(kinds.PolicyBindings(), "on-mine", map[string]any{
 		"roleRef":  map[string]any{"name": "remover"},
-		"subjects": []any{subjectFrom("User", mallory, f.create(kinds.Users(), mallory, map[string]any{"email": "mallory@example.com"}))},
+		"subjects": []any{subjectFromMessage("User", mallory, f.create(kinds.IAMUsers(), mallory, map[string]any{"email": "mallory@example.com"}))},
 		"resourceSelector": map[string]any{"resourceRef": map[string]any{
 			"apiGroup": "core.miloapis.com", "kind": "Secret", "namespace": namespace, "name": "mine", "uid": string(secret.UID),
 		}},
@@ -90,10 +90,10 @@ func registration(singular string, parents ...any) map[string]any {
 // below sets the parents of ConfigMaps.
 func (f *family) below(parents ...any) {
 	f.T.Helper()
-	u, err := f.Resource(kinds.ProtectedResources()).Get(f.T.Context(), "configmap", metav1.GetOptions{})
+	u, err := f.ResourceClient(kinds.ProtectedResources()).Get(f.T.Context(), "configmap", metav1.GetOptions{})
 	if err == nil {
 		u.Object["spec"] = registration("configmap", parents...)
-		_, err = f.Resource(kinds.ProtectedResources()).Update(f.T.Context(), u, metav1.UpdateOptions{})
+		_, err = f.ResourceClient(kinds.ProtectedResources()).Update(f.T.Context(), u, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		f.T.Fatal(err)
@@ -104,7 +104,7 @@ func (f *family) below(parents ...any) {
 func (f *family) give(owners ...metav1.OwnerReference) error {
 	one := f.one.DeepCopy()
 	one.OwnerReferences = owners
-	_, err := f.Kube.TypedAs(f.T, mallory).CoreV1().ConfigMaps(namespace).Update(f.T.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := f.Kube.TypedClientAs(f.T, mallory).CoreV1().ConfigMaps(namespace).Update(f.T.Context(), one, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
@@ -171,7 +171,7 @@ func TestParentsAloneNeedTheGuard(t *testing.T) {
 	f.register("pod")
 	f.below(secrets(), map[string]any{"apiGroup": "", "kind": "Pod"})
 	f.refused(f.secret)
-	defer sync.OnceFunc(f.reflector.Hold())()
+	defer sync.OnceFunc(f.reflector.Pause())()
 	unknown := func(owners ...metav1.OwnerReference) {
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
@@ -232,7 +232,7 @@ func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
 	})
 	f.refused(append(more, f.secret)...)
 	f.passes(more...)
-	defer sync.OnceFunc(f.reflector.Hold())()
+	defer sync.OnceFunc(f.reflector.Pause())()
 	testenv.Eventually(t, soon, func() error {
 		if f.give(more...) == nil {
 			return errors.New("a Pod is surely no parent")

@@ -9,11 +9,11 @@ import (
 )
 
 func TestEveryMutantDies(t *testing.T) {
-	mutant.Kill(t, ".", mutants(), []string{".", "./internal/validating"})
+	mutant.KillAll(t, ".", mutants(), []string{".", "./internal/validating"})
 }
 
 func TestEveryMutantOfTheReviewDies(t *testing.T) {
-	mutant.Kill(t, ".", reviewMutants(), []string{"./internal/review"}, []string{"./internal/authorizer"})
+	mutant.KillAll(t, ".", reviewMutants(), []string{"./internal/review"}, []string{"./internal/authorizer"})
 }
 
 // TestEveryMutantOfTheSinkDies kills mutants of the code that NATS feeds by tests with a NATS server, the shortest
@@ -21,5 +21,5 @@ func TestEveryMutantOfTheReviewDies(t *testing.T) {
 func TestEveryMutantOfTheSinkDies(t *testing.T) {
 	const onServers = "TestABindingOnAnObject|TestObjectsOfIAM|TestNobodyIsTold|TestTheAPIServerIsToldNothing|TestWhatWasJustWritten|" +
 		"TestTheStatusOfTheModel|TestAnswersSayWhy|TestWhatIsSaidAgain|TestEverybodyMayAsk|TestWhoHasLost|TestNobodyGives|TestNobodyJoins|TestWhateverHappens"
-	mutant.Kill(t, ".", sinkMutants(), []string{"."}, []string{"-tags", "integration", "-run", onServers, "."})
+	mutant.KillAll(t, ".", sinkMutants(), []string{"."}, []string{"-tags", "integration", "-run", onServers, "."})
 }

@@ -21,13 +21,13 @@ import (
 func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	const lives = 5
 	address := freeAddress(t)
-	b := &bed{Env: testenv.NewBed(t)}
-	b.Reflector()
+	b := &bed{Env: testenv.NewEnv(t)}
+	b.StartReflector()
 	b.protect()
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	bind := func(name string) {
-		uid := b.create(kinds.Users(), name, map[string]any{"email": name + "@example.com"})
-		b.bind(name, "Project", "web", web, subjectFrom("User", name, uid))
+		uid := b.create(kinds.IAMUsers(), name, map[string]any{"email": name + "@example.com"})
+		b.bind(name, "Project", "web", web, subjectFromMessage("User", name, uid))
 	}
 	bind("alice")
 	for life := range lives {
@@ -50,7 +50,7 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 	}
 	live := func() testenv.Process {
 		t.Helper()
-		return testenv.Spawn(t, topology.Webhook, b.NATS, b.Kube, "--authorizer-listen", address, "--log-level", "warn")
+		return testenv.SpawnService(t, topology.Webhook, b.NATS, b.Kube, "--authorizer-listen", address, "--log-level", "warn")
 	}
 	var askers []*asker
 	answered := func() {
@@ -71,7 +71,7 @@ func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
 		process.Kill()
 		b.remove(kinds.PolicyBindings(), bob)
 		testenv.Eventually(t, soon, func() error {
-			if !b.Told(kinds.PolicyBindings(), namespace, bob).Deleted {
+			if !b.LastChange(kinds.PolicyBindings(), namespace, bob).Deleted {
 				return errors.New("the binding is still on NATS")
 			}
 			return nil
@@ -92,5 +92,5 @@ func freeAddress(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return devserver.Address(port)
+	return devserver.LoopbackAddress(port)
 }

@@ -11,81 +11,84 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// queryOf converts a request to a question of the index. A kind that is not registered has no permission.
-func (s *server) queryOf(x *authz.Index, who authz.Subject, verb string, on *accessv1.Resource) authz.Query {
-	r := review.Request{
+// queryFromRequest converts a request to a question of the index. A kind that is not registered has no permission.
+func (s *accessServer) queryFromRequest(x *authz.Index, who authz.Subject, verb string, on *accessv1.Resource) authz.Query {
+	r := review.AccessRequest{
 		Subject: who, Verb: verb, Group: on.GetApiGroup(), Resource: on.GetResource(), Subresource: on.GetSubresource(),
 		Namespace: on.GetNamespace(), Name: on.GetName(), Project: on.GetProject(),
 	}
-	q, _ := r.Question(s.rules, x.Registry()) // The question without permission already represents the error.
+	q, _ := r.ToQuery(s.rules, x.Registry()) // The question without permission already represents the error.
 	return q
 }
 
-// needsNamespace reports whether a question names no namespace although its objects are in namespaces.
-func (s *server) needsNamespace(q authz.Query) bool {
-	return q.Namespace == "" && s.rules.InNamespaces(q.Type)
+// lacksNamespace reports whether a question names no namespace although its objects are in namespaces.
+func (s *accessServer) lacksNamespace(q authz.Query) bool {
+	return q.Namespace == "" && s.rules.IsNamespacedType(q.Type)
 }
 
-func subjectFrom(s *accessv1.Subject) authz.Subject {
+func subjectFromMessage(s *accessv1.Subject) authz.Subject {
 	return authz.Subject{User: s.GetUser(), Account: s.GetServiceAccountUid(), Groups: s.GetGroups()}
 }
 
-func nameMessage(r authz.Ref) *accessv1.Name {
+func toNameMessage(r authz.Ref) *accessv1.Name {
 	return &accessv1.Name{Namespace: r.Namespace, Name: r.Name}
 }
 
-// optionalName returns the name, or nil if it is empty.
-func optionalName(r authz.Ref) *accessv1.Name {
+// toOptionalNameMessage returns the name, or nil if it is empty.
+func toOptionalNameMessage(r authz.Ref) *accessv1.Name {
 	if r.Name == "" {
 		return nil
 	}
-	return nameMessage(r)
+	return toNameMessage(r)
 }
 
-func placeMessage(p authz.Scope) *accessv1.Place {
-	return &accessv1.Place{Type: p.Type, Object: optionalName(p.Ref), All: p.All}
+func toPlaceMessage(p authz.Scope) *accessv1.Place {
+	return &accessv1.Place{Type: p.Type, Object: toOptionalNameMessage(p.Ref), All: p.All}
 }
 
-// principalMessage converts a principal. The numbers of both enumerations are equal.
-func principalMessage(p authz.Principal) *accessv1.Principal {
-	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: optionalName(p.Ref), Uid: p.UID}
+// toPrincipalMessage converts a principal. The numbers of both enumerations are equal.
+func toPrincipalMessage(p authz.Principal) *accessv1.Principal {
+	return &accessv1.Principal{Kind: accessv1.Principal_Kind(p.Sort), Name: toOptionalNameMessage(p.Ref), Uid: p.UID}
 }
 
-func grantMessage(p authz.Proof) *accessv1.Grant {
+func toGrantMessage(p authz.Proof) *accessv1.Grant {
 	return &accessv1.Grant{
-		Binding: nameMessage(p.Binding), Role: nameMessage(p.Role), Principal: principalMessage(p.Principal), At: placeMessage(p.At),
+		Binding: toNameMessage(p.Binding), Role: toNameMessage(p.Role), Principal: toPrincipalMessage(p.Principal), At: toPlaceMessage(p.At),
 	}
 }
 
-func holderMessage(h authz.Holder) *accessv1.Holder {
-	return &accessv1.Holder{Principal: principalMessage(h.Principal), Grant: grantMessage(h.Why), Membership: optionalName(h.Membership)}
+func toHolderMessage(h authz.AllowedPrincipal) *accessv1.Holder {
+	return &accessv1.Holder{Principal: toPrincipalMessage(h.Principal), Grant: toGrantMessage(h.Why), Membership: toOptionalNameMessage(h.Membership)}
 }
 
-func rightMessage(x *authz.Index, r authz.Right) *accessv1.Right {
-	return &accessv1.Right{Grant: grantMessage(r.Why), Membership: optionalName(r.Membership), Permissions: x.Permissions(r.Why.Role, r.Why.At)}
+func toRightMessage(x *authz.Index, r authz.HeldRole) *accessv1.Right {
+	return &accessv1.Right{
+		Grant: toGrantMessage(r.Why), Membership: toOptionalNameMessage(r.Membership),
+		Permissions: x.RolePermissionsOn(r.Why.Role, r.Why.At),
+	}
 }
 
-func gainMessage(g authz.Gain) *accessv1.Gain {
+func toGainMessage(g authz.PermissionGain) *accessv1.Gain {
 	return &accessv1.Gain{
 		Subject: &accessv1.BindingSubject{Kind: g.Subject.Kind, Name: g.Subject.Name, Namespace: g.Subject.Namespace, Uid: g.Subject.UID},
 		Absent:  g.Absent, Permissions: g.Permissions,
 	}
 }
 
-func missingMessage(m authz.Missing) *accessv1.Missing {
-	missing := &accessv1.Missing{Role: optionalName(m.Role), Permission: m.Permission}
+func toMissingMessage(m authz.MissingRight) *accessv1.Missing {
+	missing := &accessv1.Missing{Role: toOptionalNameMessage(m.Role), Permission: m.Permission}
 	if m.At.Type != "" {
-		missing.At = placeMessage(m.At)
+		missing.At = toPlaceMessage(m.At)
 	}
 	return missing
 }
 
-func resourceMessage(registry *iam.Registry, k *iam.Kind) *accessv1.ProtectedResource {
+func toProtectedResourceMessage(registry *iam.Registry, k *iam.RegisteredKind) *accessv1.ProtectedResource {
 	m := &accessv1.ProtectedResource{
 		Name: k.Resource.Name, Type: k.Type, Plural: k.Resource.Spec.Plural, Permissions: k.Permissions,
-		Parents: toMessages(k.Parents, func(parent *iam.Kind) string { return parent.Type }),
+		Parents: toMessages(k.Parents, func(parent *iam.RegisteredKind) string { return parent.Type }),
 	}
-	if f := registry.Finding(k.Resource.Name); f.Reason != iamv1alpha1.IAMSystemConfigured {
+	if f := registry.FindingFor(k.Resource.Name); f.Reason != iamv1alpha1.IAMSystemConfigured {
 		m.Reason, m.Message = f.Reason, f.Message
 	}
 	return m
@@ -98,9 +101,9 @@ func principalKey(p authz.Principal) string {
 	return joinKey(strconv.Itoa(int(p.Sort)), p.Namespace, p.Name, p.UID)
 }
 
-func holderKey(h authz.Holder) string { return principalKey(h.Principal) }
+func holderKey(h authz.AllowedPrincipal) string { return principalKey(h.Principal) }
 
-func rightKey(r authz.Right) string {
+func rightKey(r authz.HeldRole) string {
 	all := "1"
 	if r.Why.At.All {
 		all = "0"

@@ -16,7 +16,7 @@ import (
 // TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere sends requests with a namespace for cluster-scoped objects, as
 // the API server does for a Namespace.
 func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
-	x, s := authz.New(nil), &server{rules: review.NewRules(review.Rules{})}
+	x, s := authz.New(nil), &accessServer{rules: review.NewTrustRules(review.TrustRules{})}
 	for name, spec := range map[string]iamv1alpha1.ProtectedResourceSpec{
 		"namespace": {Kind: "Namespace", Plural: "namespaces"},
 		"project":   {ServiceRef: iamv1alpha1.ServiceReference{Name: "resourcemanager.miloapis.com"}, Kind: "Project", Plural: "projects"},
@@ -34,19 +34,19 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 		"namespaces": {group: ""}, "projects": {group: "resourcemanager.miloapis.com"}, "groups": {"iam.miloapis.com", "foo", true},
 		"widgets": {"a.example", "foo", false}, // The scope of this kind is unknown.
 	} {
-		q := s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
+		q := s.queryFromRequest(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Namespace: "foo", Name: "foo"})
 		if q.Permission == "" || q.Namespace != c.want || q.Name != "foo" {
 			t.Errorf("%s: got query %+v", plural, q)
 		}
-		if s.needsNamespace(q) {
+		if s.lacksNamespace(q) {
 			t.Errorf("%s: got needsNamespace true", plural)
 		}
-		q = s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
-		if got := s.needsNamespace(q); got != c.lacks {
+		q = s.queryFromRequest(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo"})
+		if got := s.lacksNamespace(q); got != c.lacks {
 			t.Errorf("%s without a namespace: got needsNamespace %v", plural, got)
 		}
-		q = s.queryOf(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
-		if s.needsNamespace(q) {
+		q = s.queryFromRequest(x, authz.Subject{}, "get", &accessv1.Resource{ApiGroup: c.group, Resource: plural, Name: "foo", Project: "web"})
+		if s.lacksNamespace(q) {
 			t.Errorf("%s at the endpoint of a project: got needsNamespace true", plural)
 		}
 	}
@@ -61,13 +61,13 @@ func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
 			refs = append(refs, authz.Ref{Namespace: namespace, Name: name})
 		}
 	}
-	r := rand.New(rand.NewPCG(seeds.First(t), 1))
+	r := rand.New(rand.NewPCG(seeds.FirstSeed(t), 1))
 	ref := func() authz.Ref { return refs[r.IntN(len(refs))] }
 	principal := func() authz.Principal {
-		sorts := []authz.Sort{authz.User, authz.ServiceAccount, authz.CoreServiceAccount, authz.Group, authz.TokenGroup}
+		sorts := []authz.PrincipalKind{authz.User, authz.ServiceAccount, authz.CoreServiceAccount, authz.Group, authz.TokenGroup}
 		return authz.Principal{Sort: sorts[r.IntN(len(sorts))], Ref: ref(), UID: []string{"", "1", "10", "2"}[r.IntN(4)]}
 	}
-	right := func() (right authz.Right) {
+	right := func() (right authz.HeldRole) {
 		right.Why = authz.Proof{Role: ref(), Principal: principal()}
 		if right.Why.At = (authz.Scope{Type: []string{"a/B", "a.b/C", "a/Bc"}[r.IntN(3)], Ref: ref()}); r.IntN(2) == 0 {
 			right.Why.At.Ref, right.Why.At.All = authz.Ref{}, true
@@ -85,7 +85,7 @@ func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
 		if got, want := strings.Compare(rightKey(a), rightKey(b)), cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal)); got != want {
 			t.Fatalf("comparison of %+v and %+v: got %d, want %d", a, b, got, want)
 		}
-		p, q := authz.Holder{Principal: a.Why.Principal}, authz.Holder{Principal: b.Why.Principal}
+		p, q := authz.AllowedPrincipal{Principal: a.Why.Principal}, authz.AllowedPrincipal{Principal: b.Why.Principal}
 		if got, want := strings.Compare(holderKey(p), holderKey(q)), p.Principal.Compare(q.Principal); got != want {
 			t.Fatalf("comparison of %+v and %+v: got %d, want %d", p, q, got, want)
 		}

@@ -15,21 +15,21 @@ import (
 )
 
 // GetModelStatus implements AccessService.
-func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
-	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
+func (s *accessServer) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
+	x, revision, err := s.awaitIndexAtLeast(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	registry := x.Registry()
-	types := registry.Types()
+	types := registry.TypeDefinitions()
 	answer := &accessv1.GetModelStatusResponse{
-		Store: s.store, Kinds: int32(len(registry.Kinds())), Types: int32(len(types)), Bytes: int32(iam.Size(types)),
-		Age: durationpb.New(s.view.Age()), Revision: revision,
+		Store: s.store, Kinds: int32(len(registry.Kinds())), Types: int32(len(types)), Bytes: int32(iam.EncodedSize(types)),
+		Age: durationpb.New(s.view.Staleness()), Revision: revision,
 	}
 	for _, k := range registry.Kinds() {
 		answer.Permissions += int32(len(k.Permissions))
@@ -44,14 +44,14 @@ func (s *server) GetModelStatus(ctx context.Context, r *accessv1.GetModelStatusR
 		answer.Synced = c.Status == "True" && c.ObservedGeneration == store.Generation
 		answer.Message = c.Reason + ": " + c.Message
 	}
-	if answer.GetSynced() && !isMadeOf(store.Status.Modules, registry) {
+	if answer.GetSynced() && !isMadeFromRegistry(store.Status.Modules, registry) {
 		answer.Synced, answer.Message = false, "the model in OpenFGA is not up to date with the ProtectedResources yet"
 	}
 	return answer, nil
 }
 
 // iamStore returns the Store of IAM, or nil.
-func (s *server) iamStore() *corev1alpha1.Store {
+func (s *accessServer) iamStore() *corev1alpha1.Store {
 	store, live := s.state.stores.Get(event.Key{Cluster: s.cluster, GroupResource: kinds.Stores().GroupResource, Name: s.store})
 	if !live || store.Value == nil || store.Value.DeletionTimestamp != nil {
 		return nil
@@ -59,9 +59,9 @@ func (s *server) iamStore() *corev1alpha1.Store {
 	return store.Value
 }
 
-// isMadeOf reports whether the IAM module in a Store's model was made from this registry. An empty registry makes no
+// isMadeFromRegistry reports whether the IAM module in a Store's model was made from this registry. An empty registry makes no
 // module.
-func isMadeOf(modules []corev1alpha1.ModuleStatus, registry *iam.Registry) bool {
+func isMadeFromRegistry(modules []corev1alpha1.ModuleStatus, registry *iam.Registry) bool {
 	i := slices.IndexFunc(modules, func(m corev1alpha1.ModuleStatus) bool { return m.Source == iam.Module })
-	return i < 0 && len(registry.Kinds()) == 0 || i >= 0 && modules[i].Digest == iam.Digest(registry.Types())
+	return i < 0 && len(registry.Kinds()) == 0 || i >= 0 && modules[i].Digest == iam.TypesDigest(registry.TypeDefinitions())
 }

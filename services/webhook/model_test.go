@@ -18,13 +18,13 @@ func registryOf(kinds ...string) *iam.Registry {
 		}
 		all = append(all, p)
 	}
-	return iam.Register(all)
+	return iam.NewRegistry(all)
 }
 
 // TestAModelIsInStepWithTheKindsThatItWasMadeOf verifies that a model with a deleted kind is not in step, whatever the
 // status of the Store contains.
 func TestAModelIsInStepWithTheKindsThatItWasMadeOf(t *testing.T) {
-	live := []corev1alpha1.ModuleStatus{{Source: "store/iam"}, {Source: "iam", Digest: iam.Digest(registryOf("Disk", "Widget").Types())}}
+	live := []corev1alpha1.ModuleStatus{{Source: "store/iam"}, {Source: "iam", Digest: iam.TypesDigest(registryOf("Disk", "Widget").TypeDefinitions())}}
 	for name, c := range map[string]struct {
 		modules []corev1alpha1.ModuleStatus
 		kinds   []string
@@ -38,7 +38,7 @@ func TestAModelIsInStepWithTheKindsThatItWasMadeOf(t *testing.T) {
 		"the first is new":  {live[:1], []string{"Widget"}, false},
 		"nothing is merged": {nil, []string{"Widget"}, false},
 	} {
-		if got := isMadeOf(c.modules, registryOf(c.kinds...)); got != c.want {
+		if got := isMadeFromRegistry(c.modules, registryOf(c.kinds...)); got != c.want {
 			t.Errorf("%s: got in step %v", name, got)
 		}
 	}

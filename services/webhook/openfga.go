@@ -32,15 +32,15 @@ var (
 	errTwo        = errors.New("a question can name a user or a service account, not both")
 )
 
-// backend lists the calls of OpenFGA that questions need.
-type backend interface {
+// openFGAClient lists the calls of OpenFGA that questions need.
+type openFGAClient interface {
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
-	Owners(ctx context.Context, storeID string) ([]iam.Tuple, error)
+	ReadOwnerTuples(ctx context.Context, storeID string) ([]iam.Tuple, error)
 }
 
-// openFGA implements [Decider] by OpenFGA. The index decides questions that cannot be sent to OpenFGA.
-type openFGA struct {
-	backend backend
+// openFGADecider implements [Decider] by OpenFGA. The index decides questions that cannot be sent to OpenFGA.
+type openFGADecider struct {
+	backend openFGAClient
 	// index returns the index of declared objects. An error means that it is unknown.
 	index func() (*authz.Index, error)
 	// store returns the Store of IAM, or nil.
@@ -48,19 +48,19 @@ type openFGA struct {
 	// cluster returns the UID of this cluster, which a store in OpenFGA names as its owner.
 	cluster func(context.Context) (string, error)
 	seconds *prometheus.HistogramVec
-	adopted atomic.Pointer[adoption]
+	adopted atomic.Pointer[verifiedOwnership]
 	// cache is nil if answers are not cached.
-	cache *cache
+	cache *answerCache
 }
 
-// adoption records when a store in OpenFGA was verified to belong to this cluster.
-type adoption struct {
+// verifiedOwnership records when a store in OpenFGA was verified to belong to this cluster.
+type verifiedOwnership struct {
 	storeID string
 	seen    time.Time
 }
 
-// newSeconds returns the metric of the duration of checks.
-func newSeconds() *prometheus.HistogramVec {
+// newCheckSeconds returns the metric of the duration of checks.
+func newCheckSeconds() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "entail_openfga_check_seconds", Help: "Seconds until OpenFGA answered a check of webhook.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
@@ -68,12 +68,12 @@ func newSeconds() *prometheus.HistogramVec {
 }
 
 // Decide implements [Decider]. The index provides the proof of a yes, if it has one.
-func (o *openFGA) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
+func (o *openFGADecider) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 	x, err := o.index()
 	if err != nil {
 		return why, false, err
 	}
-	allowed, err = o.askOpenFGA(ctx, x, q)
+	allowed, err = o.decideByOpenFGA(ctx, x, q)
 	if err != nil || !allowed {
 		return why, false, fault.Unavailable(err)
 	}
@@ -81,12 +81,12 @@ func (o *openFGA) Decide(ctx context.Context, q authz.Query) (why authz.Proof, a
 	return why, true, nil
 }
 
-func (o *openFGA) askOpenFGA(ctx context.Context, x *authz.Index, q authz.Query) (bool, error) {
+func (o *openFGADecider) decideByOpenFGA(ctx context.Context, x *authz.Index, q authz.Query) (bool, error) {
 	if q.User != "" && q.Account != "" {
 		return false, errTwo
 	}
-	c, askable := x.Check(q)
-	parts := c.Split(maxContext) // The parents of an object must be in every part.
+	c, askable := x.ToOpenFGACheck(q)
+	parts := c.SplitContext(maxContext) // The parents of an object must be in every part.
 	if askable = askable && len(parts[0].Context) <= maxContext && len(parts) <= maxParts; !askable {
 		_, declared := x.Decide(q)
 		return declared, nil
@@ -95,23 +95,23 @@ func (o *openFGA) askOpenFGA(ctx context.Context, x *authz.Index, q authz.Query)
 	if store == nil || store.Status.StoreID == "" || store.Status.AuthorizationModelID == "" {
 		return false, errNoStore
 	}
-	if err := o.checkAdoption(ctx, store); err != nil {
+	if err := o.checkStoreOwner(ctx, store); err != nil {
 		return false, err
 	}
-	key := keyOf(store, c)
-	if _, declared := x.Decide(q); o.cache.hasAnswer(key, declared) {
+	key := checkCacheKey(store, c)
+	if _, declared := x.Decide(q); o.cache.hasAgreedAnswer(key, declared) {
 		return declared, nil
 	}
-	allowed, err := o.checkAll(ctx, store, parts)
+	allowed, err := o.checkParts(ctx, store, parts)
 	if now, unknown := o.index(); err == nil && unknown == nil {
 		_, declared := now.Decide(q)
-		o.cache.keepAnswer(key, allowed, declared)
+		o.cache.storeIfAgreed(key, allowed, declared)
 	}
 	return allowed, err
 }
 
-// checkAll sends the parts of a question until one is allowed.
-func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, parts []iam.Check) (bool, error) {
+// checkParts sends the parts of a question until one is allowed.
+func (o *openFGADecider) checkParts(ctx context.Context, store *corev1alpha1.Store, parts []iam.OpenFGACheck) (bool, error) {
 	for _, part := range parts {
 		if allowed, err := o.sendCheck(ctx, store, part); err != nil || allowed {
 			return allowed, err
@@ -121,7 +121,7 @@ func (o *openFGA) checkAll(ctx context.Context, store *corev1alpha1.Store, parts
 }
 
 // sendCheck sends one check. It requires an answer that includes all earlier writes.
-func (o *openFGA) sendCheck(ctx context.Context, store *corev1alpha1.Store, c iam.Check) (bool, error) {
+func (o *openFGADecider) sendCheck(ctx context.Context, store *corev1alpha1.Store, c iam.OpenFGACheck) (bool, error) {
 	links := &openfgav1.ContextualTupleKeys{}
 	for _, t := range c.Context {
 		links.TupleKeys = append(links.TupleKeys, &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object})
@@ -143,9 +143,9 @@ func (o *openFGA) sendCheck(ctx context.Context, store *corev1alpha1.Store, c ia
 	return err == nil && answer.GetAllowed(), err
 }
 
-// checkAdoption returns an error if the store belongs to another cluster, because its tuples could allow access that nothing
+// checkStoreOwner returns an error if the store belongs to another cluster, because its tuples could allow access that nothing
 // here declares.
-func (o *openFGA) checkAdoption(ctx context.Context, store *corev1alpha1.Store) error {
+func (o *openFGADecider) checkStoreOwner(ctx context.Context, store *corev1alpha1.Store) error {
 	id := store.Status.StoreID
 	if store.Spec.Adoption == corev1alpha1.AdoptionAlways {
 		return nil
@@ -158,18 +158,18 @@ func (o *openFGA) checkAdoption(ctx context.Context, store *corev1alpha1.Store) 
 		return err
 	}
 	now := time.Now()
-	named, err := o.backend.Owners(ctx, id)
+	named, err := o.backend.ReadOwnerTuples(ctx, id)
 	if err != nil {
 		return fmt.Errorf("finding out whose the store is: %w", err)
 	}
-	if ours, _ := iam.Judge(iam.StoreOwner(store.Name, cluster), named); !ours {
+	if ours, _ := iam.CompareOwnerTuples(iam.StoreOwnerTuple(store.Name, cluster), named); !ours {
 		return errNotAdopted
 	}
-	o.adopted.Store(&adoption{id, now})
+	o.adopted.Store(&verifiedOwnership{id, now})
 	return nil
 }
 
 var (
-	_ Decider = (*openFGA)(nil)
-	_ backend = (*fga.Client)(nil)
+	_ Decider       = (*openFGADecider)(nil)
+	_ openFGAClient = (*fga.Client)(nil)
 )

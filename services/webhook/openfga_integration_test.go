@@ -33,15 +33,15 @@ import (
 // too.
 func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 	address, set := authorizerOf(t)
-	b := &bed{Env: testenv.NewBed(t)}
+	b := &bed{Env: testenv.NewEnv(t)}
 	b.set = func(cfg *webhook.Config) {
 		set(cfg)
 		cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", 0, b.OpenFGA.Config()
 	}
 	b.serve()
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	b.nobodyCanTell("no Store")
@@ -60,10 +60,10 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 		}
 	}
 	write(given, nil)
-	if code, answer := asks(t, address); code != http.StatusServiceUnavailable {
+	if code, answer := subjectRequest(t, address); code != http.StatusServiceUnavailable {
 		t.Errorf("without a binding: got %d %s", code, answer)
 	}
-	b.bind("on-web", "Project", "web", web, subjectFrom("User", "alice", alice))
+	b.bind("on-web", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
 	for range 3 {
 		write(nil, []*openfgav1.TupleKey{by})
@@ -80,25 +80,25 @@ func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
 // letsIn returns the tuples by which a user may get a project, and the one of them that names the user.
 func letsIn(user, project string) (given []*openfgav1.TupleKey, subject *openfgav1.TupleKey) {
 	role := &iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{UID: "r"}}
-	target := iam.Object(projects+"/Project", "", project)
-	grant := iam.Grant(role, target)
+	target := iam.ObjectName(projects+"/Project", "", project)
+	grant := iam.GrantObject(role, target)
 	tuple := func(user, relation, object string) *openfgav1.TupleKey {
 		return &openfgav1.TupleKey{User: user, Relation: relation, Object: object}
 	}
-	subject = tuple(iam.User(user), "u", grant)
+	subject = tuple(iam.UserSubject(user), "u", grant)
 	return []*openfgav1.TupleKey{
-		tuple(iam.UserType+":*", iam.Relation(projects+"/projects.get"), iam.RoleObject(role)),
+		tuple(iam.UserType+":*", iam.RelationOf(projects+"/projects.get"), iam.RoleObject(role)),
 		tuple(iam.RoleObject(role), "r", grant), tuple(grant, "b", target), subject,
 	}, subject
 }
 
 func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
-	b := &bed{Env: testenv.NewBed(t)}
+	b := &bed{Env: testenv.NewEnv(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Decide, cfg.OpenFGA = "openfga", b.OpenFGA.Config() }
 	b.serve()
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	b.create(kinds.Organizations(), "acme", map[string]any{"type": "Standard"})
 	web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	client := b.OpenFGA.Client(t)
@@ -112,14 +112,14 @@ func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
 		}
 	}
 	write(given, nil)
-	b.bind("on-web", "Project", "web", web, subjectFrom("User", "alice", alice))
+	b.bind("on-web", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 	b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
-	hits := b.running.Metric(t, "authz_cache_hits_total")
+	hits := b.running.MetricValue(t, "authz_cache_hits_total")
 	const often = 20
 	for range often {
 		b.mayGet(true, nil)
 	}
-	if n := b.running.Metric(t, "authz_cache_hits_total") - hits; n != often {
+	if n := b.running.MetricValue(t, "authz_cache_hits_total") - hits; n != often {
 		t.Errorf("got %v cache hits, want %d", n, often)
 	}
 	b.remove(kinds.PolicyBindings(), "on-web")
@@ -136,15 +136,15 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 	for name, cached := range map[string]int{"asked each time": 0, "kept": 64} {
 		t.Run(name, func(t *testing.T) {
 			address, set := authorizerOf(t)
-			b := &bed{Env: testenv.NewBed(t)}
+			b := &bed{Env: testenv.NewEnv(t)}
 			b.set = func(cfg *webhook.Config) {
 				set(cfg)
 				cfg.Decide, cfg.Cached, cfg.OpenFGA = "openfga", cached, b.OpenFGA.Config()
 			}
 			b.serve()
-			b.Reflector()
+			b.StartReflector()
 			b.protect()
-			alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+			alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 			web := b.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 			client := b.OpenFGA.Client(t)
 			storeID, modelID := b.iamStore(client)
@@ -153,7 +153,7 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 			if err := client.Write(t.Context(), storeID, modelID, given, nil); err != nil {
 				t.Fatal(err)
 			}
-			b.bind("on-web", "Project", "web", web, subjectFrom("User", "alice", alice))
+			b.bind("on-web", "Project", "web", web, subjectFromMessage("User", "alice", alice))
 			b.mayGet(true, after(kinds.PolicyBindings(), "on-web"))
 
 			askers := []*asker{{address: address, user: "alice", always: `"allowed":true`}, {address: address, user: "mallory", always: "missing permission"}}
@@ -206,14 +206,14 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 
 // TestAnswersAreComparedWithOpenFGA lets the index decide while answers are compared with OpenFGA.
 func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
-	b := &bed{Env: testenv.NewBed(t)}
+	b := &bed{Env: testenv.NewEnv(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Verify, cfg.OpenFGA = 1, b.OpenFGA.Config() }
 	b.serve()
-	b.Reflector()
+	b.StartReflector()
 	b.protect()
-	b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	b.iamStore(b.OpenFGA.Client(t))
-	b.mayGet(false, after(kinds.Users(), "alice"))
+	b.mayGet(false, after(kinds.IAMUsers(), "alice"))
 	b.counted("unknown") // The store does not belong to this cluster.
 	b.Patch(kinds.Stores(), "iam", `{"spec":{"adoption":"Always"}}`)
 	b.counted("same")
@@ -268,7 +268,7 @@ func (b *bed) iamStore(client *fga.Client) (storeID, modelID string) {
 	storeID, err := client.CreateStore(b.T.Context(), "iam")
 	if err == nil {
 		modelID, err = client.WriteModel(b.T.Context(), storeID, &openfgav1.AuthorizationModel{
-			SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: iam.Register(b.registered()).Types(),
+			SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: iam.NewRegistry(b.registered()).TypeDefinitions(),
 		})
 	}
 	if err != nil {

@@ -37,13 +37,13 @@ func (a *answers) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfgav
 	return &openfgav1.CheckResponse{Allowed: a.allowed}, errors.Join(a.err, a.unanswered)
 }
 
-func (a *answers) Owners(context.Context, string) ([]iam.Tuple, error) {
+func (a *answers) ReadOwnerTuples(context.Context, string) ([]iam.Tuple, error) {
 	a.reads++
 	return a.owners, a.err
 }
 
 // asking returns a decider about trees, in a store that belongs to this cluster.
-func asking(a *answers) (*openFGA, *corev1alpha1.Store) {
+func asking(a *answers) (*openFGADecider, *corev1alpha1.Store) {
 	x := authz.New(nil)
 	p := &iamv1alpha1.ProtectedResource{}
 	p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "trees", "a", "Tree", "trees", []string{"get"}
@@ -51,10 +51,10 @@ func asking(a *answers) (*openFGA, *corev1alpha1.Store) {
 	x.SetUser("sleeper", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: "Inactive"}})
 	store := &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "iam"}}
 	store.Status.StoreID, store.Status.AuthorizationModelID = "S", "M"
-	a.owners = []iam.Tuple{iam.StoreOwner("iam", "c")}
-	return &openFGA{
+	a.owners = []iam.Tuple{iam.StoreOwnerTuple("iam", "c")}
+	return &openFGADecider{
 		backend: a, index: func() (*authz.Index, error) { return x, nil }, store: func() *corev1alpha1.Store { return store },
-		cluster: func(context.Context) (string, error) { return "c", nil }, seconds: newSeconds(),
+		cluster: func(context.Context) (string, error) { return "c", nil }, seconds: newCheckSeconds(),
 	}, store
 }
 
@@ -88,7 +88,7 @@ func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) 
 		}
 		r := a.asked[0]
 		if r.GetStoreId() != "S" || r.GetAuthorizationModelId() != "M" || r.GetConsistency() != openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY ||
-			r.GetTupleKey().GetUser() != iam.User("alice") || r.GetTupleKey().GetObject() != "a/Tree:oak" {
+			r.GetTupleKey().GetUser() != iam.UserSubject("alice") || r.GetTupleKey().GetObject() != "a/Tree:oak" {
 			t.Errorf("got request %v", r)
 		}
 	}
@@ -96,26 +96,28 @@ func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) 
 
 // TestWhatCannotBeToldIsNeitherYesNorNo lets OpenFGA always answer yes. No case may return that yes.
 func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
-	other := iam.StoreOwner("iam", "another")
-	for name, change := range map[string]func(*answers, *openFGA, *corev1alpha1.Store, *authz.Query){
-		"OpenFGA is down":                func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.err = errDown },
-		"OpenFGA says yes with an error": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.unanswered = errDown },
-		"there is no Store": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
+	other := iam.StoreOwnerTuple("iam", "another")
+	for name, change := range map[string]func(*answers, *openFGADecider, *corev1alpha1.Store, *authz.Query){
+		"OpenFGA is down":                func(a *answers, _ *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) { a.err = errDown },
+		"OpenFGA says yes with an error": func(a *answers, _ *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) { a.unanswered = errDown },
+		"there is no Store": func(_ *answers, o *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) {
 			o.store = func() *corev1alpha1.Store { return nil }
 		},
-		"no store in OpenFGA": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) { s.Status.StoreID = "" },
-		"no model": func(_ *answers, _ *openFGA, s *corev1alpha1.Store, _ *authz.Query) {
+		"no store in OpenFGA": func(_ *answers, _ *openFGADecider, s *corev1alpha1.Store, _ *authz.Query) { s.Status.StoreID = "" },
+		"no model": func(_ *answers, _ *openFGADecider, s *corev1alpha1.Store, _ *authz.Query) {
 			s.Status.AuthorizationModelID = ""
 		},
-		"no owner of the store":    func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = nil },
-		"store of another cluster": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = []iam.Tuple{other} },
-		"store of two clusters": func(a *answers, _ *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
+		"no owner of the store": func(a *answers, _ *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) { a.owners = nil },
+		"store of another cluster": func(a *answers, _ *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) {
+			a.owners = []iam.Tuple{other}
+		},
+		"store of two clusters": func(a *answers, _ *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) {
 			a.owners = append(a.owners, other)
 		},
-		"UID of the cluster unknown": func(_ *answers, o *openFGA, _ *corev1alpha1.Store, _ *authz.Query) {
+		"UID of the cluster unknown": func(_ *answers, o *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) {
 			o.cluster = func(context.Context) (string, error) { return "", errDown }
 		},
-		"User and account": func(_ *answers, _ *openFGA, _ *corev1alpha1.Store, q *authz.Query) { q.Account = "1" },
+		"User and account": func(_ *answers, _ *openFGADecider, _ *corev1alpha1.Store, q *authz.Query) { q.Account = "1" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, q := &answers{allowed: true}, treeOf("alice")
@@ -148,8 +150,8 @@ func TestWhoIsInVeryManyGroupsIsAskedAboutInParts(t *testing.T) {
 	o, _ := asking(a)
 	q := treeOf("alice")
 	q.Groups = bound(o.told(), 3*maxContext)
-	c, _ := o.told().Check(q)
-	parts := c.Split(maxContext)
+	c, _ := o.told().ToOpenFGACheck(q)
+	parts := c.SplitContext(maxContext)
 	last := parts[len(parts)-1].Context
 	for group, want := range map[string]bool{last[len(last)-1].Object: true, "nobody's": false} {
 		o.backend = lastGroup{a, group}
@@ -177,7 +179,7 @@ func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 	for owners, asked := range map[int]int{authz.MostOwners: 1, authz.MostOwners + 1: 0} {
 		a := &answers{allowed: true}
 		o, _ := asking(a)
-		x, oak := o.told(), &iam.Target{UID: "2"}
+		x, oak := o.told(), &iam.BindingTarget{UID: "2"}
 		for i := range owners {
 			oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i), UID: "3"})
 		}
@@ -215,7 +217,7 @@ func TestWhatBelongsToMoreThanIsToldTheIndexAnswers(t *testing.T) {
 	for parents, asked := range map[int]int{maxContext - 2: 1, maxContext: 0} { // The object itself needs one tuple.
 		a := &answers{}
 		o, _ := asking(a)
-		x, oak := o.told(), &iam.Target{UID: "2"}
+		x, oak := o.told(), &iam.BindingTarget{UID: "2"}
 		for kind, plural := range map[string]string{"Wood": "woods", "Tree": "trees"} {
 			p := &iamv1alpha1.ProtectedResource{}
 			p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = plural, "a", kind, plural, []string{"get"}
@@ -225,7 +227,7 @@ func TestWhatBelongsToMoreThanIsToldTheIndexAnswers(t *testing.T) {
 			x.SetProtectedResource(plural, p)
 		}
 		for i := range parents {
-			x.SetTarget("a/Wood", "", fmt.Sprint("wood", i), &iam.Target{UID: "3"})
+			x.SetTarget("a/Wood", "", fmt.Sprint("wood", i), &iam.BindingTarget{UID: "3"})
 			oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i), UID: "3"})
 		}
 		x.SetTarget("a/Tree", "", "oak", oak)
@@ -266,7 +268,7 @@ func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
 }
 
 // told returns the index of o.
-func (o *openFGA) told() *authz.Index {
+func (o *openFGADecider) told() *authz.Index {
 	x, _ := o.index() // The index of a test always exists.
 	return x
 }

@@ -51,13 +51,13 @@ type replicated struct {
 
 func newReplicated(t *testing.T) *replicated {
 	t.Helper()
-	r := &replicated{bed: &bed{Env: testenv.NewBed(t)}}
-	r.reflector = r.Reflector()
+	r := &replicated{bed: &bed{Env: testenv.NewEnv(t)}}
+	r.reflector = r.StartReflector()
 	r.protect()
 	r.web = r.create(kinds.Projects(), "web", map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": "acme"}})
 	for _, user := range []string{"alice", "bob"} {
-		uid := r.create(kinds.Users(), user, map[string]any{"email": user + "@example.com"})
-		r.bind(user, "Project", "web", r.web, subjectFrom("User", user, uid))
+		uid := r.create(kinds.IAMUsers(), user, map[string]any{"email": user + "@example.com"})
+		r.bind(user, "Project", "web", r.web, subjectFromMessage("User", user, uid))
 	}
 	r.first, r.second = r.replica(), r.replica()
 	for _, one := range []*replica{r.first, r.second} {
@@ -76,7 +76,7 @@ func (r *replicated) replica() *replica {
 	listen := freeAddress(r.T)
 	one := &replica{reviews: freeAddress(r.T), url: "http://" + listen, path: newPath(r.T, bus.Host)}
 	bus.Host = one.path.Addr().String()
-	one.Process = testenv.Spawn(r.T, topology.Webhook, r.NATS, r.Kube, "--nats-url", bus.String(), "--listen", listen, "--authorizer-listen", one.reviews,
+	one.Process = testenv.SpawnService(r.T, topology.Webhook, r.NATS, r.Kube, "--nats-url", bus.String(), "--listen", listen, "--authorizer-listen", one.reviews,
 		"--max-staleness", staleness.String(), "--log-level", "warn")
 	one.client = accessv1connect.NewAccessServiceClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, one.url)
 	return one
@@ -161,7 +161,7 @@ func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testin
 	r := newReplicated(t)
 	r.second.Signal(syscall.SIGSTOP)
 	r.beats(3)
-	release := sync.OnceFunc(r.reflector.Hold())
+	release := sync.OnceFunc(r.reflector.Pause())
 	defer release()
 	r.remove(kinds.PolicyBindings(), "alice")
 	r.first.silent(t) // The watcher has now been silent for longer than staleness.
@@ -257,7 +257,7 @@ func TestABusThatIsRestoredFromABackupGivesNothingBack(t *testing.T) {
 	r.NATS.Start(t)
 	r.remove(kinds.PolicyBindings(), "alice")
 	for version := range 300 { // More messages than the marks of the replicas in this test.
-		r.create(kinds.Users(), fmt.Sprint("later-", version), map[string]any{"email": "later@example.com"})
+		r.create(kinds.IAMUsers(), fmt.Sprint("later-", version), map[string]any{"email": "later@example.com"})
 	}
 	var asking []func()
 	for _, one := range []*replica{r.first, r.second} {
@@ -296,7 +296,7 @@ type path struct {
 
 func newPath(t testing.TB, to string) *path {
 	t.Helper()
-	listener := testenv.Listen(t)
+	listener := testenv.ListenLoopback(t)
 	p := &path{t: t, Listener: listener, to: to}
 	var carrying sync.WaitGroup
 	carrying.Go(func() {

@@ -35,7 +35,7 @@ type rights struct {
 }
 
 func TestWebhookReportsEachMissingRight(t *testing.T) {
-	r := &rights{bed: &bed{Env: testenv.NewBed(t)}}
+	r := &rights{bed: &bed{Env: testenv.NewEnv(t)}}
 	r.set = func(c *webhook.Config) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -44,11 +44,11 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 		c.RPC.Auth, c.Admission.Service, c.Admission.Listener = rpc.Kubernetes, "default/nowhere", listener
 		c.Embed.Log = r.suite.Log.Logger(r.T, slog.LevelInfo)
 	}
-	r.Reflector()
+	r.StartReflector()
 	r.declare() // Later the API server would call webhooks that it does not reach.
 	r.suite = testenv.RightsSuite{
-		Env: r.Env, Service: topology.Webhook, Guard: validating.Name, Log: &testenv.Log{}, Idle: r.idle,
-		Start: func() *testenv.Running { r.serve(); return r.running },
+		Env: r.Env, Service: topology.Webhook, Guard: validating.Name, Log: &testenv.LogBuffer{}, Idle: r.idle,
+		Start: func() *testenv.RunningService { r.serve(); return r.running },
 		Fill: func() {
 			_, r.client = r.account("reviewer")
 			r.mayReview("reviewer")
@@ -62,7 +62,7 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 		Uses: map[string]testenv.RightUse{
 			"get namespaces": { // The first object that is too large requires the identity of the cluster.
 				Need: func(testenv.RightCase) {
-					r.Oversize(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
+					r.PublishOversized(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
 				},
 				Reported: r.refuses,
 			},
@@ -80,19 +80,19 @@ func (r *rights) declare() {
 		kinds.ProtectedResources(): map[string]any{"serviceRef": ref, "kind": "Pond", "singular": "pond", "plural": "ponds", "permissions": []any{"get"}},
 		kinds.IAMRoles():           map[string]any{"launchStage": "Beta"},
 		kinds.PolicyBindings(): map[string]any{
-			"roleRef": ref, "subjects": []any{subjectFrom("User", object, "uid")},
+			"roleRef": ref, "subjects": []any{subjectFromMessage("User", object, "uid")},
 			"resourceSelector": map[string]any{"resourceKind": map[string]any{"apiGroup": "example.com", "kind": "Pond"}},
 		},
-		kinds.Groups():             nil,
+		kinds.IAMGroups():          nil,
 		kinds.GroupMemberships():   map[string]any{"userRef": ref, "groupRef": map[string]any{"name": object, "namespace": namespace}},
-		kinds.Users():              map[string]any{"email": "somebody@example.com"},
+		kinds.IAMUsers():           map[string]any{"email": "somebody@example.com"},
 		kinds.IAMServiceAccounts(): nil,
 		kinds.Organizations():      map[string]any{"type": "Standard"},
 		kinds.Projects():           map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": object}},
 	}
 	reader, _ := topology.ServiceNamed(topology.Webhook)
 	for _, resource := range reader.Kinds {
-		kind, _ := kinds.Of(resource)
+		kind, _ := kinds.ByResource(resource)
 		spec, known := specs[kind]
 		if !known {
 			r.T.Fatalf("no object is known of the kind %s", resource)
@@ -110,7 +110,7 @@ func (r *rights) idle() {
 		if err != nil {
 			return err
 		}
-		at, last := r.running.Metric(r.T, `entail_view_position{service="webhook"}`), stream.CachedInfo().State.LastSeq
+		at, last := r.running.MetricValue(r.T, `entail_view_position{service="webhook"}`), stream.CachedInfo().State.LastSeq
 		if at < float64(last) {
 			return fmt.Errorf("got last change %g, want %d", at, last)
 		}
@@ -144,7 +144,7 @@ func (b *bed) ready() error {
 func (r *rights) refuses(c testenv.RightCase) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
-		if err := r.ready(); err == nil || !strings.Contains(err.Error(), c.Denial()) {
+		if err := r.ready(); err == nil || !strings.Contains(err.Error(), c.DenialText()) {
 			return fmt.Errorf("not ready for %w", err)
 		}
 		return nil

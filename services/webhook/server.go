@@ -29,9 +29,9 @@ const (
 	maxPermissions = 20_000
 )
 
-// server implements AccessService.
-type server struct {
-	state *state
+// accessServer implements AccessService.
+type accessServer struct {
+	state *indexState
 	view  *informer.Informer
 	// decider decides the questions of CheckAccess.
 	decider Decider
@@ -40,84 +40,84 @@ type server struct {
 	// staleness bounds the age of the state from which questions are answered.
 	staleness time.Duration
 	// rules defines which parts of a request are trusted.
-	rules *review.Rules
+	rules *review.TrustRules
 	// fetch reads an object from the API server. It returns nil if the object does not exist.
-	fetch func(context.Context, event.Key) ([]byte, error)
-	limiter *rpc.Limiter
+	fetch   func(context.Context, event.Key) ([]byte, error)
+	limiter *rpc.CallLimiter
 	// waits bounds the requests that wait for an object.
-	waits *rpc.Limiter
+	waits *rpc.CallLimiter
 }
 
-var _ accessv1connect.AccessServiceHandler = (*server)(nil)
+var _ accessv1connect.AccessServiceHandler = (*accessServer)(nil)
 
 // rpcHandler returns the handler of s. A question about others requires the right to create SubjectAccessReviews, as at
 // the API server. A question about the caller requires none.
-func (s *server) rpcHandler() rpc.Handler {
+func (s *accessServer) rpcHandler() rpc.Handler {
 	return rpc.NewHandler[accessv1connect.AccessServiceHandler](accessv1connect.AccessServiceName, accessv1connect.NewAccessServiceHandler, s,
-		map[string]rpc.Access{
-			accessv1connect.AccessServiceCheckAccessProcedure:            reviewOthersRight,
-			accessv1connect.AccessServiceExplainAccessProcedure:          reviewOthersRight,
-			accessv1connect.AccessServiceWhoCanProcedure:                 reviewOthersRight,
-			accessv1connect.AccessServiceWhatCanProcedure:                reviewOthersRight,
-			accessv1connect.AccessServicePreviewBindingProcedure:         reviewOthersRight,
-			accessv1connect.AccessServiceListProtectedResourcesProcedure: listKindsRight,
-			accessv1connect.AccessServiceGetModelStatusProcedure:         listKindsRight,
-		}).Own(s.isOwn)
+		map[string]rpc.AccessRule{
+			accessv1connect.AccessServiceCheckAccessProcedure:            rightToReviewOthers,
+			accessv1connect.AccessServiceExplainAccessProcedure:          rightToReviewOthers,
+			accessv1connect.AccessServiceWhoCanProcedure:                 rightToReviewOthers,
+			accessv1connect.AccessServiceWhatCanProcedure:                rightToReviewOthers,
+			accessv1connect.AccessServicePreviewBindingProcedure:         rightToReviewOthers,
+			accessv1connect.AccessServiceListProtectedResourcesProcedure: rightToListKinds,
+			accessv1connect.AccessServiceGetModelStatusProcedure:         rightToListKinds,
+		}).ExemptOwnRequests(s.isOwnAccessRequest)
 }
 
-// reviewOthersRight returns the right to query the access of others.
-func reviewOthersRight(any) (rpc.Right, error) {
-	return rpc.Right{Verb: "create", GroupResource: event.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}}, nil
+// rightToReviewOthers returns the right to query the access of others.
+func rightToReviewOthers(any) (rpc.RequiredRight, error) {
+	return rpc.RequiredRight{Verb: "create", GroupResource: event.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}}, nil
 }
 
-// listKindsRight returns the right to list ProtectedResources. A request that waits for an object needs the right of others
+// rightToListKinds returns the right to list ProtectedResources. A request that waits for an object needs the right of others
 // instead, because it causes a read at the API server.
-func listKindsRight(request any) (rpc.Right, error) {
+func rightToListKinds(request any) (rpc.RequiredRight, error) {
 	if r, ok := request.(interface{ GetAtLeast() *accessv1.AtLeast }); ok && r.GetAtLeast().GetObject() != nil {
-		return reviewOthersRight(request)
+		return rightToReviewOthers(request)
 	}
-	return rpc.Right{Verb: "list", GroupResource: kinds.ProtectedResources().GroupResource}, nil
+	return rpc.RequiredRight{Verb: "list", GroupResource: kinds.ProtectedResources().GroupResource}, nil
 }
 
-// decideAtRevision returns the index and a revision, once they include the minimum state. The index holds at least the revision,
+// awaitIndexAtLeast returns the index and a revision, once they include the minimum state. The index holds at least the revision,
 // which is read first.
-func (s *server) decideAtRevision(ctx context.Context, least *accessv1.AtLeast) (x *authz.Index, revision string, err error) {
+func (s *accessServer) awaitIndexAtLeast(ctx context.Context, least *accessv1.AtLeast) (x *authz.Index, revision string, err error) {
 	if least.GetRevision() != "" {
 		sequence, began, err := topology.ParseRevision(least.GetRevision())
 		if err != nil {
-			return nil, "", rpc.Invalid("at_least: %w", err)
+			return nil, "", rpc.InvalidError("at_least: %w", err)
 		}
-		if err := s.view.Await(ctx, sequence, began); err != nil {
-			return nil, "", rpc.Incomplete(err)
+		if err := s.view.AwaitRevision(ctx, sequence, began); err != nil {
+			return nil, "", rpc.IncompleteError(err)
 		}
 	}
 	if least.GetObject() != nil {
-		if err := s.awaitObject(ctx, event.KeyOf(least.GetObject())); err != nil {
+		if err := s.awaitRequestedObject(ctx, event.KeyFromRef(least.GetObject())); err != nil {
 			return nil, "", err
 		}
 	}
 	if err := s.checkFresh(); err != nil { // Checked before the index is read: while the view reloads, it is never fresh.
-		return nil, "", rpc.Incomplete(err)
+		return nil, "", rpc.IncompleteError(err)
 	}
 	revision = s.view.Revision()
 	x, err = s.state.currentIndex()
-	return x, revision, rpc.Incomplete(err)
+	return x, revision, rpc.IncompleteError(err)
 }
 
 // checkFresh returns an error if the view is incomplete or older than the limit. Completeness alone is not enough: the
 // stream can be read to its end while the watcher does not write.
-func (s *server) checkFresh() error {
-	if err := s.view.Complete(); err != nil {
+func (s *accessServer) checkFresh() error {
+	if err := s.view.IncompleteErr(); err != nil {
 		return err
 	}
-	if age := s.view.Age(); age > s.staleness {
+	if age := s.view.Staleness(); age > s.staleness {
 		return fmt.Errorf("%w: it may be older than %s (--max-staleness), by the barriers of the watcher", informer.ErrIncomplete, s.staleness)
 	}
 	return nil
 }
 
 // currentRegistry returns the registered kinds, or an error while no question can be answered.
-func (s *server) currentRegistry() (*iam.Registry, error) {
+func (s *accessServer) currentRegistry() (*iam.Registry, error) {
 	if err := s.checkFresh(); err != nil {
 		return nil, err
 	}
@@ -128,12 +128,12 @@ func (s *server) currentRegistry() (*iam.Registry, error) {
 	return x.Registry(), nil
 }
 
-func (s *server) awaitObject(ctx context.Context, key event.Key) error {
+func (s *accessServer) awaitRequestedObject(ctx context.Context, key event.Key) error {
 	key.Cluster = s.cluster
 	if _, ok := s.state.kinds[key.GroupResource]; !ok {
-		return rpc.Invalid("at_least: webhook asks the API server about objects of IAM alone, and not of %s: name a revision", key.GroupResource)
+		return rpc.InvalidError("at_least: webhook asks the API server about objects of IAM alone, and not of %s: name a revision", key.GroupResource)
 	}
-	release, err := s.waits.Take(ctx)
+	release, err := s.waits.Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,58 +142,59 @@ func (s *server) awaitObject(ctx context.Context, key event.Key) error {
 	if err != nil {
 		return err
 	}
-	return rpc.Incomplete(s.state.awaitObject(ctx, key, object))
+	return rpc.IncompleteError(s.state.awaitObject(ctx, key, object))
 }
 
 // CheckAccess implements AccessService.
-func (s *server) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest) (*accessv1.CheckAccessResponse, error) {
-	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
+func (s *accessServer) CheckAccess(ctx context.Context, r *accessv1.CheckAccessRequest) (*accessv1.CheckAccessResponse, error) {
+	x, revision, err := s.awaitIndexAtLeast(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.subjectOf(ctx, r)
+	who, err := s.requestedSubject(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	q := s.queryOf(x, who, r.GetVerb(), r.GetResource())
-	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision, NoNamespace: s.needsNamespace(q)}
-	why, allowed, err := decideAtLeast(ctx, s.decider, x, q, r.GetAtLeast())
+	q := s.queryFromRequest(x, who, r.GetVerb(), r.GetResource())
+	answer := &accessv1.CheckAccessResponse{Permission: q.Permission, Revision: revision, NoNamespace: s.lacksNamespace(q)}
+	why, allowed, err := decideAtMinimumState(ctx, s.decider, x, q, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
 	if allowed {
-		answer.Allowed, answer.Grant = true, grantMessage(why)
+		answer.Allowed, answer.Grant = true, toGrantMessage(why)
 	}
 	return answer, nil
 }
 
 // ExplainAccess implements AccessService.
-func (s *server) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessRequest) (*accessv1.ExplainAccessResponse, error) {
-	x, revision, err := s.decideAtRevision(ctx, r.GetAtLeast())
+func (s *accessServer) ExplainAccess(ctx context.Context, r *accessv1.ExplainAccessRequest) (*accessv1.ExplainAccessResponse, error) {
+	x, revision, err := s.awaitIndexAtLeast(ctx, r.GetAtLeast())
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.subjectOf(ctx, r)
+	who, err := s.requestedSubject(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	q := s.queryOf(x, who, r.GetVerb(), r.GetResource())
+	q := s.queryFromRequest(x, who, r.GetVerb(), r.GetResource())
 	e := x.Explain(q)
-	if caller, known := rpc.CallerOf(ctx); known && s.isOwn(caller, r) {
+	if caller, known := rpc.CallerFromContext(ctx); known && s.isOwnAccessRequest(caller, r) {
 		e.NoObject, e.Truncated = false, false // Otherwise every user could find out which objects exist.
 	}
 	answer := &accessv1.ExplainAccessResponse{
 		Allowed: e.Allowed, Permission: q.Permission, Unregistered: e.Unregistered, NoSubject: e.NoSubject, NoObject: e.NoObject,
-		Inherits: toMessages(e.Inherits, nameMessage), Path: toMessages(e.Path, placeMessage), Lacking: toMessages(e.Lacking, grantMessage), Revision: revision,
-		Truncated: e.Truncated, NoNamespace: s.needsNamespace(q),
+		Inherits: toMessages(e.Inherits, toNameMessage), Path: toMessages(e.Path, toPlaceMessage),
+		Lacking: toMessages(e.Lacking, toGrantMessage), Revision: revision,
+		Truncated: e.Truncated, NoNamespace: s.lacksNamespace(q),
 	}
 	if e.Allowed {
-		answer.Grant, answer.Membership = grantMessage(e.Proof), optionalName(e.Membership)
+		answer.Grant, answer.Membership = toGrantMessage(e.Proof), toOptionalNameMessage(e.Membership)
 	}
 	return answer, nil
 }

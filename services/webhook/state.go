@@ -19,24 +19,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// state holds the index and the tables that feed it. Bindings and Users are the most numerous kinds, so only the index
+// indexState holds the index and the tables that feed it. Bindings and Users are the most numerous kinds, so only the index
 // holds them.
-type state struct {
+type indexState struct {
 	view *informer.Informer
 	// shown is the index that serves queries. It is nil while the view reloads. made receives the changes, and becomes
 	// shown when the reload ends.
 	shown   atomic.Pointer[authz.Index]
 	made    *authz.Index
 	stores  *informer.Lister[corev1alpha1.Store]
-	kinds   map[event.GroupResource]followed
-	targets targets
+	kinds   map[event.GroupResource]kindFeed
+	targets observedTargets
 	// trust lets bindings act on objects of kinds that are not followed.
 	trust bool
 }
 
-// followed holds the functions of one kind that the index receives.
-type followed struct {
-	// tell copies one object from the table to the index, tellAll all of them. Both are nil for a [registerStream], which has no
+// kindFeed holds the functions of one kind that the index receives.
+type kindFeed struct {
+	// tell copies one object from the table to the index, tellAll all of them. Both are nil for a [registerStreamedKind], which has no
 	// table.
 	tell    func(x *authz.Index, key event.Key)
 	tellAll func(x *authz.Index)
@@ -45,60 +45,63 @@ type followed struct {
 	expect func(key event.Key, object []byte) (look func() (bool, error), err error)
 }
 
-// newState makes a view with its tables. An object that cannot be decoded counts as empty, so it gives no access.
-func newState(cfg informer.Config, trust bool) *state {
+// newIndexState makes a view with its tables. An object that cannot be decoded counts as empty, so it gives no access.
+func newIndexState(cfg informer.Config, trust bool) *indexState {
 	cfg.KeepUndecodable = true
 	v := informer.New(cfg)
-	s := &state{view: v, stores: informer.Register[corev1alpha1.Store](v, kinds.Stores(), nil), kinds: map[event.GroupResource]followed{}, trust: trust}
+	s := &indexState{
+		view: v, stores: informer.RegisterLister[corev1alpha1.Store](v, kinds.Stores(), nil),
+		kinds: map[event.GroupResource]kindFeed{}, trust: trust,
+	}
 	registerKind(s, kinds.ProtectedResources(), func(x *authz.Index, k event.Key, o *iamv1alpha1.ProtectedResource) {
 		x.SetProtectedResource(k.Name, o)
 	})
 	registerKind(s, kinds.IAMRoles(), func(x *authz.Index, k event.Key, o *iamv1alpha1.Role) { x.SetRole(k.Namespace, k.Name, o) })
-	registerStream(s, kinds.PolicyBindings(), func(x *authz.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
+	registerStreamedKind(s, kinds.PolicyBindings(), func(x *authz.Index, k event.Key, o *iamv1alpha1.PolicyBinding) { x.SetBinding(k.Namespace, k.Name, o) },
 		(*authz.Index).MatchesBinding)
-	registerKind(s, kinds.Groups(), func(x *authz.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
+	registerKind(s, kinds.IAMGroups(), func(x *authz.Index, k event.Key, o *iamv1alpha1.Group) { x.SetGroup(k.Namespace, k.Name, o) })
 	registerKind(s, kinds.GroupMemberships(), func(x *authz.Index, k event.Key, o *iamv1alpha1.GroupMembership) {
 		x.SetMembership(k.Namespace, k.Name, o)
 	})
-	registerStream(s, kinds.Users(), func(x *authz.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*authz.Index).MatchesUser)
+	registerStreamedKind(s, kinds.IAMUsers(), func(x *authz.Index, k event.Key, o *iamv1alpha1.User) { x.SetUser(k.Name, o) }, (*authz.Index).MatchesUser)
 	registerKind(s, kinds.IAMServiceAccounts(), func(x *authz.Index, k event.Key, o *iamv1alpha1.ServiceAccount) { x.SetServiceAccount(k.Name, o) })
 	registerKind(s, kinds.Organizations(), func(*authz.Index, event.Key, *resourcemanagerv1alpha1.Organization) {})
 	registerKind(s, kinds.Projects(), func(*authz.Index, event.Key, *resourcemanagerv1alpha1.Project) {})
-	s.followTargets(cfg.Cluster)
-	v.OnBegin(s.beginIndex)
+	s.registerTargets(cfg.Cluster)
+	v.OnReset(s.startNewIndex)
 	v.OnChange(s.applyChange)
-	v.OnLoad(s.publishIndex)
+	v.OnLoaded(s.fillAndPublishIndex)
 	return s
 }
 
-// isTrusted reports whether bindings act on objects of a type although the watcher does not follow them.
-func (s *state) isTrusted(typ string) bool {
-	_, observed := s.targets.scopeOf(typ)
-	return s.trust && !observed && !isIAMKind(typ)
+// isTrustedType reports whether bindings act on objects of a type although the watcher does not follow them.
+func (s *indexState) isTrustedType(typ string) bool {
+	_, observed := s.targets.isNamespacedType(typ)
+	return s.trust && !observed && !isIAMType(typ)
 }
 
-// isIAMKind reports whether a type is a kind of IAM.
-func isIAMKind(typ string) bool {
-	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return typeOf(k) == typ })
+// isIAMType reports whether a type is a kind of IAM.
+func isIAMType(typ string) bool {
+	return slices.ContainsFunc(kinds.IAMKinds(), func(k kinds.Kind) bool { return typeOfKind(k) == typ })
 }
 
-func typeOf(kind kinds.Kind) string { return iam.Type(kind.Group, kind.Kind) }
+func typeOfKind(kind kinds.Kind) string { return iam.OpenFGAType(kind.Group, kind.Kind) }
 
-// declared is a pointer to an object of a kind.
-type declared[T any] interface {
+// declaredObject is a pointer to an object of a kind.
+type declaredObject[T any] interface {
 	*T
 	metav1.Object
 }
 
 // registerKind registers the table of a kind. Each object goes to the index twice: with its content, and as a possible target
 // of bindings.
-func registerKind[T any, P declared[T]](s *state, kind kinds.Kind, set func(*authz.Index, event.Key, *T)) {
-	table := informer.Register[T](s.view, kind, nil)
+func registerKind[T any, P declaredObject[T]](s *indexState, kind kinds.Kind, set func(*authz.Index, event.Key, *T)) {
+	table := informer.RegisterLister[T](s.view, kind, nil)
 	tell := func(x *authz.Index, key event.Key, o *T) {
 		set(x, key, o)
-		x.SetTarget(typeOf(kind), key.Namespace, key.Name, targetOf[T, P](o))
+		x.SetTarget(typeOfKind(kind), key.Namespace, key.Name, targetOfObject[T, P](o))
 	}
-	s.kinds[kind.GroupResource] = followed{
+	s.kinds[kind.GroupResource] = kindFeed{
 		tell: func(x *authz.Index, key event.Key) {
 			o, _ := table.Get(key)
 			tell(x, key, o.Value)
@@ -111,53 +114,53 @@ func registerKind[T any, P declared[T]](s *state, kind kinds.Kind, set func(*aut
 		expect: func(key event.Key, object []byte) (func() (bool, error), error) {
 			if object == nil {
 				return func() (bool, error) {
-					_, live := heldObject(s, table, key)
+					_, live := getAfterCallbacks(s, table, key)
 					return !live, nil
 				}, nil
 			}
-			want, err := newExpectation[T](kind, object)
+			want, err := newExpectedObject[T](kind, object)
 			return func() (bool, error) {
-				o, live := heldObject(s, table, key)
-				return live && want.isMetBy(o.Change, o.Value), nil
+				o, live := getAfterCallbacks(s, table, key)
+				return live && want.isMetByObject(o.Change, o.Value), nil
 			}, err
 		},
 	}
 }
 
-// registerStream registers a kind without a table. Each change goes to the index directly. The function says compares an object
+// registerStreamedKind registers a kind without a table. Each change goes to the index directly. The function says compares an object
 // with the index, because nothing else holds its content.
-func registerStream[T any, P declared[T]](s *state, kind kinds.Kind, set func(*authz.Index, event.Key, *T), says func(*authz.Index, *T) bool) {
-	objects := informer.RegisterSink(s.view, kind, func(c event.Change, o *T) {
+func registerStreamedKind[T any, P declaredObject[T]](s *indexState, kind kinds.Kind, set func(*authz.Index, event.Key, *T), says func(*authz.Index, *T) bool) {
+	objects := informer.RegisterForwarder(s.view, kind, func(c event.Change, o *T) {
 		if o != nil && string(P(o).GetUID()) == c.UID {
 			P(o).SetUID(types.UID(c.UID)) // Both then share one string.
 		}
 		set(s.made, c.Key, o)
-		s.made.SetTarget(typeOf(kind), c.Key.Namespace, c.Key.Name, targetOf[T, P](o))
+		s.made.SetTarget(typeOfKind(kind), c.Key.Namespace, c.Key.Name, targetOfObject[T, P](o))
 	})
-	s.kinds[kind.GroupResource] = followed{expect: func(key event.Key, object []byte) (func() (bool, error), error) {
-		want, now, err := &objectWait{}, new(T), error(nil)
+	s.kinds[kind.GroupResource] = kindFeed{expect: func(key event.Key, object []byte) (func() (bool, error), error) {
+		want, now, err := &expectedObject{}, new(T), error(nil)
 		if object != nil {
-			if want, err = newExpectation[T](kind, object); err == nil {
-				err = event.Decode(object, now)
+			if want, err = newExpectedObject[T](kind, object); err == nil {
+				err = event.DecodeObject(object, now)
 			}
 		}
 		return func() (has bool, err error) {
-			s.view.Between(func() {
+			s.view.RunBetweenChanges(func() {
 				c, live := objects.Get(key)
 				x := s.shown.Load()
-				has = x != nil && live == (object != nil) && (!live || want.isMet(c, func() bool { return says(x, now) }))
+				has = x != nil && live == (object != nil) && (!live || want.isMetByChange(c, func() bool { return says(x, now) }))
 			})
 			return has, nil
 		}, err
 	}}
 }
 
-// targetOf returns the target of an object, or nil if the object does not exist or is being deleted.
-func targetOf[T any, P declared[T]](o *T) *iam.Target {
+// targetOfObject returns the target of an object, or nil if the object does not exist or is being deleted.
+func targetOfObject[T any, P declaredObject[T]](o *T) *iam.BindingTarget {
 	if o == nil {
 		return nil
 	}
-	var target iam.Target
+	var target iam.BindingTarget
 	var alive bool
 	if p, ok := any(o).(*resourcemanagerv1alpha1.Project); ok {
 		target, alive = iam.TargetOfProject(p)
@@ -173,48 +176,48 @@ func targetOf[T any, P declared[T]](o *T) *iam.Target {
 }
 
 // currentIndex returns the index, or an error while the view reloads.
-func (s *state) currentIndex() (*authz.Index, error) {
+func (s *indexState) currentIndex() (*authz.Index, error) {
 	if x := s.shown.Load(); x != nil {
 		return x, nil
 	}
 	return nil, fault.Unavailable(fmt.Errorf("%w: the stream of changes is being read", informer.ErrIncomplete))
 }
 
-// beginIndex starts a new index when the view reloads, because objects may be gone. Only queries that already hold the old
+// startNewIndex starts a new index when the view reloads, because objects may be gone. Only queries that already hold the old
 // index still use it.
-func (s *state) beginIndex() {
+func (s *indexState) startNewIndex() {
 	s.shown.Store(nil)
-	s.made = authz.New(s.isTrusted)
-	for _, kind := range kinds.IAM() {
-		s.made.SetObserved(typeOf(kind), true)
+	s.made = authz.New(s.isTrustedType)
+	for _, kind := range kinds.IAMKinds() {
+		s.made.SetTypeObserved(typeOfKind(kind), true)
 	}
 }
 
 // applyChange copies one changed object to the index.
-func (s *state) applyChange(key event.Key) {
+func (s *indexState) applyChange(key event.Key) {
 	x := s.shown.Load()
 	switch kind := s.kinds[key.GroupResource]; {
 	case x == nil:
 	case key.Target:
-		s.tellTarget(x, s.targets.told[key.GroupResource].typ, key)
+		s.setIndexTarget(x, s.targets.told[key.GroupResource].typ, key)
 	case kind.tell != nil:
 		kind.tell(x, key)
 	}
 }
 
-// publishIndex copies all tables to the new index and publishes it.
-func (s *state) publishIndex() {
-	s.made.Load(func() {
+// fillAndPublishIndex copies all tables to the new index and publishes it.
+func (s *indexState) fillAndPublishIndex() {
+	s.made.BulkLoad(func() {
 		for _, kind := range s.kinds {
 			if kind.tellAll != nil {
 				kind.tellAll(s.made)
 			}
 		}
 		for _, key := range s.targets.objects.Keys() {
-			s.tellTarget(s.made, s.targets.told[key.GroupResource].typ, key)
+			s.setIndexTarget(s.made, s.targets.told[key.GroupResource].typ, key)
 		}
 		for typ := range *s.targets.observed.Load() {
-			s.made.SetObserved(typ, true)
+			s.made.SetTypeObserved(typ, true)
 		}
 	})
 	s.shown.Store(s.made)

@@ -18,7 +18,7 @@ import (
 // TestWhileTheBusIsReadNobodyIsAnswered verifies that no query gets an index during a reload. A query that already
 // holds the old index keeps it.
 func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
-	s := newState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
+	s := newIndexState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
 	tell := func(name, user string) {
 		t.Helper()
 		k := event.Key{Cluster: "local", GroupResource: kinds.PolicyBindings().GroupResource, Namespace: "n", Name: name}
@@ -54,12 +54,12 @@ func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
 	}
 	load := func(user string) {
 		t.Helper()
-		s.beginIndex()
+		s.startNewIndex()
 		declare(s.made)
 		nobody("before anything was read")
 		tell("of-"+user, user)
 		nobody("before all was read")
-		s.publishIndex()
+		s.fillAndPublishIndex()
 	}
 	nobody("at the start")
 	load("ann")

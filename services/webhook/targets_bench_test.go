@@ -17,9 +17,9 @@ func BenchmarkTargets(b *testing.B) {
 	const targets = 50_000
 	kind := event.GroupResource{Group: "a", Resource: "trees", Target: true}
 	for b.Loop() {
-		s := newState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
-		s.beginIndex()
-		s.publishIndex()
+		s := newIndexState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
+		s.startNewIndex()
+		s.fillAndPublishIndex()
 		before, begun := inUse(), time.Now()
 		for i := range targets {
 			name := fmt.Sprintf("tree-%d", i)
@@ -33,7 +33,7 @@ func BenchmarkTargets(b *testing.B) {
 		}
 		telling := time.Since(begun)
 		begun = time.Now()
-		s.applyObservation(kind, informer.Observation{Kind: "Tree", Namespaced: true, Observed: true})
+		s.applyObservation(kind, informer.TargetKindStatus{Kind: "Tree", Namespaced: true, Observed: true})
 		observing := time.Since(begun)
 		b.ReportMetric(float64(telling.Nanoseconds())/targets, "ns-told/target")
 		b.ReportMetric(float64(observing.Nanoseconds())/targets, "ns-observed/target")

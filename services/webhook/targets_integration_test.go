@@ -19,13 +19,13 @@ import (
 // binding acts on that object only, and only while it exists.
 func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) {
 	b := newBed(t)
-	maps, client := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), b.Typed.CoreV1().ConfigMaps(namespace)
-	reflector := b.Reflector()
+	maps, client := kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), b.Typed.CoreV1().ConfigMaps(namespace)
+	reflector := b.StartReflector()
 	b.create(kinds.ProtectedResources(), "configmap", map[string]any{
 		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": "ConfigMap", "singular": "configmap", "plural": "configmaps", "permissions": []any{"get"},
 	})
 	b.create(kinds.IAMRoles(), "getter", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.get"}})
-	alice := b.create(kinds.Users(), "alice", map[string]any{"email": "alice@example.com"})
+	alice := b.create(kinds.IAMUsers(), "alice", map[string]any{"email": "alice@example.com"})
 	create := func() string {
 		t.Helper()
 		made, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
@@ -43,7 +43,7 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 	bind := func(name, uid string) {
 		t.Helper()
 		b.create(kinds.PolicyBindings(), name, map[string]any{
-			"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subjectFrom("User", "alice", alice)},
+			"roleRef": map[string]any{"name": "getter"}, "subjects": []any{subjectFromMessage("User", "alice", alice)},
 			"resourceSelector": map[string]any{"resourceRef": map[string]any{
 				"apiGroup": "core.miloapis.com", "kind": "ConfigMap", "namespace": namespace, "name": "one", "uid": uid,
 			}},
@@ -73,7 +73,7 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 		}
 	}
 	may("before its kind is observed", false)
-	reflector.Observe(maps, "")
+	reflector.DriftedKeys(maps, "")
 	may("once it is observed", true)
 	remove()
 	may("after the deletion", false)
@@ -81,7 +81,7 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 	may("other object of the same name", false)
 	bind("another", uid)
 	may("by a binding on that", true)
-	reflector.Observe(maps, "the API server is silent")
+	reflector.DriftedKeys(maps, "the API server is silent")
 	may("kind no longer observed", false)
 	remove()
 }

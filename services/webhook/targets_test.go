@@ -19,13 +19,13 @@ import (
 // woods is a state in which a user may get the tree oak with the UID "new". The plural of its kind is "trees".
 type woods struct {
 	t       *testing.T
-	s       *state
+	s       *indexState
 	version int
 }
 
 func newWoods(t *testing.T, trust bool) *woods {
-	s := newState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, trust)
-	s.beginIndex()
+	s := newIndexState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, trust)
+	s.startNewIndex()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
 	s.made.SetProtectedResource("trees", p)
@@ -56,7 +56,7 @@ func (w *woods) change(plural, uid, body string, deleted bool) error {
 	})
 }
 
-func (w *woods) observe(plural string, is informer.Observation) {
+func (w *woods) observe(plural string, is informer.TargetKindStatus) {
 	w.s.applyObservation(event.GroupResource{Group: "a", Resource: plural, Target: true}, is)
 }
 
@@ -80,11 +80,11 @@ func (w *woods) may(when string, want bool) {
 func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 	w := newWoods(t, false)
 	w.tell("trees", "new", false)
-	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
+	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})
 	if _, err := w.s.currentIndex(); err == nil {
 		t.Error("got an index before the snapshot is complete")
 	}
-	w.s.publishIndex()
+	w.s.fillAndPublishIndex()
 	w.may("once all is read,", true)
 }
 
@@ -92,8 +92,8 @@ func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 // state.
 func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 	w := newWoods(t, false)
-	w.s.publishIndex()
-	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
+	w.s.fillAndPublishIndex()
+	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})
 	w.tell("trees", "new", false)
 	w.may("while it can be read,", true)
 	if err := w.change("trees", "new", `{"metadata":"none"}`, false); err == nil {
@@ -105,35 +105,35 @@ func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 // TestWhatIsTrustedIsNotOnceItIsObserved verifies that trusted names count only while their kind is not observed.
 func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w := newWoods(t, true)
-	w.s.publishIndex()
+	w.s.fillAndPublishIndex()
 	w.may("while nobody knows what there is,", true)
-	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
+	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})
 	w.may("once it is known that it is not there,", false)
-	w.observe("trees", informer.Observation{})
+	w.observe("trees", informer.TargetKindStatus{})
 	w.may("kind no longer followed,", true)
 }
 
 // TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind verifies that observations of IAM kinds as targets change nothing.
 func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	w := newWoods(t, false)
-	w.s.publishIndex()
-	x, typ := w.index(), typeOf(kinds.Organizations())
+	w.s.fillAndPublishIndex()
+	x, typ := w.index(), typeOfKind(kinds.Organizations())
 	x.SetProtectedResource("organizations", &iamv1alpha1.ProtectedResource{Spec: iamv1alpha1.ProtectedResourceSpec{
 		ServiceRef: iamv1alpha1.ServiceReference{Name: kinds.Organizations().Group}, Kind: "Organization", Plural: "organizations", Permissions: []string{"get"},
 	}})
-	permission := iam.Permission(kinds.Organizations().Group, "organizations", "", "get")
+	permission := iam.PermissionName(kinds.Organizations().Group, "organizations", "", "get")
 	x.SetRole("n", "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{permission}}})
 	b := &iamv1alpha1.PolicyBinding{}
 	b.Spec.RoleRef.Name, b.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}}
 	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: kinds.Organizations().Group, Kind: "Organization", Name: "oak", UID: "o"}
 	x.SetBinding("n", "on-oak", b)
-	x.SetTarget(typ, "", "oak", &iam.Target{UID: "o"})
+	x.SetTarget(typ, "", "oak", &iam.BindingTarget{UID: "o"})
 	k := event.Key{Cluster: "local", GroupResource: kinds.Organizations().GroupResource, Name: "oak"}
 	k.Target = true
 	if err := w.s.view.Apply(t.Context(), event.Change{Key: k, UID: "o", ResourceVersion: "1", Epoch: "e", Object: []byte(`{"metadata":{"name":"oak"}}`)}); err != nil {
 		t.Fatal(err)
 	}
-	w.s.applyObservation(k.GroupResource, informer.Observation{Kind: "Organization", Problem: "it is silent"})
+	w.s.applyObservation(k.GroupResource, informer.TargetKindStatus{Kind: "Organization", Problem: "it is silent"})
 	q := authz.Query{Subject: authz.Subject{Groups: []string{"oidc:sales"}}, Permission: permission, Type: typ, Name: "oak"}
 	if _, allowed := x.Decide(q); !allowed {
 		t.Error("an IAM object does not count when its kind is not observed")
@@ -144,7 +144,7 @@ func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 // old one is gone.
 func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	w := newWoods(t, false)
-	w.s.publishIndex()
+	w.s.fillAndPublishIndex()
 	joins := func(when string, want bool) {
 		t.Helper()
 		if m, lacks := w.index().MissingToJoin(authz.Subject{}, authz.Ref{Namespace: "n", Name: "staff"}); lacks == want {
@@ -152,29 +152,29 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 		}
 	}
 	w.tell("bushes", "old", false)
-	w.observe("bushes", informer.Observation{Kind: "Tree", Observed: true})
+	w.observe("bushes", informer.TargetKindStatus{Kind: "Tree", Observed: true})
 	w.may("other object of the same name,", false)
 	w.tell("trees", "new", false)
 	w.tell("bushes", "old", true)
-	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
+	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})
 	w.may("once it is there,", true)
-	w.observe("bushes", informer.Observation{Kind: "Tree", Problem: "it is not served"})
+	w.observe("bushes", informer.TargetKindStatus{Kind: "Tree", Problem: "it is not served"})
 	w.may("only the new plural observed,", true)
 	w.tell("bushes", "older", false)
 	w.may("when something is told by the old one,", true)
 	joins("while it is known which there are,", true)
-	w.observe("trees", informer.Observation{Kind: "Tree", Problem: "it is silent"})
+	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Problem: "it is silent"})
 	w.may("when it is known by none,", false)
 	joins("while that is not known,", false)
-	w.observe("trees", informer.Observation{Kind: "Tree", Observed: true})
-	w.observe("bushes", informer.Observation{})
+	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})
+	w.observe("bushes", informer.TargetKindStatus{})
 	w.may("when the old plural is gone,", true)
 	joins("when the old plural is gone,", true)
 	w.tell("trees", "new", true)
 	w.may("when it is gone,", false)
 	w.tell("bushes", "new", false)
-	w.observe("bushes", informer.Observation{Kind: "Tree", Observed: true})
+	w.observe("bushes", informer.TargetKindStatus{Kind: "Tree", Observed: true})
 	w.may("when it is there by the old plural,", true)
-	w.observe("bushes", informer.Observation{Kind: "Bush", Observed: true})
+	w.observe("bushes", informer.TargetKindStatus{Kind: "Bush", Observed: true})
 	w.may("when that is another kind's,", false)
 }

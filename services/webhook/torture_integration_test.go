@@ -24,13 +24,13 @@ import (
 
 func TestWebhookAnswersAsDeclaredUnderRandomFaults(t *testing.T) {
 	b := newBed(t)
-	reflector := b.Reflector()
+	reflector := b.StartReflector()
 	b.protect()
 	b.running.Stop()
 	allowed := 0
-	torture := &testenv.Torture{
+	torture := &testenv.DisruptionSuite{
 		Bed: b.Env, Reflector: reflector, Service: topology.Webhook,
-		Serve:  func() *testenv.Running { b.serve(); return b.running },
+		Serve:  func() *testenv.RunningService { b.serve(); return b.running },
 		Happen: b.anything, AsDeclared: func() error { n, err := b.asDeclared(); allowed += n; return err },
 		Rounds: 3, Steps: 16, Pace: time.Millisecond, Within: soon,
 	}
@@ -46,7 +46,7 @@ func (b *bed) anything(r *rand.Rand) {
 	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, r.IntN(3)) }
 	switch r.IntN(12) {
 	case 0, 1:
-		b.apply(kinds.Users(), some("user"), map[string]any{"email": "someone@example.com"})
+		b.apply(kinds.IAMUsers(), some("user"), map[string]any{"email": "someone@example.com"})
 	case 2:
 		b.apply(kinds.Organizations(), some("org"), map[string]any{"type": "Standard"})
 	case 3:
@@ -61,17 +61,17 @@ func (b *bed) anything(r *rand.Rand) {
 			"includedPermissions": []any{projects + "/projects.get", projects + "/organizations.get", projects + "/projects.list"}[:r.IntN(4)],
 		})
 	case 5:
-		b.apply(kinds.Groups(), some("group"), nil)
+		b.apply(kinds.IAMGroups(), some("group"), nil)
 	case 6:
 		b.join(r, some("user"), some("group"))
 	case 7, 8, 9:
 		b.bindAny(r, some("role"))
 	default:
-		of := []kinds.Kind{kinds.Users(), kinds.Organizations(), kinds.Projects(), kinds.IAMRoles(), kinds.Groups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
+		of := []kinds.Kind{kinds.IAMUsers(), kinds.Organizations(), kinds.Projects(), kinds.IAMRoles(), kinds.IAMGroups(), kinds.GroupMemberships(), kinds.PolicyBindings()}
 		kind := of[r.IntN(len(of))]
 		if all := b.List(kind).Items; len(all) > 0 {
 			o := all[r.IntN(len(all))]
-			if err := b.Resource(kind).Namespace(o.GetNamespace()).Delete(b.T.Context(), o.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			if err := b.ResourceClient(kind).Namespace(o.GetNamespace()).Delete(b.T.Context(), o.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				b.T.Fatal(err)
 			}
 		}
@@ -83,7 +83,7 @@ func (b *bed) anything(r *rand.Rand) {
 func (b *bed) apply(kind kinds.Kind, name string, spec any) {
 	b.T.Helper()
 	u := b.object(kind, name, spec)
-	_, err := b.Resource(kind).Namespace(u.GetNamespace()).Apply(b.T.Context(), name, u, metav1.ApplyOptions{FieldManager: "test", Force: true})
+	_, err := b.ResourceClient(kind).Namespace(u.GetNamespace()).Apply(b.T.Context(), name, u, metav1.ApplyOptions{FieldManager: "test", Force: true})
 	if err != nil && !apierrors.IsInvalid(err) {
 		b.T.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (b *bed) join(r *rand.Rand, user, group string) {
 	b.apply(kinds.GroupMemberships(), name, map[string]any{
 		"userRef": map[string]any{"name": user}, "groupRef": map[string]any{"name": group, "namespace": namespace},
 	})
-	for _, u := range b.List(kinds.Users()).Items {
+	for _, u := range b.List(kinds.IAMUsers()).Items {
 		if u.GetName() == user && r.IntN(4) > 0 {
 			b.record(name, user, string(u.GetUID()))
 		}
@@ -113,9 +113,9 @@ func (b *bed) bindAny(r *rand.Rand, role string) {
 		}
 		return &all[r.IntN(len(all))]
 	}
-	who := subjectFrom("Group", "oidc:staff", "")
-	if o := pick([]kinds.Kind{kinds.Users(), kinds.Groups()}[r.IntN(2)]); o != nil {
-		who = subjectFrom(o.GetKind(), o.GetName(), string(o.GetUID()))
+	who := subjectFromMessage("Group", "oidc:staff", "")
+	if o := pick([]kinds.Kind{kinds.IAMUsers(), kinds.IAMGroups()}[r.IntN(2)]); o != nil {
+		who = subjectFromMessage(o.GetKind(), o.GetName(), string(o.GetUID()))
 		if o.GetNamespace() != "" {
 			who["namespace"] = o.GetNamespace()
 		}
@@ -133,7 +133,7 @@ func (b *bed) bindAny(r *rand.Rand, role string) {
 // the answers that allow access.
 func (b *bed) asDeclared() (allowed int, err error) {
 	b.T.Helper()
-	naive := world.NewNaive(b.declared())
+	naive := world.NewNaiveAuthorizer(b.declared())
 	for user := range 3 {
 		for project := range 3 {
 			for _, verb := range []string{"get", "list"} {
@@ -165,13 +165,13 @@ func (b *bed) declared() *world.World {
 	w := &world.World{}
 	if err := errors.Join(
 		read(b, kinds.ProtectedResources(), &w.Resources), read(b, kinds.IAMRoles(), &w.Roles), read(b, kinds.PolicyBindings(), &w.Bindings),
-		read(b, kinds.Users(), &w.Users), read(b, kinds.Groups(), &w.Groups), read(b, kinds.GroupMemberships(), &w.Memberships),
+		read(b, kinds.IAMUsers(), &w.Users), read(b, kinds.IAMGroups(), &w.Groups), read(b, kinds.GroupMemberships(), &w.Memberships),
 	); err != nil {
 		b.T.Fatal(err)
 	}
 	for _, kind := range []kinds.Kind{kinds.Organizations(), kinds.Projects()} {
 		for _, u := range b.List(kind).Items {
-			thing := &world.Thing{Type: projects + "/" + kind.Kind}
+			thing := &world.TargetObject{Type: projects + "/" + kind.Kind}
 			thing.Name, thing.UID, thing.DeletionTimestamp = u.GetName(), u.GetUID(), u.GetDeletionTimestamp()
 			thing.Organization, _, _ = unstructured.NestedString(u.Object, "spec", "ownerRef", "name")
 			if first, there, _ := unstructured.NestedStringMap(u.Object, "status", "organization"); there {

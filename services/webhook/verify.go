@@ -34,8 +34,8 @@ const (
 	skipped   = "skipped"
 )
 
-// verifier decides by the index, and compares a share of the answers with OpenFGA in the background.
-type verifier struct {
+// decisionVerifier decides by the index, and compares a share of the answers with OpenFGA in the background.
+type decisionVerifier struct {
 	index, openFGA Decider
 	share          float64
 	// fresh returns an error if the index may not be used now.
@@ -46,8 +46,8 @@ type verifier struct {
 	log      *slog.Logger
 }
 
-func newVerifier(index, openFGA Decider, share float64) *verifier {
-	v := &verifier{
+func newDecisionVerifier(index, openFGA Decider, share float64) *decisionVerifier {
+	v := &decisionVerifier{
 		index: index, openFGA: openFGA, share: share, random: rand.Float64, queue: make(chan authz.Query, maxVerified),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_verified_decisions_total", Help: "Answers of the authorization index that were compared with OpenFGA, by outcome.",
@@ -60,7 +60,7 @@ func newVerifier(index, openFGA Decider, share float64) *verifier {
 }
 
 // Decide implements [Decider] by the index.
-func (v *verifier) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
+func (v *decisionVerifier) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 	why, allowed, err = v.index.Decide(ctx, q)
 	if err == nil && v.random() < v.share {
 		select {
@@ -72,8 +72,8 @@ func (v *verifier) Decide(ctx context.Context, q authz.Query) (why authz.Proof, 
 	return why, allowed, err
 }
 
-// runVerifier compares queued questions until ctx ends, and waits for the comparisons that have begun.
-func (v *verifier) runVerifier(ctx context.Context) error {
+// compareQueuedQueries compares queued questions until ctx ends, and waits for the comparisons that have begun.
+func (v *decisionVerifier) compareQueuedQueries(ctx context.Context) error {
 	turns := make(chan struct{}, maxVerified)
 	for {
 		select {
@@ -97,9 +97,9 @@ func (v *verifier) runVerifier(ctx context.Context) error {
 
 // compareUntilEqual compares both answers until they agree or settling has passed. OpenFGA lags behind the index, so only a
 // lasting difference counts.
-func (v *verifier) compareUntilEqual(ctx context.Context, q authz.Query) string {
+func (v *decisionVerifier) compareUntilEqual(ctx context.Context, q authz.Query) string {
 	for began := time.Now(); ; {
-		want, got, err := v.bothAnswers(ctx, q)
+		want, got, err := v.decideByBoth(ctx, q)
 		waited := time.Since(began)
 		switch {
 		case err != nil:
@@ -117,7 +117,7 @@ func (v *verifier) compareUntilEqual(ctx context.Context, q authz.Query) string 
 	}
 }
 
-func (v *verifier) bothAnswers(ctx context.Context, q authz.Query) (index, openFGA bool, err error) {
+func (v *decisionVerifier) decideByBoth(ctx context.Context, q authz.Query) (index, openFGA bool, err error) {
 	if err := v.fresh(); err != nil {
 		return false, false, err
 	}
@@ -130,7 +130,7 @@ func (v *verifier) bothAnswers(ctx context.Context, q authz.Query) (index, openF
 }
 
 // logDifference logs the question and both answers. It logs nothing about the rights of others.
-func (v *verifier) logDifference(ctx context.Context, q authz.Query, index bool) {
+func (v *decisionVerifier) logDifference(ctx context.Context, q authz.Query, index bool) {
 	said := func(key, value string) slog.Attr { return slog.String(key, truncate.Text(value, maxNamed)) }
 	v.log.LogAttrs(ctx, slog.LevelError, "OpenFGA and the index differ", slog.Bool("index", index), slog.Bool("openfga", !index),
 		said("user", q.User), said("account", q.Account), slog.Int("groups", len(q.Groups)),

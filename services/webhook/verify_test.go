@@ -44,7 +44,7 @@ func TestOnlyADifferenceThatStaysIsOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				v := newVerifier(deciderFunc(yes), deciderFunc(func() (bool, error) { return c.openFGA(time.Since(began)) }), 1)
+				v := newDecisionVerifier(deciderFunc(yes), deciderFunc(func() (bool, error) { return c.openFGA(time.Since(began)) }), 1)
 				var log strings.Builder
 				v.fresh, v.log = func() error { return c.fresh }, slog.New(slog.NewTextHandler(&log, nil))
 				if got := v.compareUntilEqual(t.Context(), authz.Query{Subject: authz.Subject{User: "alice", Groups: []string{"secret"}}, Name: "web"}); got != c.want {
@@ -63,10 +63,10 @@ func TestNobodyWaitsForWhatIsCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held := make(chan struct{})
-		v := newVerifier(deciderFunc(yes), deciderFunc(func() (bool, error) { <-held; return true, nil }), 1)
+		v := newDecisionVerifier(deciderFunc(yes), deciderFunc(func() (bool, error) { <-held; return true, nil }), 1)
 		v.fresh, v.log = func() error { return nil }, slog.New(slog.DiscardHandler)
 		ended := make(chan error, 1)
-		go func() { ended <- v.runVerifier(ctx) }()
+		go func() { ended <- v.compareQueuedQueries(ctx) }()
 		const asked = 100
 		began := time.Now()
 		for range asked {
@@ -92,7 +92,7 @@ func TestNobodyWaitsForWhatIsCompared(t *testing.T) {
 }
 
 func TestAShareIsCompared(t *testing.T) {
-	v := newVerifier(deciderFunc(yes), deciderFunc(yes), 0.25)
+	v := newDecisionVerifier(deciderFunc(yes), deciderFunc(yes), 0.25)
 	for _, drawn := range []float64{0, 0.2499, 0.25, 0.99} {
 		v.random = func() float64 { return drawn }
 		_, _, _ = v.Decide(t.Context(), authz.Query{})

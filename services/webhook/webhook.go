@@ -26,56 +26,57 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("configuration of %s: %w", topology.Webhook, err)
 	}
-	w := &webhooks{cfg: cfg}
+	w := &admissionWebhooks{cfg: cfg}
 	return service.Run(ctx, topology.Webhook, cfg.Config, func(_ context.Context, rt *service.Runtime) (service.App, error) {
 		return buildApp(cfg, rt, w)
-	}, w.openServer)
+	}, w.openAdmissionServer)
 }
 
-func buildApp(cfg Config, rt *service.Runtime, w *webhooks) (service.App, error) {
+func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.App, error) {
 	api, err := kube.New(rt.Kube, cfg.Cluster, rt.Name)
 	if err != nil {
 		return service.App{}, err
 	}
-	state := newState(informer.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.Fetch, Log: rt.Log}, cfg.UnobservedTargets == trust)
+	state := newIndexState(informer.Config{JS: rt.JS, Service: rt.Name, Cluster: cfg.Cluster, Fetch: api.FetchJSON, Log: rt.Log},
+		cfg.UnobservedTargets == trust)
 	v := state.view
-	accounts, err := review.AccountNames(cfg.AccountNames)
+	accounts, err := review.CompileAccountNames(cfg.AccountNames)
 	if err != nil {
 		return service.App{}, err
 	}
 	rt.Metrics.MustRegister(
 		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_age_seconds", Help: "Greatest possible age in seconds of the data from which the service decides.",
-		}, func() float64 { return v.Age().Seconds() }),
+		}, func() float64 { return v.Staleness().Seconds() }),
 		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_position", Help: "Sequence number in the stream of changes up to which the replica has read every message.",
-		}, func() float64 { return sequenceOf(v.Revision()) }),
+		}, func() float64 { return revisionSequence(v.Revision()) }),
 		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_last_change", Help: "Sequence number of the last change that the replica has read. Later messages of the stream are no changes.",
-		}, func() float64 { return float64(v.Changed()) }),
+		}, func() float64 { return float64(v.LastChangeSequence()) }),
 		newGauge(prometheus.GaugeOpts{
 			Name: "entail_view_digest", Help: "Digest of all objects that the replica holds. Replicas with the same last change have the same digest.",
-		}, func() float64 { return float64(v.Digest() >> 12) }), // The 52 bits that a float64 holds exactly.
+		}, func() float64 { return float64(v.ContentDigest() >> 12) }), // The 52 bits that a float64 holds exactly.
 	)
-	s := &server{
+	s := &accessServer{
 		state: state, decider: state, view: v,
-		rules: review.NewRules(review.Rules{
-			Subject: cfg.Subject, Accounts: accounts, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.scopeOf,
+		rules: review.NewTrustRules(review.TrustRules{
+			Subject: cfg.Subject, Accounts: accounts, Anonymous: cfg.Anonymous, TrustParents: cfg.TrustParents, Namespaced: state.targets.isNamespacedType,
 		}),
 		cluster: cfg.Cluster, store: cfg.Store, staleness: cfg.MaxStaleness,
-		fetch: api.Fetch, limiter: rpc.NewLimiter(maxTurns), waits: rpc.NewLimiter(maxWaits),
+		fetch: api.FetchJSON, limiter: rpc.NewLimiter(maxTurns), waits: rpc.NewLimiter(maxWaits),
 	}
 	app := service.App{
 		Handlers: []rpc.Handler{s.rpcHandler()},
-		Ready:    []service.Check{{Name: "view", Err: s.checkFresh}, {Name: "admission", Err: w.inForce}},
+		Ready:    []service.ReadinessCheck{{Name: "view", Err: s.checkFresh}, {Name: "admission", Err: w.registrationErr}},
 		Tasks:    []func(context.Context) error{v.Run},
 	}
 	if cfg.needsOpenFGA() {
-		if err := s.askOpenFGA(cfg, rt, api, &app); err != nil {
+		if err := s.configureOpenFGA(cfg, rt, api, &app); err != nil {
 			return service.App{}, err
 		}
 	}
-	w.followState(s)
+	w.connectGuard(s)
 	if cfg.Authorizer.Enabled() {
 		a, err := authorizer.New(cfg.Authorizer, authorizer.Options{
 			Rules: s.rules, Registry: s.currentRegistry, Decide: s.decider.Decide,
@@ -96,8 +97,8 @@ func newGauge(opts prometheus.GaugeOpts, value func() float64) prometheus.Collec
 	return prometheus.NewGaugeFunc(opts, value)
 }
 
-// sequenceOf returns the sequence of a revision, or 0 if the revision is empty.
-func sequenceOf(revision string) float64 {
+// revisionSequence returns the sequence of a revision, or 0 if the revision is empty.
+func revisionSequence(revision string) float64 {
 	sequence, _, err := topology.ParseRevision(revision)
 	if err != nil {
 		return 0
@@ -105,29 +106,29 @@ func sequenceOf(revision string) float64 {
 	return float64(sequence)
 }
 
-// askOpenFGA configures OpenFGA as the decider, or as the check for a share of index answers. Readiness requires
+// configureOpenFGA configures OpenFGA as the decider, or as the check for a share of index answers. Readiness requires
 // OpenFGA only if it decides.
-func (s *server) askOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, app *service.App) error {
+func (s *accessServer) configureOpenFGA(cfg Config, rt *service.Runtime, api *kube.Client, app *service.App) error {
 	cfg.OpenFGA.Log, cfg.OpenFGA.Tracer = rt.Log, rt.Tracer
 	client, err := fga.Dial(cfg.OpenFGA)
 	if err != nil {
 		return fmt.Errorf("preparing to ask OpenFGA: %w", err)
 	}
-	asked := &openFGA{backend: client, index: s.state.currentIndex, store: s.iamStore, cluster: api.Epoch, seconds: newSeconds()}
+	asked := &openFGADecider{backend: client, index: s.state.currentIndex, store: s.iamStore, cluster: api.ClusterUID, seconds: newCheckSeconds()}
 	rt.Metrics.MustRegister(asked.seconds)
-	app.Tasks, app.Close = append(app.Tasks, client.Probe), client.Close
+	app.Tasks, app.Close = append(app.Tasks, client.RunProbes), client.Close
 	if cfg.Decide == byOpenFGA {
 		if cfg.Cached > 0 {
-			asked.cache = newCache(cfg.Cached, s.view.Age)
+			asked.cache = newAnswerCache(cfg.Cached, s.view.Staleness)
 			rt.Metrics.MustRegister(asked.cache.hits, asked.cache.misses)
 		}
-		s.decider = agreed{openFGA: asked, index: s.state}
-		app.Ready = append(app.Ready, service.Check{Name: byOpenFGA, Err: client.Healthy})
+		s.decider = agreementDecider{openFGA: asked, index: s.state}
+		app.Ready = append(app.Ready, service.ReadinessCheck{Name: byOpenFGA, Err: client.HealthErr})
 		return nil
 	}
-	v := newVerifier(s.state, asked, cfg.Verify)
+	v := newDecisionVerifier(s.state, asked, cfg.Verify)
 	v.fresh, v.log, s.decider = s.checkFresh, rt.Log, v
 	rt.Metrics.MustRegister(v.outcomes)
-	app.Tasks = append(app.Tasks, v.runVerifier)
+	app.Tasks = append(app.Tasks, v.compareQueuedQueries)
 	return nil
 }

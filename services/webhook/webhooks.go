@@ -12,16 +12,16 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/validating"
 )
 
-// webhooks checks changes that give rights, from the start of the process, even without NATS.
-type webhooks struct {
+// admissionWebhooks checks changes that give rights, from the start of the process, even without NATS.
+type admissionWebhooks struct {
 	cfg   Config
 	guard validating.Guard
 	// server is nil if webhooks are not configured.
 	server *admission.Server
 }
 
-// openServer implements [service.Early].
-func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error, error) {
+// openAdmissionServer implements [service.EarlyTask].
+func (w *admissionWebhooks) openAdmissionServer(rt *service.Runtime) (func(context.Context) error, error) {
 	if !w.cfg.Admission.Enabled() {
 		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
@@ -35,23 +35,23 @@ func (w *webhooks) openServer(rt *service.Runtime) (func(context.Context) error,
 	return w.server.Run, nil
 }
 
-// followState lets the guard use the index while the view holds everything that the stream's leader has.
-func (w *webhooks) followState(s *server) {
-	w.guard.Follow(validating.Source{
+// connectGuard lets the guard use the index while the view holds everything that the stream's leader has.
+func (w *admissionWebhooks) connectGuard(s *accessServer) {
+	w.guard.SetInputs(validating.GuardInputs{
 		Index: func(ctx context.Context) (*authz.Index, error) {
-			if err := s.view.Current(ctx); err != nil {
+			if err := s.view.EnsureCurrent(ctx); err != nil {
 				return nil, err
 			}
 			return s.state.currentIndex()
 		},
-		Identity: s.rules.Identify,
+		Identity: s.rules.IdentifySubject,
 	})
 }
 
-// inForce returns nil if the webhooks are registered, or not configured.
-func (w *webhooks) inForce() error {
+// registrationErr returns nil if the webhooks are registered, or not configured.
+func (w *admissionWebhooks) registrationErr() error {
 	if w.server == nil {
 		return nil
 	}
-	return fault.Unavailable(w.server.InForce())
+	return fault.Unavailable(w.server.InForceErr())
 }

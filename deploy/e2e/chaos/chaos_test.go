@@ -41,9 +41,9 @@ func ciCampaign(t *testing.T) campaign.Config {
 	}
 }
 
-func blowsNamed(t *testing.T, names ...string) []nemesis.Blow {
+func blowsNamed(t *testing.T, names ...string) []nemesis.Fault {
 	t.Helper()
-	blows, unknown := nemesis.Named(names)
+	blows, unknown := nemesis.FaultsByName(names)
 	if len(unknown) > 0 {
 		t.Fatalf("blows %v do not exist", unknown)
 	}
@@ -57,7 +57,7 @@ func runCampaign(t *testing.T, cfg campaign.Config) *campaign.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Write(t.Output()); err != nil {
+	if err := report.WriteText(t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	return report
@@ -85,7 +85,7 @@ func requireNoFinding(t *testing.T, cfg campaign.Config) {
 // report fails the test with a line that CI recognizes.
 func report(t *testing.T, v checker.Violation) {
 	t.Helper()
-	_, _ = fmt.Fprintln(t.Output(), v.Report())
+	_, _ = fmt.Fprintln(t.Output(), v.ReportText())
 	t.Fail()
 }
 

@@ -33,24 +33,24 @@ func main() {
 var errFound = errors.New("findings")
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	cfg, list, err := parse(args, out)
+	cfg, list, err := parseFlags(args, out)
 	if err != nil || list {
 		return err
 	}
 	report, err := campaign.Run(ctx, cfg)
-	return outcome(report, errors.Join(err, report.Write(out)))
+	return findingsError(report, errors.Join(err, report.WriteText(out)))
 }
 
-// outcome returns an error for a campaign with findings, so that the exit code is 1.
-func outcome(report *campaign.Report, err error) error {
+// findingsError returns an error for a campaign with findings, so that the exit code is 1.
+func findingsError(report *campaign.Report, err error) error {
 	if n := len(report.Findings); err == nil && n > 0 {
 		return fmt.Errorf("%w: %d", errFound, n)
 	}
 	return err
 }
 
-// parse reads the command line. With -list it only lists the blows.
-func parse(args []string, out io.Writer) (cfg campaign.Config, list bool, err error) {
+// parseFlags reads the command line. With -list it only lists the blows.
+func parseFlags(args []string, out io.Writer) (cfg campaign.Config, list bool, err error) {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	var blows string
 	flags.StringVar(&cfg.System.Checkout, "checkout", ".", "where bin/ and deploy/ are")
@@ -70,15 +70,15 @@ func parse(args []string, out io.Writer) (cfg campaign.Config, list bool, err er
 	}
 	cfg.Out = out
 	if list {
-		return cfg, true, listBlows(out)
+		return cfg, true, printFaults(out)
 	}
-	if cfg.Blows, err = chosen(blows); err != nil {
+	if cfg.Blows, err = chooseFaults(blows); err != nil {
 		return cfg, false, err
 	}
-	return cfg, false, validate(cfg)
+	return cfg, false, validateConfig(cfg)
 }
 
-func validate(cfg campaign.Config) error {
+func validateConfig(cfg campaign.Config) error {
 	switch {
 	case cfg.System.Nodes != 1 && cfg.System.Nodes != 3:
 		return fmt.Errorf("-nodes %d: use 1 or 3", cfg.System.Nodes)
@@ -87,7 +87,7 @@ func validate(cfg campaign.Config) error {
 	case cfg.First < 1:
 		return fmt.Errorf("-episode %d: the first is 1", cfg.First)
 	}
-	if len(nemesis.Possible(cfg.Blows, nemesis.Shape{Nodes: cfg.System.Nodes, Replicas: cfg.System.Replicas})) == 0 {
+	if len(nemesis.FaultsPossibleFor(cfg.Blows, nemesis.SystemShape{Nodes: cfg.System.Nodes, Replicas: cfg.System.Replicas})) == 0 {
 		return errors.New("none of these blows can strike so few NATS servers and replicas: use more, or other blows (-list)")
 	}
 	return checkBinaries(cfg.System)
@@ -106,23 +106,23 @@ func checkBinaries(cfg system.Config) error {
 	return nil
 }
 
-// chosen returns the blows of these names, or all, or the safe ones.
-func chosen(names string) ([]nemesis.Blow, error) {
+// chooseFaults returns the blows of these names, or all, or the safe ones.
+func chooseFaults(names string) ([]nemesis.Fault, error) {
 	switch names {
 	case "all":
-		return nemesis.Blows(), nil
+		return nemesis.AllFaults(), nil
 	case "safe":
-		return nemesis.Safe(), nil
+		return nemesis.SurvivedFaults(), nil
 	}
-	blows, unknown := nemesis.Named(strings.Split(names, ","))
+	blows, unknown := nemesis.FaultsByName(strings.Split(names, ","))
 	if len(unknown) > 0 {
 		return nil, fmt.Errorf("-blows: there is no %s; -list lists all", strings.Join(unknown, ", "))
 	}
 	return blows, nil
 }
 
-func listBlows(out io.Writer) error {
-	for _, b := range nemesis.Blows() {
+func printFaults(out io.Writer) error {
+	for _, b := range nemesis.AllFaults() {
 		known := "survived"
 		if b.Known != "" {
 			known = "NOT survived yet: " + b.Known

@@ -22,7 +22,7 @@ func TestWhatCannotBeDoneIsSaidAtOnce(t *testing.T) {
 		"a checkout without binaries":    {[]string{"-checkout", t.TempDir()}, "run `make chaos`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := parse(test.args, t.Output()); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, _, err := parseFlags(test.args, t.Output()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("said is %v, want %q", err, test.want)
 			}
 		})
@@ -42,7 +42,7 @@ func TestOutcomeIsAnErrorAfterFindings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := &campaign.Report{Findings: make([]campaign.Finding, test.findings)}
-			if err := outcome(report, test.err); !errors.Is(err, test.want) {
+			if err := findingsError(report, test.err); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
@@ -51,11 +51,11 @@ func TestOutcomeIsAnErrorAfterFindings(t *testing.T) {
 
 func TestTheListTellsOfEveryBlowWhetherItIsSurvived(t *testing.T) {
 	var out strings.Builder
-	if _, list, err := parse([]string{"-list"}, &out); err != nil || !list {
+	if _, list, err := parseFlags([]string{"-list"}, &out); err != nil || !list {
 		t.Fatal(list, err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	for i, blow := range nemesis.Blows() {
+	for i, blow := range nemesis.AllFaults() {
 		told := "; survived"
 		if blow.Known != "" {
 			told = "; NOT survived yet: " + blow.Known

@@ -24,7 +24,7 @@ type mutant struct {
 	// foundBy is byCI or byNightly; docs/design/reliability.md has the same table.
 	foundBy string
 	// shows holds the kinds of violations that the bug causes. Any other kind means another fault.
-	shows   []checker.Kind
+	shows   []checker.ViolationKind
 	service string
 	// file is relative to services/. Each text of before is replaced by the same element of after.
 	file          string
@@ -34,55 +34,55 @@ type mutant struct {
 func mutants() map[string]mutant {
 	return map[string]mutant{
 		"implied-role drops the deletion of an ImpliedRole": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
+			foundBy: byNightly, shows: []checker.ViolationKind{checker.Loss},
 			service: "implied-role", file: "internal/topology/streams.go",
 			before: []string{"\tif change.PublishedAt = meta.Timestamp; msg"},
 			after: []string{"\tchange.Deleted = change.Deleted && change.Key.Resource != \"impliedroles\"\n" +
 				"\tif change.PublishedAt = meta.Timestamp; msg"},
 		},
 		"tuple-sync leaves a revoked tuple in OpenFGA": {
-			foundBy: byCI, shows: []checker.Kind{checker.Loss},
+			foundBy: byCI, shows: []checker.ViolationKind{checker.Loss},
 			service: "tuple-sync", file: "internal/fga/write.go",
-			before: []string{"range slices.Chunk(wanted.keysWithout(remove), c.maxTuples)"},
-			after:  []string{"range slices.Chunk(wanted.keysWithout(remove[min(1, len(remove)/2):]), c.maxTuples)"},
+			before: []string{"range slices.Chunk(wanted.removableKeys(remove), c.maxTuples)"},
+			after:  []string{"range slices.Chunk(wanted.removableKeys(remove[min(1, len(remove)/2):]), c.maxTuples)"},
 		},
 		"webhook keeps a deleted target": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
+			foundBy: byNightly, shows: []checker.ViolationKind{checker.Loss},
 			service: "webhook", file: "webhook/targets.go",
 			before: []string{"\tif typ != \"\" {\n"},
 			after:  []string{"\tif o, _ := s.targets.objects.Get(key); typ != \"\" && o.Value != nil {\n"},
 		},
 		"tuple-sync ignores changes of a target's owners": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
+			foundBy: byNightly, shows: []checker.ViolationKind{checker.Loss},
 			service: "tuple-sync", file: "tuple-sync/derived/targets.go",
 			before: []string{"\treturn len(f.target.Owners) > 0 || s.bindings"},
 			after:  []string{"\treturn s.bindings"},
 		},
 		"tuple-sync ignores the UID of a target": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
+			foundBy: byNightly, shows: []checker.ViolationKind{checker.Loss},
 			service: "tuple-sync", file: "internal/iam/tuple.go",
 			before: []string{"found.UID != selector.ResourceRef.UID"},
 			after:  []string{"found.UID == \"-\""},
 		},
 		"tuple-sync ignores the UID of an owner": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Loss},
+			foundBy: byNightly, shows: []checker.ViolationKind{checker.Loss},
 			service: "tuple-sync", file: "internal/iam/objects.go",
 			before: []string{"owner.UID == t.UID"},
 			after:  []string{"t.UID != \"\""},
 		},
 		"tuple-sync counts a target that is being deleted": {
-			foundBy: byCI, shows: []checker.Kind{checker.Loss},
+			foundBy: byCI, shows: []checker.ViolationKind{checker.Loss},
 			service: "tuple-sync", file: "tuple-sync/derived/table.go",
 			before: []string{"\t\treturn t.cfg.target(o.Value)\n"},
 			after:  []string{"\t\ttarget, _ := t.cfg.target(o.Value)\n\t\treturn target, true\n"},
 		},
 		"webhook brings a deleted target back for three seconds": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Allow},
+			foundBy: byNightly, shows: []checker.ViolationKind{checker.Allow},
 			service: "webhook", file: "webhook/targets.go",
-			before: []string{"\t\"sync/atomic\"\n", "\t\tx.SetTarget(typ, key.Namespace, key.Name, s.targets.targetNamed(typ, key))\n"},
-			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	target := s.targets.targetNamed(typ, key)
+			before: []string{"\t\"sync/atomic\"\n", "\t\tx.SetTarget(typ, key.Namespace, key.Name, s.targets.findTarget(typ, key))\n"},
+			after: []string{"\t\"sync/atomic\"\n\t\"time\"\n", `	target := s.targets.findTarget(typ, key)
 	x.SetTarget(typ, key.Namespace, key.Name, target)
-	gone := s.targets.objects.Gone(key)
+	gone := s.targets.objects.Tombstones(key)
 	if target != nil || len(gone) == 0 {
 		return
 	}
@@ -90,7 +90,7 @@ func mutants() map[string]mutant {
 		if _, there := s.targets.objects.Get(key); there {
 			return
 		}
-		x.SetTarget(typ, key.Namespace, key.Name, targetOf(gone[0].Value))
+		x.SetTarget(typ, key.Namespace, key.Name, targetOfObject(gone[0].Value))
 		<-time.After(3 * time.Second)
 		if _, there := s.targets.objects.Get(key); !there {
 			x.SetTarget(typ, key.Namespace, key.Name, nil)
@@ -100,9 +100,9 @@ func mutants() map[string]mutant {
 		},
 		// A system at rest shows neither this bug nor the one before it.
 		"tuple-sync writes a revoked tuple again for three seconds": {
-			foundBy: byNightly, shows: []checker.Kind{checker.Leak, checker.Allow},
+			foundBy: byNightly, shows: []checker.ViolationKind{checker.Leak, checker.Allow},
 			service: "tuple-sync", file: "internal/fga/write.go",
-			before: []string{"\t\"slices\"\n", "\tfor chunk := range slices.Chunk(wanted.keysWithout(remove), c.maxTuples) {\n"},
+			before: []string{"\t\"slices\"\n", "\tfor chunk := range slices.Chunk(wanted.removableKeys(remove), c.maxTuples) {\n"},
 			after: []string{"\t\"slices\"\n\t\"time\"\n", `	for _, late := range remove[:min(1, len(remove))] {
 		ctx := context.WithoutCancel(ctx)
 		time.AfterFunc(20*time.Second, func() {
@@ -111,10 +111,10 @@ func mutants() map[string]mutant {
 			}
 			_ = c.addChunk(ctx, storeID, "", []*openfgav1.TupleKey{late})
 			<-time.After(3 * time.Second)
-			_ = c.removeChunk(ctx, storeID, tuples{}.keysWithout([]*openfgav1.TupleKey{late}))
+			_ = c.removeChunk(ctx, storeID, tupleSet{}.removableKeys([]*openfgav1.TupleKey{late}))
 		})
 	}
-	for chunk := range slices.Chunk(wanted.keysWithout(remove), c.maxTuples) {
+	for chunk := range slices.Chunk(wanted.removableKeys(remove), c.maxTuples) {
 `},
 		},
 	}

@@ -13,7 +13,7 @@ import (
 // possible blows.
 func TestSystemWithOneNATSServerEndsAsDeclaredAfterAllBlows(t *testing.T) {
 	cfg := ciCampaign(t)
-	cfg.For, cfg.Blows = 5*time.Minute, nemesis.Safe()
+	cfg.For, cfg.Blows = 5*time.Minute, nemesis.SurvivedFaults()
 	requireNoFinding(t, cfg)
 }
 

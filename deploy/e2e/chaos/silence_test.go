@@ -58,7 +58,7 @@ func onMachine(s *system.System, i int) []*system.Replica {
 func halfOpenMachine(s *system.System, i int) func() {
 	for _, r := range onMachine(s, i) {
 		for _, p := range r.NATS {
-			p.HalfOpen()
+			p.MakeHalfOpen()
 		}
 	}
 	return func() {}
@@ -76,11 +76,11 @@ func freezeMachine(s *system.System, i int) func() {
 }
 
 // setRoutes sets the mode of every path between a NATS server and the others.
-func setRoutes(s *system.System, i int, mode system.Mode) {
+func setRoutes(s *system.System, i int, mode system.ProxyMode) {
 	for from, paths := range s.Routes {
 		for to, p := range paths {
 			if from == i || to == i {
-				p.Set(mode)
+				p.SetMode(mode)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func setRoutes(s *system.System, i int, mode system.Mode) {
 type changer struct {
 	system  *system.System
 	driver  *workload.Driver
-	openFGA *checker.OpenFGA
+	openFGA *checker.OpenFGAClient
 	bus     *checker.Bus
 	number  int
 }
@@ -111,7 +111,7 @@ func startChanger(t *testing.T) *changer {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.system.Close)
-	admin, err := c.system.Admin()
+	admin, err := c.system.AdminConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func startChanger(t *testing.T) *changer {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.openFGA.Close)
-	if c.bus, err = checker.DialNATS(c.system.NATS(), nil); err != nil {
+	if c.bus, err = checker.DialNATS(c.system.NATSAdminURLs(), nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.bus.Close)
@@ -140,7 +140,7 @@ func (c *changer) change(t *testing.T) {
 			"tuples": []any{map[string]any{"object": fmt.Sprint("doc:", c.number), "relation": "viewer", "user": "user:a"}},
 		},
 	}}
-	if err := c.driver.Do(t.Context(), workload.Operation{Verb: workload.Apply, Resource: workload.Stores(), Object: o}); err != nil {
+	if err := c.driver.Execute(t.Context(), workload.Operation{Verb: workload.Apply, Resource: workload.StoreResource(), Object: o}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -148,14 +148,14 @@ func (c *changer) change(t *testing.T) {
 // applied returns nil if the store holds exactly the tuple that was declared last.
 func (c *changer) applied(ctx context.Context) error {
 	want := []checker.Tuple{{Object: fmt.Sprint("doc:", c.number), Relation: "viewer", User: "user:a"}}
-	ids, err := c.openFGA.Stores(ctx)
+	ids, err := c.openFGA.StoreIDs(ctx)
 	if err != nil {
 		return err
 	}
 	if len(ids["measured"]) != 1 {
 		return fmt.Errorf("OpenFGA has the stores %v", ids)
 	}
-	held, err := c.openFGA.Tuples(ctx, ids["measured"][0])
+	held, err := c.openFGA.ReadTuples(ctx, ids["measured"][0])
 	if err == nil && !slices.Equal(held, want) {
 		err = fmt.Errorf("the store holds %v, want %v", held, want)
 	}
@@ -216,14 +216,14 @@ func (c *changer) leadingMachine(t *testing.T) (leading int) {
 	replicas := slices.DeleteFunc(slices.Clone(c.system.Services), func(r *system.Replica) bool { return r.Service.Name != "tuple-sync" })
 	for _, r := range replicas {
 		require(t, func(ctx context.Context) (err error) {
-			before[r], err = r.Handled(ctx)
+			before[r], err = r.HandledMessages(ctx)
 			return err
 		})
 	}
 	c.change(t)
 	require(t, func(ctx context.Context) error {
 		for _, r := range replicas {
-			if n, err := r.Handled(ctx); err == nil && n > before[r] {
+			if n, err := r.HandledMessages(ctx); err == nil && n > before[r] {
 				leading = r.Index
 				return nil
 			}
@@ -237,7 +237,7 @@ func (c *changer) leadingMachine(t *testing.T) (leading int) {
 // calm waits until every replica is ready and a change is applied.
 func (c *changer) calm(t *testing.T) {
 	t.Helper()
-	require(t, c.system.Ready)
+	require(t, c.system.CheckReady)
 	c.change(t)
 	require(t, c.applied)
 }

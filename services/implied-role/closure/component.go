@@ -2,14 +2,14 @@ package closure
 
 import "slices"
 
-// pair is an edge between numbered nodes.
-type pair struct{ from, to int32 }
+// numberedEdge is an edge between numbered nodes.
+type numberedEdge struct{ from, to int32 }
 
 // adjacency holds the neighbours of all nodes in one slice. The neighbours of node i begin at start[i] and end before
 // start[i+1].
 type adjacency struct{ start, neighbours []int32 }
 
-func newAdjacency(n int, pairs []pair, ends func(pair) (int32, int32)) adjacency {
+func newAdjacency(n int, pairs []numberedEdge, ends func(numberedEdge) (int32, int32)) adjacency {
 	a := adjacency{start: make([]int32, n+1), neighbours: make([]int32, len(pairs))}
 	for _, p := range pairs {
 		from, _ := ends(p)
@@ -57,8 +57,8 @@ type tarjan struct {
 	visits     int32
 }
 
-// frame is a node of the walk. Its neighbours before next have been visited.
-type frame struct{ node, next int32 }
+// walkFrame is a node of the walk. Its neighbours before next have been visited.
+type walkFrame struct{ node, next int32 }
 
 const open = -1
 
@@ -77,15 +77,15 @@ func numberComponents(out adjacency) (component []int32, members [][]int32) {
 	return t.component, t.members
 }
 
-func (t *tarjan) enterNode(v int32) frame {
+func (t *tarjan) enterNode(v int32) walkFrame {
 	t.visits++
 	t.order[v], t.low[v] = t.visits, t.visits
 	t.stack = append(t.stack, v)
-	return frame{node: v}
+	return walkFrame{node: v}
 }
 
 func (t *tarjan) walkFrom(root int32) {
-	frames := []frame{t.enterNode(root)}
+	frames := []walkFrame{t.enterNode(root)}
 	for len(frames) > 0 {
 		f := &frames[len(frames)-1]
 		v := f.node

@@ -18,27 +18,27 @@ type Graph[N comparable] struct {
 	component []int32
 	members   [][]int32
 	// reach holds the nodes that each component reaches, including its own if it has several. Nil means none.
-	reach []bits
+	reach []bitSet
 }
 
 // New returns the graph of the edges, which may contain duplicates. Methods return nodes in the order of compare. An
 // edge from a node to itself is left out, but its node is kept.
 func New[N comparable](edges []Edge[N], compare func(a, b N) int) *Graph[N] {
 	g := &Graph[N]{index: make(map[N]int32, len(edges))}
-	pairs := make([]pair, len(edges))
+	pairs := make([]numberedEdge, len(edges))
 	for i, e := range edges {
-		pairs[i] = pair{g.nodeNumber(e.From), g.nodeNumber(e.To)}
+		pairs[i] = numberedEdge{g.ensureNodeNumber(e.From), g.ensureNodeNumber(e.To)}
 	}
 	g.sortNodes(pairs, compare)
-	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return p.from == p.to })
-	g.out = newAdjacency(len(g.nodes), pairs, func(p pair) (int32, int32) { return p.from, p.to })
-	g.in = newAdjacency(len(g.nodes), pairs, func(p pair) (int32, int32) { return p.to, p.from })
+	pairs = slices.DeleteFunc(pairs, func(p numberedEdge) bool { return p.from == p.to })
+	g.out = newAdjacency(len(g.nodes), pairs, func(p numberedEdge) (int32, int32) { return p.from, p.to })
+	g.in = newAdjacency(len(g.nodes), pairs, func(p numberedEdge) (int32, int32) { return p.to, p.from })
 	g.component, g.members = numberComponents(g.out)
 	g.computeClosure()
 	return g
 }
 
-func (g *Graph[N]) nodeNumber(n N) int32 {
+func (g *Graph[N]) ensureNodeNumber(n N) int32 {
 	i, ok := g.index[n]
 	if !ok {
 		i = int32(len(g.nodes))
@@ -49,7 +49,7 @@ func (g *Graph[N]) nodeNumber(n N) int32 {
 }
 
 // sortNodes renumbers the nodes in the order of compare.
-func (g *Graph[N]) sortNodes(pairs []pair, compare func(a, b N) int) {
+func (g *Graph[N]) sortNodes(pairs []numberedEdge, compare func(a, b N) int) {
 	order := make([]int32, len(g.nodes))
 	for i := range order {
 		order[i] = int32(i)
@@ -62,25 +62,25 @@ func (g *Graph[N]) sortNodes(pairs []pair, compare func(a, b N) int) {
 	}
 	g.nodes = nodes
 	for i, p := range pairs {
-		pairs[i] = pair{number[p.from], number[p.to]}
+		pairs[i] = numberedEdge{number[p.from], number[p.to]}
 	}
 }
 
 // computeClosure computes the nodes that each component reaches. Components come in an order in which all successors of a
 // component are already done.
 func (g *Graph[N]) computeClosure() {
-	words := wordsFor(len(g.nodes))
-	g.reach = make([]bits, len(g.members))
+	words := wordCount(len(g.nodes))
+	g.reach = make([]bitSet, len(g.members))
 	for c, members := range g.members {
-		var reach bits
+		var reach bitSet
 		for _, v := range members {
 			for _, w := range g.out.neighboursOf(v) {
 				if reach == nil {
-					reach = make(bits, words)
+					reach = make(bitSet, words)
 				}
 				reach.setBit(w)
 				if d := g.component[w]; int(d) != c {
-					reach.addAll(g.reach[d])
+					reach.unionWith(g.reach[d])
 				}
 			}
 		}
@@ -98,8 +98,8 @@ func (g *Graph[N]) CanReach(a, b N) bool {
 	return known && ok && i != j && g.reach[g.component[i]].hasBit(j)
 }
 
-// From yields the nodes that n reaches, in order. It leaves out n, even if n is in a cycle.
-func (g *Graph[N]) From(n N) iter.Seq[N] {
+// ReachableFrom yields the nodes that n reaches, in order. It leaves out n, even if n is in a cycle.
+func (g *Graph[N]) ReachableFrom(n N) iter.Seq[N] {
 	return func(yield func(N) bool) {
 		i, ok := g.index[n]
 		if !ok {
@@ -113,8 +113,8 @@ func (g *Graph[N]) From(n N) iter.Seq[N] {
 	}
 }
 
-// Count returns the number of nodes that [Graph.From] yields for n.
-func (g *Graph[N]) Count(n N) int {
+// CountReachable returns the number of nodes that [Graph.ReachableFrom] yields for n.
+func (g *Graph[N]) CountReachable(n N) int {
 	i, ok := g.index[n]
 	if !ok {
 		return 0
@@ -123,8 +123,8 @@ func (g *Graph[N]) Count(n N) int {
 	return g.reach[c].countBits() - min(len(g.members[c])-1, 1)
 }
 
-// To yields the nodes that reach n, in order. It leaves out n.
-func (g *Graph[N]) To(n N) iter.Seq[N] {
+// NodesReaching yields the nodes that reach n, in order. It leaves out n.
+func (g *Graph[N]) NodesReaching(n N) iter.Seq[N] {
 	return func(yield func(N) bool) {
 		i, ok := g.index[n]
 		if !ok {
@@ -138,8 +138,8 @@ func (g *Graph[N]) To(n N) iter.Seq[N] {
 	}
 }
 
-// Next lists the nodes to which a single edge leads from n, in order.
-func (g *Graph[N]) Next(n N) []N {
+// Successors lists the nodes to which a single edge leads from n, in order.
+func (g *Graph[N]) Successors(n N) []N {
 	i, ok := g.index[n]
 	if !ok {
 		return nil
@@ -151,8 +151,8 @@ func (g *Graph[N]) Next(n N) []N {
 	return list
 }
 
-// IsCyclic reports whether an edge from a to b is part of a cycle. The edge must be in the graph.
-func (g *Graph[N]) IsCyclic(a, b N) bool {
+// IsCycleEdge reports whether an edge from a to b is part of a cycle. The edge must be in the graph.
+func (g *Graph[N]) IsCycleEdge(a, b N) bool {
 	i, known := g.index[a]
 	j, ok := g.index[b]
 	return known && ok && i != j && g.component[i] == g.component[j]
@@ -203,10 +203,10 @@ func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
 	}
 }
 
-// Upstream lists the given nodes that are in the graph, and all nodes that reach one of them, in order.
-func (g *Graph[N]) Upstream(of iter.Seq[N]) []N {
+// UpstreamOf lists the given nodes that are in the graph, and all nodes that reach one of them, in order.
+func (g *Graph[N]) UpstreamOf(of iter.Seq[N]) []N {
 	var queue []int32
-	seen := make(bits, wordsFor(len(g.nodes)))
+	seen := make(bitSet, wordCount(len(g.nodes)))
 	visit := func(i int32) {
 		if !seen.hasBit(i) {
 			seen.setBit(i)

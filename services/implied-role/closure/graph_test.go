@@ -38,10 +38,10 @@ func TestANodeReachesWhatAnyPathLeadsTo(t *testing.T) {
 		"a graph that has no edges": {from: "a"},
 	} {
 		g := parse(c.edges)
-		if got := joined(slices.Collect(g.From(c.from))); got != c.want {
+		if got := joined(slices.Collect(g.ReachableFrom(c.from))); got != c.want {
 			t.Errorf("%s: %s reaches %q, want %q", name, c.from, got, c.want)
 		}
-		if got := joined(slices.Collect(g.To(c.from))); got != c.to {
+		if got := joined(slices.Collect(g.NodesReaching(c.from))); got != c.to {
 			t.Errorf("%s: %s is reached by %q, want %q", name, c.from, got, c.to)
 		}
 	}
@@ -54,7 +54,7 @@ func TestCyclesAreTheSetsThatReachEachOther(t *testing.T) {
 	}
 	for edge, want := range map[string]bool{"a b": true, "e a": true, "e c": false, "c d": true, "z a": false, "x x": false, "z q": false} {
 		from, to, _ := strings.Cut(edge, " ")
-		if got := g.IsCyclic(from, to); got != want {
+		if got := g.IsCycleEdge(from, to); got != want {
 			t.Errorf("%s is part of a cycle: %v", edge, got)
 		}
 	}
@@ -64,7 +64,7 @@ func TestThePathIsTheFirstOfTheShortest(t *testing.T) {
 	g := parse("a>z z>d a>b b>d d>e a>x x>y y>e q>q")
 	for ends, want := range map[string]string{"a d": "a b d", "a e": "a b d e", "d e": "d e", "e a": "", "a a": "", "a none": ""} {
 		from, to, _ := strings.Cut(ends, " ")
-		if got := joined(g.Path(from, to)); got != want {
+		if got := joined(g.ShortestPath(from, to)); got != want {
 			t.Errorf("path %s is %q, want %q", ends, got, want)
 		}
 	}
@@ -87,7 +87,7 @@ func TestAllPathsComeShortestFirstAndStopAtTheLimit(t *testing.T) {
 		"none":                     {edges: "z>a", limit: 5},
 		"none asked for":           {edges: "a>z", more: true},
 	} {
-		paths, more := parse(c.edges).AllPaths("a", "z", c.limit)
+		paths, more := parse(c.edges).SimplePaths("a", "z", c.limit)
 		var got []string
 		for _, p := range paths {
 			got = append(got, joined(p))
@@ -99,7 +99,7 @@ func TestAllPathsComeShortestFirstAndStopAtTheLimit(t *testing.T) {
 }
 
 func TestASearchForPathsEndsWhereTheyAreCountless(t *testing.T) {
-	paths, more := New(ladder(80), cmp.Compare).AllPaths(0, 2*80, 100)
+	paths, more := New(ladder(80), cmp.Compare).SimplePaths(0, 2*80, 100)
 	if len(paths) != 100 || !more {
 		t.Errorf("%d paths, more %v", len(paths), more)
 	}
@@ -111,7 +111,7 @@ func TestASearchForPathsEndsWhereTheyAreCountless(t *testing.T) {
 		}
 	}
 	edges = append(edges, Edge[int]{0, 99})
-	if paths, more = New(edges, cmp.Compare).AllPaths(1, 99, 10); len(paths) != 1 && !more {
+	if paths, more = New(edges, cmp.Compare).SimplePaths(1, 99, 10); len(paths) != 1 && !more {
 		t.Errorf("%d paths, more %v", len(paths), more)
 	}
 }
@@ -119,7 +119,7 @@ func TestASearchForPathsEndsWhereTheyAreCountless(t *testing.T) {
 func TestUpstreamIsWhateverLeadsToAnyOfThem(t *testing.T) {
 	g := parse("a>b b>c x>y y>x y>c c>d")
 	for of, want := range map[string]string{"b": "a b", "c": "a b c x y", "b x": "a b x y", "none": "", "": ""} {
-		if got := joined(g.Upstream(slices.Values(strings.Fields(of)))); got != want {
+		if got := joined(g.UpstreamOf(slices.Values(strings.Fields(of)))); got != want {
 			t.Errorf("upstream of %q is %q, want %q", of, got, want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
 		gathered := g.Gather(weight)
 		for _, to := range g.Nodes() {
 			sum := weight(to)
-			for from := range g.To(to) {
+			for from := range g.NodesReaching(to) {
 				sum += weight(from)
 			}
 			if gathered(to) != sum {
@@ -149,19 +149,19 @@ func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
 		}
 		for _, from := range g.Nodes() {
 			want := slices.Sorted(slices.Values(naive[from]))
-			if got := slices.Collect(g.From(from)); !slices.Equal(got, want) || g.Count(from) != len(want) {
-				t.Fatalf("%d reaches %v (%d), want %v", from, got, g.Count(from), want)
+			if got := slices.Collect(g.ReachableFrom(from)); !slices.Equal(got, want) || g.CountReachable(from) != len(want) {
+				t.Fatalf("%d reaches %v (%d), want %v", from, got, g.CountReachable(from), want)
 			}
 			for to, path := range g.Paths(from) {
-				if !slices.Equal(path, g.Path(from, to)) || len(path) < 2 || path[0] != from || path[len(path)-1] != to {
-					t.Fatalf("path from %d to %d is %v or %v", from, to, path, g.Path(from, to))
+				if !slices.Equal(path, g.ShortestPath(from, to)) || len(path) < 2 || path[0] != from || path[len(path)-1] != to {
+					t.Fatalf("path from %d to %d is %v or %v", from, to, path, g.ShortestPath(from, to))
 				}
 				for i := range path[1:] {
-					if !slices.Contains(g.Next(path[i]), path[i+1]) {
+					if !slices.Contains(g.Successors(path[i]), path[i+1]) {
 						t.Fatalf("path %v takes a step that is no edge", path)
 					}
 				}
-				if all, _ := g.AllPaths(from, to, 1); !slices.Equal(all[0], path) {
+				if all, _ := g.SimplePaths(from, to, 1); !slices.Equal(all[0], path) {
 					t.Fatalf("the first of all paths is %v, the shortest %v", all[0], path)
 				}
 			}

@@ -7,9 +7,9 @@ import (
 
 const nowhere = -1
 
-// Path returns the shortest path between two nodes, including both. If several are equally short, it returns the first
+// ShortestPath returns the shortest path between two nodes, including both. If several are equally short, it returns the first
 // in order. It returns nil if no path exists, or if the two nodes are equal.
-func (g *Graph[N]) Path(from, to N) []N {
+func (g *Graph[N]) ShortestPath(from, to N) []N {
 	j, ok := g.index[to]
 	if !ok || !g.CanReach(from, to) {
 		return nil
@@ -17,7 +17,7 @@ func (g *Graph[N]) Path(from, to N) []N {
 	return g.tracePath(g.breadthFirstTree(g.index[from]), j)
 }
 
-// Paths yields each node that n reaches, in order, with its shortest path as [Graph.Path] returns it. All paths
+// Paths yields each node that n reaches, in order, with its shortest path as [Graph.ShortestPath] returns it. All paths
 // together cost one walk over the graph.
 func (g *Graph[N]) Paths(n N) iter.Seq2[N, []N] {
 	return func(yield func(N, []N) bool) {
@@ -63,9 +63,9 @@ func (g *Graph[N]) tracePath(came []int32, to int32) []N {
 	return path
 }
 
-// Distances returns a function that counts the edges of the shortest path from a node to the given one. It returns 0
+// DistancesTo returns a function that counts the edges of the shortest path from a node to the given one. It returns 0
 // for the node itself and -1 if no path exists.
-func (g *Graph[N]) Distances(to N) func(N) int {
+func (g *Graph[N]) DistancesTo(to N) func(N) int {
 	end, ok := g.index[to]
 	if !ok {
 		return func(n N) int {
@@ -75,7 +75,7 @@ func (g *Graph[N]) Distances(to N) func(N) int {
 			return nowhere
 		}
 	}
-	s := &search[N]{graph: g, to: end}
+	s := &pathSearch[N]{graph: g, to: end}
 	s.computeDistances()
 	return func(n N) int {
 		if i, ok := g.index[n]; ok {
@@ -88,13 +88,13 @@ func (g *Graph[N]) Distances(to N) func(N) int {
 // budget bounds the steps of one search for paths.
 const budget = 200_000
 
-// AllPaths lists up to limit paths that visit no node twice, shortest first, then in order. If more is true, other
+// SimplePaths lists up to limit paths that visit no node twice, shortest first, then in order. If more is true, other
 // paths exist or may exist.
-func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
+func (g *Graph[N]) SimplePaths(from, to N, limit int) (paths [][]N, more bool) {
 	if !g.CanReach(from, to) || limit <= 0 {
 		return nil, limit <= 0 && g.CanReach(from, to)
 	}
-	s := &search[N]{graph: g, to: g.index[to], limit: limit + 1, left: budget, on: make([]bool, len(g.nodes))}
+	s := &pathSearch[N]{graph: g, to: g.index[to], limit: limit + 1, left: budget, on: make([]bool, len(g.nodes))}
 	s.computeDistances()
 	start := g.index[from]
 	// Each round finds the paths of one length. The search ends when no round was cut short by its length.
@@ -111,8 +111,8 @@ func (g *Graph[N]) AllPaths(from, to N, limit int) (paths [][]N, more bool) {
 	return s.found, s.left <= 0
 }
 
-// search finds paths of one length at a time.
-type search[N comparable] struct {
+// pathSearch finds paths of one length at a time.
+type pathSearch[N comparable] struct {
 	graph       *Graph[N]
 	to          int32
 	limit, left int
@@ -126,7 +126,7 @@ type search[N comparable] struct {
 	found [][]N
 }
 
-func (s *search[N]) computeDistances() {
+func (s *pathSearch[N]) computeDistances() {
 	s.distance = make([]int32, len(s.graph.nodes))
 	for i := range s.distance {
 		s.distance[i] = nowhere
@@ -144,13 +144,13 @@ func (s *search[N]) computeDistances() {
 }
 
 // extendPath extends the path from v to the end with exactly the given number of steps.
-func (s *search[N]) extendPath(v, steps int32) {
+func (s *pathSearch[N]) extendPath(v, steps int32) {
 	s.left--
 	s.path, s.on[v] = append(s.path, v), true
 	defer func() { s.path, s.on[v] = s.path[:len(s.path)-1], false }()
 	if v == s.to {
 		if steps == 0 {
-			s.takePath()
+			s.recordFoundPath()
 		}
 		return
 	}
@@ -163,20 +163,20 @@ func (s *search[N]) extendPath(v, steps int32) {
 		}
 		if over := s.distance[w] + 1 - steps; over > 0 {
 			// This is the smallest length of a whole path through w.
-			s.searchLength(int32(len(s.path)) + s.distance[w])
+			s.lowerNextLength(int32(len(s.path)) + s.distance[w])
 			continue
 		}
 		s.extendPath(w, steps-1)
 	}
 }
 
-func (s *search[N]) searchLength(length int32) {
+func (s *pathSearch[N]) lowerNextLength(length int32) {
 	if s.next == nowhere || length < s.next {
 		s.next = length
 	}
 }
 
-func (s *search[N]) takePath() {
+func (s *pathSearch[N]) recordFoundPath() {
 	path := make([]N, len(s.path))
 	for i, v := range s.path {
 		path[i] = s.graph.nodes[v]

@@ -6,8 +6,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Holding is a role of a subject, with the bindings that grant it.
-type Holding struct {
+// RoleHolding is a role of a subject, with the bindings that grant it.
+type RoleHolding struct {
 	Subject           rbacv1.Subject
 	Role              Role
 	Explicit, Implied bool
@@ -17,11 +17,11 @@ type Holding struct {
 }
 
 // Holders lists the subjects that have a role by the given bindings, sorted by subject.
-func (rs *RuleSet) Holders(role Role, bindings []*Binding) []Holding {
-	found := map[rbacv1.Subject]*Holding{}
+func (rs *RuleSet) Holders(role Role, bindings []*Binding) []RoleHolding {
+	found := map[rbacv1.Subject]*RoleHolding{}
 	add := func(s rbacv1.Subject, binding string, explicit bool) {
 		if found[s] == nil {
-			found[s] = &Holding{Subject: s, Role: role}
+			found[s] = &RoleHolding{Subject: s, Role: role}
 		}
 		found[s].addBinding(binding, explicit)
 	}
@@ -37,12 +37,12 @@ func (rs *RuleSet) Holders(role Role, bindings []*Binding) []Holding {
 			continue
 		}
 		for s := range b.effectiveSubjects() {
-			if h := found[s]; h == nil || !h.isFrom(b.Source) {
+			if h := found[s]; h == nil || !h.isFromBinding(b.Source) {
 				add(s, b.Name, false)
 			}
 		}
 	}
-	return sortHoldings(found, func(x, y Holding) int { return CompareSubjects(x.Subject, y.Subject) })
+	return sortHoldings(found, func(x, y RoleHolding) int { return CompareSubjects(x.Subject, y.Subject) })
 }
 
 // grantsRole reports whether an explicit binding grants a role, directly or by implication. A binding that is being deleted
@@ -52,21 +52,21 @@ func (rs *RuleSet) grantsRole(b *Binding, role Role) (explicit, implied bool) {
 		return false, false
 	}
 	explicit = b.Role == role
-	return explicit, !explicit && b.IsSource() && rs.HasImplied(b.Role, role)
+	return explicit, !explicit && b.IsSource() && rs.HasImpliedRole(b.Role, role)
 }
 
-// Effective lists the roles that an identity has by the given bindings, sorted by role.
-func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
-	found := map[Role]*Holding{}
+// EffectiveRoles lists the roles that an identity has by the given bindings, sorted by role.
+func (rs *RuleSet) EffectiveRoles(who Identity, bindings []*Binding) []RoleHolding {
+	found := map[Role]*RoleHolding{}
 	add := func(role Role, name string, explicit bool) {
 		if found[role] == nil {
-			found[role] = &Holding{Role: role}
+			found[role] = &RoleHolding{Role: role}
 		}
 		found[role].addBinding(name, explicit)
 	}
 	var generated []*Binding
 	for _, b := range bindings {
-		if _, ok := who.In(b); !ok {
+		if _, ok := who.MatchingSubject(b); !ok {
 			continue
 		}
 		if b.IsGenerated() {
@@ -75,26 +75,26 @@ func (rs *RuleSet) Effective(who Identity, bindings []*Binding) []Holding {
 		}
 		add(b.Role, b.String(), true)
 		if b.IsSource() {
-			for _, role := range rs.Implied(b.Role) {
+			for _, role := range rs.ImpliedRoles(b.Role) {
 				add(role, b.Name, false)
 			}
 		}
 	}
 	for _, b := range generated {
-		if h := found[b.Role]; h == nil || !h.isFrom(b.Source) {
+		if h := found[b.Role]; h == nil || !h.isFromBinding(b.Source) {
 			add(b.Role, b.Name, false)
 		}
 	}
-	return sortHoldings(found, func(x, y Holding) int { return x.Role.Compare(y.Role) })
+	return sortHoldings(found, func(x, y RoleHolding) int { return x.Role.Compare(y.Role) })
 }
 
-// isFrom reports whether a binding is one of h.Bindings.
-func (h *Holding) isFrom(binding string) bool {
+// isFromBinding reports whether a binding is one of h.Bindings.
+func (h *RoleHolding) isFromBinding(binding string) bool {
 	_, has := slices.BinarySearch(h.Bindings, binding)
 	return has
 }
 
-func (h *Holding) addBinding(binding string, explicit bool) {
+func (h *RoleHolding) addBinding(binding string, explicit bool) {
 	h.Explicit = h.Explicit || explicit
 	h.Implied = h.Implied || !explicit
 	if i, has := slices.BinarySearch(h.Bindings, binding); !has {
@@ -102,8 +102,8 @@ func (h *Holding) addBinding(binding string, explicit bool) {
 	}
 }
 
-func sortHoldings[K comparable](found map[K]*Holding, compare func(x, y Holding) int) []Holding {
-	list := make([]Holding, 0, len(found))
+func sortHoldings[K comparable](found map[K]*RoleHolding, compare func(x, y RoleHolding) int) []RoleHolding {
+	list := make([]RoleHolding, 0, len(found))
 	for _, h := range found {
 		list = append(list, *h)
 	}

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func origin(h Holding) string {
+func origin(h RoleHolding) string {
 	return map[[2]bool]string{{true, false}: "explicit", {false, true}: "implied", {true, true}: "both"}[[2]bool{h.Explicit, h.Implied}]
 }
 
@@ -62,7 +62,7 @@ func TestWhatRolesSomebodyHas(t *testing.T) {
 		"somebody who says to be nobody": {subject: "x", groups: []string{"system:unauthenticated"}, want: "a explicit; b implied; c implied; k explicit"},
 	} {
 		var got []string
-		for _, h := range o.Rules.Effective(Identify(who(c.subject), c.groups), w.all()) {
+		for _, h := range o.Rules.EffectiveRoles(NewIdentity(who(c.subject), c.groups), w.all()) {
 			got = append(got, h.Role.String()+" "+origin(h))
 		}
 		if text := strings.Join(got, "; "); text != c.want {
@@ -90,7 +90,7 @@ func TestWhatIsStillThereStillGrants(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B1=a{x} B2=a{y}")
 	o := w.settle()
-	held := w.bindings[Name("B1", role("b"))]
+	held := w.bindings[GeneratedName("B1", role("b"))]
 	held.Finalizers = []string{"example.com/held"}
 	deleting(held)
 	w.do("-B1")
@@ -101,10 +101,10 @@ func TestWhatIsStillThereStillGrants(t *testing.T) {
 	if text := strings.Join(got, "; "); text != "x implied "+held.Name+"; y implied B2" {
 		t.Errorf("holders %q", text)
 	}
-	if roles := o.Rules.Effective(Identify(subject("x"), nil), w.all()); len(roles) != 1 || roles[0].Role != role("b") || roles[0].Bindings[0] != held.Name {
+	if roles := o.Rules.EffectiveRoles(NewIdentity(subject("x"), nil), w.all()); len(roles) != 1 || roles[0].Role != role("b") || roles[0].Bindings[0] != held.Name {
 		t.Errorf("effective %v", roles)
 	}
-	reasons, _ := o.Rules.Explain(Identify(subject("x"), nil), role("b"), w.all(), 5)
+	reasons, _ := o.Rules.ExplainRole(NewIdentity(subject("x"), nil), role("b"), w.all(), 5)
 	if len(reasons) != 1 || reasons[0].Source.Name != held.Name || len(reasons[0].Path) != 1 {
 		t.Errorf("reasons %v", reasons)
 	}
@@ -127,13 +127,13 @@ func TestAClusterRoleBindingGrantsAndImpliesNothing(t *testing.T) {
 	if len(holders) != 2 || strings.Join(holders[0].Bindings, " ") != "B ClusterRoleBinding/B" || strings.Join(holders[1].Bindings, " ") != "ClusterRoleBinding/B" {
 		t.Errorf("holders %v", holders)
 	}
-	if roles := o.Rules.Effective(Identify(subject("y"), nil), bindings); len(roles) != 1 || roles[0].Role != role("ClusterRole/a") {
+	if roles := o.Rules.EffectiveRoles(NewIdentity(subject("y"), nil), bindings); len(roles) != 1 || roles[0].Role != role("ClusterRole/a") {
 		t.Errorf("effective %v", roles)
 	}
-	if reasons, _ := o.Rules.Explain(Identify(subject("x"), nil), role("ClusterRole/a"), bindings, 5); len(reasons) != 2 || reasons[1].Source != everywhere {
+	if reasons, _ := o.Rules.ExplainRole(NewIdentity(subject("x"), nil), role("ClusterRole/a"), bindings, 5); len(reasons) != 2 || reasons[1].Source != everywhere {
 		t.Errorf("reasons %v", reasons)
 	}
-	if reasons, _ := o.Rules.Explain(Identify(subject("y"), nil), role("b"), bindings, 5); len(reasons) != 0 {
+	if reasons, _ := o.Rules.ExplainRole(NewIdentity(subject("y"), nil), role("b"), bindings, 5); len(reasons) != 0 {
 		t.Errorf("reasons %v", reasons)
 	}
 }
@@ -146,7 +146,7 @@ func TestWhySomebodyHasARole(t *testing.T) {
 		9: "B2 by u: d; B3 by g: x d; B1 by u: a b d; B1 by u: a c d; more false",
 		3: "B2 by u: d; B3 by g: x d; B1 by u: a b d; more true",
 	} {
-		reasons, more := o.Rules.Explain(Identify(subject("u"), []string{"g"}), role("d"), w.all(), limit)
+		reasons, more := o.Rules.ExplainRole(NewIdentity(subject("u"), []string{"g"}), role("d"), w.all(), limit)
 		text := ""
 		for _, r := range reasons {
 			text += fmt.Sprintf("%s by %s: %s; ", r.Source.Name, subjectNames([]rbacv1.Subject{r.Subject}), names(r.Path))
@@ -155,7 +155,7 @@ func TestWhySomebodyHasARole(t *testing.T) {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}
-	if reasons, more := o.Rules.Explain(Identify(subject("nobody"), nil), role("d"), w.all(), 5); len(reasons) > 0 || more {
+	if reasons, more := o.Rules.ExplainRole(NewIdentity(subject("nobody"), nil), role("d"), w.all(), 5); len(reasons) > 0 || more {
 		t.Errorf("subject without the role: got reasons %v", reasons)
 	}
 }
@@ -165,7 +165,7 @@ func TestWhatASystemBindingGrantsImpliesNothing(t *testing.T) {
 	w.do("a>b B=a{x}")
 	w.bindings["B"].Labels = map[string]string{bootstrapping: "rbac-defaults"}
 	o := w.settle()
-	if got := o.Rules.Effective(Identify(subject("x"), nil), w.all()); len(got) != 1 || got[0].Role != role("a") {
+	if got := o.Rules.EffectiveRoles(NewIdentity(subject("x"), nil), w.all()); len(got) != 1 || got[0].Role != role("a") {
 		t.Errorf("effective %v", got)
 	}
 	if got := o.Rules.Holders(role("b"), w.all()); len(got) != 0 {
@@ -181,39 +181,39 @@ func TestReasonsAreTheFirstOfAll(t *testing.T) {
 			w.random(r)
 		}
 		o := w.infer()
-		who := Identify(subject(rapid.SampledFrom([]string{"x", "y", "z"}).Draw(r, "who")), nil)
+		who := NewIdentity(subject(rapid.SampledFrom([]string{"x", "y", "z"}).Draw(r, "who")), nil)
 		role := rapid.SampledFrom(roles("a b c d e f")).Draw(r, "role")
 		bindings := w.all()
 		const plenty = 10_000
-		all, more := o.Rules.Explain(who, role, bindings, plenty)
+		all, more := o.Rules.ExplainRole(who, role, bindings, plenty)
 		if more {
 			r.Fatalf("more than %d reasons", plenty)
 		}
-		var naive []Reason
+		var naive []RoleReason
 		for _, b := range bindings {
-			subject, ok := who.In(b)
+			subject, ok := who.MatchingSubject(b)
 			if explicit, implied := o.Rules.grantsRole(b, role); ok && explicit {
-				naive = append(naive, Reason{b, subject, []Role{role}})
+				naive = append(naive, RoleReason{b, subject, []Role{role}})
 			} else if ok && implied {
-				paths, _ := o.Rules.Paths(b.Role, role, plenty)
+				paths, _ := o.Rules.PathsBetween(b.Role, role, plenty)
 				for _, path := range paths {
-					naive = append(naive, Reason{b, subject, path})
+					naive = append(naive, RoleReason{b, subject, path})
 				}
 			}
 		}
-		slices.SortFunc(naive, Reason.compareReason)
+		slices.SortFunc(naive, RoleReason.compareReason)
 		if fmt.Sprint(texts(all)) != fmt.Sprint(texts(naive)) {
 			r.Fatalf("%v, want %v", texts(all), texts(naive))
 		}
 		limit := rapid.IntRange(1, 5).Draw(r, "limit")
-		some, more := o.Rules.Explain(who, role, bindings, limit)
+		some, more := o.Rules.ExplainRole(who, role, bindings, limit)
 		if want := naive[:min(limit, len(naive))]; fmt.Sprint(texts(some)) != fmt.Sprint(texts(want)) || more != (len(naive) > limit) {
 			r.Fatalf("%v, more: %v; want %v", texts(some), more, texts(want))
 		}
 	})
 }
 
-func texts(reasons []Reason) []string {
+func texts(reasons []RoleReason) []string {
 	var list []string
 	for _, r := range reasons {
 		list = append(list, fmt.Sprintf("%s %v", r.Source.Name, r.Path))

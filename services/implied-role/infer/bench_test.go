@@ -46,11 +46,11 @@ func unlimited() Policy {
 
 // BenchmarkCold measures a cold start: all rules and bindings of a namespace are planned.
 func BenchmarkCold(b *testing.B) {
-	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
+	ns := NamespaceInput{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
 	desired, actions := 0, 0
 	for b.Loop() {
-		o := Infer(ns, unlimited())
-		desired, actions = len(o.Desired), len(o.Actions(ns.Bindings))
+		o := Namespace(ns, unlimited())
+		desired, actions = len(o.Desired), len(o.PlannedActions(ns.Bindings))
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
@@ -61,14 +61,14 @@ func BenchmarkCold(b *testing.B) {
 
 // BenchmarkConverged plans everything when nothing is to be done.
 func BenchmarkConverged(b *testing.B) {
-	ns := Namespace{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
-	o := Infer(ns, unlimited())
+	ns := NamespaceInput{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
+	o := Namespace(ns, unlimited())
 	all := ns.Bindings
 	for _, w := range o.Desired {
-		all = append(all, w.Binding())
+		all = append(all, w.ToBinding())
 	}
 	for b.Loop() {
-		if actions := Infer(Namespace{Name: "ns", Rules: ns.Rules, Bindings: all}, unlimited()).Actions(all); len(actions) > 0 {
+		if actions := Namespace(NamespaceInput{Name: "ns", Rules: ns.Rules, Bindings: all}, unlimited()).PlannedActions(all); len(actions) > 0 {
 			b.Fatal(actions[0])
 		}
 	}
@@ -84,12 +84,12 @@ func BenchmarkRuleEvent(b *testing.B) {
 				byRole[binding.Role] = append(byRole[binding.Role], binding)
 			}
 			load := func(r Role) int { return len(byRole[r]) }
-			before := NewRuleSet("ns", rules[1:], unlimited()).Limited(100_000, load)
+			before := NewRuleSet("ns", rules[1:], unlimited()).WithPausedRules(100_000, load)
 			dirty := 0
 			for b.Loop() {
 				dirty = 0
-				after := NewRuleSet("ns", rules, unlimited()).Limited(100_000, load)
-				for _, r := range after.Changed(before) {
+				after := NewRuleSet("ns", rules, unlimited()).WithPausedRules(100_000, load)
+				for _, r := range after.ChangedRoles(before) {
 					dirty += len(byRole[r])
 				}
 			}

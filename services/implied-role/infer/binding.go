@@ -20,7 +20,7 @@ type Binding struct {
 	Subjects        []rbacv1.Subject
 	// Cluster marks a ClusterRoleBinding. It grants its role in every namespace and implies no other role.
 	Cluster bool
-	// Reserved marks a binding of this service. Its name has the form of [Name], and it lacks [IndependentLabel]. No
+	// Reserved marks a binding of this service. Its name has the form of [GeneratedName], and it lacks [IndependentLabel]. No
 	// other label or annotation counts.
 	Reserved bool
 	// Source is the name of the binding that it was generated from, verified by computing the name of b from it. It is
@@ -36,8 +36,8 @@ type Binding struct {
 	metadata fingerprint
 }
 
-// wire lists the fields of a RoleBinding that are decoded.
-type wire struct {
+// bindingJSON lists the fields of a RoleBinding that are decoded.
+type bindingJSON struct {
 	Metadata struct {
 		Namespace         string                  `json:"namespace"`
 		Name              string                  `json:"name"`
@@ -54,7 +54,7 @@ type wire struct {
 
 // UnmarshalJSON decodes a RoleBinding or ClusterRoleBinding of the API server.
 func (b *Binding) UnmarshalJSON(data []byte) error {
-	var w wire
+	var w bindingJSON
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
@@ -72,20 +72,20 @@ func (b *Binding) UnmarshalJSON(data []byte) error {
 	}
 	b.Cluster = m.Namespace == ""
 	if b.Reserved = !b.Cluster && IsReserved(m.Name) && m.Labels[IndependentLabel] != independent; b.Reserved {
-		b.Source = sourceName(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
-		b.metadata = metadataOf(m.Labels, m.Annotations, ownerReference(b.Source, m.OwnerReferences))
+		b.Source = tracedSourceName(b, m.Annotations[SourceAnnotation], m.OwnerReferences)
+		b.metadata = fingerprintMetadata(m.Labels, m.Annotations, sourceOwnerReference(b.Source, m.OwnerReferences))
 	}
 	return nil
 }
 
-// sourceName returns the name of the binding from which [Name] derives the name of b. It tries the annotation first, then
+// tracedSourceName returns the name of the binding from which [GeneratedName] derives the name of b. It tries the annotation first, then
 // the owner references. It returns "" if none fits.
-func sourceName(b *Binding, annotation string, owners []metav1.OwnerReference) string {
+func tracedSourceName(b *Binding, annotation string, owners []metav1.OwnerReference) string {
 	sources := []string{annotation}
 	for _, o := range owners {
 		sources = append(sources, o.Name)
 	}
-	if i := slices.IndexFunc(sources, func(source string) bool { return source != "" && b.Name == Name(source, b.Role) }); i >= 0 {
+	if i := slices.IndexFunc(sources, func(source string) bool { return source != "" && b.Name == GeneratedName(source, b.Role) }); i >= 0 {
 		return internText(sources[i])
 	}
 	return ""
@@ -94,8 +94,8 @@ func sourceName(b *Binding, annotation string, owners []metav1.OwnerReference) s
 // internText returns the interned text, so equal texts take memory once.
 func internText(text string) string { return unique.Make(text).Value() }
 
-// ownerReference returns the owner reference to the source, or an empty one.
-func ownerReference(source string, owners []metav1.OwnerReference) metav1.OwnerReference {
+// sourceOwnerReference returns the owner reference to the source, or an empty one.
+func sourceOwnerReference(source string, owners []metav1.OwnerReference) metav1.OwnerReference {
 	i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool {
 		return o.Kind == kindRoleBinding && o.APIVersion == rbacv1.SchemeGroupVersion.String() && o.Name == source
 	})
@@ -121,9 +121,11 @@ func (b *Binding) IsSource() bool {
 	return !b.IsGenerated() && !b.Cluster && !b.Deleting && !b.System && len(b.Subjects) > 0
 }
 
-// IsDelayed reports whether the binding can keep granting its role for an unlimited time after its deletion begins.
+// CanOutliveDeletion reports whether the binding can keep granting its role for an unlimited time after its deletion begins.
 // Kubernetes honours it until the last finalizer is gone.
-func (b *Binding) IsDelayed() bool { return (b.Deleting || b.Finalized) && len(b.Subjects) > 0 }
+func (b *Binding) CanOutliveDeletion() bool {
+	return (b.Deleting || b.Finalized) && len(b.Subjects) > 0
+}
 
 // effectiveSubjects yields the subjects as Kubernetes reads them. A service account without a namespace gets that of the
 // binding.

@@ -19,7 +19,7 @@ func TestANameIsShortLegalAndNobodyElses(t *testing.T) {
 	seen := map[string]string{}
 	for _, source := range []string{"a", "a-b", "", "B:Über/ß%", long, long + "y", "system:x.y."} {
 		for _, child := range []Role{{Name: "b-c"}, {Name: "c"}, {Name: "c", Cluster: true}, {Name: long}, {Name: long + "z"}} {
-			name := Name(source, child)
+			name := GeneratedName(source, child)
 			if wrong := append(content.IsPathSegmentName(name), validation.IsDNS1123Subdomain(name)...); len(wrong) > 0 || len(name) > 63 {
 				t.Errorf("name %q of %q and %s: %v", name, source, child, wrong)
 			}
@@ -29,7 +29,7 @@ func TestANameIsShortLegalAndNobodyElses(t *testing.T) {
 			seen[name] = source + " " + child.String()
 		}
 	}
-	if got := Name("B", role("writer")); got != "ir-b-writer-om2re3cacnfoyndm" {
+	if got := GeneratedName("B", role("writer")); got != "ir-b-writer-om2re3cacnfoyndm" {
 		t.Errorf("got name %s; a new name recreates every generated binding", got)
 	}
 }
@@ -40,7 +40,7 @@ func TestAGeneratedBindingSaysWhereItComesFrom(t *testing.T) {
 	w.bindings["B:1"].Labels = map[string]string{"argocd.argoproj.io/instance": "app"}
 	w.bindings["B:1"].Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	w.settle()
-	b := w.bindings[Name("B:1", role("ClusterRole/view"))]
+	b := w.bindings[GeneratedName("B:1", role("ClusterRole/view"))]
 	wantAnnotations := map[string]string{SourceAnnotation: "B:1", ParentAnnotation: "a", ChildAnnotation: "ClusterRole/view", ViaAnnotation: "a -> b -> ClusterRole/view"}
 	if !maps.Equal(b.Annotations, wantAnnotations) {
 		t.Errorf("annotations %v", b.Annotations)
@@ -85,7 +85,7 @@ func TestWhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
 		w := newWorld(t)
 		w.do("a>b B=a{x}")
 		w.settle()
-		harm(w, Name("B", role("b")))
+		harm(w, GeneratedName("B", role("b")))
 		writes := w.writes
 		if w.settle(); w.generated(true) != "B:b{x}" || w.writes != writes+1 {
 			t.Errorf("%s: %q after %d writes", name, w.generated(true), w.writes-writes)
@@ -97,7 +97,7 @@ func TestWhatOthersAddToAGeneratedBindingMayStay(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B=a{x}")
 	w.settle()
-	b := w.bindings[Name("B", role("b"))]
+	b := w.bindings[GeneratedName("B", role("b"))]
 	b.Labels["team"], b.Annotations["note"] = "blue", "hello"
 	b.OwnerReferences = append(b.OwnerReferences, metav1.OwnerReference{Kind: "ConfigMap", Name: "x", UID: "y"})
 	writes := w.writes
@@ -120,13 +120,13 @@ func TestForeignBindingsAreNeverTouched(t *testing.T) {
 			w.bindings["B"].OwnerReferences = []metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding", Name: "B"}}
 		}},
 		"X3: one with the name that we would give, made independent": {obstacle: NameConflict, harm: func(w *world) {
-			taken := Name("B", role("b"))
+			taken := GeneratedName("B", role("b"))
 			w.bind(taken, role("b"), []string{"mallory"})
 			w.bindings[taken].Labels = map[string]string{IndependentLabel: "true"}
 		}},
 		"one of ours, made independent": {obstacle: NameConflict, harm: func(w *world) {
 			w.settle()
-			w.bindings[Name("B", role("b"))].Labels[IndependentLabel] = "true"
+			w.bindings[GeneratedName("B", role("b"))].Labels[IndependentLabel] = "true"
 		}},
 	} {
 		w := newWorld(t)
@@ -174,7 +174,7 @@ func TestAGeneratedBindingThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B=a{x}")
 	w.settle()
-	w.bindings[Name("B", role("b"))].DeletionTimestamp = &now
+	w.bindings[GeneratedName("B", role("b"))].DeletionTimestamp = &now
 	o, writes := w.settle(), w.writes
 	if changes := o.differences(w.all()); len(changes) != 1 || changes[0].Obstacle != Pending {
 		t.Errorf("changes %v", changes)
@@ -189,9 +189,9 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b b>ClusterRole/view B=a{x,group:g,sa:ns:bot}")
 	for _, wanted := range w.infer().Desired {
-		object := wanted.Object()
+		object := wanted.ToRoleBinding()
 		object.UID = "u"
-		want := wanted.Binding()
+		want := wanted.ToBinding()
 		want.UID = "u"
 		if got := read(t, object); !reflect.DeepEqual(got, want) || !wanted.matchesBinding(got) {
 			t.Errorf("read %+v, want %+v", got, want)
@@ -203,7 +203,7 @@ func TestABindingIsOursByItsName(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b B=a{x}")
 	w.settle()
-	ours := Name("B", role("b"))
+	ours := GeneratedName("B", role("b"))
 	for what, c := range map[string]struct {
 		change    func(*rbacv1.RoleBinding)
 		generated bool
@@ -231,7 +231,7 @@ func TestABindingIsOursByItsName(t *testing.T) {
 
 func TestNamesOfOurFormAreReserved(t *testing.T) {
 	for name, want := range map[string]bool{
-		Name("B", role("b")): true, Name("", role("ClusterRole/x")): true, "ir-x-abcdefgh234567ab": true,
+		GeneratedName("B", role("b")): true, GeneratedName("", role("ClusterRole/x")): true, "ir-x-abcdefgh234567ab": true,
 		"ir-x": false, "ir-abcdefgh234567ab": false, "ir-x-abcdefgh234567a1": false, "ir-x-y-abcdefgh234567abc": false, "sir-x-abcdefgh234567ab": false,
 		"ir-team-viewers": false, "": false,
 	} {
@@ -250,13 +250,13 @@ func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
 			return forged
 		},
 		"with the name of one that follows, and another role": func(w *world) string {
-			taken := Name("B", role("b"))
+			taken := GeneratedName("B", role("b"))
 			delete(w.bindings, taken)
 			w.bind(taken, role("other"), []string{"mallory"})
 			return taken
 		},
 		"stripped before its source went": func(w *world) string {
-			b := w.bindings[Name("B", role("b"))]
+			b := w.bindings[GeneratedName("B", role("b"))]
 			b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil
 			w.do("-B")
 			return b.Name
@@ -267,13 +267,13 @@ func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
 		w.settle()
 		left := harm(w)
 		changes := w.infer().differences(w.all())
-		if !slices.ContainsFunc(changes, func(c Difference) bool { return c.Name == left && c.Verb == Empty }) {
+		if !slices.ContainsFunc(changes, func(c BindingDifference) bool { return c.Name == left && c.Verb == Empty }) {
 			t.Errorf("%s: it is no drift: %v", name, changes)
 		}
 		if w.settle(); len(w.bindings[left].Subjects) > 0 {
 			t.Errorf("%s: it grants to %v", name, w.bindings[left].Subjects)
 		}
-		if got := w.bindings[Name(left, role("b"))]; got != nil {
+		if got := w.bindings[GeneratedName(left, role("b"))]; got != nil {
 			t.Errorf("%s: it is a source", name)
 		}
 	}
@@ -296,7 +296,7 @@ func TestWhatCannotGoAtOnceGrantsNothing(t *testing.T) {
 		w := newWorld(t)
 		w.do("a>b B=a{x,y}")
 		w.settle()
-		ours := w.bindings[Name("B", role("b"))]
+		ours := w.bindings[GeneratedName("B", role("b"))]
 		ours.Finalizers = []string{"example.com/held"}
 		c.harm(ours)
 		w.do(c.change)

@@ -41,16 +41,16 @@ const kindRoleBinding = "RoleBinding"
 // prefix begins the names of generated bindings.
 const prefix = "ir-"
 
-// Name returns the name of the binding that the source generates for child. The hash covers lengths and texts, so
+// GeneratedName returns the name of the binding that the source generates for child. The hash covers lengths and texts, so
 // different pairs get different names. The rest of the name is for human readers.
-func Name(source string, child Role) string {
+func GeneratedName(source string, child Role) string {
 	const readable = 20
 	return prefix + legiblePrefix(source, readable) + "-" + legiblePrefix(child.Name, readable) + "-" + shortHash(source, child.Kind(), child.Name)
 }
 
 var reserved = regexp.MustCompile(`^` + prefix + `[a-z0-9.-]*-[a-z2-7]{16}$`)
 
-// IsReserved reports whether a name has the form of [Name]. Only this service may use such names.
+// IsReserved reports whether a name has the form of [GeneratedName]. Only this service may use such names.
 func IsReserved(name string) bool { return reserved.MatchString(name) }
 
 // legiblePrefix returns the beginning of a name, with every character that a generated name cannot hold replaced by "-".
@@ -70,7 +70,7 @@ func legiblePrefix(name string, limit int) string {
 // fingerprint is a hash of 128 bits.
 type fingerprint [16]byte
 
-func fingerprintOf(texts ...string) fingerprint {
+func computeFingerprint(texts ...string) fingerprint {
 	var room [1024]byte
 	data := room[:0]
 	for _, text := range texts {
@@ -84,21 +84,21 @@ func fingerprintOf(texts ...string) fingerprint {
 // shortHash returns 80 bits of the fingerprint as 16 letters and digits.
 func shortHash(texts ...string) string {
 	const bytes = 10
-	sum := fingerprintOf(texts...)
+	sum := computeFingerprint(texts...)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:bytes]))
 }
 
-// metadataOf returns the fingerprint of the labels, annotations and owner reference that this service sets.
-func metadataOf(labels, annotations map[string]string, owner metav1.OwnerReference) fingerprint {
-	return fingerprintOf(
+// fingerprintMetadata returns the fingerprint of the labels, annotations and owner reference that this service sets.
+func fingerprintMetadata(labels, annotations map[string]string, owner metav1.OwnerReference) fingerprint {
+	return computeFingerprint(
 		labels[ManagedByLabel], labels[ImpliedLabel], labels[SourceLabel], labels[ChildLabel],
 		annotations[SourceAnnotation], annotations[ParentAnnotation], annotations[ChildAnnotation], annotations[ViaAnnotation],
 		owner.Name, string(owner.UID),
 	)
 }
 
-// Desired is a binding that must exist because of its source.
-type Desired struct {
+// DesiredBinding is a binding that must exist because of its source.
+type DesiredBinding struct {
 	Name   string
 	Source *Binding
 	derivedRole
@@ -116,9 +116,9 @@ type derivedRole struct {
 	hash string
 }
 
-// Object returns the binding as it must be. It copies only the subjects of the source: GitOps tools delete objects that
+// ToRoleBinding returns the binding as it must be. It copies only the subjects of the source: GitOps tools delete objects that
 // carry their labels.
-func (d *Desired) Object() *rbacv1.RoleBinding {
+func (d *DesiredBinding) ToRoleBinding() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding},
 		ObjectMeta: metav1.ObjectMeta{
@@ -132,31 +132,31 @@ func (d *Desired) Object() *rbacv1.RoleBinding {
 				APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding, Name: d.Source.Name, UID: d.Source.UID,
 			}},
 		},
-		RoleRef: d.Child.roleRef(), Subjects: d.Source.Subjects,
+		RoleRef: d.Child.toRoleRef(), Subjects: d.Source.Subjects,
 	}
 }
 
-// Binding returns the [Binding] that decoding [Desired.Object] would give.
-func (d *Desired) Binding() *Binding {
+// ToBinding returns the [Binding] that decoding [DesiredBinding.ToRoleBinding] would give.
+func (d *DesiredBinding) ToBinding() *Binding {
 	return &Binding{
 		Namespace: d.Source.Namespace, Name: d.Name, Role: d.Child, Subjects: d.Source.Subjects,
 		Reserved: true, Source: d.Source.Name, Labelled: true, metadata: d.metadataFingerprint(),
 	}
 }
 
-// metadataFingerprint returns the result of [metadataOf] for the object.
-func (d *Desired) metadataFingerprint() fingerprint {
-	return fingerprintOf(ManagedBy, implied, d.sourceHash, d.hash,
+// metadataFingerprint returns the result of [fingerprintMetadata] for the object.
+func (d *DesiredBinding) metadataFingerprint() fingerprint {
+	return computeFingerprint(ManagedBy, implied, d.sourceHash, d.hash,
 		d.Source.Name, d.Source.Role.String(), d.Child.String(), d.Via, d.Source.Name, string(d.Source.UID))
 }
 
 // matchesBinding reports whether a generated binding matches d. Labels and annotations that others added do not count.
-func (d *Desired) matchesBinding(b *Binding) bool {
+func (d *DesiredBinding) matchesBinding(b *Binding) bool {
 	return slices.Equal(b.Subjects, d.Source.Subjects) && b.metadata == d.metadataFingerprint()
 }
 
-// Desired lists the bindings that follow from the source, in the order of the roles that they grant.
-func (rs *RuleSet) Desired(source *Binding) []Desired {
+// DesiredBindings lists the bindings that follow from the source, in the order of the roles that they grant.
+func (rs *RuleSet) DesiredBindings(source *Binding) []DesiredBinding {
 	if source == nil || !source.IsSource() {
 		return nil
 	}
@@ -165,10 +165,10 @@ func (rs *RuleSet) Desired(source *Binding) []Desired {
 	if len(derived) == 0 {
 		return nil
 	}
-	list, sourceHash := make([]Desired, len(derived)), shortHash(source.Name)
+	list, sourceHash := make([]DesiredBinding, len(derived)), shortHash(source.Name)
 	for i, r := range derived {
-		list[i] = Desired{
-			Name: Name(source.Name, r.Child), Source: source, derivedRole: r, sourceHash: sourceHash,
+		list[i] = DesiredBinding{
+			Name: GeneratedName(source.Name, r.Child), Source: source, derivedRole: r, sourceHash: sourceHash,
 			Paused: rs.free != rs.graph && !rs.free.CanReach(parent, r.Child),
 		}
 	}

@@ -6,7 +6,7 @@
 // explicit binding owns it. Its name depends only on these two, so bindings are never renamed. A generated binding is
 // never a source.
 //
-// [RuleSet] holds the rules with their closure. [RuleSet.Plan] computes the actions for one explicit binding,
-// [Schedule] orders actions, and [RuleSet.Status] computes the status of a rule. [Infer] computes a whole namespace at
+// [RuleSet] holds the rules with their closure. [RuleSet.PlanSource] computes the actions for one explicit binding,
+// [ScheduleActions] orders actions, and [RuleSet.StatusWithChildren] computes the status of a rule. [Namespace] computes a whole namespace at
 // once and is the reference for all of these.
 package infer

@@ -9,8 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Reason is one way in which an identity has a role.
-type Reason struct {
+// RoleReason is one way in which an identity has a role.
+type RoleReason struct {
 	// Source is the binding that grants the role, and Subject its matching entry. Source is explicit, or a generated
 	// binding that still exists although nothing implies it any more.
 	Source  *Binding
@@ -23,18 +23,18 @@ type Reason struct {
 // maxSearches bounds the roles from which one explanation searches for paths.
 const maxSearches = 1000
 
-// Explain lists up to limit ways in which an identity has a role by the given bindings. The order is shortest first,
+// ExplainRole lists up to limit ways in which an identity has a role by the given bindings. The order is shortest first,
 // then by path and binding. If more is true, other ways exist or may exist.
-func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit int) (reasons []Reason, more bool) {
+func (rs *RuleSet) ExplainRole(who Identity, role Role, bindings []*Binding, limit int) (reasons []RoleReason, more bool) {
 	trim := func() {
-		slices.SortFunc(reasons, Reason.compareReason)
+		slices.SortFunc(reasons, RoleReason.compareReason)
 		if len(reasons) > limit {
 			clear(reasons[limit:])
 			reasons, more = reasons[:limit], true
 		}
 	}
-	byRole := rs.entriesByRole(who, role, bindings)
-	distance := rs.graph.Distances(role)
+	byRole := rs.grantingBindingsByRole(who, role, bindings)
+	distance := rs.graph.DistancesTo(role)
 	near := slices.SortedFunc(maps.Keys(byRole), func(x, y Role) int {
 		return cmp.Or(cmp.Compare(distance(x), distance(y)), x.Compare(y))
 	})
@@ -44,13 +44,13 @@ func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit i
 		}
 		paths, others := [][]Role{{role}}, false
 		if r != role {
-			paths, others = rs.Paths(r, role, limit)
+			paths, others = rs.PathsBetween(r, role, limit)
 		}
 		entries := byRole[r]
-		slices.SortFunc(entries, func(x, y Reason) int { return strings.Compare(x.Source.String(), y.Source.String()) })
+		slices.SortFunc(entries, func(x, y RoleReason) int { return strings.Compare(x.Source.String(), y.Source.String()) })
 		for _, path := range paths {
 			for _, e := range entries[:min(len(entries), limit+1)] {
-				reasons = append(reasons, Reason{e.Source, e.Subject, path})
+				reasons = append(reasons, RoleReason{e.Source, e.Subject, path})
 			}
 		}
 		more = more || others
@@ -59,15 +59,15 @@ func (rs *RuleSet) Explain(who Identity, role Role, bindings []*Binding, limit i
 	return reasons, more
 }
 
-// entriesByRole groups the bindings that give an identity the role by the role of the binding. The reasons have no path yet.
-func (rs *RuleSet) entriesByRole(who Identity, role Role, bindings []*Binding) map[Role][]Reason {
-	byRole, sources := map[Role][]Reason{}, map[string]struct{}{}
+// grantingBindingsByRole groups the bindings that give an identity the role by the role of the binding. The reasons have no path yet.
+func (rs *RuleSet) grantingBindingsByRole(who Identity, role Role, bindings []*Binding) map[Role][]RoleReason {
+	byRole, sources := map[Role][]RoleReason{}, map[string]struct{}{}
 	for _, b := range bindings {
 		if explicit, implied := rs.grantsRole(b, role); !explicit && !implied {
 			continue
 		}
-		if subject, ok := who.In(b); ok {
-			byRole[b.Role] = append(byRole[b.Role], Reason{Source: b, Subject: subject})
+		if subject, ok := who.MatchingSubject(b); ok {
+			byRole[b.Role] = append(byRole[b.Role], RoleReason{Source: b, Subject: subject})
 			sources[b.String()] = struct{}{}
 		}
 	}
@@ -75,14 +75,14 @@ func (rs *RuleSet) entriesByRole(who Identity, role Role, bindings []*Binding) m
 		if _, due := sources[b.Source]; due || !b.IsGenerated() || b.Role != role {
 			continue
 		}
-		if subject, ok := who.In(b); ok {
-			byRole[role] = append(byRole[role], Reason{Source: b, Subject: subject})
+		if subject, ok := who.MatchingSubject(b); ok {
+			byRole[role] = append(byRole[role], RoleReason{Source: b, Subject: subject})
 		}
 	}
 	return byRole
 }
 
-func (r Reason) compareReason(other Reason) int {
+func (r RoleReason) compareReason(other RoleReason) int {
 	return cmp.Or(cmp.Compare(len(r.Path), len(other.Path)), slices.CompareFunc(r.Path, other.Path, Role.Compare),
 		strings.Compare(r.Source.String(), other.Source.String()))
 }

@@ -35,7 +35,7 @@ func (g grantsBySubject) rolesOf(s rbacv1.Subject, rules *RuleSet) []Role {
 	for _, given := range g[s] {
 		all = append(all, given.role)
 		if given.source {
-			all = append(all, rules.Implied(given.role)...)
+			all = append(all, rules.ImpliedRoles(given.role)...)
 		}
 	}
 	slices.SortFunc(all, Role.Compare)
@@ -47,7 +47,7 @@ func (g grantsBySubject) rolesOf(s rbacv1.Subject, rules *RuleSet) []Role {
 func (g grantsBySubject) countRoles(s rbacv1.Subject, rules *RuleSet) int {
 	n := 0
 	for _, given := range g[s] {
-		n += 1 + rules.Count(given.role)
+		n += 1 + rules.CountImpliedRoles(given.role)
 	}
 	return n
 }
@@ -67,14 +67,14 @@ func (c Comparison) compareSubjects(d *Delta) {
 		before.addGrants(b, touched)
 		after.addGrants(b, touched)
 	}
-	left := budget(maxRoles)
+	left := roleBudget(maxRoles)
 	for _, s := range slices.SortedFunc(maps.Keys(touched), CompareSubjects) {
 		if !left.spendRoles(before.countRoles(s, c.Before) + after.countRoles(s, c.After)) {
 			d.More = true
 			return
 		}
 		was, is := before.rolesOf(s, c.Before), after.rolesOf(s, c.After)
-		sc := SubjectChange{s, withoutRoles(is, was), withoutRoles(was, is)}
+		sc := SubjectRolesChange{s, subtractRoles(is, was), subtractRoles(was, is)}
 		if len(sc.Gained)+len(sc.Lost) == 0 {
 			continue
 		}

@@ -26,9 +26,9 @@ const (
 	anonymous            = "system:anonymous"
 )
 
-// Identify returns the identity of a subject that is a member of the given groups. The API server stores no group
+// NewIdentity returns the identity of a subject that is a member of the given groups. The API server stores no group
 // membership, except for its own groups. Without system:unauthenticated, the subject counts as authenticated.
-func Identify(subject rbacv1.Subject, groups []string) Identity {
+func NewIdentity(subject rbacv1.Subject, groups []string) Identity {
 	who, name := Identity{}, subject.Name
 	groups = slices.Clone(groups)
 	switch subject.Kind {
@@ -59,8 +59,8 @@ func Identify(subject rbacv1.Subject, groups []string) Identity {
 	return who
 }
 
-// In returns the first subject of a binding that matches the identity.
-func (who Identity) In(b *Binding) (rbacv1.Subject, bool) {
+// MatchingSubject returns the first subject of a binding that matches the identity.
+func (who Identity) MatchingSubject(b *Binding) (rbacv1.Subject, bool) {
 	for s := range b.effectiveSubjects() {
 		if _, ok := who[rbacv1.Subject{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}]; ok {
 			return s, true

@@ -18,13 +18,13 @@ const (
 	NotJudged     = "NotJudged"
 )
 
-// Judged returns the condition that reports whether admission checked the author of the rule. Since is the time from
+// JudgedCondition returns the condition that reports whether admission checked the author of the rule. Since is the time from
 // which every author is checked. Zero means that no author is checked.
 //
 // The condition holds if the rule was created at since or later. For an unchanged generation, the old status stays. An
 // old condition of an earlier generation that names the same since proves that the rule changed while authors were
 // checked.
-func Judged(rule *rolev1alpha1.ImpliedRoles, since time.Time) condition.Condition {
+func JudgedCondition(rule *rolev1alpha1.ImpliedRoles, since time.Time) condition.Condition {
 	before := cmp.Or(meta.FindStatusCondition(rule.Status.Conditions, rolev1alpha1.Judged), &metav1.Condition{})
 	during := "; authors are checked since " + since.Format(time.RFC3339)
 	if since.IsZero() {

@@ -38,11 +38,11 @@ func TestWhoWroteARuleWasJudgedIfItIsKnown(t *testing.T) {
 		rule := &rolev1alpha1.ImpliedRoles{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(c.created))}}
 		for i, s := range c.steps {
 			rule.Generation = s.generation
-			got := infer.Judged(rule, s.since)
+			got := infer.JudgedCondition(rule, s.since)
 			if got.IsTrue() != s.want {
 				t.Errorf("%s, step %d: it says %+v", name, i, got)
 			}
-			rule.Status.Conditions = condition.Apply(nil, nil, s.generation, metav1.Now(), got)
+			rule.Status.Conditions = condition.MergeConditions(nil, nil, s.generation, metav1.Now(), got)
 		}
 	}
 }

@@ -4,23 +4,23 @@ import (
 	"iter"
 )
 
-// Namespace holds the rules and bindings of one namespace.
-type Namespace struct {
+// NamespaceInput holds the rules and bindings of one namespace.
+type NamespaceInput struct {
 	Name  string
 	Rules []Rule
 	// Bindings holds explicit and generated bindings.
 	Bindings []*Binding
 }
 
-// Outcome is the result of [Infer].
-type Outcome struct {
+// InferenceResult is the result of [Namespace].
+type InferenceResult struct {
 	Rules *RuleSet
 	// Desired holds the generated bindings that must exist, by name.
-	Desired map[string]Desired
+	Desired map[string]DesiredBinding
 }
 
-// Evaluate returns the rule set of a namespace. Rules that would generate too many bindings are paused.
-func Evaluate(ns Namespace, p Policy) *RuleSet {
+// EvaluateRuleSet returns the rule set of a namespace. Rules that would generate too many bindings are paused.
+func EvaluateRuleSet(ns NamespaceInput, p Policy) *RuleSet {
 	load, sources := map[Role]int{}, 0
 	for _, b := range ns.Bindings {
 		if b.IsSource() {
@@ -28,39 +28,39 @@ func Evaluate(ns Namespace, p Policy) *RuleSet {
 			sources++
 		}
 	}
-	return NewRuleSet(ns.Name, ns.Rules, p).Limited(sources, func(r Role) int { return load[r] })
+	return NewRuleSet(ns.Name, ns.Rules, p).WithPausedRules(sources, func(r Role) int { return load[r] })
 }
 
-// Infer computes everything about a namespace. It defines the result of the service: the incremental computation after
+// Namespace computes everything about a namespace. It defines the result of the service: the incremental computation after
 // a change must agree with it.
-func Infer(ns Namespace, p Policy) Outcome {
-	o := Outcome{Rules: Evaluate(ns, p), Desired: map[string]Desired{}}
+func Namespace(ns NamespaceInput, p Policy) InferenceResult {
+	o := InferenceResult{Rules: EvaluateRuleSet(ns, p), Desired: map[string]DesiredBinding{}}
 	for _, b := range ns.Bindings {
-		for _, d := range o.Rules.Desired(b) {
+		for _, d := range o.Rules.DesiredBindings(b) {
 			o.Desired[d.Name] = d
 		}
 	}
 	return o
 }
 
-// Actions lists the actions for the whole namespace, source by source.
-func (o Outcome) Actions(bindings []*Binding) []Action {
+// PlannedActions lists the actions for the whole namespace, source by source.
+func (o InferenceResult) PlannedActions(bindings []*Binding) []Action {
 	var list []Action
-	for plan := range o.Rules.Plans(bindings) {
+	for plan := range o.Rules.PlanAllSources(bindings) {
 		list = append(list, plan.Actions...)
 	}
 	return list
 }
 
-// Plans yields the plans of all bindings of a namespace, source by source. It holds one plan at a time, because all
+// PlanAllSources yields the plans of all bindings of a namespace, source by source. It holds one plan at a time, because all
 // actions together may need too much memory.
-func (rs *RuleSet) Plans(bindings []*Binding) iter.Seq[Plan] {
-	inputs, names := map[string]*Input{}, []string{}
+func (rs *RuleSet) PlanAllSources(bindings []*Binding) iter.Seq[SourcePlan] {
+	inputs, names := map[string]*PlanInput{}, []string{}
 	byName, byRole := make(map[string]*Binding, len(bindings)), map[Role][]*Binding{}
-	input := func(name string) *Input {
+	input := func(name string) *PlanInput {
 		in, ok := inputs[name]
 		if !ok {
-			in = &Input{
+			in = &PlanInput{
 				Source: name, Occupant: func(name string) *Binding { return byName[name] }, To: func(r Role) []*Binding { return byRole[r] },
 			}
 			inputs[name] = in
@@ -79,9 +79,9 @@ func (rs *RuleSet) Plans(bindings []*Binding) iter.Seq[Plan] {
 			input(b.Name).Binding = b
 		}
 	}
-	return func(yield func(Plan) bool) {
+	return func(yield func(SourcePlan) bool) {
 		for _, name := range names {
-			if !yield(rs.Plan(*inputs[name])) {
+			if !yield(rs.PlanSource(*inputs[name])) {
 				return
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Input holds the observed bindings that belong to one source name.
-type Input struct {
+// PlanInput holds the observed bindings that belong to one source name.
+type PlanInput struct {
 	Source string
 	// Binding is the binding of that name, or nil. It need not be a source. It may be a generated binding without a
 	// traceable source.
@@ -21,14 +21,14 @@ type Input struct {
 	To func(Role) []*Binding
 }
 
-// Plan holds the actions and obstacles for the bindings that follow from one source. A desired binding that it does not
+// SourcePlan holds the actions and obstacles for the bindings that follow from one source. A desired binding that it does not
 // mention is already as it must be.
-type Plan struct {
+type SourcePlan struct {
 	// Name is the name of the source. Source is the binding of that name, or nil.
 	Name      string
 	Source    *Binding
 	Actions   []Action
-	Obstacles []Obstacle
+	Obstacles []BindingObstacle
 }
 
 // Verb is the kind of an action.
@@ -56,29 +56,29 @@ type Action struct {
 	Parent       Role
 	Child        Role
 	// Desired is the binding that must exist, or nil.
-	Desired *Desired
+	Desired *DesiredBinding
 	// Observed is the existing binding, or nil.
 	Observed *Binding
 	// Subjects that the binding then has.
 	Subjects []rbacv1.Subject
 }
 
-// Object returns the binding that the action writes.
-func (a Action) Object() *rbacv1.RoleBinding {
-	b := a.Desired.Object()
+// ToRoleBinding returns the binding that the action writes.
+func (a Action) ToRoleBinding() *rbacv1.RoleBinding {
+	b := a.Desired.ToRoleBinding()
 	b.Subjects = a.Subjects
 	return b
 }
 
-// Plan compares the bindings that follow from one source with the existing ones. A desired binding that is being
+// PlanSource compares the bindings that follow from one source with the existing ones. A desired binding that is being
 // deleted gets the obstacle Pending. It also gets an action if it must change before it is gone.
-func (rs *RuleSet) Plan(in Input) Plan {
+func (rs *RuleSet) PlanSource(in PlanInput) SourcePlan {
 	has := make(map[string]*Binding, len(in.Generated))
 	for _, g := range in.Generated {
 		has[g.Name] = g
 	}
-	p := Plan{Name: in.Source, Source: in.Binding}
-	list := rs.Desired(in.Binding)
+	p := SourcePlan{Name: in.Source, Source: in.Binding}
+	list := rs.DesiredBindings(in.Binding)
 	for i := range list {
 		d := &list[i]
 		observed := has[d.Name]
@@ -91,23 +91,23 @@ func (rs *RuleSet) Plan(in Input) Plan {
 			p.Obstacles = append(p.Obstacles, obstacle)
 		}
 		if observed != nil && !d.matchesBinding(observed) || observed == nil && !met {
-			p.Actions = append(p.Actions, d.nextAction(observed))
+			p.Actions = append(p.Actions, d.newWriteAction(observed))
 		}
 	}
 	for _, g := range in.Generated {
 		if _, left := has[g.Name]; left {
-			p.removeBinding(g)
+			p.addRemovalAction(g)
 		}
 	}
-	if b := in.Binding; b != nil && b.IsGenerated() && len(b.Subjects) > 0 && rs.Claimant(b, in.To) == nil {
+	if b := in.Binding; b != nil && b.IsGenerated() && len(b.Subjects) > 0 && rs.ClaimingSource(b, in.To) == nil {
 		p.Actions = append(p.Actions, p.newAction(Empty, b))
 	}
 	return p
 }
 
-// removeBinding plans the removal of a binding that must not grant its role. A binding that is being deleted and has no
+// addRemovalAction plans the removal of a binding that must not grant its role. A binding that is being deleted and has no
 // subjects needs no action.
-func (p *Plan) removeBinding(g *Binding) {
+func (p *SourcePlan) addRemovalAction(g *Binding) {
 	switch {
 	case !g.Deleting:
 		p.Actions = append(p.Actions, p.newAction(Delete, g))
@@ -116,16 +116,16 @@ func (p *Plan) removeBinding(g *Binding) {
 	}
 }
 
-func (p *Plan) newAction(v Verb, g *Binding) Action {
+func (p *SourcePlan) newAction(v Verb, g *Binding) Action {
 	return Action{Verb: v, Name: g.Name, Source: p.Name, Child: g.Role, Observed: g}
 }
 
-// Claimant returns the source that implies a generated binding, or nil. It does not read the annotation or owner
+// ClaimingSource returns the source that implies a generated binding, or nil. It does not read the annotation or owner
 // references of b. To lists the explicit bindings to a role.
-func (rs *RuleSet) Claimant(b *Binding, to func(Role) []*Binding) *Binding {
-	for _, parent := range rs.Implying(b.Role) {
+func (rs *RuleSet) ClaimingSource(b *Binding, to func(Role) []*Binding) *Binding {
+	for _, parent := range rs.ImplyingRoles(b.Role) {
 		for _, source := range to(parent) {
-			if source.IsSource() && Name(source.Name, b.Role) == b.Name {
+			if source.IsSource() && GeneratedName(source.Name, b.Role) == b.Name {
 				return source
 			}
 		}
@@ -133,7 +133,7 @@ func (rs *RuleSet) Claimant(b *Binding, to func(Role) []*Binding) *Binding {
 	return nil
 }
 
-func (d *Desired) nextAction(observed *Binding) Action {
+func (d *DesiredBinding) newWriteAction(observed *Binding) Action {
 	desired := *d // A copy, so that the action does not keep the whole list in memory.
 	a := Action{
 		Verb: Create, Name: d.Name, Source: d.Source.Name, Parent: d.Source.Role, Child: d.Child,
@@ -147,11 +147,11 @@ func (d *Desired) nextAction(observed *Binding) Action {
 
 // findObstacle returns the reason for which the binding cannot be created now. An existing binding that is not being
 // deleted has none.
-func (d *Desired) findObstacle(observed *Binding, occupant func(string) *Binding) (o Obstacle, met bool) {
+func (d *DesiredBinding) findObstacle(observed *Binding, occupant func(string) *Binding) (o BindingObstacle, met bool) {
 	if observed != nil && !observed.Deleting {
 		return o, false
 	}
-	o = Obstacle{Name: d.Name, Parent: d.Source.Role, Child: d.Child}
+	o = BindingObstacle{Name: d.Name, Parent: d.Source.Role, Child: d.Child}
 	switch {
 	case observed != nil:
 		o.Reason, o.Message = Pending, fmt.Sprintf("RoleBinding %s is being deleted; it is created again afterwards", d.Name)
@@ -164,8 +164,8 @@ func (d *Desired) findObstacle(observed *Binding, occupant func(string) *Binding
 	return o, o.Reason != ""
 }
 
-// Difference is a generated binding that differs from the desired one, with the action or the obstacle of its plan.
-type Difference struct {
+// BindingDifference is a generated binding that differs from the desired one, with the action or the obstacle of its plan.
+type BindingDifference struct {
 	Name, Source string
 	Role         Role
 	// Verb is 0 if there is an obstacle.
@@ -177,10 +177,10 @@ type Difference struct {
 }
 
 // Differences lists one entry for each binding that the plan mentions.
-func (p Plan) Differences() []Difference {
-	list := make([]Difference, 0, len(p.Actions)+len(p.Obstacles))
+func (p SourcePlan) Differences() []BindingDifference {
+	list := make([]BindingDifference, 0, len(p.Actions)+len(p.Obstacles))
 	for _, a := range p.Actions {
-		c := Difference{Name: a.Name, Source: a.Source, Role: a.Child, Verb: a.Verb, Subjects: a.Subjects}
+		c := BindingDifference{Name: a.Name, Source: a.Source, Role: a.Child, Verb: a.Verb, Subjects: a.Subjects}
 		if a.Verb == Delete || a.Verb == Empty {
 			c.Subjects = a.Observed.Subjects
 		}
@@ -190,7 +190,7 @@ func (p Plan) Differences() []Difference {
 		if o.Reason == Pending && slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Name == o.Name }) {
 			continue // The action for this binding is already listed.
 		}
-		list = append(list, Difference{Name: o.Name, Source: p.Name, Role: o.Child, Obstacle: o.Reason, Subjects: p.Source.Subjects})
+		list = append(list, BindingDifference{Name: o.Name, Source: p.Name, Role: o.Child, Obstacle: o.Reason, Subjects: p.Source.Subjects})
 	}
 	return list
 }

@@ -34,7 +34,7 @@ func TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep(t *testing.T) {
 			w.random(t)
 		}
 		outcome, is := w.infer(), map[string]*Binding{}
-		spoken := map[string]Difference{}
+		spoken := map[string]BindingDifference{}
 		for _, d := range outcome.differences(w.all()) {
 			if before, twice := spoken[d.Name]; twice || (d.Verb == 0) == (d.Obstacle == "") {
 				t.Fatalf("%s: %+v, and %+v", d.Name, before, d)

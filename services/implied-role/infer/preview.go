@@ -8,21 +8,21 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Change is an explicit binding before and after a change. Nil means that it does not exist.
-type Change struct{ Before, After *Binding }
+// BindingChange is an explicit binding before and after a change. Nil means that it does not exist.
+type BindingChange struct{ Before, After *Binding }
 
 // Delta holds the effects of a change of rules or bindings.
 type Delta struct {
 	// Bindings lists the generated bindings that would be created, updated, deleted or emptied, by name. One with an
 	// obstacle would not be created.
-	Bindings []Difference
+	Bindings []BindingDifference
 	// Verbs counts the bindings by verb, including those that are not listed. The verb 0 counts bindings with an
 	// obstacle.
 	Verbs map[Verb]int
 	// Rows lists the roles whose implied roles would change, in order.
-	Rows []RowChange
+	Rows []ImpliedRolesChange
 	// Subjects lists the subjects that would gain or lose roles, in order.
-	Subjects []SubjectChange
+	Subjects []SubjectRolesChange
 	// Begun lists the cycles that would be new, Ended the cycles that would be gone.
 	Begun, Ended [][]Role
 	// Refused lists the rules that would not hold or would be paused, if they are new or changed, or hold unpaused now.
@@ -33,23 +33,23 @@ type Delta struct {
 	More bool
 }
 
-// RowChange holds the implied roles that a role gains and loses.
-type RowChange struct {
+// ImpliedRolesChange holds the implied roles that a role gains and loses.
+type ImpliedRolesChange struct {
 	Parent         Role
 	Added, Removed []Role
 }
 
-// SubjectChange holds the roles that a subject gains and loses over all bindings.
-type SubjectChange struct {
+// SubjectRolesChange holds the roles that a subject gains and loses over all bindings.
+type SubjectRolesChange struct {
 	Subject      rbacv1.Subject
 	Gained, Lost []Role
 }
 
-// Comparison is the input of [Compare].
+// Comparison is the input of [ComputeDelta].
 type Comparison struct {
 	Before, After *RuleSet
-	// Changes holds the explicit bindings that would change, and those to a role that [RuleSet.Changed] lists.
-	Changes []Change
+	// Changes holds the explicit bindings that would change, and those to a role that [RuleSet.ChangedRoles] lists.
+	Changes []BindingChange
 	// Others holds all other explicit bindings. A role that one of them gives is neither gained nor lost.
 	Others []*Binding
 	Exists func(Role) bool
@@ -62,22 +62,22 @@ type Comparison struct {
 // maxRoles bounds the roles that a comparison visits, separately for rows, subjects and statuses.
 const maxRoles = 5_000_000
 
-// budget is the number of roles that may still be visited.
-type budget int
+// roleBudget is the number of roles that may still be visited.
+type roleBudget int
 
 // spendRoles subtracts the roles from the budget and reports whether it sufficed.
-func (b *budget) spendRoles(roles int) bool {
-	*b -= budget(roles + 1)
+func (b *roleBudget) spendRoles(roles int) bool {
+	*b -= roleBudget(roles + 1)
 	return *b >= 0
 }
 
-// Compare computes the effects of a change.
-func Compare(c Comparison) Delta {
-	d := Delta{Verbs: map[Verb]int{}, Refused: c.refusedRules()}
+// ComputeDelta computes the effects of a change.
+func ComputeDelta(c Comparison) Delta {
+	d := Delta{Verbs: map[Verb]int{}, Refused: c.newlyRefusedRules()}
 	c.compareBindings(&d)
-	c.compareRows(&d)
+	c.compareImpliedRoles(&d)
 	c.compareSubjects(&d)
-	c.compareStatuses(&d)
+	c.countStatusChanges(&d)
 	same := func(cycles [][]Role) func([]Role) bool {
 		known := make(map[Role][]Role, len(cycles))
 		for _, cycle := range cycles {
@@ -90,16 +90,16 @@ func Compare(c Comparison) Delta {
 	return d
 }
 
-// compareRows lists the roles whose implied roles change.
-func (c Comparison) compareRows(d *Delta) {
-	left := budget(maxRoles)
-	for _, r := range c.After.Changed(c.Before) {
-		if !left.spendRoles(c.Before.Count(r) + c.After.Count(r)) {
+// compareImpliedRoles lists the roles whose implied roles change.
+func (c Comparison) compareImpliedRoles(d *Delta) {
+	left := roleBudget(maxRoles)
+	for _, r := range c.After.ChangedRoles(c.Before) {
+		if !left.spendRoles(c.Before.CountImpliedRoles(r) + c.After.CountImpliedRoles(r)) {
 			d.More = true
 			return
 		}
-		was, is := c.Before.Implied(r), c.After.Implied(r)
-		row := RowChange{r, withoutRoles(is, was), withoutRoles(was, is)}
+		was, is := c.Before.ImpliedRoles(r), c.After.ImpliedRoles(r)
+		row := ImpliedRolesChange{r, subtractRoles(is, was), subtractRoles(was, is)}
 		if len(row.Added)+len(row.Removed) == 0 {
 			continue
 		}
@@ -111,8 +111,8 @@ func (c Comparison) compareRows(d *Delta) {
 	}
 }
 
-// withoutRoles returns the roles of all that are not in some. Both must be sorted.
-func withoutRoles(all, some []Role) []Role {
+// subtractRoles returns the roles of all that are not in some. Both must be sorted.
+func subtractRoles(all, some []Role) []Role {
 	var list []Role
 	for _, r := range all {
 		if _, has := slices.BinarySearchFunc(some, r, Role.Compare); !has {
@@ -125,14 +125,14 @@ func withoutRoles(all, some []Role) []Role {
 // compareBindings lists and counts the differences. It holds only about twice c.Most of them at a time.
 func (c Comparison) compareBindings(d *Delta) {
 	trim := func() {
-		slices.SortFunc(d.Bindings, func(a, b Difference) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(d.Bindings, func(a, b BindingDifference) int { return strings.Compare(a.Name, b.Name) })
 		if len(d.Bindings) > c.Most {
 			clear(d.Bindings[c.Most:])
 			d.Bindings, d.More = d.Bindings[:c.Most], true
 		}
 	}
 	for _, change := range c.Changes {
-		for _, b := range c.After.Plan(c.inputAfter(change)).Differences() {
+		for _, b := range c.After.PlanSource(c.planInputAfter(change)).Differences() {
 			d.Verbs[b.Verb]++
 			if d.Bindings = append(d.Bindings, b); len(d.Bindings) > 2*c.Most+chunk {
 				trim()
@@ -145,23 +145,23 @@ func (c Comparison) compareBindings(d *Delta) {
 // chunk bounds the extra differences that are held before the list is trimmed.
 const chunk = 1000
 
-// inputAfter returns the input of the plan after the change, as if all earlier actions had succeeded.
-func (c Comparison) inputAfter(change Change) Input {
-	in := Input{Binding: change.After, Occupant: c.Occupant}
+// planInputAfter returns the input of the plan after the change, as if all earlier actions had succeeded.
+func (c Comparison) planInputAfter(change BindingChange) PlanInput {
+	in := PlanInput{Binding: change.After, Occupant: c.Occupant}
 	for _, b := range []*Binding{change.Before, change.After} {
 		if b != nil {
 			in.Source = b.Name
 		}
 	}
-	for _, d := range c.Before.Desired(change.Before) {
+	for _, d := range c.Before.DesiredBindings(change.Before) {
 		if !d.Paused && c.Occupant(d.Name) == nil {
-			in.Generated = append(in.Generated, d.Binding())
+			in.Generated = append(in.Generated, d.ToBinding())
 		}
 	}
 	return in
 }
 
-func (c Comparison) refusedRules() []EvaluatedRule {
+func (c Comparison) newlyRefusedRules() []EvaluatedRule {
 	was := map[string]EvaluatedRule{}
 	for _, r := range c.Before.rules {
 		was[r.Name] = r
@@ -182,35 +182,35 @@ func (c Comparison) refusedRules() []EvaluatedRule {
 	return list
 }
 
-// compareStatuses counts the rules whose status would change.
-func (c Comparison) compareStatuses(d *Delta) {
+// countStatusChanges counts the rules whose status would change.
+func (c Comparison) countStatusChanges(d *Delta) {
 	in := StatusInput{Exists: c.Exists}
 	was := make(map[string]EvaluatedRule, len(c.Before.rules))
 	for _, r := range c.Before.rules {
 		was[r.Name] = r
 	}
-	others := c.otherRows()
+	others := c.isRoleChangedFunc()
 	for _, r := range c.After.rules {
 		before, known := was[r.Name]
-		if known && before.Parent == r.Parent && !others(r.Parent) && c.Before.RuleStatus(before, in).isEqual(c.After.RuleStatus(r, in)) {
+		if known && before.Parent == r.Parent && !others(r.Parent) && c.Before.ComputeStatus(before, in).isEqual(c.After.ComputeStatus(r, in)) {
 			continue
 		}
 		d.Statuses++
 	}
 }
 
-// otherRows returns a function that reports whether the implied roles of a role change. It returns true for a role that
+// isRoleChangedFunc returns a function that reports whether the implied roles of a role change. It returns true for a role that
 // the budget did not allow to compare.
-func (c Comparison) otherRows() func(Role) bool {
-	left, known := budget(maxRoles), map[Role]bool{}
-	for _, r := range c.After.Changed(c.Before) {
-		n := c.After.Count(r)
-		known[r] = n != c.Before.Count(r) || !left.spendRoles(n) || !slices.Equal(c.Before.Implied(r), c.After.Implied(r))
+func (c Comparison) isRoleChangedFunc() func(Role) bool {
+	left, known := roleBudget(maxRoles), map[Role]bool{}
+	for _, r := range c.After.ChangedRoles(c.Before) {
+		n := c.After.CountImpliedRoles(r)
+		known[r] = n != c.Before.CountImpliedRoles(r) || !left.spendRoles(n) || !slices.Equal(c.Before.ImpliedRoles(r), c.After.ImpliedRoles(r))
 	}
 	return func(r Role) bool { return known[r] }
 }
 
-func (s Status) isEqual(other Status) bool {
+func (s RuleStatus) isEqual(other RuleStatus) bool {
 	return s.Parent == other.Parent && s.Accepted == other.Accepted && s.Acyclic == other.Acyclic &&
 		s.ChildRoleFound == other.ChildRoleFound && s.Synced == other.Synced
 }

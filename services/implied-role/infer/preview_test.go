@@ -19,19 +19,19 @@ func (w *world) preview(ops func()) (Delta, *world) {
 	ops()
 	*after, *w = *w, before
 	was, is := w.infer(), after.infer()
-	changed := is.Rules.Changed(was.Rules)
+	changed := is.Rules.ChangedRoles(was.Rules)
 	c := Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1000}
 	for name := range union(w.bindings, after.bindings) {
 		b, a := read(w.t, w.bindings[name]), read(w.t, after.bindings[name])
 		switch {
 		case b != nil && b.IsGenerated():
 		case w.bindings[name] != after.bindings[name] || slices.Contains(changed, b.Role):
-			c.Changes = append(c.Changes, Change{b, a})
+			c.Changes = append(c.Changes, BindingChange{b, a})
 		default:
 			c.Others = append(c.Others, b)
 		}
 	}
-	return Compare(c), after
+	return ComputeDelta(c), after
 }
 
 func union[V any](a, b map[string]V) map[string]struct{} {
@@ -127,11 +127,11 @@ func TestAPreviewListsSomeAndCountsAll(t *testing.T) {
 	is := w.infer()
 	c := Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1 << 20}
 	for _, b := range w.all() {
-		c.Changes = append(c.Changes, Change{b, b})
+		c.Changes = append(c.Changes, BindingChange{b, b})
 	}
-	all := Compare(c)
+	all := ComputeDelta(c)
 	c.Most = most
-	d := Compare(c)
+	d := ComputeDelta(c)
 	if all.More || len(all.Bindings) != roles*bindings || len(all.Subjects) != bindings {
 		t.Fatalf("%d bindings, %d subjects, more: %v", len(all.Bindings), len(all.Subjects), all.More)
 	}
@@ -155,7 +155,7 @@ func TestAPreviewOfAHugeChangeEnds(t *testing.T) {
 	was := w.infer()
 	w.do(fmt.Sprintf("r%04d>end", roles-1))
 	is := w.infer()
-	d := Compare(Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1000})
+	d := ComputeDelta(Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1000})
 	if !d.More || len(d.Rows) == 0 || len(d.Rows) == roles || d.Statuses != roles {
 		t.Errorf("%d rows, %d statuses, more: %v", len(d.Rows), d.Statuses, d.More)
 	}
@@ -214,18 +214,18 @@ func TestAPreviewIsWhatThenHappens(t *testing.T) {
 		has := after.wants()
 		for _, sc := range d.Subjects {
 			for _, r := range sc.Gained {
-				had[grant{r, sc.Subject}] = struct{}{}
+				had[subjectRole{r, sc.Subject}] = struct{}{}
 			}
 			for _, r := range sc.Lost {
-				delete(had, grant{r, sc.Subject})
+				delete(had, subjectRole{r, sc.Subject})
 			}
 		}
 		if !maps.Equal(had, has) {
 			t.Fatalf("predicted %v, happened %v", had, has)
 		}
 		table := map[Role]string{}
-		for r := range before.Rules.Parents() {
-			table[r] = names(before.Rules.Implied(r))
+		for r := range before.Rules.ParentRoles() {
+			table[r] = names(before.Rules.ImpliedRoles(r))
 		}
 		for _, row := range d.Rows {
 			list := slices.DeleteFunc(roles(table[row.Parent]), func(r Role) bool { return slices.Contains(row.Removed, r) })
@@ -235,9 +235,9 @@ func TestAPreviewIsWhatThenHappens(t *testing.T) {
 				delete(table, row.Parent)
 			}
 		}
-		for r := range now.Rules.Parents() {
-			if table[r] != names(now.Rules.Implied(r)) {
-				t.Fatalf("predicted %q for %s, happened %q", table[r], r, names(now.Rules.Implied(r)))
+		for r := range now.Rules.ParentRoles() {
+			if table[r] != names(now.Rules.ImpliedRoles(r)) {
+				t.Fatalf("predicted %q for %s, happened %q", table[r], r, names(now.Rules.ImpliedRoles(r)))
 			}
 			delete(table, r)
 		}

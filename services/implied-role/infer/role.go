@@ -77,6 +77,6 @@ func (r Role) Compare(other Role) int {
 	return -1
 }
 
-func (r Role) roleRef() rbacv1.RoleRef {
+func (r Role) toRoleRef() rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.Kind(), Name: r.Name}
 }

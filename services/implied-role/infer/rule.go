@@ -43,9 +43,9 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Unguardable lists the namespaces in which no rule ever holds. Webhooks in these namespaces could block the recovery
+// UnguardableNamespaces lists the namespaces in which no rule ever holds. Webhooks in these namespaces could block the recovery
 // of the service that answers them.
-func Unguardable() []string { return []string{"entail-system", "kube-system"} }
+func UnguardableNamespaces() []string { return []string{"entail-system", "kube-system"} }
 
 func (p Policy) isProhibited(r Role) bool {
 	return slices.ContainsFunc(p.Prohibited, func(pattern string) bool {
@@ -83,10 +83,11 @@ type EvaluatedRule struct {
 func (p Policy) evaluateRule(namespace string, r Rule) EvaluatedRule {
 	e := EvaluatedRule{Rule: r, Reason: Accepted}
 	switch {
-	case slices.Contains(p.Excluded, namespace), slices.Contains(Unguardable(), namespace):
+	case slices.Contains(p.Excluded, namespace), slices.Contains(UnguardableNamespaces(), namespace):
 		e.Reason, e.Message = ExcludedNamespace, fmt.Sprintf("no rule is in force in namespace %s; move the rule, or ask the administrator", namespace)
 	case p.Unguarded:
-		e.Reason, e.Message = Unguarded, "no rule is in force, because no webhook checks the authors of rules; start implied-role with --admission-service or --admission-url"
+		e.Reason = Unguarded
+		e.Message = "no rule is in force, because no webhook checks the authors of rules; start implied-role with --admission-service or --admission-url"
 	case r.Flaw != nil:
 		e.Reason, e.Message = Incomplete, fmt.Sprintf("%s: correct parent_role and child_role", r.Flaw)
 	case r.Parent == r.Child:
@@ -97,17 +98,17 @@ func (p Policy) evaluateRule(namespace string, r Rule) EvaluatedRule {
 	return e
 }
 
-// Refuses reports whether the API server would reject a rule, by its policy or its schema. It also returns the
+// EvaluateRefusal reports whether the API server would reject a rule, by its policy or its schema. It also returns the
 // evaluation.
-func (p Policy) Refuses(namespace string, r Rule) (EvaluatedRule, bool) {
+func (p Policy) EvaluateRefusal(namespace string, r Rule) (EvaluatedRule, bool) {
 	e := p.evaluateRule(namespace, r)
 	e.Message = "the API server would refuse it: " + e.Message
 	return e, e.Reason == ProhibitedRole || e.Reason == SelfImplication
 }
 
-// evaluateAll evaluates the rules and returns them sorted by name. If more than p.MaxRules are accepted, only the
+// evaluateRules evaluates the rules and returns them sorted by name. If more than p.MaxRules are accepted, only the
 // oldest stay accepted.
-func (p Policy) evaluateAll(namespace string, rules []Rule) []EvaluatedRule {
+func (p Policy) evaluateRules(namespace string, rules []Rule) []EvaluatedRule {
 	all := make([]EvaluatedRule, len(rules))
 	for i, r := range rules {
 		all[i] = p.evaluateRule(namespace, r)

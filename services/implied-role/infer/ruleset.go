@@ -20,11 +20,11 @@ type RuleSet struct {
 	paused map[string]int
 	// free is the graph without the paused rules.
 	free    *closure.Graph[Role]
-	answers *answers
+	answers *ruleSetCache
 }
 
-// answers caches results that are computed on demand.
-type answers struct {
+// ruleSetCache caches results that are computed on demand.
+type ruleSetCache struct {
 	mu sync.Mutex
 	// derived holds the implied roles of each role.
 	derived map[Role][]derivedRole
@@ -39,11 +39,11 @@ type edge = closure.Edge[Role]
 
 // NewRuleSet evaluates the rules and computes the closure of the accepted ones.
 func NewRuleSet(namespace string, rules []Rule, p Policy) *RuleSet {
-	rs := &RuleSet{rules: p.evaluateAll(namespace, rules), limit: p.MaxGenerated, answers: &answers{derived: map[Role][]derivedRole{}}}
+	rs := &RuleSet{rules: p.evaluateRules(namespace, rules), limit: p.MaxGenerated, answers: &ruleSetCache{derived: map[Role][]derivedRole{}}}
 	rs.graph = closure.New(rs.acceptedEdges(nil), Role.Compare)
 	rs.free = rs.graph
 	for _, r := range rs.graph.Nodes() {
-		rs.most = max(rs.most, rs.graph.Count(r))
+		rs.most = max(rs.most, rs.graph.CountReachable(r))
 	}
 	return rs
 }
@@ -59,10 +59,10 @@ func (rs *RuleSet) acceptedEdges(without map[string]int) []edge {
 	return edges
 }
 
-// Limited returns a copy of rs with the paused rules of a namespace. Load counts the sources that grant a role, and
+// WithPausedRules returns a copy of rs with the paused rules of a namespace. Load counts the sources that grant a role, and
 // sources counts all sources. A rule that would generate more than the limit is paused: its bindings stay, but none are
 // added.
-func (rs *RuleSet) Limited(sources int, load func(Role) int) *RuleSet {
+func (rs *RuleSet) WithPausedRules(sources int, load func(Role) int) *RuleSet {
 	limited := *rs
 	limited.paused, limited.free = nil, rs.graph
 	if sources*(1+rs.most) <= rs.limit {
@@ -73,7 +73,7 @@ func (rs *RuleSet) Limited(sources int, load func(Role) int) *RuleSet {
 		if r.Reason != Accepted {
 			continue
 		}
-		if n := holders(r.Parent) * (1 + rs.graph.Count(r.Child)); n > rs.limit {
+		if n := holders(r.Parent) * (1 + rs.graph.CountReachable(r.Child)); n > rs.limit {
 			if limited.paused == nil {
 				limited.paused = map[string]int{}
 			}
@@ -86,50 +86,50 @@ func (rs *RuleSet) Limited(sources int, load func(Role) int) *RuleSet {
 	return &limited
 }
 
-// IsSame reports whether rs and other share one graph and pause the same rules.
-func (rs *RuleSet) IsSame(other *RuleSet) bool {
+// IsSameRuleSet reports whether rs and other share one graph and pause the same rules.
+func (rs *RuleSet) IsSameRuleSet(other *RuleSet) bool {
 	return other != nil && rs.graph == other.graph && maps.Equal(rs.paused, other.paused)
 }
 
 // Rules lists all rules, sorted by name.
 func (rs *RuleSet) Rules() []EvaluatedRule { return rs.rules }
 
-// Parents yields the roles that imply others, in order.
-func (rs *RuleSet) Parents() iter.Seq[Role] {
+// ParentRoles yields the roles that imply others, in order.
+func (rs *RuleSet) ParentRoles() iter.Seq[Role] {
 	return func(yield func(Role) bool) {
 		for _, r := range rs.graph.Nodes() {
-			if len(rs.graph.Next(r)) > 0 && !yield(r) {
+			if len(rs.graph.Successors(r)) > 0 && !yield(r) {
 				return
 			}
 		}
 	}
 }
 
-// Implied lists the roles that r implies, in order.
-func (rs *RuleSet) Implied(r Role) []Role { return slices.Collect(rs.graph.From(r)) }
+// ImpliedRoles lists the roles that r implies, in order.
+func (rs *RuleSet) ImpliedRoles(r Role) []Role { return slices.Collect(rs.graph.ReachableFrom(r)) }
 
-// Count returns the number of roles that r implies.
-func (rs *RuleSet) Count(r Role) int { return rs.graph.Count(r) }
+// CountImpliedRoles returns the number of roles that r implies.
+func (rs *RuleSet) CountImpliedRoles(r Role) int { return rs.graph.CountReachable(r) }
 
-// Direct lists the roles that r implies by a single rule, in order.
-func (rs *RuleSet) Direct(r Role) []Role { return rs.graph.Next(r) }
+// DirectlyImpliedRoles lists the roles that r implies by a single rule, in order.
+func (rs *RuleSet) DirectlyImpliedRoles(r Role) []Role { return rs.graph.Successors(r) }
 
-// Implying lists the roles that imply r, in order.
-func (rs *RuleSet) Implying(r Role) []Role { return slices.Collect(rs.graph.To(r)) }
+// ImplyingRoles lists the roles that imply r, in order.
+func (rs *RuleSet) ImplyingRoles(r Role) []Role { return slices.Collect(rs.graph.NodesReaching(r)) }
 
-// HasImplied reports whether r implies child.
-func (rs *RuleSet) HasImplied(r, child Role) bool { return rs.graph.CanReach(r, child) }
+// HasImpliedRole reports whether r implies child.
+func (rs *RuleSet) HasImpliedRole(r, child Role) bool { return rs.graph.CanReach(r, child) }
 
-// Paths lists up to limit paths from r to child, shortest first. If more is true, other paths exist or may exist.
-func (rs *RuleSet) Paths(r, child Role, limit int) (paths [][]Role, more bool) {
-	return rs.graph.AllPaths(r, child, limit)
+// PathsBetween lists up to limit paths from r to child, shortest first. If more is true, other paths exist or may exist.
+func (rs *RuleSet) PathsBetween(r, child Role, limit int) (paths [][]Role, more bool) {
+	return rs.graph.SimplePaths(r, child, limit)
 }
 
-// Path returns the first of the shortest paths from r to child.
-func (rs *RuleSet) Path(r, child Role) []Role { return rs.graph.Path(r, child) }
+// ShortestPath returns the first of the shortest paths from r to child.
+func (rs *RuleSet) ShortestPath(r, child Role) []Role { return rs.graph.ShortestPath(r, child) }
 
-// Between lists the names of the accepted rules from parent to child, in order.
-func (rs *RuleSet) Between(parent, child Role) []string {
+// RulesBetween lists the names of the accepted rules from parent to child, in order.
+func (rs *RuleSet) RulesBetween(parent, child Role) []string {
 	rs.answers.mu.Lock()
 	defer rs.answers.mu.Unlock()
 	if rs.answers.named == nil {
@@ -143,11 +143,11 @@ func (rs *RuleSet) Between(parent, child Role) []string {
 	return rs.answers.named[edge{From: parent, To: child}]
 }
 
-// With lists the names of the accepted rules that have this parent, in order.
-func (rs *RuleSet) With(parent Role) []string {
+// RulesWithParent lists the names of the accepted rules that have this parent, in order.
+func (rs *RuleSet) RulesWithParent(parent Role) []string {
 	var names []string
-	for _, child := range rs.Direct(parent) {
-		names = append(names, rs.Between(parent, child)...)
+	for _, child := range rs.DirectlyImpliedRoles(parent) {
+		names = append(names, rs.RulesBetween(parent, child)...)
 	}
 	slices.Sort(names)
 	return names
@@ -156,10 +156,10 @@ func (rs *RuleSet) With(parent Role) []string {
 // Cycles lists the sets of roles that all imply each other.
 func (rs *RuleSet) Cycles() [][]Role { return rs.graph.Cycles() }
 
-// Changed lists the roles whose implied roles, or the paths to them, may differ between the two rule sets.
-func (rs *RuleSet) Changed(before *RuleSet) []Role {
+// ChangedRoles lists the roles whose implied roles, or the paths to them, may differ between the two rule sets.
+func (rs *RuleSet) ChangedRoles(before *RuleSet) []Role {
 	var parents []Role
-	for was, is := before.acceptedStatements(), rs.acceptedStatements(); len(was)+len(is) > 0; {
+	for was, is := before.acceptedRules(), rs.acceptedRules(); len(was)+len(is) > 0; {
 		switch {
 		case len(was) > 0 && len(is) > 0 && was[0] == is[0]:
 			was, is = was[1:], is[1:]
@@ -172,25 +172,25 @@ func (rs *RuleSet) Changed(before *RuleSet) []Role {
 	if len(parents) == 0 {
 		return nil
 	}
-	roles := append(before.graph.Upstream(slices.Values(parents)), rs.graph.Upstream(slices.Values(parents))...)
+	roles := append(before.graph.UpstreamOf(slices.Values(parents)), rs.graph.UpstreamOf(slices.Values(parents))...)
 	slices.SortFunc(roles, Role.Compare)
 	return slices.Compact(roles)
 }
 
-// statement is the content of an accepted rule.
-type statement struct {
+// acceptedRule is the content of an accepted rule.
+type acceptedRule struct {
 	name string
 	edge
 	paused bool
 }
 
-// acceptedStatements lists the statements of all accepted rules, sorted by name.
-func (rs *RuleSet) acceptedStatements() []statement {
-	list := make([]statement, 0, len(rs.rules))
+// acceptedRules lists the statements of all accepted rules, sorted by name.
+func (rs *RuleSet) acceptedRules() []acceptedRule {
+	list := make([]acceptedRule, 0, len(rs.rules))
 	for _, r := range rs.rules {
 		if r.Reason == Accepted {
 			_, paused := rs.paused[r.Name]
-			list = append(list, statement{r.Name, edge{From: r.Parent, To: r.Child}, paused})
+			list = append(list, acceptedRule{r.Name, edge{From: r.Parent, To: r.Child}, paused})
 		}
 	}
 	return list

@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Schedule orders actions so that no subject lacks a role that it has both before and after. A subject that must lose a
+// ScheduleActions orders actions so that no subject lacks a role that it has both before and after. A subject that must lose a
 // role keeps it no longer than that requires:
 //
 // - first holds the actions that take a role from subjects to which no other action gives it;
@@ -14,11 +14,11 @@ import (
 // - last holds the actions that take a role from a subject to which an earlier action gave it by another binding.
 //
 // An action that gives a role, and also takes it from a subject to which another action gives it, is done in two steps.
-func Schedule(actions []Action) (first, then, last []Action) {
-	gains := gainsOf(actions)
+func ScheduleActions(actions []Action) (first, then, last []Action) {
+	gains := countGains(actions)
 	for _, a := range actions {
 		gained, lost := a.gainedSubjects(), a.lostSubjects()
-		moved := slices.ContainsFunc(lost, func(subject rbacv1.Subject) bool { return gains[grant{a.Child, subject}] > 0 })
+		moved := slices.ContainsFunc(lost, func(subject rbacv1.Subject) bool { return gains[subjectRole{a.Child, subject}] > 0 })
 		switch {
 		case len(gained) == 0 && len(lost) > 0 && !moved:
 			first = append(first, a)
@@ -40,18 +40,18 @@ func Schedule(actions []Action) (first, then, last []Action) {
 	return first, then, last
 }
 
-// grant is one role of one subject.
-type grant struct {
+// subjectRole is one role of one subject.
+type subjectRole struct {
 	role    Role
 	subject rbacv1.Subject
 }
 
-// gainsOf counts, for each grant, the actions that give it.
-func gainsOf(actions []Action) map[grant]int {
-	gains := map[grant]int{}
+// countGains counts, for each grant, the actions that give it.
+func countGains(actions []Action) map[subjectRole]int {
+	gains := map[subjectRole]int{}
 	for _, a := range actions {
 		for _, subject := range a.gainedSubjects() {
-			gains[grant{a.Child, subject}]++
+			gains[subjectRole{a.Child, subject}]++
 		}
 	}
 	return gains
@@ -61,22 +61,22 @@ func gainsOf(actions []Action) map[grant]int {
 func (a Action) AddsSubject() bool { return len(a.gainedSubjects()) > 0 }
 
 func (a Action) gainedSubjects() []rbacv1.Subject {
-	return missingSubjects(a.Subjects, a.subjectsBefore())
+	return subtractSubjects(a.Subjects, a.observedSubjects())
 }
 
 func (a Action) lostSubjects() []rbacv1.Subject {
-	return missingSubjects(a.subjectsBefore(), a.Subjects)
+	return subtractSubjects(a.observedSubjects(), a.Subjects)
 }
 
-func (a Action) subjectsBefore() []rbacv1.Subject {
+func (a Action) observedSubjects() []rbacv1.Subject {
 	if a.Observed == nil {
 		return nil
 	}
 	return a.Observed.Subjects
 }
 
-// missingSubjects lists the subjects of all that are not in some.
-func missingSubjects(all, some []rbacv1.Subject) []rbacv1.Subject {
+// subtractSubjects lists the subjects of all that are not in some.
+func subtractSubjects(all, some []rbacv1.Subject) []rbacv1.Subject {
 	if len(some) == 0 || slices.Equal(all, some) {
 		if len(some) == 0 {
 			return all

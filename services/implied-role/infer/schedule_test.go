@@ -25,7 +25,7 @@ func TestWhatOneBindingGivesAnotherTakesOnlyThen(t *testing.T) {
 		w.do(c.before)
 		w.settle()
 		w.do(c.after)
-		first, then, last := Schedule(w.infer().Actions(w.all()))
+		first, then, last := ScheduleActions(w.infer().PlannedActions(w.all()))
 		var got []string
 		for _, actions := range [][]Action{first, then, last} {
 			for _, a := range actions {
@@ -41,30 +41,30 @@ func TestWhatOneBindingGivesAnotherTakesOnlyThen(t *testing.T) {
 }
 
 // grants returns the grants of all existing bindings.
-func (w *world) grants() map[grant]struct{} {
-	all := map[grant]struct{}{}
+func (w *world) grants() map[subjectRole]struct{} {
+	all := map[subjectRole]struct{}{}
 	for _, b := range w.all() {
 		for _, s := range b.Subjects {
-			all[grant{b.Role, s}] = struct{}{}
+			all[subjectRole{b.Role, s}] = struct{}{}
 		}
 	}
 	return all
 }
 
 // wants returns the grants of explicit bindings and of the bindings that follow from them.
-func (w *world) wants() map[grant]struct{} {
-	all := map[grant]struct{}{}
+func (w *world) wants() map[subjectRole]struct{} {
+	all := map[subjectRole]struct{}{}
 	for _, b := range w.all() {
 		if b.IsGenerated() {
 			continue
 		}
 		for _, s := range b.Subjects {
-			all[grant{b.Role, s}] = struct{}{}
+			all[subjectRole{b.Role, s}] = struct{}{}
 		}
 	}
 	for _, wanted := range w.infer().Desired {
 		for _, s := range wanted.Source.Subjects {
-			all[grant{wanted.Child, s}] = struct{}{}
+			all[subjectRole{wanted.Child, s}] = struct{}{}
 		}
 	}
 	return all
@@ -91,11 +91,11 @@ func TestNobodyLacksWhatTheyHaveBeforeAndAfter(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(t, "changes") {
 				w.random(t)
 				wants := w.wants()
-				maps.DeleteFunc(always, func(g grant, _ struct{}) bool { _, still := wants[g]; return !still })
+				maps.DeleteFunc(always, func(g subjectRole, _ struct{}) bool { _, still := wants[g]; return !still })
 			}
 			has := w.grants()
-			maps.DeleteFunc(always, func(g grant, _ struct{}) bool { _, yet := has[g]; return !yet })
-			first, then, last := Schedule(w.infer().Actions(w.all()))
+			maps.DeleteFunc(always, func(g subjectRole, _ struct{}) bool { _, yet := has[g]; return !yet })
+			first, then, last := ScheduleActions(w.infer().PlannedActions(w.all()))
 			verify := func(a Action) {
 				has := w.grants()
 				for g := range always {
@@ -138,12 +138,12 @@ func TestOnlyWhatChangedNeedsToBeLookedAt(t *testing.T) {
 			was := maps.Clone(w.bindings)
 			w.random(t)
 			now := w.infer()
-			changed := now.Rules.Changed(before.Rules)
+			changed := now.Rules.ChangedRoles(before.Rules)
 			dirty := func(a Action) bool {
 				b := w.bindings[a.Source]
 				return b != was[a.Source] || b != nil && slices.Contains(changed, read(t, b).Role)
 			}
-			for _, a := range now.Actions(w.all()) {
+			for _, a := range now.PlannedActions(w.all()) {
 				if !dirty(a) {
 					t.Fatalf("%s of %s would be missed", a.Verb, a.Name)
 				}
@@ -161,7 +161,7 @@ func TestSubjectsAreComparedAsSets(t *testing.T) {
 		"one":       {[]rbacv1.Subject{x, y}, []rbacv1.Subject{y}, []rbacv1.Subject{x}},
 		"none":      {[]rbacv1.Subject{x}, nil, []rbacv1.Subject{x}},
 	} {
-		if got := missingSubjects(c.all, c.some); !slices.Equal(got, c.want) {
+		if got := subtractSubjects(c.all, c.some); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

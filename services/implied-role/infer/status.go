@@ -24,8 +24,8 @@ const (
 	Pending         = "Pending"
 )
 
-// Status holds the status of a rule.
-type Status struct {
+// RuleStatus holds the status of a rule.
+type RuleStatus struct {
 	// Parent is the parent role of the rule. Children lists the roles that all rules together imply for it.
 	Parent   Role
 	Children []Role
@@ -34,7 +34,7 @@ type Status struct {
 }
 
 // Conditions returns the conditions of the rule. Ready repeats Accepted if the rule is not accepted, and else Synced.
-func (s Status) Conditions() []condition.Condition {
+func (s RuleStatus) Conditions() []condition.Condition {
 	ready := s.Synced
 	if !s.Accepted.IsTrue() {
 		ready = s.Accepted
@@ -43,8 +43,8 @@ func (s Status) Conditions() []condition.Condition {
 	return []condition.Condition{s.Accepted, s.Acyclic, s.ChildRoleFound, s.Synced, ready}
 }
 
-// Obstacle is the reason for which a binding that follows from a rule is not as it must be.
-type Obstacle struct {
+// BindingObstacle is the reason for which a binding that follows from a rule is not as it must be.
+type BindingObstacle struct {
 	Name string
 	// Parent is the role of the source. It is empty if the binding must be removed.
 	Parent, Child Role
@@ -57,27 +57,27 @@ type Obstacle struct {
 type StatusInput struct {
 	// Exists reports whether a role exists.
 	Exists    func(Role) bool
-	Obstacles []Obstacle
+	Obstacles []BindingObstacle
 }
 
-// Status returns the status of one rule of [RuleSet.Rules].
-func (rs *RuleSet) Status(r EvaluatedRule, in StatusInput) Status {
-	s := rs.RuleStatus(r, in)
-	s.Children = rs.Implied(r.Parent)
+// StatusWithChildren returns the status of one rule of [RuleSet.Rules].
+func (rs *RuleSet) StatusWithChildren(r EvaluatedRule, in StatusInput) RuleStatus {
+	s := rs.ComputeStatus(r, in)
+	s.Children = rs.ImpliedRoles(r.Parent)
 	return s
 }
 
-// RuleStatus returns the status of a rule without Children, which all rules with the same parent share.
-func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
-	s := Status{
+// ComputeStatus returns the status of a rule without Children, which all rules with the same parent share.
+func (rs *RuleSet) ComputeStatus(r EvaluatedRule, in StatusInput) RuleStatus {
+	s := RuleStatus{
 		Parent:         r.Parent,
 		Accepted:       condition.New(rolev1alpha1.Accepted, r.Reason == Accepted, r.Reason, r.Message),
 		Acyclic:        condition.New(rolev1alpha1.Acyclic, true, NoCycle, ""),
 		ChildRoleFound: condition.New(rolev1alpha1.ChildRoleFound, true, RoleFound, ""),
 		Synced:         rs.syncedCondition(r, in.Obstacles),
 	}
-	if r.Reason == Accepted && rs.graph.IsCyclic(r.Parent, r.Child) {
-		circle := append([]Role{r.Parent}, rs.graph.Path(r.Child, r.Parent)...)
+	if r.Reason == Accepted && rs.graph.IsCycleEdge(r.Parent, r.Child) {
+		circle := append([]Role{r.Parent}, rs.graph.ShortestPath(r.Child, r.Parent)...)
 		s.Acyclic = condition.New(rolev1alpha1.Acyclic, false, InCycle,
 			fmt.Sprintf("these roles imply each other: %s; remove one of the rules", pathText(circle)))
 	}
@@ -89,7 +89,7 @@ func (rs *RuleSet) RuleStatus(r EvaluatedRule, in StatusInput) Status {
 	return s
 }
 
-func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []Obstacle) condition.Condition {
+func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []BindingObstacle) condition.Condition {
 	if r.Reason != Accepted {
 		return condition.New(rolev1alpha1.Synced, false, NotAccepted, "the rule is not in force; see the condition Accepted")
 	}
@@ -97,7 +97,7 @@ func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []Obstacle) condit
 		return condition.New(rolev1alpha1.Synced, false, TooManyBindings, fmt.Sprintf("the rule asks for about %d RoleBindings, more than %d: none are added; "+
 			"bind groups instead of single subjects, or ask the administrator", n, rs.limit))
 	}
-	worst := Obstacle{}
+	worst := BindingObstacle{}
 	for _, o := range obstacles {
 		if (o.Parent == r.Parent || o.Parent == Role{} || rs.graph.CanReach(o.Parent, r.Parent)) &&
 			(o.Child == r.Child || rs.graph.CanReach(r.Child, o.Child)) &&
@@ -112,7 +112,7 @@ func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []Obstacle) condit
 }
 
 // Compare orders obstacles by their importance for the user.
-func (o Obstacle) Compare(other Obstacle) int {
+func (o BindingObstacle) Compare(other BindingObstacle) int {
 	order := []string{Forbidden, NameConflict, Pending}
 	return cmp.Or(cmp.Compare(slices.Index(order, o.Reason), slices.Index(order, other.Reason)), strings.Compare(o.Message, other.Message),
 		o.Parent.Compare(other.Parent), o.Child.Compare(other.Child))

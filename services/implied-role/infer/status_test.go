@@ -14,7 +14,7 @@ import (
 
 func everything(Role) bool { return true }
 
-func (w *world) status(rule string, f StatusInput) Status {
+func (w *world) status(rule string, f StatusInput) RuleStatus {
 	w.t.Helper()
 	if f.Exists == nil {
 		f.Exists = everything
@@ -24,14 +24,14 @@ func (w *world) status(rule string, f StatusInput) Status {
 	if i < 0 {
 		w.t.Fatalf("no rule %s", rule)
 	}
-	return o.Rules.Status(o.Rules.Rules()[i], f)
+	return o.Rules.StatusWithChildren(o.Rules.Rules()[i], f)
 }
 
 // rows returns the implied roles of each parent as text.
 func rows(b *RuleSet) string {
 	var list []string
-	for r := range b.Parents() {
-		list = append(list, r.String()+": "+names(b.Implied(r)))
+	for r := range b.ParentRoles() {
+		list = append(list, r.String()+": "+names(b.ImpliedRoles(r)))
 	}
 	return strings.Join(list, "; ")
 }
@@ -59,7 +59,7 @@ func TestTheWorkedExampleByInferencesAndStatuses(t *testing.T) {
 func TestARuleIsReadyWhenItCountsAndIsSynced(t *testing.T) {
 	accepted, refused := condition.New("Accepted", true, Accepted, "more"), condition.New("Accepted", false, "ProhibitedRole", "no")
 	synced, pending := condition.New("Synced", true, Synced, ""), condition.New("Synced", false, Pending, "wait")
-	for want, s := range map[string]Status{
+	for want, s := range map[string]RuleStatus{
 		"Ready True Synced ": {Accepted: accepted, Synced: synced}, "Ready False Pending wait": {Accepted: accepted, Synced: pending},
 		"Ready False ProhibitedRole no": {Accepted: refused, Synced: pending},
 	} {
@@ -76,7 +76,7 @@ func TestK1TheHierarchyOfACloud(t *testing.T) {
 	w.do(cloud)
 	b := w.infer().Rules
 	for r, want := range map[string]int{"all_admin": 7, "storage_admin": 4, "network_admin": 2, "image_admin": 2, "object_admin": 2, "volume_admin": 2, "editor": 1, "reader": 0} {
-		if got := len(b.Implied(role(r))); got != want {
+		if got := len(b.ImpliedRoles(role(r))); got != want {
 			t.Errorf("%s implies %d roles, want %d", r, got, want)
 		}
 	}
@@ -176,7 +176,7 @@ func TestARoleThatIsMissingIsTold(t *testing.T) {
 func TestAnObstacleIsToldByEveryRuleBehindIt(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b b>c b>d x>c")
-	f := StatusInput{Obstacles: []Obstacle{
+	f := StatusInput{Obstacles: []BindingObstacle{
 		{Parent: role("a"), Child: role("c"), Reason: Pending, Message: "wait"},
 		{Parent: role("a"), Child: role("c"), Reason: Forbidden, Message: "no"},
 		{Parent: role("b"), Child: role("d"), Reason: NameConflict, Message: "taken"},
@@ -191,7 +191,7 @@ func TestAnObstacleIsToldByEveryRuleBehindIt(t *testing.T) {
 func TestARevocationThatFailsIsToldByEveryRuleThatLeadsToTheRole(t *testing.T) {
 	w := newWorld(t)
 	w.do("a>b b>c x>d")
-	f := StatusInput{Obstacles: []Obstacle{{Child: role("c"), Reason: Forbidden, Message: "no"}}}
+	f := StatusInput{Obstacles: []BindingObstacle{{Child: role("c"), Reason: Forbidden, Message: "no"}}}
 	for rule, want := range map[string]string{"a>b": Forbidden, "b>c": Forbidden, "x>d": Synced} {
 		if s := w.status(rule, f); s.Synced.Reason != want {
 			t.Errorf("%s: %+v, want %s", rule, s.Synced, want)
@@ -243,10 +243,10 @@ func TestRulesAreFoundByWhatTheySay(t *testing.T) {
 	w := newWorld(t)
 	w.do("two:a>b one:a>b a>c a>a")
 	b := w.infer().Rules
-	if got := strings.Join(b.Between(role("a"), role("b")), " "); got != "one two" {
+	if got := strings.Join(b.RulesBetween(role("a"), role("b")), " "); got != "one two" {
 		t.Errorf("between: %q", got)
 	}
-	if got := strings.Join(b.With(role("a")), " "); got != "a>c one two" {
+	if got := strings.Join(b.RulesWithParent(role("a")), " "); got != "a>c one two" {
 		t.Errorf("with: %q", got)
 	}
 	if got := slices.Sorted(maps.Keys(w.rules)); len(got) != 4 {

@@ -103,8 +103,8 @@ func (w *world) uid() types.UID {
 }
 
 func (w *world) bind(name string, r Role, who []string) {
-	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: w.uid()}, RoleRef: r.roleRef()}
-	if was, ok := w.bindings[name]; ok && was.RoleRef == r.roleRef() {
+	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: w.uid()}, RoleRef: r.toRoleRef()}
+	if was, ok := w.bindings[name]; ok && was.RoleRef == r.toRoleRef() {
 		b.ObjectMeta = was.ObjectMeta
 	}
 	for _, s := range who {
@@ -113,8 +113,8 @@ func (w *world) bind(name string, r Role, who []string) {
 	w.bindings[name] = b
 }
 
-func (w *world) namespace() Namespace {
-	return Namespace{Name: "ns", Rules: slices.Collect(maps.Values(w.rules)), Bindings: w.all()}
+func (w *world) namespace() NamespaceInput {
+	return NamespaceInput{Name: "ns", Rules: slices.Collect(maps.Values(w.rules)), Bindings: w.all()}
 }
 
 func (w *world) all() []*Binding {
@@ -142,27 +142,27 @@ func read(t failer, object *rbacv1.RoleBinding) *Binding {
 	return b
 }
 
-func (w *world) infer() Outcome { return Infer(w.namespace(), w.policy) }
+func (w *world) infer() InferenceResult { return Namespace(w.namespace(), w.policy) }
 
 // settle executes the plan and expects that nothing is left to do.
-func (w *world) settle() Outcome {
+func (w *world) settle() InferenceResult {
 	w.t.Helper()
 	o := w.infer()
-	first, then, last := Schedule(o.Actions(w.all()))
+	first, then, last := ScheduleActions(o.PlannedActions(w.all()))
 	for _, a := range slices.Concat(first, then, last) {
 		w.apply(a)
 		w.writes++
 	}
-	for _, a := range o.Actions(w.all()) {
+	for _, a := range o.PlannedActions(w.all()) {
 		w.t.Errorf("after all is done, %s of %s is left", a.Verb, a.Name)
 	}
 	return o
 }
 
 // differences lists the differences of all plans.
-func (o Outcome) differences(bindings []*Binding) []Difference {
-	var list []Difference
-	for plan := range o.Rules.Plans(bindings) {
+func (o InferenceResult) differences(bindings []*Binding) []BindingDifference {
+	var list []BindingDifference
+	for plan := range o.Rules.PlanAllSources(bindings) {
 		list = append(list, plan.Differences()...)
 	}
 	return list
@@ -174,11 +174,11 @@ func (w *world) apply(a Action) {
 		if w.bindings[a.Name] != nil {
 			w.t.Errorf("%s is created and there already", a.Name)
 		}
-		b := a.Object()
+		b := a.ToRoleBinding()
 		b.UID = w.uid()
 		w.bindings[a.Name] = b
 	case Update:
-		b, was := a.Object(), w.bindings[a.Name]
+		b, was := a.ToRoleBinding(), w.bindings[a.Name]
 		b.UID, b.Finalizers, b.DeletionTimestamp = was.UID, was.Finalizers, was.DeletionTimestamp
 		for key, value := range w.bindings[a.Name].Labels {
 			if _, ours := b.Labels[key]; !ours {
@@ -223,7 +223,7 @@ func (w *world) generated(withSubjects bool) string {
 
 // identity returns the UID of the binding that source generates for child, or "".
 func (w *world) identity(source, child string) types.UID {
-	if b := w.bindings[Name(source, role(child))]; b != nil {
+	if b := w.bindings[GeneratedName(source, role(child))]; b != nil {
 		return b.UID
 	}
 	return ""

@@ -26,8 +26,8 @@ const (
 	maxAuthorities = 3
 )
 
-// certificate holds the server's certificate and the authority that signed it.
-type certificate struct {
+// servingCertificate holds the server's certificate and the authority that signed it.
+type servingCertificate struct {
 	pair tls.Certificate
 	// chain and key are PEM-encoded.
 	chain, key []byte
@@ -37,7 +37,7 @@ type certificate struct {
 }
 
 // newCertificate returns a new certificate. It keeps the seed of the one before, if there is one.
-func newCertificate(host string, validity time.Duration, before *certificate) (*certificate, error) {
+func newCertificate(host string, validity time.Duration, before *servingCertificate) (*servingCertificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: validity})
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
@@ -45,10 +45,10 @@ func newCertificate(host string, validity time.Duration, before *certificate) (*
 	if before != nil {
 		return parseCertificate(chain, key, before.seed)
 	}
-	return parseCertificate(chain, key, newSeed())
+	return parseCertificate(chain, key, newPathSeed())
 }
 
-func parseCertificate(chain, key, seed []byte) (*certificate, error) {
+func parseCertificate(chain, key, seed []byte) (*servingCertificate, error) {
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate: %w", err)
@@ -64,17 +64,17 @@ func parseCertificate(chain, key, seed []byte) (*certificate, error) {
 	if len(seed) < seedSize {
 		return nil, errors.New("reading the certificate: what paths come from is not with it")
 	}
-	return &certificate{pair: pair, chain: chain, key: key, authority: authority, seed: seed}, nil
+	return &servingCertificate{pair: pair, chain: chain, key: key, authority: authority, seed: seed}, nil
 }
 
-// isServing reports whether the certificate is for a host and has more than a third of its lifetime left.
-func (c *certificate) isServing(host string, now time.Time, validity time.Duration) bool {
+// isValidFor reports whether the certificate is for a host and has more than a third of its lifetime left.
+func (c *servingCertificate) isValidFor(host string, now time.Time, validity time.Duration) bool {
 	return c.pair.Leaf.VerifyHostname(host) == nil && now.Add(validity/3).Before(c.pair.Leaf.NotAfter)
 }
 
 // authorityBundle returns the authority and, after it, the newest valid authorities in another bundle, at most maxAuthorities in
 // total.
-func (c *certificate) authorityBundle(before []byte, now time.Time) []byte {
+func (c *servingCertificate) authorityBundle(before []byte, now time.Time) []byte {
 	others, _ := cert.ParseCertsPEM(before) // Ignores an invalid bundle.
 	others = slices.DeleteFunc(others, func(o *x509.Certificate) bool { return o.Equal(c.authority) || !o.IsCA || now.After(o.NotAfter) })
 	slices.SortStableFunc(others, func(a, b *x509.Certificate) int { return b.NotBefore.Compare(a.NotBefore) })
@@ -85,12 +85,12 @@ func (c *certificate) authorityBundle(before []byte, now time.Time) []byte {
 	return bundle
 }
 
-// loadCertificate returns the certificate that all replicas share in a Secret, and replaces it if necessary. A server with
+// loadOrRenewCertificate returns the certificate that all replicas share in a Secret, and replaces it if necessary. A server with
 // its own URL has no replicas, and keeps its certificate in memory.
-func (s *Server) loadCertificate(ctx context.Context) (*certificate, error) {
+func (s *Server) loadOrRenewCertificate(ctx context.Context) (*servingCertificate, error) {
 	host := s.cfg.hostName()
 	if s.cfg.URL != "" {
-		if c := s.announced; c != nil && c.isServing(host, time.Now(), s.validity) {
+		if c := s.announced; c != nil && c.isValidFor(host, time.Now(), s.validity) {
 			return c, nil
 		}
 		return newCertificate(host, s.validity, s.announced)
@@ -100,11 +100,11 @@ func (s *Server) loadCertificate(ctx context.Context) (*certificate, error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading the certificate in Secret %s: %w", name, err)
 	}
-	version, before := never, (*certificate)(nil)
+	version, before := never, (*servingCertificate)(nil)
 	if err == nil {
 		version = secret.ResourceVersion
 		before, err = parseCertificate(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], secret.Data[seedKey])
-		if err == nil && before.isServing(host, time.Now(), s.validity) {
+		if err == nil && before.isValidFor(host, time.Now(), s.validity) {
 			return before, nil
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Server) loadCertificate(ctx context.Context) (*certificate, error) {
 		Data: map[string][]byte{corev1.TLSCertKey: c.chain, corev1.TLSPrivateKeyKey: c.key, seedKey: c.seed},
 	})
 	if err == nil {
-		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.applyOptions())
+		_, err = secrets.Patch(ctx, name, types.ApplyPatchType, patch, s.forceApplyOptions())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keeping the certificate in Secret %s: %w", name, err)

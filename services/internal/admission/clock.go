@@ -11,9 +11,9 @@ import (
 
 var errNoTime = errors.New("no answer of the API server had a date yet")
 
-// clock estimates the time of the API server from the dates of its responses. The API server dates objects by its own
+// apiServerClock estimates the time of the API server from the dates of its responses. The API server dates objects by its own
 // clock, and the local clock can be wrong.
-type clock struct {
+type apiServerClock struct {
 	mu sync.Mutex
 	// date is the date of the newest response, in whole seconds. It is zero before the first. sent and received are the
 	// times of [bootclock.Now] around that request.
@@ -21,8 +21,8 @@ type clock struct {
 	sent, received time.Duration
 }
 
-// timeBounds returns bounds for the current time of the API server. It returns an error before the first response.
-func (c *clock) timeBounds() (earliest, latest time.Time, err error) {
+// currentTimeBounds returns bounds for the current time of the API server. It returns an error before the first response.
+func (c *apiServerClock) currentTimeBounds() (earliest, latest time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.date.IsZero() {
@@ -32,22 +32,24 @@ func (c *clock) timeBounds() (earliest, latest time.Time, err error) {
 }
 
 // recordDate records the date of a response that has just arrived, for a request sent at the given time.
-func (c *clock) recordDate(date time.Time, sent time.Duration) {
+func (c *apiServerClock) recordDate(date time.Time, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.date, c.sent, c.received = date, sent, bootclock.Now()
 }
 
-// watchResponses returns a transport that records the date of each response.
-func (c *clock) watchResponses(next http.RoundTripper) http.RoundTripper { return dated{c, next} }
+// newRecordingTransport returns a transport that records the date of each response.
+func (c *apiServerClock) newRecordingTransport(next http.RoundTripper) http.RoundTripper {
+	return dateRecorder{c, next}
+}
 
-type dated struct {
-	clock *clock
+type dateRecorder struct {
+	clock *apiServerClock
 	next  http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := bootclock.Now()
 	answer, err := d.next.RoundTrip(r)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 			server := httptest.NewServer(api)
 			defer server.Close()
 			s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
-			c, err := s.loadCertificate(t.Context())
+			c, err := s.loadOrRenewCertificate(t.Context())
 			if err == nil {
 				err = s.applyRegistration(t.Context(), c)
 			}
@@ -70,11 +70,11 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 				t.Errorf("in force since %s, %v; it is %s there", since, err, api.date)
 			}
 			s.clock.recordDate(api.date, bootclock.Now())
-			if _, err := s.Since(); err == nil {
+			if _, err := s.InForceSince(); err == nil {
 				t.Error("the webhooks are in force before a date is known")
 			}
 			s.clock.recordDate(since, bootclock.Now())
-			if got, err := s.Since(); err != nil || !got.Equal(since) {
+			if got, err := s.InForceSince(); err != nil || !got.Equal(since) {
 				t.Errorf("once it does, they are in force since %s, %v", got, err)
 			}
 		})
@@ -93,7 +93,7 @@ func TestNothingIsInForceWhereTheAPIServerTellsNoTime(t *testing.T) {
 	if err := s.applyRegistration(t.Context(), c); !errors.Is(err, errNoTime) {
 		t.Errorf("it is registered: %v", err)
 	}
-	if _, err := s.Since(); err == nil {
+	if _, err := s.InForceSince(); err == nil {
 		t.Error("it is in force")
 	}
 }

@@ -22,7 +22,7 @@ func TestWhatCannotBeJudgedPassesWhereTheWebhookSaysSo(t *testing.T) {
 		err     error
 		allowed bool
 	}{
-		"allowed": {nil, true}, "cannot be judged": {errors.New("no time"), true}, "refused": {Refuse("no"), false},
+		"allowed": {nil, true}, "cannot be judged": {errors.New("no time"), true}, "refused": {RefusalError("no"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			webhook.Judge = func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }
@@ -34,11 +34,11 @@ func TestWhatCannotBeJudgedPassesWhereTheWebhookSaysSo(t *testing.T) {
 			}
 		})
 	}
-	if setDefaults(&webhook.ValidatingWebhook); *webhook.FailurePolicy != ignore || *webhook.Rules[0].Scope != scope {
+	if setWebhookDefaults(&webhook.ValidatingWebhook); *webhook.FailurePolicy != ignore || *webhook.Rules[0].Scope != scope {
 		t.Errorf("registered is %+v", webhook.ValidatingWebhook)
 	}
 	plain := &admissionregistrationv1.ValidatingWebhook{Rules: make([]admissionregistrationv1.RuleWithOperations, 1)}
-	if setDefaults(plain); *plain.FailurePolicy != admissionregistrationv1.Fail || *plain.Rules[0].Scope != admissionregistrationv1.NamespacedScope {
+	if setWebhookDefaults(plain); *plain.FailurePolicy != admissionregistrationv1.Fail || *plain.Rules[0].Scope != admissionregistrationv1.NamespacedScope {
 		t.Errorf("webhook without options: registered %+v", plain)
 	}
 }

@@ -21,37 +21,37 @@ const (
 	seedSize = sha256.Size
 )
 
-// newSeed returns a random seed. Replicas share it, and it outlives certificates.
-func newSeed() []byte {
+// newPathSeed returns a random seed. Replicas share it, and it outlives certificates.
+func newPathSeed() []byte {
 	seed := make([]byte, seedSize)
 	_, _ = rand.Read(seed) // Never fails.
 	return seed
 }
 
-// callerSecret returns the secret part of the path for a period. Only the API server can read it.
-func (c *certificate) callerSecret(at time.Time) string {
+// pathSecret returns the secret part of the path for a period. Only the API server can read it.
+func (c *servingCertificate) pathSecret(at time.Time) string {
 	mac := hmac.New(sha256.New, c.seed)
 	mac.Write([]byte(at.Truncate(pathPeriod).UTC().Format(time.RFC3339)))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil)))
 }
 
 // webhookPath returns the path of a webhook.
-func (c *certificate) webhookPath(webhook string, at time.Time) string {
-	return "/" + c.callerSecret(at) + "/" + webhook
+func (c *servingCertificate) webhookPath(webhook string, at time.Time) string {
+	return "/" + c.pathSecret(at) + "/" + webhook
 }
 
-// isCalledBy reports whether a request has the path of this or an adjacent period. The API server can receive the newest
+// matchesPathSecret reports whether a request has the path of this or an adjacent period. The API server can receive the newest
 // path late, or from a replica whose clock is ahead.
-func (c *certificate) isCalledBy(caller string, now time.Time) bool {
+func (c *servingCertificate) matchesPathSecret(caller string, now time.Time) bool {
 	is := 0
 	for _, at := range []time.Time{now.Add(-pathPeriod), now, now.Add(pathPeriod)} {
-		is |= subtle.ConstantTimeCompare([]byte(caller), []byte(c.callerSecret(at)))
+		is |= subtle.ConstantTimeCompare([]byte(caller), []byte(c.pathSecret(at)))
 	}
 	return is == 1
 }
 
-// routeRequests passes requests of the API server to their webhook. For all others it returns 404 without reading the body.
-func (s *Server) routeRequests() http.Handler {
+// newWebhookRouter passes requests of the API server to their webhook. For all others it returns 404 without reading the body.
+func (s *Server) newWebhookRouter() http.Handler {
 	handlers := map[string]http.Handler{}
 	for _, webhook := range s.options.Webhooks {
 		handlers[webhook.Name] = s.webhookHandler(webhook)
@@ -59,7 +59,7 @@ func (s *Server) routeRequests() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, webhook, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		handler, ok := handlers[webhook]
-		if !s.isCalledBy(caller) || !ok || r.Method != http.MethodPost {
+		if !s.isFromAPIServer(caller) || !ok || r.Method != http.MethodPost {
 			w.Header().Set("Connection", "close")
 			http.NotFound(w, r)
 			return
@@ -68,11 +68,11 @@ func (s *Server) routeRequests() http.Handler {
 	})
 }
 
-// isCalledBy reports whether a request comes from the API server. It accepts the paths of the next certificate as well.
+// isFromAPIServer reports whether a request comes from the API server. It accepts the paths of the next certificate as well.
 // If the Secret was replaced, their seed is new and registered before the certificate is served.
-func (s *Server) isCalledBy(caller string) bool {
-	for _, c := range []*certificate{s.serving.Load(), s.next.Load()} {
-		if c != nil && c.isCalledBy(caller, time.Now()) {
+func (s *Server) isFromAPIServer(caller string) bool {
+	for _, c := range []*servingCertificate{s.serving.Load(), s.next.Load()} {
+		if c != nil && c.matchesPathSecret(caller, time.Now()) {
 			return true
 		}
 	}

@@ -30,10 +30,10 @@ const (
 	never = "1"
 )
 
-// runRounds runs rounds until ctx ends.
-func (s *Server) runRounds(ctx context.Context) {
+// registerLoop runs rounds until ctx ends.
+func (s *Server) registerLoop(ctx context.Context) {
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
-		err := s.Refresh(ctx)
+		err := s.RefreshRegistration(ctx)
 		if wait = roundInterval; err != nil && ctx.Err() == nil {
 			wait = retryInterval
 			s.options.Log.WarnContext(ctx, "the webhooks could not be registered; trying again", slog.Any("error", err))
@@ -41,12 +41,12 @@ func (s *Server) runRounds(ctx context.Context) {
 	}
 }
 
-// Refresh runs a round at once. Call it after a change of a [Scope].
-func (s *Server) Refresh(ctx context.Context) error {
+// RefreshRegistration runs a round at once. Call it after a change of a [NamespaceScope].
+func (s *Server) RefreshRegistration(ctx context.Context) error {
 	s.rounds.Lock()
 	defer s.rounds.Unlock()
 	began := bootclock.Now()
-	err := s.runRound(ctx)
+	err := s.refreshOnce(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure = err; err == nil {
@@ -55,12 +55,12 @@ func (s *Server) Refresh(ctx context.Context) error {
 	return err
 }
 
-// runRound updates the certificate and the registration. It serves a new certificate one round after the authority was
+// refreshOnce updates the certificate and the registration. It serves a new certificate one round after the authority was
 // registered, so that the API server trusts it.
-func (s *Server) runRound(ctx context.Context) error {
+func (s *Server) refreshOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, decision)
 	defer cancel()
-	next, err := s.loadCertificate(ctx)
+	next, err := s.loadOrRenewCertificate(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *Server) runRound(ctx context.Context) error {
 }
 
 // applyRegistration creates or updates the configuration.
-func (s *Server) applyRegistration(ctx context.Context, c *certificate) error {
+func (s *Server) applyRegistration(ctx context.Context, c *servingCertificate) error {
 	configurations := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	is, err := configurations.Get(ctx, s.options.Name, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
@@ -88,11 +88,11 @@ func (s *Server) applyRegistration(ctx context.Context, c *certificate) error {
 	if err != nil {
 		return err
 	}
-	soon, err := s.effectiveTime()
+	soon, err := s.nextEffectiveTime()
 	if err != nil {
 		return err
 	}
-	since, changed := s.registeredSince(is, want, soon), !equality.Semantic.DeepEqual(is.Webhooks, want)
+	since, changed := s.recordedInForceSince(is, want, soon), !equality.Semantic.DeepEqual(is.Webhooks, want)
 	if since.IsZero() {
 		since, changed = soon, true
 	}
@@ -115,7 +115,7 @@ func (s *Server) applyRegistration(ctx context.Context, c *certificate) error {
 	}
 	for i, webhook := range s.options.Webhooks {
 		if webhook.Scope != nil {
-			webhook.Scope.Registered(want[i].NamespaceSelector)
+			webhook.Scope.RecordRegistered(want[i].NamespaceSelector)
 		}
 	}
 	return nil
@@ -133,11 +133,11 @@ func (s *Server) createRegistration(ctx context.Context, webhooks []admissionreg
 	if err != nil {
 		return err
 	}
-	_, err = s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, s.options.Name, types.ApplyPatchType, patch, s.applyOptions())
+	_, err = s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, s.options.Name, types.ApplyPatchType, patch, s.forceApplyOptions())
 	return err
 }
 
-func (s *Server) applyOptions() metav1.PatchOptions {
+func (s *Server) forceApplyOptions() metav1.PatchOptions {
 	force := true
 	return metav1.PatchOptions{FieldManager: s.options.Name, Force: &force}
 }

@@ -43,8 +43,8 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, kube: testenv.Kube(t), log: slog.NewTextHandler(t.Output(), nil)}
-	b.typed = kubernetes.NewForConfigOrDie(b.kube.Admin())
+	b := &bed{t: t, kube: testenv.StartKube(t), log: slog.NewTextHandler(t.Output(), nil)}
+	b.typed = kubernetes.NewForConfigOrDie(b.kube.AdminConfig())
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		_ = b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, configuration, metav1.DeleteOptions{})
@@ -57,7 +57,7 @@ func newBed(t *testing.T) *bed {
 func (b *bed) replica() *Server {
 	b.t.Helper()
 	s := newServer(b.t, Config{Service: "entail-system/implied-role-admission"}, func(o *Options) {
-		o.Name, o.Namespace, o.Kube = configuration, rbac.Namespace, b.kube.Config(b.t, topology.ImpliedRole)
+		o.Name, o.Namespace, o.Kube = configuration, rbac.Namespace, b.kube.ServiceConfig(b.t, topology.ImpliedRole)
 		o.Log, o.Metrics = slog.New(b.log), prometheus.NewRegistry()
 		o.Webhooks = []Webhook{{
 			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
@@ -85,7 +85,7 @@ func (b *bed) replica() *Server {
 func (b *bed) round(replicas ...*Server) {
 	b.t.Helper()
 	for _, s := range replicas {
-		if err := s.runRound(b.t.Context()); err != nil {
+		if err := s.refreshOnce(b.t.Context()); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestReplicasThatStartTogetherMakeOneCertificate(t *testing.T) {
 	errs := make(chan error, len(replicas))
 	for i := range replicas {
 		replicas[i] = b.replica()
-		go func() { errs <- replicas[i].runRound(t.Context()) }()
+		go func() { errs <- replicas[i].refreshOnce(t.Context()) }()
 	}
 	for range replicas {
 		<-errs // All but one can fail.
@@ -267,7 +267,7 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 	var told []admissionregistrationv1.MatchCondition
 	about := "true"
 	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {
-		o.Name, o.Kube = configuration, b.kube.Config(t, topology.ImpliedRole)
+		o.Name, o.Kube = configuration, b.kube.ServiceConfig(t, topology.ImpliedRole)
 		o.Webhooks = []Webhook{{
 			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "nothing.example.com"},
 			About: func(
@@ -283,12 +283,12 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 	})
 	for _, about = range []string{"true", "false"} {
 		b.round(s)
-		since, err := s.Since()
+		since, err := s.InForceSince()
 		switch is := b.registered().Webhooks[0]; {
 		case len(is.MatchConditions) != 1 || is.MatchConditions[0].Expression != about || len(is.Rules) != 1 || is.Rules[0].Resources[0] != about:
 			t.Errorf("it is about %+v, want %s", is, about)
 		case about == "true": // Otherwise a restart could get the same second.
-			testenv.Eventually(t, time.Minute, func() error { _, err := s.Since(); return err })
+			testenv.Eventually(t, time.Minute, func() error { _, err := s.InForceSince(); return err })
 		case err != nil || since.After(time.Now()):
 			t.Errorf("it is in force since %s: %v", since, err)
 		case len(told) != 1 || told[0].Expression != "true":
@@ -300,12 +300,12 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 func TestRunKeepsTheWebhooksInForce(t *testing.T) {
 	b := newBed(t)
 	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {
-		o.Name, o.Kube = configuration, b.kube.Config(t, topology.ImpliedRole)
+		o.Name, o.Kube = configuration, b.kube.ServiceConfig(t, topology.ImpliedRole)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	testenv.Eventually(t, time.Minute, s.InForce)
+	testenv.Eventually(t, time.Minute, s.InForceErr)
 	cancel()
 	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)

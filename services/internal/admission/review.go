@@ -15,17 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Judge decides a request. Nil allows it, and [Refuse] refuses it. Any other error means that it cannot be judged now:
+// ValidateFunc decides a request. Nil allows it, and [RefusalError] refuses it. Any other error means that it cannot be judged now:
 // the failure policy of the webhook then decides.
-type Judge func(ctx context.Context, request *admissionv1.AdmissionRequest) error
+type ValidateFunc func(ctx context.Context, request *admissionv1.AdmissionRequest) error
 
-// refusal is the error of [Refuse], for the author of the request.
+// refusal is the error of [RefusalError], for the author of the request.
 type refusal struct{ message string }
 
 func (r refusal) Error() string { return r.message }
 
-// Refuse returns the error with which a [Judge] refuses a request. The text must contain the reason and the remedy.
-func Refuse(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
+// RefusalError returns the error with which a [ValidateFunc] refuses a request. The text must contain the reason and the remedy.
+func RefusalError(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 
 // webhookHandler returns the HTTP handler of a webhook.
 func (s *Server) webhookHandler(webhook Webhook) http.Handler {
@@ -78,10 +78,10 @@ func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *ad
 }
 
 func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
-	if _, err := s.Since(); err != nil {
+	if _, err := s.InForceSince(); err != nil {
 		return err // Objects written before that time count as not judged.
 	}
-	release, err := s.slots.takeSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
+	release, err := s.slots.acquireSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {
 		return err
 	}

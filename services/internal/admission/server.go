@@ -41,25 +41,25 @@ type Webhook struct {
 	// ValidatingWebhook holds Name, Rules, NamespaceSelector and MatchConditions. Set FailurePolicy to let requests
 	// pass that cannot be judged. The server fills in the other fields.
 	admissionregistrationv1.ValidatingWebhook
-	Judge Judge
+	Judge ValidateFunc
 	// Scope replaces a fixed NamespaceSelector.
-	Scope Scope
+	Scope NamespaceScope
 	// About replaces fixed Rules and MatchConditions.
-	About About
+	About RulesFunc
 }
 
-// About returns the rules and conditions to register in place of the registered ones, which are empty at first. A
-// change of them does not reset [Server.Since].
-type About func(
+// RulesFunc returns the rules and conditions to register in place of the registered ones, which are empty at first. A
+// change of them does not reset [Server.InForceSince].
+type RulesFunc func(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition)
 
-// Scope selects the namespaces whose requests are judged.
-type Scope interface {
-	// Selector returns the selector to register in place of the registered one, which is nil at first.
-	Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error)
-	// Registered receives the selector that is now registered.
-	Registered(selector *metav1.LabelSelector)
+// NamespaceScope selects the namespaces whose requests are judged.
+type NamespaceScope interface {
+	// DesiredSelector returns the selector to register in place of the registered one, which is nil at first.
+	DesiredSelector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error)
+	// RecordRegistered receives the selector that is now registered.
+	RecordRegistered(selector *metav1.LabelSelector)
 }
 
 // Options configures a [Server]. All fields are required, but Namespace only with [Config].Service.
@@ -81,16 +81,16 @@ type Server struct {
 	kube     kubernetes.Interface
 	listener net.Listener
 	metrics  *metrics
-	slots    *slots
-	clock    *clock
+	slots    *requestSlots
+	clock    *apiServerClock
 	// serving is the current certificate, and next the one to serve after its registration.
-	serving, next atomic.Pointer[certificate]
+	serving, next atomic.Pointer[servingCertificate]
 	// validity is the lifetime of new certificates.
 	validity time.Duration
 
 	// rounds is locked during a round. announced is the newest certificate whose authority is registered.
 	rounds    sync.Mutex
-	announced *certificate
+	announced *servingCertificate
 
 	mu sync.Mutex
 	// registered is the time of the last successful round, by [bootclock.Now]. failure is the error of the last round.
@@ -107,8 +107,8 @@ func New(cfg Config, o Options) (*Server, error) {
 	}
 	kube := rest.CopyConfig(o.Kube)
 	kube.QPS, kube.Timeout = -1, decision
-	api := &clock{}
-	kube.Wrap(api.watchResponses)
+	api := &apiServerClock{}
+	kube.Wrap(api.newRecordingTransport)
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
@@ -121,7 +121,7 @@ func New(cfg Config, o Options) (*Server, error) {
 	}
 	return &Server{
 		cfg: cfg, options: o, kube: client, listener: listener, metrics: newMetrics(o.Metrics, o.Webhooks), validity: validity,
-		slots: newSlots(), clock: api, failure: errors.New("the webhooks have not been registered yet"),
+		slots: newRequestSlots(), clock: api, failure: errors.New("the webhooks have not been registered yet"),
 	}, nil
 }
 
@@ -129,13 +129,13 @@ func New(cfg Config, o Options) (*Server, error) {
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.serveTLS(ctx) })
-	group.Go(func() error { s.runRounds(ctx); return nil })
+	group.Go(func() error { s.registerLoop(ctx); return nil })
 	return group.Wait()
 }
 
-// InForce returns nil while the webhooks are known to be registered.
-func (s *Server) InForce() error {
-	if _, err := s.Since(); err != nil {
+// InForceErr returns nil while the webhooks are known to be registered.
+func (s *Server) InForceErr() error {
+	if _, err := s.InForceSince(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -148,10 +148,10 @@ func (s *Server) InForce() error {
 
 func (s *Server) serveTLS(ctx context.Context) error {
 	server := &http.Server{
-		Handler: http.MaxBytesHandler(s.routeRequests(), maxReview), MaxHeaderBytes: maxHeader,
+		Handler: http.MaxBytesHandler(s.newWebhookRouter(), maxReview), MaxHeaderBytes: maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.selectCertificate},
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.currentCertificate},
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(s.listener, "", "") }()
@@ -172,7 +172,7 @@ func (s *Server) serveTLS(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) selectCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (s *Server) currentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.serving.Load(); c != nil {
 		return &c.pair, nil
 	}

@@ -66,10 +66,10 @@ func TestWhateverIsNotAllowedIsRefused(t *testing.T) {
 		outcome string
 	}{
 		"allowed":            {nil, 0, "", "allowed"},
-		"refused":            {Refuse("not %s", "you"), http.StatusForbidden, "not you", "refused"},
+		"refused":            {RefusalError("not %s", "you"), http.StatusForbidden, "not you", "refused"},
 		"cannot be judged":   {errors.New("secret detail"), http.StatusServiceUnavailable, "try again", "failed"},
 		"took too long":      {context.DeadlineExceeded, http.StatusServiceUnavailable, "try again", "failed"},
-		"a refusal, wrapped": {errors.Join(Refuse("no")), http.StatusForbidden, "no", "refused"},
+		"a refusal, wrapped": {errors.Join(RefusalError("no")), http.StatusForbidden, "no", "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, Config{}, nil)
@@ -117,7 +117,7 @@ func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
 func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 	s := newServer(t, Config{}, nil)
 	for i := range maxReviews {
-		if _, err := s.slots.takeSlot(t.Context(), fmt.Sprint(i)); err != nil {
+		if _, err := s.slots.acquireSlot(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,13 +131,13 @@ func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 func TestNothingIsAllowedBeforeTheAPIServerKnowsOfTheWebhooks(t *testing.T) {
 	s := newServer(t, Config{}, nil)
 	webhook := Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return nil }}
-	soon, err := s.effectiveTime()
+	soon, err := s.nextEffectiveTime()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, since := range map[string]time.Time{"it is not known": {}, "it is about to learn": soon} {
 		s.inForce = since
-		if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.InForce() == nil {
+		if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.InForceErr() == nil {
 			t.Errorf("%s: it is allowed", name)
 		}
 	}
@@ -174,7 +174,7 @@ func TestWhatWasAwayOrChangedIsInForceAnew(t *testing.T) {
 		is := &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: make([]admissionregistrationv1.ValidatingWebhook, 1)}
 		is.CreationTimestamp.Time, is.Annotations = made, map[string]string{sinceAnnotation: at.Format(time.RFC3339)}
 		c.edit(is)
-		got := s.registeredSince(is, make([]admissionregistrationv1.ValidatingWebhook, 1), at.Add(time.Minute))
+		got := s.recordedInForceSince(is, make([]admissionregistrationv1.ValidatingWebhook, 1), at.Add(time.Minute))
 		if got.IsZero() == c.kept || c.kept && !got.Equal(at) {
 			t.Errorf("%s: it is %s", name, got)
 		}
@@ -225,7 +225,7 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 		o.Webhooks = []Webhook{{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { judged++; return nil }}}
 		o.Webhooks[0].Name = "w"
 	})
-	h, now := s.routeRequests(), time.Now()
+	h, now := s.newWebhookRouter(), time.Now()
 	ask := func(method, path string, body io.Reader) int {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, path, body))
@@ -234,7 +234,7 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 	if code := ask(http.MethodPost, "/w", unread{t}); code != http.StatusNotFound {
 		t.Errorf("without a certificate it answers %d", code)
 	}
-	c, err := s.loadCertificate(t.Context())
+	c, err := s.loadOrRenewCertificate(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,11 +310,11 @@ func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
 		"now": {host, now, true}, "of another host": {"there.ns.svc", now, false},
 		"long before its end": {host, now.Add(hours / 2), true}, "before its end": {host, now.Add(hours * 3 / 4), false},
 	} {
-		if first.isServing(c.host, c.at, hours) != c.want {
+		if first.isValidFor(c.host, c.at, hours) != c.want {
 			t.Errorf("%s: want %v", name, c.want)
 		}
 	}
-	bundle, made := first.authorityBundle([]byte("nonsense"), now), []*certificate{first}
+	bundle, made := first.authorityBundle([]byte("nonsense"), now), []*servingCertificate{first}
 	for range 4 {
 		next, err := newCertificate(host, hours, made[len(made)-1])
 		if err != nil {
@@ -336,10 +336,10 @@ func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
 
 func TestTheWebhooksAreNotInForceBeforeTheyAreRegistered(t *testing.T) {
 	s := newServer(t, Config{URL: "https://here:1"}, nil)
-	if err := s.InForce(); err == nil {
+	if err := s.InForceErr(); err == nil {
 		t.Error("they are")
 	}
-	if err := s.runRound(t.Context()); err == nil {
+	if err := s.refreshOnce(t.Context()); err == nil {
 		t.Error("registration succeeded without an API server")
 	}
 }

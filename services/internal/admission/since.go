@@ -17,9 +17,9 @@ const Settling = time.Second
 // replica runs, all matching requests are refused.
 const sinceAnnotation = "entail.dev/in-force-since"
 
-// registeredSince returns the recorded time. It returns zero if the record is missing or not plausible. The same holds if the
+// recordedInForceSince returns the recorded time. It returns zero if the record is missing or not plausible. The same holds if the
 // registration differs from want, except in parts that the service changes itself.
-func (s *Server) registeredSince(
+func (s *Server) recordedInForceSince(
 	is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
 ) time.Time {
 	at, err := time.Parse(time.RFC3339, is.Annotations[sinceAnnotation])
@@ -42,19 +42,19 @@ func (s *Server) registeredSince(
 	return at
 }
 
-// effectiveTime returns the time from which the API server uses the current registration, in whole seconds, as in the dates of
+// nextEffectiveTime returns the time from which the API server uses the current registration, in whole seconds, as in the dates of
 // objects. It rounds up: an earlier time would mark objects as judged that were not.
-func (s *Server) effectiveTime() (time.Time, error) {
-	_, latest, err := s.clock.timeBounds()
+func (s *Server) nextEffectiveTime() (time.Time, error) {
+	_, latest, err := s.clock.currentTimeBounds()
 	return latest.Add(Settling + time.Second - 1).Truncate(time.Second).UTC(), err
 }
 
-// Since returns the time since which no request has passed without judgement, even while no replica ran. Older objects
+// InForceSince returns the time since which no request has passed without judgement, even while no replica ran. Older objects
 // may not have been judged. It returns an error while the time is unknown or in the future.
-func (s *Server) Since() (time.Time, error) {
+func (s *Server) InForceSince() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, _, err := s.clock.timeBounds()
+	now, _, err := s.clock.currentTimeBounds()
 	switch {
 	case s.inForce.IsZero() || err != nil:
 		return time.Time{}, fmt.Errorf("the webhooks are not in force: %w", cmp.Or(s.failure, err))

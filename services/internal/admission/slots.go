@@ -14,28 +14,28 @@ const (
 	maxOfOne   = 8
 )
 
-// slots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of the free
+// requestSlots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of the free
 // ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain for a
 // namespace that holds none.
-type slots struct {
+type requestSlots struct {
 	mu   sync.Mutex
 	free int
 	// held counts the slots per namespace.
 	held map[string]int
 	// waiting lists waiters in order of arrival.
-	waiting []*waiter
+	waiting []*slotWaiter
 }
 
-type waiter struct {
+type slotWaiter struct {
 	namespace string
 	served    chan struct{}
 }
 
-func newSlots() *slots { return &slots{free: maxReviews, held: map[string]int{}} }
+func newRequestSlots() *requestSlots { return &requestSlots{free: maxReviews, held: map[string]int{}} }
 
-// takeSlot waits for a slot until ctx ends. The caller must call release.
-func (s *slots) takeSlot(ctx context.Context, namespace string) (release func(), err error) {
-	w := &waiter{namespace, make(chan struct{})}
+// acquireSlot waits for a slot until ctx ends. The caller must call release.
+func (s *requestSlots) acquireSlot(ctx context.Context, namespace string) (release func(), err error) {
+	w := &slotWaiter{namespace, make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, w)
 	s.grantSlots()
@@ -45,15 +45,15 @@ func (s *slots) takeSlot(ctx context.Context, namespace string) (release func(),
 	case <-ctx.Done():
 	}
 	if err := ctx.Err(); err != nil {
-		s.leaveSlot(w)
+		s.releaseSlot(w)
 		return nil, fmt.Errorf("waiting for other requests: %w", err)
 	}
-	return func() { s.leaveSlot(w) }, nil
+	return func() { s.releaseSlot(w) }, nil
 }
 
 // grantSlots gives free slots to waiters that may have one, in order of arrival. The caller holds the lock.
-func (s *slots) grantSlots() {
-	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool {
+func (s *requestSlots) grantSlots() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *slotWaiter) bool {
 		if s.held[w.namespace]*maxOfOne >= s.free {
 			return false
 		}
@@ -64,8 +64,8 @@ func (s *slots) grantSlots() {
 	})
 }
 
-// leaveSlot returns the slot of a waiter or ends its wait.
-func (s *slots) leaveSlot(w *waiter) {
+// releaseSlot returns the slot of a waiter or ends its wait.
+func (s *requestSlots) releaseSlot(w *slotWaiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.waiting, w); i >= 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 // hold takes a slot and keeps it until ctx ends.
-func hold(ctx context.Context, s *slots, namespace string, got func()) {
-	release, err := s.takeSlot(ctx, namespace)
+func hold(ctx context.Context, s *requestSlots, namespace string, got func()) {
+	release, err := s.acquireSlot(ctx, namespace)
 	if err != nil {
 		return
 	}
@@ -23,7 +23,7 @@ func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
 	for _, busy := range []int{1, maxReviews / maxOfOne, 16} {
 		t.Run(fmt.Sprint(busy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSlots()
+				s := newRequestSlots()
 				ctx, cancel := context.WithCancel(t.Context())
 				var asking sync.WaitGroup
 				for i := range busy * maxReviews {
@@ -33,7 +33,7 @@ func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
 				if busy == 1 && s.held["busy-0"] != maxOfOne {
 					t.Errorf("one that is alone has %d", s.held["busy-0"])
 				}
-				release, err := s.takeSlot(t.Context(), "quiet")
+				release, err := s.acquireSlot(t.Context(), "quiet")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,7 +47,7 @@ func TestHoweverMuchSomeNamespacesAskAnotherIsServedAtOnce(t *testing.T) {
 
 func TestWhoHasNothingIsServedBeforeWhoHasSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots()
+		s := newRequestSlots()
 		ctx, cancel := context.WithCancel(t.Context())
 		first, giveBackOne := context.WithCancel(ctx)
 		var asking sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 // desiredWebhooks returns the webhooks to register in place of the registered ones. They include all values that the API
 // server would default, so that both can be compared.
 func (s *Server) desiredWebhooks(
-	ctx context.Context, c *certificate, registered []admissionregistrationv1.ValidatingWebhook,
+	ctx context.Context, c *servingCertificate, registered []admissionregistrationv1.ValidatingWebhook,
 ) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	now, before := time.Now(), []byte(nil)
 	if len(registered) > 0 {
@@ -30,23 +30,23 @@ func (s *Server) desiredWebhooks(
 		}
 		if webhook.Scope != nil {
 			var err error
-			if w.NamespaceSelector, err = webhook.Scope.Selector(ctx, is.NamespaceSelector); err != nil {
+			if w.NamespaceSelector, err = webhook.Scope.DesiredSelector(ctx, is.NamespaceSelector); err != nil {
 				return nil, err
 			}
 		}
 		if webhook.About != nil {
 			w.Rules, w.MatchConditions = webhook.About(ctx, is.Rules, is.MatchConditions)
 		}
-		setDefaults(w)
-		w.ClientConfig = s.cfg.clientConfig(c.webhookPath(w.Name, now), bundle)
+		setWebhookDefaults(w)
+		w.ClientConfig = s.cfg.webhookClientConfig(c.webhookPath(w.Name, now), bundle)
 		all[i] = *w
 	}
 	return all, nil
 }
 
-// setDefaults sets the values that all webhooks share. Unless the webhook sets a failure policy, requests are refused
+// setWebhookDefaults sets the values that all webhooks share. Unless the webhook sets a failure policy, requests are refused
 // while the webhook cannot be called.
-func setDefaults(w *admissionregistrationv1.ValidatingWebhook) {
+func setWebhookDefaults(w *admissionregistrationv1.ValidatingWebhook) {
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
 	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
 	w.MatchPolicy, w.TimeoutSeconds = &equivalent, &seconds
@@ -66,7 +66,7 @@ func setDefaults(w *admissionregistrationv1.ValidatingWebhook) {
 	}
 }
 
-func (c Config) clientConfig(path string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
+func (c Config) webhookClientConfig(path string, bundle []byte) admissionregistrationv1.WebhookClientConfig {
 	if c.URL != "" {
 		url := strings.TrimSuffix(c.URL, "/") + path
 		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: bundle}

@@ -22,21 +22,21 @@ var (
 func caches() map[string]string {
 	const epoch = "caches the epoch of the API server, and the version in which it serves a kind"
 	return map[string]string{
-		"services/internal/fga grant.getToken":           "caches the token",
-		"services/internal/filewatch Files.Get":          "caches what the files hold",
-		"services/internal/kube Client.Get":              epoch,
-		"services/tuple-sync/derived replica.hasExactly": "caches true until something changes",
+		"services/internal/fga oauthGrant.getToken":                  "caches the token",
+		"services/internal/filewatch Files.Get":                      "caches what the files hold",
+		"services/internal/kube Client.Get":                          epoch,
+		"services/tuple-sync/derived tupleReplica.hasExactlyDesired": "caches true until something changes",
 
-		"services/watcher lease.Get":                             "implements client-go's resourcelock.Interface; keeps the holder for a metric",
-		"services/watcher/internal/reflector registrations.List": "implements Source; keeps the kinds that it lists",
+		"services/watcher observedLease.Get":                           "implements client-go's resourcelock.Interface; keeps the holder for a metric",
+		"services/watcher/internal/reflector registrationTracker.List": "implements Source; keeps the kinds that it lists",
 
 		"services/watcher/internal/source Source.Get":       epoch,
 		"services/watcher/internal/source Source.List":      epoch,
 		"services/watcher/internal/source Source.ListNamed": epoch,
 		"services/watcher/internal/source Source.listPage":  epoch,
 
-		"services/webhook objectWait.isMet":   "caches the last version that differed",
-		"services/webhook objectWait.isMetBy": "caches the last version that differed",
+		"services/webhook expectedObject.isMetByChange": "caches the last version that differed",
+		"services/webhook expectedObject.isMetByObject": "caches the last version that differed",
 	}
 }
 

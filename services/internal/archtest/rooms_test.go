@@ -20,7 +20,7 @@ func TestEveryServiceHasTheSameRooms(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range topology.Services() {
+	for _, s := range topology.DurableServices() {
 		rooms := files(t, filepath.Join(root, s.Name))
 		for _, room := range []string{"state.go", "reconcile.go", "apply.go", "status.go", "server.go", "metrics.go"} {
 			if !slices.Contains(rooms, room) { // One with several subjects has them per subject.
@@ -42,7 +42,7 @@ func TestEveryServiceHasARightsSuite(t *testing.T) {
 
 // What is to be done is decided without I/O, behind every door.
 func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
-	for _, s := range topology.Services() {
+	for _, s := range topology.DurableServices() {
 		all := withReconcile(t, filepath.Join(root, s.Name))
 		for _, dir := range all {
 			door := func(other string) bool { return filepath.Dir(other) == dir }
@@ -57,7 +57,7 @@ func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
 // names are those of the watcher and of all who follow the bus.
 func names() []string {
 	names := []string{topology.Watcher}
-	for _, s := range topology.Services() {
+	for _, s := range topology.DurableServices() {
 		names = append(names, s.Name)
 	}
 	return names
@@ -81,7 +81,7 @@ func files(t *testing.T, dir string) []string {
 
 // Who reads alone settles nothing.
 func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
-	for _, s := range topology.Readers() {
+	for _, s := range topology.ReaderServices() {
 		rooms := files(t, filepath.Join(root, s.Name))
 		for _, room := range []string{s.Name + ".go", "config.go", "README.md", "main.go", "state.go", "server.go"} {
 			if !slices.Contains(rooms, room) {

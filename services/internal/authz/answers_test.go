@@ -13,16 +13,16 @@ import (
 // everyWorld calls f for random worlds, each after several rounds of changes, with an index that received them.
 func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
 	t.Helper()
-	for seed := range seeds.Range(t, 60) {
-		w, x, before, r := world.New(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 1))
+	for seed := range seeds.SeedRange(t, 60) {
+		w, x, before, r := world.NewRandom(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 1))
 		for range 3 {
 			before = before.tell(r, x, w)
 			for _, thing := range w.Things {
-				x.SetObserved(thing.Type, true)
+				x.SetTypeObserved(thing.Type, true)
 			}
 			f(w, x)
 			for range changes {
-				w.Change()
+				w.ChangeRandomly()
 			}
 		}
 	}
@@ -32,7 +32,7 @@ func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
 	found := map[string]int{}
 	everyWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			q := question(w.Ask())
+			q := question(w.RandomRequest())
 			why, allowed := x.Decide(q)
 			e := x.Explain(q)
 			if e.Allowed != allowed {
@@ -86,8 +86,8 @@ func TestWhoCanListsThoseWhoMay(t *testing.T) {
 	held := 0
 	everyWorld(t, func(w *world.World, x *Index) {
 		for range 20 {
-			q := question(w.Ask())
-			listed, more := x.WhoCan(q, 1000)
+			q := question(w.RandomRequest())
+			listed, more := x.ListAllowedPrincipals(q, 1000)
 			subjects := map[Principal]Subject{}
 			for _, u := range w.Users {
 				subjects[Principal{User, Ref{Name: u.Name}, string(u.UID)}] = Subject{User: u.Name}
@@ -101,7 +101,7 @@ func TestWhoCanListsThoseWhoMay(t *testing.T) {
 			for principal, s := range subjects {
 				q.Subject = s
 				_, want := x.Decide(q)
-				got := slices.ContainsFunc(listed, func(h Holder) bool {
+				got := slices.ContainsFunc(listed, func(h AllowedPrincipal) bool {
 					return h.Principal == principal || principal.Sort == ServiceAccount && h.Principal == Principal{Sort: CoreServiceAccount, UID: principal.UID}
 				})
 				if got != want {
@@ -111,7 +111,7 @@ func TestWhoCanListsThoseWhoMay(t *testing.T) {
 					held++
 				}
 			}
-			if few, cut := x.WhoCan(q, 1); more || cut != (len(listed) > 1) || len(few) != min(1, len(listed)) {
+			if few, cut := x.ListAllowedPrincipals(q, 1); more || cut != (len(listed) > 1) || len(few) != min(1, len(listed)) {
 				t.Fatalf("WhoCan of %d holders with limit 1: %d holders, more %v", len(listed), len(few), cut)
 			}
 		}
@@ -125,17 +125,17 @@ func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
 	listed := 0
 	everyWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			q := question(w.Ask())
-			rights := x.WhatCan(q.Subject)
+			q := question(w.RandomRequest())
+			rights := x.ListHeldRoles(q.Subject)
 			why, allowed := x.Decide(q)
-			if allowed && !slices.ContainsFunc(rights, func(r Right) bool {
-				return r.Why.At == why.At && r.Why.Role == why.Role && slices.Contains(x.Permissions(r.Why.Role, r.Why.At), q.Permission)
+			if allowed && !slices.ContainsFunc(rights, func(r HeldRole) bool {
+				return r.Why.At == why.At && r.Why.Role == why.Role && slices.Contains(x.RolePermissionsOn(r.Why.Role, r.Why.At), q.Permission)
 			}) {
 				t.Fatalf("%+v: WhatCan does not list %+v", q, why)
 			}
 			for _, right := range rights {
 				at := right.Why.At
-				permissions := x.Permissions(right.Why.Role, at)
+				permissions := x.RolePermissionsOn(right.Why.Role, at)
 				if len(permissions) != right.Gives {
 					t.Fatalf("%+v: Gives differs from permissions %v", right, permissions)
 				}
@@ -160,8 +160,8 @@ func TestAPreviewSaysWhatABindingGives(t *testing.T) {
 			b = b.DeepCopy()
 			b.DeletionTimestamp = nil
 			x.SetBinding(b.Namespace, b.Name, nil)
-			at, _, _ := placeOf(b.Spec.ResourceSelector)
-			before, preview := x.all(b, at), x.Preview(b.Namespace, b, 1000)
+			at, _, _ := scopeOfSelector(b.Spec.ResourceSelector)
+			before, preview := x.all(b, at), x.PreviewBinding(b.Namespace, b, 1000)
 			x.SetBinding(b.Namespace, b.Name, b)
 			after := x.all(b, at)
 			for i, gain := range preview.Gains {
@@ -182,14 +182,14 @@ func TestAPreviewSaysWhatABindingGives(t *testing.T) {
 func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Scope) [][]string {
 	all := make([][]string, len(b.Spec.Subjects))
 	for i, s := range b.Spec.Subjects {
-		for _, permission := range x.namesOf(x.bitsOf(x.names), x.bitsOf(x.names), nil) {
+		for _, permission := range x.permissionNames(x.permissionSetOf(x.names), x.permissionSetOf(x.names), nil) {
 			q := Query{Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 			who, ok := principalOf(s)
-			if !ok || !x.hasPrincipal(who) {
+			if !ok || !x.isActivePrincipal(who) {
 				continue
 			}
-			holders, _ := x.WhoCan(q, 1000)
-			if slices.ContainsFunc(holders, func(h Holder) bool { return h.Principal == who }) {
+			holders, _ := x.ListAllowedPrincipals(q, 1000)
+			if slices.ContainsFunc(holders, func(h AllowedPrincipal) bool { return h.Principal == who }) {
 				all[i] = append(all[i], permission)
 			}
 		}
@@ -198,11 +198,11 @@ func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Scope) [][]string {
 }
 
 func TestADecisionAllocatesNothing(t *testing.T) {
-	w, x := world.New(3), New(nil)
+	w, x := world.NewRandom(3), New(nil)
 	told{}.tell(w.Random, x, w)
 	allowed := 0
 	for range 200 {
-		q := question(w.Ask())
+		q := question(w.RandomRequest())
 		if _, ok := x.Decide(q); ok {
 			allowed++
 		}

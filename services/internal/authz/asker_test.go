@@ -20,7 +20,7 @@ func group(i int) string { return fmt.Sprint("group", i) }
 func flooded(in, given int) (*Index, Query) {
 	x := trees()
 	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
-	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "2"})
+	x.SetTarget("a/Tree", "one", "ash", &iam.BindingTarget{Namespace: "one", UID: "2"})
 	for i := range in + given - 1 {
 		g := &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: types.UID(group(i))}}
 		x.SetGroup("one", group(i), g)
@@ -80,7 +80,7 @@ func TestGrantsOnWhatMayBeThereAreToldApart(t *testing.T) {
 	for there, want := range map[string][2]bool{"": {true, true}, "0": {true, false}, "1": {false, true}, "2": {false, false}} {
 		x.SetTarget("a/Tree", "one", "ash", nil)
 		if there != "" {
-			x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: there})
+			x.SetTarget("a/Tree", "one", "ash", &iam.BindingTarget{Namespace: "one", UID: there})
 		}
 		for i, user := range []string{"ann", "ben"} {
 			if _, ok := x.Decide(get(user, "one", "ash")); ok != want[i] {

@@ -24,7 +24,7 @@ func forest(bindings int) *Index {
 		x.SetUser(user(i), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	}
 	for i := range objects(bindings) {
-		x.SetTarget("a/Tree", "one", tree(i), &iam.Target{Namespace: "one", UID: "2"})
+		x.SetTarget("a/Tree", "one", tree(i), &iam.BindingTarget{Namespace: "one", UID: "2"})
 	}
 	for i := range bindings {
 		x.SetBinding("one", fmt.Sprint("b", i), bind(i, objects(bindings)))
@@ -85,7 +85,7 @@ func BenchmarkDecideOnOneTarget(b *testing.B) {
 				x.SetUser(user(i/10), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 				x.SetBinding("one", fmt.Sprint("b", i), bind(i, 1))
 			}
-			x.SetTarget("a/Tree", "one", tree(0), &iam.Target{Namespace: "one", UID: "2"})
+			x.SetTarget("a/Tree", "one", tree(0), &iam.BindingTarget{Namespace: "one", UID: "2"})
 			q := get(user(0), "one", tree(0))
 			defer busy(b)()
 			for b.Loop() {
@@ -121,13 +121,13 @@ func BenchmarkWhatCanOfAThousandBindings(b *testing.B) {
 	x := trees()
 	x.SetUser(user(0), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	for i := range 1000 {
-		x.SetTarget("a/Tree", "one", tree(i), &iam.Target{Namespace: "one", UID: "2"})
+		x.SetTarget("a/Tree", "one", tree(i), &iam.BindingTarget{Namespace: "one", UID: "2"})
 		declared := bind(i, 1000)
 		declared.Spec.RoleRef.Name, declared.Spec.Subjects[0].Name = "reader", user(0)
 		x.SetBinding("one", fmt.Sprint("b", i), declared)
 	}
 	for b.Loop() {
-		if n := len(x.WhatCan(Subject{User: user(0)})); n != 1000 {
+		if n := len(x.ListHeldRoles(Subject{User: user(0)})); n != 1000 {
 			b.Fatalf("%d rights", n)
 		}
 	}
@@ -158,7 +158,7 @@ func BenchmarkMissingToJoin(b *testing.B) {
 	const many = 3000
 	x, staff := trees(), []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
 	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
-	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "2"})
+	x.SetTarget("a/Tree", "one", "ash", &iam.BindingTarget{Namespace: "one", UID: "2"})
 	for i := range many {
 		x.SetRole("one", fmt.Sprint("role", i), &iamv1alpha1.Role{})
 		bound := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "ash", UID: "2"})
@@ -175,7 +175,7 @@ func BenchmarkMissingToJoin(b *testing.B) {
 // BenchmarkDecideBelowVeryManyOwners gives an object very many owners, which have as many owners themselves.
 func BenchmarkDecideBelowVeryManyOwners(b *testing.B) {
 	x, folders := filed(140)
-	x.SetTarget(file().Type, file().Namespace, file().Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
+	x.SetTarget(file().Type, file().Namespace, file().Name, &iam.BindingTarget{Namespace: "one", UID: "2", Owners: folders})
 	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
 	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Cabinet", Namespace: "one", Name: "n1", UID: "3"}))

@@ -41,9 +41,9 @@ func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyB
 	if !isAlive(declared) {
 		return
 	}
-	if at, uid, ok := placeOf(declared.Spec.ResourceSelector); ok {
-		r := x.roleOf(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
-		x.addBinding(&binding{Ref: ref, uid: string(declared.UID), grant: x.grantOf(r, x.entryAt(at), uid)}, declared.Spec.Subjects)
+	if at, uid, ok := scopeOfSelector(declared.Spec.ResourceSelector); ok {
+		r := x.ensureRole(Ref{cmp.Or(declared.Spec.RoleRef.Namespace, namespace), declared.Spec.RoleRef.Name})
+		x.addBinding(&binding{Ref: ref, uid: string(declared.UID), grant: x.ensureGrant(r, x.ensureEntry(at), uid)}, declared.Spec.Subjects)
 	}
 }
 
@@ -72,30 +72,30 @@ func (x *Index) removeBinding(b *binding) {
 	g.bindings[b.index], last.index = last, b.index
 	g.bindings = slices.Delete(g.bindings, len(g.bindings)-1, len(g.bindings))
 	for _, p := range b.principals {
-		if p.grants.removeBinding(b); p.grants.bindingOf(g) == nil {
+		if p.grants.removeBinding(b); p.grants.bindingOfGrant(g) == nil {
 			delete(g.groups, p)
 		}
-		if p.grants.atLeastSize() == 0 {
+		if p.grants.maxSize() == 0 {
 			delete(x.principals, p.Principal)
 		}
 	}
 	if len(g.bindings) == 0 {
 		g.role.grants--
-		g.at.setGranted(g.uid, slices.DeleteFunc(g.at.grantsFor(g.uid), func(other *grant) bool { return other == g }))
-		x.releaseRole(g.role)
-		x.releasePlace(g.at)
+		g.at.setGrantsForUID(g.uid, slices.DeleteFunc(g.at.grantsForUID(g.uid), func(other *grant) bool { return other == g }))
+		x.removeUnusedRole(g.role)
+		x.removeUnusedEntry(g.at)
 	}
 }
 
-func (x *Index) grantOf(r *role, at *scopeEntry, uid string) *grant {
-	for _, g := range at.grantsFor(uid) {
+func (x *Index) ensureGrant(r *role, at *scopeEntry, uid string) *grant {
+	for _, g := range at.grantsForUID(uid) {
 		if g.role == r && g.uid == uid {
 			return g
 		}
 	}
 	g := &grant{role: r, at: at, uid: uid}
 	r.grants++
-	at.setGranted(uid, append(at.grantsFor(uid), g))
+	at.setGrantsForUID(uid, append(at.grantsForUID(uid), g))
 	return g
 }
 
@@ -106,7 +106,7 @@ func (g *grant) addGroup(p *principal) {
 	g.groups[p] = struct{}{}
 }
 
-func (g *grant) contains(permission int) bool { return g.role.effective.hasBit(permission) }
+func (g *grant) hasPermission(permission int) bool { return g.role.effective.hasPermission(permission) }
 
 // MatchesBinding reports whether the index holds the spec, the UID and the owners of a binding as declared.
 func (x *Index) MatchesBinding(declared *iamv1alpha1.PolicyBinding) bool {
@@ -117,7 +117,7 @@ func (x *Index) MatchesBinding(declared *iamv1alpha1.PolicyBinding) bool {
 		return false
 	}
 	b, s := x.bindings[ref], declared.Spec
-	at, uid, ok := placeOf(s.ResourceSelector)
+	at, uid, ok := scopeOfSelector(s.ResourceSelector)
 	if !lives || !ok || b == nil {
 		return (lives && ok) == (b != nil)
 	}

@@ -32,16 +32,16 @@ func (x *Index) Decide(q Query) (why Proof, allowed bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var r scopeSet
-	return x.decideIn(q, &r)
+	return x.decideWithScopes(q, &r)
 }
 
-func (x *Index) decideIn(q Query, r *scopeSet) (why Proof, allowed bool) {
-	k, permission, ok := x.resolveQuestion(&q)
+func (x *Index) decideWithScopes(q Query, r *scopeSet) (why Proof, allowed bool) {
+	k, permission, ok := x.resolveQuery(&q)
 	if !ok {
 		return why, false
 	}
 	var own, groups [few]*principal
-	who := x.newAsker(q.Subject, own[:0])
+	who := x.newSubjectPrincipals(q.Subject, own[:0])
 	if len(who.own) == 0 && who.memberships == 0 {
 		return why, false
 	}
@@ -51,36 +51,36 @@ func (x *Index) decideIn(q Query, r *scopeSet) (why Proof, allowed bool) {
 			if !who.listed && who.memberships > 0 && who.memberships < len(g.groups) {
 				who.groups, who.listed = x.appendGroups(groups[:0], who.user), true
 			}
-			if p := x.holderOf(&who, g, permission); p != nil {
-				return Proof{p.grants.bindingOf(g).Ref, g.role.Ref, p.Principal, at.Scope}, true
+			if p := x.grantHolder(&who, g, permission); p != nil {
+				return Proof{p.grants.bindingOfGrant(g).Ref, g.role.Ref, p.Principal, at.Scope}, true
 			}
 		}
 	}
 	return why, false
 }
 
-// resolveQuestion returns the kind and the number of the permission. ok is false if the permission cannot be held on
+// resolveQuery returns the kind and the number of the permission. ok is false if the permission cannot be held on
 // objects of the kind, or if the object is required and does not exist.
-func (x *Index) resolveQuestion(q *Query) (k *kind, number int, ok bool) {
+func (x *Index) resolveQuery(q *Query) (k *kind, number int, ok bool) {
 	k = x.kinds[q.Type]
 	number, known := x.permissions[q.Permission]
-	return k, number, known && k != nil && k.held.hasBit(number) && (!q.RequireExists || !x.isAbsent(q))
+	return k, number, known && k != nil && k.held.hasPermission(number) && (!q.RequireExists || !x.isObjectAbsent(q))
 }
 
-// isAbsent reports whether the object of the query does not exist in the index.
-func (x *Index) isAbsent(q *Query) bool {
-	_, there := x.objectAt(q.scopeOf())
+// isObjectAbsent reports whether the object of the query does not exist in the index.
+func (x *Index) isObjectAbsent(q *Query) bool {
+	_, there := x.objectAt(q.objectScope())
 	return !there
 }
 
 // collectScopes adds all scopes on which a role counts for a query.
 func (x *Index) collectScopes(r *scopeSet, k *kind, q *Query) {
-	at := q.scopeOf()
+	at := q.objectScope()
 	x.expandScope(r, k, at, q.Namespace)
-	if q.Parent.Name != "" && !q.Parent.All && k.isBelow(q.Parent.Type) && (q.Name == "" || x.isAbsent(q)) {
-		r.addParent(at, q.Parent)
+	if q.Parent.Name != "" && !q.Parent.All && k.isBelowType(q.Parent.Type) && (q.Name == "" || x.isObjectAbsent(q)) {
+		r.queueParent(at, q.Parent)
 	}
 	x.expandParents(r)
 }
 
-func (q *Query) scopeOf() Scope { return Scope{Type: q.Type, Ref: Ref{q.Namespace, q.Name}} }
+func (q *Query) objectScope() Scope { return Scope{Type: q.Type, Ref: Ref{q.Namespace, q.Name}} }

@@ -33,29 +33,29 @@ func (x *Index) Explain(q Query) Explanation {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	r := scopeSet{from: map[Scope]Scope{}}
-	why, allowed := x.decideIn(q, &r)
+	why, allowed := x.decideWithScopes(q, &r)
 	e := Explanation{Proof: why, Allowed: allowed}
 	if allowed {
-		e.Membership = x.membershipOf(q.User, why.Principal)
+		e.Membership = x.membershipInGroup(q.User, why.Principal)
 		e.Inherits = inheritancePath(x.roles[why.Role], q.Permission)
-		e.Path = r.pathBetween(q.scopeOf(), why.At)
+		e.Path = r.pathBetween(q.objectScope(), why.At)
 		return e
 	}
-	e.NoObject, e.Truncated = q.Name != "" && x.kinds[q.Type] != nil && x.isAbsent(&q), r.cut
+	e.NoObject, e.Truncated = q.Name != "" && x.kinds[q.Type] != nil && x.isObjectAbsent(&q), r.cut
 	q.RequireExists = false
-	k, _, registered := x.resolveQuestion(&q)
+	k, _, registered := x.resolveQuery(&q)
 	e.Unregistered = !registered
-	e.NoSubject = q.User != "" && !x.users[q.User].isActive() || q.Account != "" && x.isInactive(q.Account)
+	e.NoSubject = q.User != "" && !x.users[q.User].isActive() || q.Account != "" && x.isInactiveAccount(q.Account)
 	if registered {
-		e.Lacking = x.rolesLacking(q, k)
+		e.Lacking = x.heldRolesOn(q, k)
 	}
 	return e
 }
 
-// membershipOf returns a membership of a user in a group.
-func (x *Index) membershipOf(user string, group Principal) Ref {
+// membershipInGroup returns a membership of a user in a group.
+func (x *Index) membershipInGroup(user string, group Principal) Ref {
 	for ref := range x.membershipsOf[user] {
-		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.isCounted(m) {
+		if m := x.memberships[ref]; group.Sort == Group && m.group == group.Ref && x.isEffectiveMembership(m) {
 			return ref
 		}
 	}
@@ -67,7 +67,7 @@ func inheritancePath(r *role, permission string) []Ref {
 	heir := map[Ref]Ref{r.Ref: {}}
 	for queue := []*role{r}; len(queue) > 0; queue = queue[1:] {
 		if slices.Contains(queue[0].included, permission) {
-			return followBack(heir, queue[0].Ref)
+			return pathByLinks(heir, queue[0].Ref)
 		}
 		for _, inherited := range queue[0].inherits {
 			if _, seen := heir[inherited.Ref]; !seen {
@@ -83,7 +83,7 @@ func inheritancePath(r *role, permission string) []Ref {
 // that kind.
 func (r *scopeSet) pathBetween(from, to Scope) []Scope {
 	if !to.All {
-		return followBack(r.from, to)
+		return pathByLinks(r.from, to)
 	}
 	above := from
 	for object := range r.from {
@@ -94,11 +94,11 @@ func (r *scopeSet) pathBetween(from, to Scope) []Scope {
 	if above.Name == "" {
 		return []Scope{to}
 	}
-	return append(followBack(r.from, above), to)
+	return append(pathByLinks(r.from, above), to)
 }
 
-// followBack follows links to their start, and returns them in reverse.
-func followBack[T comparable](links map[T]T, to T) []T {
+// pathByLinks follows links to their start, and returns them in reverse.
+func pathByLinks[T comparable](links map[T]T, to T) []T {
 	var none T
 	path := []T{to}
 	for at, ok := links[to]; ok && at != none; at, ok = links[at] {
@@ -108,18 +108,18 @@ func followBack[T comparable](links map[T]T, to T) []T {
 	return path
 }
 
-// rolesLacking lists roles that the subject holds on the object of the query or above it.
-func (x *Index) rolesLacking(q Query, k *kind) []Proof {
+// heldRolesOn lists roles that the subject holds on the object of the query or above it.
+func (x *Index) heldRolesOn(q Query, k *kind) []Proof {
 	var r scopeSet
 	x.collectScopes(&r, k, &q)
-	grants := r.activeGrants()
+	grants := r.effectiveGrants()
 	var had []Proof
-	for _, p := range x.are(q.Subject) {
+	for _, p := range x.principalsOfSubject(q.Subject) {
 		for g := range p.grantsAmong(grants) {
 			if len(had) == mostLacking {
 				return had
 			}
-			had = append(had, Proof{p.grants.bindingOf(g).Ref, g.role.Ref, p.Principal, g.at.Scope})
+			had = append(had, Proof{p.grants.bindingOfGrant(g).Ref, g.role.Ref, p.Principal, g.at.Scope})
 		}
 	}
 	return had

@@ -24,7 +24,7 @@ func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
 		if n := testing.AllocsPerRun(10, func() { x.Decide(q) }); n > 0 {
 			t.Errorf("groups of the user and the grant %v: got %v allocations, want 0", of, n)
 		}
-		if rights := x.WhatCan(q.Subject); len(rights) != 1 || rights[0].Membership.Name != fmt.Sprint("m", of[0]-1) {
+		if rights := x.ListHeldRoles(q.Subject); len(rights) != 1 || rights[0].Membership.Name != fmt.Sprint("m", of[0]-1) {
 			t.Errorf("WhatCan returned %+v", rights)
 		}
 		for i := range of[0] {
@@ -107,13 +107,13 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 			alice.Spec.Subjects = append(alice.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "1"})
 		}
 		q := Query{Permission: "a/trees.get", Type: "a/Tree", Namespace: "one", Name: "oak"}
-		if holders, more := x.WhoCan(q, many); len(holders) != 2 || more {
+		if holders, more := x.ListAllowedPrincipals(q, many); len(holders) != 2 || more {
 			t.Errorf("WhoCan returned %+v, more %v", holders, more)
 		}
-		if p := x.Preview("one", alice, many); len(p.Gains) != n || p.More {
+		if p := x.PreviewBinding("one", alice, many); len(p.Gains) != n || p.More {
 			t.Errorf("Preview of %d subjects returned %+v", n, p)
 		}
-		return testing.AllocsPerRun(3, func() { x.WhoCan(q, many) }), testing.AllocsPerRun(3, func() { x.Preview("one", alice, many) })
+		return testing.AllocsPerRun(3, func() { x.ListAllowedPrincipals(q, many) }), testing.AllocsPerRun(3, func() { x.PreviewBinding("one", alice, many) })
 	}
 	who, preview := of(10)
 	whoOfMore, previewOfMore := of(1010)
@@ -142,7 +142,7 @@ func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
 		x.SetMembership("one", fmt.Sprint("m", i), m)
 	}
 	for _, who := range []Subject{{Groups: slices.Repeat([]string{"oidc:sales"}, often)}, {User: "mia"}} {
-		if n, rights := len(x.are(who)), x.WhatCan(who); n != 1 || len(rights) != roles {
+		if n, rights := len(x.principalsOfSubject(who)), x.ListHeldRoles(who); n != 1 || len(rights) != roles {
 			t.Errorf("%.20s: got %d principals and %d rights", fmt.Sprint(who), n, len(rights))
 		}
 	}
@@ -154,7 +154,7 @@ func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
 	x, folders := filed(30)
 	of := func(n int) float64 {
 		return testing.AllocsPerRun(3, func() {
-			if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file(), "2", folders[:n]); lacks {
+			if m, lacks := x.MissingToSetOwners(Subject{User: "alice"}, file(), "2", folders[:n]); lacks {
 				t.Errorf("alice lacks %+v", m)
 			}
 		})
@@ -172,22 +172,22 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 		cut    bool
 	}{{30, false}, {100, true}} {
 		x, folders := filed(c.owners)
-		x.SetTarget(file().Type, file().Namespace, file().Name, &iam.Target{Namespace: "one", UID: "2", Owners: folders})
+		x.SetTarget(file().Type, file().Namespace, file().Name, &iam.BindingTarget{Namespace: "one", UID: "2", Owners: folders})
 		x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
 		x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 		last := folders[len(folders)-1].Name
 		for kind, counts := range map[string]bool{"Folder": true, "Cabinet": !c.cut} {
-			x.SetTarget("a/Cabinet", "one", "far", &iam.Target{Namespace: "one", UID: "2"})
+			x.SetTarget("a/Cabinet", "one", "far", &iam.BindingTarget{Namespace: "one", UID: "2"})
 			name := map[string]string{"Folder": last, "Cabinet": "far"}[kind]
 			x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: kind, Namespace: "one", Name: name, UID: "2"}))
 			q := Query{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
 			if _, ok := x.Decide(q); ok != counts {
 				t.Errorf("below %d folders of %d cabinets each, a role on %s: got allowed %v", c.owners, c.owners, name, ok)
 			}
-			if _, askable := x.Check(q); askable == c.cut {
+			if _, askable := x.ToOpenFGACheck(q); askable == c.cut {
 				t.Errorf("below %d folders of %d cabinets each, Check returned ok %v", c.owners, c.owners, askable)
 			}
-			if holders, _ := x.WhoCan(q, 10); len(holders) > 0 != counts {
+			if holders, _ := x.ListAllowedPrincipals(q, 10); len(holders) > 0 != counts {
 				t.Errorf("below %d folders of %d cabinets each, a role on %s: WhoCan returned %v", c.owners, c.owners, name, holders)
 			}
 			if e := x.Explain(q); e.Truncated != (c.cut && !counts) {
@@ -195,7 +195,7 @@ func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 			}
 		}
 		x.SetBinding("one", "b", nil)
-		if m, lacks := x.MissingToOwn(Subject{User: "alice"}, file(), "2", folders); lacks != c.cut || m != (Missing{Owners: c.cut}) {
+		if m, lacks := x.MissingToSetOwners(Subject{User: "alice"}, file(), "2", folders); lacks != c.cut || m != (MissingRight{Owners: c.cut}) {
 			t.Errorf("of %d folders of %d cabinets each, alice lacks %+v", c.owners, c.owners, m)
 		}
 	}

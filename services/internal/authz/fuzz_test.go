@@ -10,8 +10,8 @@ import (
 // FuzzQuestions verifies that the answers of the index to any query equal those of the naive implementation.
 func FuzzQuestions(f *testing.F) {
 	for seed := range uint64(20) {
-		w := world.New(seed)
-		q := w.Ask()
+		w := world.NewRandom(seed)
+		q := w.RandomRequest()
 		group := ""
 		if len(q.Groups) > 0 {
 			group = q.Groups[0]
@@ -22,7 +22,7 @@ func FuzzQuestions(f *testing.F) {
 		if user != "" {
 			account = ""
 		}
-		w, r := world.New(seed), rand.New(rand.NewPCG(seed, 0))
+		w, r := world.NewRandom(seed), rand.New(rand.NewPCG(seed, 0))
 		x := New(w.IsTrusted)
 		told{}.tell(r, x, w)
 		request := world.Request{
@@ -31,7 +31,7 @@ func FuzzQuestions(f *testing.F) {
 		}
 		q := question(request)
 		_, got := x.Decide(q)
-		if want := world.NewNaive(w).Allows(request); got != want {
+		if want := world.NewNaiveAuthorizer(w).Allows(request); got != want {
 			t.Errorf("world %d: index %v, naive %v for %+v", seed, got, want, request)
 		}
 		if e := x.Explain(q); e.Allowed != got {

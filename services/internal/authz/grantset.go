@@ -10,18 +10,18 @@ const fewGrants = 16
 
 // grantSet holds the grants of a principal with their bindings. Most sets are small.
 type grantSet struct {
-	few []entry
+	few []grantBinding
 	// many replaces few in a large set.
 	many map[*grant][]*binding
 }
 
-type entry struct {
+type grantBinding struct {
 	grant   *grant
 	binding *binding
 }
 
-// bindingOf returns a binding that makes the grant, or nil.
-func (s *grantSet) bindingOf(g *grant) *binding {
+// bindingOfGrant returns a binding that makes the grant, or nil.
+func (s *grantSet) bindingOfGrant(g *grant) *binding {
 	for _, one := range s.few {
 		if one.grant == g {
 			return one.binding
@@ -37,7 +37,7 @@ func (s *grantSet) bindingOf(g *grant) *binding {
 func (s *grantSet) allGrants() iter.Seq2[*grant, *binding] {
 	return func(yield func(*grant, *binding) bool) {
 		for i, one := range s.few {
-			first := slices.IndexFunc(s.few, func(other entry) bool { return other.grant == one.grant })
+			first := slices.IndexFunc(s.few, func(other grantBinding) bool { return other.grant == one.grant })
 			if first == i && !yield(one.grant, one.binding) {
 				return
 			}
@@ -50,12 +50,12 @@ func (s *grantSet) allGrants() iter.Seq2[*grant, *binding] {
 	}
 }
 
-// atLeastSize returns an upper bound of the number of grants. It is 0 only if there are none.
-func (s *grantSet) atLeastSize() int { return len(s.few) + len(s.many) }
+// maxSize returns an upper bound of the number of grants. It is 0 only if there are none.
+func (s *grantSet) maxSize() int { return len(s.few) + len(s.many) }
 
 func (s *grantSet) addBinding(b *binding) {
 	if s.many == nil && len(s.few) < fewGrants {
-		s.few = append(s.few, entry{b.grant, b})
+		s.few = append(s.few, grantBinding{b.grant, b})
 		return
 	}
 	if s.many == nil {
@@ -70,7 +70,7 @@ func (s *grantSet) addBinding(b *binding) {
 
 // removeBinding removes a binding. Its grant stays as long as another binding makes it.
 func (s *grantSet) removeBinding(b *binding) {
-	s.few = slices.DeleteFunc(s.few, func(one entry) bool { return one.binding == b })
+	s.few = slices.DeleteFunc(s.few, func(one grantBinding) bool { return one.binding == b })
 	if s.many == nil {
 		return
 	}

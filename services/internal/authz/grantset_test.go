@@ -26,12 +26,12 @@ func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 					t.Fatalf("%d trees, %s: tree %d: got allowed %v", many, when, i, got)
 				}
 			}
-			if rights := x.WhatCan(Subject{User: "alice"}); len(rights) != many-from+1 { // The extra one is the right on the oak.
+			if rights := x.ListHeldRoles(Subject{User: "alice"}); len(rights) != many-from+1 { // The extra one is the right on the oak.
 				t.Fatalf("%d trees, %s: got %d rights", many, when, len(rights))
 			}
 		}
 		for i := range many {
-			x.SetTarget("a/Tree", "one", tree(i), &iam.Target{Namespace: "one", UID: "2"})
+			x.SetTarget("a/Tree", "one", tree(i), &iam.BindingTarget{Namespace: "one", UID: "2"})
 			x.SetBinding("one", fmt.Sprint("b", i), on(i))
 			x.SetBinding("one", fmt.Sprint("second", i), on(i))
 		}
@@ -44,7 +44,7 @@ func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 			x.SetBinding("one", fmt.Sprint("second", i), nil)
 			have("after removal of a last binding", i+1)
 		}
-		if p := x.principals[Principal{User, Ref{Name: "alice"}, "1"}]; p == nil || p.grants.atLeastSize() != 1 {
+		if p := x.principals[Principal{User, Ref{Name: "alice"}, "1"}]; p == nil || p.grants.maxSize() != 1 {
 			t.Errorf("%d trees: principal left after removal: %+v", many, p)
 		}
 	}
@@ -69,7 +69,7 @@ func TestABindingIsAnObjectAsOthersAre(t *testing.T) {
 	declare := func(uid string, owners ...iam.Owner) {
 		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
 		b.UID = types.UID(uid)
-		target := &iam.Target{Namespace: "one", UID: uid, Owners: owners}
+		target := &iam.BindingTarget{Namespace: "one", UID: uid, Owners: owners}
 		if uid == "" {
 			b, target = nil, nil
 		}
@@ -130,8 +130,8 @@ func TestABindingIsAnObjectAsOthersAre(t *testing.T) {
 	other := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
 	other.UID = "v1"
 	x.SetBinding("one", "other", other)
-	x.SetTarget(bindingType, "one", "other", &iam.Target{Namespace: "one", UID: "v2"})
-	if at := (Scope{Type: bindingType, Ref: Ref{"one", "other"}}); !x.isThere(at, "v2") || x.isThere(at, "v1") {
+	x.SetTarget(bindingType, "one", "other", &iam.BindingTarget{Namespace: "one", UID: "v2"})
+	if at := (Scope{Type: bindingType, Ref: Ref{"one", "other"}}); !x.existsWithUID(at, "v2") || x.existsWithUID(at, "v1") {
 		t.Error("the object has the UID of the declaration, not of the target")
 	}
 	all := binds(nil)

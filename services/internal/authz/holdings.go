@@ -6,35 +6,35 @@ type heldPermissions struct {
 	x      *Index
 	grants map[*grant]struct{}
 	// everywhere holds the permissions on all objects of their kinds.
-	everywhere bits
+	everywhere permissionSet
 	// at caches the permissions on each scope.
-	at map[Scope]bits
+	at map[Scope]permissionSet
 }
 
-// permissionsHeldBy returns the grants of a subject, and its permissions on whole kinds.
-func (x *Index) permissionsHeldBy(s Subject) *heldPermissions {
-	h := &heldPermissions{x: x, grants: map[*grant]struct{}{}, everywhere: x.bitsOf(nil), at: map[Scope]bits{}}
-	for _, p := range x.are(s) {
+// newHeldPermissions returns the grants of a subject, and its permissions on whole kinds.
+func (x *Index) newHeldPermissions(s Subject) *heldPermissions {
+	h := &heldPermissions{x: x, grants: map[*grant]struct{}{}, everywhere: x.permissionSetOf(nil), at: map[Scope]permissionSet{}}
+	for _, p := range x.principalsOfSubject(s) {
 		for g := range p.grants.allGrants() {
 			h.grants[g] = struct{}{}
 		}
 	}
 	for typ := range x.kinds {
-		all := x.bitsOf(nil)
+		all := x.permissionSetOf(nil)
 		if p := x.places[Scope{Type: typ, All: true}]; p != nil {
-			h.addAt(all, p)
+			h.addGrantsOn(all, p)
 		}
 		for n, owner := range x.owners {
-			if owner == typ && all.hasBit(n) {
-				h.everywhere.setBit(n)
+			if owner == typ && all.hasPermission(n) {
+				h.everywhere.addPermission(n)
 			}
 		}
 	}
 	return h
 }
 
-// addAt adds the permissions of the subject's grants on a scope.
-func (h *heldPermissions) addAt(all bits, p *scopeEntry) {
+// addGrantsOn adds the permissions of the subject's grants on a scope.
+func (h *heldPermissions) addGrantsOn(all permissionSet, p *scopeEntry) {
 	for _, g := range p.grants {
 		if _, mine := h.grants[g]; mine {
 			all.addAll(g.role.effective)
@@ -44,35 +44,35 @@ func (h *heldPermissions) addAt(all bits, p *scopeEntry) {
 
 // permissionsOn returns the permissions on the object with a UID, or on a whole kind. If another object has the name,
 // only permissions on the whole kind count.
-func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) bits {
+func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) permissionSet {
 	if t, there := h.x.objectAt(at); at.All || there && t.UID != uid {
 		at = Scope{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
 	}
 	if has, known := h.at[at]; known {
 		return has
 	}
-	has := h.x.bitsOf(nil)
+	has := h.x.permissionSetOf(nil)
 	has.addAll(h.everywhere)
 	var r scopeSet
-	h.x.addScopes(&r, k, at, at.Namespace)
+	h.x.addScopeAndAncestors(&r, k, at, at.Namespace)
 	for p := range r.allScopes {
-		h.addAt(has, p)
+		h.addGrantsOn(has, p)
 	}
 	h.at[at] = has
 	return has
 }
 
-// missingPermission returns a permission that a role gives on an object, or on a whole kind, and that the subject
+// missingRightOf returns a permission that a role gives on an object, or on a whole kind, and that the subject
 // lacks.
-func (h *heldPermissions) missingPermission(ref Ref, at Scope, uid string) (m Missing, lacks bool) {
-	r, m, lacks := h.x.permissionsGiven(ref, at)
+func (h *heldPermissions) missingRightOf(ref Ref, at Scope, uid string) (m MissingRight, lacks bool) {
+	r, m, lacks := h.x.resolveRole(ref, at)
 	if lacks {
 		return m, true
 	}
 	k := h.x.kinds[at.Type]
 	if k == nil {
-		return Missing{Role: ref, At: at}, true
+		return MissingRight{Role: ref, At: at}, true
 	}
-	name, lacks := h.x.firstMissing(r.effective, k.held, h.permissionsOn(k, at, uid))
-	return Missing{Role: ref, Permission: name, At: at}, lacks
+	name, lacks := h.x.firstMissingPermission(r.effective, k.held, h.permissionsOn(k, at, uid))
+	return MissingRight{Role: ref, Permission: name, At: at}, lacks
 }

@@ -24,7 +24,7 @@ func (r Ref) String() string {
 type Index struct {
 	mu      sync.RWMutex
 	trusted func(typ string) bool
-	// loading is set while [Index.Load] runs, when no query is decided yet.
+	// loading is set while [Index.BulkLoad] runs, when no query is decided yet.
 	loading bool
 
 	resources map[string]*iamv1alpha1.ProtectedResource
@@ -61,7 +61,7 @@ type Index struct {
 func New(trusted func(typ string) bool) *Index {
 	return &Index{
 		trusted:   trusted,
-		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.Register(nil),
+		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.NewRegistry(nil),
 		roles: map[Ref]*role{},
 		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
 		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[membershipKey]int{},
@@ -69,9 +69,9 @@ func New(trusted func(typ string) bool) *Index {
 	}
 }
 
-// Load calls tell, which sets many objects before the first query. The inherited permissions of roles are computed
+// BulkLoad calls tell, which sets many objects before the first query. The inherited permissions of roles are computed
 // once, after that.
-func (x *Index) Load(tell func()) {
+func (x *Index) BulkLoad(tell func()) {
 	x.loading = true
 	tell()
 	x.mu.Lock()

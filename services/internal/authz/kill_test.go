@@ -10,5 +10,5 @@ import (
 
 func TestEveryMutantDies(t *testing.T) {
 	t.Setenv("WORLDS", "200")
-	mutant.Kill(t, ".", mutants(), []string{"."})
+	mutant.KillAll(t, ".", mutants(), []string{"."})
 }

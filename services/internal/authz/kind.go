@@ -13,23 +13,23 @@ import (
 type kind struct {
 	typ string
 	// held holds the permissions that can be held on its objects.
-	held    bits
+	held    permissionSet
 	parents map[string]*kind
 }
 
-// isBelow reports whether objects of a type may be ancestors of objects of the kind k.
-func (k *kind) isBelow(typ string) bool {
-	return k.parents[typ] != nil || k.isBelowBeside(typ, map[*kind]bool{})
+// isBelowType reports whether objects of a type may be ancestors of objects of the kind k.
+func (k *kind) isBelowType(typ string) bool {
+	return k.parents[typ] != nil || k.isBelowUnvisited(typ, map[*kind]bool{})
 }
 
-// isBelowBeside reports the same as isBelow, without the kinds in visited, so that each kind is visited once.
-func (k *kind) isBelowBeside(typ string, visited map[*kind]bool) bool {
+// isBelowUnvisited reports the same as isBelow, without the kinds in visited, so that each kind is visited once.
+func (k *kind) isBelowUnvisited(typ string, visited map[*kind]bool) bool {
 	if visited[k] {
 		return false
 	}
 	visited[k] = true
 	for _, parent := range k.parents {
-		if parent.typ == typ || parent.isBelowBeside(typ, visited) {
+		if parent.typ == typ || parent.isBelowUnvisited(typ, visited) {
 			return true
 		}
 	}
@@ -54,7 +54,7 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 
 // registerResources validates all ProtectedResources, and computes the permissions of all roles again.
 func (x *Index) registerResources() {
-	x.registry = iam.Register(slices.Collect(maps.Values(x.resources)))
+	x.registry = iam.NewRegistry(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
 	x.kinds, x.permissions, x.names, x.owners = map[string]*kind{}, map[string]int{}, nil, nil
 	for _, k := range kinds {
@@ -64,12 +64,12 @@ func (x *Index) registerResources() {
 		}
 	}
 	for _, k := range kinds {
-		x.kinds[k.Type].held = x.bitsOf(k.AtAndBelow())
+		x.kinds[k.Type].held = x.permissionSetOf(k.GrantablePermissions())
 		for _, parent := range k.Parents {
 			x.kinds[k.Type].parents[parent.Type] = x.kinds[parent.Type]
 		}
 	}
-	x.computeRoles(slices.Collect(maps.Values(x.roles)))
+	x.computeRolePermissions(slices.Collect(maps.Values(x.roles)))
 }
 
 // Registry returns the registry of all ProtectedResources.
@@ -79,42 +79,44 @@ func (x *Index) Registry() *iam.Registry {
 	return x.registry
 }
 
-// bits is a set of permissions by their numbers.
-type bits []uint64
+// permissionSet is a set of permissions by their numbers.
+type permissionSet []uint64
 
 const word = 64
 
-// bitsOf returns the set of the permissions that are registered.
-func (x *Index) bitsOf(permissions []string) bits {
-	b := make(bits, len(x.permissions)/word+1)
+// permissionSetOf returns the set of the permissions that are registered.
+func (x *Index) permissionSetOf(permissions []string) permissionSet {
+	b := make(permissionSet, len(x.permissions)/word+1)
 	for _, permission := range permissions {
 		if n, known := x.permissions[permission]; known {
-			b.setBit(n)
+			b.addPermission(n)
 		}
 	}
 	return b
 }
 
-func (b bits) hasBit(n int) bool { return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0 }
+func (b permissionSet) hasPermission(n int) bool {
+	return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0
+}
 
-func (b bits) setBit(n int) { b[n/word] |= 1 << (n % word) }
+func (b permissionSet) addPermission(n int) { b[n/word] |= 1 << (n % word) }
 
-func (b bits) addAll(other bits) {
+func (b permissionSet) addAll(other permissionSet) {
 	for i, w := range other {
 		b[i] |= w
 	}
 }
 
 // countCommon returns the size of the intersection.
-func (b bits) countCommon(other bits) (n int) {
+func (b permissionSet) countCommon(other permissionSet) (n int) {
 	for i, w := range b[:min(len(b), len(other))] {
 		n += mathbits.OnesCount64(w & other[i])
 	}
 	return n
 }
 
-// containsBeyond reports whether b has an element that is in with and not in without.
-func (b bits) containsBeyond(with, without bits) bool {
+// containsAnyExcept reports whether b has an element that is in with and not in without.
+func (b permissionSet) containsAnyExcept(with, without permissionSet) bool {
 	for i, w := range b[:min(len(b), len(with))] {
 		if w&with[i]&^without[i] != 0 {
 			return true
@@ -123,11 +125,11 @@ func (b bits) containsBeyond(with, without bits) bool {
 	return false
 }
 
-// namesOf lists the permissions in b and with, but not in without.
-func (x *Index) namesOf(b, with, without bits) []string {
+// permissionNames lists the permissions in b and with, but not in without.
+func (x *Index) permissionNames(b, with, without permissionSet) []string {
 	var names []string
 	for n, name := range x.names {
-		if b.hasBit(n) && with.hasBit(n) && !without.hasBit(n) {
+		if b.hasPermission(n) && with.hasPermission(n) && !without.hasPermission(n) {
 			names = append(names, name)
 		}
 	}

@@ -54,7 +54,7 @@ func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 func TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp(t *testing.T) {
 	const levels = 60
 	x := New(nil)
-	x.Load(func() {
+	x.BulkLoad(func() {
 		for level := range levels {
 			for _, side := range []string{"Left", "Right"} {
 				p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: side + strconv.Itoa(level)}}
@@ -71,7 +71,7 @@ func TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp(t *testing.T) {
 	})
 	lowest, found := x.kinds["a.example/Left59"], make(chan bool)
 	go func() {
-		found <- lowest.isBelow("a.example/Right0") && !lowest.isBelow("a.example/Left59") && !lowest.isBelow("a.example/Nothing")
+		found <- lowest.isBelowType("a.example/Right0") && !lowest.isBelowType("a.example/Left59") && !lowest.isBelowType("a.example/Nothing")
 	}()
 	select {
 	case is := <-found:

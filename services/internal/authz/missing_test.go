@@ -19,7 +19,7 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 	found := map[string]int{}
 	everyWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			who := question(w.Ask()).Subject
+			who := question(w.RandomRequest()).Subject
 			for _, b := range w.Bindings {
 				m, lacks := x.MissingToBind(who, b.Namespace, &b.Spec)
 				_, known := x.permissions[m.Permission]
@@ -50,7 +50,7 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 // gaveAll fails the test unless the subject has all permissions that a binding gives. It returns their number.
 func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding) int {
 	t.Helper()
-	at, _, _ := placeOf(b.Spec.ResourceSelector)
+	at, _, _ := scopeOfSelector(b.Spec.ResourceSelector)
 	role := Ref{cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name}
 	permissions, ok := x.giving(role)
 	if !ok || x.kinds[at.Type] == nil {
@@ -61,7 +61,7 @@ func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding)
 			t.Fatalf("MissingToBind accepted the unregistered permission %s", permission)
 		}
 	}
-	gives := x.Permissions(role, at)
+	gives := x.RolePermissionsOn(role, at)
 	for _, permission := range gives {
 		if !x.may(who, permission, x.meant(&b.Spec)) {
 			t.Fatalf("MissingToBind: %+v may bind %v on %v without %s", who, role, at, permission)
@@ -73,7 +73,7 @@ func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding)
 // meant returns the scope of a binding. If another object has the name, it returns the scope without the name, because
 // permissions on that object do not count.
 func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Scope {
-	at, uid, _ := placeOf(b.ResourceSelector)
+	at, uid, _ := scopeOfSelector(b.ResourceSelector)
 	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
 		at.Name = ""
 	}
@@ -86,7 +86,7 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 	joined, included, lacking := 0, 0, 0
 	everyWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			who := question(w.Ask()).Subject
+			who := question(w.RandomRequest()).Subject
 			for _, g := range w.Groups {
 				group := Ref{g.Namespace, g.Name}
 				p := x.principals[Principal{Group, group, x.groups[group]}]
@@ -95,8 +95,8 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 					continue
 				}
 				for g := range p.grants.allGrants() {
-					for _, permission := range x.Permissions(g.role.Ref, g.at.Scope) {
-						if joined++; g.at.isCounted(g.uid) && !x.may(who, permission, g.at.Scope) {
+					for _, permission := range x.RolePermissionsOn(g.role.Ref, g.at.Scope) {
+						if joined++; g.at.isEffectiveFor(g.uid) && !x.may(who, permission, g.at.Scope) {
 							t.Fatalf("MissingToJoin: %+v may join %v without %s on %v", who, group, permission, g.at.Scope)
 						}
 					}
@@ -136,14 +136,14 @@ func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 			}
 			other := w.Things[(i+1)%len(w.Things)]
 			owner := iam.Owner{Type: other.Type, Name: other.Name, UID: string(other.UID)}
-			who, at := question(w.Ask()).Subject, Scope{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
-			if _, lacks := x.MissingToOwn(who, at, was.UID, []iam.Owner{owner}); lacks {
+			who, at := question(w.RandomRequest()).Subject, Scope{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
+			if _, lacks := x.MissingToSetOwners(who, at, was.UID, []iam.Owner{owner}); lacks {
 				refused++
 				continue
 			}
 			before := x.answers(w, k, at)
 			has := map[string]bool{}
-			for _, permission := range x.namesOf(k.held, k.held, nil) {
+			for _, permission := range x.permissionNames(k.held, k.held, nil) {
 				has[permission] = x.may(who, permission, at)
 			}
 			is := *was
@@ -166,7 +166,7 @@ func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 func (x *Index) answers(w *world.World, k *kind, at Scope) map[[2]string]bool {
 	all := map[[2]string]bool{}
 	for _, u := range w.Users {
-		for _, permission := range x.namesOf(k.held, k.held, nil) {
+		for _, permission := range x.permissionNames(k.held, k.held, nil) {
 			q := Query{Subject: Subject{User: u.Name}, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 			if _, allowed := x.Decide(q); allowed {
 				all[[2]string{u.Name, permission}] = true
@@ -212,7 +212,9 @@ func (x *Index) giving(of Ref) (permissions []string, ok bool) {
 // because a watcher that was stopped holds no objects at first.
 func TestWhatMayBeThereIsLacked(t *testing.T) {
 	const cabinet, folder, file = "a.example/Cabinet", "a.example/Folder", "a.example/File"
-	owned := func(owners ...iam.Owner) *iam.Target { return &iam.Target{Namespace: "n", UID: "u", Owners: owners} }
+	owned := func(owners ...iam.Owner) *iam.BindingTarget {
+		return &iam.BindingTarget{Namespace: "n", UID: "u", Owners: owners}
+	}
 	x := New(nil)
 	x.SetGroup("n", "g", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "g"}})
 	bind := func(typ, namespace, name string) {
@@ -231,7 +233,7 @@ func TestWhatMayBeThereIsLacked(t *testing.T) {
 	}
 	give := func(when string, want bool) {
 		t.Helper()
-		m, lacks := x.MissingToOwn(Subject{User: "mallory"}, Scope{Type: file, Ref: Ref{"n", "it"}}, "u", []iam.Owner{{Type: folder, Name: "mine", UID: "u"}})
+		m, lacks := x.MissingToSetOwners(Subject{User: "mallory"}, Scope{Type: file, Ref: Ref{"n", "it"}}, "u", []iam.Owner{{Type: folder, Name: "mine", UID: "u"}})
 		if lacks != want {
 			t.Errorf("%s: got lacks %v, %+v, want %v", when, lacks, m, want)
 		}
@@ -248,15 +250,15 @@ func TestWhatMayBeThereIsLacked(t *testing.T) {
 	}
 	x.SetRole("n", "r", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a.example/files.get"}}})
 	bind(cabinet, "n", "c")
-	x.SetObserved(cabinet, true)
+	x.SetTypeObserved(cabinet, true)
 	join("kind not registered", true)
 	register(cabinet)
 	register(folder, cabinet, namespaceType)
 	register(file, folder)
 	join("object does not exist", false)
-	x.SetObserved(cabinet, false)
+	x.SetTypeObserved(cabinet, false)
 	join("kind of the object not observed", true)
-	x.SetTarget(cabinet, "n", "c", &iam.Target{Namespace: "n", UID: "other"})
+	x.SetTarget(cabinet, "n", "c", &iam.BindingTarget{Namespace: "n", UID: "other"})
 	join("another object of the same name", false)
 	x.SetTarget(cabinet, "n", "c", nil)
 
@@ -267,13 +269,13 @@ func TestWhatMayBeThereIsLacked(t *testing.T) {
 	give("owner of a kind that is no parent", false)
 	x.SetTarget(folder, "n", "mine", owned(iam.Owner{Type: cabinet, Name: "c", UID: "u"}))
 	give("kind of the owner not observed", true)
-	x.SetObserved(cabinet, true)
+	x.SetTypeObserved(cabinet, true)
 	give("owner does not exist", false)
 	x.SetTarget(cabinet, "n", "c", owned())
 	give("owner with grants", true)
 	x.SetTarget(cabinet, "n", "c", nil)
 	register(namespaceType)
 	give("namespaces not observed", true)
-	x.SetObserved(namespaceType, true)
+	x.SetTypeObserved(namespaceType, true)
 	give("namespace without grants", false)
 }

@@ -19,7 +19,7 @@ const userType = "iam.miloapis.com/User"
 
 // Scope is an object, or a whole kind, on which a role can be held.
 type Scope struct {
-	// Type is the name that [iam.Type] returns.
+	// Type is the name that [iam.OpenFGAType] returns.
 	Type string
 	Ref
 	// All selects all objects of the kind.
@@ -31,7 +31,7 @@ type scopeEntry struct {
 	Scope
 
 	// target is the object, if it exists.
-	target *iam.Target
+	target *iam.BindingTarget
 	// trusted is set if grants count without a target.
 	trusted bool
 	// grants holds the grants that count. idle holds the others by the UID of their object, so that grants on objects
@@ -40,38 +40,40 @@ type scopeEntry struct {
 	idle   map[string][]*grant
 }
 
-// SetObserved sets whether the index has all objects of a type. If not, other objects may exist. Set the objects first.
-func (x *Index) SetObserved(typ string, observed bool) {
+// SetTypeObserved sets whether the index has all objects of a type. If not, other objects may exist. Set the objects first.
+func (x *Index) SetTypeObserved(typ string, observed bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.observed[typ] = observed
 }
 
 // SetTarget adds, replaces or removes an object on which roles can be held.
-func (x *Index) SetTarget(typ, namespace, name string, t *iam.Target) {
+func (x *Index) SetTarget(typ, namespace, name string, t *iam.BindingTarget) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	at := Scope{Type: typ, Ref: Ref{namespace, name}}
 	if known, there := x.objectAt(at); t != nil && len(t.Owners) == 0 && there && x.places[at] == nil && known.UID == t.UID {
 		return
 	}
-	p := x.entryAt(at)
+	p := x.ensureEntry(at)
 	p.setTarget(t)
-	x.releasePlace(p)
+	x.removeUnusedEntry(p)
 }
 
 // objectAt returns the object of a scope, if it exists.
-func (x *Index) objectAt(at Scope) (t iam.Target, there bool) { return x.objectOf(x.places[at], at) }
+func (x *Index) objectAt(at Scope) (t iam.BindingTarget, there bool) {
+	return x.objectOfEntry(x.places[at], at)
+}
 
-// objectOf returns the object of a scope with its entry p, which may be nil. A PolicyBinding that has no owners and no
+// objectOfEntry returns the object of a scope with its entry p, which may be nil. A PolicyBinding that has no owners and no
 // grants on it has no entry.
-func (x *Index) objectOf(p *scopeEntry, at Scope) (t iam.Target, there bool) {
+func (x *Index) objectOfEntry(p *scopeEntry, at Scope) (t iam.BindingTarget, there bool) {
 	switch {
 	case p != nil && p.target != nil:
 		return *p.target, true
 	case p == nil && at.Type == bindingType && !at.All:
 		if b := x.bindings[at.Ref]; b != nil && b.uid != "" {
-			return iam.Target{Namespace: b.Namespace, UID: b.uid}, true
+			return iam.BindingTarget{Namespace: b.Namespace, UID: b.uid}, true
 		}
 	}
 	return t, false
@@ -84,23 +86,23 @@ func (x *Index) matchesObject(typ string, m *metav1.ObjectMeta) bool {
 	return there == lives && (!lives || is.UID == want.UID && slices.Equal(is.Owners, want.Owners))
 }
 
-// isThere reports whether the object with the UID exists at the scope.
-func (x *Index) isThere(at Scope, uid string) bool {
+// existsWithUID reports whether the object with the UID exists at the scope.
+func (x *Index) existsWithUID(at Scope, uid string) bool {
 	t, there := x.objectAt(at)
 	return there && t.UID == uid
 }
 
 // setTarget sets the object of the entry, and updates which grants count.
-func (p *scopeEntry) setTarget(t *iam.Target) {
-	if t != nil && p.isThere(t.UID) {
+func (p *scopeEntry) setTarget(t *iam.BindingTarget) {
+	if t != nil && p.hasTargetUID(t.UID) {
 		p.target = t
 		return
 	}
-	p.updateGrants(func() { p.target = t })
+	p.reclassifyGrants(func() { p.target = t })
 }
 
-// updateGrants applies a change, and updates which grants count.
-func (p *scopeEntry) updateGrants(change func()) {
+// reclassifyGrants applies a change, and updates which grants count.
+func (p *scopeEntry) reclassifyGrants(change func()) {
 	all := p.grants
 	for _, idle := range p.idle {
 		all = append(all, idle...)
@@ -108,37 +110,37 @@ func (p *scopeEntry) updateGrants(change func()) {
 	p.grants, p.idle = nil, nil
 	change()
 	for _, g := range all {
-		p.setGranted(g.uid, append(p.grantsFor(g.uid), g))
+		p.setGrantsForUID(g.uid, append(p.grantsForUID(g.uid), g))
 	}
 }
 
-// RefreshTrust updates whether the objects of a type are trusted.
-func (x *Index) RefreshTrust(typ string) {
+// RefreshTypeTrust updates whether the objects of a type are trusted.
+func (x *Index) RefreshTypeTrust(typ string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for at, p := range x.places {
-		if trusted := x.canExist(at); at.Type == typ && trusted != p.trusted {
-			p.updateGrants(func() { p.trusted = trusted })
+		if trusted := x.mayExistUnindexed(at); at.Type == typ && trusted != p.trusted {
+			p.reclassifyGrants(func() { p.trusted = trusted })
 		}
 	}
 }
 
-// isCounted reports whether grants for a UID count: the object exists, or its type is trusted.
-func (p *scopeEntry) isCounted(uid string) bool {
-	return p.All || p.isThere(uid) || p.target == nil && p.trusted
+// isEffectiveFor reports whether grants for a UID count: the object exists, or its type is trusted.
+func (p *scopeEntry) isEffectiveFor(uid string) bool {
+	return p.All || p.hasTargetUID(uid) || p.target == nil && p.trusted
 }
 
-// grantsFor returns the list that holds the grants for a UID: grants if they count, otherwise the list in idle.
-func (p *scopeEntry) grantsFor(uid string) []*grant {
-	if p.isCounted(uid) {
+// grantsForUID returns the list that holds the grants for a UID: grants if they count, otherwise the list in idle.
+func (p *scopeEntry) grantsForUID(uid string) []*grant {
+	if p.isEffectiveFor(uid) {
 		return p.grants
 	}
 	return p.idle[uid]
 }
 
-func (p *scopeEntry) setGranted(uid string, grants []*grant) {
+func (p *scopeEntry) setGrantsForUID(uid string, grants []*grant) {
 	switch {
-	case p.isCounted(uid):
+	case p.isEffectiveFor(uid):
 		p.grants = grants
 	case len(grants) == 0:
 		delete(p.idle, uid)
@@ -149,11 +151,11 @@ func (p *scopeEntry) setGranted(uid string, grants []*grant) {
 	}
 }
 
-func (x *Index) entryAt(at Scope) *scopeEntry {
+func (x *Index) ensureEntry(at Scope) *scopeEntry {
 	p := x.places[at]
 	if p == nil {
-		p = &scopeEntry{Scope: at, trusted: x.canExist(at)}
-		if t, there := x.objectOf(nil, at); there {
+		p = &scopeEntry{Scope: at, trusted: x.mayExistUnindexed(at)}
+		if t, there := x.objectOfEntry(nil, at); there {
 			p.target = &t
 		}
 		x.places[at] = p
@@ -161,27 +163,30 @@ func (x *Index) entryAt(at Scope) *scopeEntry {
 	return p
 }
 
-// canExist reports whether an object may exist at the scope although the index does not have it.
-func (x *Index) canExist(at Scope) bool {
+// mayExistUnindexed reports whether an object may exist at the scope although the index does not have it.
+func (x *Index) mayExistUnindexed(at Scope) bool {
 	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
 }
 
-func (x *Index) releasePlace(p *scopeEntry) {
+func (x *Index) removeUnusedEntry(p *scopeEntry) {
 	if p.target == nil && len(p.grants)+len(p.idle) == 0 {
 		delete(x.places, p.Scope)
 	}
 }
 
-// isThere reports whether the entry holds the object with the UID.
-func (p *scopeEntry) isThere(uid string) bool { return p.target != nil && p.target.UID == uid }
+// hasTargetUID reports whether the entry holds the object with the UID.
+func (p *scopeEntry) hasTargetUID(uid string) bool { return p.target != nil && p.target.UID == uid }
 
-// placeOf returns the scope of a binding, and the UID that the object must have.
-func placeOf(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok bool) {
+// scopeOfSelector returns the scope of a binding, and the UID that the object must have.
+func scopeOfSelector(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok bool) {
 	switch {
 	case s.ResourceRef != nil:
-		return Scope{Type: iam.Type(s.ResourceRef.APIGroup, s.ResourceRef.Kind), Ref: Ref{s.ResourceRef.Namespace, s.ResourceRef.Name}}, s.ResourceRef.UID, true
+		return Scope{
+			Type: iam.OpenFGAType(s.ResourceRef.APIGroup, s.ResourceRef.Kind),
+			Ref:  Ref{s.ResourceRef.Namespace, s.ResourceRef.Name},
+		}, s.ResourceRef.UID, true
 	case s.ResourceKind != nil:
-		return Scope{Type: iam.Type(s.ResourceKind.APIGroup, s.ResourceKind.Kind), All: true}, "", true
+		return Scope{Type: iam.OpenFGAType(s.ResourceKind.APIGroup, s.ResourceKind.Kind), All: true}, "", true
 	}
 	return at, "", false
 }
@@ -244,9 +249,9 @@ func (r *scopeSet) allScopes(yield func(*scopeEntry) bool) {
 	}
 }
 
-// addScopes adds the whole kind, the object, and everything above it. namespace is the namespace of the request; an
+// addScopeAndAncestors adds the whole kind, the object, and everything above it. namespace is the namespace of the request; an
 // object in the index has its own.
-func (x *Index) addScopes(r *scopeSet, k *kind, at Scope, namespace string) {
+func (x *Index) addScopeAndAncestors(r *scopeSet, k *kind, at Scope, namespace string) {
 	x.expandScope(r, k, at, namespace)
 	x.expandParents(r)
 }
@@ -262,7 +267,7 @@ func (x *Index) expandParents(r *scopeSet) {
 func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
 	r.addScope(x.places[Scope{Type: k.typ, All: true}])
 	p := x.places[at]
-	object, known := x.objectOf(p, at)
+	object, known := x.objectOfEntry(p, at)
 	if p != nil && (known || p.trusted) && !r.addScope(p) {
 		return
 	}
@@ -270,7 +275,7 @@ func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
 		namespace = object.Namespace
 	}
 	if k.parents[namespaceType] != nil && namespace != "" {
-		r.addParent(at, Scope{Type: namespaceType, Ref: Ref{Name: namespace}})
+		r.queueParent(at, Scope{Type: namespaceType, Ref: Ref{Name: namespace}})
 	}
 	if !known {
 		return
@@ -286,15 +291,15 @@ func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
 		// An owner is in the namespace of the object, or cluster-scoped.
 		for _, namespace := range [...]string{object.Namespace, ""} {
 			above := Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
-			if owner.UID != "" && x.isThere(above, owner.UID) {
-				r.addParent(at, above)
+			if owner.UID != "" && x.existsWithUID(above, owner.UID) {
+				r.queueParent(at, above)
 			}
 		}
 	}
 }
 
-// addParent queues a parent.
-func (r *scopeSet) addParent(at, above Scope) {
+// queueParent queues a parent.
+func (r *scopeSet) queueParent(at, above Scope) {
 	if _, known := r.from[above]; r.from != nil && !known {
 		r.from[above] = at
 	}

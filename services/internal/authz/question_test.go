@@ -20,7 +20,7 @@ func plant(x *Index) *Index {
 	x.SetProtectedResource("trees", p)
 	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
 	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
-	x.SetTarget("a/Tree", "one", "oak", &iam.Target{Namespace: "one", UID: "2"})
+	x.SetTarget("a/Tree", "one", "oak", &iam.BindingTarget{Namespace: "one", UID: "2"})
 	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}))
 	return x
 }
@@ -59,7 +59,7 @@ func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
 		q := get("alice", "one", name)
 		q.RequireExists = true
 		_, ok := x.Decide(q)
-		holders, _ := x.WhoCan(q, 10)
+		holders, _ := x.ListAllowedPrincipals(q, 10)
 		e := x.Explain(q)
 		if ok != there || (len(holders) == 1) != there || e.Allowed != there || e.NoObject != (name == "elm") || e.Unregistered {
 			t.Errorf("%q: %v, %v, %+v", name, ok, holders, e)
@@ -85,15 +85,15 @@ func TestATrustedObjectNeedNotBeThere(t *testing.T) {
 	x := plant(New(func(typ string) bool { return typ == "a/Tree" }))
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one"}))
 	elm := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
-	if preview := x.Preview("one", elm, 1); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
+	if preview := x.PreviewBinding("one", elm, 1); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
 		t.Errorf("Preview returned %+v", preview)
 	}
 	x.SetBinding("one", "c", elm)
 	if !x.gets("alice", "one", "elm") || x.gets("alice", "one", "ash") || x.gets("alice", "one", "") || x.gets("bob", "one", "elm") {
 		t.Error("a binding on a trusted object has no effect, or affects another object")
 	}
-	x.SetTarget("a/Tree", "one", "elm", &iam.Target{Namespace: "one", UID: "4"})
-	if x.gets("alice", "one", "elm") || !x.Preview("one", elm, 1).NoTarget {
+	x.SetTarget("a/Tree", "one", "elm", &iam.BindingTarget{Namespace: "one", UID: "4"})
+	if x.gets("alice", "one", "elm") || !x.PreviewBinding("one", elm, 1).NoTarget {
 		t.Error("a binding affects an object with another UID")
 	}
 }
@@ -104,19 +104,19 @@ func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
 	for _, name := range []string{"elm", "ash"} {
 		x.SetBinding("one", name, binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: name, UID: "3"}))
 	}
-	x.SetTarget("a/Tree", "one", "ash", &iam.Target{Namespace: "one", UID: "3"})
+	x.SetTarget("a/Tree", "one", "ash", &iam.BindingTarget{Namespace: "one", UID: "3"})
 	trusted = false
-	x.RefreshTrust("a/Bush")
+	x.RefreshTypeTrust("a/Bush")
 	if !x.gets("alice", "one", "elm") {
 		t.Error("trust changed without RefreshTrust of the type")
 	}
-	x.RefreshTrust("a/Tree")
+	x.RefreshTypeTrust("a/Tree")
 	if x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") {
 		t.Error("want access to the existing object only")
 	}
 	x.SetBinding("one", "fir", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "fir", UID: "3"}))
 	trusted = true
-	x.RefreshTrust("a/Tree")
+	x.RefreshTypeTrust("a/Tree")
 	if !x.gets("alice", "one", "elm") || !x.gets("alice", "one", "ash") || !x.gets("alice", "one", "fir") {
 		t.Error("objects are not trusted again after RefreshTrust")
 	}
@@ -170,15 +170,15 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	below("Tree", "trees", "Wood")
 	below("Wood", "woods", "Hill")
 	below("Hill", "hills")
-	oak := &iam.Target{UID: "2", Namespace: "one"}
+	oak := &iam.BindingTarget{UID: "2", Namespace: "one"}
 	const many = 3 * few
 	for i := range many { // Every wood is below every hill, so there are many*many paths.
-		wood := &iam.Target{UID: "w"}
+		wood := &iam.BindingTarget{UID: "w"}
 		for j := range many {
 			wood.Owners = append(wood.Owners, iam.Owner{Type: "a/Hill", Name: fmt.Sprint("hill", j), UID: "h"})
 		}
 		x.SetTarget("a/Wood", "", fmt.Sprint("wood", i), wood)
-		x.SetTarget("a/Hill", "", fmt.Sprint("hill", i), &iam.Target{UID: "h"})
+		x.SetTarget("a/Hill", "", fmt.Sprint("hill", i), &iam.BindingTarget{UID: "h"})
 		oak.Owners = append(oak.Owners, iam.Owner{Type: "a/Wood", Name: fmt.Sprint("wood", i), UID: "w"})
 	}
 	x.SetTarget("a/Tree", "one", "oak", oak)
@@ -202,7 +202,7 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 	}
 	p := x.places[Scope{Type: "a/Tree", Ref: Ref{"one", "t"}}]
 	for _, uid := range []string{"never1", "2", "never2"} {
-		x.SetTarget("a/Tree", "one", "t", &iam.Target{Namespace: "one", UID: uid})
+		x.SetTarget("a/Tree", "one", "t", &iam.BindingTarget{Namespace: "one", UID: uid})
 		for _, g := range p.grants {
 			if g.uid != uid {
 				t.Errorf("object %s: a grant on UID %s counts", uid, g.uid)
@@ -223,16 +223,16 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 
 func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
 	x, long := trees(), strings.Repeat("n", 250)
-	x.SetTarget("a/Tree", long, long, &iam.Target{Namespace: long, UID: "3"})
-	if _, ok := x.Check(Query{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
+	x.SetTarget("a/Tree", long, long, &iam.BindingTarget{Namespace: long, UID: "3"})
+	if _, ok := x.ToOpenFGACheck(Query{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
 		t.Error("Check accepted a subject that is both a User and an account")
 	}
 	q := get("alice", long, long)
 	if q.RequireExists = true; x.gets("alice", long, long) {
 		t.Error("alice is allowed without a binding")
 	}
-	c, ok := x.Check(q)
-	if want := iam.Object("a/Tree", long, long); !ok || c.Object != want || c.User != iam.User("alice") {
+	c, ok := x.ToOpenFGACheck(q)
+	if want := iam.ObjectName("a/Tree", long, long); !ok || c.Object != want || c.User != iam.UserSubject("alice") {
 		t.Errorf("got check %+v, %v, want object %s", c, ok, want)
 	}
 }
@@ -251,12 +251,12 @@ func filed(many int) (x *Index, folders []iam.Owner) {
 			p.Spec.ParentResources = append(p.Spec.ParentResources, iamv1alpha1.ParentResourceRef{APIGroup: "a", Kind: parent})
 		}
 		x.SetProtectedResource(kind, p)
-		x.SetObserved("a/"+kind, true)
+		x.SetTypeObserved("a/"+kind, true)
 	}
 	var cabinets []iam.Owner
 	for i := range many {
 		name := fmt.Sprint("n", i)
-		x.SetTarget("a/Cabinet", "one", name, &iam.Target{Namespace: "one", UID: "2"})
+		x.SetTarget("a/Cabinet", "one", name, &iam.BindingTarget{Namespace: "one", UID: "2"})
 		cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: name, UID: "2"})
 		folders = append(folders, iam.Owner{Type: "a/Folder", Name: name, UID: "2"})
 	}
@@ -264,7 +264,7 @@ func filed(many int) (x *Index, folders []iam.Owner) {
 		if i == many-1 {
 			cabinets = append(cabinets, iam.Owner{Type: "a/Cabinet", Name: "far", UID: "2"})
 		}
-		x.SetTarget(folder.Type, "one", folder.Name, &iam.Target{Namespace: "one", UID: "2", Owners: cabinets})
+		x.SetTarget(folder.Type, "one", folder.Name, &iam.BindingTarget{Namespace: "one", UID: "2", Owners: cabinets})
 	}
 	return x, folders
 }

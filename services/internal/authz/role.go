@@ -16,14 +16,14 @@ type role struct {
 	inherits []*role
 	heirs    map[*role]struct{}
 	// effective holds its permissions, inherited ones included.
-	effective bits
+	effective permissionSet
 	// unknown is one of these permissions that is not registered, or empty. absent is an inherited role that is not
 	// declared.
 	unknown string
 	absent  Ref
 	// grants counts the grants of the role.
 	grants int
-	// step is the position on the path of a [closure], starting at one. It is unvisited before the visit, and zero
+	// step is the position on the path of a [inheritanceClosure], starting at one. It is unvisited before the visit, and zero
 	// after the permissions are computed.
 	step int
 }
@@ -32,9 +32,9 @@ type role struct {
 func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	r := x.roleOf(Ref{namespace, name})
+	r := x.ensureRole(Ref{namespace, name})
 	if r.matchesDeclared(declared) {
-		x.releaseRole(r)
+		x.removeUnusedRole(r)
 		return
 	}
 	before := r.inherits
@@ -45,16 +45,16 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	if r.declared {
 		r.included = declared.Spec.IncludedPermissions
 		for _, ref := range declared.Spec.InheritedRoles {
-			inherited := x.roleOf(Ref{cmp.Or(ref.Namespace, namespace), ref.Name})
+			inherited := x.ensureRole(Ref{cmp.Or(ref.Namespace, namespace), ref.Name})
 			r.inherits = append(r.inherits, inherited)
 			inherited.heirs[r] = struct{}{}
 		}
 	}
-	x.computeRoles([]*role{r})
+	x.computeRolePermissions([]*role{r})
 	for _, inherited := range before {
-		x.releaseRole(inherited)
+		x.removeUnusedRole(inherited)
 	}
-	x.releaseRole(r)
+	x.removeUnusedRole(r)
 }
 
 // matchesDeclared reports whether r already equals a declared role. This is the usual case, because each status update
@@ -69,7 +69,7 @@ func (r *role) matchesDeclared(declared *iamv1alpha1.Role) bool {
 		})
 }
 
-func (x *Index) roleOf(ref Ref) *role {
+func (x *Index) ensureRole(ref Ref) *role {
 	r := x.roles[ref]
 	if r == nil {
 		r = &role{Ref: ref, heirs: map[*role]struct{}{}}
@@ -78,14 +78,14 @@ func (x *Index) roleOf(ref Ref) *role {
 	return r
 }
 
-func (x *Index) releaseRole(r *role) {
+func (x *Index) removeUnusedRole(r *role) {
 	if !r.declared && r.grants+len(r.heirs) == 0 {
 		delete(x.roles, r.Ref)
 	}
 }
 
-// computeRoles computes the permissions of changed roles, and of all roles that inherit them.
-func (x *Index) computeRoles(changed []*role) {
+// computeRolePermissions computes the permissions of changed roles, and of all roles that inherit them.
+func (x *Index) computeRolePermissions(changed []*role) {
 	if x.loading {
 		return
 	}
@@ -101,7 +101,7 @@ func (x *Index) computeRoles(changed []*role) {
 			}
 		}
 	}
-	c := closure{x: x}
+	c := inheritanceClosure{x: x}
 	for _, r := range affected {
 		if r.step == unvisited {
 			c.visitRole(r)
@@ -109,9 +109,9 @@ func (x *Index) computeRoles(changed []*role) {
 	}
 }
 
-// closure computes the permissions of roles, visiting each role once, also in cycles. All roles of a cycle have the
+// inheritanceClosure computes the permissions of roles, visiting each role once, also in cycles. All roles of a cycle have the
 // same permissions.
-type closure struct {
+type inheritanceClosure struct {
 	x    *Index
 	path []*role
 }
@@ -120,11 +120,11 @@ const unvisited = -1
 
 // visitRole computes the permissions of a role. If the role is in a cycle with roles on the path, it returns the
 // position of the first of them.
-func (c *closure) visitRole(r *role) (first int) {
+func (c *inheritanceClosure) visitRole(r *role) (first int) {
 	c.path = append(c.path, r)
 	own := len(c.path)
 	r.step, first = own, own
-	r.effective, r.unknown, r.absent = c.x.bitsOf(r.included), c.x.unregisteredPermission(r.included), Ref{}
+	r.effective, r.unknown, r.absent = c.x.permissionSetOf(r.included), c.x.unregisteredPermission(r.included), Ref{}
 	for _, inherited := range r.inherits {
 		if !inherited.declared {
 			r.absent = inherited.Ref
@@ -135,7 +135,7 @@ func (c *closure) visitRole(r *role) (first int) {
 		} else if step > 0 {
 			first = min(first, step)
 		}
-		r.addInherited(inherited)
+		r.addInheritedPermissions(inherited)
 	}
 	if first < own {
 		return first
@@ -147,8 +147,8 @@ func (c *closure) visitRole(r *role) (first int) {
 	return first
 }
 
-// addInherited adds the permissions of an inherited role.
-func (r *role) addInherited(inherited *role) {
+// addInheritedPermissions adds the permissions of an inherited role.
+func (r *role) addInheritedPermissions(inherited *role) {
 	r.effective.addAll(inherited.effective)
 	r.unknown, r.absent = cmp.Or(r.unknown, inherited.unknown), cmp.Or(r.absent, inherited.absent)
 }

@@ -43,7 +43,7 @@ func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 		declared := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
 		declared.Namespace, declared.Name, declared.UID = "one", "b", "u"
 		x.SetBinding("one", "b", declared)
-		x.SetTarget(bindingType, "one", "b", &iam.Target{Namespace: "one", UID: "u"})
+		x.SetTarget(bindingType, "one", "b", &iam.BindingTarget{Namespace: "one", UID: "u"})
 		b := declared.DeepCopy()
 		if c.edit(b); x.MatchesBinding(b) != c.says {
 			t.Errorf("%s: got match %v, want %v", what, !c.says, c.says)
@@ -70,7 +70,7 @@ func TestAnIndexSaysWhatItWasToldOfAUser(t *testing.T) {
 	} {
 		x := New(nil)
 		x.SetUser("mia", declared)
-		x.SetTarget(userType, "", "mia", &iam.Target{UID: "u"})
+		x.SetTarget(userType, "", "mia", &iam.BindingTarget{UID: "u"})
 		u := declared.DeepCopy()
 		if c.edit(u); x.MatchesUser(u) != c.says {
 			t.Errorf("%s: got match %v, want %v", what, !c.says, c.says)

@@ -27,8 +27,8 @@ func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
 	note(now, w.Accounts, func(o *iamv1alpha1.ServiceAccount) any { return o.DeepCopy() })
 	note(now, w.Groups, func(o *iamv1alpha1.Group) any { return o.DeepCopy() })
 	note(now, w.Memberships, func(o *iamv1alpha1.GroupMembership) any { return o.DeepCopy() })
-	note(now, w.Things, func(o *world.Thing) any {
-		return &world.Thing{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type, Organization: o.Organization, Recorded: o.Recorded}
+	note(now, w.Things, func(o *world.TargetObject) any {
+		return &world.TargetObject{ObjectMeta: *o.ObjectMeta.DeepCopy(), Type: o.Type, Organization: o.Organization, Recorded: o.Recorded}
 	})
 	var changes []func()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -52,7 +52,7 @@ func note[T any](in told, objects []T, copied func(T) any) {
 	for _, o := range objects {
 		c, _ := copied(o).(metav1.Object)
 		name := fmt.Sprintf("%T %s/%s", o, c.GetNamespace(), c.GetName())
-		if thing, ok := c.(*world.Thing); ok {
+		if thing, ok := c.(*world.TargetObject); ok {
 			name += thing.Type
 		}
 		in[name] = c
@@ -77,7 +77,7 @@ func set(x *Index, o, now metav1.Object) {
 		x.SetGroup(namespace, name, as(o, now))
 	case *iamv1alpha1.GroupMembership:
 		x.SetMembership(namespace, name, as(o, now))
-	case *world.Thing:
+	case *world.TargetObject:
 		x.SetTarget(o.Type, namespace, name, targetOf(as(o, now)))
 	}
 }
@@ -87,12 +87,12 @@ func as[T any](_ *T, now metav1.Object) *T {
 	return o
 }
 
-func targetOf(t *world.Thing) *iam.Target {
+func targetOf(t *world.TargetObject) *iam.BindingTarget {
 	if t == nil {
 		return nil
 	}
 	target, alive := iam.TargetOfObject(&t.ObjectMeta)
-	if p := t.Project(); p != nil {
+	if p := t.AsProject(); p != nil {
 		target, alive = iam.TargetOfProject(p)
 	}
 	if !alive {

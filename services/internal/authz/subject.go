@@ -15,8 +15,8 @@ type account struct {
 // isActive reports whether the account exists and is active.
 func (a account) isActive() bool { return a.uid != "" && !a.inactive }
 
-// hasUID reports whether the account is active and has the UID.
-func (a account) hasUID(uid string) bool { return a.uid == uid && a.isActive() }
+// isActiveWithUID reports whether the account is active and has the UID.
+func (a account) isActiveWithUID(uid string) bool { return a.uid == uid && a.isActive() }
 
 type membership struct {
 	user  string
@@ -28,14 +28,14 @@ type membership struct {
 func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.users[name] = accountOf(u); x.users[name] == (account{}) {
+	if x.users[name] = accountOfUser(u); x.users[name] == (account{}) {
 		delete(x.users, name)
 	}
 }
 
-// accountOf returns the account of a User, or an empty one for nil. An inactive User stays inactive during its
+// accountOfUser returns the account of a User, or an empty one for nil. An inactive User stays inactive during its
 // deletion.
-func accountOf(u *iamv1alpha1.User) (a account) {
+func accountOfUser(u *iamv1alpha1.User) (a account) {
 	if isAlive(u) {
 		a.uid = string(u.UID)
 	}
@@ -47,7 +47,7 @@ func accountOf(u *iamv1alpha1.User) (a account) {
 func (x *Index) MatchesUser(declared *iamv1alpha1.User) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.users[declared.Name] == accountOf(declared) && x.matchesObject(userType, &declared.ObjectMeta)
+	return x.users[declared.Name] == accountOfUser(declared) && x.matchesObject(userType, &declared.ObjectMeta)
 }
 
 // SetServiceAccount adds, replaces or removes a ServiceAccount of IAM.
@@ -83,7 +83,7 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	if was, ok := x.memberships[ref]; ok {
 		x.membershipsOf.removePair(was.user, ref)
 		x.membershipsIn.removePair(was.group, ref)
-		x.countMembership(was, -1)
+		x.adjustMembershipCount(was, -1)
 		delete(x.memberships, ref)
 	}
 	if !isAlive(declared) {
@@ -96,12 +96,12 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	x.memberships[ref] = m
 	x.membershipsOf.addPair(m.user, ref)
 	x.membershipsIn.addPair(m.group, ref)
-	x.countMembership(m, 1)
+	x.adjustMembershipCount(m, 1)
 }
 
-// countMembership adds by, which is 1 or -1, to the count of a membership. A membership that is recorded for a user of
+// adjustMembershipCount adds by, which is 1 or -1, to the count of a membership. A membership that is recorded for a user of
 // another name does not count.
-func (x *Index) countMembership(m membership, by int) {
+func (x *Index) adjustMembershipCount(m membership, by int) {
 	if m.first.Name != m.user {
 		return
 	}
@@ -111,17 +111,17 @@ func (x *Index) countMembership(m membership, by int) {
 	}
 }
 
-// isCounted reports whether a membership was recorded for the active user that has the name now.
-func (x *Index) isCounted(m membership) bool {
-	return m.first.Name == m.user && x.users[m.user].hasUID(m.first.UID)
+// isEffectiveMembership reports whether a membership was recorded for the active user that has the name now.
+func (x *Index) isEffectiveMembership(m membership) bool {
+	return m.first.Name == m.user && x.users[m.user].isActiveWithUID(m.first.UID)
 }
 
-// Sort is the kind of a principal.
-type Sort int
+// PrincipalKind is the kind of a principal.
+type PrincipalKind int
 
 // Kinds of principals. They are objects of IAM, except for accounts of the core API and groups of the authenticator.
 const (
-	User Sort = iota + 1
+	User PrincipalKind = iota + 1
 	ServiceAccount
 	CoreServiceAccount
 	Group
@@ -130,7 +130,7 @@ const (
 
 // Principal is a subject that a binding can name.
 type Principal struct {
-	Sort Sort
+	Sort PrincipalKind
 	Ref
 	UID string
 }
@@ -171,23 +171,23 @@ func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
 	return all
 }
 
-// isInactive reports whether an inactive ServiceAccount of IAM has the UID.
-func (x *Index) isInactive(uid string) bool {
+// isInactiveAccount reports whether an inactive ServiceAccount of IAM has the UID.
+func (x *Index) isInactiveAccount(uid string) bool {
 	name, known := x.accountNames[uid]
 	return known && x.accounts[name].inactive
 }
 
-// hasPrincipal reports whether the principal exists with its UID and is active.
-func (x *Index) hasPrincipal(p Principal) bool {
+// isActivePrincipal reports whether the principal exists with its UID and is active.
+func (x *Index) isActivePrincipal(p Principal) bool {
 	switch p.Sort {
 	case User:
-		return x.users[p.Name].hasUID(p.UID)
+		return x.users[p.Name].isActiveWithUID(p.UID)
 	case ServiceAccount:
-		return x.accounts[p.Name].hasUID(p.UID)
+		return x.accounts[p.Name].isActiveWithUID(p.UID)
 	case Group:
 		return x.groups[p.Ref] == p.UID
 	case CoreServiceAccount:
-		return !x.isInactive(p.UID)
+		return !x.isInactiveAccount(p.UID)
 	case TokenGroup:
 	}
 	return true

@@ -8,63 +8,63 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Right is a role that a subject holds on a scope.
-type Right struct {
+// HeldRole is a role that a subject holds on a scope.
+type HeldRole struct {
 	Why Proof
 	// Membership is the membership of the user in the group that holds the role.
 	Membership Ref
-	// Gives counts the permissions of the role on the scope; see [Index.Permissions].
+	// Gives counts the permissions of the role on the scope; see [Index.RolePermissionsOn].
 	Gives int
 }
 
-// WhatCan lists the rights of a subject, sorted by scope and role.
-func (x *Index) WhatCan(s Subject) []Right {
-	rights := x.rightsOf(s) // Sorted without the lock, because the list may be very long.
-	compare := func(a, b Right) int {
+// ListHeldRoles lists the rights of a subject, sorted by scope and role.
+func (x *Index) ListHeldRoles(s Subject) []HeldRole {
+	rights := x.collectHeldRoles(s) // Sorted without the lock, because the list may be very long.
+	compare := func(a, b HeldRole) int {
 		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
 	}
 	slices.SortFunc(rights, compare)
-	return slices.CompactFunc(rights, func(a, b Right) bool { return compare(a, b) == 0 }) // One of several equal bindings is enough.
+	return slices.CompactFunc(rights, func(a, b HeldRole) bool { return compare(a, b) == 0 }) // One of several equal bindings is enough.
 }
 
-func (x *Index) rightsOf(s Subject) (rightsOf []Right) {
+func (x *Index) collectHeldRoles(s Subject) (collectHeldRoles []HeldRole) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	memberships := map[Ref]Ref{}
 	for ref := range x.membershipsOf[s.User] {
-		if m := x.memberships[ref]; x.isCounted(m) {
+		if m := x.memberships[ref]; x.isEffectiveMembership(m) {
 			memberships[m.group] = ref
 		}
 	}
-	for _, p := range x.are(s) {
+	for _, p := range x.principalsOfSubject(s) {
 		var membership Ref
 		if p.Sort == Group {
 			membership = memberships[p.Ref]
 		}
 		for g, by := range p.grants.allGrants() {
-			if k := x.kinds[g.at.Type]; k != nil && g.at.isCounted(g.uid) {
+			if k := x.kinds[g.at.Type]; k != nil && g.at.isEffectiveFor(g.uid) {
 				if n := g.role.effective.countCommon(k.held); n > 0 {
-					rightsOf = append(rightsOf, Right{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
+					collectHeldRoles = append(collectHeldRoles, HeldRole{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
 				}
 			}
 		}
 	}
-	return rightsOf
+	return collectHeldRoles
 }
 
-// Permissions lists the permissions that a role gives on a scope and below it, sorted.
-func (x *Index) Permissions(role Ref, at Scope) []string {
+// RolePermissionsOn lists the permissions that a role gives on a scope and below it, sorted.
+func (x *Index) RolePermissionsOn(role Ref, at Scope) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	r, k := x.roles[role], x.kinds[at.Type]
 	if r == nil || k == nil {
 		return nil
 	}
-	return x.namesOf(r.effective, k.held, nil)
+	return x.permissionNames(r.effective, k.held, nil)
 }
 
-// Gain lists the permissions that a binding would give to one of its subjects.
-type Gain struct {
+// PermissionGain lists the permissions that a binding would give to one of its subjects.
+type PermissionGain struct {
 	Subject iamv1alpha1.Subject
 	// Absent is set if the subject does not exist or is inactive. It would gain the permissions when that changes.
 	Absent bool
@@ -72,40 +72,40 @@ type Gain struct {
 	Permissions []string
 }
 
-// Preview is the effect of a binding.
-type Preview struct {
+// BindingPreview is the effect of a binding.
+type BindingPreview struct {
 	// NoRole and NoTarget are set if the role or the target does not exist. No subject then gains anything yet.
 	NoRole, NoTarget bool
-	Gains            []Gain
+	Gains            []PermissionGain
 	// More is set if Preview reached its limit and left out gains.
 	More bool
 }
 
-// Preview returns the effect of a binding. Members of a group gain the permissions of the group that they do not hold
+// PreviewBinding returns the effect of a binding. Members of a group gain the permissions of the group that they do not hold
 // yet. The gains hold at most that many permissions together, counted over all members.
-func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int) Preview {
+func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, most int) BindingPreview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	at, uid, _ := placeOf(b.Spec.ResourceSelector)
+	at, uid, _ := scopeOfSelector(b.Spec.ResourceSelector)
 	k, r := x.kinds[at.Type], x.roles[Ref{cmp.Or(b.Spec.RoleRef.Namespace, namespace), b.Spec.RoleRef.Name}]
 	t, there := x.objectAt(at)
-	preview := Preview{
+	preview := BindingPreview{
 		NoRole:   r == nil || !r.declared,
-		NoTarget: k == nil || !at.All && (!there || t.UID != uid) && (there || !x.canExist(at)),
+		NoTarget: k == nil || !at.All && (!there || t.UID != uid) && (there || !x.mayExistUnindexed(at)),
 	}
 	var above scopeSet
 	if k != nil {
-		x.addScopes(&above, k, at, at.Namespace)
+		x.addScopeAndAncestors(&above, k, at, at.Namespace)
 	}
-	grants, had := above.activeGrants(), map[Principal]bits{}
+	grants, had := above.effectiveGrants(), map[Principal]permissionSet{}
 	for _, s := range b.Spec.Subjects {
 		id, ok := principalOf(s)
-		gain := Gain{Subject: s, Absent: !ok || !x.hasPrincipal(id)}
+		gain := PermissionGain{Subject: s, Absent: !ok || !x.isActivePrincipal(id)}
 		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
 			if had[id] == nil { // Computed once: a binding may name a subject many times, and the subject may be in very many groups.
-				had[id] = x.permissionsOf(id, grants)
+				had[id] = x.permissionsFromGrants(id, grants)
 			}
-			gain.Permissions = x.namesOf(r.effective, k.held, had[id])
+			gain.Permissions = x.permissionNames(r.effective, k.held, had[id])
 		}
 		if most -= len(gain.Permissions); most < 0 {
 			preview.More = true
@@ -116,13 +116,13 @@ func (x *Index) Preview(namespace string, b *iamv1alpha1.PolicyBinding, most int
 	return preview
 }
 
-// permissionsOf returns the permissions that a principal already holds by the given grants.
-func (x *Index) permissionsOf(id Principal, grants map[*grant]struct{}) bits {
-	who := x.appendPrincipal(nil, id)
+// permissionsFromGrants returns the permissions that a principal already holds by the given grants.
+func (x *Index) permissionsFromGrants(id Principal, grants map[*grant]struct{}) permissionSet {
+	who := x.appendActivePrincipal(nil, id)
 	if id.Sort == User {
-		who = x.are(Subject{User: id.Name})
+		who = x.principalsOfSubject(Subject{User: id.Name})
 	}
-	all := x.bitsOf(nil)
+	all := x.permissionSetOf(nil)
 	for _, p := range who {
 		for g := range p.grantsAmong(grants) {
 			all.addAll(g.role.effective)
@@ -131,8 +131,8 @@ func (x *Index) permissionsOf(id Principal, grants map[*grant]struct{}) bits {
 	return all
 }
 
-// activeGrants returns the grants that count on the scopes.
-func (r *scopeSet) activeGrants() map[*grant]struct{} {
+// effectiveGrants returns the grants that count on the scopes.
+func (r *scopeSet) effectiveGrants() map[*grant]struct{} {
 	all := map[*grant]struct{}{}
 	for at := range r.allScopes {
 		for _, g := range at.grants {
@@ -145,7 +145,7 @@ func (r *scopeSet) activeGrants() map[*grant]struct{} {
 // grantsAmong yields those of the grants that a principal holds. It goes through the shorter list of both.
 func (p *principal) grantsAmong(grants map[*grant]struct{}) iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
-		if p.grants.atLeastSize() <= len(grants) {
+		if p.grants.maxSize() <= len(grants) {
 			for g := range p.grants.allGrants() {
 				if _, ok := grants[g]; ok && !yield(g) {
 					return
@@ -154,7 +154,7 @@ func (p *principal) grantsAmong(grants map[*grant]struct{}) iter.Seq[*grant] {
 			return
 		}
 		for g := range grants {
-			if p.grants.bindingOf(g) != nil && !yield(g) {
+			if p.grants.bindingOfGrant(g) != nil && !yield(g) {
 				return
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Holder is a principal for which a query is allowed.
-type Holder struct {
+// AllowedPrincipal is a principal for which a query is allowed.
+type AllowedPrincipal struct {
 	Principal Principal
 	// Membership is the membership of the user in the group that holds the role.
 	Membership Ref
@@ -35,37 +35,37 @@ func (p Scope) Compare(other Scope) int {
 	return cmp.Or(cmp.Compare(p.Type, other.Type), p.Ref.Compare(other.Ref))
 }
 
-// WhoCan lists the principals for which a query is allowed, each once. It lists groups and their members. more is true
+// ListAllowedPrincipals lists the principals for which a query is allowed, each once. It lists groups and their members. more is true
 // if there are more than most.
-func (x *Index) WhoCan(q Query, most int) (holders []Holder, more bool) {
+func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrincipal, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	k, permission, ok := x.resolveQuestion(&q)
+	k, permission, ok := x.resolveQuery(&q)
 	if !ok {
 		return nil, false
 	}
 	var r scopeSet
 	x.collectScopes(&r, k, &q)
-	found := map[Principal]Holder{}
+	found := map[Principal]AllowedPrincipal{}
 	for at := range r.allScopes {
 		for _, g := range at.grants {
-			if g.contains(permission) && !x.addHolders(g, found, most) {
+			if g.hasPermission(permission) && !x.addHolders(g, found, most) {
 				more = true
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Holder) int { return a.Principal.Compare(b.Principal) }), more
+	return slices.SortedFunc(maps.Values(found), func(a, b AllowedPrincipal) int { return a.Principal.Compare(b.Principal) }), more
 }
 
 // addHolders adds the holders of a grant. It returns false if there are more than most.
-func (x *Index) addHolders(g *grant, found map[Principal]Holder, most int) (all bool) {
+func (x *Index) addHolders(g *grant, found map[Principal]AllowedPrincipal, most int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Scope}
-			if _, known := found[p.Principal]; known || !x.hasPrincipal(p.Principal) {
+			if _, known := found[p.Principal]; known || !x.isActivePrincipal(p.Principal) {
 				continue // A group's members were added with the group, which many bindings may name.
 			}
-			if !canAddHolder(found, Holder{p.Principal, Ref{}, why}, most) {
+			if !addHolder(found, AllowedPrincipal{p.Principal, Ref{}, why}, most) {
 				return false
 			}
 			if p.Sort == Group && !x.addMembers(p.Ref, why, found, most) {
@@ -77,18 +77,18 @@ func (x *Index) addHolders(g *grant, found map[Principal]Holder, most int) (all 
 }
 
 // addMembers adds the members of a group. It returns false if there are more than most.
-func (x *Index) addMembers(group Ref, why Proof, found map[Principal]Holder, most int) (all bool) {
+func (x *Index) addMembers(group Ref, why Proof, found map[Principal]AllowedPrincipal, most int) (all bool) {
 	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Sorted, so that a truncated list is always the same.
 		m := x.memberships[ref]
-		if x.isCounted(m) && !canAddHolder(found, Holder{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
+		if x.isEffectiveMembership(m) && !addHolder(found, AllowedPrincipal{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
 			return false
 		}
 	}
 	return true
 }
 
-// canAddHolder adds a holder. It returns false if there already are most holders.
-func canAddHolder(found map[Principal]Holder, h Holder, most int) bool {
+// addHolder adds a holder. It returns false if there already are most holders.
+func addHolder(found map[Principal]AllowedPrincipal, h AllowedPrincipal, most int) bool {
 	if _, known := found[h.Principal]; known {
 		return true
 	}

@@ -29,15 +29,15 @@ func worlds(t *testing.T) uint64 {
 // current objects.
 func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 	asked, granted := 0, 0
-	for seed := range seeds.Range(t, worlds(t)) {
-		w, before, r := world.New(seed), told{}, rand.New(rand.NewPCG(seed, 0))
+	for seed := range seeds.SeedRange(t, worlds(t)) {
+		w, before, r := world.NewRandom(seed), told{}, rand.New(rand.NewPCG(seed, 0))
 		x := New(w.IsTrusted)
-		x.Load(func() { before = before.tell(r, x, w) })
+		x.BulkLoad(func() { before = before.tell(r, x, w) })
 		for state := range states {
 			before = before.tell(r, x, w)
-			n := world.NewNaive(w)
+			n := world.NewNaiveAuthorizer(w)
 			for range questions {
-				request := w.Ask()
+				request := w.RandomRequest()
 				q, want := question(request), n.Allows(request)
 				if _, got := x.Decide(q); got != want {
 					t.Fatalf("world %d, state %d: index %v, naive %v for %+v", seed, state, got, want, request)
@@ -48,7 +48,7 @@ func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 				}
 			}
 			for range changes {
-				w.Change()
+				w.ChangeRandomly()
 			}
 		}
 		x.emptied(t, before)

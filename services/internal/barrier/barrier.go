@@ -26,11 +26,11 @@ type Position struct {
 	Number uint64
 }
 
-// Of returns the position of b.
-func Of(b *eventv1.Barrier) Position { return Position{b.GetRun(), b.GetNumber()} }
+// PositionOf returns the position of b.
+func PositionOf(b *eventv1.Barrier) Position { return Position{b.GetRun(), b.GetNumber()} }
 
-// Names reports whether b is the barrier at p or was written behind it, in the same life of the stream.
-func Names(b *eventv1.Barrier, p Position) bool {
+// IncludesPosition reports whether b is the barrier at p or was written behind it, in the same life of the stream.
+func IncludesPosition(b *eventv1.Barrier, p Position) bool {
 	if p.Run == "" || p.Number == 0 {
 		return false
 	}
@@ -48,12 +48,12 @@ func Names(b *eventv1.Barrier, p Position) bool {
 // maxForeign bounds the barriers of an earlier term that one term may meet. A leader ends its term before another begins.
 const maxForeign = 3
 
-// Verdict is the next step of a writer after the stream refused a barrier.
-type Verdict int
+// RefusalVerdict is the next step of a writer after the stream refused a barrier.
+type RefusalVerdict int
 
 const (
 	// GoOn means that the writer writes its next barrier.
-	GoOn Verdict = iota
+	GoOn RefusalVerdict = iota
 	// Deposed means that a later term writes barriers: the writer must end its term, and write nothing.
 	Deposed
 	// Doubt means that the stream was rewound or purged: the writer must withdraw the snapshot markers, compare everything
@@ -63,10 +63,10 @@ const (
 	Forged
 )
 
-// digest is a fingerprint of a barrier.
-type digest [sha256.Size]byte
+// barrierDigest is a fingerprint of a barrier.
+type barrierDigest [sha256.Size]byte
 
-func digestOf(b *eventv1.Barrier) digest {
+func digestBarrier(b *eventv1.Barrier) barrierDigest {
 	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(b) // A barrier can always be encoded.
 	return sha256.Sum256(data)
 }
@@ -77,14 +77,14 @@ func HaltDigest(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Writer writes the barriers of one term. It is not safe for concurrent use.
-type Writer struct {
+// Sequencer writes the barriers of one term. It is not safe for concurrent use.
+type Sequencer struct {
 	term uint64
 	run  string
 	// attempted is the number of the last barrier that was sent, written the number of the last one that was accepted.
 	attempted, written uint64
 	// attempts holds the digests of the barriers that were sent since the last one that was accepted.
-	attempts map[digest]bool
+	attempts map[barrierDigest]bool
 	earlier  []*eventv1.BarrierRun
 	// base is the barrier that the first one of the run expects.
 	base     Position
@@ -93,22 +93,22 @@ type Writer struct {
 	foreign int
 }
 
-// NewWriter returns the writer of a term. newest is the newest barrier on the stream, or nil, and sequence its sequence.
-func NewWriter(term uint64, newest *eventv1.Barrier, sequence uint64) *Writer {
-	w := &Writer{term: term}
-	w.Begin(newest, sequence)
+// NewSequencer returns the writer of a term. newest is the newest barrier on the stream, or nil, and sequence its sequence.
+func NewSequencer(term uint64, newest *eventv1.Barrier, sequence uint64) *Sequencer {
+	w := &Sequencer{term: term}
+	w.BeginRun(newest, sequence)
 	return w
 }
 
-// Begin begins another run behind the newest barrier on the stream.
-func (w *Writer) Begin(newest *eventv1.Barrier, sequence uint64) {
-	w.run, w.attempted, w.written, w.attempts = rand.Text(), 0, 0, map[digest]bool{}
-	w.continueFrom(newest, sequence)
+// BeginRun begins another run behind the newest barrier on the stream.
+func (w *Sequencer) BeginRun(newest *eventv1.Barrier, sequence uint64) {
+	w.run, w.attempted, w.written, w.attempts = rand.Text(), 0, 0, map[barrierDigest]bool{}
+	w.expectAfter(newest, sequence)
 }
 
-// continueFrom makes a barrier the one that the first barrier of the run expects.
-func (w *Writer) continueFrom(newest *eventv1.Barrier, sequence uint64) {
-	w.base, w.expected, w.earlier = Of(newest), sequence, nil
+// expectAfter makes a barrier the one that the first barrier of the run expects.
+func (w *Sequencer) expectAfter(newest *eventv1.Barrier, sequence uint64) {
+	w.base, w.expected, w.earlier = PositionOf(newest), sequence, nil
 	if w.base.Run == "" {
 		return
 	}
@@ -118,30 +118,30 @@ func (w *Writer) continueFrom(newest *eventv1.Barrier, sequence uint64) {
 	}
 }
 
-// Next completes b as the next barrier. It returns the sequence of the barrier that b expects.
-func (w *Writer) Next(b *eventv1.Barrier) (expected uint64) {
+// StampNext completes b as the next barrier. It returns the sequence of the barrier that b expects.
+func (w *Sequencer) StampNext(b *eventv1.Barrier) (expected uint64) {
 	w.attempted = w.written + 1
 	b.Term, b.Run, b.Number, b.Earlier = w.term, w.run, w.attempted, w.earlier
-	w.attempts[digestOf(b)] = true
+	w.attempts[digestBarrier(b)] = true
 	return w.expected
 }
 
-// HasWritten reports whether the stream accepted a barrier of the run.
-func (w *Writer) HasWritten() bool { return w.written > 0 }
+// HasAcceptedBarrier reports whether the stream accepted a barrier of the run.
+func (w *Sequencer) HasAcceptedBarrier() bool { return w.written > 0 }
 
-// Written records that the stream accepted the last barrier.
-func (w *Writer) Written(sequence uint64) {
+// RecordAccepted records that the stream accepted the last barrier.
+func (w *Sequencer) RecordAccepted(sequence uint64) {
 	w.written, w.expected = w.attempted, sequence
 	clear(w.attempts)
 }
 
-// Refused decides after the stream refused the last barrier. newest is the newest barrier on the stream, or nil. current is
+// DecideRefusal decides after the stream refused the last barrier. newest is the newest barrier on the stream, or nil. current is
 // the term of the Lease's holder.
-func (w *Writer) Refused(newest *eventv1.Barrier, sequence, current uint64) Verdict {
-	at := Of(newest)
+func (w *Sequencer) DecideRefusal(newest *eventv1.Barrier, sequence, current uint64) RefusalVerdict {
+	at := PositionOf(newest)
 	switch {
-	case w.attempts[digestOf(newest)]:
-		w.Written(sequence) // The acknowledgement was lost.
+	case w.attempts[digestBarrier(newest)]:
+		w.RecordAccepted(sequence) // The acknowledgement was lost.
 		return GoOn
 	case newest.GetTerm() > w.term && newest.GetTerm() <= current:
 		return Deposed
@@ -151,15 +151,15 @@ func (w *Writer) Refused(newest *eventv1.Barrier, sequence, current uint64) Verd
 		return Forged
 	}
 	w.foreign++
-	if at.Run != "" && at.Run == w.base.Run && at.Number > w.base.Number && w.isEarlier(newest.GetEarlier()) {
-		w.continueFrom(newest, sequence) // The leader before still wrote.
+	if at.Run != "" && at.Run == w.base.Run && at.Number > w.base.Number && w.hasEarlierRuns(newest.GetEarlier()) {
+		w.expectAfter(newest, sequence) // The leader before still wrote.
 		return GoOn
 	}
 	return Doubt
 }
 
-// isEarlier reports whether the run of the base has these earlier runs.
-func (w *Writer) isEarlier(earlier []*eventv1.BarrierRun) bool {
+// hasEarlierRuns reports whether the run of the base has these earlier runs.
+func (w *Sequencer) hasEarlierRuns(earlier []*eventv1.BarrierRun) bool {
 	base := w.earlier[1:]
 	if len(earlier) < len(base) {
 		return false

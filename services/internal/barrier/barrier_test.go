@@ -16,18 +16,18 @@ type stream struct {
 }
 
 // write writes the next barrier of w. It reports whether the stream accepted it.
-func (s *stream) write(w *Writer) (b *eventv1.Barrier, accepted bool) {
+func (s *stream) write(w *Sequencer) (b *eventv1.Barrier, accepted bool) {
 	b = &eventv1.Barrier{}
-	if w.Next(b) != s.sequence {
+	if w.StampNext(b) != s.sequence {
 		return b, false
 	}
 	s.newest, s.sequence = b, s.sequence+1
-	w.Written(s.sequence)
+	w.RecordAccepted(s.sequence)
 	return b, true
 }
 
 // writes writes n barriers, and returns the last one.
-func (s *stream) writes(t *testing.T, w *Writer, n int) (b *eventv1.Barrier) {
+func (s *stream) writes(t *testing.T, w *Sequencer, n int) (b *eventv1.Barrier) {
 	t.Helper()
 	for range n {
 		var accepted bool
@@ -40,26 +40,26 @@ func (s *stream) writes(t *testing.T, w *Writer, n int) (b *eventv1.Barrier) {
 
 func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
 	var s stream
-	first := s.writes(t, NewWriter(1, nil, 0), 3)
-	second := s.writes(t, NewWriter(2, s.newest, s.sequence), 2)
+	first := s.writes(t, NewSequencer(1, nil, 0), 3)
+	second := s.writes(t, NewSequencer(2, s.newest, s.sequence), 2)
 	for name, c := range map[string]struct {
 		by   *eventv1.Barrier
 		at   Position
 		want bool
 	}{
-		"itself":                              {second, Of(second), true},
+		"itself":                              {second, PositionOf(second), true},
 		"one before it":                       {second, Position{second.GetRun(), 1}, true},
 		"one behind it":                       {second, Position{second.GetRun(), 3}, false},
-		"the last one of the run before":      {second, Of(first), true},
+		"the last one of the run before":      {second, PositionOf(first), true},
 		"an earlier one of the run before":    {second, Position{first.GetRun(), 1}, true},
 		"one that the run before lost":        {second, Position{first.GetRun(), 4}, false},
-		"one of a later run":                  {first, Of(second), false},
+		"one of a later run":                  {first, PositionOf(second), false},
 		"one of another run":                  {second, Position{"another", 1}, false},
 		"no barrier":                          {second, Position{}, false},
 		"a barrier without a number":          {second, Position{second.GetRun(), 0}, false},
 		"no barrier, by one that has no runs": {&eventv1.Barrier{}, Position{}, false},
 	} {
-		if got := Names(c.by, c.at); got != c.want {
+		if got := IncludesPosition(c.by, c.at); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -68,57 +68,59 @@ func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
 func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 	for name, c := range map[string]struct {
 		// change changes the stream after the writer of term 2 wrote two barriers behind one of term 1.
-		change func(t *testing.T, s *stream, before, w *Writer)
-		want   Verdict
+		change func(t *testing.T, s *stream, before, w *Sequencer)
+		want   RefusalVerdict
 	}{
-		"its own attempt, the acknowledgement was lost": {func(_ *testing.T, s *stream, _, w *Writer) {
+		"its own attempt, the acknowledgement was lost": {func(_ *testing.T, s *stream, _, w *Sequencer) {
 			b := &eventv1.Barrier{}
-			w.Next(b)
+			w.StampNext(b)
 			s.newest, s.sequence = b, s.sequence+1
 		}, GoOn},
-		"its own earlier barrier, the stream was rewound": {func(_ *testing.T, s *stream, _, w *Writer) {
+		"its own earlier barrier, the stream was rewound": {func(_ *testing.T, s *stream, _, w *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 2, Run: w.run, Number: 1}, s.sequence-1
 		}, Doubt},
-		"one of the term before, the stream was rewound": {func(_ *testing.T, s *stream, before, _ *Writer) {
+		"one of the term before, the stream was rewound": {func(_ *testing.T, s *stream, before, _ *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 1, Run: before.run, Number: 1}, 1
 		}, Doubt},
-		"a further one of the term before": {func(_ *testing.T, s *stream, before, _ *Writer) {
+		"a further one of the term before": {func(_ *testing.T, s *stream, before, _ *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 1, Run: before.run, Number: 2}, s.sequence+1
 		}, Forged},
-		"one of a later term": {func(t *testing.T, s *stream, _, _ *Writer) {
-			s.writes(t, NewWriter(3, s.newest, s.sequence), 1)
+		"one of a later term": {func(t *testing.T, s *stream, _, _ *Sequencer) {
+			s.writes(t, NewSequencer(3, s.newest, s.sequence), 1)
 			s.holder = 3
 		}, Deposed},
-		"one of a term that the Lease does not show": {func(t *testing.T, s *stream, _, _ *Writer) {
-			s.writes(t, NewWriter(math.MaxUint64, s.newest, s.sequence), 1)
+		"one of a term that the Lease does not show": {func(t *testing.T, s *stream, _, _ *Sequencer) {
+			s.writes(t, NewSequencer(math.MaxUint64, s.newest, s.sequence), 1)
 		}, Forged},
-		"one at the position of its own attempt, with other content": {func(_ *testing.T, s *stream, _, w *Writer) {
+		"one at the position of its own attempt, with other content": {func(_ *testing.T, s *stream, _, w *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Halted: "no"}, s.sequence+1
-			w.Next(s.newest)
-			delete(w.attempts, digestOf(s.newest))
+			w.StampNext(s.newest)
+			delete(w.attempts, digestBarrier(s.newest))
 		}, Forged},
-		"its own earlier barrier, written again": {func(_ *testing.T, s *stream, _, w *Writer) {
+		"its own earlier barrier, written again": {func(_ *testing.T, s *stream, _, w *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 2, Run: w.run, Number: 1}, s.sequence+1
 		}, Forged},
-		"one of the same term":        {func(t *testing.T, s *stream, _, _ *Writer) { s.writes(t, NewWriter(2, s.newest, s.sequence), 1) }, Forged},
-		"none, the stream was purged": {func(_ *testing.T, s *stream, _, _ *Writer) { s.newest, s.sequence = nil, 0 }, Doubt},
-		"one of another client":       {func(_ *testing.T, s *stream, _, _ *Writer) { s.newest, s.sequence = &eventv1.Barrier{}, s.sequence+1 }, Forged},
+		"one of the same term":        {func(t *testing.T, s *stream, _, _ *Sequencer) { s.writes(t, NewSequencer(2, s.newest, s.sequence), 1) }, Forged},
+		"none, the stream was purged": {func(_ *testing.T, s *stream, _, _ *Sequencer) { s.newest, s.sequence = nil, 0 }, Doubt},
+		"one of another client": {func(_ *testing.T, s *stream, _, _ *Sequencer) {
+			s.newest, s.sequence = &eventv1.Barrier{}, s.sequence+1
+		}, Forged},
 	} {
 		s := stream{holder: 2}
-		before := NewWriter(1, nil, 0)
+		before := NewSequencer(1, nil, 0)
 		s.writes(t, before, 1)
-		w := NewWriter(2, s.newest, s.sequence)
+		w := NewSequencer(2, s.newest, s.sequence)
 		s.writes(t, w, 2)
 		c.change(t, &s, before, w)
 		if _, accepted := s.write(w); accepted {
 			t.Errorf("%s: the stream accepted the barrier", name)
 		}
-		got := w.Refused(s.newest, s.sequence, s.holder)
+		got := w.DecideRefusal(s.newest, s.sequence, s.holder)
 		if got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 		if got == Doubt || got == Forged {
-			w.Begin(s.newest, s.sequence)
+			w.BeginRun(s.newest, s.sequence)
 		}
 		if _, accepted := s.write(w); accepted != (got != Deposed) {
 			t.Errorf("%s: the next barrier is accepted: %v", name, accepted)
@@ -128,17 +130,17 @@ func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 
 func TestFirstBarrierOfATermFollowsThePreviousLeader(t *testing.T) {
 	var s stream
-	before := NewWriter(1, nil, 0)
+	before := NewSequencer(1, nil, 0)
 	s.writes(t, before, 1)
-	w := NewWriter(2, s.newest, s.sequence)
+	w := NewSequencer(2, s.newest, s.sequence)
 	last := s.writes(t, before, 2)
 	if _, accepted := s.write(w); accepted {
 		t.Fatal("the stream accepted a barrier that expects another one")
 	}
-	if got := w.Refused(s.newest, s.sequence, s.holder); got != GoOn {
+	if got := w.DecideRefusal(s.newest, s.sequence, s.holder); got != GoOn {
 		t.Fatalf("got %v, want GoOn", got)
 	}
-	if b := s.writes(t, w, 1); !Names(b, Of(last)) {
+	if b := s.writes(t, w, 1); !IncludesPosition(b, PositionOf(last)) {
 		t.Errorf("%v does not name %v", b, last)
 	}
 }
@@ -154,15 +156,15 @@ func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
 		},
 	} {
 		s := stream{holder: 2}
-		s.writes(t, NewWriter(1, nil, 0), 1)
-		w, got := NewWriter(2, s.newest, s.sequence), GoOn
+		s.writes(t, NewSequencer(1, nil, 0), 1)
+		w, got := NewSequencer(2, s.newest, s.sequence), GoOn
 		for range maxForeign + 1 {
 			s.newest, s.sequence = forge(s.newest), s.sequence+1
 			if s.write(w); got != Forged {
-				got = w.Refused(s.newest, s.sequence, s.holder)
+				got = w.DecideRefusal(s.newest, s.sequence, s.holder)
 			}
 			if got == Doubt {
-				w.Begin(s.newest, s.sequence)
+				w.BeginRun(s.newest, s.sequence)
 			}
 		}
 		if got != Forged {
@@ -173,20 +175,20 @@ func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
 
 func TestReaderOfALostBarrierLoadsAgain(t *testing.T) {
 	var s stream
-	w := NewWriter(1, nil, 0)
+	w := NewSequencer(1, nil, 0)
 	s.writes(t, w, 2)
 	backup := s
 	lost := s.writes(t, w, 2)
 	s = backup
-	if _, accepted := s.write(w); accepted || w.Refused(s.newest, s.sequence, s.holder) != Doubt {
+	if _, accepted := s.write(w); accepted || w.DecideRefusal(s.newest, s.sequence, s.holder) != Doubt {
 		t.Fatal("the writer goes on behind a stream that was rewound")
 	}
-	w.Begin(s.newest, s.sequence)
+	w.BeginRun(s.newest, s.sequence)
 	b := s.writes(t, w, 5)
-	if Names(b, Of(lost)) {
+	if IncludesPosition(b, PositionOf(lost)) {
 		t.Errorf("%v names a barrier that the stream lost", b)
 	}
-	if !Names(b, Of(backup.newest)) {
+	if !IncludesPosition(b, PositionOf(backup.newest)) {
 		t.Errorf("%v does not name the barrier of the backup", b)
 	}
 }
@@ -194,7 +196,7 @@ func TestReaderOfALostBarrierLoadsAgain(t *testing.T) {
 func TestBarrierNamesABoundedNumberOfRuns(t *testing.T) {
 	var s stream
 	for range 3 * maxEarlier {
-		s.writes(t, NewWriter(1, s.newest, s.sequence), 1)
+		s.writes(t, NewSequencer(1, s.newest, s.sequence), 1)
 	}
 	if got := len(s.newest.GetEarlier()); got != maxEarlier {
 		t.Errorf("got %d earlier runs, want %d", got, maxEarlier)

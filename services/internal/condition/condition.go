@@ -34,9 +34,9 @@ func New(typ string, holds bool, reason, message string) Condition {
 // IsTrue reports whether the status is True.
 func (c Condition) IsTrue() bool { return c.Status == metav1.ConditionTrue }
 
-// Apply returns the conditions of the given types to write for generation. It keeps those in has, and replaces those in
+// MergeConditions returns the conditions of the given types to write for generation. It keeps those in has, and replaces those in
 // set. lastTransitionTime changes only with the status.
-func Apply(has []metav1.Condition, types []string, generation int64, now metav1.Time, set ...Condition) []metav1.Condition {
+func MergeConditions(has []metav1.Condition, types []string, generation int64, now metav1.Time, set ...Condition) []metav1.Condition {
 	var ours []metav1.Condition
 	for _, c := range has {
 		if slices.Contains(types, c.Type) {
@@ -53,15 +53,15 @@ func Apply(has []metav1.Condition, types []string, generation int64, now metav1.
 	return ours
 }
 
-// InOrder sorts conditions by the order of their types.
-func InOrder(conditions []metav1.Condition, types []string) []metav1.Condition {
+// SortByType sorts conditions by the order of their types.
+func SortByType(conditions []metav1.Condition, types []string) []metav1.Condition {
 	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return slices.Index(types, a.Type) - slices.Index(types, b.Type) })
 	return conditions
 }
 
-// Changed returns the condition of a type if its status, reason or message changed. So a fact causes one Event, however
+// ChangedCondition returns the condition of a type if its status, reason or message changed. So a fact causes one Event, however
 // many passes find it.
-func Changed(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {
+func ChangedCondition(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {
 	was, is := meta.FindStatusCondition(before, typ), meta.FindStatusCondition(after, typ)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return metav1.Condition{}, false
@@ -69,8 +69,8 @@ func Changed(before, after []metav1.Condition, typ string) (metav1.Condition, bo
 	return *is, true
 }
 
-// Note is the content of a Kubernetes Event: a reason, which is one word for programs, and a sentence for people.
-type Note struct {
+// EventContent is the content of a Kubernetes Event: a reason, which is one word for programs, and a sentence for people.
+type EventContent struct {
 	Warning         bool
 	Reason, Message string
 }

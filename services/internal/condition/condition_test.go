@@ -21,7 +21,7 @@ func TestOnlyOurConditionsAreWrittenInOneOrder(t *testing.T) {
 		{Type: "Kept", Status: metav1.ConditionFalse, Reason: "R", ObservedGeneration: 1, LastTransitionTime: then},
 	}
 	before := append([]metav1.Condition{}, has...)
-	got := condition.Apply(has, []string{"Kept", "B", "A"}, 2, now,
+	got := condition.MergeConditions(has, []string{"Kept", "B", "A"}, 2, now,
 		condition.New("B", true, "New", "says more"), condition.New("A", false, "First", ""))
 	want := []metav1.Condition{
 		{Type: "A", Status: metav1.ConditionFalse, Reason: "First", ObservedGeneration: 2, LastTransitionTime: now},
@@ -38,15 +38,15 @@ func TestOnlyOurConditionsAreWrittenInOneOrder(t *testing.T) {
 
 func TestADateMovesWithTheStatus(t *testing.T) {
 	now := at(2000)
-	has := condition.Apply(nil, []string{"A"}, 1, at(1000), condition.New("A", false, "R", "m"))
-	got := condition.Apply(has, []string{"A"}, 1, now, condition.New("A", true, "R", "m"))
+	has := condition.MergeConditions(nil, []string{"A"}, 1, at(1000), condition.New("A", false, "R", "m"))
+	got := condition.MergeConditions(has, []string{"A"}, 1, now, condition.New("A", true, "R", "m"))
 	if !got[0].LastTransitionTime.Equal(&now) || !condition.New("A", true, "", "").IsTrue() {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestAMessageIsBounded(t *testing.T) {
-	got := condition.Apply(nil, []string{"A"}, 1, at(2000), condition.New("A", true, "R", strings.Repeat("ä", 5000)))
+	got := condition.MergeConditions(nil, []string{"A"}, 1, at(2000), condition.New("A", true, "R", strings.Repeat("ä", 5000)))
 	if len(got[0].Message) > 1024 || !strings.HasSuffix(got[0].Message, "ä…") {
 		t.Errorf("%d bytes: %q", len(got[0].Message), got[0].Message)
 	}
@@ -54,7 +54,7 @@ func TestAMessageIsBounded(t *testing.T) {
 
 func TestAConditionHasChangedWhenItSaysSomethingElse(t *testing.T) {
 	c := func(generation int64, c condition.Condition) []metav1.Condition {
-		return condition.Apply(nil, []string{"A"}, generation, at(2000), c)
+		return condition.MergeConditions(nil, []string{"A"}, generation, at(2000), c)
 	}
 	a := condition.New("A", true, "R", "m")
 	for name, test := range map[string]struct {
@@ -69,7 +69,7 @@ func TestAConditionHasChangedWhenItSaysSomethingElse(t *testing.T) {
 		"other message": {c(1, a), c(1, condition.New("A", true, "R", "n")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got := condition.Changed(test.before, test.after, "A"); got != test.want {
+			if _, got := condition.ChangedCondition(test.before, test.after, "A"); got != test.want {
 				t.Errorf("changed: %v", got)
 			}
 		})

@@ -14,9 +14,9 @@ import (
 
 var errPanic = errors.New("reconciler panicked")
 
-// runAttempt runs one pass in the trace of ctx, with links to the other changes that it serves.
-func (e *engine[K]) runAttempt(ctx context.Context, p *Request[K], others []string) error {
-	err := e.runWithDeadline(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.Links(others...)...)
+// callReconciler runs one pass in the trace of ctx, with links to the other changes that it serves.
+func (e *engine[K]) callReconciler(ctx context.Context, p *Request[K], others []string) error {
+	err := e.runWithDeadline(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.LinksTo(others...)...)
 	if err != nil {
 		return fmt.Errorf("reconcile %v: %w", p.Key, err)
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // takeover shortens the takeovers, because these tests wait for many of them.
-var takeover = topology.Takeover{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
+var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
 // bus is a real NATS server with our streams. Its methods publish like a watcher.
 type bus struct {
@@ -49,7 +49,7 @@ func newBus(t *testing.T) *bus {
 	b.boot()
 	t.Cleanup(b.shutdown)
 	b.js = b.connect()
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	testenv.WriteBarriers(t, b.js, "local")
@@ -113,7 +113,7 @@ func (b *bus) put(c event.Change) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data}); err != nil {
+	if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.ChangeHeaders(c), Data: data}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -157,13 +157,13 @@ func (b *bus) snapshot(count int) {
 	kind := kinds.Stores().GroupResource
 	m := &eventv1.SnapshotMarker{
 		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(count),
-		Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
+		Stream: topology.StreamID(info), LastSequence: info.State.LastSeq, Served: true,
 	}
 	data, err := proto.Marshal(m)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if _, err := b.js.Publish(b.t.Context(), topology.SyncSubject("local", kind), data); err != nil {
+	if _, err := b.js.Publish(b.t.Context(), topology.MarkerSubject("local", kind), data); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -189,8 +189,8 @@ type groups struct {
 	overlap bool
 }
 
-func (g *groups) Keys(k event.Key) []string {
-	o, _ := g.table.Last(k)
+func (g *groups) AffectedKeys(k event.Key) []string {
+	o, _ := g.table.GetOrTombstone(k)
 	if o.Value == nil {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (g *groups) Reconcile(ctx context.Context, p *controller.Request[string]) e
 		}
 	}
 	want := ""
-	for _, o := range g.table.By("group", group) {
+	for _, o := range g.table.ListByIndex("group", group) {
 		want += o.Key.Name + "@" + o.ResourceVersion + " "
 		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 	}
@@ -265,7 +265,7 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) controller.Reconc
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	v := informer.New(informer.Config{JS: js, Service: "test", Log: log})
-	table := informer.Register(v, kinds.Stores(), map[string]func(*object) []string{
+	table := informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{
 		"group": groupsOf,
 	})
 	g := &groups{table: table, members: map[string]string{}, passes: map[string]int{}, running: map[string]int{}}

@@ -22,8 +22,8 @@ const withoutBody = " (the message is too large to be kept here)"
 // letterOverhead bounds the size of the headers that sending adds.
 const letterOverhead = 512
 
-// deadLetter copies the message to the dead letters, and only then removes it from the consumer.
-func (e *engine[K]) deadLetter(ctx context.Context, d *delivery) error {
+// moveToDeadLetters copies the message to the dead letters, and only then removes it from the consumer.
+func (e *engine[K]) moveToDeadLetters(ctx context.Context, d *delivery) error {
 	meta, err := d.msg.Metadata()
 	if err != nil {
 		return fmt.Errorf("read metadata: %w", err)

@@ -52,7 +52,7 @@ func TestWhyALetterCannotBeParkedIsLogged(t *testing.T) {
 		}
 		return nil
 	})
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	b.settled()

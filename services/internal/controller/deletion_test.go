@@ -74,7 +74,7 @@ func TestATombstoneSaysNothingOfWhoHasTheNameNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	msg := &nats.Msg{Subject: topology.TombstoneSubject(former.Key, former.UID), Header: topology.Headers(former), Data: data}
+	msg := &nats.Msg{Subject: topology.TombstoneSubject(former.Key, former.UID), Header: topology.ChangeHeaders(former), Data: data}
 	if _, err := b.js.PublishMsg(t.Context(), msg); err != nil {
 		t.Fatal(err)
 	}

@@ -31,27 +31,27 @@ func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
 		e.observing.Go(func() { e.takeOver(ctx, term) })
 	}
 	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
-	e.unsettled.takeMessage(d)
+	e.unsettled.addMessage(d)
 	if msg.Subject() == topology.WakeSubject(e.cfg.Service.Name) {
 		e.handleResync(ctx, d)
 		return
 	}
-	if err := e.readDelivery(ctx, d); err != nil {
+	if err := e.applyDelivery(ctx, d); err != nil {
 		d.worst = disposition{verdict: again, delay: e.backoff.Delay(1), err: err}
 		if fault.IsTerminal(err) {
 			d.worst.verdict = park
 		} else {
 			e.cfg.Log.WarnContext(ctx, "change not taken in; it will come again", slog.String("subject", msg.Subject()), slog.Any("error", err))
 		}
-		e.disposeMessage(ctx, d)
+		e.settleMessage(ctx, d)
 		return
 	}
-	if !e.attachDelivery(d, e.routeObject(d.change.Key)) {
-		e.disposeMessage(ctx, d)
+	if !e.enqueueDelivery(d, e.updateRoute(d.change.Key)) {
+		e.settleMessage(ctx, d)
 	}
 }
 
-func (e *engine[K]) readDelivery(ctx context.Context, d *delivery) error {
+func (e *engine[K]) applyDelivery(ctx context.Context, d *delivery) error {
 	change, err := topology.DecodeChange(d.msg)
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func (e *engine[K]) readDelivery(ctx context.Context, d *delivery) error {
 	return e.cfg.View.Apply(ctx, change)
 }
 
-// noteReported marks the messages for whose objects a pass reported a result.
-func (e *engine[K]) noteReported(r *pending, results []Result) {
+// markReportedDeliveries marks the messages for whose objects a pass reported a result.
+func (e *engine[K]) markReportedDeliveries(r *pendingRequest, results []Result) {
 	type object struct {
 		key event.Key
 		uid string

@@ -18,24 +18,24 @@ const (
 // echoes remembers which key wrote a state, until the change with that state arrives.
 type echoes struct{ states *cache.LRUExpireCache }
 
-// state identifies one state of an object.
-type state struct {
+// objectState identifies one state of an object.
+type objectState struct {
 	key                 event.Key
 	uid, epoch, version string
 }
 
-func stateOf(c event.Change) state {
-	return state{c.Key, c.UID, c.Epoch, c.ResourceVersion}
+func objectStateOf(c event.Change) objectState {
+	return objectState{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
 // expectEcho records that key wrote a state.
-func (e echoes) expectEcho(c event.Change, key any) { e.states.Add(stateOf(c), key, echoTTL) }
+func (e echoes) expectEcho(c event.Change, key any) { e.states.Add(objectStateOf(c), key, echoTTL) }
 
 // takeEcho returns the key that wrote the state in a message, once per state. A replay is never an echo.
 func (e echoes) takeEcho(d *delivery) (writer any, ok bool) {
 	if !d.replay {
-		writer, ok = e.states.Get(stateOf(d.change))
-		e.states.Remove(stateOf(d.change))
+		writer, ok = e.states.Get(objectStateOf(d.change))
+		e.states.Remove(objectStateOf(d.change))
 	}
 	return writer, ok
 }

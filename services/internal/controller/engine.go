@@ -20,32 +20,32 @@ import (
 type engine[K comparable] struct {
 	cfg        Config
 	reconciler Reconciler[K]
-	queue      queue[K]
+	queue      priorityQueue[K]
 	backoff    backoff.Backoff
 	metrics    metrics
 	results    *results.Publisher
 	echoes     echoes
 	elector    *leader.Elector
-	unsettled  unsettled
+	unsettled  unsettledMessages
 	// observing counts observations and takeovers in progress.
 	observing sync.WaitGroup
 
 	mu sync.Mutex
 	// requests holds why each key must be reconciled, since its last reconciliation began.
-	requests map[K]*pending
+	requests map[K]*pendingRequest
 	// running holds the requests that are being reconciled.
-	running map[K]*pending
+	running map[K]*pendingRequest
 	// routes holds the keys that each object touched when it was last routed.
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
-	retries  map[K]retry
-	refusals refusals
+	retries  map[K]retryState
+	refusals loggedRefusals
 	// draining means that no pass begins any more.
 	draining bool
 }
 
-// pending holds why a key must be reconciled: messages, or the key alone.
-type pending struct {
+// pendingRequest holds why a key must be reconciled: messages, or the key alone.
+type pendingRequest struct {
 	deliveries []*delivery
 	resync     bool
 	// gone holds objects that touched the key and are no longer in the view. After the pass they touch it no more,
@@ -53,7 +53,7 @@ type pending struct {
 	gone map[event.Key]bool
 }
 
-func (r *pending) removeObject(object event.Key) {
+func (r *pendingRequest) markObjectGone(object event.Key) {
 	if r.gone == nil {
 		r.gone = map[event.Key]bool{}
 	}
@@ -61,7 +61,7 @@ func (r *pending) removeObject(object event.Key) {
 }
 
 // traceParents returns the trace of the change that requested the pass first, and those of the others.
-func (r *pending) traceParents() (first string, others []string) {
+func (r *pendingRequest) traceParents() (first string, others []string) {
 	for _, d := range r.deliveries {
 		switch is := d.change.Traceparent; {
 		case first == "":
@@ -79,12 +79,12 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
 		results:   results.New(cfg.JS, cfg.Service.Name, cfg.Elector.IsLeader, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
-		refusals:  newRefusals(),
+		refusals:  newLoggedRefusals(),
 		elector:   cfg.Elector,
-		unsettled: unsettled{open: map[*delivery]struct{}{}},
-		requests:  map[K]*pending{}, running: map[K]*pending{}, routes: map[event.Key][]K{}, retries: map[K]retry{},
+		unsettled: unsettledMessages{open: map[*delivery]struct{}{}},
+		requests:  map[K]*pendingRequest{}, running: map[K]*pendingRequest{}, routes: map[event.Key][]K{}, retries: map[K]retryState{},
 	}
-	e.queue = newQueue(e.priorityOf)
+	e.queue = newPriorityQueue(e.priorityOf)
 	e.metrics = newMetrics(cfg.Metrics, cfg.Service.Name, e.queue.keys.Len)
 	cfg.View.OnReload(func() { e.enqueueAll(false) })
 	return e
@@ -107,7 +107,7 @@ func (e *engine[K]) enqueueAll(resync bool) {
 	}
 	for _, object := range e.cfg.View.Keys() {
 		known[object] = true
-		touch(e.routeObject(object)) // Earlier keys included: their pass may not have run yet.
+		touch(e.updateRoute(object)) // Earlier keys included: their pass may not have run yet.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -117,7 +117,7 @@ func (e *engine[K]) enqueueAll(resync bool) {
 		}
 		touch(keys)
 		for _, key := range keys {
-			e.requestOf(key).removeObject(object)
+			e.ensurePending(key).markObjectGone(object)
 		}
 	}
 	e.enqueueKeys(slices.Collect(maps.Keys(touched)), resync)
@@ -127,16 +127,16 @@ func (e *engine[K]) enqueueAll(resync bool) {
 // different clocks.
 const slack = time.Minute
 
-// enqueueRecent enqueues, with a comparison, every key that we may have decided before late requests of the previous replica
+// enqueueRecentlyPublished enqueues, with a comparison, every key that we may have decided before late requests of the previous replica
 // took effect. Such a request was planned in that replica's last pass, which lasted Config.Deadline at most, from the
 // changes before it. For an object without a later change our own pass decides the same, so the late request does no
 // harm.
 //
 // The results of the previous replica give no better bound: they say nothing about a pass that was still running.
-func (e *engine[K]) enqueueRecent() {
+func (e *engine[K]) enqueueRecentlyPublished() {
 	touched := map[K]bool{}
-	for _, object := range e.cfg.View.PublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
-		for _, key := range e.routeObject(object) {
+	for _, object := range e.cfg.View.KeysPublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
+		for _, key := range e.updateRoute(object) {
 			touched[key] = true
 		}
 	}
@@ -148,14 +148,14 @@ func (e *engine[K]) enqueueRecent() {
 // enqueueKeys enqueues keys without messages. The caller holds the lock.
 func (e *engine[K]) enqueueKeys(keys []K, resync bool) {
 	for _, key := range keys {
-		e.enqueueFor(key, e.priorityOf(key), nil, resync)
+		e.enqueueKey(key, e.priorityOf(key), nil, resync)
 	}
 }
 
-// attachDelivery makes d wait for keys, and reports whether there are any. If one of the keys wrote the state in d itself, d
+// enqueueDelivery makes d wait for keys, and reports whether there are any. If one of the keys wrote the state in d itself, d
 // does not enqueue that key. While the pass of that key runs, d waits for its result. If the pass failed, d enqueues
 // the key like any other message.
-func (e *engine[K]) attachDelivery(d *delivery, keys []K) bool {
+func (e *engine[K]) enqueueDelivery(d *delivery, keys []K) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if writer, ok := e.echoes.takeEcho(d); ok {
@@ -171,14 +171,14 @@ func (e *engine[K]) attachDelivery(d *delivery, keys []K) bool {
 	}
 	d.keys += len(keys)
 	for _, key := range keys {
-		e.enqueueFor(key, e.priorityOf(key), []*delivery{d}, d.replay)
+		e.enqueueKey(key, e.priorityOf(key), []*delivery{d}, d.replay)
 	}
 	return d.keys > 0
 }
 
-// fanOut enqueues the keys that a pass requested, and makes its messages wait for them. After a failed pass the
+// enqueueFollowUps enqueues the keys that a pass requested, and makes its messages wait for them. After a failed pass the
 // messages come again anyway.
-func (e *engine[K]) fanOut(p *Request[K], r *pending, err error) {
+func (e *engine[K]) enqueueFollowUps(p *Request[K], r *pendingRequest, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var waiting []*delivery
@@ -186,26 +186,26 @@ func (e *engine[K]) fanOut(p *Request[K], r *pending, err error) {
 		waiting = r.deliveries
 	}
 	for key, priority := range p.enqueued {
-		e.enqueueFor(key, priority, waiting, false)
+		e.enqueueKey(key, priority, waiting, false)
 		for _, d := range waiting {
 			d.keys++
 		}
 	}
 }
 
-// enqueueFor enqueues key, for messages or without any. The caller holds the lock.
-func (e *engine[K]) enqueueFor(key K, priority int, deliveries []*delivery, resync bool) {
-	r := e.requestOf(key)
+// enqueueKey enqueues key, for messages or without any. The caller holds the lock.
+func (e *engine[K]) enqueueKey(key K, priority int, deliveries []*delivery, resync bool) {
+	r := e.ensurePending(key)
 	r.deliveries = append(r.deliveries, deliveries...)
 	r.resync = r.resync || resync
 	e.queue.addKey(priority, key)
 }
 
-// requestOf returns the request of a key, and creates it if necessary. The caller holds the lock.
-func (e *engine[K]) requestOf(key K) *pending {
+// ensurePending returns the request of a key, and creates it if necessary. The caller holds the lock.
+func (e *engine[K]) ensurePending(key K) *pendingRequest {
 	r, ok := e.requests[key]
 	if !ok {
-		r = &pending{}
+		r = &pendingRequest{}
 		e.requests[key] = r
 	}
 	return r
@@ -228,11 +228,11 @@ const maxLinks = 16
 
 func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
 	term, ours := e.awaitTerm(ctx)
-	e.runPass(ctx, key, term, ours)
+	e.reconcilePending(ctx, key, term, ours)
 }
 
-// runPass runs the pass that was requested for key, if the term is ours.
-func (e *engine[K]) runPass(ctx context.Context, key K, term uint64, ours bool) {
+// reconcilePending runs the pass that was requested for key, if the term is ours.
+func (e *engine[K]) reconcilePending(ctx context.Context, key K, term uint64, ours bool) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
 	delete(e.requests, key)
@@ -247,33 +247,33 @@ func (e *engine[K]) runPass(ctx context.Context, key K, term uint64, ours bool) 
 	draining := e.draining
 	first, others := r.traceParents()
 	e.mu.Unlock()
-	ctx = tracing.Continue(ctx, first)
+	ctx = tracing.ContinueTrace(ctx, first)
 	if draining || !ours {
-		e.settleKey(ctx, key, r, leader.ErrNotLeader)
+		e.settleKeyAndMessages(ctx, key, r, leader.ErrNotLeader)
 		return
 	}
-	p := NewPass(e.cfg.View, key, r.resync)
+	p := NewRequest(e.cfg.View, key, r.resync)
 	p.engine, p.term = e, term
-	err := e.runAttempt(leader.WithTerm(ctx, term), p, others)
-	e.concludePass(ctx, p, r, err)
+	err := e.callReconciler(leader.WithTerm(ctx, term), p, others)
+	e.finishReconcile(ctx, p, r, err)
 }
 
-// concludePass reports the results of a pass, and settles its messages.
-func (e *engine[K]) concludePass(ctx context.Context, p *Request[K], r *pending, err error) {
+// finishReconcile reports the results of a pass, and settles its messages.
+func (e *engine[K]) finishReconcile(ctx context.Context, p *Request[K], r *pendingRequest, err error) {
 	results := p.Results()
 	for _, result := range results {
 		e.results.Report(ctx, result)
 	}
-	e.noteReported(r, results)
-	e.metrics.countPass(p.writes, err)
-	e.fanOut(p, r, err)
+	e.markReportedDeliveries(r, results)
+	e.metrics.countReconcile(p.writes, err)
+	e.enqueueFollowUps(p, r, err)
 	if err == nil && p.later != nil {
-		e.settleLater(ctx, p.Key, r, p.later)
+		e.settleWithRequeue(ctx, p.Key, r, p.later)
 		return
 	}
-	e.settleKey(ctx, p.Key, r, err)
+	e.settleKeyAndMessages(ctx, p.Key, r, err)
 	if err == nil && p.again > 0 {
-		e.requeueKey(p.Key, false)
+		e.markPending(p.Key, false)
 		e.queue.keys.AddAfter(p.Key, p.again)
 	}
 }

@@ -21,7 +21,7 @@ type byName struct {
 	fails   error
 }
 
-func (*byName) Keys(object event.Key) []string { return []string{object.Name} }
+func (*byName) AffectedKeys(object event.Key) []string { return []string{object.Name} }
 
 func (r *byName) Reconcile(_ context.Context, p *Request[string]) error {
 	p.Watch(r.watches...)
@@ -50,14 +50,14 @@ func TestObjectsThatNobodyHoldsAreForgottenOnceWhatTheyTouchedIsReconciled(t *te
 			v := informer.New(informer.Config{})
 			e := newEngine(Config{View: v, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}.withDefaults(), Reconciler[string](&c.reconciler))
 			defer e.queue.keys.ShutDown()
-			e.routeObject(gone)
+			e.updateRoute(gone)
 			for range 2 {
 				e.enqueueAll(false)
 			}
 			if e.queue.keys.Len() != 1 {
 				t.Fatalf("%d keys wait: what the object touched has to be looked at", e.queue.keys.Len())
 			}
-			e.runPass(t.Context(), gone.Name, 1, c.active)
+			e.reconcilePending(t.Context(), gone.Name, 1, c.active)
 			if got := slices.Collect(maps.Keys(e.routes)); len(got) != c.remembered {
 				t.Errorf("remembered are %v", got)
 			}

@@ -27,7 +27,7 @@ func TestOneReplicaIsActiveAndTheOtherTakesOver(t *testing.T) {
 			b.publish("a", "g", 1)
 			first.becomes(t, "g", "a@1 ")
 			second := b.start(b.connect())
-			eventually(t, second.view.Complete)
+			eventually(t, second.view.IncompleteErr)
 			for i := range 20 {
 				b.publish("a", "g", i+2)
 			}
@@ -60,7 +60,7 @@ func TestADrainGivesUpTheTurn(t *testing.T) {
 func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
-	var active, standby leader.Binding
+	var active, standby leader.ConsumerBinding
 	one := b.start(b.connect(), func(c *controller.Config) { c.Binding = &active })
 	b.publish("a", "g", 1)
 	one.becomes(t, "g", "a@1 ")
@@ -72,7 +72,7 @@ func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
 	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
 	}
-	for _, binding := range []*leader.Binding{&active, &standby} {
+	for _, binding := range []*leader.ConsumerBinding{&active, &standby} {
 		eventually(t, func() error {
 			if binding.Err() == nil {
 				return errors.New("bound to a durable that is gone")
@@ -80,7 +80,7 @@ func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
 			return nil
 		})
 	}
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, active.Err)
@@ -137,7 +137,7 @@ func TestAStreamDeletedAndMadeAnewConverges(t *testing.T) {
 	if err := b.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
 	}
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	// The watcher publishes all existing objects. n00 was deleted in between, without an event.
@@ -161,7 +161,7 @@ func TestARestartedServerWhoseStreamIsThenReplacedConverges(t *testing.T) {
 	b.shutdown()
 	b.boot()
 	eventually(t, func() error { return b.js.DeleteStream(t.Context(), topology.Changes) })
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	b.publish("n3", "g", 4)
@@ -253,7 +253,7 @@ func TestResultsThatWereLostAreReportedAgainWithoutAWrite(t *testing.T) {
 	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
 		t.Fatal(err)
 	}
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, reported)

@@ -50,7 +50,7 @@ func TestAFrozenReplicaIsReplacedSoon(t *testing.T) {
 	b.publish("a", "g", 1)
 	first.becomes(t, "g", "a@1 ")
 	second := b.start(b.connect())
-	eventually(t, second.view.Complete)
+	eventually(t, second.view.IncompleteErr)
 	f.frozen.Store(true)
 	began := time.Now()
 	b.publish("a", "g", 2) // The frozen replica receives this message and never settles it.

@@ -46,8 +46,8 @@ func newMetrics(registerer prometheus.Registerer, service string, waiting func()
 	return m
 }
 
-// countPass counts a pass, and its writes per object.
-func (m metrics) countPass(writes map[event.Key]int, err error) {
+// countReconcile counts a pass, and its writes per object.
+func (m metrics) countReconcile(writes map[event.Key]int, err error) {
 	outcome := "unchanged"
 	for _, n := range writes {
 		outcome = "changed"
@@ -59,8 +59,8 @@ func (m metrics) countPass(writes map[event.Key]int, err error) {
 	m.passes.WithLabelValues(outcome).Inc()
 }
 
-// recordAge records the time from the observation of a change until its effect is durable.
-func (m metrics) recordAge(c event.Change) {
+// observeChangeLatency records the time from the observation of a change until its effect is durable.
+func (m metrics) observeChangeLatency(c event.Change) {
 	if !c.ObservedAt.IsZero() {
 		m.changeMS.Observe(time.Since(c.ObservedAt).Seconds())
 	}

@@ -8,28 +8,28 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queue is a workqueue that returns keys of a higher priority first, and among equals the key that has waited longest.
-type queue[K comparable] struct {
+// priorityQueue is a workqueue that returns keys of a higher priority first, and among equals the key that has waited longest.
+type priorityQueue[K comparable] struct {
 	keys  workqueue.TypedDelayingInterface[K]
-	order *order[K]
+	order *priorityOrder[K]
 }
 
-// newQueue returns a queue. usual returns the priority of keys that are added without one.
-func newQueue[K comparable](usual func(K) int) queue[K] {
-	o := &order[K]{usual: usual, asked: map[K]int{}, waiting: map[int]int{}, at: map[K]int{}, levels: map[int][]K{}}
-	return queue[K]{order: o, keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+// newPriorityQueue returns a queue. usual returns the priority of keys that are added without one.
+func newPriorityQueue[K comparable](usual func(K) int) priorityQueue[K] {
+	o := &priorityOrder[K]{usual: usual, asked: map[K]int{}, waiting: map[int]int{}, at: map[K]int{}, levels: map[int][]K{}}
+	return priorityQueue[K]{order: o, keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: o}),
 	})}
 }
 
 // addKey adds a key with at least the given priority.
-func (q queue[K]) addKey(priority int, key K) {
-	q.order.addRequest(priority, key)
+func (q priorityQueue[K]) addKey(priority int, key K) {
+	q.order.raisePriority(priority, key)
 	q.keys.Add(key)
 }
 
-// hasAbove reports whether keys with a priority above the given one wait.
-func (q queue[K]) hasAbove(priority int) bool {
+// hasWaitingAbove reports whether keys with a priority above the given one wait.
+func (q priorityQueue[K]) hasWaitingAbove(priority int) bool {
 	q.order.mu.Lock()
 	defer q.order.mu.Unlock()
 	for level, n := range q.order.waiting {
@@ -40,8 +40,8 @@ func (q queue[K]) hasAbove(priority int) bool {
 	return false
 }
 
-// order implements [workqueue.Queue]. The workqueue serializes its calls; ask is called concurrently.
-type order[K comparable] struct {
+// priorityOrder implements [workqueue.Queue]. The workqueue serializes its calls; ask is called concurrently.
+type priorityOrder[K comparable] struct {
 	usual func(K) int
 	// at holds the priority of each waiting key. levels holds the keys in the order of their arrival. A key whose
 	// priority was raised also stays in its old level, where Pop skips it.
@@ -55,7 +55,7 @@ type order[K comparable] struct {
 	waiting map[int]int
 }
 
-func (o *order[K]) addRequest(priority int, key K) {
+func (o *priorityOrder[K]) raisePriority(priority int, key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if has, ok := o.asked[key]; !ok || has < priority {
@@ -64,13 +64,13 @@ func (o *order[K]) addRequest(priority int, key K) {
 }
 
 // Len implements [workqueue.Queue].
-func (o *order[K]) Len() int { return len(o.at) }
+func (o *priorityOrder[K]) Len() int { return len(o.at) }
 
 // Touch implements [workqueue.Queue]. It raises the priority of a waiting key.
-func (o *order[K]) Touch(key K) { o.Push(key) }
+func (o *priorityOrder[K]) Touch(key K) { o.Push(key) }
 
 // Push implements [workqueue.Queue].
-func (o *order[K]) Push(key K) {
+func (o *priorityOrder[K]) Push(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	priority, ok := o.asked[key]
@@ -87,7 +87,7 @@ func (o *order[K]) Push(key K) {
 }
 
 // Pop implements [workqueue.Queue].
-func (o *order[K]) Pop() (key K) {
+func (o *priorityOrder[K]) Pop() (key K) {
 	for {
 		level := slices.Max(slices.Collect(maps.Keys(o.levels)))
 		key = o.levels[level][0]

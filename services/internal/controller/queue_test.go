@@ -23,7 +23,7 @@ func TestKeysOfHigherPriorityGoFirstAndEqualOnesInTheirOrder(t *testing.T) {
 		"asked for again, no differently": {[]add{{0, "a"}, {0, "b"}, {0, "a"}}, []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := newQueue(func(string) int { return 0 })
+			q := newPriorityQueue(func(string) int { return 0 })
 			defer q.keys.ShutDown()
 			for _, a := range c.adds {
 				q.addKey(a.priority, a.key)
@@ -36,7 +36,7 @@ func TestKeysOfHigherPriorityGoFirstAndEqualOnesInTheirOrder(t *testing.T) {
 }
 
 func TestAKeyThatIsAskedForDuringItsTurnComesAgainWithItsPriority(t *testing.T) {
-	q := newQueue(func(string) int { return 0 })
+	q := newPriorityQueue(func(string) int { return 0 })
 	defer q.keys.ShutDown()
 	q.addKey(1, "a")
 	q.addKey(0, "b")
@@ -54,12 +54,12 @@ func TestAKeyThatIsAskedForDuringItsTurnComesAgainWithItsPriority(t *testing.T) 
 }
 
 func TestWhoWaitsOutranksWhatIsOfLowerPriority(t *testing.T) {
-	q := newQueue(func(string) int { return 0 })
+	q := newPriorityQueue(func(string) int { return 0 })
 	defer q.keys.ShutDown()
 	want := func(what string, outranked ...int) {
 		t.Helper()
 		for priority := -1; priority <= 1; priority++ {
-			if got := q.hasAbove(priority); got != slices.Contains(outranked, priority) {
+			if got := q.hasWaitingAbove(priority); got != slices.Contains(outranked, priority) {
 				t.Errorf("%s: priority %d is outranked: %v", what, priority, got)
 			}
 		}
@@ -76,7 +76,7 @@ func TestWhoWaitsOutranksWhatIsOfLowerPriority(t *testing.T) {
 	want("all had their turn")
 }
 
-func take(q queue[string], n int) []string {
+func take(q priorityQueue[string], n int) []string {
 	var keys []string
 	for range n {
 		key, _ := q.keys.Get()

@@ -24,9 +24,9 @@ import (
 
 // A Reconciler brings a backend to the state that the view declares, one key at a time.
 type Reconciler[K comparable] interface {
-	// Keys lists the keys that an object touches in its present state, deleted or not. It only reads. The engine also
+	// AffectedKeys lists the keys that an object touches in its present state, deleted or not. It only reads. The engine also
 	// remembers the earlier keys of an object, so that both ends of a moved reference are reconciled.
-	Keys(object event.Key) []K
+	AffectedKeys(object event.Key) []K
 	// Reconcile brings the backend to what the view declares for p.Key. The engine calls it once at a time per key, and
 	// only while the view is complete. It must be idempotent, and must write nothing if nothing changed. It classifies
 	// its errors (package fault). It reports a user's mistake in a status, not as an error.
@@ -39,10 +39,10 @@ type Prioritizer[K comparable] interface {
 	Priority(key K) int
 }
 
-// An Observer is a [Reconciler] that reads its whole backend at once. The engine calls Observe once per resync. It
+// DriftDetector is a [Reconciler] that reads its whole backend at once. The engine calls DriftedKeys once per resync. It
 // lists the keys that differ from the backend, and only these are reconciled, with Pass.Resync.
-type Observer[K comparable] interface {
-	Observe(ctx context.Context) ([]K, error)
+type DriftDetector[K comparable] interface {
+	DriftedKeys(ctx context.Context) ([]K, error)
 }
 
 // Config configures an engine. The fields up to View are required.
@@ -52,14 +52,14 @@ type Config struct {
 	Metrics prometheus.Registerer
 	Service topology.Service
 	View    *informer.Informer
-	// Takeover bounds how soon another replica takes over. Default [topology.DefaultTakeover].
-	Takeover topology.Takeover
+	// Takeover bounds how soon another replica takes over. Default [topology.DefaultTakeoverBounds].
+	Takeover topology.TakeoverBounds
 	// Elector elects the leader of the service. Every write to a backend must check it: see [leader.Elector.LeaseRemaining].
 	// The default is an Elector that no client checks.
 	Elector *leader.Elector
 
 	// Binding receives whether the engine is bound. Optional.
-	Binding *leader.Binding
+	Binding *leader.ConsumerBinding
 	// Tracer traces the passes. The default records nothing.
 	Tracer trace.TracerProvider
 	// Workers bounds the keys that are reconciled in parallel. Default 8.
@@ -83,7 +83,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Binding == nil {
-		c.Binding = &leader.Binding{}
+		c.Binding = &leader.ConsumerBinding{}
 	}
 	if c.Tracer == nil {
 		c.Tracer = noop.NewTracerProvider()
@@ -91,8 +91,8 @@ func (c Config) withDefaults() Config {
 	if c.Workers <= 0 {
 		c.Workers = 8
 	}
-	if c.Takeover == (topology.Takeover{}) {
-		c.Takeover = topology.DefaultTakeover()
+	if c.Takeover == (topology.TakeoverBounds{}) {
+		c.Takeover = topology.DefaultTakeoverBounds()
 	}
 	if c.Elector == nil {
 		c.Elector = leader.NewElector(c.JS, c.Service.Name, c.Takeover, c.Log)

@@ -26,7 +26,7 @@ func TestNothingRunsBeforeTheSnapshotIsComplete(t *testing.T) {
 	b.publish("a", "g", 1)
 	s := b.start(b.js)
 	eventually(t, func() error {
-		if err := s.view.Complete(); err == nil || !strings.Contains(err.Error(), "no snapshot of stores") {
+		if err := s.view.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "no snapshot of stores") {
 			return fmt.Errorf("completeness: %v", err)
 		}
 		return nil

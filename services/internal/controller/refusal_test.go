@@ -23,7 +23,7 @@ func refused(name, why string) error {
 
 func TestARightThatIsMissingIsOneWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRefusals()
+		r := newLoggedRefusals()
 		for _, test := range []struct {
 			err  error
 			want slog.Level
@@ -35,12 +35,12 @@ func TestARightThatIsMissingIsOneWarning(t *testing.T) {
 			{errors.New("down"), slog.LevelWarn},
 			{errors.New("down"), slog.LevelWarn},
 		} {
-			if got := r.logLevel(test.err); got != test.want {
+			if got := r.logLevelFor(test.err); got != test.want {
 				t.Errorf("%v: got %s, want %s", test.err, got, test.want)
 			}
 		}
 		<-time.After(refusalInterval + time.Second)
-		if got := r.logLevel(refused("one", "cannot get trees")); got != slog.LevelWarn {
+		if got := r.logLevelFor(refused("one", "cannot get trees")); got != slog.LevelWarn {
 			t.Errorf("after a while: got %s", got)
 		}
 	})

@@ -41,19 +41,19 @@ type Request[K comparable] struct {
 	later error
 }
 
-// Reporter is the part of a [Request] that does not depend on the type of its key.
-type Reporter interface {
+// UntypedRequest is the part of a [Request] that does not depend on the type of its key.
+type UntypedRequest interface {
 	Term() uint64
 	Watch(objects ...event.Key) (again bool)
 	RecordWrite(ctx context.Context, cause, now event.Change) error
-	Count(cause event.Change)
+	CountWrite(cause event.Change)
 	RequeueAfter(after time.Duration)
 	Report(c event.Change, outcome eventv1.Outcome, message string)
 	RequeueWithBackoff(why error)
 }
 
-// NewPass returns a pass that no engine started. It serves writes outside of an engine, and tests of reconcilers.
-func NewPass[K comparable](v *informer.Informer, key K, resync bool) *Request[K] {
+// NewRequest returns a pass that no engine started. It serves writes outside of an engine, and tests of reconcilers.
+func NewRequest[K comparable](v *informer.Informer, key K, resync bool) *Request[K] {
 	return &Request[K]{
 		Key: key, Resync: resync, view: v,
 		writes: map[event.Key]int{}, place: map[event.Key]int{}, enqueued: map[K]int{},
@@ -68,7 +68,7 @@ func (p *Request[K]) Term() uint64 { return p.term }
 // If again is true, an object was not watched before; read the objects once more, because they may have changed in
 // between.
 func (p *Request[K]) Watch(objects ...event.Key) (again bool) {
-	return p.engine != nil && p.engine.watchObjects(p.Key, objects)
+	return p.engine != nil && p.engine.addRoutes(p.Key, objects)
 }
 
 // RecordWrite stores the answer of the API server to a write on behalf of cause in the view, and counts the write. The new
@@ -83,7 +83,7 @@ func (p *Request[K]) RecordWrite(ctx context.Context, cause, now event.Change) e
 	if !now.Deleted {
 		now.ObservedAt = cause.ObservedAt
 	}
-	p.Count(cause)
+	p.CountWrite(cause)
 	// A new generation of the same object is the change of another writer, too. Other objects under the same key wait
 	// for a deletion.
 	if p.engine != nil && !now.Deleted && (cause.Key != now.Key || cause.Generation == now.Generation) {
@@ -95,8 +95,8 @@ func (p *Request[K]) RecordWrite(ctx context.Context, cause, now event.Change) e
 	return nil
 }
 
-// Count counts a call on behalf of cause that changed a backend other than the API server.
-func (p *Request[K]) Count(cause event.Change) {
+// CountWrite counts a call on behalf of cause that changed a backend other than the API server.
+func (p *Request[K]) CountWrite(cause event.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes[cause.Key]++
@@ -123,7 +123,7 @@ func (p *Request[K]) RequeueWithBackoff(why error) {
 // interrupted then enqueues its own key and returns.
 func (p *Request[K]) ShouldYield() bool {
 	e := p.engine
-	if e == nil || !e.queue.hasAbove(e.priorityOf(p.Key)) {
+	if e == nil || !e.queue.hasWaitingAbove(e.priorityOf(p.Key)) {
 		return false
 	}
 	e.mu.Lock()

@@ -42,7 +42,7 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 			s := b.start(b.js)
 			b.awake()
 			s.set(func(ctx context.Context, p *controller.Request[string]) error {
-				o, live := s.table.Last(storeKey("a"))
+				o, live := s.table.GetOrTombstone(storeKey("a"))
 				if p.Key != "g" || !live || o.ResourceVersion != "1" {
 					return nil
 				}
@@ -311,7 +311,7 @@ type observing struct {
 	observe func() ([]string, error)
 }
 
-func (o observing) Observe(context.Context) ([]string, error) { return o.observe() }
+func (o observing) DriftedKeys(context.Context) ([]string, error) { return o.observe() }
 
 func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 	b := newBus(t)
@@ -416,12 +416,12 @@ func TestAPassThatAsksForItsKeyLaterHoldsNoMessage(t *testing.T) {
 func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 	s := newBus(t)
 	s.snapshot(0)
-	p := controller.NewPass(s.start(s.js).view, "g", false)
+	p := controller.NewRequest(s.start(s.js).view, "g", false)
 	a, b := event.Change{Key: storeKey("a"), UID: "a", ResourceVersion: "1"}, event.Change{Key: storeKey("b"), UID: "b", ResourceVersion: "1"}
 	p.Report(a, eventv1.Outcome_OUTCOME_PENDING, "first")
 	p.Report(b, eventv1.Outcome_OUTCOME_APPLIED, "")
 	p.Report(a, eventv1.Outcome_OUTCOME_REJECTED, "last")
-	p.Count(a)
+	p.CountWrite(a)
 	if err := p.RecordWrite(t.Context(), a, a); err != nil {
 		t.Fatal(err)
 	}

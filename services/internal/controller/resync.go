@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// runResyncs makes the active replica reconcile everything: once at the start, and with a comparison at every resync.
-func (e *engine[K]) runResyncs(ctx context.Context) {
+// publishResyncRequests makes the active replica reconcile everything: once at the start, and with a comparison at every resync.
+func (e *engine[K]) publishResyncRequests(ctx context.Context) {
 	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
 	for ctx.Err() == nil {
 		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
@@ -31,28 +31,28 @@ func (e *engine[K]) runResyncs(ctx context.Context) {
 
 // handleResync handles a message that requests to reconcile everything.
 func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
-	observer, ok := e.reconciler.(Observer[K])
+	observer, ok := e.reconciler.(DriftDetector[K])
 	if !ok || !d.replay {
 		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.elector.HasOpenedBefore(meta.Sequence.Stream) {
 			e.enqueueAll(d.replay) // Otherwise the takeover enqueues everything.
 		}
-		e.disposeMessage(ctx, d)
+		e.settleMessage(ctx, d)
 		return
 	}
 	e.observing.Go(func() {
-		if err := e.observeBackend(ctx, observer); err != nil {
+		if err := e.enqueueDriftedKeys(ctx, observer); err != nil {
 			e.cfg.Log.WarnContext(ctx, "observation of the backend failed", slog.Any("error", err))
 			d.worst = disposition{verdict: again, delay: e.cfg.MaxDelay, err: err}
 		}
-		e.disposeMessage(ctx, d)
+		e.settleMessage(ctx, d)
 	})
 }
 
-// observeBackend reads the whole backend, and enqueues the keys that differ.
-func (e *engine[K]) observeBackend(ctx context.Context, observer Observer[K]) error {
+// enqueueDriftedKeys reads the whole backend, and enqueues the keys that differ.
+func (e *engine[K]) enqueueDriftedKeys(ctx context.Context, observer DriftDetector[K]) error {
 	var keys []K
 	err := e.runWithDeadline(ctx, "observe", func(ctx context.Context) (err error) {
-		keys, err = observer.Observe(ctx)
+		keys, err = observer.DriftedKeys(ctx)
 		return err
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *engine[K]) observeBackend(ctx context.Context, observer Observer[K]) er
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, key := range keys {
-		e.enqueueFor(key, e.priorityOf(key), nil, true)
+		e.enqueueKey(key, e.priorityOf(key), nil, true)
 	}
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// routeObject returns the keys that an object touches now, or touched when it was last routed.
-func (e *engine[K]) routeObject(object event.Key) []K {
-	now := unionOf(e.reconciler.Keys(object), nil)
+// updateRoute returns the keys that an object touches now, or touched when it was last routed.
+func (e *engine[K]) updateRoute(object event.Key) []K {
+	now := unionOfKeys(e.reconciler.AffectedKeys(object), nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	touched := unionOf(now, e.routes[object])
+	touched := unionOfKeys(now, e.routes[object])
 	if len(now) == 0 {
 		delete(e.routes, object)
 	} else {
@@ -20,8 +20,8 @@ func (e *engine[K]) routeObject(object event.Key) []K {
 	return touched
 }
 
-// watchObjects makes objects touch key, and reports whether one of them did not before.
-func (e *engine[K]) watchObjects(key K, objects []event.Key) (again bool) {
+// addRoutes makes objects touch key, and reports whether one of them did not before.
+func (e *engine[K]) addRoutes(key K, objects []event.Key) (again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, object := range objects {
@@ -39,9 +39,9 @@ func (e *engine[K]) addRoute(object event.Key, key K) bool {
 	return true
 }
 
-// keepRoutes makes the objects that a pass was about to leave touch its key again, because the pass must run again. The
+// restoreRoutes makes the objects that a pass was about to leave touch its key again, because the pass must run again. The
 // caller holds the lock.
-func (e *engine[K]) keepRoutes(key K, asked *pending) {
+func (e *engine[K]) restoreRoutes(key K, asked *pendingRequest) {
 	for object := range asked.gone {
 		e.addRoute(object, key)
 	}
@@ -55,8 +55,8 @@ func (e *engine[K]) removeRoute(object event.Key, key K) {
 	}
 }
 
-// unionOf returns the elements of both slices in order, each once.
-func unionOf[K comparable](first, second []K) []K {
+// unionOfKeys returns the elements of both slices in order, each once.
+func unionOfKeys[K comparable](first, second []K) []K {
 	all := make([]K, 0, len(first)+len(second))
 	for _, keys := range [][]K{first, second} {
 		for _, key := range keys {

@@ -28,40 +28,40 @@ const (
 
 func (e *engine[K]) runEngine(ctx context.Context) error {
 	defer e.queue.keys.ShutDown()
-	if err := e.awaitView(ctx); err != nil {
+	if err := e.waitForInformerSync(ctx); err != nil {
 		return nil // Stopped before there was anything to do.
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers, workers sync.WaitGroup
-	helpers.Go(func() { e.unsettled.extendAckWaits(background, e.cfg.Log, ackRenewal(e.cfg.Takeover)) })
+	helpers.Go(func() { e.unsettled.extendAckWaits(background, e.cfg.Log, ackExtensionInterval(e.cfg.Takeover)) })
 	helpers.Go(func() { e.elector.Run(background) })
-	helpers.Go(func() { e.runResyncs(ctx) })
+	helpers.Go(func() { e.publishResyncRequests(ctx) })
 	helpers.Go(func() { e.results.Run(background, func() { e.enqueueAll(false) }) })
 	for range e.cfg.Workers {
 		workers.Go(func() { e.runWorker(ctx) })
 	}
 	for ctx.Err() == nil {
-		err := e.receiveAll(ctx)
+		err := e.consumeMessages(ctx)
 		if ctx.Err() == nil {
 			e.cfg.Log.WarnContext(ctx, "consumer interrupted; binding again", slog.Any("error", err))
 			backoff.Sleep(ctx, rebind)
 		}
 	}
-	e.drainWorkers(background, &workers)
+	e.drainAndResign(background, &workers)
 	stop()
 	helpers.Wait()
 	return nil
 }
 
-// ackRenewal returns the interval in which the server is told that messages are in progress.
-func ackRenewal(bounds topology.Takeover) time.Duration { return bounds.AckWait() / 3 }
+// ackExtensionInterval returns the interval in which the server is told that messages are in progress.
+func ackExtensionInterval(bounds topology.TakeoverBounds) time.Duration { return bounds.AckWait() / 3 }
 
-// awaitView blocks until the view is complete.
-func (e *engine[K]) awaitView(ctx context.Context) error {
+// waitForInformerSync blocks until the view is complete.
+func (e *engine[K]) waitForInformerSync(ctx context.Context) error {
 	logged := time.Now()
 	for {
-		err := e.cfg.View.Complete()
+		err := e.cfg.View.IncompleteErr()
 		if err == nil {
 			return nil
 		}
@@ -75,8 +75,8 @@ func (e *engine[K]) awaitView(ctx context.Context) error {
 	}
 }
 
-// receiveAll binds to the durable consumer, and receives messages until an error.
-func (e *engine[K]) receiveAll(ctx context.Context) error {
+// consumeMessages binds to the durable consumer, and receives messages until an error.
+func (e *engine[K]) consumeMessages(ctx context.Context) error {
 	durable, err := topology.EnsureConsumer(ctx, e.cfg.JS, e.cfg.Service, e.cfg.Takeover)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	defer handBackRest(ctx, messages)
+	defer nakPrefetched(ctx, messages)
 	e.cfg.Binding.Set(true)
 	defer e.cfg.Binding.Set(false)
 	for {
@@ -98,9 +98,9 @@ func (e *engine[K]) receiveAll(ctx context.Context) error {
 	}
 }
 
-// handBackRest returns fetched messages to the server. It has a timeout, because a subscription to a lost server ends
+// nakPrefetched returns fetched messages to the server. It has a timeout, because a subscription to a lost server ends
 // late.
-func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
+func nakPrefetched(ctx context.Context, messages jetstream.MessagesContext) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer cancel()
 	messages.Drain()
@@ -113,12 +113,12 @@ func handBackRest(ctx context.Context, messages jetstream.MessagesContext) {
 	}
 }
 
-// drainWorkers finishes the reconciliations in progress, returns all other messages, publishes the results, and
+// drainAndResign finishes the reconciliations in progress, returns all other messages, publishes the results, and
 // resigns.
-func (e *engine[K]) drainWorkers(ctx context.Context, workers *sync.WaitGroup) {
+func (e *engine[K]) drainAndResign(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
-	e.beginNothing()
+	e.startDraining()
 	e.queue.keys.ShutDown()
 	finished := make(chan struct{})
 	go func() { workers.Wait(); e.observing.Wait(); close(finished) }()
@@ -128,7 +128,7 @@ func (e *engine[K]) drainWorkers(ctx context.Context, workers *sync.WaitGroup) {
 		e.cfg.Log.WarnContext(ctx, "reconciliations still running at the end of the grace period")
 	}
 	for _, d := range e.unsettled.openDeliveries() {
-		e.unsettled.dropMessage(d)
+		e.unsettled.removeMessage(d)
 		_ = d.msg.Nak() // On error the server delivers it again after its AckWait.
 	}
 	e.results.Flush() // Results are accepted only during the term.

@@ -32,47 +32,47 @@ type disposition struct {
 	err   error
 }
 
-// settleKey decides what happens next to a key and its messages. No other function does.
-func (e *engine[K]) settleKey(ctx context.Context, key K, r *pending, err error) {
-	d := e.dispositionOf(key, r, err)
+// settleKeyAndMessages decides what happens next to a key and its messages. No other function does.
+func (e *engine[K]) settleKeyAndMessages(ctx context.Context, key K, r *pendingRequest, err error) {
+	d := e.decideDisposition(key, r, err)
 	if err != nil && d.verdict != handBack {
-		e.cfg.Log.Log(ctx, e.refusals.logLevel(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
+		e.cfg.Log.Log(ctx, e.refusals.logLevelFor(err), "reconciliation failed", slog.Any("key", key), slog.Any("error", err),
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
-	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.isNearLimit() {
+	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.isNearAckLimit() {
 		// Otherwise one dependency would block messages that do not need it. After a crash the next term reconciles
 		// everything.
 		d.verdict = release
 	}
 	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
 		// No message will enqueue the key again.
-		e.requeueKey(key, r.resync)
+		e.markPending(key, r.resync)
 		e.queue.keys.AddAfter(key, d.delay)
 	} else if d.verdict == again && r.resync {
-		e.requeueKey(key, true)
+		e.markPending(key, true)
 	}
 	for _, delivery := range r.deliveries {
-		e.finishDelivery(ctx, delivery, d)
+		e.recordKeyDisposition(ctx, delivery, d)
 	}
 }
 
-// settleLater settles a pass that succeeded but requested its key again.
-func (e *engine[K]) settleLater(ctx context.Context, key K, asked *pending, why error) {
+// settleWithRequeue settles a pass that succeeded but requested its key again.
+func (e *engine[K]) settleWithRequeue(ctx context.Context, key K, asked *pendingRequest, why error) {
 	e.mu.Lock()
 	delete(e.running, key)
-	e.keepRoutes(key, asked)
+	e.restoreRoutes(key, asked)
 	delay := e.countFailure(key, false).delay
 	e.mu.Unlock()
-	e.cfg.Log.Log(ctx, e.refusals.logLevel(why), "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
-	e.requeueKey(key, asked.resync)
+	e.cfg.Log.Log(ctx, e.refusals.logLevelFor(why), "key is tried again later", slog.Any("key", key), slog.Any("error", why), slog.Duration("retry_in", delay))
+	e.markPending(key, asked.resync)
 	e.queue.keys.AddAfter(key, delay)
 	for _, d := range asked.deliveries {
-		e.finishDelivery(ctx, d, disposition{verdict: done})
+		e.recordKeyDisposition(ctx, d, disposition{verdict: done})
 	}
 }
 
-// refusals holds what the API server refused lately, in its words.
-type refusals struct{ logged *lru.LRUExpireCache }
+// loggedRefusals holds what the API server refused lately, in its words.
+type loggedRefusals struct{ logged *lru.LRUExpireCache }
 
 const (
 	// refusalInterval is how long a refusal is not logged again, whichever keys meet it.
@@ -80,12 +80,12 @@ const (
 	maxRefusals     = 256
 )
 
-func newRefusals() refusals { return refusals{lru.NewLRUExpireCache(maxRefusals)} }
+func newLoggedRefusals() loggedRefusals { return loggedRefusals{lru.NewLRUExpireCache(maxRefusals)} }
 
-// logLevel returns the level at which a failure is logged. A right that is missing fails every key that needs it, so that only
+// logLevelFor returns the level at which a failure is logged. A right that is missing fails every key that needs it, so that only
 // the first is a warning.
-func (r refusals) logLevel(err error) slog.Level {
-	why := kube.Refusal(err)
+func (r loggedRefusals) logLevelFor(err error) slog.Level {
+	why := kube.RefusalReason(err)
 	if why == "" {
 		return slog.LevelWarn
 	}
@@ -96,9 +96,9 @@ func (r refusals) logLevel(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// dispositionOf converts the error of a reconciliation into the fate of its messages. No more messages join them
+// decideDisposition converts the error of a reconciliation into the fate of its messages. No more messages join them
 // afterwards.
-func (e *engine[K]) dispositionOf(key K, asked *pending, err error) disposition {
+func (e *engine[K]) decideDisposition(key K, asked *pendingRequest, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.running, key)
@@ -106,7 +106,7 @@ func (e *engine[K]) dispositionOf(key K, asked *pending, err error) disposition 
 		delete(e.retries, key)
 		return disposition{verdict: done}
 	}
-	e.keepRoutes(key, asked)
+	e.restoreRoutes(key, asked)
 	switch {
 	case e.draining || !e.elector.IsPinned():
 		delete(e.retries, key)
@@ -129,7 +129,7 @@ func (e *engine[K]) dispositionOf(key K, asked *pending, err error) disposition 
 }
 
 // countFailure counts a failure of a key, and returns how long the key must wait. The caller holds the lock.
-func (e *engine[K]) countFailure(key K, own bool) retry {
+func (e *engine[K]) countFailure(key K, own bool) retryState {
 	r := e.retries[key]
 	if now := time.Now(); now.After(r.until) {
 		// Attempts that other changes cause meanwhile do not count.
@@ -144,24 +144,24 @@ func (e *engine[K]) countFailure(key K, own bool) retry {
 	return r
 }
 
-// retry holds the failures of a key since its last success.
-type retry struct {
+// retryState holds the failures of a key since its last success.
+type retryState struct {
 	// failures counts waits. own counts failures that no dependency caused.
 	failures, own int
 	delay         time.Duration
 	until         time.Time
 }
 
-func (e *engine[K]) requeueKey(key K, resync bool) {
+func (e *engine[K]) markPending(key K, resync bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.requestOf(key)
+	r := e.ensurePending(key)
 	r.resync = r.resync || resync
 }
 
-// finishDelivery records the disposition of one of the keys that d waits for. The last key settles the message by the worst
+// recordKeyDisposition records the disposition of one of the keys that d waits for. The last key settles the message by the worst
 // one.
-func (e *engine[K]) finishDelivery(ctx context.Context, d *delivery, with disposition) {
+func (e *engine[K]) recordKeyDisposition(ctx context.Context, d *delivery, with disposition) {
 	e.mu.Lock()
 	if with.verdict > d.worst.verdict {
 		d.worst = with
@@ -170,44 +170,44 @@ func (e *engine[K]) finishDelivery(ctx context.Context, d *delivery, with dispos
 	last := d.keys <= 0
 	e.mu.Unlock()
 	if last {
-		e.disposeMessage(ctx, d)
+		e.settleMessage(ctx, d)
 	}
 }
 
-// disposeMessage sends the fate of a message to the server. If that fails, the message comes again.
-func (e *engine[K]) disposeMessage(ctx context.Context, d *delivery) {
-	e.unsettled.dropMessage(d)
-	outcome, err := e.answerServer(ctx, d)
+// settleMessage sends the fate of a message to the server. If that fails, the message comes again.
+func (e *engine[K]) settleMessage(ctx context.Context, d *delivery) {
+	e.unsettled.removeMessage(d)
+	outcome, err := e.sendVerdict(ctx, d)
 	e.metrics.handled.WithLabelValues(outcome).Inc()
 	if err != nil {
 		e.cfg.Log.WarnContext(ctx, "message not settled; it will come again", slog.String("subject", d.msg.Subject()), slog.Any("error", err))
 	}
 }
 
-// answerServer settles d at the server, and returns the outcome for the metric.
-func (e *engine[K]) answerServer(ctx context.Context, d *delivery) (outcome string, err error) {
+// sendVerdict settles d at the server, and returns the outcome for the metric.
+func (e *engine[K]) sendVerdict(ctx context.Context, d *delivery) (outcome string, err error) {
 	switch d.worst.verdict {
 	case again:
 		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
-		return "retried", e.comeAgain(d, d.worst.delay)
+		return "retried", e.nakWithDelay(d, d.worst.delay)
 	case release:
 		e.reportFailure(ctx, d, eventv1.Outcome_OUTCOME_RETRYING)
 		return "released", d.msg.Ack()
 	case handBack:
 		return "handed_back", d.msg.Nak()
 	case park:
-		if err := e.deadLetter(ctx, d); err != nil {
-			return "retried", errors.Join(err, e.comeAgain(d, e.cfg.MaxDelay))
+		if err := e.moveToDeadLetters(ctx, d); err != nil {
+			return "retried", errors.Join(err, e.nakWithDelay(d, e.cfg.MaxDelay))
 		}
 		return "parked", nil
 	default:
 		e.reportDeletion(ctx, d)
-		e.metrics.recordAge(d.change)
+		e.metrics.observeChangeLatency(d.change)
 		return "ok", d.msg.Ack()
 	}
 }
 
-func (e *engine[K]) comeAgain(d *delivery, delay time.Duration) error {
-	e.unsettled.countDelayed(delay)
+func (e *engine[K]) nakWithDelay(d *delivery, delay time.Duration) error {
+	e.unsettled.countDelayedMessage(delay)
 	return d.msg.NakWithDelay(delay)
 }

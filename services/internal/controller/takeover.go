@@ -17,7 +17,7 @@ const gateDelay = 100 * time.Millisecond
 func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 	for err := e.prepareTerm(ctx, term); err != nil; err = e.prepareTerm(ctx, term) {
 		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
-		if !backoff.Sleep(ctx, rebind) || !e.elector.IsCurrent(term) {
+		if !backoff.Sleep(ctx, rebind) || !e.elector.IsCurrentTerm(term) {
 			return
 		}
 	}
@@ -27,8 +27,8 @@ func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 		return
 	}
 	// Requests that the replica before had sent may still take effect.
-	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.elector.IsCurrent(term) {
-		e.enqueueRecent()
+	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.elector.IsCurrentTerm(term) {
+		e.enqueueRecentlyPublished()
 	}
 }
 
@@ -47,18 +47,18 @@ func (e *engine[K]) prepareTerm(ctx context.Context, term uint64) error {
 func (e *engine[K]) awaitTerm(ctx context.Context) (term uint64, ours bool) {
 	for {
 		term, ours = e.elector.CurrentTerm()
-		if !ours || e.elector.IsLeader() && e.cfg.View.Complete() == nil {
+		if !ours || e.elector.IsLeader() && e.cfg.View.IncompleteErr() == nil {
 			return term, ours
 		}
 		if !backoff.Sleep(ctx, gateDelay) {
-			e.beginNothing()
+			e.startDraining()
 			return term, false
 		}
 	}
 }
 
-// beginNothing ends passes: messages whose pass has not begun are returned to the server.
-func (e *engine[K]) beginNothing() {
+// startDraining ends passes: messages whose pass has not begun are returned to the server.
+func (e *engine[K]) startDraining() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.draining = true

@@ -41,7 +41,7 @@ func (b *bus) leaseHolder() (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.TurnSubject("test"))
+	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.LeaseSubject("test"))
 	if err != nil {
 		return "", err
 	}
@@ -207,7 +207,7 @@ func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 	}
 	eventually(t, applied)
 	key := storeKey("c")
-	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.Ref(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
+	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.ToObjectRef(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	b.settled()
 	claims := func(until time.Time) {
 		for ; ; <-time.After(takeover.Claim / 4) {
-			if _, err := b.js.Publish(t.Context(), topology.TurnSubject("test"), []byte("another")); err != nil {
+			if _, err := b.js.Publish(t.Context(), topology.LeaseSubject("test"), []byte("another")); err != nil {
 				t.Fatal(err)
 			}
 			if time.Now().After(until) {
@@ -253,11 +253,11 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 		return nil
 	})
 	claims(time.Now().Add(underWay))
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	key := storeKey("c")
-	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.Ref(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
+	other, err := proto.Marshal(&eventv1.ResourceResult{Ref: key.ToObjectRef(), Service: "test", ResourceVersion: "1", Outcome: eventv1.Outcome_OUTCOME_RETRYING})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,13 +298,13 @@ func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 
 func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
-	informer.Register[object](v, kinds.Stores(), nil)
+	informer.RegisterLister[object](v, kinds.Stores(), nil)
 	now := event.Change{Key: storeKey("a"), UID: "u", ResourceVersion: "1", Object: []byte(`{}`)}
 	before := time.Now()
-	if err := controller.NewPass(v, "g", false).RecordWrite(t.Context(), now, now); err != nil {
+	if err := controller.NewRequest(v, "g", false).RecordWrite(t.Context(), now, now); err != nil {
 		t.Fatal(err)
 	}
-	if got := v.PublishedSince(before.Add(-time.Second)); len(got) != 1 {
+	if got := v.KeysPublishedSince(before.Add(-time.Second)); len(got) != 1 {
 		t.Errorf("new are %v", got)
 	}
 }

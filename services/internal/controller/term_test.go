@@ -34,7 +34,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 	eventually(t, func() error { return held(elector) })
 	overtaken := errors.New("overtaken")
 	replica.set(func(ctx context.Context, _ *controller.Request[string]) error {
-		if _, err := b.js.Publish(ctx, topology.TurnSubject("test"), []byte("another")); err != nil {
+		if _, err := b.js.Publish(ctx, topology.LeaseSubject("test"), []byte("another")); err != nil {
 			return err
 		}
 		for held(elector) == nil {
@@ -77,7 +77,7 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 				t.Fatal(err)
 			}
 			gone := time.Now()
-			if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+			if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 				t.Fatal(err)
 			}
 			for i := range before {
@@ -107,7 +107,7 @@ func TestAStandbyActsOnNothing(t *testing.T) {
 	eventually(t, func() error { return held(elector) })
 	eventually(t, func() error { return active.ran("g", 1) })
 	standby, _ := b.startReplica()
-	eventually(t, func() error { return standby.view.Complete() })
+	eventually(t, func() error { return standby.view.IncompleteErr() })
 	b.snapshot(7) // The count differs from the view, so the view is loaded again.
 	eventually(t, func() error {
 		if standby.reloads.Load() == 0 {
@@ -131,7 +131,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	eventually(t, func() error { return held(elector) })
 	var log journal
 	standby := b.start(b.connect(), func(c *controller.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	eventually(t, func() error { return standby.view.Complete() })
+	eventually(t, func() error { return standby.view.IncompleteErr() })
 	resumed := make(chan struct{})
 	resume := sync.OnceFunc(func() { close(resumed) })
 	t.Cleanup(resume)

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// unsettled holds the messages that are not settled at the server. The server delivers no more if they are too many.
-type unsettled struct {
+// unsettledMessages holds the messages that are not settled at the server. The server delivers no more if they are too many.
+type unsettledMessages struct {
 	mu sync.Mutex
 	// open holds the messages that this replica has not settled. The engine extends their AckWait.
 	open map[*delivery]struct{}
@@ -20,45 +20,45 @@ type unsettled struct {
 	delayed int
 }
 
-func (u *unsettled) takeMessage(d *delivery) {
+func (u *unsettledMessages) addMessage(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[d] = struct{}{}
 }
 
-func (u *unsettled) dropMessage(d *delivery) {
+func (u *unsettledMessages) removeMessage(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.open, d)
 }
 
-// countDelayed counts a message that comes again after a while, unless a newer state replaces it.
-func (u *unsettled) countDelayed(d time.Duration) {
-	u.addCount(1)
-	time.AfterFunc(d, func() { u.addCount(-1) })
+// countDelayedMessage counts a message that comes again after a while, unless a newer state replaces it.
+func (u *unsettledMessages) countDelayedMessage(d time.Duration) {
+	u.addDelayed(1)
+	time.AfterFunc(d, func() { u.addDelayed(-1) })
 }
 
-func (u *unsettled) addCount(n int) {
+func (u *unsettledMessages) addDelayed(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.delayed += n
 }
 
-// isNearLimit reports whether half of the server's limit is unsettled.
-func (u *unsettled) isNearLimit() bool {
+// isNearAckLimit reports whether half of the server's limit is unsettled.
+func (u *unsettledMessages) isNearAckLimit() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.open)+u.delayed > topology.MaxAckPending/2
 }
 
-func (u *unsettled) openDeliveries() []*delivery {
+func (u *unsettledMessages) openDeliveries() []*delivery {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Collect(maps.Keys(u.open))
 }
 
 // extendAckWaits extends the AckWait of all open messages until ctx ends.
-func (u *unsettled) extendAckWaits(ctx context.Context, log *slog.Logger, interval time.Duration) {
+func (u *unsettledMessages) extendAckWaits(ctx context.Context, log *slog.Logger, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {

@@ -28,19 +28,19 @@ func (m *leased) Subject() string   { return "entail.changes.test" }
 // A message in progress must not be redelivered, because another replica would handle it, too.
 func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bounds := topology.DefaultTakeover()
-		u := &unsettled{open: map[*delivery]struct{}{}}
+		bounds := topology.DefaultTakeoverBounds()
+		u := &unsettledMessages{open: map[*delivery]struct{}{}}
 		held, cut, settled := &leased{}, &leased{err: errors.New("the connection is cut")}, &leased{}
 		for _, m := range []*leased{held, cut} {
-			u.takeMessage(&delivery{msg: m})
+			u.addMessage(&delivery{msg: m})
 		}
 		done := &delivery{msg: settled}
-		u.takeMessage(done)
+		u.addMessage(done)
 		ctx, cancel := context.WithCancel(t.Context())
-		go u.extendAckWaits(ctx, slog.New(slog.DiscardHandler), ackRenewal(bounds))
+		go u.extendAckWaits(ctx, slog.New(slog.DiscardHandler), ackExtensionInterval(bounds))
 
 		<-time.After(bounds.AckWait() - time.Second)
-		u.dropMessage(done)
+		u.removeMessage(done)
 		if n := settled.renewals.Load(); n < 2 {
 			t.Errorf("within one lease it is renewed %d times; the first may get lost", n)
 		}
@@ -63,28 +63,28 @@ func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 func TestHeldAndDelayedMessagesCrowdTheServerUntilTheyAreSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const half = topology.MaxAckPending / 2
-		u := &unsettled{open: map[*delivery]struct{}{}}
+		u := &unsettledMessages{open: map[*delivery]struct{}{}}
 		for range half - 1 {
-			u.countDelayed(time.Minute)
+			u.countDelayedMessage(time.Minute)
 		}
 		one, another := &delivery{}, &delivery{}
-		u.takeMessage(one)
-		u.takeMessage(one) // The same message is taken twice.
-		if u.isNearLimit() {
+		u.addMessage(one)
+		u.addMessage(one) // The same message is taken twice.
+		if u.isNearAckLimit() {
 			t.Error("half of what the server bears is too much")
 		}
-		u.takeMessage(another)
-		if !u.isNearLimit() {
+		u.addMessage(another)
+		if !u.isNearAckLimit() {
 			t.Error("more than half of what the server bears is not too much")
 		}
-		u.dropMessage(another)
-		u.dropMessage(another)
-		if u.isNearLimit() {
+		u.removeMessage(another)
+		u.removeMessage(another)
+		if u.isNearAckLimit() {
 			t.Error("a settled message still counts")
 		}
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
-		if u.delayed != 0 || u.isNearLimit() || len(u.openDeliveries()) != 1 {
+		if u.delayed != 0 || u.isNearAckLimit() || len(u.openDeliveries()) != 1 {
 			t.Errorf("after the delay %d are delayed, and %d held", u.delayed, len(u.openDeliveries()))
 		}
 	})

@@ -13,8 +13,8 @@ import (
 //go:embed *.tmpl
 var templates embed.FS
 
-// Manifests returns all generated files by their paths below deploy.
-func Manifests() (map[string][]byte, error) {
+// GenerateManifests returns all generated files by their paths below deploy.
+func GenerateManifests() (map[string][]byte, error) {
 	parsed, err := template.ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("reading templates of manifests: %w", err)

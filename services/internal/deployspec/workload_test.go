@@ -14,7 +14,7 @@ import (
 const root = "../../../"
 
 func TestTheShippedFilesAreThoseOfTheTable(t *testing.T) {
-	files, err := Manifests()
+	files, err := GenerateManifests()
 	if err != nil {
 		t.Fatal(err)
 	}

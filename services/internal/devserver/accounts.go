@@ -18,10 +18,10 @@ import (
 
 const rightPoll = 10 * time.Millisecond
 
-// ApplyAccounts applies the service accounts and their RBAC rules. It returns when the API server grants each service
+// ApplyServiceAccounts applies the service accounts and their RBAC rules. It returns when the API server grants each service
 // its first right, because new rules take a moment to act.
-func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	if err := applyManifests(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
+func ApplyServiceAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+	if err := applyMatching(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
 	}
 	for _, account := range rbac.Accounts() {
@@ -29,7 +29,7 @@ func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 			if len(rights) == 0 {
 				continue
 			}
-			if err := AwaitRight(ctx, cfg, account.User(), namespace, rights[0]); err != nil {
+			if err := AwaitRight(ctx, cfg, account.UserName(), namespace, rights[0]); err != nil {
 				return err
 			}
 		}
@@ -37,9 +37,9 @@ func ApplyAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return nil
 }
 
-// ApplyRoles applies the roles for users, which aggregate into the cluster's own roles.
-func ApplyRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	return applyManifests(ctx, cfg, deploy, []string{"base/roles.yaml"})
+// ApplyPeopleRoles applies the roles for users, which aggregate into the cluster's own roles.
+func ApplyPeopleRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+	return applyMatching(ctx, cfg, deploy, []string{"base/roles.yaml"})
 }
 
 // AwaitRight returns when user has the first verb of the right on its first resource, in a namespace or, if that is

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Child is a process that ends with this process, even if this process is killed.
-type Child struct {
+// ChildProcess is a process that ends with this process, even if this process is killed.
+type ChildProcess struct {
 	process *exec.Cmd
 	ended   chan struct{}
 	endErr  error
@@ -18,9 +18,9 @@ type Child struct {
 
 // StartChild starts a command. The thread that starts it waits for its end, because Linux kills the child when this
 // thread ends.
-func StartChild(command *exec.Cmd) (*Child, error) {
+func StartChild(command *exec.Cmd) (*ChildProcess, error) {
 	tieChild(command)
-	c := &Child{process: command, ended: make(chan struct{})}
+	c := &ChildProcess{process: command, ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // Without an unlock: the thread ends with this function.
@@ -36,7 +36,7 @@ func StartChild(command *exec.Cmd) (*Child, error) {
 }
 
 // startProcess starts the process and the guard that kills it when this process ends.
-func (c *Child) startProcess() (release func(), err error) {
+func (c *ChildProcess) startProcess() (release func(), err error) {
 	if err := c.process.Start(); err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func (c *Child) startProcess() (release func(), err error) {
 }
 
 // Done returns a channel that is closed when the process has ended.
-func (c *Child) Done() <-chan struct{} { return c.ended }
+func (c *ChildProcess) Done() <-chan struct{} { return c.ended }
 
-// Err returns the result of the process. Call it after [Child.Done] is closed.
-func (c *Child) Err() error { return c.endErr }
+// Err returns the result of the process. Call it after [ChildProcess.Done] is closed.
+func (c *ChildProcess) Err() error { return c.endErr }
 
 // HasEnded reports whether the process has ended.
-func (c *Child) HasEnded() bool {
+func (c *ChildProcess) HasEnded() bool {
 	select {
 	case <-c.ended:
 		return true
@@ -65,7 +65,7 @@ func (c *Child) HasEnded() bool {
 }
 
 // Stop sends SIGTERM and waits for the end. After the given time it kills the process and returns an error.
-func (c *Child) Stop(within time.Duration) error {
+func (c *ChildProcess) Stop(within time.Duration) error {
 	_ = c.process.Process.Signal(syscall.SIGTERM) // Fails only when the process has ended.
 	select {
 	case <-c.ended:
@@ -77,7 +77,7 @@ func (c *Child) Stop(within time.Duration) error {
 }
 
 // Kill ends the process at once, as a crash would.
-func (c *Child) Kill() {
+func (c *ChildProcess) Kill() {
 	_ = c.process.Process.Signal(os.Kill) // Fails only when the process has ended.
 	<-c.ended
 }

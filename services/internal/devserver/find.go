@@ -13,28 +13,28 @@ const (
 	KubeLocalEnv = "ENTAIL_KUBE_LOCAL"
 )
 
-// FindKubeLocal returns the path of kube-local: the value of [KubeLocalEnv], or the first of its [Places] that exists.
+// FindKubeLocal returns the path of kube-local: the value of [KubeLocalEnv], or the first of its [ProgramPaths] that exists.
 func FindKubeLocal() (string, error) {
 	const advice = "run `make kube-local`, or set " + KubeLocalEnv
 	if path := os.Getenv(KubeLocalEnv); path != "" {
-		return firstFile("kube-local", []string{path}, advice)
+		return firstExistingFile("kube-local", []string{path}, advice)
 	}
-	return firstFile("kube-local", Places("kube-local"), advice)
+	return firstExistingFile("kube-local", ProgramPaths("kube-local"), advice)
 }
 
-// Find returns the path of a server program: the first of its [Places] that exists.
-func Find(program string) (string, error) {
-	return firstFile(program, Places(program), "run `make bin/"+program+"`, or set "+BinEnv)
+// FindProgram returns the path of a server program: the first of its [ProgramPaths] that exists.
+func FindProgram(program string) (string, error) {
+	return firstExistingFile(program, ProgramPaths(program), "run `make bin/"+program+"`, or set "+BinEnv)
 }
 
-// Places returns the possible paths of a program. They are in the directory of [BinEnv], in bin of the checkout around
+// ProgramPaths returns the possible paths of a program. They are in the directory of [BinEnv], in bin of the checkout around
 // the working directory, and beside this program.
-func Places(program string) []string {
+func ProgramPaths(program string) []string {
 	places := make([]string, 0, 3)
 	if dir := os.Getenv(BinEnv); dir != "" {
 		places = append(places, filepath.Join(dir, program))
 	}
-	if root, err := Checkout(); err == nil {
+	if root, err := CheckoutRoot(); err == nil {
 		places = append(places, filepath.Join(root, "bin", program))
 	}
 	if self, err := os.Executable(); err == nil {
@@ -43,8 +43,8 @@ func Places(program string) []string {
 	return places
 }
 
-// firstFile returns the first place that is a regular file. Its error ends with the advice.
-func firstFile(program string, places []string, advice string) (string, error) {
+// firstExistingFile returns the first place that is a regular file. Its error ends with the advice.
+func firstExistingFile(program string, places []string, advice string) (string, error) {
 	for _, path := range places {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, nil
@@ -53,8 +53,8 @@ func firstFile(program string, places []string, advice string) (string, error) {
 	return "", fmt.Errorf("%s is not at any of %q: %s", program, places, advice)
 }
 
-// Checkout returns the root of the checkout around the working directory, the directory with go.work.
-func Checkout() (string, error) {
+// CheckoutRoot returns the root of the checkout around the working directory, the directory with go.work.
+func CheckoutRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("finding the checkout: %w", err)

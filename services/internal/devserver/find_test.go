@@ -44,7 +44,7 @@ func TestWithoutACheckoutTheErrorSaysWhatToDo(t *testing.T) {
 	t.Setenv(KubeLocalEnv, "")
 	t.Setenv(BinEnv, "")
 	t.Chdir(t.TempDir())
-	if _, err := Checkout(); err == nil || !strings.Contains(err.Error(), "go.work") {
+	if _, err := CheckoutRoot(); err == nil || !strings.Contains(err.Error(), "go.work") {
 		t.Errorf("got %v; want what was looked for", err)
 	}
 	if _, err := FindKubeLocal(); err == nil || !strings.Contains(err.Error(), "make kube-local") {
@@ -65,16 +65,16 @@ func TestFindPrefersTheDirectoryThatTheEnvironmentNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := Find("openfga"); err != nil || !sameFile(t, got, inCheckout) {
+	if got, err := FindProgram("openfga"); err != nil || !sameFile(t, got, inCheckout) {
 		t.Errorf("got %q, %v; want %s", got, err, inCheckout)
 	}
 	if err := os.WriteFile(inNamed, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Find("openfga"); err != nil || got != inNamed {
+	if got, err := FindProgram("openfga"); err != nil || got != inNamed {
 		t.Errorf("got %q, %v; want %s", got, err, inNamed)
 	}
-	if _, err := Find("nats-server"); err == nil || !strings.Contains(err.Error(), "make bin/nats-server") || !strings.Contains(err.Error(), named) {
+	if _, err := FindProgram("nats-server"); err == nil || !strings.Contains(err.Error(), "make bin/nats-server") || !strings.Contains(err.Error(), named) {
 		t.Errorf("got %v; want the places and what to do", err)
 	}
 }

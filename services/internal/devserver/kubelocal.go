@@ -59,7 +59,7 @@ type KubeLocal struct {
 
 	process *exec.Cmd
 	stdin   io.Closer
-	words   *tail
+	words   *logTail
 	ended   chan struct{}
 	endErr  error
 }
@@ -78,7 +78,7 @@ func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error
 }
 
 func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
-	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.commandLine()...), words: &tail{}, ended: make(chan struct{})}
+	k := &KubeLocal{process: exec.Command(cfg.Binary, cfg.commandArguments()...), words: &logTail{}, ended: make(chan struct{})}
 	k.process.Stderr = k.words
 	detachChild(k.process)
 	stdin, err := k.process.StdinPipe()
@@ -91,11 +91,11 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 	}
 	k.stdin = stdin
 	if err := k.process.Start(); err != nil {
-		return nil, missingError(cfg.Binary, err)
+		return nil, startError(cfg.Binary, err)
 	}
 	ready := make(chan error, 1)
 	go func() {
-		ready <- k.readReady(stdout)
+		ready <- k.awaitReadyLine(stdout)
 		_, _ = io.Copy(io.Discard, stdout)
 		k.endErr = k.process.Wait()
 		close(k.ended)
@@ -115,20 +115,20 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 	return k, nil
 }
 
-// Config returns the client configuration of an administrator.
-func (k *KubeLocal) Config() (*rest.Config, error) { return readConfig(k.Kubeconfig) }
+// AdminConfig returns the client configuration of an administrator.
+func (k *KubeLocal) AdminConfig() (*rest.Config, error) { return readKubeconfig(k.Kubeconfig) }
 
-// ConfigOf returns the client configuration of a user, by NAME.
-func (k *KubeLocal) ConfigOf(user string) (*rest.Config, error) {
-	return readConfig(k.KubeconfigOf(user))
+// UserConfig returns the client configuration of a user, by NAME.
+func (k *KubeLocal) UserConfig(user string) (*rest.Config, error) {
+	return readKubeconfig(k.UserKubeconfig(user))
 }
 
-// KubeconfigOf returns the kubeconfig file of a user, by NAME.
-func (k *KubeLocal) KubeconfigOf(user string) string {
+// UserKubeconfig returns the kubeconfig file of a user, by NAME.
+func (k *KubeLocal) UserKubeconfig(user string) string {
 	return filepath.Join(filepath.Dir(k.Kubeconfig), user+".kubeconfig")
 }
 
-func readConfig(file string) (*rest.Config, error) {
+func readKubeconfig(file string) (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig of kube-local: %w", err)
@@ -172,8 +172,8 @@ func (k *KubeLocal) Kill() {
 	<-k.ended
 }
 
-// readReady waits for the line with which the server reports that it is ready.
-func (k *KubeLocal) readReady(stdout io.Reader) error {
+// awaitReadyLine waits for the line with which the server reports that it is ready.
+func (k *KubeLocal) awaitReadyLine(stdout io.Reader) error {
 	line, err := bufio.NewReader(io.LimitReader(stdout, readyBytes)).ReadBytes('\n')
 	if err != nil {
 		return errors.New("it ended before it was ready")
@@ -186,7 +186,7 @@ func (k *KubeLocal) readReady(stdout io.Reader) error {
 	return nil
 }
 
-func (c KubeLocalConfig) commandLine() []string {
+func (c KubeLocalConfig) commandArguments() []string {
 	args := []string{"--exit-with-stdin", "--data-dir", c.Dir, "--port", strconv.Itoa(c.Port)}
 	if c.UnsafeNoFsync {
 		args = append(args, "--unsafe-no-fsync")
@@ -203,7 +203,7 @@ func (c KubeLocalConfig) commandLine() []string {
 	return args
 }
 
-func missingError(binary string, err error) error {
+func startError(binary string, err error) error {
 	if errors.Is(err, os.ErrNotExist) || binary == "" {
 		return fmt.Errorf("starting kube-local: %q does not exist: run `make kube-local`", binary)
 	}

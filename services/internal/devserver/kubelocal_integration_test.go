@@ -37,7 +37,7 @@ func startKubeLocal(t *testing.T, dir string) *KubeLocal {
 
 func objects(t *testing.T, k *KubeLocal) dynamic.Interface {
 	t.Helper()
-	cfg, err := k.Config()
+	cfg, err := k.AdminConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +51,11 @@ func objects(t *testing.T, k *KubeLocal) dynamic.Interface {
 func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 	dir := t.TempDir()
 	k := startKubeLocal(t, dir)
-	root, err := Checkout()
+	root, err := CheckoutRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := k.Config()
+	cfg, err := k.AdminConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +64,11 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := ApplyAccounts(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+	if err := ApplyServiceAccounts(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Errorf("accounts, as soon as policies guard their bindings: %v", err)
 	}
 	list := func() error {
-		for _, kind := range kinds.All() {
+		for _, kind := range kinds.ConsumedKinds() {
 			gvr := schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 			if _, err := objects(t, k).Resource(gvr).List(t.Context(), metav1.ListOptions{}); err != nil && !kind.Optional {
 				return err
@@ -87,7 +87,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 		t.Errorf("the user's kubeconfig: %v", err)
 	}
 	k = startKubeLocal(t, dir)
-	if err := ApplyAccounts(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+	if err := ApplyServiceAccounts(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Errorf("accounts, as soon as the server is back: %v", err)
 	}
 	if k.Server != server {
@@ -130,7 +130,7 @@ func TestABadManifestIsNamed(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	cfg, err := k.Config()
+	cfg, err := k.AdminConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +158,12 @@ func removesWhatIsOnlyOurs(t *testing.T, cfg *rest.Config, client dynamic.Interf
 	if _, err := client.Resource(crdResource()).Patch(t.Context(), theirs, types.JSONPatchType, column, metav1.PatchOptions{FieldManager: "helm"}); err != nil {
 		t.Fatal(err)
 	}
-	own, shared, err := Kinds(t.Context(), client, deploy)
+	own, shared, err := InstalledCRDs(t.Context(), client, deploy)
 	if err != nil || len(shared) != 1 || shared[0].GetName() != theirs || len(own) < 15 || slices.ContainsFunc(own, func(u *unstructured.Unstructured) bool { return u.GetName() == theirs }) {
 		t.Errorf("%d kinds are ours, %d others', too (%v)", len(own), len(shared), err)
 	}
 	for range 2 { // The second time there is nothing.
-		if err := Remove(t.Context(), cfg, deploy); err != nil {
+		if err := RemoveManifests(t.Context(), cfg, deploy); err != nil {
 			t.Fatal(err)
 		}
 	}

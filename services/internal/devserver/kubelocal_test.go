@@ -48,7 +48,7 @@ func TestKubeLocalGetsItsFlags(t *testing.T) {
 		Dir: "data", Port: 6443, Users: []string{"anne:staff"}, AuthorizationConfig: "authz.yaml", UnsafeNoFsync: true,
 	}
 	want := strings.Fields("--exit-with-stdin --data-dir data --port 6443 --unsafe-no-fsync --authorization-config authz.yaml --user anne:staff")
-	if got := cfg.commandLine(); !slices.Equal(got, want) {
+	if got := cfg.commandArguments(); !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
 	}
 }

@@ -33,16 +33,16 @@ const (
 	crdPoll          = 50 * time.Millisecond
 )
 
-// Manifests returns the patterns, below deploy/, of the manifests that a cluster needs before services run.
-func Manifests() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
+// ManifestPatterns returns the patterns, below deploy/, of the manifests that a cluster needs before services run.
+func ManifestPatterns() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
 
-// ApplyManifests applies the objects in the files that match [Manifests], and returns when the API server serves all
+// ApplyManifests applies the objects in the files that match [ManifestPatterns], and returns when the API server serves all
 // kinds that they define.
 func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	return applyManifests(ctx, cfg, deploy, Manifests())
+	return applyMatching(ctx, cfg, deploy, ManifestPatterns())
 }
 
-func applyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
+func applyMatching(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
 	client, err := unlimitedClient(cfg)
@@ -56,7 +56,7 @@ func applyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS, pattern
 			return fmt.Errorf("applying manifests: no %s: %w", pattern, errors.Join(err, fs.ErrNotExist))
 		}
 		for _, file := range files {
-			defined, err := applyFile(ctx, client, deploy, file)
+			defined, err := applyManifestFile(ctx, client, deploy, file)
 			if err != nil {
 				return fmt.Errorf("applying %s: %w", file, err)
 			}
@@ -78,13 +78,13 @@ func unlimitedClient(cfg *rest.Config) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(cfg)
 }
 
-// applyFile applies all documents of a file and returns the names of the CRDs among them.
-func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file string) ([]string, error) {
+// applyManifestFile applies all documents of a file and returns the names of the CRDs among them.
+func applyManifestFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file string) ([]string, error) {
 	data, err := fs.ReadFile(deploy, file)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := Objects(data)
+	objects, err := DecodeManifest(data)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 	for _, u := range objects {
 		resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 		api := client.Resource(resource).Namespace(u.GetNamespace())
-		foreign, err := isForeign(ctx, api, u)
+		foreign, err := isForeignCRD(ctx, api, u)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
@@ -112,9 +112,9 @@ func applyFile(ctx context.Context, client dynamic.Interface, deploy fs.FS, file
 // partOf is the label for the owner of a CRD that other software may have installed before.
 const partOf = "app.kubernetes.io/part-of"
 
-// isForeign reports whether other software installed the CRD with the name of u, which must not be overwritten. This
+// isForeignCRD reports whether other software installed the CRD with the name of u, which must not be overwritten. This
 // requires that u has the label partOf and that the installed CRD has another value or none.
-func isForeign(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
+func isForeignCRD(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
 	ours := u.GetLabels()[partOf]
 	if ours == "" || u.GroupVersionKind().Group != apiextensionsv1.GroupName {
 		return false, nil
@@ -126,8 +126,8 @@ func isForeign(ctx context.Context, api dynamic.ResourceInterface, u *unstructur
 	return err == nil && has.GetLabels()[partOf] != ours, err
 }
 
-// Objects decodes the documents of a manifest and skips empty ones.
-func Objects(manifest []byte) ([]*unstructured.Unstructured, error) {
+// DecodeManifest decodes the documents of a manifest and skips empty ones.
+func DecodeManifest(manifest []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), len(manifest))
 	for {
@@ -173,7 +173,7 @@ func crdResource() schema.GroupVersionResource {
 func awaitCRD(ctx context.Context, crds dynamic.ResourceInterface, name string) error {
 	for {
 		got, err := crds.Get(ctx, name, metav1.GetOptions{})
-		if err == nil && isEstablished(got) {
+		if err == nil && isEstablishedCRD(got) {
 			return nil
 		}
 		if !backoff.Sleep(ctx, crdPoll) {
@@ -182,7 +182,7 @@ func awaitCRD(ctx context.Context, crds dynamic.ResourceInterface, name string) 
 	}
 }
 
-func isEstablished(u *unstructured.Unstructured) bool {
+func isEstablishedCRD(u *unstructured.Unstructured) bool {
 	var crd apiextensionsv1.CustomResourceDefinition
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd) == nil &&
 		apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established)

@@ -179,7 +179,7 @@ func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
 		"base/roles.yaml":        {Data: []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: people}\n")},
 		"base/watcher/rbac.yaml": account,
 	}
-	if err := ApplyAccounts(t.Context(), serveAPI(t, server), deploy); err != nil {
+	if err := ApplyServiceAccounts(t.Context(), serveAPI(t, server), deploy); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{
@@ -191,7 +191,7 @@ func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
 	for _, review := range server.reviews {
 		asked[review.User]++
 	}
-	if users := slices.Sorted(maps.Keys(asked)); !slices.Equal(users, slices.Sorted(slices.Values(rbac.Users()))) {
+	if users := slices.Sorted(maps.Keys(asked)); !slices.Equal(users, slices.Sorted(slices.Values(rbac.UserNames()))) {
 		t.Errorf("asked for %v", asked)
 	}
 }
@@ -220,7 +220,7 @@ func TestAKindThatOthersDefinedIsLeftAlone(t *testing.T) {
 	const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x","labels":{"app.kubernetes.io/part-of":"entail"}}}`
 	server := &api{t: t} // Its objects have no label.
 	files := fstest.MapFS{"crd/x.yaml": {Data: []byte(definition)}}
-	if err := applyManifests(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
+	if err := applyMatching(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(server.applied) > 0 {

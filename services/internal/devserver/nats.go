@@ -30,44 +30,44 @@ type NATSConfig struct {
 }
 
 // StartNATS starts NATS with JetStream on disk, and returns when it accepts connections.
-func StartNATS(ctx context.Context, cfg NATSConfig) (*Server, error) {
-	binary, err := Find("nats-server")
+func StartNATS(ctx context.Context, cfg NATSConfig) (*ServerProcess, error) {
+	binary, err := FindProgram("nats-server")
 	if err != nil {
 		return nil, err
 	}
 	name := "entail-" + rand.Text()
-	p := program{name: "NATS", port: cfg.Port}
+	p := serverProgram{name: "NATS", port: cfg.Port}
 	p.command = func(port int) (*exec.Cmd, error) {
 		file := filepath.Join(cfg.Dir, "nats.conf")
 		return exec.Command(binary, "--config", file), cfg.writeConfig(file, name, port)
 	}
-	p.ready = func(ctx context.Context, port int) error { return checkGreeting(ctx, name, port) }
+	p.ready = func(ctx context.Context, port int) error { return checkServerName(ctx, name, port) }
 	return p.startServer(ctx)
 }
 
 // URL returns the address at which a user of package natsauth connects.
 func (c *NATSConfig) URL(user string) string {
-	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, c.Password), Host: Address(c.Port)}).String()
+	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, c.Password), Host: LoopbackAddress(c.Port)}).String()
 }
 
 // writeConfig writes the server's configuration: its own settings and the shipped users.
 func (c *NATSConfig) writeConfig(file, name string, port int) error {
-	users, err := natsauth.ConfigWith(c.Password)
+	users, err := natsauth.ServerConfigWithPassword(c.Password)
 	if err != nil {
 		return err
 	}
-	if err := makeDir(c.Dir); err != nil {
+	if err := makePrivateDir(c.Dir); err != nil {
 		return err
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "server_name: %q\nlisten: %q\nmax_payload: %d\njetstream {store_dir: %q}\n", name, Address(port), MaxPayload, c.Dir)
+	fmt.Fprintf(&text, "server_name: %q\nlisten: %q\nmax_payload: %d\njetstream {store_dir: %q}\n", name, LoopbackAddress(port), MaxPayload, c.Dir)
 	text.Write(users)
 	return os.WriteFile(file, text.Bytes(), 0o600)
 }
 
-// checkGreeting returns nil if the server on a port has this name. Another program can have taken the port first.
-func checkGreeting(ctx context.Context, name string, port int) error {
-	conn, err := connectLocal(ctx, port)
+// checkServerName returns nil if the server on a port has this name. Another program can have taken the port first.
+func checkServerName(ctx context.Context, name string, port int) error {
+	conn, err := dialLocal(ctx, port)
 	if err != nil {
 		return err
 	}

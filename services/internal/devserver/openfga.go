@@ -20,8 +20,8 @@ type OpenFGAConfig struct {
 }
 
 // StartOpenFGA starts OpenFGA with its gRPC API, and returns when it accepts connections.
-func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*Server, error) {
-	binary, err := Find("openfga")
+func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*ServerProcess, error) {
+	binary, err := FindProgram("openfga")
 	if err != nil {
 		return nil, err
 	}
@@ -30,15 +30,15 @@ func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*Server, error) {
 	if err := migrateDatabase(ctx, binary, cfg.File, storage); err != nil {
 		return nil, err
 	}
-	p := program{name: "OpenFGA", port: cfg.Port}
+	p := serverProgram{name: "OpenFGA", port: cfg.Port}
 	p.command = func(port int) (*exec.Cmd, error) {
 		return exec.Command(binary, append([]string{
-			"run", "--grpc-addr", Address(port), "--http-enabled=false", "--playground-enabled=false",
+			"run", "--grpc-addr", LoopbackAddress(port), "--http-enabled=false", "--playground-enabled=false",
 			"--metrics-enabled=false", "--log-level", "warn",
 		}, storage...)...), nil
 	}
 	p.ready = func(ctx context.Context, port int) error {
-		conn, err := connectLocal(ctx, port)
+		conn, err := dialLocal(ctx, port)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func migrateDatabase(ctx context.Context, binary, file string, storage []string)
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := makeDir(filepath.Dir(file)); err != nil {
+	if err := makePrivateDir(filepath.Dir(file)); err != nil {
 		return fmt.Errorf("starting OpenFGA: %w", err)
 	}
 	out, err := exec.CommandContext(ctx, binary, append([]string{"migrate", "--log-level", "warn"}, storage...)...).CombinedOutput()

@@ -12,8 +12,8 @@ import (
 // Loopback is the address that all servers listen on.
 const Loopback = "127.0.0.1"
 
-// Address returns host:port for a port of a server that this package started.
-func Address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
+// LoopbackAddress returns host:port for a port of a server that this package started.
+func LoopbackAddress(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
 
 // Systems do not assign ports of this range to outgoing connections, so no connection takes the port of a stopped
 // server. Linux begins at the second number (ip_local_port_range), and other systems begin higher.
@@ -27,7 +27,7 @@ func FreePort() (int, error) {
 	var last error
 	for range portAttempts {
 		port := lowestPort + rand.IntN(endOfPorts-lowestPort)
-		listener, err := net.Listen("tcp", Address(port))
+		listener, err := net.Listen("tcp", LoopbackAddress(port))
 		if err == nil {
 			return port, listener.Close()
 		}
@@ -39,15 +39,15 @@ func FreePort() (int, error) {
 // ReservePort returns a port for a server in another process, after a check that it is free. With 0, it finds a free
 // one.
 func ReservePort(server string, port int) (int, error) {
-	listener, err := Listen(server, port)
+	listener, err := ListenLoopback(server, port)
 	if err != nil {
 		return 0, err
 	}
 	return PortOf(listener.Addr()), listener.Close()
 }
 
-// Listen listens on a loopback port for a server. With 0, it uses a free port.
-func Listen(server string, port int) (net.Listener, error) {
+// ListenLoopback listens on a loopback port for a server. With 0, it uses a free port.
+func ListenLoopback(server string, port int) (net.Listener, error) {
 	if port == 0 {
 		free, err := FreePort()
 		if err != nil {
@@ -55,15 +55,15 @@ func Listen(server string, port int) (net.Listener, error) {
 		}
 		port = free
 	}
-	listener, err := net.Listen("tcp", Address(port))
+	listener, err := net.Listen("tcp", LoopbackAddress(port))
 	if err != nil {
-		return nil, portInUse(server, port, err)
+		return nil, listenError(server, port, err)
 	}
 	return listener, nil
 }
 
-// portInUse adds advice to the error about a port that is in use.
-func portInUse(server string, port int, err error) error {
+// listenError adds advice to the error about a port that is in use.
+func listenError(server string, port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d for %s is taken by another program: stop that one or choose another port (%w)", port, server, syscall.EADDRINUSE)
 	}

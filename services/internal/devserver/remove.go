@@ -20,10 +20,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// Remove deletes everything that [ApplyRoles], [ApplyAccounts] and [ApplyManifests] apply, except the namespace, which
+// RemoveManifests deletes everything that [ApplyPeopleRoles], [ApplyServiceAccounts] and [ApplyManifests] apply, except the namespace, which
 // can hold other objects. Deleting a CRD deletes all its objects, so CRDs that other software also applied stay. CRDs
 // are deleted first: services can remove finalizers only while they have their rights.
-func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
+func RemoveManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	client, err := unlimitedClient(cfg)
 	if err != nil {
 		return fmt.Errorf("removing manifests: %w", err)
@@ -31,7 +31,7 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
 	for _, pattern := range []string{"crd/*.yaml", "base/roles.yaml", "base/*/rbac.yaml", "admission/*.yaml"} {
-		objects, err := readObjects(deploy, pattern)
+		objects, err := readManifests(deploy, pattern)
 		if err != nil {
 			return fmt.Errorf("removing manifests: %w", err)
 		}
@@ -52,10 +52,10 @@ func Remove(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return nil
 }
 
-// Kinds returns the installed CRDs among the manifests: those that are only ours, and those that other software also
+// InstalledCRDs returns the installed CRDs among the manifests: those that are only ours, and those that other software also
 // applied. CRDs that are not installed are in neither list.
-func Kinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, shared []*unstructured.Unstructured, err error) {
-	wanted, err := readObjects(deploy, "crd/*.yaml")
+func InstalledCRDs(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, shared []*unstructured.Unstructured, err error) {
+	wanted, err := readManifests(deploy, "crd/*.yaml")
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading manifests: %w", err)
 	}
@@ -65,7 +65,7 @@ func Kinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, sh
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, nil, fmt.Errorf("looking for kind %s: %w", u.GetName(), err)
-		case isShared(has):
+		case isSharedCRD(has):
 			shared = append(shared, has)
 		default:
 			own = append(own, has)
@@ -74,15 +74,15 @@ func Kinds(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, sh
 	return own, shared, nil
 }
 
-// isShared reports whether another field manager wrote the spec of a CRD. Its objects can belong to other software.
-func isShared(definition *unstructured.Unstructured) bool {
+// isSharedCRD reports whether another field manager wrote the spec of a CRD. Its objects can belong to other software.
+func isSharedCRD(definition *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(definition.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager != manifestManager && m.Subresource == "" && m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))
 	})
 }
 
-// readObjects reads the objects in all files that match a pattern.
-func readObjects(deploy fs.FS, pattern string) (objects []*unstructured.Unstructured, err error) {
+// readManifests reads the objects in all files that match a pattern.
+func readManifests(deploy fs.FS, pattern string) (objects []*unstructured.Unstructured, err error) {
 	files, err := fs.Glob(deploy, pattern)
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("no %s: %w", pattern, errors.Join(err, fs.ErrNotExist))
@@ -92,7 +92,7 @@ func readObjects(deploy fs.FS, pattern string) (objects []*unstructured.Unstruct
 		if err != nil {
 			return nil, err
 		}
-		some, err := Objects(data)
+		some, err := DecodeManifest(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -107,7 +107,7 @@ func removeObject(ctx context.Context, client dynamic.Interface, u *unstructured
 	api := client.Resource(resource).Namespace(u.GetNamespace())
 	for {
 		has, err := api.Get(ctx, u.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && resource == crdResource() && isShared(has) {
+		if apierrors.IsNotFound(err) || err == nil && resource == crdResource() && isSharedCRD(has) {
 			return nil
 		}
 		if err == nil {

@@ -21,22 +21,22 @@ const (
 	portRetry = 50 * time.Millisecond
 )
 
-// Server is NATS or OpenFGA in a child process, which ends with this process.
-type Server struct {
+// ServerProcess is NATS or OpenFGA in a child process, which ends with this process.
+type ServerProcess struct {
 	name  string
 	port  int
-	child *Child
-	log   *tail
+	child *ChildProcess
+	log   *logTail
 }
 
 // Port returns the port that the server listens on.
-func (s *Server) Port() int { return s.port }
+func (s *ServerProcess) Port() int { return s.port }
 
-// Log returns the end of the server's log.
-func (s *Server) Log() string { return s.log.String() }
+// LogTail returns the end of the server's log.
+func (s *ServerProcess) LogTail() string { return s.log.String() }
 
 // Stop sends SIGTERM and waits for the end. State on disk stays. It returns an error if the server had already ended.
-func (s *Server) Stop() error {
+func (s *ServerProcess) Stop() error {
 	if s.child.HasEnded() {
 		return fmt.Errorf("%s ended by itself: %w\n%s", s.name, s.child.Err(), s.log)
 	}
@@ -46,8 +46,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// program describes how to start a server.
-type program struct {
+// serverProgram describes how to start a server.
+type serverProgram struct {
 	name string
 	// port is the port to listen on. With 0, a free one is used.
 	port int
@@ -58,7 +58,7 @@ type program struct {
 }
 
 // startServer starts the server and returns when it is ready. It retries while another program uses the port.
-func (p program) startServer(ctx context.Context) (*Server, error) {
+func (p serverProgram) startServer(ctx context.Context) (*ServerProcess, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, serverReadyTimeout, fmt.Errorf("not ready after %s", serverReadyTimeout))
 	defer cancel()
 	for {
@@ -69,7 +69,7 @@ func (p program) startServer(ctx context.Context) (*Server, error) {
 	}
 }
 
-func (p program) launchOnce(ctx context.Context) (*Server, error) {
+func (p serverProgram) launchOnce(ctx context.Context) (*ServerProcess, error) {
 	port, err := ReservePort(p.name, p.port)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (p program) launchOnce(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
-	s := &Server{name: p.name, port: port, log: &tail{}}
+	s := &ServerProcess{name: p.name, port: port, log: &logTail{}}
 	command.Stdout, command.Stderr = s.log, s.log
 	if s.child, err = StartChild(command); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
@@ -93,7 +93,7 @@ func (p program) launchOnce(ctx context.Context) (*Server, error) {
 	return nil, fmt.Errorf("starting %s: %w\n%s", p.name, err, s.log)
 }
 
-func (s *Server) awaitReady(ctx context.Context, ready func(context.Context, int) error) error {
+func (s *ServerProcess) awaitReady(ctx context.Context, ready func(context.Context, int) error) error {
 	for {
 		err := ready(ctx, s.port)
 		if s.child.HasEnded() {
@@ -108,10 +108,10 @@ func (s *Server) awaitReady(ctx context.Context, ready func(context.Context, int
 	}
 }
 
-// connectLocal opens a connection to a local port. The deadline of ctx bounds its reads and writes.
-func connectLocal(ctx context.Context, port int) (net.Conn, error) {
+// dialLocal opens a connection to a local port. The deadline of ctx bounds its reads and writes.
+func dialLocal(ctx context.Context, port int) (net.Conn, error) {
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", Address(port))
+	conn, err := dialer.DialContext(ctx, "tcp", LoopbackAddress(port))
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func connectLocal(ctx context.Context, port int) (net.Conn, error) {
 	return conn, err
 }
 
-// makeDir creates a directory that only this user can read.
-func makeDir(dir string) error {
+// makePrivateDir creates a directory that only this user can read.
+func makePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making a place for its files: %w", err)
 	}

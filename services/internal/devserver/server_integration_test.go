@@ -19,20 +19,20 @@ import (
 )
 
 // starter starts a server with its state in dir.
-type starter func(ctx context.Context, dir string, port int) (*Server, error)
+type starter func(ctx context.Context, dir string, port int) (*ServerProcess, error)
 
 func starters() map[string]starter {
 	return map[string]starter{
-		"NATS": func(ctx context.Context, dir string, port int) (*Server, error) {
+		"NATS": func(ctx context.Context, dir string, port int) (*ServerProcess, error) {
 			return StartNATS(ctx, NATSConfig{Dir: dir, Port: port, Password: "test"})
 		},
-		"OpenFGA": func(ctx context.Context, dir string, port int) (*Server, error) {
+		"OpenFGA": func(ctx context.Context, dir string, port int) (*ServerProcess, error) {
 			return StartOpenFGA(ctx, OpenFGAConfig{File: filepath.Join(dir, "openfga.db"), Port: port})
 		},
 	}
 }
 
-func busOf(t *testing.T, s *Server, user string) jetstream.JetStream {
+func busOf(t *testing.T, s *ServerProcess, user string) jetstream.JetStream {
 	t.Helper()
 	cfg := NATSConfig{Port: s.Port(), Password: "test"}
 	conn, err := nats.Connect(cfg.URL(user), nats.CustomInboxPrefix(topology.InboxPrefix(user)))
@@ -84,7 +84,7 @@ func TestNATSGivesServicesTheirRightsOnly(t *testing.T) {
 	if got := busOf(t, s, natsauth.Admin).Conn().MaxPayload(); got != MaxPayload {
 		t.Errorf("the limit is %d bytes; want %d", got, MaxPayload)
 	}
-	if err := topology.Ensure(t.Context(), busOf(t, s, topology.Watcher), 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), busOf(t, s, topology.Watcher), 1); err != nil {
 		t.Errorf("the watcher makes streams: %v", err)
 	}
 	js := busOf(t, s, topology.StoreSync)
@@ -111,7 +111,7 @@ func TestOpenFGAKeepsStoresAndPortOverARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := grpc.NewClient(Address(first.Port()), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(LoopbackAddress(first.Port()), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // shell returns a command that runs a script.
 func shell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", script) }
 
-func stop(t testing.TB, s *Server) {
+func stop(t testing.TB, s *ServerProcess) {
 	t.Helper()
 	if err := s.Stop(); err != nil {
 		t.Error(err)
@@ -26,7 +26,7 @@ func stop(t testing.TB, s *Server) {
 func isNotReady(context.Context, int) error { return errors.New("not yet") }
 
 func TestServerStartQuotesAServerThatFails(t *testing.T) {
-	p := program{name: "NATS", ready: isNotReady, command: func(int) (*exec.Cmd, error) {
+	p := serverProgram{name: "NATS", ready: isNotReady, command: func(int) (*exec.Cmd, error) {
 		return shell("echo the disk is full >&2; exit 3"), nil
 	}}
 	_, err := p.startServer(t.Context())
@@ -39,12 +39,12 @@ func TestServerStartQuotesAServerThatFails(t *testing.T) {
 
 func TestServerStartTakesAnotherPortWhenOneIsTakenMeanwhile(t *testing.T) {
 	var ports []int
-	p := program{name: "NATS"}
+	p := serverProgram{name: "NATS"}
 	p.command = func(port int) (*exec.Cmd, error) {
 		if ports = append(ports, port); len(ports) > 1 {
 			return shell("exec sleep 600"), nil
 		}
-		other, err := Listen("another program", port)
+		other, err := ListenLoopback("another program", port)
 		if err == nil {
 			t.Cleanup(func() { _ = other.Close() })
 		}
@@ -67,14 +67,14 @@ func TestServerStartTakesAnotherPortWhenOneIsTakenMeanwhile(t *testing.T) {
 }
 
 func TestServerStartNamesAPortThatStaysTaken(t *testing.T) {
-	other, err := Listen("another program", 0)
+	other, err := ListenLoopback("another program", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = program{name: "NATS", port: PortOf(other.Addr())}.startServer(ctx)
+	_, err = serverProgram{name: "NATS", port: PortOf(other.Addr())}.startServer(ctx)
 	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "taken by another program") {
 		t.Errorf("got %v; want the port and what to do", err)
 	}
@@ -83,7 +83,7 @@ func TestServerStartNamesAPortThatStaysTaken(t *testing.T) {
 func TestServerStartThatIsCanceledLeavesNoProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var started *exec.Cmd
-	p := program{name: "NATS", ready: func(context.Context, int) error { cancel(); return errors.New("not yet") }}
+	p := serverProgram{name: "NATS", ready: func(context.Context, int) error { cancel(); return errors.New("not yet") }}
 	p.command = func(int) (*exec.Cmd, error) {
 		started = shell("exec sleep 600")
 		return started, nil
@@ -97,7 +97,7 @@ func TestServerStartThatIsCanceledLeavesNoProcess(t *testing.T) {
 }
 
 func TestServerThatEndedByItselfFailsToStop(t *testing.T) {
-	p := program{name: "NATS", ready: func(context.Context, int) error { return nil }, command: func(int) (*exec.Cmd, error) { return shell("exec sleep 600"), nil }}
+	p := serverProgram{name: "NATS", ready: func(context.Context, int) error { return nil }, command: func(int) (*exec.Cmd, error) { return shell("exec sleep 600"), nil }}
 	s, err := p.startServer(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestServerThatEndedByItselfFailsToStop(t *testing.T) {
 }
 
 func TestNATSIsRecognizedByItsName(t *testing.T) {
-	listener, err := Listen("test", 0)
+	listener, err := ListenLoopback("test", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +125,10 @@ func TestNATSIsRecognizedByItsName(t *testing.T) {
 		}
 	}()
 	port := PortOf(listener.Addr())
-	if err := checkGreeting(t.Context(), "mine", port); err != nil {
+	if err := checkServerName(t.Context(), "mine", port); err != nil {
 		t.Error(err)
 	}
-	if err := checkGreeting(t.Context(), "yours", port); err == nil || !strings.Contains(err.Error(), "another server") {
+	if err := checkServerName(t.Context(), "yours", port); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("got %v; want an error", err)
 	}
 }

@@ -2,16 +2,16 @@ package devserver
 
 import "sync"
 
-// tailBytes bounds the bytes that a [tail] keeps.
+// tailBytes bounds the bytes that a [logTail] keeps.
 const tailBytes = 4 << 10
 
-// tail keeps the last bytes written to it.
-type tail struct {
+// logTail keeps the last bytes written to it.
+type logTail struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *logTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, p...)
@@ -19,7 +19,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) String() string {
+func (t *logTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.data)

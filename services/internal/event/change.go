@@ -56,14 +56,14 @@ func (c Change) ID() string {
 
 // Decode decodes the object.
 func (c Change) Decode(into any) error {
-	if err := Decode(c.Object, into); err != nil {
+	if err := DecodeObject(c.Object, into); err != nil {
 		return fmt.Errorf("decoding %s: %w", c.Key, err)
 	}
 	return nil
 }
 
-// Each decodes the objects of a list and passes them to take, until an error.
-func Each[T any](objects iter.Seq2[Change, error], take func(*T)) error {
+// DecodeEach decodes the objects of a list and passes them to take, until an error.
+func DecodeEach[T any](objects iter.Seq2[Change, error], take func(*T)) error {
 	for change, err := range objects {
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (c Change) Marshal() ([]byte, error) {
 		op = eventv1.Operation_OPERATION_DELETE
 	}
 	data, err := proto.Marshal(&eventv1.ResourceChange{
-		Ref: c.Key.Ref(), Version: c.Version, Kind: c.Kind, Uid: c.UID,
+		Ref: c.Key.ToObjectRef(), Version: c.Version, Kind: c.Kind, Uid: c.UID,
 		ResourceVersion: c.ResourceVersion, Generation: c.Generation, Operation: op,
 		Object: c.Object, ObjectOmitted: c.Omitted, Epoch: c.Epoch,
 		ObservedAt: timestamppb.New(c.ObservedAt), Traceparent: c.Traceparent,
@@ -95,13 +95,13 @@ func (c Change) Marshal() ([]byte, error) {
 	return data, nil
 }
 
-// Unmarshal decodes a change from the subject of key. It refuses a message about another object.
-func Unmarshal(key Key, data []byte) (Change, error) {
+// UnmarshalChange decodes a change from the subject of key. It refuses a message about another object.
+func UnmarshalChange(key Key, data []byte) (Change, error) {
 	var m eventv1.ResourceChange
 	if err := proto.Unmarshal(data, &m); err != nil {
 		return Change{}, fmt.Errorf("decode change of %s: %w", key, err)
 	}
-	got := KeyOf(m.GetRef())
+	got := KeyFromRef(m.GetRef())
 	if got.Target = key.Target; got != key {
 		return Change{}, fmt.Errorf("change on the subject of %s speaks of %s", key, got)
 	}
@@ -144,7 +144,7 @@ func (c Change) IsNewerThan(old Change) bool {
 	if order, ok := CompareEpochs(c.Epoch, old.Epoch); !ok || order != 0 {
 		return !ok || order > 0
 	}
-	order, ok := compareVersions(c.ResourceVersion, old.ResourceVersion)
+	order, ok := compareResourceVersions(c.ResourceVersion, old.ResourceVersion)
 	if !ok || order > 0 {
 		return true
 	}

@@ -37,7 +37,7 @@ func TestAChangeSurvivesTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := event.Unmarshal(want.Key, data)
+			got, err := event.UnmarshalChange(want.Key, data)
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("got %#v, %v; want %#v", got, err, want)
 			}
@@ -48,7 +48,7 @@ func TestAChangeSurvivesTheWire(t *testing.T) {
 func TestUnmarshalRefusesWhatSaysTooLittleOrSomethingElse(t *testing.T) {
 	t.Parallel()
 	wire := func(edit func(*eventv1.ResourceChange)) []byte {
-		m := &eventv1.ResourceChange{Ref: sample().Key.Ref(), Uid: "u", ResourceVersion: "1", Operation: eventv1.Operation_OPERATION_UPSERT}
+		m := &eventv1.ResourceChange{Ref: sample().Key.ToObjectRef(), Uid: "u", ResourceVersion: "1", Operation: eventv1.Operation_OPERATION_UPSERT}
 		edit(m)
 		data, err := proto.Marshal(m)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestUnmarshalRefusesWhatSaysTooLittleOrSomethingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := event.Unmarshal(sample().Key, test.data); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := event.UnmarshalChange(sample().Key, test.data); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v does not say %q", err, test.want)
 			}
 		})
@@ -141,7 +141,7 @@ func TestAListIsDecodedUntilItsFirstError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var took []int
-			err := event.Each(func(yield func(event.Change, error) bool) {
+			err := event.DecodeEach(func(yield func(event.Change, error) bool) {
 				for _, c := range test.list {
 					if !yield(c, nil) {
 						return

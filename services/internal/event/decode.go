@@ -10,13 +10,13 @@ import (
 // noTime replaces an invalid time. It is the first value of a condition's time.
 const noTime = `"1970-01-01T00:00:00Z"`
 
-// Decode decodes an object, and replaces invalid times in its status. The API server accepts some, such as
+// DecodeObject decodes an object, and replaces invalid times in its status. The API server accepts some, such as
 // "2026-01-01t00:00:00z". An author who may only write a status must not make the object unreadable to services.
-func Decode(object []byte, into any) error { return decodeObject(json.Unmarshal, object, into) }
+func DecodeObject(object []byte, into any) error { return decodeObject(json.Unmarshal, object, into) }
 
-// DecodeExactly decodes an object like [Decode], with case-sensitive field names. An object without a schema may have a
+// DecodeCaseSensitive decodes an object like [DecodeObject], with case-sensitive field names. An object without a schema may have a
 // field "Metadata" beside its metadata.
-func DecodeExactly(object []byte, into any) error {
+func DecodeCaseSensitive(object []byte, into any) error {
 	return decodeObject(utiljson.Unmarshal, object, into)
 }
 
@@ -25,21 +25,21 @@ func decodeObject(unmarshal func([]byte, any) error, object []byte, into any) er
 	if err == nil {
 		return nil
 	}
-	mended, ok := mendTimes(object)
+	mended, ok := replaceInvalidTimes(object)
 	if !ok {
 		return err
 	}
 	return unmarshal(mended, into)
 }
 
-// mendTimes replaces invalid times in the status. ok is false if there are none.
-func mendTimes(object []byte) (mended []byte, ok bool) {
+// replaceInvalidTimes replaces invalid times in the status. ok is false if there are none.
+func replaceInvalidTimes(object []byte) (mended []byte, ok bool) {
 	var top, status map[string]json.RawMessage
 	if json.Unmarshal(object, &top) != nil || json.Unmarshal(top["status"], &status) != nil {
 		return nil, false
 	}
 	for list, field := range map[string]string{"conditions": "lastTransitionTime", "suspensions": "suspendedAt"} {
-		if items, odd := mendItems(status[list], field); odd {
+		if items, odd := replaceInvalidItemTimes(status[list], field); odd {
 			status[list], ok = items, true
 		}
 	}
@@ -54,8 +54,8 @@ func mendTimes(object []byte) (mended []byte, ok bool) {
 	return mended, err == nil
 }
 
-// mendItems replaces invalid times in one field of the items of a list.
-func mendItems(list []byte, field string) (mended []byte, odd bool) {
+// replaceInvalidItemTimes replaces invalid times in one field of the items of a list.
+func replaceInvalidItemTimes(list []byte, field string) (mended []byte, odd bool) {
 	var items []map[string]json.RawMessage
 	if json.Unmarshal(list, &items) != nil {
 		return nil, false

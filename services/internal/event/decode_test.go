@@ -52,7 +52,7 @@ func TestWhatIsOtherwiseWrongStaysSo(t *testing.T) {
 		``, `{`, `7`, `{"spec":7}`, `{"spec":7,"status":{}}`, `{"spec":7,"status":{"conditions":7}}`, `{"status":{"conditions":[7]}}`,
 		`{"spec":{"says":7},"status":{"conditions":[{"lastTransitionTime":"2026-01-01t00:00:00z"}]}}`,
 	} {
-		if err := Decode([]byte(object), new(timely)); err == nil {
+		if err := DecodeObject([]byte(object), new(timely)); err == nil {
 			t.Errorf("%s is read", object)
 		}
 	}

@@ -36,19 +36,19 @@ type Key struct {
 
 // String returns a name for people, such as "stores.core.platform-mesh.io/demo".
 func (k Key) String() string {
-	return k.GroupResource.String() + "/" + k.Path()
+	return k.GroupResource.String() + "/" + k.NamespacedName()
 }
 
-// Path returns "namespace/name", or "name" for a cluster-scoped object.
-func (k Key) Path() string {
+// NamespacedName returns "namespace/name", or "name" for a cluster-scoped object.
+func (k Key) NamespacedName() string {
 	if k.Namespace == "" {
 		return k.Name
 	}
 	return k.Namespace + "/" + k.Name
 }
 
-// KeyOf decodes a key.
-func KeyOf(ref *eventv1.ObjectRef) Key {
+// KeyFromRef decodes a key.
+func KeyFromRef(ref *eventv1.ObjectRef) Key {
 	return Key{
 		Cluster:       ref.GetCluster(),
 		GroupResource: GroupResource{Group: ref.GetGroup(), Resource: ref.GetResource()},
@@ -57,29 +57,29 @@ func KeyOf(ref *eventv1.ObjectRef) Key {
 	}
 }
 
-// Ref encodes k.
-func (k Key) Ref() *eventv1.ObjectRef {
+// ToObjectRef encodes k.
+func (k Key) ToObjectRef() *eventv1.ObjectRef {
 	return &eventv1.ObjectRef{Cluster: k.Cluster, Group: k.Group, Resource: k.Resource, Namespace: k.Namespace, Name: k.Name}
 }
 
-// Tokens returns k as the tail of a subject: cluster, group, resource, namespace, name. The encoding is unique, and no
+// SubjectTokens returns k as the tail of a subject: cluster, group, resource, namespace, name. The encoding is unique, and no
 // token is split or empty.
-func (k Key) Tokens() string {
+func (k Key) SubjectTokens() string {
 	tokens := []string{k.Cluster, k.Group, k.Resource, k.Namespace, k.Name}
 	for i, token := range tokens {
-		tokens[i] = Token(token)
+		tokens[i] = EncodeToken(token)
 	}
 	return strings.Join(tokens, ".")
 }
 
-// ParseTokens parses the output of [Key.Tokens].
-func ParseTokens(tail string) (Key, error) {
+// ParseSubjectTokens parses the output of [Key.SubjectTokens].
+func ParseSubjectTokens(tail string) (Key, error) {
 	tokens := strings.Split(tail, ".")
 	if len(tokens) != 5 {
 		return Key{}, fmt.Errorf("subject tail %.200q has %d tokens, not the 5 of cluster.group.resource.namespace.name", tail, len(tokens))
 	}
 	for i, token := range tokens {
-		plain, err := ParseToken(token)
+		plain, err := DecodeToken(token)
 		if err != nil {
 			return Key{}, fmt.Errorf("subject tail %.200q: %w", tail, err)
 		}

@@ -24,10 +24,10 @@ func TestTokensKeepKeysApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := test.key.Tokens(); got != test.want {
+			if got := test.key.SubjectTokens(); got != test.want {
 				t.Errorf("tokens = %q, want %q", got, test.want)
 			}
-			if got, err := event.ParseTokens(test.want); err != nil || got != test.key {
+			if got, err := event.ParseSubjectTokens(test.want); err != nil || got != test.key {
 				t.Errorf("parsed %v, %v; want %v", got, err, test.key)
 			}
 		})
@@ -50,7 +50,7 @@ func TestParseTokensRefusesWhatNoKeyWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if k, err := event.ParseTokens(tail); err == nil {
+			if k, err := event.ParseSubjectTokens(tail); err == nil {
 				t.Errorf("%q was read as %v", tail, k)
 			}
 		})
@@ -63,11 +63,11 @@ func FuzzTokensRoundTrip(f *testing.F) {
 	f.Add("c", "", "secrets", "_", "a.b*>%\x00 é")
 	f.Fuzz(func(t *testing.T, cluster, group, resource, namespace, name string) {
 		k := event.Key{Cluster: cluster, GroupResource: event.GroupResource{Group: group, Resource: resource}, Namespace: namespace, Name: name}
-		tail := k.Tokens()
+		tail := k.SubjectTokens()
 		if strings.ContainsAny(tail, " *>\t\r\n") || strings.Count(tail, ".") != 4 {
 			t.Fatalf("tokens %q are no subject", tail)
 		}
-		got, err := event.ParseTokens(tail)
+		got, err := event.ParseSubjectTokens(tail)
 		if cluster == "" || resource == "" || name == "" {
 			if err == nil {
 				t.Fatalf("incomplete key %#v was accepted", k)
@@ -84,14 +84,14 @@ func FuzzParseTokensIsTheInverse(f *testing.F) {
 	f.Add("c.g.stores._.demo")
 	f.Add("c._.secrets.%5F.a%2Eb")
 	f.Fuzz(func(t *testing.T, tail string) {
-		if k, err := event.ParseTokens(tail); err == nil && k.Tokens() != tail {
-			t.Fatalf("%q and %q are one object", tail, k.Tokens())
+		if k, err := event.ParseSubjectTokens(tail); err == nil && k.SubjectTokens() != tail {
+			t.Fatalf("%q and %q are one object", tail, k.SubjectTokens())
 		}
 	})
 }
 
-func ExampleKey_Tokens() {
+func ExampleKey_SubjectTokens() {
 	k := event.Key{Cluster: "local", GroupResource: event.GroupResource{Resource: "configmaps"}, Namespace: "team-a", Name: "app.config"}
-	fmt.Println(k.Tokens())
+	fmt.Println(k.SubjectTokens())
 	// Output: local._.configmaps.team-a.app%2Econfig
 }

@@ -13,9 +13,9 @@ const hexDigits = "0123456789ABCDEF"
 
 var errNotCanonical = errors.New("token is not in canonical form")
 
-// Token encodes s as one NATS subject token. Letters, digits and "-_:" stay, every other byte becomes %XX, the empty
+// EncodeToken encodes s as one NATS subject token. Letters, digits and "-_:" stay, every other byte becomes %XX, the empty
 // string becomes "_".
-func Token(s string) string {
+func EncodeToken(s string) string {
 	switch s {
 	case "":
 		return empty
@@ -40,8 +40,8 @@ func isPlainByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == ':'
 }
 
-// ParseToken accepts exactly the output of [Token]. Each string has one spelling, so each object has one subject.
-func ParseToken(token string) (string, error) {
+// DecodeToken accepts exactly the output of [EncodeToken]. Each string has one spelling, so each object has one subject.
+func DecodeToken(token string) (string, error) {
 	if token == empty {
 		return "", nil
 	}
@@ -61,7 +61,7 @@ func ParseToken(token string) (string, error) {
 		b.WriteByte(byte(high<<4 | low))
 		i += 2
 	}
-	if s := b.String(); Token(s) == token {
+	if s := b.String(); EncodeToken(s) == token {
 		return s, nil
 	}
 	return "", fmt.Errorf("token %.200q: %w", token, errNotCanonical)

@@ -2,9 +2,9 @@ package event
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 
-// compareVersions compares two resource versions of one resource. It returns false if they do not have the format that
+// compareResourceVersions compares two resource versions of one resource. It returns false if they do not have the format that
 // the API server promises (KEP-5504).
-func compareVersions(a, b string) (int, bool) {
+func compareResourceVersions(a, b string) (int, bool) {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return order, err == nil
 }

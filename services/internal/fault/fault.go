@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// class is the mark. It wraps the error, so errors.Is and errors.As still work.
-type class struct {
+// classifiedError is the mark. It wraps the error, so errors.Is and errors.As still work.
+type classifiedError struct {
 	error
 	terminal bool
 }
 
-func (c class) Unwrap() error { return c.error }
+func (c classifiedError) Unwrap() error { return c.error }
 
 // Terminal marks err: no retry can help. Terminal(nil) is nil.
 func Terminal(err error) error { return withClass(err, true) }
@@ -30,13 +30,13 @@ func Unavailable(err error) error { return withClass(err, false) }
 
 // IsTerminal reports whether the outermost mark in err's tree is [Terminal].
 func IsTerminal(err error) bool {
-	c, ok := errors.AsType[class](err)
+	c, ok := errors.AsType[classifiedError](err)
 	return ok && c.terminal
 }
 
 // IsUnavailable reports whether the outermost mark in err's tree is [Unavailable].
 func IsUnavailable(err error) bool {
-	c, ok := errors.AsType[class](err)
+	c, ok := errors.AsType[classifiedError](err)
 	return ok && !c.terminal
 }
 
@@ -44,16 +44,16 @@ func withClass(err error, terminal bool) error {
 	if err == nil {
 		return nil
 	}
-	return class{error: err, terminal: terminal}
+	return classifiedError{error: err, terminal: terminal}
 }
 
 // told bounds the number of errors that [Join] prints.
 const told = 3
 
-// several holds errors of which the message contains the first few.
-type several []error
+// joinedErrors holds errors of which the message contains the first few.
+type joinedErrors []error
 
-func (s several) Error() string {
+func (s joinedErrors) Error() string {
 	var texts []string
 	for _, err := range s[:min(len(s), told)] {
 		texts = append(texts, err.Error())
@@ -64,7 +64,7 @@ func (s several) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-func (s several) Unwrap() []error { return s }
+func (s joinedErrors) Unwrap() []error { return s }
 
 // Join returns one error for errors of many objects. Its message contains the first few, and the number of the others.
 func Join(errs ...error) error {
@@ -72,5 +72,5 @@ func Join(errs ...error) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return several(errs)
+	return joinedErrors(errs)
 }

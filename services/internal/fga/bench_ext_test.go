@@ -26,7 +26,7 @@ func BenchmarkWrite(b *testing.B) {
 						b.Fatal(err)
 					}
 					defer server.Stop()
-					client, err := fga.Dial(fga.Config{Target: server.Target()})
+					client, err := fga.Dial(fga.Config{Target: server.GRPCTarget()})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ReadObject reads the tuples of one object.
-func (c *Client) ReadObject(ctx context.Context, storeID, object string) ([]*openfgav1.Tuple, error) {
+// ReadObjectTuples reads the tuples of one object.
+func (c *Client) ReadObjectTuples(ctx context.Context, storeID, object string) ([]*openfgav1.Tuple, error) {
 	var all []*openfgav1.Tuple
 	for token := ""; ; {
 		answer, err := c.api.Read(ctx, &openfgav1.ReadRequest{
@@ -46,9 +46,9 @@ func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since t
 	return answer.GetChanges(), answer.GetContinuationToken(), nil
 }
 
-// ReadType returns the tuples of all objects of a type for which wanted returns true. It replays the store's list of
+// ReadTypeTuples returns the tuples of all objects of a type for which wanted returns true. It replays the store's list of
 // changes, because OpenFGA has no other way to find objects by type.
-func (c *Client) ReadType(ctx context.Context, storeID, typ string, wanted func(*openfgav1.TupleKey) bool) ([]*openfgav1.TupleKey, error) {
+func (c *Client) ReadTypeTuples(ctx context.Context, storeID, typ string, wanted func(*openfgav1.TupleKey) bool) ([]*openfgav1.TupleKey, error) {
 	type identity struct{ object, relation, user string }
 	held := map[identity]*openfgav1.TupleKey{}
 	for token := ""; ; {

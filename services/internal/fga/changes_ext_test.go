@@ -19,12 +19,12 @@ func TestATypeIsReadWhateverItsObjectsAreCalled(t *testing.T) {
 		mustWrite(t, client, store, all, nil)
 		mustWrite(t, client, store, nil, all[:110])
 		mustWrite(t, client, store, all[:1], nil)
-		held, err := client.ReadType(t.Context(), store, "document", func(k *openfgav1.TupleKey) bool { return k.GetObject() != "document:111" })
+		held, err := client.ReadTypeTuples(t.Context(), store, "document", func(k *openfgav1.TupleKey) bool { return k.GetObject() != "document:111" })
 		if err != nil || len(held) != 120 {
 			t.Errorf("got %d tuples, want 120 (%v)", len(held), err)
 		}
 		for _, typ := range []string{"user", "nothing"} {
-			if held, err := client.ReadType(t.Context(), store, typ, func(*openfgav1.TupleKey) bool { return true }); err != nil || len(held) > 0 {
+			if held, err := client.ReadTypeTuples(t.Context(), store, typ, func(*openfgav1.TupleKey) bool { return true }); err != nil || len(held) > 0 {
 				t.Errorf("type %s: got %d tuples (%v)", typ, len(held), err)
 			}
 		}
@@ -38,7 +38,7 @@ func TestWhoseAStoreIsIsFoundUnderEveryName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if owners, err := client.Owners(t.Context(), store); err != nil || len(owners) > 0 {
+		if owners, err := client.ReadOwnerTuples(t.Context(), store); err != nil || len(owners) > 0 {
 			t.Errorf("of an empty one these are owners: %v (%v)", owners, err)
 		}
 		text := "model\n  schema 1.1\ntype cluster\ntype user\ntype store\n  relations\n    define owner: [cluster, user, cluster with odd]\n" +
@@ -55,8 +55,8 @@ func TestWhoseAStoreIsIsFoundUnderEveryName(t *testing.T) {
 			is("store:b", "owner", "user:2"), under(t, is("store:c", "owner", "cluster:3"), "odd", map[string]any{"n": 1}),
 		}, nil)
 		mustWrite(t, client, store, nil, []*openfgav1.TupleKey{gone})
-		want := []iam.Tuple{iam.StoreOwner("iam", "1"), iam.StoreOwner("other", "2")}
-		owners, err := client.Owners(t.Context(), store)
+		want := []iam.Tuple{iam.StoreOwnerTuple("iam", "1"), iam.StoreOwnerTuple("other", "2")}
+		owners, err := client.ReadOwnerTuples(t.Context(), store)
 		if slices.SortFunc(owners, func(a, b iam.Tuple) int { return strings.Compare(a.Object, b.Object) }); err != nil || !slices.Equal(owners, want) {
 			t.Errorf("owners are %v, want %v (%v)", owners, want, err)
 		}
@@ -87,7 +87,7 @@ func TestChangesFollowEachOtherAndAnObjectIsReadAlone(t *testing.T) {
 		if err != nil || len(page) != 1 || page[0].GetOperation() != openfgav1.TupleOperation_TUPLE_OPERATION_DELETE {
 			t.Errorf("after that come %v, %v", page, err)
 		}
-		held, err := client.ReadObject(t.Context(), store, all[1].GetObject())
+		held, err := client.ReadObjectTuples(t.Context(), store, all[1].GetObject())
 		want := 0
 		for _, tuple := range all[1:] {
 			if tuple.GetObject() == all[1].GetObject() {

@@ -33,10 +33,10 @@ const (
 type Client struct {
 	conn      *grpc.ClientConn
 	api       openfgav1.OpenFGAServiceClient
-	tokens    tokens
+	tokens    tokenProvider
 	idle      func()
 	maxTuples int
-	health    health
+	health    serverHealth
 }
 
 // Dial returns a client. It connects at the first call and reconnects when necessary. The options in more follow those
@@ -45,11 +45,11 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	given, err := cfg.tokenSource()
+	given, err := cfg.newTokenProvider()
 	if err != nil {
 		return nil, err
 	}
-	w, err := cfg.buildWire(given)
+	w, err := cfg.dialSettings(given)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if cfg.Tracer != nil {
 		own = append(own, grpc.WithChainUnaryInterceptor(tracing.UnaryClientInterceptor(cfg.Tracer)))
 	}
-	own = append(own, grpc.WithChainUnaryInterceptor((&pace{}).retryInterceptor()))
+	own = append(own, grpc.WithChainUnaryInterceptor((&serverPause{}).retryInterceptor()))
 	if c.conn, err = grpc.NewClient(w.target, slices.Concat(w.options, own, cfg.DialOptions, more, w.last)...); err != nil {
 		return nil, fmt.Errorf("preparing connection to OpenFGA at %s: %w", cfg.Target, err)
 	}
@@ -66,21 +66,21 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	return c, nil
 }
 
-// wire holds the dial target, and the dial options before and after all others.
-type wire struct {
+// dialSettings holds the dial target, and the dial options before and after all others.
+type dialSettings struct {
 	target        string
 	options, last []grpc.DialOption
 	// idle closes connections outside of gRPC.
 	idle func()
 }
 
-func (c Config) buildWire(given tokens) (wire, error) {
-	if c.isHTTP() {
-		return c.httpWire(given)
+func (c Config) dialSettings(given tokenProvider) (dialSettings, error) {
+	if c.isHTTPTarget() {
+		return c.httpDialSettings(given)
 	}
 	transport, err := c.transportCredentials()
 	if err != nil {
-		return wire{}, err
+		return dialSettings{}, err
 	}
 	reconnect := backoff.DefaultConfig
 	reconnect.BaseDelay, reconnect.MaxDelay = reconnectDelay/20, reconnectDelay
@@ -94,9 +94,9 @@ func (c Config) buildWire(given tokens) (wire, error) {
 		options = append(options, grpc.WithDefaultServiceConfig(roundRobin))
 	}
 	if given.get != nil {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{tokens: given, plaintext: c.isPlaintext()}))
+		options = append(options, grpc.WithPerRPCCredentials(bearerCredentials{tokens: given, plaintext: c.isPlaintext()}))
 	}
-	return wire{target: c.Target, options: options, last: []grpc.DialOption{grpc.WithResolvers(lookUp())}, idle: func() {}}, nil
+	return dialSettings{target: c.Target, options: options, last: []grpc.DialOption{grpc.WithResolvers(newDNSBuilder())}, idle: func() {}}, nil
 }
 
 // Close ends the connection.
@@ -114,10 +114,10 @@ func (c *Client) deadlineInterceptor(timeout time.Duration) grpc.UnaryClientInte
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		answered := Ask(ctx)
+		answered := StartCall(ctx)
 		err := classifyError(ctx, invoke(callCtx, method, req, reply, cc, opts...))
 		if isUnauthenticated(err) {
-			c.tokens.tokenRefused()
+			c.tokens.reportRefusal()
 		}
 		c.health.recordOutcome(err)
 		answered(err)

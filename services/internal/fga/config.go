@@ -82,10 +82,10 @@ func (c Config) Validate() error {
 	case c.MaxTuples < 0 || c.MaxTuples > maxMaxTuples:
 		return fmt.Errorf("--openfga-max-tuples %d is out of range: use 1 to %d, or 0 for %d", c.MaxTuples, maxMaxTuples, DefaultMaxTuples)
 	}
-	return errors.Join(c.validateTarget(), c.validateClient())
+	return errors.Join(c.validateTarget(), c.validateOAuthClient())
 }
 
-func (c Config) validateClient() error {
+func (c Config) validateOAuthClient() error {
 	u, err := url.Parse(c.TokenURL)
 	switch {
 	case c.ClientID == "" && c.ClientSecretFile == "" && c.TokenURL == "":

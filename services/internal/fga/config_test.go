@@ -139,7 +139,7 @@ func TestATokenIsNeverPrinted(t *testing.T) {
 			t.Errorf("the token is in %q", text)
 		}
 	}
-	if (bearer{}).RequireTransportSecurity() != true {
+	if (bearerCredentials{}).RequireTransportSecurity() != true {
 		t.Error("the token goes over an insecure transport")
 	}
 }

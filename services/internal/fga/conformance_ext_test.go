@@ -153,7 +153,7 @@ func TestOnlyGetStoreKnowsThatAStoreIsGone(t *testing.T) {
 			t.Errorf("GetStore of a deleted store: %v, %v; want not found", found, err)
 		}
 		// Because of the following, callers must call GetStore.
-		if m, err := client.LatestModel(t.Context(), store); m == nil || err != nil {
+		if m, err := client.ReadLatestModel(t.Context(), store); m == nil || err != nil {
 			t.Errorf("LatestModel of a deleted store: %v, %v; want the model", m, err)
 		}
 		if got := held(t, client, store); len(got) != 1 {
@@ -189,7 +189,7 @@ func TestAnUnknownStoreIsNamedAsSuch(t *testing.T) {
 			}
 		}
 		for _, id := range []string{unknown, "no-id"} {
-			if m, err := client.LatestModel(ctx, id); m != nil || err != nil {
+			if m, err := client.ReadLatestModel(ctx, id); m != nil || err != nil {
 				t.Errorf("LatestModel(%q): %v, %v; want none", id, m, err)
 			}
 			if got := held(t, client, id); len(got) != 0 {
@@ -240,7 +240,7 @@ func TestAnInvalidNameMakesNoCall(t *testing.T) {
 func TestTheLatestModelIsTheLastWritten(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
-		first, err := client.LatestModel(t.Context(), store)
+		first, err := client.ReadLatestModel(t.Context(), store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func TestTheLatestModelIsTheLastWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		latest, err := client.LatestModel(t.Context(), store)
+		latest, err := client.ReadLatestModel(t.Context(), store)
 		if err != nil || latest.GetId() != second {
 			t.Errorf("latest is %s, %v; want %s", latest.GetId(), err, second)
 		}

@@ -23,20 +23,20 @@ func (c Config) transportCredentials() (credentials.TransportCredentials, error)
 	case c.isPlaintext():
 		return insecure.NewCredentials(), nil
 	case c.CAFile == "":
-		return transportTo(nil), nil
+		return newTLSCredentials(nil), nil
 	}
-	authorities, err := filewatch.Open(c.logger(), parseAuthorities, c.CAFile)
+	authorities, err := filewatch.Open(c.logger(), parseCertPool, c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}
-	return privateTLS{TransportCredentials: transportTo(authorities.Get()), authorities: authorities}, nil
+	return reloadingTLS{TransportCredentials: newTLSCredentials(authorities.Get()), authorities: authorities}, nil
 }
 
-func transportTo(authorities *x509.CertPool) credentials.TransportCredentials {
+func newTLSCredentials(authorities *x509.CertPool) credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities})
 }
 
-func parseAuthorities(contents ...[]byte) (*x509.CertPool, error) {
+func parseCertPool(contents ...[]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
 		return nil, errors.New("no PEM certificate in it")
@@ -44,57 +44,57 @@ func parseAuthorities(contents ...[]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// privateTLS verifies each new connection with the current certificate authorities.
-type privateTLS struct {
+// reloadingTLS verifies each new connection with the current certificate authorities.
+type reloadingTLS struct {
 	credentials.TransportCredentials
 
 	authorities *filewatch.Files[*x509.CertPool]
 }
 
 // ClientHandshake implements [credentials.TransportCredentials].
-func (p privateTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return transportTo(p.authorities.Get()).ClientHandshake(ctx, authority, conn)
+func (p reloadingTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return newTLSCredentials(p.authorities.Get()).ClientHandshake(ctx, authority, conn)
 }
 
 // Clone implements [credentials.TransportCredentials].
-func (p privateTLS) Clone() credentials.TransportCredentials { return p }
+func (p reloadingTLS) Clone() credentials.TransportCredentials { return p }
 
-// tokens provides the token for each call. Its functions may be nil.
-type tokens struct {
+// tokenProvider provides the token for each call. Its functions may be nil.
+type tokenProvider struct {
 	get    func(context.Context) (Token, error)
 	forget func()
 }
 
-// tokenRefused reports to the source that the server rejected the token.
-func (t tokens) tokenRefused() {
+// reportRefusal reports to the source that the server rejected the token.
+func (t tokenProvider) reportRefusal() {
 	if t.forget != nil {
 		t.forget()
 	}
 }
 
-func (c Config) tokenSource() (tokens, error) {
+func (c Config) newTokenProvider() (tokenProvider, error) {
 	switch {
 	case c.ClientID != "":
-		transport, err := c.httpTransport()
+		transport, err := c.newHTTPTransport()
 		if err != nil {
-			return tokens{}, err
+			return tokenProvider{}, err
 		}
 		transport.DisableKeepAlives = true // The next token request is far in the future.
-		g, err := newGrant(c, &http.Client{Transport: transport})
+		g, err := newOAuthGrant(c, &http.Client{Transport: transport})
 		if err != nil {
-			return tokens{}, err
+			return tokenProvider{}, err
 		}
-		return tokens{get: g.getToken, forget: g.forgetToken}, nil
+		return tokenProvider{get: g.getToken, forget: g.forgetToken}, nil
 	case c.Token != "":
-		return tokens{get: func(context.Context) (Token, error) { return c.Token, nil }}, nil
+		return tokenProvider{get: func(context.Context) (Token, error) { return c.Token, nil }}, nil
 	case c.TokenFile == "":
-		return tokens{}, nil
+		return tokenProvider{}, nil
 	}
 	file, err := filewatch.Open(c.logger(), parseToken, c.TokenFile)
 	if err != nil {
-		return tokens{}, fmt.Errorf("reading --openfga-token-file: %w", err)
+		return tokenProvider{}, fmt.Errorf("reading --openfga-token-file: %w", err)
 	}
-	return tokens{get: func(context.Context) (Token, error) { return file.Get(), nil }}, nil
+	return tokenProvider{get: func(context.Context) (Token, error) { return file.Get(), nil }}, nil
 }
 
 func parseToken(contents ...[]byte) (Token, error) {
@@ -105,14 +105,14 @@ func parseToken(contents ...[]byte) (Token, error) {
 	return Token(token), nil
 }
 
-// bearer adds the token to each gRPC call.
-type bearer struct {
-	tokens    tokens
+// bearerCredentials adds the token to each gRPC call.
+type bearerCredentials struct {
+	tokens    tokenProvider
 	plaintext bool
 }
 
 // GetRequestMetadata implements [credentials.PerRPCCredentials].
-func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+func (b bearerCredentials) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	token, err := b.tokens.get(ctx)
 	if err != nil {
 		return nil, err
@@ -121,4 +121,4 @@ func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 }
 
 // RequireTransportSecurity implements [credentials.PerRPCCredentials].
-func (b bearer) RequireTransportSecurity() bool { return !b.plaintext }
+func (b bearerCredentials) RequireTransportSecurity() bool { return !b.plaintext }

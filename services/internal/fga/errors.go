@@ -49,22 +49,22 @@ const (
 // for each of a thousand types.
 const maxMessage = 1 << 10
 
-// answer is an error of the server: its code, its text and, if there is one, the matching error of this package.
-type answer struct {
+// serverError is an error of the server: its code, its text and, if there is one, the matching error of this package.
+type serverError struct {
 	code     codes.Code
 	message  string
 	sentinel error
 }
 
-func (a *answer) Error() string {
+func (a *serverError) Error() string {
 	return fmt.Sprintf("OpenFGA answers %s: %s", codeName(a.code), a.message)
 }
 
-func (a *answer) Unwrap() error { return a.sentinel }
+func (a *serverError) Unwrap() error { return a.sentinel }
 
-// codeOf returns the code of the answer in err's tree, or OK if it contains none.
-func codeOf(err error) codes.Code {
-	if a, ok := errors.AsType[*answer](err); ok {
+// serverCodeOf returns the code of the answer in err's tree, or OK if it contains none.
+func serverCodeOf(err error) codes.Code {
+	if a, ok := errors.AsType[*serverError](err); ok {
 		return a.code
 	}
 	return codes.OK
@@ -80,14 +80,14 @@ func classifyError(ctx context.Context, err error) error {
 		return fault.Unavailable(fmt.Errorf("call to OpenFGA cut short: %w", context.Cause(ctx)))
 	}
 	s := status.Convert(err)
-	a := &answer{code: s.Code(), message: truncate.Text(s.Message(), maxMessage), sentinel: sentinelOf(s.Code())}
-	if isAboutRequest(s) {
+	a := &serverError{code: s.Code(), message: truncate.Text(s.Message(), maxMessage), sentinel: sentinelForCode(s.Code())}
+	if isCausedByRequest(s) {
 		return a
 	}
 	return fault.Unavailable(a)
 }
 
-func sentinelOf(code codes.Code) error {
+func sentinelForCode(code codes.Code) error {
 	switch code {
 	case storeIDNotFound:
 		return ErrStoreNotFound
@@ -100,9 +100,9 @@ func sentinelOf(code codes.Code) error {
 	}
 }
 
-// isAboutRequest reports whether the same request would fail again. A refused token does not count: an operator can
+// isCausedByRequest reports whether the same request would fail again. A refused token does not count: an operator can
 // replace it, and retries then succeed.
-func isAboutRequest(s *status.Status) bool {
+func isCausedByRequest(s *status.Status) bool {
 	switch code := s.Code(); code {
 	case cancelled:
 		return false
@@ -118,7 +118,7 @@ func isAboutRequest(s *status.Status) bool {
 
 // isUnauthenticated reports whether the server rejected the credentials.
 func isUnauthenticated(err error) bool {
-	code := codeOf(err)
+	code := serverCodeOf(err)
 	return code == codes.Unauthenticated || code >= firstAuth && code < firstInput
 }
 
@@ -142,7 +142,7 @@ func codeName(code codes.Code) string {
 	return fmt.Sprintf("code %d", number)
 }
 
-// isAboutContent reports whether the server refuses the content of the request, not the objects it refers to.
-func (a *answer) isAboutContent() bool {
+// isContentRefusal reports whether the server refuses the content of the request, not the objects it refers to.
+func (a *serverError) isContentRefusal() bool {
 	return a.code == codes.InvalidArgument || a.code >= firstInput && a.code < firstTrouble && a.code != cancelled
 }

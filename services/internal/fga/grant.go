@@ -21,8 +21,8 @@ const (
 	minTokenAge = 10 * time.Second
 )
 
-// grant obtains tokens with OAuth client credentials and keeps each while it is valid.
-type grant struct {
+// oauthGrant obtains tokens with OAuth client credentials and keeps each while it is valid.
+type oauthGrant struct {
 	cfg    Config
 	client *http.Client
 	secret *filewatch.Files[Token]
@@ -34,16 +34,16 @@ type grant struct {
 	again   time.Time
 }
 
-func newGrant(c Config, client *http.Client) (*grant, error) {
+func newOAuthGrant(c Config, client *http.Client) (*oauthGrant, error) {
 	secret, err := filewatch.Open(c.logger(), parseToken, c.ClientSecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-client-secret-file: %w", err)
 	}
-	return &grant{cfg: c, client: client, secret: secret, turn: make(chan struct{}, 1)}, nil
+	return &oauthGrant{cfg: c, client: client, secret: secret, turn: make(chan struct{}, 1)}, nil
 }
 
 // getToken returns a token. It requests one if there is no valid one.
-func (g *grant) getToken(ctx context.Context) (Token, error) {
+func (g *oauthGrant) getToken(ctx context.Context) (Token, error) {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
@@ -64,7 +64,7 @@ func (g *grant) getToken(ctx context.Context) (Token, error) {
 }
 
 // forgetToken drops a token that OpenFGA refused.
-func (g *grant) forgetToken() {
+func (g *oauthGrant) forgetToken() {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
@@ -77,7 +77,7 @@ func (g *grant) forgetToken() {
 }
 
 // requestToken requests a token from the issuer. The error contains only codes, because the issuer's text can repeat the secret.
-func (g *grant) requestToken(ctx context.Context) (*oauth2.Token, error) {
+func (g *oauthGrant) requestToken(ctx context.Context) (*oauth2.Token, error) {
 	credentials := clientcredentials.Config{
 		ClientID: g.cfg.ClientID, ClientSecret: string(g.secret.Get()), TokenURL: g.cfg.TokenURL, Scopes: g.cfg.Scopes,
 	}

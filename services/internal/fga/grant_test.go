@@ -34,14 +34,14 @@ func (i *issuing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func granting(t *testing.T, answer func(r *http.Request) (status int, body string)) (*grant, *issuing) {
+func granting(t *testing.T, answer func(r *http.Request) (status int, body string)) (*oauthGrant, *issuing) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("0penSesame"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	i := &issuing{answer: answer}
-	g, err := newGrant(Config{ClientID: "x", TokenURL: "https://issuer?key=0penSesame", ClientSecretFile: file}, &http.Client{Transport: i})
+	g, err := newOAuthGrant(Config{ClientID: "x", TokenURL: "https://issuer?key=0penSesame", ClientSecretFile: file}, &http.Client{Transport: i})
 	if err != nil {
 		t.Fatal(err)
 	}

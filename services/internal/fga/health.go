@@ -22,15 +22,15 @@ const (
 	silence = 10 * time.Second
 )
 
-// health holds the time of the last answer and the error since then.
-type health struct {
+// serverHealth holds the time of the last answer and the error since then.
+type serverHealth struct {
 	mu    sync.Mutex
 	heard time.Time
 	err   error
 }
 
 // recordOutcome records the outcome of a call. An error about the request counts as an answer.
-func (h *health) recordOutcome(err error) {
+func (h *serverHealth) recordOutcome(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err = err; !fault.IsUnavailable(err) {
@@ -38,13 +38,13 @@ func (h *health) recordOutcome(err error) {
 	}
 }
 
-func (h *health) silentFor() time.Duration {
+func (h *serverHealth) timeSinceAnswer() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Since(h.heard)
 }
 
-func (h *health) checkHealth() error {
+func (h *serverHealth) healthErr() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch silent := time.Since(h.heard).Round(time.Second); {
@@ -61,11 +61,11 @@ func (h *health) checkHealth() error {
 	}
 }
 
-// Probe calls the server when there was no answer for probeInterval, until ctx ends. It uses the same credentials as
+// RunProbes calls the server when there was no answer for probeInterval, until ctx ends. It uses the same credentials as
 // all other calls.
-func (c *Client) Probe(ctx context.Context) error {
+func (c *Client) RunProbes(ctx context.Context) error {
 	for {
-		if c.health.silentFor() >= probeInterval {
+		if c.health.timeSinceAnswer() >= probeInterval {
 			c.probeServer(ctx)
 		}
 		if !backoff.Sleep(ctx, probeInterval/3) {
@@ -80,5 +80,5 @@ func (c *Client) probeServer(ctx context.Context) {
 	_, _ = c.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(1)}) // The interceptor records the outcome.
 }
 
-// Healthy returns nil while the server answers.
-func (c *Client) Healthy() error { return c.health.checkHealth() }
+// HealthErr returns nil while the server answers.
+func (c *Client) HealthErr() error { return c.health.healthErr() }

@@ -24,8 +24,8 @@ const (
 	idleTimeout  = 90 * time.Second
 )
 
-// httpTransport returns the transport for the HTTP API or the token issuer. It respects HTTPS_PROXY.
-func (c Config) httpTransport() (*http.Transport, error) {
+// newHTTPTransport returns the transport for the HTTP API or the token issuer. It respects HTTPS_PROXY.
+func (c Config) newHTTPTransport() (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		MaxIdleConns: maxIdleConns, MaxIdleConnsPerHost: maxIdleConns, IdleConnTimeout: idleTimeout,
@@ -35,7 +35,7 @@ func (c Config) httpTransport() (*http.Transport, error) {
 	if c.CAFile == "" {
 		return t, nil
 	}
-	authorities, err := filewatch.Open(c.logger(), parseAuthorities, c.CAFile)
+	authorities, err := filewatch.Open(c.logger(), parseCertPool, c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}
@@ -47,18 +47,18 @@ func (c Config) httpTransport() (*http.Transport, error) {
 	return t, nil
 }
 
-// httpWire returns a gRPC connection that is never opened. Its last interceptor makes the calls over HTTP. Interceptors
+// httpDialSettings returns a gRPC connection that is never opened. Its last interceptor makes the calls over HTTP. Interceptors
 // before it, such as the check of the lease, still see each call.
-func (c Config) httpWire(given tokens) (wire, error) {
-	transport, err := c.httpTransport()
+func (c Config) httpDialSettings(given tokenProvider) (dialSettings, error) {
+	transport, err := c.newHTTPTransport()
 	if err != nil {
-		return wire{}, err
+		return dialSettings{}, err
 	}
-	api, err := httpapi.New(strings.TrimRight(c.Target, "/"), authorized{next: transport, tokens: given})
+	api, err := httpapi.New(strings.TrimRight(c.Target, "/"), authorizingTransport{next: transport, tokens: given})
 	if err != nil {
-		return wire{}, err
+		return dialSettings{}, err
 	}
-	return wire{
+	return dialSettings{
 		target:  "passthrough:///" + c.Target,
 		options: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
 		last:    []grpc.DialOption{grpc.WithChainUnaryInterceptor(api.Interceptor())},
@@ -66,14 +66,14 @@ func (c Config) httpWire(given tokens) (wire, error) {
 	}, nil
 }
 
-// authorized adds the gRPC metadata and the token to each request as headers. It also limits the size of the response.
-type authorized struct {
+// authorizingTransport adds the gRPC metadata and the token to each request as headers. It also limits the size of the response.
+type authorizingTransport struct {
 	next   http.RoundTripper
-	tokens tokens
+	tokens tokenProvider
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a authorizingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	sent, _ := metadata.FromOutgoingContext(r.Context())
 	for name, values := range sent {

@@ -237,8 +237,8 @@ func TestNothingIsMissedOverHTTP(t *testing.T) {
 			away.Store(true)
 			_, created := client.CreateStore(t.Context(), "test")
 			_, listed := client.FindStores(t.Context(), "test")
-			_, modelled := client.LatestModel(t.Context(), store)
-			_, _, read := client.ReadPage(t.Context(), store, 10, "")
+			_, modelled := client.ReadLatestModel(t.Context(), store)
+			_, _, read := client.ReadTuplePage(t.Context(), store, 10, "")
 			for what, err := range map[string]error{"a store": created, "stores": listed, "models": modelled, "tuples": read} {
 				if !fault.IsUnavailable(err) {
 					t.Errorf("%s: %v", what, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Line records how the server answers the calls of one caller. The zero value is ready to use.
-type Line struct {
+// CallMonitor records how the server answers the calls of one caller. The zero value is ready to use.
+type CallMonitor struct {
 	mu sync.Mutex
 	// open counts unanswered calls. since is the time from which the server owes an answer.
 	open        int
@@ -17,22 +17,24 @@ type Line struct {
 	err         error
 }
 
-type lineKey struct{}
+type monitorKey struct{}
 
-// On returns a context whose calls are recorded on the line.
-func (l *Line) On(ctx context.Context) context.Context { return context.WithValue(ctx, lineKey{}, l) }
+// WithMonitor returns a context whose calls are recorded on the line.
+func (l *CallMonitor) WithMonitor(ctx context.Context) context.Context {
+	return context.WithValue(ctx, monitorKey{}, l)
+}
 
-// Silence returns the time since which the server owes an answer, the time of the last call, and the last error. The
+// AnswerState returns the time since which the server owes an answer, the time of the last call, and the last error. The
 // time since is zero if no answer is due.
-func (l *Line) Silence() (since, last time.Time, err error) {
+func (l *CallMonitor) AnswerState() (since, last time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.since, l.last, l.err
 }
 
-// Ask records the start of a call on the line of ctx, if it has one. The caller must pass the outcome to answered.
-func Ask(ctx context.Context) (answered func(error)) {
-	l, ok := ctx.Value(lineKey{}).(*Line)
+// StartCall records the start of a call on the line of ctx, if it has one. The caller must pass the outcome to answered.
+func StartCall(ctx context.Context) (answered func(error)) {
+	l, ok := ctx.Value(monitorKey{}).(*CallMonitor)
 	if !ok {
 		return func(error) {}
 	}
@@ -46,7 +48,7 @@ func Ask(ctx context.Context) (answered func(error)) {
 }
 
 // recordOutcome records the outcome of a call. An error about the request counts as an answer.
-func (l *Line) recordOutcome(err error) {
+func (l *CallMonitor) recordOutcome(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--

@@ -9,10 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// LatestModel returns the model that a check without a model id uses. It returns nil if the store has no model or does
+// ReadLatestModel returns the model that a check without a model id uses. It returns nil if the store has no model or does
 // not exist. See [Client.GetStore].
-func (c *Client) LatestModel(ctx context.Context, storeID string) (*openfgav1.AuthorizationModel, error) {
-	if !isID(storeID) {
+func (c *Client) ReadLatestModel(ctx context.Context, storeID string) (*openfgav1.AuthorizationModel, error) {
+	if !isValidID(storeID) {
 		return nil, nil //nolint:nilnil // As for an unknown store.
 	}
 	page, err := c.api.ReadAuthorizationModels(ctx, &openfgav1.ReadAuthorizationModelsRequest{
@@ -31,11 +31,11 @@ func (c *Client) LatestModel(ctx context.Context, storeID string) (*openfgav1.Au
 // only the model does not.
 func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openfgav1.AuthorizationModel, error) {
 	m, err := c.api.ReadAuthorizationModel(ctx, &openfgav1.ReadAuthorizationModelRequest{StoreId: storeID, Id: modelID})
-	if err != nil && !isID(modelID) {
+	if err != nil && !isValidID(modelID) {
 		err = ErrModelNotFound // The server would only report the format of ids.
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.explainStoreError(ctx, storeID, err))
+		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.refineStoreError(ctx, storeID, err))
 	}
 	return m.GetAuthorizationModel(), nil
 }
@@ -48,14 +48,14 @@ func (c *Client) WriteModel(ctx context.Context, storeID string, m *openfgav1.Au
 		TypeDefinitions: m.GetTypeDefinitions(), Conditions: m.GetConditions(),
 	})
 	if err != nil {
-		return "", fmt.Errorf("writing model to OpenFGA store %.100s: %w", storeID, c.explainStoreError(ctx, storeID, refusalError(err, ErrInvalidModel)))
+		return "", fmt.Errorf("writing model to OpenFGA store %.100s: %w", storeID, c.refineStoreError(ctx, storeID, withSentinel(err, ErrInvalidModel)))
 	}
 	return written.GetAuthorizationModelId(), nil
 }
 
-// explainStoreError replaces err by [ErrStoreNotFound] if the store does not exist.
-func (c *Client) explainStoreError(ctx context.Context, storeID string, err error) error {
-	if !isID(storeID) {
+// refineStoreError replaces err by [ErrStoreNotFound] if the store does not exist.
+func (c *Client) refineStoreError(ctx context.Context, storeID string, err error) error {
+	if !isValidID(storeID) {
 		return ErrStoreNotFound
 	}
 	if !errors.Is(err, ErrModelNotFound) {
@@ -72,11 +72,11 @@ func (c *Client) explainStoreError(ctx context.Context, storeID string, err erro
 	}
 }
 
-// refusalError adds the sentinel to an error about the content of the request.
-func refusalError(err, sentinel error) error {
-	a, ok := errors.AsType[*answer](err)
-	if !ok || a.sentinel != nil || !a.isAboutContent() {
+// withSentinel adds the sentinel to an error about the content of the request.
+func withSentinel(err, sentinel error) error {
+	a, ok := errors.AsType[*serverError](err)
+	if !ok || a.sentinel != nil || !a.isContentRefusal() {
 		return err
 	}
-	return &answer{code: a.code, message: a.message, sentinel: sentinel}
+	return &serverError{code: a.code, message: a.message, sentinel: sentinel}
 }

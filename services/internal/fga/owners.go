@@ -9,18 +9,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// Owners returns the tuples in a store that name its owner. It finds them under any store name and cluster.
-func (c *Client) Owners(ctx context.Context, storeID string) (owners []iam.Tuple, err error) {
-	typ, _, _ := strings.Cut(iam.StoreOwner("", "").Object, ":")
-	read, err := c.ReadType(ctx, storeID, typ, func(k *openfgav1.TupleKey) bool {
-		return k.GetCondition() == nil && iam.IsOwnerTuple(ownerOf(k))
+// ReadOwnerTuples returns the tuples in a store that name its owner. It finds them under any store name and cluster.
+func (c *Client) ReadOwnerTuples(ctx context.Context, storeID string) (owners []iam.Tuple, err error) {
+	typ, _, _ := strings.Cut(iam.StoreOwnerTuple("", "").Object, ":")
+	read, err := c.ReadTypeTuples(ctx, storeID, typ, func(k *openfgav1.TupleKey) bool {
+		return k.GetCondition() == nil && iam.IsOwnerTuple(toIAMTuple(k))
 	})
 	for _, k := range read {
-		owners = append(owners, ownerOf(k))
+		owners = append(owners, toIAMTuple(k))
 	}
 	return owners, err
 }
 
-func ownerOf(k *openfgav1.TupleKey) iam.Tuple {
+func toIAMTuple(k *openfgav1.TupleKey) iam.Tuple {
 	return iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}
 }

@@ -20,30 +20,30 @@ const (
 	maxPause = time.Minute
 )
 
-// pace delays calls to a server that requested a pause, for example because of a rate limit.
-type pace struct {
+// serverPause delays calls to a server that requested a pause, for example because of a rate limit.
+type serverPause struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
 // retryInterceptor repeats a call that the server refused as too busy, within the deadline of the call. It does not repeat a
 // call that may have been executed: only the caller can decide that.
-func (p *pace) retryInterceptor() grpc.UnaryClientInterceptor {
+func (p *serverPause) retryInterceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		for {
-			if err := p.waitAllowed(ctx); err != nil {
+			if err := p.waitUntilAllowed(ctx); err != nil {
 				return err
 			}
 			err := invoke(ctx, method, req, reply, cc, opts...)
-			if !p.recordPause(err) || status.Code(err) != codes.ResourceExhausted {
+			if !p.recordRequestedPause(err) || status.Code(err) != codes.ResourceExhausted {
 				return err
 			}
 		}
 	}
 }
 
-// waitAllowed blocks until calls are allowed. It returns an error at once if the deadline ends earlier.
-func (p *pace) waitAllowed(ctx context.Context) error {
+// waitUntilAllowed blocks until calls are allowed. It returns an error at once if the deadline ends earlier.
+func (p *serverPause) waitUntilAllowed(ctx context.Context) error {
 	p.mu.Lock()
 	pause := time.Until(p.until)
 	p.mu.Unlock()
@@ -57,8 +57,8 @@ func (p *pace) waitAllowed(ctx context.Context) error {
 	return nil
 }
 
-// recordPause records the pause that an error requests, and reports whether it requests one.
-func (p *pace) recordPause(err error) bool {
+// recordRequestedPause records the pause that an error requests, and reports whether it requests one.
+func (p *serverPause) recordRequestedPause(err error) bool {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
 			pause := min(max(info.GetRetryDelay().AsDuration(), minPause), maxPause)

@@ -39,7 +39,7 @@ func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &pace{}
+				p := &serverPause{}
 				err := test.first
 				call := func() (time.Duration, codes.Code) {
 					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -65,18 +65,18 @@ func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
 
 func TestNoServerIsLeftAloneForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pace{}
-		if !p.recordPause(busy(t, codes.Unavailable, 24*time.Hour)) {
+		p := &serverPause{}
+		if !p.recordRequestedPause(busy(t, codes.Unavailable, 24*time.Hour)) {
 			t.Fatal("nothing is held")
 		}
 		begun := time.Now()
-		if err := p.waitAllowed(t.Context()); err != nil || time.Since(begun) != maxPause {
+		if err := p.waitUntilAllowed(t.Context()); err != nil || time.Since(begun) != maxPause {
 			t.Errorf("waited %s, %v", time.Since(begun), err)
 		}
-		p.recordPause(busy(t, codes.Unavailable, time.Hour))
+		p.recordRequestedPause(busy(t, codes.Unavailable, time.Hour))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.waitAllowed(ctx); status.Code(err) != codes.Unavailable {
+		if err := p.waitUntilAllowed(ctx); status.Code(err) != codes.Unavailable {
 			t.Errorf("cancelled: %v", err)
 		}
 	})

@@ -15,7 +15,7 @@ func TestPagesOfTuplesFollowEachOther(t *testing.T) {
 		var got []string
 		var sizes []int
 		for token := ""; ; {
-			page, next, err := client.ReadPage(t.Context(), store, 120, token)
+			page, next, err := client.ReadTuplePage(t.Context(), store, 120, token)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +31,7 @@ func TestPagesOfTuplesFollowEachOther(t *testing.T) {
 		if !slices.Equal(sizes, []int{100, 100, 50}) || len(slices.Compact(got)) != 250 {
 			t.Errorf("pages of %v, %d tuples", sizes, len(got))
 		}
-		if page, next, err := client.ReadPage(t.Context(), unknown, 7, ""); len(page) > 0 || next != "" || err != nil {
+		if page, next, err := client.ReadTuplePage(t.Context(), unknown, 7, ""); len(page) > 0 || next != "" || err != nil {
 			t.Errorf("an unknown store holds %v, %q, %v", page, next, err)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
 	return func(yield func(*openfgav1.Tuple, error) bool) {
 		for token := ""; ; {
-			page, next, err := c.ReadPage(ctx, storeID, pageSize, token)
+			page, next, err := c.ReadTuplePage(ctx, storeID, pageSize, token)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -32,10 +32,10 @@ func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*open
 	}
 }
 
-// ReadPage returns one page of a store's tuples, at most 100, and the token for the next page. A token is valid only
+// ReadTuplePage returns one page of a store's tuples, at most 100, and the token for the next page. A token is valid only
 // for its own store, but the server does not check this.
-func (c *Client) ReadPage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
-	if !isID(storeID) {
+func (c *Client) ReadTuplePage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
+	if !isValidID(storeID) {
 		return nil, "", nil
 	}
 	answer, err := c.api.Read(ctx, &openfgav1.ReadRequest{
@@ -54,7 +54,7 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 		TupleKey: &openfgav1.ReadRequestTupleKey{Object: key.GetObject(), Relation: key.GetRelation(), User: key.GetUser()},
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("reading tuple %s of OpenFGA store %s: %w", identityOf(key), storeID, err)
+		return nil, false, fmt.Errorf("reading tuple %s of OpenFGA store %s: %w", tupleIdentityOf(key), storeID, err)
 	}
 	if len(page.GetTuples()) == 0 {
 		return nil, false, nil
@@ -64,26 +64,26 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 
 // Check passes the request to OpenFGA unchanged.
 func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
-	return callMethod(ctx, c, "check in", r, c.api.Check)
+	return callWithStoreError(ctx, c, "check in", r, c.api.Check)
 }
 
 // ListObjects passes the request to OpenFGA unchanged.
 func (c *Client) ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
-	return callMethod(ctx, c, "listing objects of", r, c.api.ListObjects)
+	return callWithStoreError(ctx, c, "listing objects of", r, c.api.ListObjects)
 }
 
 // Expand passes the request to OpenFGA unchanged.
 func (c *Client) Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error) {
-	return callMethod(ctx, c, "expanding in", r, c.api.Expand)
+	return callWithStoreError(ctx, c, "expanding in", r, c.api.Expand)
 }
 
-// callMethod calls a method and adds the store to its error.
-func callMethod[Question interface{ GetStoreId() string }, Answer any](
+// callWithStoreError calls a method and adds the store to its error.
+func callWithStoreError[Question interface{ GetStoreId() string }, Answer any](
 	ctx context.Context, c *Client, doing string, q Question, method func(context.Context, Question, ...grpc.CallOption) (Answer, error),
 ) (Answer, error) {
 	answer, err := method(ctx, q)
 	if err != nil {
-		err = fmt.Errorf("%s OpenFGA store %s: %w", doing, q.GetStoreId(), c.explainStoreError(ctx, q.GetStoreId(), err))
+		err = fmt.Errorf("%s OpenFGA store %s: %w", doing, q.GetStoreId(), c.refineStoreError(ctx, q.GetStoreId(), err))
 	}
 	return answer, err
 }

@@ -93,24 +93,24 @@ func TestAClientIsHealthyWhileItsServerAnswers(t *testing.T) {
 		return next(ctx, req)
 	}
 	client := dial(t, embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(fail)}}, fga.Config{})
-	if err := client.Healthy(); err == nil || !strings.Contains(err.Error(), "has not answered yet") {
+	if err := client.HealthErr(); err == nil || !strings.Contains(err.Error(), "has not answered yet") {
 		t.Errorf("before the first answer: %v", err)
 	}
-	if _, _, err := client.GetStore(t.Context(), unknown); fault.IsUnavailable(err) || client.Healthy() != nil {
-		t.Errorf("absent store: got error %v, health %v; want a healthy client", err, client.Healthy())
+	if _, _, err := client.GetStore(t.Context(), unknown); fault.IsUnavailable(err) || client.HealthErr() != nil {
+		t.Errorf("absent store: got error %v, health %v; want a healthy client", err, client.HealthErr())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- client.Probe(ctx) }()
+	go func() { done <- client.RunProbes(ctx) }()
 	away.Store(true)
 	testenv.Eventually(t, time.Minute, func() error {
-		if err := client.Healthy(); err == nil || !strings.Contains(err.Error(), "no database") {
+		if err := client.HealthErr(); err == nil || !strings.Contains(err.Error(), "no database") {
 			return errors.Join(errors.New("the client does not know"), err)
 		}
 		return nil
 	})
 	away.Store(false)
-	testenv.Eventually(t, time.Minute, client.Healthy)
+	testenv.Eventually(t, time.Minute, client.HealthErr)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -13,39 +13,39 @@ import (
 // an error. A server with a new address would be unreachable for that long.
 const lookUpAgain = 2 * time.Second
 
-// names resolves names as gRPC does, but repeats the lookup soon after a failure.
-type names struct {
+// dnsBuilder resolves names as gRPC does, but repeats the lookup soon after a failure.
+type dnsBuilder struct {
 	resolver.Builder
 }
 
-// lookUp returns the resolver for server names.
-func lookUp() names { return names{resolver.Get(schemeDNS)} }
+// newDNSBuilder returns the resolver for server names.
+func newDNSBuilder() dnsBuilder { return dnsBuilder{resolver.Get(schemeDNS)} }
 
 // Build implements [resolver.Builder].
-func (n names) Build(target resolver.Target, conn resolver.ClientConn, options resolver.BuildOptions) (resolver.Resolver, error) {
+func (n dnsBuilder) Build(target resolver.Target, conn resolver.ClientConn, options resolver.BuildOptions) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &lookups{again: make(chan struct{}, 1), answered: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
-	look := func() (resolver.Resolver, error) { return n.Builder.Build(target, listener{conn, l}, options) }
+	l := &repeatingResolver{again: make(chan struct{}, 1), answered: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
+	look := func() (resolver.Resolver, error) { return n.Builder.Build(target, resultListener{conn, l}, options) }
 	first, err := look()
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	go l.runLookups(ctx, first, look)
+	go l.repeatLookups(ctx, first, look)
 	return l, nil
 }
 
-// lookups replaces its resolver for each lookup.
-type lookups struct {
+// repeatingResolver replaces its resolver for each lookup.
+type repeatingResolver struct {
 	// again holds an element if another lookup is wanted, and answered if the last lookup has ended.
 	again, answered chan struct{}
 	cancel          context.CancelFunc
 	ended           chan struct{}
 }
 
-func (l *lookups) runLookups(ctx context.Context, current resolver.Resolver, look func() (resolver.Resolver, error)) {
+func (l *repeatingResolver) repeatLookups(ctx context.Context, current resolver.Resolver, look func() (resolver.Resolver, error)) {
 	defer close(l.ended)
-	for hasReceived(ctx, l.answered) && backoff.Sleep(ctx, lookUpAgain) && hasReceived(ctx, l.again) {
+	for receiveOrDone(ctx, l.answered) && backoff.Sleep(ctx, lookUpAgain) && receiveOrDone(ctx, l.again) {
 		current.Close()
 		var err error
 		if current, err = look(); err != nil {
@@ -55,8 +55,8 @@ func (l *lookups) runLookups(ctx context.Context, current resolver.Resolver, loo
 	current.Close()
 }
 
-// hasReceived waits for an element of c and reports false if ctx ends first.
-func hasReceived(ctx context.Context, c <-chan struct{}) bool {
+// receiveOrDone waits for an element of c and reports false if ctx ends first.
+func receiveOrDone(ctx context.Context, c <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -65,8 +65,8 @@ func hasReceived(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
-// trySend adds an element to c unless it is full.
-func trySend(c chan<- struct{}) {
+// signalChannel adds an element to c unless it is full.
+func signalChannel(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -74,33 +74,33 @@ func trySend(c chan<- struct{}) {
 }
 
 // ResolveNow implements [resolver.Resolver].
-func (l *lookups) ResolveNow(resolver.ResolveNowOptions) { trySend(l.again) }
+func (l *repeatingResolver) ResolveNow(resolver.ResolveNowOptions) { signalChannel(l.again) }
 
 // Close implements [resolver.Resolver].
-func (l *lookups) Close() {
+func (l *repeatingResolver) Close() {
 	l.cancel()
 	<-l.ended
 }
 
-// listener receives the result of a lookup.
-type listener struct {
+// resultListener receives the result of a lookup.
+type resultListener struct {
 	resolver.ClientConn
-	lookups *lookups
+	lookups *repeatingResolver
 }
 
 // UpdateState implements [resolver.ClientConn].
-func (l listener) UpdateState(state resolver.State) error {
-	defer trySend(l.lookups.answered)
+func (l resultListener) UpdateState(state resolver.State) error {
+	defer signalChannel(l.lookups.answered)
 	err := l.ClientConn.UpdateState(state)
 	if err != nil {
-		trySend(l.lookups.again)
+		signalChannel(l.lookups.again)
 	}
 	return err
 }
 
 // ReportError implements [resolver.ClientConn].
-func (l listener) ReportError(err error) {
-	defer trySend(l.lookups.answered)
-	trySend(l.lookups.again)
+func (l resultListener) ReportError(err error) {
+	defer signalChannel(l.lookups.answered)
+	signalChannel(l.lookups.again)
 	l.ClientConn.ReportError(err)
 }

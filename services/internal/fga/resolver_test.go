@@ -68,7 +68,7 @@ func TestANameIsLookedUpAgainSoonAndOnlyIfSomethingIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server, asking := &nameServer{takes: test.takes, err: test.err}, &conn{refuses: test.refuses}
-				r, err := names{server}.Build(resolver.Target{URL: url.URL{Scheme: schemeDNS}}, asking, resolver.BuildOptions{})
+				r, err := dnsBuilder{server}.Build(resolver.Target{URL: url.URL{Scheme: schemeDNS}}, asking, resolver.BuildOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +105,7 @@ func (refusing) Build(resolver.Target, resolver.ClientConn, resolver.BuildOption
 }
 
 func TestANameThatIsNoneIsRefusedAtOnce(t *testing.T) {
-	if r, err := (names{refusing{}}).Build(resolver.Target{}, &conn{}, resolver.BuildOptions{}); err == nil || r != nil {
+	if r, err := (dnsBuilder{refusing{}}).Build(resolver.Target{}, &conn{}, resolver.BuildOptions{}); err == nil || r != nil {
 		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -25,11 +25,11 @@ func everyDatastore(t *testing.T, test func(t *testing.T, client *fga.Client)) {
 }
 
 // api returns the address of one of the two APIs of a server.
-type api func(*embedded.OpenFGA) string
+type api func(*embedded.OpenFGAServer) string
 
 func everyAPI(t *testing.T, test func(t *testing.T, over api)) {
 	t.Helper()
-	for name, over := range map[string]api{"gRPC": (*embedded.OpenFGA).Target, "HTTP": (*embedded.OpenFGA).URL} {
+	for name, over := range map[string]api{"gRPC": (*embedded.OpenFGAServer).GRPCTarget, "HTTP": (*embedded.OpenFGAServer).URL} {
 		t.Run(name, func(t *testing.T) { test(t, over) })
 	}
 }
@@ -37,7 +37,7 @@ func everyAPI(t *testing.T, test func(t *testing.T, over api)) {
 // dial starts a server and returns a client of its gRPC API.
 func dial(t *testing.T, server embedded.OpenFGAConfig, cfg fga.Config) *fga.Client {
 	t.Helper()
-	return api((*embedded.OpenFGA).Target).dial(t, server, cfg)
+	return api((*embedded.OpenFGAServer).GRPCTarget).dial(t, server, cfg)
 }
 
 func (over api) dial(t *testing.T, server embedded.OpenFGAConfig, cfg fga.Config) *fga.Client {
@@ -46,7 +46,7 @@ func (over api) dial(t *testing.T, server embedded.OpenFGAConfig, cfg fga.Config
 	return connect(t, cfg)
 }
 
-func start(t *testing.T, cfg embedded.OpenFGAConfig) *embedded.OpenFGA {
+func start(t *testing.T, cfg embedded.OpenFGAConfig) *embedded.OpenFGAServer {
 	t.Helper()
 	cfg.HTTP = true
 	running, err := embedded.StartOpenFGA(cfg)

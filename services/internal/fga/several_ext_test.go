@@ -17,11 +17,11 @@ import (
 )
 
 func TestServersOfOneNameShareTheCalls(t *testing.T) {
-	servers := []*embedded.OpenFGA{start(t, embedded.OpenFGAConfig{}), start(t, embedded.OpenFGAConfig{})}
+	servers := []*embedded.OpenFGAServer{start(t, embedded.OpenFGAConfig{}), start(t, embedded.OpenFGAConfig{})}
 	names := manual.NewBuilderWithScheme("dns")
 	var state resolver.State
 	for _, s := range servers {
-		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: s.Target()}}})
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: s.GRPCTarget()}}})
 	}
 	names.InitialState(state)
 	client := connect(t, fga.Config{Target: "dns:///openfga.example:8081", Plaintext: true, DialOptions: []grpc.DialOption{grpc.WithResolvers(names)}})
@@ -32,8 +32,8 @@ func TestServersOfOneNameShareTheCalls(t *testing.T) {
 		}
 		made++
 		for _, s := range servers {
-			if found, err := connect(t, fga.Config{Target: s.Target()}).FindStores(t.Context(), "wanted"); err != nil || len(found) == 0 {
-				return fmt.Errorf("%s has no store after %d calls: %w", s.Target(), made, err)
+			if found, err := connect(t, fga.Config{Target: s.GRPCTarget()}).FindStores(t.Context(), "wanted"); err != nil || len(found) == 0 {
+				return fmt.Errorf("%s has no store after %d calls: %w", s.GRPCTarget(), made, err)
 			}
 		}
 		return nil
@@ -73,7 +73,7 @@ condition at_night(hours: list<int>, zone: map<string>, now: timestamp, from: ip
 func TestAModelIsTheSameOverEitherAPI(t *testing.T) {
 	server := start(t, embedded.OpenFGAConfig{})
 	clients := map[string]*fga.Client{
-		"gRPC": connect(t, fga.Config{Target: server.Target()}), "HTTP": connect(t, fga.Config{Target: server.URL()}),
+		"gRPC": connect(t, fga.Config{Target: server.GRPCTarget()}), "HTTP": connect(t, fga.Config{Target: server.URL()}),
 	}
 	wanted := parse(t, rich)
 	for _, d := range wanted.GetTypeDefinitions() {

@@ -71,7 +71,7 @@ func (c *Client) CreateStore(ctx context.Context, name string) (string, error) {
 
 // GetStore returns a store. It returns false for an unknown id and for an id that is malformed.
 func (c *Client) GetStore(ctx context.Context, id string) (Store, bool, error) {
-	if !isID(id) {
+	if !isValidID(id) {
 		return Store{}, false, nil
 	}
 	s, err := c.api.GetStore(ctx, &openfgav1.GetStoreRequest{StoreId: id})
@@ -97,7 +97,7 @@ func (c *Client) RenameStore(ctx context.Context, id, name string) error {
 
 // DeleteStore deletes a store. It returns nil if the store does not exist.
 func (c *Client) DeleteStore(ctx context.Context, id string) error {
-	if !isID(id) {
+	if !isValidID(id) {
 		return nil
 	}
 	if _, err := c.api.DeleteStore(ctx, &openfgav1.DeleteStoreRequest{StoreId: id}); err != nil && !errors.Is(err, ErrStoreNotFound) {
@@ -106,7 +106,7 @@ func (c *Client) DeleteStore(ctx context.Context, id string) error {
 	return nil
 }
 
-// isID reports whether id has the form of a store or model id.
-func isID(id string) bool {
+// isValidID reports whether id has the form of a store or model id.
+func isValidID(id string) bool {
 	return (&openfgav1.GetStoreRequest{StoreId: id}).Validate() == nil
 }

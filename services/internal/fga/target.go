@@ -29,8 +29,8 @@ func (c Config) splitTarget() (scheme, host string) {
 	return scheme, rest[strings.LastIndexByte(rest, '/')+1:]
 }
 
-// isHTTP reports whether the client uses the HTTP API.
-func (c Config) isHTTP() bool {
+// isHTTPTarget reports whether the client uses the HTTP API.
+func (c Config) isHTTPTarget() bool {
 	scheme, _ := c.splitTarget()
 	return scheme == schemeHTTP || scheme == schemeHTTPS
 }
@@ -67,7 +67,7 @@ func (c Config) validateURL(scheme string) error {
 func (c Config) isPlaintext() bool {
 	scheme, host := c.splitTarget()
 	switch {
-	case c.isHTTP():
+	case c.isHTTPTarget():
 		return scheme == schemeHTTP
 	case c.Plaintext || c.CAFile != "":
 		return c.Plaintext

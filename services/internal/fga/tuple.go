@@ -8,26 +8,26 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// identity identifies a tuple. The condition is not part of it.
-type identity struct{ object, relation, user string }
+// tupleIdentity identifies a tuple. The condition is not part of it.
+type tupleIdentity struct{ object, relation, user string }
 
-func (i identity) String() string { return i.object + "#" + i.relation + "@" + i.user }
+func (i tupleIdentity) String() string { return i.object + "#" + i.relation + "@" + i.user }
 
-func (i identity) tupleKey() *openfgav1.TupleKeyWithoutCondition {
+func (i tupleIdentity) tupleKey() *openfgav1.TupleKeyWithoutCondition {
 	return &openfgav1.TupleKeyWithoutCondition{Object: i.object, Relation: i.relation, User: i.user}
 }
 
-func identityOf(t *openfgav1.TupleKey) identity {
-	return identity{t.GetObject(), t.GetRelation(), t.GetUser()}
+func tupleIdentityOf(t *openfgav1.TupleKey) tupleIdentity {
+	return tupleIdentity{t.GetObject(), t.GetRelation(), t.GetUser()}
 }
 
 // EqualConditions reports whether two tuples have equal conditions. A missing context equals an empty one.
 func EqualConditions(a, b *openfgav1.TupleKey) bool {
-	return proto.Equal(storedCondition(a), storedCondition(b))
+	return proto.Equal(normalizedCondition(a), normalizedCondition(b))
 }
 
-// storedCondition returns t's condition in the form that the server stores.
-func storedCondition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
+// normalizedCondition returns t's condition in the form that the server stores.
+func normalizedCondition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
 	c := t.GetCondition()
 	switch {
 	case c.GetName() == "":
@@ -39,36 +39,36 @@ func storedCondition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition {
 	}
 }
 
-// tuples holds a list without duplicates.
-type tuples struct {
+// tupleSet holds a list without duplicates.
+type tupleSet struct {
 	list       []*openfgav1.TupleKey
-	byIdentity map[identity]*openfgav1.TupleKey
+	byIdentity map[tupleIdentity]*openfgav1.TupleKey
 }
 
-// uniqueTuples returns copies of the tuples without duplicates. Two conditions for one tuple are an error.
-func uniqueTuples(add []*openfgav1.TupleKey) (tuples, error) {
-	u := tuples{list: make([]*openfgav1.TupleKey, 0, len(add)), byIdentity: make(map[identity]*openfgav1.TupleKey, len(add))}
+// newTupleSet returns copies of the tuples without duplicates. Two conditions for one tuple are an error.
+func newTupleSet(add []*openfgav1.TupleKey) (tupleSet, error) {
+	u := tupleSet{list: make([]*openfgav1.TupleKey, 0, len(add)), byIdentity: make(map[tupleIdentity]*openfgav1.TupleKey, len(add))}
 	for _, t := range add {
-		id := identityOf(t)
+		id := tupleIdentityOf(t)
 		if earlier, ok := u.byIdentity[id]; ok {
 			if !EqualConditions(earlier, t) {
-				return tuples{}, fmt.Errorf("%w: %s is asked for with two conditions (%q and %q): keep one", ErrInvalidTuple, id,
+				return tupleSet{}, fmt.Errorf("%w: %s is asked for with two conditions (%q and %q): keep one", ErrInvalidTuple, id,
 					earlier.GetCondition().GetName(), t.GetCondition().GetName())
 			}
 			continue
 		}
 		u.byIdentity[id] = t
-		u.list = append(u.list, &openfgav1.TupleKey{Object: id.object, Relation: id.relation, User: id.user, Condition: storedCondition(t)})
+		u.list = append(u.list, &openfgav1.TupleKey{Object: id.object, Relation: id.relation, User: id.user, Condition: normalizedCondition(t)})
 	}
 	return u, nil
 }
 
-// keysWithout returns the tuples of remove that are not in u, without duplicates.
-func (u tuples) keysWithout(remove []*openfgav1.TupleKey) []*openfgav1.TupleKeyWithoutCondition {
+// removableKeys returns the tuples of remove that are not in u, without duplicates.
+func (u tupleSet) removableKeys(remove []*openfgav1.TupleKey) []*openfgav1.TupleKeyWithoutCondition {
 	var keys []*openfgav1.TupleKeyWithoutCondition
-	seen := make(map[identity]struct{}, len(remove))
+	seen := make(map[tupleIdentity]struct{}, len(remove))
 	for _, t := range remove {
-		id := identityOf(t)
+		id := tupleIdentityOf(t)
 		_, again := seen[id]
 		_, wanted := u.byIdentity[id]
 		if seen[id] = struct{}{}; !again && !wanted {

@@ -20,8 +20,8 @@ import (
 // Removing from an unknown store succeeds. Adding to it returns [ErrStoreNotFound], unless its model still exists (see
 // the package documentation).
 func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error {
-	wanted, err := uniqueTuples(add)
-	if err == nil && !isID(storeID) {
+	wanted, err := newTupleSet(add)
+	if err == nil && !isValidID(storeID) {
 		if len(add) == 0 {
 			return nil
 		}
@@ -31,36 +31,36 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 		return fmt.Errorf("writing tuples to OpenFGA store %.100s: %w", storeID, err)
 	}
 	for chunk := range slices.Chunk(wanted.list, c.maxTuples) {
-		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKey) error { return c.addChunk(ctx, storeID, modelID, part) })
+		err := writeByHalves(ctx, chunk, func(part []*openfgav1.TupleKey) error { return c.addChunk(ctx, storeID, modelID, part) })
 		if err != nil {
-			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.explainStoreError(ctx, storeID, refusalError(err, ErrInvalidTuple)))
+			return fmt.Errorf("writing tuples to OpenFGA store %s: %w", storeID, c.refineStoreError(ctx, storeID, withSentinel(err, ErrInvalidTuple)))
 		}
 	}
-	for chunk := range slices.Chunk(wanted.keysWithout(remove), c.maxTuples) {
-		err := byHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.removeChunk(ctx, storeID, part) })
+	for chunk := range slices.Chunk(wanted.removableKeys(remove), c.maxTuples) {
+		err := writeByHalves(ctx, chunk, func(part []*openfgav1.TupleKeyWithoutCondition) error { return c.removeChunk(ctx, storeID, part) })
 		if modelID == "" && errors.Is(err, ErrModelNotFound) {
 			return nil // A store without a model has no tuples.
 		}
 		if err != nil {
-			return fmt.Errorf("deleting tuples from OpenFGA store %s: %w", storeID, refusalError(err, ErrInvalidTuple))
+			return fmt.Errorf("deleting tuples from OpenFGA store %s: %w", storeID, withSentinel(err, ErrInvalidTuple))
 		}
 	}
 	return nil
 }
 
-// byHalves splits a chunk in two if the server did not finish it in time. The server would not finish the same chunk on
+// writeByHalves splits a chunk in two if the server did not finish it in time. The server would not finish the same chunk on
 // a retry either.
-func byHalves[T any](ctx context.Context, chunk []T, write func([]T) error) error {
+func writeByHalves[T any](ctx context.Context, chunk []T, write func([]T) error) error {
 	err := write(chunk)
-	late := slices.Contains([]codes.Code{cancelled, codes.Canceled, codes.DeadlineExceeded}, codeOf(err))
+	late := slices.Contains([]codes.Code{cancelled, codes.Canceled, codes.DeadlineExceeded}, serverCodeOf(err))
 	if !late || len(chunk) < 2 || ctx.Err() != nil {
 		return err
 	}
 	half := len(chunk) / 2
-	if err := byHalves(ctx, chunk[:half], write); err != nil {
+	if err := writeByHalves(ctx, chunk[:half], write); err != nil {
 		return err
 	}
-	return byHalves(ctx, chunk[half:], write)
+	return writeByHalves(ctx, chunk[half:], write)
 }
 
 // addChunk writes one chunk. OpenFGA aborts the whole chunk if it contains a stored tuple with another condition, or after a
@@ -71,7 +71,7 @@ func (c *Client) addChunk(ctx context.Context, storeID, modelID string, chunk []
 		Writes: &openfgav1.WriteRequestWrites{TupleKeys: chunk, OnDuplicate: "ignore"},
 	}
 	_, err := c.api.Write(ctx, request)
-	if codeOf(err) != codes.Aborted {
+	if serverCodeOf(err) != codes.Aborted {
 		return err
 	}
 	var stale []*openfgav1.TupleKeyWithoutCondition
@@ -81,7 +81,7 @@ func (c *Client) addChunk(ctx context.Context, storeID, modelID string, chunk []
 			return err
 		}
 		if ok && !EqualConditions(found.GetKey(), t) {
-			stale = append(stale, identityOf(t).tupleKey())
+			stale = append(stale, tupleIdentityOf(t).tupleKey())
 		}
 	}
 	if len(stale) > 0 {

@@ -21,13 +21,13 @@ func TestWhatTakesTheServerTooLongIsWrittenInSmallerCalls(t *testing.T) {
 		calls int
 		want  []int
 	}{
-		"in time":          {false, &answer{code: cancelled}, 7, 1, all},
-		"by halves":        {false, fault.Unavailable(&answer{code: cancelled}), 2, 7, all},
-		"by the transport": {false, &answer{code: codes.DeadlineExceeded}, 3, 5, all},
-		"one by one":       {false, &answer{code: codes.Canceled}, 1, 13, all},
-		"never":            {false, &answer{code: cancelled}, 0, 3, nil},
+		"in time":          {false, &serverError{code: cancelled}, 7, 1, all},
+		"by halves":        {false, fault.Unavailable(&serverError{code: cancelled}), 2, 7, all},
+		"by the transport": {false, &serverError{code: codes.DeadlineExceeded}, 3, 5, all},
+		"one by one":       {false, &serverError{code: codes.Canceled}, 1, 13, all},
+		"never":            {false, &serverError{code: cancelled}, 0, 3, nil},
 		"another error":    {false, errors.New("no"), 2, 1, nil},
-		"our own time":     {true, &answer{code: cancelled}, 2, 1, nil},
+		"our own time":     {true, &serverError{code: cancelled}, 2, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var written []int
@@ -37,7 +37,7 @@ func TestWhatTakesTheServerTooLongIsWrittenInSmallerCalls(t *testing.T) {
 			if c.over {
 				end()
 			}
-			err := byHalves(ctx, all, func(part []int) error {
+			err := writeByHalves(ctx, all, func(part []int) error {
 				if calls++; len(part) > c.most {
 					return c.err
 				}

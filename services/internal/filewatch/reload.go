@@ -20,12 +20,12 @@ type Files[T any] struct {
 	log   *slog.Logger
 
 	mu    sync.Mutex
-	stamp []stamp
+	stamp []fileStamp
 	value T
 }
 
-// stamp identifies the content of a file without reading it.
-type stamp struct {
+// fileStamp identifies the content of a file without reading it.
+type fileStamp struct {
 	modified time.Time
 	size     int64
 }
@@ -66,11 +66,11 @@ func (f *Files[T]) readFiles() error {
 	return nil
 }
 
-func fileStamps(paths []string) []stamp {
-	all := make([]stamp, len(paths))
+func fileStamps(paths []string) []fileStamp {
+	all := make([]fileStamp, len(paths))
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			all[i] = stamp{info.ModTime(), info.Size()}
+			all[i] = fileStamp{info.ModTime(), info.Size()}
 		}
 	}
 	return all

@@ -21,7 +21,7 @@ func TestARoleThatIsToGoGivesNothing(t *testing.T) {
 	w := &world.World{Resources: []*iamv1alpha1.ProtectedResource{trees}}
 	w.Roles = []*iamv1alpha1.Role{viewer, heir}
 	o := objects(w)
-	if is := o.RoleOfBinding(b); is != viewer || len(o.Effective(heir).All) != 1 {
+	if is := o.RoleOfBinding(b); is != viewer || len(o.EffectivePermissions(heir).All) != 1 {
 		t.Fatalf("before the deletion: got role %v", is)
 	}
 	viewer.DeletionTimestamp = new(metav1.Now())
@@ -29,7 +29,7 @@ func TestARoleThatIsToGoGivesNothing(t *testing.T) {
 	if is := o.RoleOfBinding(b); is != nil {
 		t.Error("the binding still has the deleted role")
 	}
-	if gives := o.Effective(heir); len(gives.All) > 0 || len(gives.Missing) != 1 {
+	if gives := o.EffectivePermissions(heir); len(gives.All) > 0 || len(gives.Missing) != 1 {
 		t.Errorf("heir of the deleted role: got %+v", gives)
 	}
 }
@@ -41,14 +41,14 @@ func TestAnAccountThatIsInactiveOrToGoIsNobody(t *testing.T) {
 	o := objects(w)
 	is := func(when string, acts bool, want string) {
 		t.Helper()
-		if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "ServiceAccount", Name: "robot", UID: "1"}); (subject != "") != acts || reason != want {
+		if subject, reason := o.ResolveSubject(iamv1alpha1.Subject{Kind: "ServiceAccount", Name: "robot", UID: "1"}); (subject != "") != acts || reason != want {
 			t.Errorf("%s it is %q, %q", when, subject, reason)
 		}
 	}
 	is("as it is,", true, "")
 	a.Spec.State = iamv1alpha1.Inactive
 	is("inactive,", false, "")
-	if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "ServiceAccount", Namespace: "n", Name: "robot", UID: "1"}); subject+reason != "" {
+	if subject, reason := o.ResolveSubject(iamv1alpha1.Subject{Kind: "ServiceAccount", Namespace: "n", Name: "robot", UID: "1"}); subject+reason != "" {
 		t.Errorf("inactive, and taken for one of the core API, it is %q, %q", subject, reason)
 	}
 	a.Spec.State, a.DeletionTimestamp = "", new(metav1.Now())

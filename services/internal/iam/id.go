@@ -17,7 +17,7 @@ const maxObject = 256
 func objectName(typ string, parts ...string) string {
 	escaped := make([]string, len(parts))
 	for i, part := range parts {
-		escaped[i] = escapePart(part)
+		escaped[i] = escapeIDPart(part)
 	}
 	id := strings.Join(escaped, "/")
 	if name := typ + ":" + id; len(name) <= maxObject {
@@ -27,7 +27,7 @@ func objectName(typ string, parts ...string) string {
 	return typ + ":%-" + hex.EncodeToString(sum[:]) // No escaped id begins with "%-".
 }
 
-func escapePart(part string) string {
+func escapeIDPart(part string) string {
 	if !strings.ContainsFunc(part, needsEscape) {
 		return part
 	}
@@ -46,31 +46,31 @@ func needsEscape(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// Type returns the OpenFGA type for the objects of a kind.
-func Type(apiGroup, kind string) string { return Group(apiGroup) + "/" + kind }
+// OpenFGAType returns the OpenFGA type for the objects of a kind.
+func OpenFGAType(apiGroup, kind string) string { return APIGroupName(apiGroup) + "/" + kind }
 
-// Object returns the OpenFGA name of a Kubernetes object. The namespace is empty for a cluster-scoped kind.
-func Object(typ, namespace, name string) string {
+// ObjectName returns the OpenFGA name of a Kubernetes object. The namespace is empty for a cluster-scoped kind.
+func ObjectName(typ, namespace, name string) string {
 	if namespace != "" {
 		return objectName(typ, namespace, name)
 	}
 	return objectName(typ, name)
 }
 
-// TypeOf returns the type in an object name.
-func TypeOf(object string) string {
+// TypeOfObject returns the type in an object name.
+func TypeOfObject(object string) string {
 	typ, _, _ := strings.Cut(object, ":")
 	return typ
 }
 
-// Root returns the OpenFGA object that stands for all objects of a type.
-func Root(typ string) string { return objectName(RootType, strings.Split(typ, "/")...) }
+// RootObject returns the OpenFGA object that stands for all objects of a type.
+func RootObject(typ string) string { return objectName(RootType, strings.Split(typ, "/")...) }
 
-// User returns the OpenFGA subject of the User with this name.
-func User(name string) string { return objectName(UserType, "u", name) }
+// UserSubject returns the OpenFGA subject of the User with this name.
+func UserSubject(name string) string { return objectName(UserType, "u", name) }
 
-// ServiceAccount returns the OpenFGA subject of the service account with this UID.
-func ServiceAccount(uid string) string { return objectName(UserType, "sa", uid) }
+// ServiceAccountSubject returns the OpenFGA subject of the service account with this UID.
+func ServiceAccountSubject(uid string) string { return objectName(UserType, "sa", uid) }
 
 // RoleObject returns the OpenFGA object of a Role. Its id is the UID.
 func RoleObject(r *iamv1alpha1.Role) string { return objectName(RoleType, string(r.UID)) }
@@ -78,11 +78,11 @@ func RoleObject(r *iamv1alpha1.Role) string { return objectName(RoleType, string
 // GroupObject returns the OpenFGA object of a Group. Its id is the UID.
 func GroupObject(g *iamv1alpha1.Group) string { return objectName(GroupType, string(g.UID)) }
 
-// TokenGroup returns the OpenFGA object of a group that the authenticator reports.
-func TokenGroup(name string) string { return objectName(TokenGroupType, name) }
+// TokenGroupObject returns the OpenFGA object of a group that the authenticator reports.
+func TokenGroupObject(name string) string { return objectName(TokenGroupType, name) }
 
-// Grant returns the OpenFGA object of a role on a target.
-func Grant(r *iamv1alpha1.Role, target string) string {
+// GrantObject returns the OpenFGA object of a role on a target.
+func GrantObject(r *iamv1alpha1.Role, target string) string {
 	return objectName(GrantType, string(r.UID), hashTarget(target))
 }
 

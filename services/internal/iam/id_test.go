@@ -22,27 +22,27 @@ func TestNamesOfObjectsAreNeverMistaken(t *testing.T) {
 			t.Errorf("%q is %q", id, name)
 		}
 	}
-	if User("a") == ServiceAccount("a") || slices.Contains([]string{User("sa/a"), User("../sa/a")}, ServiceAccount("a")) {
+	if UserSubject("a") == ServiceAccountSubject("a") || slices.Contains([]string{UserSubject("sa/a"), UserSubject("../sa/a")}, ServiceAccountSubject("a")) {
 		t.Error("a user has the name of an account")
 	}
-	if Object("a/K", "n", "x") == Object("a/K", "m", "x") || Object("a/K", "n", "x") == Object("a/K", "", "n/x") {
+	if ObjectName("a/K", "n", "x") == ObjectName("a/K", "m", "x") || ObjectName("a/K", "n", "x") == ObjectName("a/K", "", "n/x") {
 		t.Error("objects of two namespaces have the same name")
 	}
 	for _, name := range []string{"", "/", "%", "%25"} {
-		if Object("a/K", "", name) == "a/K:"+collection {
+		if ObjectName("a/K", "", name) == "a/K:"+collection {
 			t.Errorf("Object of name %q equals the object of the whole kind", name)
 		}
 	}
 }
 
 func TestWhatIsTooMuchForOneQuestionIsAskedInParts(t *testing.T) {
-	c := Check{Tuple: Tuple{"u", "r", "o"}, Context: []Tuple{{"p", parentRelation, "o"}}}
+	c := OpenFGACheck{Tuple: Tuple{"u", "r", "o"}, Context: []Tuple{{"p", parentRelation, "o"}}}
 	for _, group := range []string{"a", "b", "c", "d", "e"} {
-		c.Context = append(c.Context, Tuple{"u", memberRelation, TokenGroup(group)})
+		c.Context = append(c.Context, Tuple{"u", memberRelation, TokenGroupObject(group)})
 	}
 	for most, want := range map[int][]int{6: {6}, 5: {5, 2}, 3: {3, 3, 2}, 2: {2, 2, 2, 2, 2}, 1: {6}} {
 		asked := map[Tuple]bool{}
-		parts := c.Split(most)
+		parts := c.SplitContext(most)
 		for i, part := range parts {
 			if part.Tuple != c.Tuple || part.Context[0] != c.Context[0] || i >= len(want) || len(part.Context) != want[i] {
 				t.Errorf("of at most %d tuples, part %d is %+v", most, i, part)

@@ -16,19 +16,19 @@ import (
 // Module names IAM's part of a model.
 const Module = "iam"
 
-// Room bounds the number and the encoded size of the types in IAM's part of a model.
-type Room struct{ Types, Bytes int }
+// ModelBudget bounds the number and the encoded size of the types in IAM's part of a model.
+type ModelBudget struct{ Types, Bytes int }
 
-// Within returns the registry of the ProtectedResources that fit into the model. It tries them in the order of their
+// RegistryWithinBudget returns the registry of the ProtectedResources that fit into the model. It tries them in the order of their
 // claims and leaves out each that does not fit beside those before it. Later, smaller ones may still fit. Earlier
 // findings about room do not count.
-func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
+func RegistryWithinBudget(resources []*iamv1alpha1.ProtectedResource, room ModelBudget) *Registry {
 	var in, out []*iamv1alpha1.ProtectedResource
-	rest := rankResources(resources)
+	rest := rankLiveResources(resources)
 	by := readReservations(rest)
 	for n := len(rest); len(rest) > 0; n = min(n, len(rest)) {
 		switch all := slices.Concat(in, rest[:n]); {
-		case registerAll(all, by).hasRoom(room):
+		case buildRegistry(all, by).isWithinBudget(room):
 			in, rest, n = all, rest[n:], 2*n
 		case n > 1:
 			n /= 2
@@ -36,65 +36,65 @@ func Within(resources []*iamv1alpha1.ProtectedResource, room Room) *Registry {
 			out, rest = append(out, rest[0]), rest[1:]
 		}
 	}
-	r := registerAll(in, by)
-	r.leaveOut(out)
+	r := buildRegistry(in, by)
+	r.addLimitFindings(out)
 	return r
 }
 
-// InForce returns the registry of the ProtectedResources with a recorded registration for their kind, including those
+// RecordedRegistry returns the registry of the ProtectedResources with a recorded registration for their kind, including those
 // edited since.
-func InForce(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return registryBefore(unregistered, resources)
+func RecordedRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return registryBelowRank(unregistered, resources)
 }
 
-// Unchanged returns the registry of the ProtectedResources whose recorded registration has their current generation.
-func Unchanged(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return registryBefore(edited, resources)
+// UnchangedRegistry returns the registry of the ProtectedResources whose recorded registration has their current generation.
+func UnchangedRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return registryBelowRank(edited, resources)
 }
 
-func registryBefore(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
-	all := rankResources(resources)
+func registryBelowRank(rank int, resources []*iamv1alpha1.ProtectedResource) *Registry {
+	all := rankLiveResources(resources)
 	by := readReservations(all)
-	return registerAll(slices.DeleteFunc(all, func(p *iamv1alpha1.ProtectedResource) bool { return registrationRank(p) >= rank }), by)
+	return buildRegistry(slices.DeleteFunc(all, func(p *iamv1alpha1.ProtectedResource) bool { return registrationRank(p) >= rank }), by)
 }
 
-func (r *Registry) hasRoom(room Room) bool {
+func (r *Registry) isWithinBudget(room ModelBudget) bool {
 	if len(r.Kinds()) > room.Types {
 		return false
 	}
-	types := r.Types()
-	return len(types) <= room.Types && Size(types) <= room.Bytes
+	types := r.TypeDefinitions()
+	return len(types) <= room.Types && EncodedSize(types) <= room.Bytes
 }
 
-// Size returns the encoded size of types in a model, in bytes.
-func Size(types []*openfgav1.TypeDefinition) int {
+// EncodedSize returns the encoded size of types in a model, in bytes.
+func EncodedSize(types []*openfgav1.TypeDefinition) int {
 	return proto.Size(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 }
 
-// Digest returns a hash of types. Equal types give equal digests.
-func Digest(types []*openfgav1.TypeDefinition) string {
+// TypesDigest returns a hash of types. Equal types give equal digests.
+func TypesDigest(types []*openfgav1.TypeDefinition) string {
 	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
-// Types returns IAM's part of a model, ordered by type name. Equal registries give equal bytes under deterministic
+// TypeDefinitions returns IAM's part of a model, ordered by type name. Equal registries give equal bytes under deterministic
 // marshalling.
-func (r *Registry) Types() []*openfgav1.TypeDefinition {
+func (r *Registry) TypeDefinitions() []*openfgav1.TypeDefinition {
 	all := slices.Sorted(maps.Keys(r.relations))
-	role, grant, root := newType(RoleType), newType(GrantType), newType(RootType)
-	grant.addDirect(roleRelation, typeReference(RoleType))
-	grant.addDirect(subjectRelation, typeReference(UserType), membersReference(GroupType), membersReference(TokenGroupType))
-	root.addDirect(grantRelation, typeReference(GrantType))
+	role, grant, root := newTypeBuilder(RoleType), newTypeBuilder(GrantType), newTypeBuilder(RootType)
+	grant.addDirectRelation(roleRelation, typeReference(RoleType))
+	grant.addDirectRelation(subjectRelation, typeReference(UserType), membersReference(GroupType), membersReference(TokenGroupType))
+	root.addDirectRelation(grantRelation, typeReference(GrantType))
 	for _, relation := range all {
-		role.addDirect(relation, wildcardReference())
-		grant.addComputed(relation, intersectionOf(computedUserset(subjectRelation), tupleToUserset(relation, roleRelation)))
-		root.addComputed(relation, tupleToUserset(relation, grantRelation))
+		role.addDirectRelation(relation, wildcardReference())
+		grant.addComputedRelation(relation, intersectionUserset(computedUserset(subjectRelation), tupleToUserset(relation, roleRelation)))
+		root.addComputedRelation(relation, tupleToUserset(relation, grantRelation))
 	}
-	group, tokenGroup := newType(GroupType), newType(TokenGroupType)
-	group.addDirect(memberRelation, typeReference(UserType))
-	tokenGroup.addDirect(memberRelation, typeReference(UserType))
+	group, tokenGroup := newTypeBuilder(GroupType), newTypeBuilder(TokenGroupType)
+	group.addDirectRelation(memberRelation, typeReference(UserType))
+	tokenGroup.addDirectRelation(memberRelation, typeReference(UserType))
 	types := []*openfgav1.TypeDefinition{
-		newType(UserType).definition, group.definition, tokenGroup.definition, role.definition, grant.definition, root.definition,
+		newTypeBuilder(UserType).definition, group.definition, tokenGroup.definition, role.definition, grant.definition, root.definition,
 	}
 	for _, k := range r.Kinds() {
 		types = append(types, k.typeDefinition())
@@ -105,25 +105,25 @@ func (r *Registry) Types() []*openfgav1.TypeDefinition {
 
 // typeDefinition returns the type definition of a kind. A permission comes from a grant on the object, on the root of the
 // kind, or on a parent.
-func (k *Kind) typeDefinition() *openfgav1.TypeDefinition {
-	t := newType(k.Type)
-	t.addDirect(grantRelation, typeReference(GrantType))
-	t.addDirect(rootRelation, typeReference(RootType))
+func (k *RegisteredKind) typeDefinition() *openfgav1.TypeDefinition {
+	t := newTypeBuilder(k.Type)
+	t.addDirectRelation(grantRelation, typeReference(GrantType))
+	t.addDirectRelation(rootRelation, typeReference(RootType))
 	if len(k.Parents) > 0 {
 		var parents []*openfgav1.RelationReference
 		for _, parent := range k.Parents {
 			parents = append(parents, typeReference(parent.Type))
 		}
 		slices.SortFunc(parents, func(a, b *openfgav1.RelationReference) int { return strings.Compare(a.GetType(), b.GetType()) })
-		t.addDirect(parentRelation, parents...)
+		t.addDirectRelation(parentRelation, parents...)
 	}
-	for _, permission := range k.AtAndBelow() {
-		relation := Relation(permission)
+	for _, permission := range k.GrantablePermissions() {
+		relation := RelationOf(permission)
 		ways := []*openfgav1.Userset{tupleToUserset(relation, grantRelation), tupleToUserset(relation, rootRelation)}
 		if len(k.Parents) > 0 {
 			ways = append(ways, tupleToUserset(relation, parentRelation))
 		}
-		t.addComputed(relation, unionOf(ways...))
+		t.addComputedRelation(relation, unionUserset(ways...))
 	}
 	return t.definition
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func modelOf(r *Registry) *openfgav1.AuthorizationModel {
-	return &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: r.Types()}
+	return &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: r.TypeDefinitions()}
 }
 
 func bytesOf(t *testing.T, r *Registry) string {
@@ -26,32 +26,32 @@ func bytesOf(t *testing.T, r *Registry) string {
 }
 
 func TestTheModelIsValidAndTheSameInAnyOrder(t *testing.T) {
-	for seed := range seeds.Range(t, 50) {
-		w := world.New(seed)
-		first := bytesOf(t, Register(w.Resources))
+	for seed := range seeds.SeedRange(t, 50) {
+		w := world.NewRandom(seed)
+		first := bytesOf(t, NewRegistry(w.Resources))
 		w.Random.Shuffle(len(w.Resources), func(i, j int) { w.Resources[i], w.Resources[j] = w.Resources[j], w.Resources[i] })
-		if bytesOf(t, Register(w.Resources)) != first {
+		if bytesOf(t, NewRegistry(w.Resources)) != first {
 			t.Errorf("world %d: the model depends on the order", seed)
 		}
-		if _, err := typesystem.NewAndValidate(t.Context(), modelOf(Register(w.Resources))); err != nil {
+		if _, err := typesystem.NewAndValidate(t.Context(), modelOf(NewRegistry(w.Resources))); err != nil {
 			t.Errorf("world %d: %v", seed, err)
 		}
 	}
 }
 
 func TestWithoutKindsThereIsAModel(t *testing.T) {
-	if _, err := typesystem.NewAndValidate(t.Context(), modelOf(Register(nil))); err != nil {
+	if _, err := typesystem.NewAndValidate(t.Context(), modelOf(NewRegistry(nil))); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestEveryTypeIsIAMs(t *testing.T) {
-	for _, typ := range Register(world.New(1).Resources).Types() {
-		if !IsOwnType(typ.GetType()) {
+	for _, typ := range NewRegistry(world.NewRandom(1).Resources).TypeDefinitions() {
+		if !IsIAMType(typ.GetType()) {
 			t.Errorf("IsOwnType(%s): got false", typ.GetType())
 		}
 	}
-	if IsOwnType("workspace") {
+	if IsIAMType("workspace") {
 		t.Error("a type of a module in DSL is IAM's")
 	}
 }
@@ -67,7 +67,7 @@ func TestFiftyKindsOfTenVerbsFitADefaultServer(t *testing.T) {
 		resources = append(resources, permitting(resource(3+i, "compute.miloapis.com/Kind"+name, "kinds"+name, "resourcemanager.miloapis.com/Project"),
 			"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "bind"))
 	}
-	fit := len(Within(resources, Room{100, 256 << 10}).Kinds())
+	fit := len(RegistryWithinBudget(resources, ModelBudget{100, 256 << 10}).Kinds())
 	t.Logf("%d kinds of ten verbs fit", fit)
 	if fit < 50 {
 		t.Errorf("only %d kinds fit", fit)

@@ -41,25 +41,25 @@ var (
 	verbName        = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
 )
 
-// ownTypes lists the types that no registered kind may use.
-func ownTypes() []string {
+// reservedTypes lists the types that no registered kind may use.
+func reservedTypes() []string {
 	return []string{UserType, GroupType, TokenGroupType, RoleType, GrantType, RootType}
 }
 
-// IsOwnType reports whether a type of the IAM store belongs to IAM. In other stores, modules may use such names.
-func IsOwnType(typ string) bool { return strings.Contains(typ, "/") }
+// IsIAMType reports whether a type of the IAM store belongs to IAM. In other stores, modules may use such names.
+func IsIAMType(typ string) bool { return strings.Contains(typ, "/") }
 
-// IsOwnObject reports whether the type of an object belongs to IAM. See [IsOwnType].
-func IsOwnObject(object string) bool { return IsOwnType(TypeOf(object)) }
+// IsIAMObject reports whether the type of an object belongs to IAM. See [IsIAMType].
+func IsIAMObject(object string) bool { return IsIAMType(TypeOfObject(object)) }
 
-// validateName returns the reason why a kind cannot be registered under its names, or "".
-func validateName(spec *iamv1alpha1.ProtectedResourceSpec) string {
-	typ := Type(spec.ServiceRef.Name, spec.Kind)
+// invalidNameReason returns the reason why a kind cannot be registered under its names, or "".
+func invalidNameReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
+	typ := OpenFGAType(spec.ServiceRef.Name, spec.Kind)
 	for _, name := range []struct {
 		field, value string
 		pattern      *regexp.Regexp
 	}{
-		{"serviceRef.name", Group(spec.ServiceRef.Name), groupName}, {"kind", spec.Kind, kindName}, {"plural", spec.Plural, pluralName},
+		{"serviceRef.name", APIGroupName(spec.ServiceRef.Name), groupName}, {"kind", spec.Kind, kindName}, {"plural", spec.Plural, pluralName},
 	} {
 		if !name.pattern.MatchString(name.value) {
 			return fmt.Sprintf("%s %.100q cannot be one: it must match %s", name.field, name.value, name.pattern)
@@ -68,17 +68,17 @@ func validateName(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	if len(typ) > maxType {
 		return fmt.Sprintf("serviceRef.name and kind have %d characters together, of at most %d", len(typ)-1, maxType-1)
 	}
-	if slices.Contains(ownTypes(), typ) {
+	if slices.Contains(reservedTypes(), typ) {
 		return typ + " is a type that the model needs for itself: no kind can have this name"
 	}
-	return validateIAMPlural(spec)
+	return pluralMismatchReason(spec)
 }
 
-// validateIAMPlural returns an error text if a spec pairs the kind or plural of an IAM kind with a wrong counterpart. A role on
+// pluralMismatchReason returns an error text if a spec pairs the kind or plural of an IAM kind with a wrong counterpart. A role on
 // objects of one kind would then count on objects of another. For other kinds, the service that watches their objects
 // finds out their real names.
-func validateIAMPlural(spec *iamv1alpha1.ProtectedResourceSpec) string {
-	for _, k := range kinds.IAM() {
+func pluralMismatchReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
+	for _, k := range kinds.IAMKinds() {
 		if spec.ServiceRef.Name == k.Group && (spec.Kind == k.Kind) != (spec.Plural == k.Resource) {
 			return fmt.Sprintf("plural %q of %s belongs to kind %s only; correct spec.kind or spec.plural", k.Resource, k.Group, k.Kind)
 		}

@@ -15,38 +15,38 @@ import (
 type Lookup struct {
 	Registry *Registry
 	// Inheritance caches the permissions of roles. With nil, nothing is cached.
-	Inheritance *Inheritance
+	Inheritance *InheritanceCache
 
 	Role           func(namespace, name string) *iamv1alpha1.Role
 	Group          func(namespace, name string) *iamv1alpha1.Group
 	User           func(name string) *iamv1alpha1.User
 	ServiceAccount func(name string) *iamv1alpha1.ServiceAccount
-	// Target returns the object of a registered kind by its [Object] name.
-	Target func(object string) (Target, bool)
+	// Target returns the object of a registered kind by its [ObjectName] name.
+	Target func(object string) (BindingTarget, bool)
 	// Trusted reports, for a kind that is not watched, whether bindings on its objects act nevertheless. Nil means none
 	// do.
 	Trusted func(typ string) bool
 	// Scope reports whether a kind is namespaced and whether its objects are watched. It only refines the reasons of
-	// [Lookup.TargetReason], and may be nil.
+	// [Lookup.InvalidTargetReason], and may be nil.
 	Scope func(typ string) (namespaced, followed bool)
 
-	// Inactive reports whether a [User] or a [ServiceAccount] subject is deactivated. [Lookup.Check] requires it.
+	// Inactive reports whether a [UserSubject] or a [ServiceAccountSubject] subject is deactivated. [Lookup.BuildCheck] requires it.
 	// Elsewhere nil means that no subject is.
 	Inactive func(subject string) bool
 
 	// RoleOf and GroupOf return the Role of a [RoleObject] and the Group of a [GroupObject].
 	RoleOf  func(object string) *iamv1alpha1.Role
 	GroupOf func(object string) *iamv1alpha1.Group
-	// BindingsOn lists the bindings on a target, named as by [TargetOf].
+	// BindingsOn lists the bindings on a target, named as by [TargetOfBinding].
 	BindingsOn func(target string) []*iamv1alpha1.PolicyBinding
-	// BindingsBy lists the bindings with this [GrantIndex].
+	// BindingsBy lists the bindings with this [GrantIndexKey].
 	BindingsBy func(index string) []*iamv1alpha1.PolicyBinding
 	// MembershipsOf lists the memberships of a group.
 	MembershipsOf func(namespace, name string) []*iamv1alpha1.GroupMembership
 }
 
-// Target holds the fields of an object that bindings on it depend on.
-type Target struct {
+// BindingTarget holds the fields of an object that bindings on it depend on.
+type BindingTarget struct {
 	// Namespace is empty for a cluster-scoped kind.
 	Namespace, UID string
 	Owners         []Owner
@@ -61,12 +61,12 @@ type Owner struct {
 
 // TargetOfObject returns the target of an object of any kind, read from its metadata, and whether the object is not in
 // deletion.
-func TargetOfObject(m *metav1.ObjectMeta) (t Target, alive bool) {
+func TargetOfObject(m *metav1.ObjectMeta) (t BindingTarget, alive bool) {
 	t.Namespace, t.UID = m.Namespace, string(m.UID)
 	for _, ref := range m.OwnerReferences {
 		gv, err := schema.ParseGroupVersion(ref.APIVersion)
 		if err == nil {
-			t.Owners = append(t.Owners, Owner{Type(gv.Group, ref.Kind), ref.Name, string(ref.UID)})
+			t.Owners = append(t.Owners, Owner{OpenFGAType(gv.Group, ref.Kind), ref.Name, string(ref.UID)})
 		}
 	}
 	return t, m.DeletionTimestamp == nil
@@ -76,9 +76,9 @@ func TargetOfObject(m *metav1.ObjectMeta) (t Target, alive bool) {
 // project is the recorded one. Owner references do not count, because a writer of owner references need not hold
 // permissions on that organization. Without a record for the organization's current name, the project has no
 // organization. A new organization of the same name therefore never gets the project.
-func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t Target, alive bool) {
+func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t BindingTarget, alive bool) {
 	t, alive = TargetOfObject(&p.ObjectMeta)
-	owner := Owner{Type: Type(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.OrganizationKind), Name: p.Spec.OwnerRef.Name}
+	owner := Owner{Type: OpenFGAType(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.OrganizationKind), Name: p.Spec.OwnerRef.Name}
 	if first := p.Status.Organization; first != nil && first.Name == owner.Name {
 		owner.UID = first.UID
 	}
@@ -100,17 +100,17 @@ func (o *Lookup) liveRole(namespace, name string) *iamv1alpha1.Role {
 	return nil
 }
 
-// storedParents returns the OpenFGA names of the object's stored parents, sorted. A parent is an existing owner with the UID
+// storedParentNames returns the OpenFGA names of the object's stored parents, sorted. A parent is an existing owner with the UID
 // of the owner reference, and of a parent kind of k.
-func (o *Lookup) storedParents(k *Kind, object Target) []string {
+func (o *Lookup) storedParentNames(k *RegisteredKind, object BindingTarget) []string {
 	var all []string
 	for _, owner := range object.Owners {
-		if !slices.ContainsFunc(k.Parents, func(p *Kind) bool { return p.Type == owner.Type }) {
+		if !slices.ContainsFunc(k.Parents, func(p *RegisteredKind) bool { return p.Type == owner.Type }) {
 			continue
 		}
 		// An owner is cluster-scoped or in the namespace of the object.
 		for _, namespace := range []string{object.Namespace, ""} {
-			parent := Object(owner.Type, namespace, owner.Name)
+			parent := ObjectName(owner.Type, namespace, owner.Name)
 			if t, ok := o.Target(parent); ok && t.Namespace == namespace && owner.UID != "" && owner.UID == t.UID {
 				all = append(all, parent)
 			}

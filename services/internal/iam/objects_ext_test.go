@@ -30,7 +30,7 @@ func TestWhatARoleGives(t *testing.T) {
 	w.Roles = []*iamv1alpha1.Role{
 		a, role("one", "b", []string{"a/trees.list", "a/trees.fell"}, "/a"), role("two", "b", []string{"a/trees.create"}, "/b", "/c"), role("one", "c", []string{"x"}),
 	}
-	got := objects(w).Effective(a)
+	got := objects(w).EffectivePermissions(a)
 	for what, pair := range map[string][2][]string{
 		"all":     {got.All, {"a/trees.create", "a/trees.fell", "a/trees.get", "a/trees.list"}},
 		"unknown": {got.Unknown, {"a/trees.fell"}},
@@ -67,10 +67,10 @@ func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	widget := &iamv1alpha1.ProtectedResource{}
 	widget.Spec.ServiceRef.Name, widget.Spec.Kind, widget.Spec.Plural, widget.Spec.Permissions = "a.example", "Widget", "widgets", []string{"get"}
 	o := &iam.Lookup{
-		Registry: iam.Register([]*iamv1alpha1.ProtectedResource{widget}), Inheritance: new(iam.Inheritance),
+		Registry: iam.NewRegistry([]*iamv1alpha1.ProtectedResource{widget}), Inheritance: new(iam.InheritanceCache),
 		Role: func(_, name string) *iamv1alpha1.Role { return roles[name] },
 	}
-	gives := o.Effective(roles[last])
+	gives := o.EffectivePermissions(roles[last])
 	if len(gives.Missing) != 100 || len(gives.Unknown) != 100 || len(gives.All) != 101 || !slices.Contains(gives.All, "a.example/widgets.get") {
 		t.Errorf("got %d permissions, %d unregistered, %d missing roles", len(gives.All), len(gives.Unknown), len(gives.Missing))
 	}
@@ -83,18 +83,18 @@ func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	gadget.Spec.ServiceRef.Name, gadget.Spec.Kind, gadget.Spec.Plural, gadget.Spec.Permissions = "a.example", "Gadget", "zz", []string{"get"}
 	roles["heir-0"].Spec.IncludedPermissions = append(roles["heir-0"].Spec.IncludedPermissions, "a.example/zz.get")
 	later := *o
-	o.Inheritance = new(iam.Inheritance)
-	if slices.Contains(o.Effective(roles[last]).All, "a.example/zz.get") {
+	o.Inheritance = new(iam.InheritanceCache)
+	if slices.Contains(o.EffectivePermissions(roles[last]).All, "a.example/zz.get") {
 		t.Error("an unregistered permission beyond the limit is kept")
 	}
-	later.Registry, later.Inheritance = iam.Register([]*iamv1alpha1.ProtectedResource{widget, gadget}), o.Inheritance
-	if !slices.Contains(later.Effective(roles[last]).All, "a.example/zz.get") {
+	later.Registry, later.Inheritance = iam.NewRegistry([]*iamv1alpha1.ProtectedResource{widget, gadget}), o.Inheritance
+	if !slices.Contains(later.EffectivePermissions(roles[last]).All, "a.example/zz.get") {
 		t.Error("a permission that is registered later is not given")
 	}
 }
 
 func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
-	w := world.New(7)
+	w := world.NewRandom(7)
 	u := &iamv1alpha1.User{}
 	u.Name, u.UID = "u", "1"
 	g := &iamv1alpha1.Group{}
@@ -116,7 +116,7 @@ func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
 		iamv1alpha1.KindNotRecognized: {{Kind: "Robot", Name: "r", UID: "1"}},
 	} {
 		for _, s := range subjects {
-			if subject, got := o.Subject(s); got != reason || (subject == "") != (reason != "") {
+			if subject, got := o.ResolveSubject(s); got != reason || (subject == "") != (reason != "") {
 				t.Errorf("%+v is %q, %q; want %q", s, subject, got, reason)
 			}
 		}
@@ -128,12 +128,12 @@ func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
 		if m.Spec.UserRef.Name = "u"; first.Name != "" {
 			m.Status.User = &first
 		}
-		if got, reason := o.Member(m); reason != want || (got == iam.User("u")) != (want == "") {
+		if got, reason := o.ResolveMember(m); reason != want || (got == iam.UserSubject("u")) != (want == "") {
 			t.Errorf("member recorded as %+v: got %q, %q", first, got, reason)
 		}
 	}
 	u.Status.State = iamv1alpha1.Inactive
-	if subject, reason := o.Subject(iamv1alpha1.Subject{Kind: "User", Name: "u", UID: "1"}); subject != "" || reason != "" {
+	if subject, reason := o.ResolveSubject(iamv1alpha1.Subject{Kind: "User", Name: "u", UID: "1"}); subject != "" || reason != "" {
 		t.Errorf("inactive user: got %q, %q", subject, reason)
 	}
 }
@@ -145,7 +145,7 @@ func TestWhyThereIsNoTargetIsSaidByThePublishedNames(t *testing.T) {
 		p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = kind, "a", kind, strings.ToLower(kind)+"s"
 		w.Resources = append(w.Resources, p)
 	}
-	w.Things = []*world.Thing{{Type: "a/Tree"}}
+	w.Things = []*world.TargetObject{{Type: "a/Tree"}}
 	w.Things[0].Namespace, w.Things[0].Name, w.Things[0].UID = "ns", "oak", "1"
 	o := objects(w)
 	o.Scope = func(typ string) (namespaced, followed bool) { return typ == "a/Tree", typ != "a/Ghost" }
@@ -161,7 +161,7 @@ func TestWhyThereIsNoTargetIsSaidByThePublishedNames(t *testing.T) {
 			ref.APIGroup = "a"
 			b := &iamv1alpha1.PolicyBinding{}
 			b.Spec.ResourceSelector.ResourceRef = &ref
-			if got := o.TargetReason(b); got != want {
+			if got := o.InvalidTargetReason(b); got != want {
 				t.Errorf("%+v: got reason %q, want %q", ref, got, want)
 			}
 		}

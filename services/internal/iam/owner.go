@@ -19,9 +19,9 @@ const (
 	clusterType   = "cluster:"
 )
 
-// StoreOwner returns the tuple that makes a cluster the owner of the IAM store with this name. A service leaves IAM's
+// StoreOwnerTuple returns the tuple that makes a cluster the owner of the IAM store with this name. A service leaves IAM's
 // tuples alone in a store without this tuple or with the tuple of another cluster.
-func StoreOwner(store, cluster string) Tuple {
+func StoreOwnerTuple(store, cluster string) Tuple {
 	return Tuple{User: clusterType + cluster, Relation: ownerRelation, Object: storeType + store}
 }
 
@@ -30,12 +30,12 @@ func IsOwnerTuple(t Tuple) bool {
 	return t.Relation == ownerRelation && strings.HasPrefix(t.Object, storeType) && strings.HasPrefix(t.User, clusterType)
 }
 
-// OwnerOf returns the name of the store in a tuple that names an owner.
-func OwnerOf(t Tuple) (store string) { return strings.TrimPrefix(t.Object, storeType) }
+// StoreOfOwnerTuple returns the name of the store in a tuple that names an owner.
+func StoreOfOwnerTuple(t Tuple) (store string) { return strings.TrimPrefix(t.Object, storeType) }
 
-// Judge compares the owner tuples found in a store with the expected one. It reports whether the store is ours: at
+// CompareOwnerTuples compares the owner tuples found in a store with the expected one. It reports whether the store is ours: at
 // least one tuple is there and all are equal to owner. Otherwise other is the first that differs, if any.
-func Judge(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
+func CompareOwnerTuples(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	for i, t := range named {
 		if t != owner {
 			return false, &named[i]
@@ -45,31 +45,31 @@ func Judge(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	return ours, nil
 }
 
-// HasOwner reports whether a Store declares that its OpenFGA store belongs to the owner. It does so by the owner's
+// HasDeclaredOwner reports whether a Store declares that its OpenFGA store belongs to the owner. It does so by the owner's
 // tuple, or by adoption of the store with its content.
-func HasOwner(s *corev1alpha1.Store, owner Tuple) bool {
+func HasDeclaredOwner(s *corev1alpha1.Store, owner Tuple) bool {
 	return s.Spec.Adoption == corev1alpha1.AdoptionAlways || slices.ContainsFunc(s.Spec.Tuples, func(t corev1alpha1.Tuple) bool {
 		return t.Condition == nil && Tuple{User: t.User, Relation: t.Relation, Object: t.Object} == owner
 	})
 }
 
-// Adoption decides whether the OpenFGA store of the IAM Store belongs to owner, by the tuples in it that name an owner.
+// DecideAdoption decides whether the OpenFGA store of the IAM Store belongs to owner, by the tuples in it that name an owner.
 // store-sync and tuple-sync both decide by it. Without a refusal, a store that is not adopted still waits for its declared tuple.
-func Adoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted bool, refusal string) {
-	ours, other := Judge(owner, named)
+func DecideAdoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted bool, refusal string) {
+	ours, other := CompareOwnerTuples(owner, named)
 	switch {
 	case s.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return true, ""
 	case other != nil:
-		return false, fmt.Sprintf("%s names another cluster as the owner", tupleText(*other))
-	case !HasOwner(s, owner):
-		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, tupleText(owner))
+		return false, fmt.Sprintf("%s names another cluster as the owner", formatTuple(*other))
+	case !HasDeclaredOwner(s, owner):
+		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, formatTuple(owner))
 	case ours, meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Adopted):
 		return true, "" // Removing the tuple in OpenFGA alone changes nothing.
 	case !hasSyncedTuples(s):
 		return false, ""
 	}
-	return false, fmt.Sprintf("it does not hold %s, by which it would be", tupleText(owner))
+	return false, fmt.Sprintf("it does not hold %s, by which it would be", formatTuple(owner))
 }
 
 // hasSyncedTuples reports whether tuple-sync has finished with the tuples that this generation of a Store declares.
@@ -78,4 +78,4 @@ func hasSyncedTuples(s *corev1alpha1.Store) bool {
 	return c != nil && c.ObservedGeneration == s.Generation && (c.Status == metav1.ConditionTrue || c.Reason == "Invalid")
 }
 
-func tupleText(t Tuple) string { return t.Object + "#" + t.Relation + "@" + t.User }
+func formatTuple(t Tuple) string { return t.Object + "#" + t.Relation + "@" + t.User }

@@ -12,31 +12,31 @@ import (
 // relationBytes counts the bytes of the hash that form a relation's name.
 const relationBytes = 6
 
-// Group returns the name of an API group in types and permissions. The core group gets a name that is not empty.
-func Group(apiGroup string) string { return cmp.Or(apiGroup, iamv1alpha1.CoreGroup) }
+// APIGroupName returns the name of an API group in types and permissions. The core group gets a name that is not empty.
+func APIGroupName(apiGroup string) string { return cmp.Or(apiGroup, iamv1alpha1.CoreGroup) }
 
-// Permission returns the name of a permission, such as "compute.example.com/workloads/status.update". The subresource
+// PermissionName returns the name of a permission, such as "compute.example.com/workloads/status.update". The subresource
 // may be empty.
-func Permission(apiGroup, plural, subresource, verb string) string {
-	name := Group(apiGroup) + "/" + plural
+func PermissionName(apiGroup, plural, subresource, verb string) string {
+	name := APIGroupName(apiGroup) + "/" + plural
 	if subresource != "" {
 		name += "/" + subresource
 	}
 	return name + "." + verb
 }
 
-// Relation returns the OpenFGA relation of a permission. Two permissions can collide. [Registry.Relation] reports
+// RelationOf returns the OpenFGA relation of a permission. Two permissions can collide. [Registry.RelationOf] reports
 // whether the relation belongs to a given permission.
-func Relation(permission string) string {
+func RelationOf(permission string) string {
 	sum := sha256.Sum256([]byte(permission))
 	return hex.EncodeToString(sum[:relationBytes])
 }
 
-// permissionsOf returns the permissions that a spec lists, and the entries that are malformed.
-func permissionsOf(spec *iamv1alpha1.ProtectedResourceSpec) (permissions, invalid []string) {
+// specPermissions returns the permissions that a spec lists, and the entries that are malformed.
+func specPermissions(spec *iamv1alpha1.ProtectedResourceSpec) (permissions, invalid []string) {
 	add := func(subresource, verb string) {
 		if verbName.MatchString(verb) && (subresource == "" || subresourceName.MatchString(subresource)) {
-			permissions = append(permissions, Permission(spec.ServiceRef.Name, spec.Plural, subresource, verb))
+			permissions = append(permissions, PermissionName(spec.ServiceRef.Name, spec.Plural, subresource, verb))
 		} else {
 			invalid = append(invalid, strings.TrimPrefix(subresource+"."+verb, "."))
 		}

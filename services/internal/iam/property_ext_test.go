@@ -35,21 +35,21 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Stop()
-	client, err := fga.Dial(fga.Config{Target: server.Target()})
+	client, err := fga.Dial(fga.Config{Target: server.GRPCTarget()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
 	asked, allowed := 0, 0
-	for seed := range seeds.Range(t, worlds) {
-		w := world.New(seed)
+	for seed := range seeds.SeedRange(t, worlds) {
+		w := world.NewRandom(seed)
 		s := newStore(t, client)
 		for range states {
 			s.sync(t, w)
-			n := world.NewNaive(w)
+			n := world.NewNaiveAuthorizer(w)
 			x := index(w)
 			for range questions {
-				q := w.Ask()
+				q := w.RandomRequest()
 				want := n.Allows(q)
 				if got := s.ask(t, x, q); got != want {
 					t.Fatalf("world %d: OpenFGA %v, naive %v for %+v", seed, got, want, q)
@@ -63,7 +63,7 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 				}
 			}
 			for range changes {
-				w.Change()
+				w.ChangeRandomly()
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func newStore(t *testing.T, client *fga.Client) *store {
 // sync writes the differences between the store and the world.
 func (s *store) sync(t *testing.T, w *world.World) {
 	t.Helper()
-	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: objects(w).Registry.Types()}
+	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: objects(w).Registry.TypeDefinitions()}
 	types, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err == nil && string(types) != string(s.types) {
 		s.types = types
@@ -131,11 +131,11 @@ func (s *store) sync(t *testing.T, w *world.World) {
 
 func (s *store) ask(t *testing.T, x *authz.Index, q world.Request) bool {
 	t.Helper()
-	c, ok := x.Check(asIndexed(q))
+	c, ok := x.ToOpenFGACheck(asIndexed(q))
 	if !ok {
 		return false
 	}
-	for _, part := range c.Split(len(c.Context) - len(q.Groups)/2) { // Splits some of the checks.
+	for _, part := range c.SplitContext(len(c.Context) - len(q.Groups)/2) { // Splits some of the checks.
 		if s.check(t, part) {
 			return true
 		}
@@ -143,7 +143,7 @@ func (s *store) ask(t *testing.T, x *authz.Index, q world.Request) bool {
 	return false
 }
 
-func (s *store) check(t *testing.T, c iam.Check) bool {
+func (s *store) check(t *testing.T, c iam.OpenFGACheck) bool {
 	t.Helper()
 	request := &openfgav1.CheckRequest{
 		StoreId: s.id, AuthorizationModelId: s.model, ContextualTuples: &openfgav1.ContextualTupleKeys{},
@@ -174,7 +174,7 @@ func asIndexed(q world.Request) authz.Query {
 // index returns an index loaded with a world.
 func index(w *world.World) *authz.Index {
 	x := authz.New(w.IsTrusted)
-	x.Load(func() { tell(x, w) })
+	x.BulkLoad(func() { tell(x, w) })
 	return x
 }
 

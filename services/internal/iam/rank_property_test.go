@@ -21,7 +21,7 @@ import (
 // crash. A resource that is not edited loses nothing to another one. No two records contradict each other, and the
 // input order does not matter.
 func TestWhoIsNotEditedLosesNothing(t *testing.T) {
-	for seed := range seeds.Range(t, 400) {
+	for seed := range seeds.SeedRange(t, 400) {
 		random := rand.New(rand.NewPCG(seed, seed))
 		claims := func(p *iamv1alpha1.ProtectedResource) {
 			plurals := []string{collidingPlural, collidedPlural, "ones", "twos"}
@@ -49,13 +49,13 @@ func TestWhoIsNotEditedLosesNothing(t *testing.T) {
 				claims(all[at])
 				all[at].Generation++
 			default:
-				r := Within(all, Room{1000, 1 << 20})
+				r := RegistryWithinBudget(all, ModelBudget{1000, 1 << 20})
 				checkHeld(t, r, all)
-				if again := Within(shuffled(random, all), Room{1000, 1 << 20}); Digest(r.Types()) != Digest(again.Types()) || Digest(r.Types()) != Digest(Register(all).Types()) {
+				if again := RegistryWithinBudget(shuffled(random, all), ModelBudget{1000, 1 << 20}); TypesDigest(r.TypeDefinitions()) != TypesDigest(again.TypeDefinitions()) || TypesDigest(r.TypeDefinitions()) != TypesDigest(NewRegistry(all).TypeDefinitions()) {
 					t.Fatalf("world %d: another order is another registry", seed)
 				}
 				for _, p := range shuffled(random, all)[:random.IntN(len(all)+1)] {
-					p.Status.Registered = r.Finding(p.Name).Registration
+					p.Status.Registered = r.FindingFor(p.Name).Registration
 				}
 				checkRecords(t, all)
 			}

@@ -16,7 +16,7 @@ func claiming(p, other *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedRes
 }
 
 // told returns a copy of p with the registration of a finding recorded.
-func told(p *iamv1alpha1.ProtectedResource, found Finding) *iamv1alpha1.ProtectedResource {
+func told(p *iamv1alpha1.ProtectedResource, found RegistrationFinding) *iamv1alpha1.ProtectedResource {
 	p = p.DeepCopy()
 	p.Status.Registered = found.Registration
 	return p
@@ -49,11 +49,11 @@ func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, resources := range [][]*iamv1alpha1.ProtectedResource{{test.edited, test.other}, {test.other, test.edited}} {
-				r := Register(resources)
-				if got := r.Finding(test.edited.Name).Reason; got != test.want {
+				r := NewRegistry(resources)
+				if got := r.FindingFor(test.edited.Name).Reason; got != test.want {
 					t.Errorf("edited resource: got %s, want %s", got, test.want)
 				}
-				if got := r.Finding(test.other.Name); got.Reason != fine || !has(got.Registration, test.other.Status.Registered) {
+				if got := r.FindingFor(test.other.Name); got.Reason != fine || !has(got.Registration, test.other.Status.Registered) {
 					t.Errorf("the other one has %+v: %s", got.Registration, got.Reason)
 				}
 			}
@@ -84,16 +84,16 @@ func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			edited := claiming(judged(test.was, fine), test.now)
-			r := Register([]*iamv1alpha1.ProtectedResource{edited, test.other})
-			if got := r.Finding(test.other.Name).Reason; got != test.want {
+			r := NewRegistry([]*iamv1alpha1.ProtectedResource{edited, test.other})
+			if got := r.FindingFor(test.other.Name).Reason; got != test.want {
 				t.Errorf("other resource: got %s, want %s", got, test.want)
 			}
-			after := Register([]*iamv1alpha1.ProtectedResource{told(edited, r.Finding(edited.Name)), test.other})
-			if got := after.Finding(test.other.Name).Reason; got != fine {
+			after := NewRegistry([]*iamv1alpha1.ProtectedResource{told(edited, r.FindingFor(edited.Name)), test.other})
+			if got := after.FindingFor(test.other.Name).Reason; got != fine {
 				t.Errorf("other resource after the record: got %s", got)
 			}
-			gone := Register([]*iamv1alpha1.ProtectedResource{deleted(edited), test.other})
-			if got := gone.Finding(test.other.Name).Reason; got == test.want {
+			gone := NewRegistry([]*iamv1alpha1.ProtectedResource{deleted(edited), test.other})
+			if got := gone.FindingFor(test.other.Name).Reason; got == test.want {
 				t.Errorf("other resource after deletion of the holder: got %s", got)
 			}
 		})
@@ -111,11 +111,11 @@ func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
 	} {
 		forged := judged(resource(1, "a/Tree", "forests", "a/Wood"), fine)
 		edit(forged.Status.Registered)
-		r := Register([]*iamv1alpha1.ProtectedResource{forged, other, judged(tree, fine)})
-		if got := r.Finding(forged.Name).Reason; got != iamv1alpha1.AlreadyRegistered {
+		r := NewRegistry([]*iamv1alpha1.ProtectedResource{forged, other, judged(tree, fine)})
+		if got := r.FindingFor(forged.Name).Reason; got != iamv1alpha1.AlreadyRegistered {
 			t.Errorf("record of another %s: got %s", name, got)
 		}
-		if got := r.Finding(other.Name); got.Reason != fine || len(got.Registration.Parents) != 1 {
+		if got := r.FindingFor(other.Name); got.Reason != fine || len(got.Registration.Parents) != 1 {
 			t.Errorf("record of another %s: other resource: got %+v", name, got)
 		}
 	}
@@ -124,7 +124,7 @@ func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
 func TestAModelWithoutATypeHasNoSuchKind(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	held, waits := claiming(judged(resource(2, "a/Tree", "trees"), fine), resource(2, "a/Bush", "bushes")), resource(1, "a/Tree", "forests")
-	r := RegisterIn([]*iamv1alpha1.ProtectedResource{held, waits}, func(typ string) bool { return typ == "a/Tree" })
+	r := NewRegistryForTypes([]*iamv1alpha1.ProtectedResource{held, waits}, func(typ string) bool { return typ == "a/Tree" })
 	if kinds := r.Kinds(); len(kinds) > 0 { // The model does not show which resource a/Tree belongs to.
 		t.Errorf("got kind %s, want none", kinds[0].Type)
 	}
@@ -132,11 +132,11 @@ func TestAModelWithoutATypeHasNoSuchKind(t *testing.T) {
 
 func TestWhoHadNoRoomIsNotThere(t *testing.T) {
 	full := judged(resource(1, "a/Tree", "trees"), iamv1alpha1.LimitExceeded)
-	r := Register([]*iamv1alpha1.ProtectedResource{full, resource(2, "a/Tree", "forests")})
-	if k, ok := r.Kind("a/Tree"); !ok || k.Resource == full || r.Finding(full.Name).Reason != iamv1alpha1.LimitExceeded {
-		t.Errorf("got kind %+v, finding %+v", k, r.Finding(full.Name))
+	r := NewRegistry([]*iamv1alpha1.ProtectedResource{full, resource(2, "a/Tree", "forests")})
+	if k, ok := r.Kind("a/Tree"); !ok || k.Resource == full || r.FindingFor(full.Name).Reason != iamv1alpha1.LimitExceeded {
+		t.Errorf("got kind %+v, finding %+v", k, r.FindingFor(full.Name))
 	}
-	if _, ok := Within([]*iamv1alpha1.ProtectedResource{full}, Room{100, 1 << 20}).Kind("a/Tree"); !ok {
+	if _, ok := RegistryWithinBudget([]*iamv1alpha1.ProtectedResource{full}, ModelBudget{100, 1 << 20}).Kind("a/Tree"); !ok {
 		t.Error("a resource beyond the limit is not registered when room is free")
 	}
 }
@@ -164,7 +164,7 @@ func checkHeld(t *testing.T, r *Registry, all []*iamv1alpha1.ProtectedResource) 
 		}
 		had := p.Status.Registered.DeepCopy()
 		had.Parents = slices.DeleteFunc(had.Parents, func(parent string) bool { _, there := r.Kind(parent); return !there })
-		if got := r.Finding(p.Name); !has(got.Registration, had) {
+		if got := r.FindingFor(p.Name); !has(got.Registration, had) {
 			t.Errorf("%s had %+v, and has %+v: %s", p.Name, had, got.Registration, got.Message)
 		}
 	}
@@ -188,7 +188,7 @@ func checkRecords(t *testing.T, all []*iamv1alpha1.ProtectedResource) {
 		own("kind "+r.Kind, p.Name)
 		own("plural "+r.Plural, p.Name)
 		for _, permission := range r.Permissions {
-			own("relation "+Relation(permission), permission)
+			own("relation "+RelationOf(permission), permission)
 		}
 	}
 	links := readReservations(all).parents

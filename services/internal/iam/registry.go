@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Kind is a registered kind.
-type Kind struct {
+// RegisteredKind is a registered kind.
+type RegisteredKind struct {
 	// Resource is the ProtectedResource that registers the kind.
 	Resource *iamv1alpha1.ProtectedResource
 	// Type is the OpenFGA type of its objects.
@@ -21,16 +21,16 @@ type Kind struct {
 	// Permissions lists the permissions of this kind alone, sorted.
 	Permissions []string
 	// Parents lists the kinds whose objects can be parents.
-	Parents []*Kind
+	Parents []*RegisteredKind
 
-	children []*Kind
+	children []*RegisteredKind
 	// cycle means that a parent was refused because of a cycle.
 	cycle bool
 }
 
-// TargetsOf returns the group and resource of the kind that a ProtectedResource registers, marked as the target of
+// TargetResource returns the group and resource of the kind that a ProtectedResource registers, marked as the target of
 // bindings.
-func TargetsOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
+func TargetResource(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
 	of := event.GroupResource{Group: spec.ServiceRef.Name, Resource: spec.Plural, Target: true}
 	if of.Group == iamv1alpha1.CoreGroup {
 		of.Group = ""
@@ -38,14 +38,14 @@ func TargetsOf(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
 	return of
 }
 
-// IsWatched reports whether a resource is one of IAM's own kinds, which are watched with their content.
-func IsWatched(of event.GroupResource) bool {
+// IsIAMResource reports whether a resource is one of IAM's own kinds, which are watched with their content.
+func IsIAMResource(of event.GroupResource) bool {
 	of.Target = false
-	return slices.ContainsFunc(kinds.IAM(), func(k kinds.Kind) bool { return k.GroupResource == of })
+	return slices.ContainsFunc(kinds.IAMKinds(), func(k kinds.Kind) bool { return k.GroupResource == of })
 }
 
-// Finding holds the result of the registration of one ProtectedResource.
-type Finding struct {
+// RegistrationFinding holds the result of the registration of one ProtectedResource.
+type RegistrationFinding struct {
 	// Reason is the reason of the condition Ready: [iamv1alpha1.IAMSystemConfigured] if there is no problem.
 	Reason, Message string
 	// Registration holds what was registered, or nil. Cycle means that a parent was refused because it is below this
@@ -57,46 +57,47 @@ type Finding struct {
 // Registry holds the combined registration of all ProtectedResources. An invalid resource affects no other one. Its
 // valid parts are still registered.
 type Registry struct {
-	types     map[string]*Kind
-	resources map[string]*Kind
+	types     map[string]*RegisteredKind
+	resources map[string]*RegisteredKind
 	// relations maps each relation to its one permission.
 	relations map[string]string
-	findings  map[string]Finding
-	reserved  reserved
+	findings  map[string]RegistrationFinding
+	reserved  reservations
 }
 
-// Register returns the registry of ProtectedResources, whose order does not matter. It leaves out those whose status
+// NewRegistry returns the registry of ProtectedResources, whose order does not matter. It leaves out those whose status
 // reports that the model has no room.
-func Register(resources []*iamv1alpha1.ProtectedResource) *Registry {
-	return RegisterIn(resources, func(string) bool { return true })
+func NewRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
+	return NewRegistryForTypes(resources, func(string) bool { return true })
 }
 
-// RegisterIn does the same as [Register], and also leaves out the kinds whose types a model does not have.
-func RegisterIn(resources []*iamv1alpha1.ProtectedResource, has func(typ string) bool) *Registry {
-	all := rankResources(resources)
+// NewRegistryForTypes does the same as [NewRegistry], and also leaves out the kinds whose types a model does not have.
+func NewRegistryForTypes(resources []*iamv1alpha1.ProtectedResource, has func(typ string) bool) *Registry {
+	all := rankLiveResources(resources)
 	var in, out []*iamv1alpha1.ProtectedResource
 	for _, p := range all {
 		switch {
-		case hasNoRoom(p):
+		case isOverBudget(p):
 			out = append(out, p)
-		case has(Type(p.Spec.ServiceRef.Name, p.Spec.Kind)):
+		case has(OpenFGAType(p.Spec.ServiceRef.Name, p.Spec.Kind)):
 			in = append(in, p)
 		}
 	}
-	r := registerAll(in, readReservations(all))
-	r.leaveOut(out)
+	r := buildRegistry(in, readReservations(all))
+	r.addLimitFindings(out)
 	return r
 }
 
-// registerAll returns the registry of resources, which are in the order of [rankResources]. A recorded permission or parent has
+// buildRegistry returns the registry of resources, which are in the order of [rankLiveResources]. A recorded permission or parent has
 // precedence over a new one.
-func registerAll(resources []*iamv1alpha1.ProtectedResource, by reserved) *Registry {
+func buildRegistry(resources []*iamv1alpha1.ProtectedResource, by reservations) *Registry {
 	r := &Registry{
-		types: map[string]*Kind{}, resources: map[string]*Kind{}, relations: map[string]string{}, findings: map[string]Finding{}, reserved: by,
+		types: map[string]*RegisteredKind{}, resources: map[string]*RegisteredKind{}, relations: map[string]string{},
+		findings: map[string]RegistrationFinding{}, reserved: by,
 	}
-	var admitted []*Kind
+	var admitted []*RegisteredKind
 	for _, resource := range resources {
-		r.findings[resource.Name] = Finding{
+		r.findings[resource.Name] = RegistrationFinding{
 			Reason: iamv1alpha1.IAMSystemConfigured, Message: "Resource is configured to be protected by the IAM system.",
 		}
 		if k := r.admitKind(resource); k != nil {
@@ -117,24 +118,24 @@ func registerAll(resources []*iamv1alpha1.ProtectedResource, by reserved) *Regis
 }
 
 // admitKind registers the kind of p if its names are valid and free. Otherwise it returns nil and adds a finding.
-func (r *Registry) admitKind(p *iamv1alpha1.ProtectedResource) *Kind {
-	if why := validateName(&p.Spec); why != "" {
+func (r *Registry) admitKind(p *iamv1alpha1.ProtectedResource) *RegisteredKind {
+	if why := invalidNameReason(&p.Spec); why != "" {
 		r.addFinding(p, iamv1alpha1.InvalidName, why)
 		return nil
 	}
-	typ, resource := Type(p.Spec.ServiceRef.Name, p.Spec.Kind), Type(p.Spec.ServiceRef.Name, p.Spec.Plural)
-	if other := r.rivalOf(p, typ, resource); other != "" {
+	typ, resource := OpenFGAType(p.Spec.ServiceRef.Name, p.Spec.Kind), OpenFGAType(p.Spec.ServiceRef.Name, p.Spec.Plural)
+	if other := r.conflictingResource(p, typ, resource); other != "" {
 		r.addFinding(p, iamv1alpha1.AlreadyRegistered, fmt.Sprintf(
 			"ProtectedResource %s registers this kind or plural already: change or delete one of the two", other))
 		return nil
 	}
-	k := &Kind{Resource: p, Type: typ}
+	k := &RegisteredKind{Resource: p, Type: typ}
 	r.types[typ], r.resources[resource] = k, k
 	return k
 }
 
-// rivalOf returns the name of another resource that holds the type or the plural of p, or has it recorded, or "".
-func (r *Registry) rivalOf(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
+// conflictingResource returns the name of another resource that holds the type or the plural of p, or has it recorded, or "".
+func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
 	if other := cmp.Or(r.types[typ], r.resources[resource]); other != nil {
 		return other.Resource.Name
 	}
@@ -148,14 +149,14 @@ func (r *Registry) rivalOf(p *iamv1alpha1.ProtectedResource, typ, resource strin
 
 // addPermissions registers permissions whose relation is free. With held it registers the recorded ones, without it the
 // others.
-func (r *Registry) addPermissions(k *Kind, held bool) {
-	permissions, invalid := permissionsOf(&k.Resource.Spec)
+func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
+	permissions, invalid := specPermissions(&k.Resource.Spec)
 	if len(invalid) > 0 {
 		r.addFinding(k.Resource, iamv1alpha1.InvalidName, fmt.Sprintf("permissions that cannot be any are left out: %.200q", strings.Join(invalid, ", ")))
 	}
-	holds := setOf(heldRegistration(k.Resource).Permissions)
+	holds := stringSetOf(claimedRegistration(k.Resource).Permissions)
 	for _, permission := range permissions {
-		relation := Relation(permission)
+		relation := RelationOf(permission)
 		other := r.relations[relation]
 		if !held {
 			other = cmp.Or(other, r.reserved.relations[relation])
@@ -175,11 +176,11 @@ func (r *Registry) addPermissions(k *Kind, held bool) {
 
 // addParents links a kind to its parents and refuses a link that closes a cycle. With held it adds the recorded links,
 // without it the others.
-func (r *Registry) addParents(k *Kind, held bool) {
+func (r *Registry) addParents(k *RegisteredKind, held bool) {
 	var unknown []string
-	holds := setOf(heldRegistration(k.Resource).Parents)
+	holds := stringSetOf(claimedRegistration(k.Resource).Parents)
 	for _, ref := range k.Resource.Spec.ParentResources {
-		typ := Type(ref.APIGroup, ref.Kind)
+		typ := OpenFGAType(ref.APIGroup, ref.Kind)
 		parent := r.types[typ]
 		switch {
 		case parent == nil:
@@ -220,10 +221,10 @@ func (r *Registry) isBelow(typ, to string, reserved bool, seen map[string]bool) 
 	return slices.ContainsFunc(parents, func(parent string) bool { return r.isBelow(parent, to, reserved, seen) })
 }
 
-// leaveOut sets the finding that the model has no room for the resources.
-func (r *Registry) leaveOut(resources []*iamv1alpha1.ProtectedResource) {
+// addLimitFindings sets the finding that the model has no room for the resources.
+func (r *Registry) addLimitFindings(resources []*iamv1alpha1.ProtectedResource) {
 	for _, p := range resources {
-		r.findings[p.Name] = Finding{
+		r.findings[p.Name] = RegistrationFinding{
 			Reason: iamv1alpha1.LimitExceeded,
 			Message: "the model has no room for this kind beside those in force: " +
 				"raise the limits of types and bytes, here and in OpenFGA, or remove other kinds",
@@ -234,35 +235,37 @@ func (r *Registry) leaveOut(resources []*iamv1alpha1.ProtectedResource) {
 // addFinding records a problem. The first problem of a resource is kept.
 func (r *Registry) addFinding(p *iamv1alpha1.ProtectedResource, reason, message string) {
 	if r.findings[p.Name].Reason == iamv1alpha1.IAMSystemConfigured {
-		r.findings[p.Name] = Finding{Reason: reason, Message: message}
+		r.findings[p.Name] = RegistrationFinding{Reason: reason, Message: message}
 	}
 }
 
-// wayTo returns the kinds from a parent of k up to the kind of a type, or nil if that kind is not above k.
-func (k *Kind) wayTo(typ string) []*Kind { return k.wayBeside(typ, map[*Kind]bool{}) }
+// pathTo returns the kinds from a parent of k up to the kind of a type, or nil if that kind is not above k.
+func (k *RegisteredKind) pathTo(typ string) []*RegisteredKind {
+	return k.pathAvoiding(typ, map[*RegisteredKind]bool{})
+}
 
-// wayBeside implements [Kind.wayTo] without passing through visited kinds.
-func (k *Kind) wayBeside(typ string, visited map[*Kind]bool) []*Kind {
+// pathAvoiding implements [RegisteredKind.pathTo] without passing through visited kinds.
+func (k *RegisteredKind) pathAvoiding(typ string, visited map[*RegisteredKind]bool) []*RegisteredKind {
 	for _, parent := range k.Parents {
 		if visited[parent] {
 			continue
 		}
 		visited[parent] = true
 		if parent.Type == typ {
-			return []*Kind{parent}
+			return []*RegisteredKind{parent}
 		}
-		if way := parent.wayBeside(typ, visited); way != nil {
-			return append([]*Kind{parent}, way...)
+		if way := parent.pathAvoiding(typ, visited); way != nil {
+			return append([]*RegisteredKind{parent}, way...)
 		}
 	}
 	return nil
 }
 
-// AtAndBelow returns the permissions that a role can give on objects of the kind: those of the kind and of all kinds
+// GrantablePermissions returns the permissions that a role can give on objects of the kind: those of the kind and of all kinds
 // below it, sorted.
-func (k *Kind) AtAndBelow() []string {
-	below := map[*Kind]bool{}
-	k.collectBelow(below)
+func (k *RegisteredKind) GrantablePermissions() []string {
+	below := map[*RegisteredKind]bool{}
+	k.collectDescendants(below)
 	var all []string
 	for b := range below {
 		all = append(all, b.Permissions...)
@@ -271,65 +274,65 @@ func (k *Kind) AtAndBelow() []string {
 	return all
 }
 
-// collectBelow adds k and all kinds below it to below.
-func (k *Kind) collectBelow(below map[*Kind]bool) {
+// collectDescendants adds k and all kinds below it to below.
+func (k *RegisteredKind) collectDescendants(below map[*RegisteredKind]bool) {
 	if below[k] {
 		return
 	}
 	below[k] = true
 	for _, child := range k.children {
-		child.collectBelow(below)
+		child.collectDescendants(below)
 	}
 }
 
-// Finding returns the finding about a ProtectedResource. It is empty for a resource that is not part of the registry's
+// FindingFor returns the finding about a ProtectedResource. It is empty for a resource that is not part of the registry's
 // input.
-func (r *Registry) Finding(name string) Finding {
+func (r *Registry) FindingFor(name string) RegistrationFinding {
 	f := r.findings[name]
 	for _, k := range r.types {
 		if k.Resource.Name == name {
-			f.Registration, f.Cycle = k.registrationOf(), k.cycle
+			f.Registration, f.Cycle = k.newRegistration(), k.cycle
 		}
 	}
 	return f
 }
 
 // Kinds returns all registered kinds, ordered by type.
-func (r *Registry) Kinds() []*Kind {
-	return slices.SortedFunc(maps.Values(r.types), func(a, b *Kind) int { return strings.Compare(a.Type, b.Type) })
+func (r *Registry) Kinds() []*RegisteredKind {
+	return slices.SortedFunc(maps.Values(r.types), func(a, b *RegisteredKind) int { return strings.Compare(a.Type, b.Type) })
 }
 
 // Kind returns the kind of a type.
-func (r *Registry) Kind(typ string) (*Kind, bool) {
+func (r *Registry) Kind(typ string) (*RegisteredKind, bool) {
 	k, ok := r.types[typ]
 	return k, ok
 }
 
-// Relation returns the relation of a permission and reports whether the permission is registered.
-func (r *Registry) Relation(permission string) (relation string, ok bool) {
-	relation = Relation(permission)
+// RelationOf returns the relation of a permission and reports whether the permission is registered.
+func (r *Registry) RelationOf(permission string) (relation string, ok bool) {
+	relation = RelationOf(permission)
 	return relation, r.relations[relation] == permission && permission != ""
 }
 
-// Requested returns the kind of a request and the permission that the request needs. It returns false if either is not
+// ResolveRequest returns the kind of a request and the permission that the request needs. It returns false if either is not
 // registered.
-func (r *Registry) Requested(apiGroup, plural, subresource, verb string) (k *Kind, permission string, ok bool) {
-	if k = r.resources[Type(apiGroup, plural)]; k == nil {
+func (r *Registry) ResolveRequest(apiGroup, plural, subresource, verb string) (k *RegisteredKind, permission string, ok bool) {
+	if k = r.resources[OpenFGAType(apiGroup, plural)]; k == nil {
 		return nil, "", false
 	}
-	if k.inheritsFrom(subresource) {
+	if k.inheritsSubresource(subresource) {
 		subresource = ""
 	}
-	permission = Permission(apiGroup, plural, subresource, verb)
-	_, known := r.Relation(permission)
+	permission = PermissionName(apiGroup, plural, subresource, verb)
+	_, known := r.RelationOf(permission)
 	return k, permission, known
 }
 
-// inheritsFrom reports whether a subresource uses the permissions of its resource.
-func (k *Kind) inheritsFrom(subresource string) bool {
+// inheritsSubresource reports whether a subresource uses the permissions of its resource.
+func (k *RegisteredKind) inheritsSubresource(subresource string) bool {
 	spec := &k.Resource.Spec
 	return subresource != "" && spec.UnlistedSubresources == iamv1alpha1.SubresourcesInherit &&
 		!slices.ContainsFunc(k.Permissions, func(p string) bool {
-			return strings.HasPrefix(p, Permission(spec.ServiceRef.Name, spec.Plural, subresource, ""))
+			return strings.HasPrefix(p, PermissionName(spec.ServiceRef.Name, spec.Plural, subresource, ""))
 		})
 }

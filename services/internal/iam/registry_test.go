@@ -20,7 +20,7 @@ func TestRelationsAreTwelveHexDigitsOfSHA256(t *testing.T) {
 		"a.example/" + collidingPlural + ".get":          "0b22236f125e",
 		"a.example/" + collidedPlural + ".get":           "0b22236f125e",
 	} {
-		if got := Relation(permission); got != want {
+		if got := RelationOf(permission); got != want {
 			t.Errorf("%s is %s, want %s", permission, got, want)
 		}
 	}
@@ -52,14 +52,14 @@ func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.Protec
 	if reason == iamv1alpha1.AlreadyRegistered || reason == iamv1alpha1.LimitExceeded {
 		registered.Status, registered.Reason = metav1.ConditionFalse, reason
 	} else {
-		permissions, _ := permissionsOf(&p.Spec)
+		permissions, _ := specPermissions(&p.Spec)
 		p.Status.Registered = &iamv1alpha1.Registration{
-			Group: Group(p.Spec.ServiceRef.Name), Kind: p.Spec.Kind, Plural: p.Spec.Plural, Permissions: permissions, Generation: p.Generation,
+			Group: APIGroupName(p.Spec.ServiceRef.Name), Kind: p.Spec.Kind, Plural: p.Spec.Plural, Permissions: permissions, Generation: p.Generation,
 		}
 	}
 	if reason == iamv1alpha1.IAMSystemConfigured {
 		for _, ref := range p.Spec.ParentResources {
-			p.Status.Registered.Parents = append(p.Status.Registered.Parents, Type(ref.APIGroup, ref.Kind))
+			p.Status.Registered.Parents = append(p.Status.Registered.Parents, OpenFGAType(ref.APIGroup, ref.Kind))
 		}
 	}
 	p.Status.Conditions = append(p.Status.Conditions, registered)
@@ -212,15 +212,15 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := Register(test.resources)
+			r := NewRegistry(test.resources)
 			for i, p := range test.resources {
-				if got := r.Finding(p.Name); got.Reason != test.want[i] || (got.Message == "") != (got.Reason == "") {
+				if got := r.FindingFor(p.Name); got.Reason != test.want[i] || (got.Message == "") != (got.Reason == "") {
 					t.Errorf("%s: %+v, want %s", p.Name, got, test.want[i])
 				}
 			}
 			var kinds []string
 			for _, p := range test.resources {
-				if k, ok := r.Kind(Type(p.Spec.ServiceRef.Name, p.Spec.Kind)); ok && k.Resource == p {
+				if k, ok := r.Kind(OpenFGAType(p.Spec.ServiceRef.Name, p.Spec.Kind)); ok && k.Resource == p {
 					kinds = append(kinds, p.Spec.Kind)
 					for _, parent := range k.Parents {
 						kinds[len(kinds)-1] += "<" + parent.Resource.Spec.Kind
@@ -235,16 +235,16 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 }
 
 func TestOfACollisionNothingIsGrantedAcross(t *testing.T) {
-	r := Register([]*iamv1alpha1.ProtectedResource{resource(1, "a.example/B", collidingPlural), permitting(resource(2, "a.example/A", collidedPlural), "get", "list")})
-	if _, known := r.Relation("a.example/" + collidedPlural + ".get"); known {
+	r := NewRegistry([]*iamv1alpha1.ProtectedResource{resource(1, "a.example/B", collidingPlural), permitting(resource(2, "a.example/A", collidedPlural), "get", "list")})
+	if _, known := r.RelationOf("a.example/" + collidedPlural + ".get"); known {
 		t.Error("a permission has the relation of another")
 	}
 	for _, permission := range []string{"a.example/" + collidingPlural + ".get", "a.example/" + collidedPlural + ".list"} {
-		if _, known := r.Relation(permission); !known {
+		if _, known := r.RelationOf(permission); !known {
 			t.Errorf("%s is lost", permission)
 		}
 	}
-	if _, _, ok := r.Requested("a.example", collidedPlural, "", "get"); ok {
+	if _, _, ok := r.ResolveRequest("a.example", collidedPlural, "", "get"); ok {
 		t.Error("a request has the relation of another")
 	}
 }
@@ -263,35 +263,35 @@ func TestSubresourcesHavePermissionsOfTheirOwn(t *testing.T) {
 		},
 	} {
 		p.Spec.UnlistedSubresources = mode
-		r := Register([]*iamv1alpha1.ProtectedResource{p})
+		r := NewRegistry([]*iamv1alpha1.ProtectedResource{p})
 		for request, permission := range want {
 			sub, verb, _ := strings.Cut(request, "/")
-			if _, got, ok := r.Requested("a.example", "trees", sub, verb); ok != (permission != "") || ok && got != permission {
+			if _, got, ok := r.ResolveRequest("a.example", "trees", sub, verb); ok != (permission != "") || ok && got != permission {
 				t.Errorf("%q: %s needs %s (%v), want %s", mode, request, got, ok, permission)
 			}
 		}
 	}
-	if _, _, ok := Register(nil).Requested("a.example", "trees", "", "get"); ok {
+	if _, _, ok := NewRegistry(nil).ResolveRequest("a.example", "trees", "", "get"); ok {
 		t.Error("an unregistered resource has a permission")
 	}
 }
 
 func TestTheCoreGroupHasAName(t *testing.T) {
-	r := Register([]*iamv1alpha1.ProtectedResource{resource(1, "core.miloapis.com/Secret", "secrets")})
-	if k, permission, ok := r.Requested("", "secrets", "", "get"); !ok || permission != "core.miloapis.com/secrets.get" || k.Type != Type("", "Secret") {
+	r := NewRegistry([]*iamv1alpha1.ProtectedResource{resource(1, "core.miloapis.com/Secret", "secrets")})
+	if k, permission, ok := r.ResolveRequest("", "secrets", "", "get"); !ok || permission != "core.miloapis.com/secrets.get" || k.Type != OpenFGAType("", "Secret") {
 		t.Errorf("%v needs %s (%v)", k, permission, ok)
 	}
 }
 
 func TestPermissionsComeUpFromBelow(t *testing.T) {
-	r := Register([]*iamv1alpha1.ProtectedResource{
+	r := NewRegistry([]*iamv1alpha1.ProtectedResource{
 		resource(1, "a/Top", "tops"), resource(2, "a/Left", "lefts", "a/Top"), resource(3, "a/Right", "rights", "a/Top"), resource(4, "a/Leaf", "leaves", "a/Left", "a/Right"),
 	})
 	for typ, want := range map[string]string{
 		"a/Top": "a/leaves.get a/lefts.get a/rights.get a/tops.get", "a/Left": "a/leaves.get a/lefts.get", "a/Leaf": "a/leaves.get",
 	} {
-		if k, _ := r.Kind(typ); strings.Join(k.AtAndBelow(), " ") != want {
-			t.Errorf("%s has %v, want %s", typ, k.AtAndBelow(), want)
+		if k, _ := r.Kind(typ); strings.Join(k.GrantablePermissions(), " ") != want {
+			t.Errorf("%s has %v, want %s", typ, k.GrantablePermissions(), want)
 		}
 	}
 }
@@ -301,21 +301,21 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	resources := []*iamv1alpha1.ProtectedResource{
 		resource(1, "a/A", "as"), judged(resource(2, "a/B", "bs"), fine), resource(3, "a/C", "cs"), judged(resource(4, "a/D", "ds"), fine),
 	}
-	all := Size(Register(resources).Types())
+	all := EncodedSize(NewRegistry(resources).TypeDefinitions())
 	tests := map[string]struct {
-		room Room
+		room ModelBudget
 		want string
 	}{
-		"room":                      {Room{10, all}, "a/A a/B a/C a/D"},
-		"a type too few":            {Room{9, all}, "a/A a/B a/D"},
-		"a byte too few":            {Room{10, all - 1}, "a/A a/B a/D"},
-		"those in force alone":      {Room{8, all}, "a/B a/D"},
-		"not even for all of these": {Room{7, all}, "a/B"},
-		"none":                      {Room{}, ""},
+		"room":                      {ModelBudget{10, all}, "a/A a/B a/C a/D"},
+		"a type too few":            {ModelBudget{9, all}, "a/A a/B a/D"},
+		"a byte too few":            {ModelBudget{10, all - 1}, "a/A a/B a/D"},
+		"those in force alone":      {ModelBudget{8, all}, "a/B a/D"},
+		"not even for all of these": {ModelBudget{7, all}, "a/B"},
+		"none":                      {ModelBudget{}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := Within(resources, test.room)
+			r := RegistryWithinBudget(resources, test.room)
 			var got []string
 			for _, k := range r.Kinds() {
 				got = append(got, k.Type)
@@ -325,7 +325,7 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 			}
 			for _, p := range resources {
 				_, in := r.Kind("a/" + p.Spec.Kind)
-				if reason := r.Finding(p.Name).Reason; reason != map[bool]string{true: fine, false: iamv1alpha1.LimitExceeded}[in] {
+				if reason := r.FindingFor(p.Name).Reason; reason != map[bool]string{true: fine, false: iamv1alpha1.LimitExceeded}[in] {
 					t.Errorf("%s: got reason %s", p.Name, reason)
 				}
 			}
@@ -341,18 +341,18 @@ func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
 		resources := []*iamv1alpha1.ProtectedResource{
 			resource(1, "a/A", "as"), resource(2, "a/B", "bs"), resource(3, "a/C", "cs"), resource(4, "a/D", "ds"), resource(5, "a/E", "es"),
 		}
-		room := Room{100, Size(Register(resources).Types())}
+		room := ModelBudget{100, EncodedSize(NewRegistry(resources).TypeDefinitions())}
 		resources[2] = permitting(resources[2], "get", "list", "watch", "create", "update", "patch", "delete")
 		if rank == edited {
 			for _, p := range resources {
 				judged(p, fine).Generation++
 			}
 		}
-		r := Within(resources, room)
+		r := RegistryWithinBudget(resources, room)
 		for i, p := range resources {
 			want := map[bool]string{true: iamv1alpha1.LimitExceeded, false: fine}[i == 2]
-			if _, in := r.Kind("a/" + p.Spec.Kind); in == (i == 2) || r.Finding(p.Name).Reason != want {
-				t.Errorf("rank %d, %s: got registered %v, reason %s", rank, p.Name, in, r.Finding(p.Name).Reason)
+			if _, in := r.Kind("a/" + p.Spec.Kind); in == (i == 2) || r.FindingFor(p.Name).Reason != want {
+				t.Errorf("rank %d, %s: got registered %v, reason %s", rank, p.Name, in, r.FindingFor(p.Name).Reason)
 			}
 		}
 	}
@@ -365,7 +365,7 @@ func TestInForceIsWhatWasLetIn(t *testing.T) {
 		old, resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
 		judged(resource(4, "a/Orphan", "orphans", "a/None"), iamv1alpha1.ParentNotRegistered), judged(resource(5, "a/Out", "outs"), iamv1alpha1.AlreadyRegistered),
 	}
-	for registry, want := range map[*Registry]string{InForce(resources): "a/In a/Old a/Orphan", Unchanged(resources): "a/In a/Orphan"} {
+	for registry, want := range map[*Registry]string{RecordedRegistry(resources): "a/In a/Old a/Orphan", UnchangedRegistry(resources): "a/In a/Orphan"} {
 		var got []string
 		for _, k := range registry.Kinds() {
 			got = append(got, k.Type)

@@ -5,21 +5,21 @@ import openfgav1 "github.com/openfga/api/proto/openfga/v1"
 // typeBuilder builds a type definition.
 type typeBuilder struct{ definition *openfgav1.TypeDefinition }
 
-func newType(name string) typeBuilder {
+func newTypeBuilder(name string) typeBuilder {
 	return typeBuilder{&openfgav1.TypeDefinition{
 		Type: name, Relations: map[string]*openfgav1.Userset{},
 		Metadata: &openfgav1.Metadata{Module: Module, Relations: map[string]*openfgav1.RelationMetadata{}},
 	}}
 }
 
-// addDirect adds a relation that tuples can state.
-func (b typeBuilder) addDirect(relation string, subjects ...*openfgav1.RelationReference) {
-	b.addComputed(relation, &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}})
+// addDirectRelation adds a relation that tuples can state.
+func (b typeBuilder) addDirectRelation(relation string, subjects ...*openfgav1.RelationReference) {
+	b.addComputedRelation(relation, &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}})
 	b.definition.Metadata.Relations[relation].DirectlyRelatedUserTypes = subjects
 }
 
-// addComputed adds a relation that is computed from other relations.
-func (b typeBuilder) addComputed(relation string, rewrite *openfgav1.Userset) {
+// addComputedRelation adds a relation that is computed from other relations.
+func (b typeBuilder) addComputedRelation(relation string, rewrite *openfgav1.Userset) {
 	b.definition.Relations[relation] = rewrite
 	b.definition.Metadata.Relations[relation] = &openfgav1.RelationMetadata{}
 }
@@ -47,10 +47,10 @@ func tupleToUserset(relation, through string) *openfgav1.Userset {
 	}}}
 }
 
-func unionOf(of ...*openfgav1.Userset) *openfgav1.Userset {
+func unionUserset(of ...*openfgav1.Userset) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_Union{Union: &openfgav1.Usersets{Child: of}}}
 }
 
-func intersectionOf(of ...*openfgav1.Userset) *openfgav1.Userset {
+func intersectionUserset(of ...*openfgav1.Userset) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_Intersection{Intersection: &openfgav1.Usersets{Child: of}}}
 }

@@ -26,21 +26,21 @@ type RolePermissions struct {
 	Missing []string
 }
 
-// Effective returns the permissions that a role gives, including those of inherited roles. Inheritance may be cyclic.
-func (o *Lookup) Effective(role *iamv1alpha1.Role) RolePermissions {
-	given := cmp.Or(o.Inheritance, new(Inheritance)).inheritedBy(o, role)
+// EffectivePermissions returns the permissions that a role gives, including those of inherited roles. Inheritance may be cyclic.
+func (o *Lookup) EffectivePermissions(role *iamv1alpha1.Role) RolePermissions {
+	given := cmp.Or(o.Inheritance, new(InheritanceCache)).cachedPermissionsOf(o, role)
 	p := RolePermissions{All: given.permissions, Missing: given.missing}
 	for _, permission := range p.All {
-		if _, known := o.Registry.Relation(permission); !known {
+		if _, known := o.Registry.RelationOf(permission); !known {
 			p.Unknown = append(p.Unknown, permission)
 		}
 	}
 	return p
 }
 
-// Inheritance caches the permissions of roles. It is valid until a role changes. Each cycle of roles is visited once,
+// InheritanceCache caches the permissions of roles. It is valid until a role changes. Each cycle of roles is visited once,
 // because the number of paths can be exponential. The zero value is empty.
-type Inheritance struct {
+type InheritanceCache struct {
 	mu sync.Mutex
 	// registry is the registry for which found is valid.
 	registry *Registry
@@ -50,35 +50,35 @@ type Inheritance struct {
 // inherited holds the permissions that all roles of one inheritance cycle share.
 type inherited struct{ permissions, missing []string }
 
-// inheritedBy returns the permissions of a role and computes them if they are not cached.
-func (i *Inheritance) inheritedBy(o *Lookup, role *iamv1alpha1.Role) *inherited {
+// cachedPermissionsOf returns the permissions of a role and computes them if they are not cached.
+func (i *InheritanceCache) cachedPermissionsOf(o *Lookup, role *iamv1alpha1.Role) *inherited {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.found == nil || i.registry != o.Registry {
 		i.registry, i.found = o.Registry, map[string]*inherited{}
 	}
-	name := nameOf(role)
+	name := roleName(role)
 	if i.found[name] == nil {
-		w := walk{objects: o, found: i.found, at: map[string]int{}}
+		w := inheritanceWalk{objects: o, found: i.found, at: map[string]int{}}
 		w.visitRole(name, role)
 	}
 	return i.found[name]
 }
 
-func nameOf(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.Name }
+func roleName(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.Name }
 
-// walk visits the roles that a role inherits, and finds inheritance cycles (Tarjan's algorithm).
-type walk struct {
+// inheritanceWalk visits the roles that a role inherits, and finds inheritance cycles (Tarjan's algorithm).
+type inheritanceWalk struct {
 	objects *Lookup
 	// found holds the results of roles that are not on the path.
 	found map[string]*inherited
 	// at holds the position of a role on the path, counted from one.
 	at   map[string]int
-	path []*step
+	path []*pathRole
 }
 
-// step is a role on the path, with the results collected so far.
-type step struct {
+// pathRole is a role on the path, with the results collected so far.
+type pathRole struct {
 	name string
 	inherited
 
@@ -87,8 +87,8 @@ type step struct {
 
 // visitRole collects the permissions of a role. It returns the first position on the path that is in a cycle with the role.
 // If no earlier role is in such a cycle, it returns the role's own position.
-func (w *walk) visitRole(name string, role *iamv1alpha1.Role) (first int) {
-	s := &step{name: name, seen: map[*inherited]bool{}}
+func (w *inheritanceWalk) visitRole(name string, role *iamv1alpha1.Role) (first int) {
+	s := &pathRole{name: name, seen: map[*inherited]bool{}}
 	for _, permission := range role.Spec.IncludedPermissions {
 		s.permissions = append(s.permissions, w.objects.truncatePermission(permission))
 	}
@@ -116,8 +116,8 @@ func (w *walk) visitRole(name string, role *iamv1alpha1.Role) (first int) {
 	return first
 }
 
-// addInherited adds the result of an inherited role. For a role on the path, the result is nil: [walk.closeCycle] merges these.
-func (s *step) addInherited(is *inherited) {
+// addInherited adds the result of an inherited role. For a role on the path, the result is nil: [inheritanceWalk.closeCycle] merges these.
+func (s *pathRole) addInherited(is *inherited) {
 	if is != nil && !s.seen[is] {
 		s.seen[is] = true
 		s.permissions, s.missing = append(s.permissions, is.permissions...), append(s.missing, is.missing...)
@@ -125,7 +125,7 @@ func (s *step) addInherited(is *inherited) {
 }
 
 // closeCycle stores one common result for the roles of an inheritance cycle.
-func (w *walk) closeCycle(roles []*step) {
+func (w *inheritanceWalk) closeCycle(roles []*pathRole) {
 	all := &inherited{}
 	for _, s := range roles {
 		all.permissions, all.missing = append(all.permissions, s.permissions...), append(all.missing, s.missing...)
@@ -139,7 +139,7 @@ func (w *walk) closeCycle(roles []*step) {
 // truncatePermission truncates a long permission that is not registered.
 func (o *Lookup) truncatePermission(permission string) string {
 	if len(permission) > maxIdle {
-		if _, known := o.Registry.Relation(permission); !known {
+		if _, known := o.Registry.RelationOf(permission); !known {
 			return truncate.Text(permission, maxIdle)
 		}
 	}
@@ -150,7 +150,7 @@ func (o *Lookup) truncatePermission(permission string) string {
 func (o *Lookup) limitUnregistered(permissions []string) []string {
 	idle := 0
 	return slices.Clone(slices.DeleteFunc(permissions, func(permission string) bool {
-		_, known := o.Registry.Relation(permission)
+		_, known := o.Registry.RelationOf(permission)
 		if !known {
 			idle++
 		}
@@ -167,8 +167,8 @@ func distinctNames(names []string) []string {
 // the role.
 func (o *Lookup) roleTuples(role *iamv1alpha1.Role) []Tuple {
 	var tuples []Tuple
-	for _, permission := range o.Effective(role).All {
-		if relation, known := o.Registry.Relation(permission); known {
+	for _, permission := range o.EffectivePermissions(role).All {
+		if relation, known := o.Registry.RelationOf(permission); known {
 			tuples = append(tuples, Tuple{UserType + ":*", relation, RoleObject(role)})
 		}
 	}

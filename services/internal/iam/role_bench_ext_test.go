@@ -20,11 +20,11 @@ func BenchmarkRolesThatInheritEachOther(b *testing.B) {
 		}
 		roles[r.Name] = r
 	}
-	o := &iam.Lookup{Registry: iam.Register(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
+	o := &iam.Lookup{Registry: iam.NewRegistry(nil), Role: func(_, name string) *iamv1alpha1.Role { return roles[name] }}
 	for b.Loop() {
-		o.Inheritance = new(iam.Inheritance) // As after a change of one role.
+		o.Inheritance = new(iam.InheritanceCache) // As after a change of one role.
 		for _, r := range roles {
-			if n := len(o.Effective(r).All); n != 1 {
+			if n := len(o.EffectivePermissions(r).All); n != 1 {
 				b.Fatalf("it gives %d permissions", n)
 			}
 		}

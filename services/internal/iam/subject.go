@@ -6,14 +6,14 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Subject returns the OpenFGA subject for a subject of a binding. Without a subject it returns a reason of
+// ResolveSubject returns the OpenFGA subject for a subject of a binding. Without a subject it returns a reason of
 // [iamv1alpha1.SubjectValid]. For an inactive user or account both are empty.
-func (o *Lookup) Subject(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *Lookup) ResolveSubject(s iamv1alpha1.Subject) (subject, reason string) {
 	switch s.Kind {
 	case iamv1alpha1.UserKind:
 		return o.resolveUser(s.Name, s.UID)
 	case iamv1alpha1.ServiceAccountKind:
-		return o.serviceAccount(s)
+		return o.resolveServiceAccount(s)
 	case iamv1alpha1.GroupKind:
 		return o.resolveGroup(s)
 	}
@@ -32,16 +32,16 @@ func (o *Lookup) resolveUser(name, uid string) (subject, reason string) {
 	case u.Status.State == iamv1alpha1.Inactive:
 		return "", ""
 	}
-	return User(name), ""
+	return UserSubject(name), ""
 }
 
-// serviceAccount resolves a service account. With a namespace, it is an account of the core API, and its UID alone
+// resolveServiceAccount resolves a service account. With a namespace, it is an account of the core API, and its UID alone
 // identifies it.
-func (o *Lookup) serviceAccount(s iamv1alpha1.Subject) (subject, reason string) {
+func (o *Lookup) resolveServiceAccount(s iamv1alpha1.Subject) (subject, reason string) {
 	if s.UID == "" {
 		return "", iamv1alpha1.UIDMissing
 	}
-	if subject := ServiceAccount(s.UID); s.Namespace != "" && o.Inactive != nil && o.Inactive(subject) {
+	if subject := ServiceAccountSubject(s.UID); s.Namespace != "" && o.Inactive != nil && o.Inactive(subject) {
 		return "", "" // The UID belongs to an inactive IAM account.
 	} else if s.Namespace != "" {
 		return subject, ""
@@ -55,14 +55,14 @@ func (o *Lookup) serviceAccount(s iamv1alpha1.Subject) (subject, reason string) 
 	case a.Spec.State == iamv1alpha1.Inactive:
 		return "", ""
 	}
-	return ServiceAccount(s.UID), ""
+	return ServiceAccountSubject(s.UID), ""
 }
 
 // resolveGroup resolves a Group. A name with a colon is no valid object name: it stands for a group that the authenticator
 // reports.
 func (o *Lookup) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
 	if strings.Contains(s.Name, ":") {
-		return TokenGroup(s.Name) + "#" + memberRelation, ""
+		return TokenGroupObject(s.Name) + "#" + memberRelation, ""
 	}
 	switch {
 	case s.UID == "":
@@ -80,9 +80,9 @@ func (o *Lookup) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
 	return GroupObject(g) + "#" + memberRelation, ""
 }
 
-// Member returns the OpenFGA subject of a membership's user. The recorded UID counts: without a record there is no
+// ResolveMember returns the OpenFGA subject of a membership's user. The recorded UID counts: without a record there is no
 // member. A new User of the same name therefore never inherits the membership of an earlier one.
-func (o *Lookup) Member(m *iamv1alpha1.GroupMembership) (subject, reason string) {
+func (o *Lookup) ResolveMember(m *iamv1alpha1.GroupMembership) (subject, reason string) {
 	u, first := o.User(m.Spec.UserRef.Name), m.Status.User
 	switch {
 	case u == nil || u.DeletionTimestamp != nil:

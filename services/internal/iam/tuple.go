@@ -16,47 +16,49 @@ func (t Tuple) Compare(other Tuple) int {
 	return cmp.Or(cmp.Compare(t.Object, other.Object), cmp.Compare(t.Relation, other.Relation), cmp.Compare(t.User, other.User))
 }
 
-// TargetOf returns the OpenFGA object that a binding is on: one object, or the root of a kind. It returns "" for a
+// TargetOfBinding returns the OpenFGA object that a binding is on: one object, or the root of a kind. It returns "" for a
 // binding without a selector.
-func TargetOf(b *iamv1alpha1.PolicyBinding) string {
+func TargetOfBinding(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	switch {
 	case selector.ResourceRef != nil:
-		return Object(Type(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind), selector.ResourceRef.Namespace, selector.ResourceRef.Name)
+		return ObjectName(OpenFGAType(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind), selector.ResourceRef.Namespace, selector.ResourceRef.Name)
 	case selector.ResourceKind != nil:
-		return Root(Type(selector.ResourceKind.APIGroup, selector.ResourceKind.Kind))
+		return RootObject(OpenFGAType(selector.ResourceKind.APIGroup, selector.ResourceKind.Kind))
 	}
 	return ""
 }
 
-// GrantIndex returns the index key that all bindings of one role to one target share. The role and the target need not
+// GrantIndexKey returns the index key that all bindings of one role to one target share. The role and the target need not
 // exist.
-func GrantIndex(b *iamv1alpha1.PolicyBinding) string {
-	return grantIndex(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashTarget(TargetOf(b)))
+func GrantIndexKey(b *iamv1alpha1.PolicyBinding) string {
+	return formatGrantIndexKey(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashTarget(TargetOfBinding(b)))
 }
 
-// IndexOfGrant returns the [GrantIndex] of a grant of the role.
-func IndexOfGrant(r *iamv1alpha1.Role, grant string) string {
+// IndexKeyOfGrant returns the [GrantIndexKey] of a grant of the role.
+func IndexKeyOfGrant(r *iamv1alpha1.Role, grant string) string {
 	_, target, _ := strings.Cut(grant, "/RoleBinding:")
 	_, target, _ = strings.Cut(target, "/")
-	return grantIndex(r.Namespace, r.Name, target)
+	return formatGrantIndexKey(r.Namespace, r.Name, target)
 }
 
-func grantIndex(namespace, role, target string) string { return namespace + "/" + role + "/" + target }
+func formatGrantIndexKey(namespace, role, target string) string {
+	return namespace + "/" + role + "/" + target
+}
 
 // RoleOfBinding returns the role of a binding, or nil if it is missing or in deletion.
 func (o *Lookup) RoleOfBinding(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
 	return o.liveRole(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
 }
 
-// TargetReason returns the reason, as in [iamv1alpha1.TargetValid], why the target of a binding is not valid. It
+// InvalidTargetReason returns the reason, as in [iamv1alpha1.TargetValid], why the target of a binding is not valid. It
 // returns "" for a valid target.
-func (o *Lookup) TargetReason(b *iamv1alpha1.PolicyBinding) string {
+func (o *Lookup) InvalidTargetReason(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
-	target := TargetOf(b)
+	target := TargetOfBinding(b)
 	switch {
 	case selector.ResourceRef != nil:
-		typ := Type(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind)
+		typ := OpenFGAType(selector.ResourceRef.APIGroup, selector.ResourceRef.Kind)
 		if _, ok := o.Registry.Kind(typ); !ok {
 			return iamv1alpha1.ValidationFailed
 		}
@@ -73,7 +75,7 @@ func (o *Lookup) TargetReason(b *iamv1alpha1.PolicyBinding) string {
 		}
 		return ""
 	case selector.ResourceKind != nil:
-		if _, ok := o.Registry.Kind(Type(selector.ResourceKind.APIGroup, selector.ResourceKind.Kind)); ok {
+		if _, ok := o.Registry.Kind(OpenFGAType(selector.ResourceKind.APIGroup, selector.ResourceKind.Kind)); ok {
 			return ""
 		}
 	}
@@ -93,17 +95,17 @@ func (o *Lookup) absenceReason(typ, namespace string) string {
 	return iamv1alpha1.TargetNotFound
 }
 
-// isActive reports whether a binding has a valid target and at least one subject, and is not in deletion. It does not check
+// isActiveBinding reports whether a binding has a valid target and at least one subject, and is not in deletion. It does not check
 // the role.
-func (o *Lookup) isActive(b *iamv1alpha1.PolicyBinding) bool {
-	return b.DeletionTimestamp == nil && o.TargetReason(b) == "" && slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool {
-		subject, _ := o.Subject(s)
+func (o *Lookup) isActiveBinding(b *iamv1alpha1.PolicyBinding) bool {
+	return b.DeletionTimestamp == nil && o.InvalidTargetReason(b) == "" && slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool {
+		subject, _ := o.ResolveSubject(s)
 		return subject != ""
 	})
 }
 
-// Wanted returns the tuples that an OpenFGA object of IAM's types must hold, sorted and without duplicates.
-func (o *Lookup) Wanted(object string) []Tuple {
+// DesiredTuples returns the tuples that an OpenFGA object of IAM's types must hold, sorted and without duplicates.
+func (o *Lookup) DesiredTuples(object string) []Tuple {
 	typ, id, _ := strings.Cut(object, ":")
 	var tuples []Tuple
 	switch typ {
@@ -133,7 +135,7 @@ func (o *Lookup) memberTuples(g *iamv1alpha1.Group) []Tuple {
 		if m.DeletionTimestamp != nil {
 			continue
 		}
-		if user, _ := o.Member(m); user != "" {
+		if user, _ := o.ResolveMember(m); user != "" {
 			tuples = append(tuples, Tuple{user, memberRelation, GroupObject(g)})
 		}
 	}
@@ -143,13 +145,13 @@ func (o *Lookup) memberTuples(g *iamv1alpha1.Group) []Tuple {
 // grantTuples returns the tuples that link a grant to its role and to the subjects of its bindings.
 func (o *Lookup) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple {
 	var tuples []Tuple
-	for _, b := range o.BindingsBy(grantIndex(r.Namespace, r.Name, target)) {
-		if !o.isActive(b) {
+	for _, b := range o.BindingsBy(formatGrantIndexKey(r.Namespace, r.Name, target)) {
+		if !o.isActiveBinding(b) {
 			continue
 		}
 		tuples = append(tuples, Tuple{RoleObject(r), roleRelation, grant})
 		for _, s := range b.Spec.Subjects {
-			if subject, _ := o.Subject(s); subject != "" {
+			if subject, _ := o.ResolveSubject(s); subject != "" {
 				tuples = append(tuples, Tuple{subject, subjectRelation, grant})
 			}
 		}
@@ -161,13 +163,13 @@ func (o *Lookup) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple 
 func (o *Lookup) targetTuples(typ, object string) []Tuple {
 	var tuples []Tuple
 	for _, b := range o.BindingsOn(object) {
-		if r := o.RoleOfBinding(b); r != nil && o.isActive(b) {
-			tuples = append(tuples, Tuple{Grant(r, object), grantRelation, object})
+		if r := o.RoleOfBinding(b); r != nil && o.isActiveBinding(b) {
+			tuples = append(tuples, Tuple{GrantObject(r, object), grantRelation, object})
 		}
 	}
 	k, registered := o.Registry.Kind(typ)
 	if found, there := o.Target(object); there && registered {
-		for _, parent := range o.storedParents(k, found) {
+		for _, parent := range o.storedParentNames(k, found) {
 			tuples = append(tuples, Tuple{parent, parentRelation, object})
 		}
 	}

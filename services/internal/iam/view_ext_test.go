@@ -11,42 +11,42 @@ import (
 // objects returns the world as input of package iam.
 func objects(w *world.World) *iam.Lookup {
 	return &iam.Lookup{
-		Inheritance: new(iam.Inheritance), Registry: iam.Register(w.Resources),
+		Inheritance: new(iam.InheritanceCache), Registry: iam.NewRegistry(w.Resources),
 		Role: func(ns, name string) *iamv1alpha1.Role {
-			return world.Find(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
+			return world.FirstMatch(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
 		},
 		RoleOf: func(o string) *iamv1alpha1.Role {
-			return world.Find(w.Roles, func(r *iamv1alpha1.Role) bool { return iam.RoleObject(r) == o })
+			return world.FirstMatch(w.Roles, func(r *iamv1alpha1.Role) bool { return iam.RoleObject(r) == o })
 		},
 		Group: func(ns, name string) *iamv1alpha1.Group {
-			return world.Find(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == ns && g.Name == name })
+			return world.FirstMatch(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == ns && g.Name == name })
 		},
 		GroupOf: func(o string) *iamv1alpha1.Group {
-			return world.Find(w.Groups, func(g *iamv1alpha1.Group) bool { return iam.GroupObject(g) == o })
+			return world.FirstMatch(w.Groups, func(g *iamv1alpha1.Group) bool { return iam.GroupObject(g) == o })
 		},
 		User: func(name string) *iamv1alpha1.User {
-			return world.Find(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+			return world.FirstMatch(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 		},
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount {
-			return world.Find(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name })
+			return world.FirstMatch(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name })
 		},
-		Target: func(o string) (iam.Target, bool) {
-			if t := world.Find(w.Things, func(t *world.Thing) bool { return iam.Object(t.Type, t.Namespace, t.Name) == o }); t != nil {
+		Target: func(o string) (iam.BindingTarget, bool) {
+			if t := world.FirstMatch(w.Things, func(t *world.TargetObject) bool { return iam.ObjectName(t.Type, t.Namespace, t.Name) == o }); t != nil {
 				return targetOf(t)
 			}
-			return iam.Target{}, false
+			return iam.BindingTarget{}, false
 		},
 		Trusted: w.IsTrusted,
 		Inactive: func(subject string) bool {
-			u := world.Find(w.Users, func(u *iamv1alpha1.User) bool { return iam.User(u.Name) == subject })
-			a := world.Find(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return iam.ServiceAccount(string(a.UID)) == subject })
+			u := world.FirstMatch(w.Users, func(u *iamv1alpha1.User) bool { return iam.UserSubject(u.Name) == subject })
+			a := world.FirstMatch(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return iam.ServiceAccountSubject(string(a.UID)) == subject })
 			return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
 		},
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding {
-			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOf(b) != target })
+			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOfBinding(b) != target })
 		},
 		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding {
-			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndex(b) != index })
+			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndexKey(b) != index })
 		},
 		MembershipsOf: func(ns, name string) []*iamv1alpha1.GroupMembership {
 			return slices.DeleteFunc(slices.Clone(w.Memberships), func(m *iamv1alpha1.GroupMembership) bool {
@@ -57,8 +57,8 @@ func objects(w *world.World) *iam.Lookup {
 }
 
 // targetOf returns a thing as a target of bindings.
-func targetOf(t *world.Thing) (iam.Target, bool) {
-	if p := t.Project(); p != nil {
+func targetOf(t *world.TargetObject) (iam.BindingTarget, bool) {
+	if p := t.AsProject(); p != nil {
 		return iam.TargetOfProject(p)
 	}
 	return iam.TargetOfObject(&t.ObjectMeta)
@@ -68,21 +68,21 @@ func targetOf(t *world.Thing) (iam.Target, bool) {
 func wanted(w *world.World) map[string][]iam.Tuple {
 	o := objects(w)
 	all := map[string][]iam.Tuple{}
-	want := func(object string) { all[object] = o.Wanted(object) }
+	want := func(object string) { all[object] = o.DesiredTuples(object) }
 	for _, r := range w.Roles {
 		want(iam.RoleObject(r))
 		for _, b := range w.Bindings {
-			want(iam.Grant(r, iam.TargetOf(b)))
+			want(iam.GrantObject(r, iam.TargetOfBinding(b)))
 		}
 	}
 	for _, g := range w.Groups {
 		want(iam.GroupObject(g))
 	}
 	for _, b := range w.Bindings {
-		want(iam.TargetOf(b))
+		want(iam.TargetOfBinding(b))
 	}
 	for _, t := range w.Things {
-		want(iam.Object(t.Type, t.Namespace, t.Name))
+		want(iam.ObjectName(t.Type, t.Namespace, t.Name))
 	}
 	return all
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// proof is the last barrier that the view has read of a cluster. At the time at, by [bootclock.Now], the stream followed
+// provenBarrier is the last barrier that the view has read of a cluster. At the time at, by [bootclock.Now], the stream followed
 // the cluster with a delay.
-type proof struct {
+type provenBarrier struct {
 	barrier.Position
 
 	sequence   uint64
@@ -43,9 +43,9 @@ func (v *Informer) latchHalt(b *eventv1.Barrier) {
 	}
 }
 
-// Age returns how old the content of the view may be: it equals the state of the API server that long ago, or a later
+// Staleness returns how old the content of the view may be: it equals the state of the API server that long ago, or a later
 // one. It returns the longest duration while this is not known, such as before the first barrier.
-func (v *Informer) Age() time.Duration {
+func (v *Informer) Staleness() time.Duration {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if v.streamID == "" || v.loading || len(v.proofs) == 0 {
@@ -58,15 +58,15 @@ func (v *Informer) Age() time.Duration {
 	return age
 }
 
-// clock pairs a time of the NATS server with the local time at which the service asked for it. It gives an upper bound
+// serverClock pairs a time of the NATS server with the local time at which the service asked for it. It gives an upper bound
 // for the age of a barrier. That matters for a process that was paused and then reads old barriers.
-type clock struct {
+type serverClock struct {
 	asked time.Duration
 	told  time.Time
 }
 
 // toBootTime converts a time of the server to [bootclock.Now], to the earliest that it can be.
-func (c clock) toBootTime(written time.Time) time.Duration {
+func (c serverClock) toBootTime(written time.Time) time.Duration {
 	return min(bootclock.Now(), c.asked+written.Sub(c.told))
 }
 
@@ -89,14 +89,14 @@ func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata,
 	switch {
 	case !proven && meta.Sequence.Stream < end:
 		return nil
-	case proven && !barrier.Names(&b, last.Position):
+	case proven && !barrier.IncludesPosition(&b, last.Position):
 		v.cfg.Log.Warn("the stream was restored, purged or truncated; reading again", slog.String("cluster", b.GetCluster()),
 			slog.Uint64("sequence", meta.Sequence.Stream), slog.Uint64("read", last.sequence))
 		return errReplaced
 	}
 	at := v.clock.toBootTime(meta.Timestamp)
-	v.proofs[b.GetCluster()] = proof{
-		Position: barrier.Of(&b), sequence: meta.Sequence.Stream, at: at, behind: b.GetBehind().AsDuration(), halted: b.GetHalted(),
+	v.proofs[b.GetCluster()] = provenBarrier{
+		Position: barrier.PositionOf(&b), sequence: meta.Sequence.Stream, at: at, behind: b.GetBehind().AsDuration(), halted: b.GetHalted(),
 	}
 	v.syncedAt = max(v.syncedAt, at)
 	select {
@@ -106,9 +106,9 @@ func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata,
 	return nil
 }
 
-// checkProven returns nil once the view has read a barrier of a cluster that was written after the load began, and after the
+// requireBarrier returns nil once the view has read a barrier of a cluster that was written after the load began, and after the
 // server made the consumer again. The caller holds the lock.
-func (v *Informer) checkProven(cluster string) error {
+func (v *Informer) requireBarrier(cluster string) error {
 	switch p, ok := v.proofs[cluster]; {
 	case p.halted != "":
 		return fmt.Errorf("%w: all services are halted: %s", ErrIncomplete, p.halted)

@@ -13,7 +13,7 @@ import (
 // Apply stores c unless the view holds a state that is as new. The feed, the consumer, and writers that must read their
 // own writes (see [Informer.WithCurrentEpoch]) call it. The error is [fault.Terminal] if c cannot be decoded.
 func (v *Informer) Apply(ctx context.Context, c event.Change) error {
-	t, newer, ok := v.lookupNewer(c)
+	t, newer, ok := v.lookupTable(c)
 	if !ok {
 		return fault.Terminal(fmt.Errorf("apply change of %s: the view has no such kind", c.Key))
 	}
@@ -21,13 +21,13 @@ func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 		return nil
 	}
 	load, sequence := strconv.FormatUint(v.loads.Load(), 10), strconv.FormatUint(c.Sequence, 10)
-	state := strings.Join([]string{load, sequence, c.Key.Tokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
-	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.acceptChange(ctx, t, c) })
+	state := strings.Join([]string{load, sequence, c.Key.SubjectTokens(), c.UID, c.Epoch, c.ResourceVersion, strconv.FormatBool(c.Deleted)}, " ")
+	_, err, _ := v.decoding.Do(state, func() (any, error) { return nil, v.fetchAndCommit(ctx, t, c) })
 	return err
 }
 
-// acceptChange reads the object if NATS could not carry it, and stores c.
-func (v *Informer) acceptChange(ctx context.Context, t table, c event.Change) error {
+// fetchAndCommit reads the object if NATS could not carry it, and stores c.
+func (v *Informer) fetchAndCommit(ctx context.Context, t kindTable, c event.Change) error {
 	if c.Omitted && !c.Deleted {
 		object, err := v.fetchObject(ctx, c.Key)
 		if err != nil || object == nil {
@@ -45,15 +45,15 @@ func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change
 	if is.Deleted {
 		return v.Apply(ctx, is)
 	}
-	t, _, ok := v.lookupNewer(is)
+	t, _, ok := v.lookupTable(is)
 	if !ok {
 		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
 	}
-	return v.commitChange(t, is, func() bool { return t.override(held, is) })
+	return v.commitChange(t, is, func() bool { return t.overrideHeld(held, is) })
 }
 
 // commitChange decodes a change, and stores it if prepare returns true. It then calls the callbacks of [Informer.OnChange].
-func (v *Informer) commitChange(t table, c event.Change, prepare func() bool) error {
+func (v *Informer) commitChange(t kindTable, c event.Change, prepare func() bool) error {
 	commit, err := t.decodeChange(c, v.cfg.KeepUndecodable)
 	if err != nil {
 		err = fault.Terminal(fmt.Errorf("decode object of %s: %w", c.Key, err))
@@ -77,15 +77,15 @@ func (v *Informer) commitChange(t table, c event.Change, prepare func() bool) er
 	return err
 }
 
-// lookupNewer returns the table of c and reports whether c is newer than what the table holds. It takes the lock of changes,
+// lookupTable returns the table of c and reports whether c is newer than what the table holds. It takes the lock of changes,
 // so the callbacks have run for every state that it finds.
-func (v *Informer) lookupNewer(c event.Change) (t table, lookupNewer, ok bool) {
+func (v *Informer) lookupTable(c event.Change) (t kindTable, lookupTable, ok bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	t, ok = v.tableOf(c.Key.GroupResource)
-	return t, ok && t.isNewer(c), ok
+	return t, ok && t.isNewChange(c), ok
 }
 
 func (v *Informer) fetchObject(ctx context.Context, k event.Key) ([]byte, error) {

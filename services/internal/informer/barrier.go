@@ -39,12 +39,12 @@ var (
 	errCutShort = errors.New("the stream of changes has lost its end")
 )
 
-// markEnd writes a message to the end of the stream and returns its sequence. A consumer may read from a server that lags
+// publishEndMark writes a message to the end of the stream and returns its sequence. A consumer may read from a server that lags
 // behind, so its position proves nothing. A view that has read the mark has read everything before it.
-func (v *Informer) markEnd(ctx context.Context) (sequence uint64, err error) {
+func (v *Informer) publishEndMark(ctx context.Context) (sequence uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	mark, err := v.cfg.JS.Publish(ctx, topology.EndSubject(v.cfg.Service), nil)
+	mark, err := v.cfg.JS.Publish(ctx, topology.EndMarkSubject(v.cfg.Service), nil)
 	if err != nil {
 		return 0, fault.Unavailable(fmt.Errorf("marking the end of stream %s: %w", topology.Changes, err))
 	}
@@ -55,20 +55,20 @@ func (v *Informer) markEnd(ctx context.Context) (sequence uint64, err error) {
 // takes longer than catchUpTimeout.
 func (v *Informer) CatchUp(ctx context.Context) error {
 	now, before := bootclock.Now(), v.currentPosition()
-	sequence, err := v.markEnd(ctx)
+	sequence, err := v.publishEndMark(ctx)
 	if err != nil {
 		return err
 	}
-	stream, err := v.openStream(ctx)
+	stream, err := v.readStreamInfo(ctx)
 	if err != nil {
 		return fault.Unavailable(err)
 	}
-	if before.isBeyond(stream, sequence) {
+	if before.isBeyondEnd(stream, sequence) {
 		return fault.Unavailable(errCutShort)
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	for !v.markSynced(topology.Incarnation(stream), sequence, now) {
+	for !v.recordSynced(topology.StreamID(stream), sequence, now) {
 		if !backoff.Sleep(ctx, verifyInterval/1000) {
 			return fault.Unavailable(fmt.Errorf("%w %s up to %d: %w", errBehind, topology.Changes, sequence, ctx.Err()))
 		}
@@ -76,42 +76,42 @@ func (v *Informer) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// Current returns nil if the view is complete, holds everything that the stream's leader has now, and the watcher's
+// EnsureCurrent returns nil if the view is complete, holds everything that the stream's leader has now, and the watcher's
 // last barrier is new. Callers that must not decide from an old state use it.
-func (v *Informer) Current(ctx context.Context) error {
-	if err := v.Complete(); err != nil {
+func (v *Informer) EnsureCurrent(ctx context.Context) error {
+	if err := v.IncompleteErr(); err != nil {
 		return err
 	}
 	if err := v.CatchUp(ctx); err != nil {
 		return err
 	}
-	if v.Age() > current {
+	if v.Staleness() > current {
 		return fault.Unavailable(fmt.Errorf("no barrier of the watcher was received for %s", current))
 	}
 	return nil
 }
 
-// position is a position in one life of the stream.
-type position struct {
+// streamPosition is a position in one life of the stream.
+type streamPosition struct {
 	incarnation string
 	position    uint64
 }
 
 // currentPosition returns the position up to which the view holds everything.
-func (v *Informer) currentPosition() position {
+func (v *Informer) currentPosition() streamPosition {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return position{v.streamID, v.position}
+	return streamPosition{v.streamID, v.position}
 }
 
-// isBeyond reports whether the stream, in the same life, ends before p.
-func (p position) isBeyond(stream *jetstream.StreamInfo, last uint64) bool {
-	return p.incarnation == topology.Incarnation(stream) && p.position > last
+// isBeyondEnd reports whether the stream, in the same life, ends before p.
+func (p streamPosition) isBeyondEnd(stream *jetstream.StreamInfo, last uint64) bool {
+	return p.incarnation == topology.StreamID(stream) && p.position > last
 }
 
-// markSynced records then, the time at which the stream ended at a sequence. It does so, and returns true, only if the
+// recordSynced records then, the time at which the stream ended at a sequence. It does so, and returns true, only if the
 // view holds everything up to there, in the same life of the stream.
-func (v *Informer) markSynced(incarnation string, sequence uint64, then time.Duration) bool {
+func (v *Informer) recordSynced(incarnation string, sequence uint64, then time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading || v.streamID != incarnation || v.position < sequence {
@@ -121,17 +121,17 @@ func (v *Informer) markSynced(incarnation string, sequence uint64, then time.Dur
 	return true
 }
 
-// verifyLoop checks repeatedly that the view misses nothing: after each barrier, and at least every verifyInterval. While the
+// catchUpLoop checks repeatedly that the view misses nothing: after each barrier, and at least every verifyInterval. While the
 // feed brings barriers, a check costs one request. Otherwise it marks the end of the stream. verify returns an error,
 // which ends the feed, if the stream lost its end, or if the feed delivers nothing although the stream holds more.
-func (v *Informer) verifyLoop(ctx context.Context) error {
-	for stuck := 0; v.waitForHeartbeat(ctx); {
+func (v *Informer) catchUpLoop(ctx context.Context) error {
+	for stuck := 0; v.waitForBarrier(ctx); {
 		if v.hasOldRefusal() {
 			return errReplaced
 		}
 		brought, before := v.brought.Load(), v.currentPosition()
-		stream, err := v.openStream(ctx)
-		if err == nil && (before.isBeyond(stream, stream.State.LastSeq) || !v.isFresh()) {
+		stream, err := v.readStreamInfo(ctx)
+		if err == nil && (before.isBeyondEnd(stream, stream.State.LastSeq) || !v.isRecentlySynced()) {
 			err = v.CatchUp(ctx)
 		}
 		if errors.Is(err, errCutShort) { // A server that lost contact with the others accepts no mark, so CatchUp cannot find this out.
@@ -150,15 +150,15 @@ func (v *Informer) verifyLoop(ctx context.Context) error {
 	return nil
 }
 
-// isFresh reports whether a barrier, or a mark of the end, that was written within verifyInterval was read.
-func (v *Informer) isFresh() bool {
+// isRecentlySynced reports whether a barrier, or a mark of the end, that was written within verifyInterval was read.
+func (v *Informer) isRecentlySynced() bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return bootclock.Since(v.syncedAt) <= verifyInterval
 }
 
-// waitForHeartbeat waits for a barrier, verifyInterval at most. It returns false once ctx has ended.
-func (v *Informer) waitForHeartbeat(ctx context.Context) bool {
+// waitForBarrier waits for a barrier, verifyInterval at most. It returns false once ctx has ended.
+func (v *Informer) waitForBarrier(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 	case <-v.beaten:

@@ -36,9 +36,9 @@ type bus struct {
 	t  *testing.T
 	js jetstream.JetStream
 	*publish.Publisher
-	barriers *testenv.Barriers
+	barriers *testenv.BarrierWriter
 	// others writes the barriers of another cluster; nil if it has no watcher.
-	others *testenv.Barriers
+	others *testenv.BarrierWriter
 }
 
 func newBus(t *testing.T) *bus {
@@ -73,8 +73,8 @@ func newBusOf(t *testing.T, s nats.InProcessConnProvider) *bus {
 		t.Fatal(err)
 	}
 	publisher := publish.New(js)
-	b := &bus{t: t, js: js, Publisher: publisher, barriers: testenv.NewBarriers(publisher, "c")}
-	b.must(topology.Ensure(t.Context(), js, 1))
+	b := &bus{t: t, js: js, Publisher: publisher, barriers: testenv.NewBarrierWriter(publisher, "c")}
+	b.must(topology.EnsureStreams(t.Context(), js, 1))
 	return b
 }
 
@@ -96,7 +96,7 @@ func (b *bus) put(changes ...event.Change) uint64 {
 	b.t.Helper()
 	var at uint64
 	for _, c := range changes {
-		ack, err := b.Publish(b.t.Context(), c, 0, publish.Options{Replay: true})
+		ack, err := b.PublishChange(b.t.Context(), c, 0, publish.PublicationOptions{Replay: true})
 		b.must(err)
 		at = ack.Sequence
 	}
@@ -113,7 +113,7 @@ func (b *bus) raw(subject, data string) {
 // mark says that the stream holds count objects of a kind, up to a place in it.
 func (b *bus) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv1.SnapshotMarker)) {
 	b.t.Helper()
-	incarnation, err := b.Incarnation(b.t.Context())
+	incarnation, err := b.StreamID(b.t.Context())
 	b.must(err)
 	m := &eventv1.SnapshotMarker{
 		Cluster: "c", Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(count),
@@ -122,14 +122,14 @@ func (b *bus) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv
 	for _, f := range edit {
 		f(m)
 	}
-	b.must(b.Marker(b.t.Context(), m))
+	b.must(b.PublishMarker(b.t.Context(), m))
 }
 
 // replace deletes the stream of changes and makes it anew.
 func (b *bus) replace() {
 	b.t.Helper()
 	b.must(b.js.DeleteStream(b.t.Context(), topology.Changes))
-	b.must(topology.Ensure(b.t.Context(), b.js, 1))
+	b.must(topology.EnsureStreams(b.t.Context(), b.js, 1))
 }
 
 // fed is a view that follows the bus until the test ends.
@@ -154,9 +154,9 @@ func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
 		f(&cfg)
 	}
 	v := informer.New(cfg)
-	f := &fed{Informer: v, bus: b, stores: informer.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
+	f := &fed{Informer: v, bus: b, stores: informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
 	for _, kind := range others {
-		informer.Register[object](v, kind, nil)
+		informer.RegisterLister[object](v, kind, nil)
 	}
 	v.OnReload(func() { f.reloads.Add(1) })
 	f.derived.follow(v, f.stores)
@@ -188,7 +188,7 @@ func (f *fed) await(t *testing.T, want string) {
 
 // complete returns nil if the view is complete. Otherwise it writes a barrier.
 func (f *fed) complete() error {
-	err := f.Complete()
+	err := f.IncompleteErr()
 	if err != nil {
 		_ = f.bus.barriers.Write(f.bus.t.Context(), 0) // NATS may be down. The next attempt writes another one.
 	}
@@ -207,7 +207,7 @@ func (f *fed) incomplete(t *testing.T, name string) {
 		}
 		return nil
 	})
-	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("it says %v", err)
 	}
 }

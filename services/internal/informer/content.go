@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// contents holds the live objects and the tombstones of one kind.
-type contents[T any] struct {
+// kindContents holds the live objects and the tombstones of one kind.
+type kindContents[T any] struct {
 	live *indexer[event.Key, T]
 	gone *tombstones[T]
 	// denied holds states that the API server contradicted. If the cluster turns out to have gone back in time, they
@@ -18,9 +18,9 @@ type contents[T any] struct {
 	denied map[event.Key]*Object[T]
 }
 
-// isNewer reports whether c is newer than what the table holds. A deletion is compared with the live object only if UID
+// isNewChange reports whether c is newer than what the table holds. A deletion is compared with the live object only if UID
 // and epoch are the same.
-func (t *Lister[T]) isNewer(c event.Change) bool {
+func (t *Lister[T]) isNewChange(c event.Change) bool {
 	live := t.writing.live.objects[c.Key]
 	if c.Deleted {
 		gone := t.writing.gone.getTombstone(c.Key, c.UID)
@@ -40,10 +40,10 @@ func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error
 	o.Object = nil
 	if len(c.Object) > 0 {
 		value := new(T)
-		if err := event.Decode(c.Object, value); err == nil {
-			o.Value = trimCapacity(value)
+		if err := event.DecodeObject(c.Object, value); err == nil {
+			o.Value = compactValue(value)
 		} else if !c.Deleted && blank {
-			return func() bool { return t.putAsIs(o) }, err
+			return func() bool { return t.putVerbatim(o) }, err
 		} else if !c.Deleted { // A deletion needs no body.
 			return nil, err
 		}
@@ -51,17 +51,17 @@ func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error
 	return func() bool { return t.putObject(o) }, nil
 }
 
-// putAsIs stores o with the value that it has, even none.
-func (t *Lister[T]) putAsIs(o *Object[T]) (taken bool) {
-	if taken = t.isNewer(o.Change); taken {
+// putVerbatim stores o with the value that it has, even none.
+func (t *Lister[T]) putVerbatim(o *Object[T]) (taken bool) {
+	if taken = t.isNewChange(o.Change); taken {
 		t.writing.replaceLive(t.writing.live.objects[o.Key], o)
 	}
 	return taken
 }
 
-// trimCapacity returns a copy of value in as little memory as possible: without spare room in slices, and with shared strings
+// compactValue returns a copy of value in as little memory as possible: without spare room in slices, and with shared strings
 // for equal conditions.
-func trimCapacity[T any](value *T) *T {
+func compactValue[T any](value *T) *T {
 	if c, ok := any(value).(interface{ DeepCopy() *T }); ok {
 		value = c.DeepCopy()
 	}
@@ -80,7 +80,7 @@ func trimCapacity[T any](value *T) *T {
 // putObject stores o unless the table has received a state that is as new. A missing last state is taken from the live
 // object.
 func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
-	if !t.isNewer(o.Change) {
+	if !t.isNewChange(o.Change) {
 		return false
 	}
 	c := t.writing
@@ -93,7 +93,7 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 		c.replaceLive(was, o)
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.Replaces(was.Change):
 		if c.live.removeKey(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
-			c.gone.displaceObject(was, o.Change)
+			c.gone.buryDisplaced(was, o.Change)
 		}
 		fallthrough
 	default:
@@ -103,12 +103,12 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 }
 
 // replaceLive makes o the live object of its name, and buries the one that had the name.
-func (c *contents[T]) replaceLive(was, o *Object[T]) {
+func (c *kindContents[T]) replaceLive(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
-		c.gone.displaceObject(was, o.Change)
+		c.gone.buryDisplaced(was, o.Change)
 	}
 	if denied := c.denied[o.Key]; denied != nil && denied.Epoch != o.Epoch {
-		c.gone.displaceObject(denied, o.Change)
+		c.gone.buryDisplaced(denied, o.Change)
 		delete(c.denied, o.Key)
 	}
 	if gone := c.gone.getTombstone(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
@@ -117,17 +117,17 @@ func (c *contents[T]) replaceLive(was, o *Object[T]) {
 	c.live.putObject(o.Key, o)
 }
 
-func (t *Lister[T]) override(held, is event.Change) bool {
-	believed := is.IsNewerThan(held) || t.discardState(held, is)
+func (t *Lister[T]) overrideHeld(held, is event.Change) bool {
+	believed := is.IsNewerThan(held) || t.discardHeldState(held, is)
 	if believed {
 		t.dropNewerTombstones(is)
 	}
 	return believed
 }
 
-// discardState drops the state lie if the table holds it. It reports whether the table then accepts is: the state was held, or
+// discardHeldState drops the state lie if the table holds it. It reports whether the table then accepts is: the state was held, or
 // the table holds nothing about the object.
-func (t *Lister[T]) discardState(lie, is event.Change) bool {
+func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
 		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted

@@ -22,22 +22,22 @@ import (
 // errReplaced ends a feed because what it loaded is no longer what the stream holds. The view then loads again.
 var errReplaced = errors.New("the stream of changes was replaced")
 
-// runFeed loads the stream, and follows it until an error.
-func (v *Informer) runFeed(ctx context.Context) error {
-	stream, err := v.openStream(ctx)
+// loadAndFollow loads the stream, and follows it until an error.
+func (v *Informer) loadAndFollow(ctx context.Context) error {
+	stream, err := v.readStreamInfo(ctx)
 	if err != nil {
 		return err
 	}
 	v.beginLoad()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return v.feedChanges(ctx, stream) })
-	group.Go(func() error { return v.feedMarkers(ctx, topology.Incarnation(stream)) })
-	group.Go(func() error { return v.verifyLoop(ctx) })
+	group.Go(func() error { return v.followChanges(ctx, stream) })
+	group.Go(func() error { return v.followMarkers(ctx, topology.StreamID(stream)) })
+	group.Go(func() error { return v.catchUpLoop(ctx) })
 	return group.Wait()
 }
 
-// openStream returns the state of the stream, and sets the clock by it.
-func (v *Informer) openStream(ctx context.Context) (*jetstream.StreamInfo, error) {
+// readStreamInfo returns the state of the stream, and sets the clock by it.
+func (v *Informer) readStreamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	asked := bootclock.Now()
 	stream, err := v.cfg.JS.Stream(ctx, topology.Changes)
 	if err != nil {
@@ -45,20 +45,20 @@ func (v *Informer) openStream(ctx context.Context) (*jetstream.StreamInfo, error
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.clock = clock{asked, stream.CachedInfo().TimeStamp}
+	v.clock = serverClock{asked, stream.CachedInfo().TimeStamp}
 	return stream.CachedInfo(), nil
 }
 
-func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
+func (v *Informer) followChanges(ctx context.Context, stream *jetstream.StreamInfo) error {
 	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.ChangesFilter(v.cfg.Cluster, k) })
 	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Changes,
-		orderedConsumerConfig(append(filters, topology.BarrierSubject(v.cfg.Cluster), topology.EndSubject(v.cfg.Service))))
+		orderedConsumerConfig(append(filters, topology.BarrierSubject(v.cfg.Cluster), topology.EndMarkSubject(v.cfg.Service))))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Changes, err)
 	}
 	v.consumer = consumer.CachedInfo().Name
 	now := bootclock.Now()
-	end, err := v.markEnd(ctx)
+	end, err := v.publishEndMark(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo
 			loaded = true
 			v.finishLoad(ctx, stream, now)
 		}
-		return v.checkMarkerCounts(ctx)
+		return v.verifyMarkerCounts(ctx)
 	})
 }
 
@@ -83,12 +83,12 @@ func (v *Informer) feedChanges(ctx context.Context, stream *jetstream.StreamInfo
 func (v *Informer) setReadSequence(subject string, sequence uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.position = sequence; topology.IsWake(subject) || topology.IsBarrier(subject) {
+	if v.position = sequence; topology.IsWakeSubject(subject) || topology.IsBarrierSubject(subject) {
 		return
 	}
 	v.changed = sequence
 	if k, _, err := topology.ParseChangeSubject(subject); err == nil && k.Target {
-		v.targeted[snapshot{k.Cluster, k.GroupResource}] = sequence
+		v.targeted[snapshotScope{k.Cluster, k.GroupResource}] = sequence
 	}
 }
 
@@ -97,24 +97,24 @@ func (v *Informer) setReadSequence(subject string, sequence uint64) {
 func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	v.brought.Add(1)
 	switch {
-	case topology.IsWake(msg.Subject()):
+	case topology.IsWakeSubject(msg.Subject()):
 		return nil // A mark of the end has no content; only its sequence counts.
-	case topology.IsBarrier(msg.Subject()):
+	case topology.IsBarrierSubject(msg.Subject()):
 		return v.recordBarrier(msg, meta, end)
 	}
-	err := v.takeOnce(ctx, msg)
+	err := v.decodeAndApply(ctx, msg)
 	if err != nil && !fault.IsTerminal(err) {
 		v.cfg.Log.WarnContext(ctx, "the view waits for a change that it cannot take in; trying again",
 			slog.String("subject", msg.Subject()), slog.Any("error", err))
-		defer v.setBlocked(nil)
+		defer v.setBlockingErr(nil)
 	}
 	for err != nil && !fault.IsTerminal(err) {
-		v.setBlocked(err)
+		v.setBlockingErr(err)
 		if !backoff.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 		v.brought.Add(1)
-		err = v.takeOnce(ctx, msg)
+		err = v.decodeAndApply(ctx, msg)
 	}
 	if err != nil {
 		v.cfg.Log.DebugContext(ctx, "unusable message skipped by the view", slog.String("subject", msg.Subject()), slog.Any("error", err))
@@ -122,17 +122,17 @@ func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *je
 	return nil
 }
 
-// setBlocked records the error for which the feed waits; nil means that it goes on.
-func (v *Informer) setBlocked(err error) {
+// setBlockingErr records the error for which the feed waits; nil means that it goes on.
+func (v *Informer) setBlockingErr(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.blockedBy = err
 }
 
-func (v *Informer) takeOnce(ctx context.Context, msg jetstream.Msg) error {
+func (v *Informer) decodeAndApply(ctx context.Context, msg jetstream.Msg) error {
 	change, err := topology.DecodeChange(msg)
 	if err != nil {
-		v.noteRefusal(msg.Subject())
+		v.recordRefusal(msg.Subject())
 		return err
 	}
 	err = v.Apply(ctx, change)
@@ -142,9 +142,9 @@ func (v *Informer) takeOnce(ctx context.Context, msg jetstream.Msg) error {
 	return err
 }
 
-// noteRefusal records that the last message about an object was refused. It ignores a tombstone on a subject of its own,
+// recordRefusal records that the last message about an object was refused. It ignores a tombstone on a subject of its own,
 // which is about an earlier object of the name.
-func (v *Informer) noteRefusal(subject string) {
+func (v *Informer) recordRefusal(subject string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, uid, err := topology.ParseChangeSubject(subject); err == nil && uid == "" {
@@ -183,9 +183,9 @@ func (v *Informer) beginLoad() {
 
 // finishLoad publishes the loaded content to readers. The content is everything that the stream held at a time.
 func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then time.Duration) {
-	again := v.publishLoaded()
+	again := v.showLoaded()
 	v.mu.Lock()
-	v.streamID, v.read, v.loading = topology.Incarnation(stream), stream.TimeStamp, false
+	v.streamID, v.read, v.loading = topology.StreamID(stream), stream.TimeStamp, false
 	v.syncedAt = then
 	v.mu.Unlock()
 	v.cfg.Log.InfoContext(ctx, "view loaded", slog.Uint64("sequence", v.position))
@@ -196,9 +196,9 @@ func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo,
 	}
 }
 
-// publishLoaded makes the loaded content visible, and runs the callbacks of [Informer.OnLoad] before the view can be complete. It
+// showLoaded makes the loaded content visible, and runs the callbacks of [Informer.OnLoaded] before the view can be complete. It
 // reports whether an earlier load was visible.
-func (v *Informer) publishLoaded() (again bool) {
+func (v *Informer) showLoaded() (again bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.Lock()
@@ -214,26 +214,26 @@ func (v *Informer) publishLoaded() (again bool) {
 	return again
 }
 
-func (v *Informer) feedMarkers(ctx context.Context, life string) error {
-	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.SyncSubject(v.cfg.Cluster, k) })
+func (v *Informer) followMarkers(ctx context.Context, life string) error {
+	filters := v.subjectFilters(func(k event.GroupResource) string { return topology.MarkerSubject(v.cfg.Cluster, k) })
 	consumer, err := v.cfg.JS.OrderedConsumer(ctx, topology.Sync, orderedConsumerConfig(filters))
 	if err != nil {
 		return fmt.Errorf("read stream %s: %w", topology.Sync, err)
 	}
-	v.readMarkers(consumer.CachedInfo().NumPending)
+	v.markMarkersRead(consumer.CachedInfo().NumPending)
 	return forEachMessage(ctx, consumer, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		defer v.readMarkers(meta.NumPending)
+		defer v.markMarkersRead(meta.NumPending)
 		var m eventv1.SnapshotMarker
 		if err := proto.Unmarshal(msg.Data(), &m); err != nil {
 			v.cfg.Log.WarnContext(ctx, "unusable snapshot marker skipped", slog.String("subject", msg.Subject()), slog.Any("error", err))
 			return nil
 		}
-		return v.storeMarker(ctx, life, marker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
+		return v.storeMarker(ctx, life, snapshotMarker{message: &m, sequence: meta.Sequence.Stream, written: meta.Timestamp})
 	})
 }
 
-// readMarkers records that the feed has read all markers, if none is left.
-func (v *Informer) readMarkers(left uint64) {
+// markMarkersRead records that the feed has read all markers, if none is left.
+func (v *Informer) markMarkersRead(left uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.marked = v.marked || left == 0
@@ -241,8 +241,8 @@ func (v *Informer) readMarkers(left uint64) {
 
 // storeMarker stores a snapshot marker. If it names another life of the stream than the one that is being read, it is either
 // old, or the stream was replaced: then mark returns errReplaced.
-func (v *Informer) storeMarker(ctx context.Context, life string, m marker) error {
-	of := snapshot{m.message.GetCluster(), event.GroupResource{
+func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarker) error {
+	of := snapshotScope{m.message.GetCluster(), event.GroupResource{
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
 	}}
 	v.mu.Lock()
@@ -252,29 +252,29 @@ func (v *Informer) storeMarker(ctx context.Context, life string, m marker) error
 	v.markers[of] = m
 	v.mu.Unlock()
 	if m.message.GetStream() != life {
-		stream, err := v.openStream(ctx)
+		stream, err := v.readStreamInfo(ctx)
 		if err != nil {
 			return err
 		}
-		if topology.Incarnation(stream) != life {
+		if topology.StreamID(stream) != life {
 			return errReplaced
 		}
 	}
-	return v.checkMarkerCounts(ctx)
+	return v.verifyMarkerCounts(ctx)
 }
 
-// checkMarkerCounts compares each new marker once with the number of objects that the view holds. If they differ, changes may have
+// verifyMarkerCounts compares each new marker once with the number of objects that the view holds. If they differ, changes may have
 // followed the marker, or the view lacks something: reading again settles both. Reading again finds nothing new if the
 // marker was written before the stream was read, and changes followed it. The count of targets proves nothing once a
 // change followed it, because anybody may create and delete many of them.
-func (v *Informer) checkMarkerCounts(ctx context.Context) error {
-	targets, err := v.countOnce(ctx)
-	v.runObservers(targets)
+func (v *Informer) verifyMarkerCounts(ctx context.Context) error {
+	targets, err := v.compareNewMarkers(ctx)
+	v.notifyTargetKinds(targets)
 	return err
 }
 
-// countOnce compares the markers that were not compared yet. It returns the kinds of targets among them.
-func (v *Informer) countOnce(ctx context.Context) (targets []snapshot, err error) {
+// compareNewMarkers compares the markers that were not compared yet. It returns the kinds of targets among them.
+func (v *Informer) compareNewMarkers(ctx context.Context) (targets []snapshotScope, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loading {
@@ -292,7 +292,7 @@ func (v *Informer) countOnce(ctx context.Context) (targets []snapshot, err error
 		}
 		settled := m.written.Before(v.read) && m.message.GetLastSequence() < v.changed || m.message.GetProblem() != "" || m.message.GetWithdrawn() ||
 			v.targeted[of] > m.message.GetLastSequence()
-		if size := t.countCovered(of); !settled && size != m.message.GetCount() {
+		if size := t.countInSnapshot(of); !settled && size != m.message.GetCount() {
 			v.cfg.Log.InfoContext(ctx, "view differs from the snapshot in number; reading again", slog.String("snapshot", of.String()),
 				slog.Int64("held", size), slog.Int64("counted", m.message.GetCount()))
 			return targets, errReplaced

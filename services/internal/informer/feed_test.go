@@ -56,7 +56,7 @@ func TestAMarkerSpeaksOfWhatTheViewMayNotHaveReadYet(t *testing.T) {
 	f.incomplete(t, "a")
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2, func(c *event.Change) { c.Omitted, c.Object = true, nil })))
 	f.eventually(t, func() error {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "read up to") {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "read up to") {
 			return fmt.Errorf("it says %w", err)
 		}
 		return nil
@@ -77,7 +77,7 @@ func TestWhatIsNoLongerOnTheBusIsNotWaitedFor(t *testing.T) {
 	b.put(change("a", 1))
 	last := b.put(change("b", 2))
 	b.mark(kinds.Stores(), 1, last)
-	b.must(b.Remove(t.Context(), last))
+	b.must(b.RemoveMessage(t.Context(), last))
 	b.feed().await(t, "a ")
 }
 
@@ -85,7 +85,7 @@ func TestFeedSkipsUndecodableObjects(t *testing.T) {
 	b := newBus(t)
 	b.raw("entail.changes.c.core%2Eplatform-mesh%2Eio.stores.no.name.at.all", "\xff")
 	b.put(change("shapeless", 1, tags(`{"tags":1}`)))
-	b.raw(topology.SyncSubject("c", kinds.Stores().GroupResource), "\xff")
+	b.raw(topology.MarkerSubject("c", kinds.Stores().GroupResource), "\xff")
 	last := b.put(change("a", 2))
 	f := b.feed()
 	f.incomplete(t, "a")
@@ -115,16 +115,16 @@ func TestALargeObjectIsWaitedForAsLongAsItCannotBeRead(t *testing.T) {
 	})
 	<-tried
 	<-tried
-	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) || !strings.Contains(err.Error(), "cannot be taken in: read large object") ||
+	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) || !strings.Contains(err.Error(), "cannot be taken in: read large object") ||
 		!strings.Contains(err.Error(), "the API server is away") {
 		t.Errorf("while an object cannot be read it says %v", err)
 	}
 	close(back)
 	f.await(t, "a b c ")
-	if err := f.Complete(); err != nil {
+	if err := f.IncompleteErr(); err != nil {
 		t.Errorf("once it can be read it says %v", err)
 	}
-	if got := names(f.stores.By("tag", "large")); got != "a " {
+	if got := names(f.stores.ListByIndex("tag", "large")); got != "a " {
 		t.Errorf("large are %q", got)
 	}
 }
@@ -161,7 +161,7 @@ func TestReadersSeeTheOldContentUntilTheNewOneIsWhole(t *testing.T) {
 	if got := names(f.stores.All()); got != "a gone " {
 		t.Errorf("while it is read anew the view shows %q", got)
 	}
-	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("while it is read anew it says %v", err)
 	}
 	close(whole)
@@ -182,7 +182,7 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 	f.await(t, "a b ")
 	now := func(c *event.Change) { c.ObservedAt = time.Now() }
 	apply(t, f.Informer, change("a", 2, tags(`{"tags":["written"]}`)), change("b", 2, deleted, now))
-	changes := f.stores.Changes()
+	changes := f.stores.ChangeCount()
 	b.mark(kinds.Stores(), 2, last) // Which now is another number than that of the view's objects.
 	f.eventually(t, func() error {
 		if f.reloads.Load() == 0 {
@@ -190,13 +190,13 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 		}
 		return f.complete()
 	})
-	if o, _ := f.stores.Get(key("a")); o.ResourceVersion != "2" || names(f.stores.By("tag", "written")) != "a " {
+	if o, _ := f.stores.Get(key("a")); o.ResourceVersion != "2" || names(f.stores.ListByIndex("tag", "written")) != "a " {
 		t.Errorf("what was written is at version %s", o.ResourceVersion)
 	}
 	if _, ok := f.stores.Tombstone(key("b")); !ok {
 		t.Error("that it was deleted is forgotten")
 	}
-	if f.stores.Changes() <= changes {
+	if f.stores.ChangeCount() <= changes {
 		t.Error("what was read anew counts as no change")
 	}
 }
@@ -209,14 +209,14 @@ func TestDeletionsAreForgottenWhenTheBusForgetsThem(t *testing.T) {
 	for _, c := range []event.Change{change("young", 1, at(time.Hour)), change("old", 2, at(topology.TombstoneTTL+time.Hour))} {
 		data, err := c.Marshal()
 		b.must(err)
-		_, err = b.js.PublishMsg(t.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: data})
+		_, err = b.js.PublishMsg(t.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.ChangeHeaders(c), Data: data})
 		b.must(err) // Without a time to live.
 	}
 	last := b.put(change("a", 3))
 	b.mark(kinds.Stores(), 1, last)
 	f := b.feed()
 	f.await(t, "a ")
-	if got := names(f.stores.GoneBy("tag", "x")); got != "young " {
+	if got := names(f.stores.TombstonesByIndex("tag", "x")); got != "young " {
 		t.Errorf("remembered are %q", got)
 	}
 }
@@ -239,10 +239,10 @@ func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
-	b.others = testenv.NewBarriers(b.Publisher, "other")
+	b.others = testenv.NewBarrierWriter(b.Publisher, "other")
 	f.eventually(t, func() error {
 		b.must(b.others.Write(t.Context(), 0))
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), `in cluster "other"`) {
 			return fmt.Errorf("a cluster whose watcher is at work: %w", err)
 		}
 		return nil
@@ -332,10 +332,10 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2)))
 	f.eventually(t, func() error {
 		b.beat(0) // Which it hears.
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "no message of the stream of changes was received") {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "no message of the stream of changes was received") {
 			return fmt.Errorf("the view is old, and says %w", err)
 		}
-		if age := f.Age(); age < 6*time.Second {
+		if age := f.Staleness(); age < 6*time.Second {
 			t.Errorf("nothing was heard for six seconds, and the age is %s", age)
 		}
 		return nil
@@ -353,16 +353,16 @@ func TestViewIsCompleteOnlyAfterABarrierThatWasWrittenAfterTheLoadBegan(t *testi
 	f := b.feed()
 	f.incomplete(t, "a")
 	f.eventually(t, func() error {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
-	if age := f.Age(); age != math.MaxInt64 {
+	if age := f.Staleness(); age != math.MaxInt64 {
 		t.Errorf("the age is %s by a barrier from before the load", age)
 	}
 	b.beat(0)
-	f.eventually(t, f.Complete)
+	f.eventually(t, f.IncompleteErr)
 }
 
 func TestAgeOfAViewIsThatOfTheLastBarrier(t *testing.T) {
@@ -373,8 +373,8 @@ func TestAgeOfAViewIsThatOfTheLastBarrier(t *testing.T) {
 	for _, behind := range []time.Duration{time.Hour, 0, time.Minute} {
 		b.beat(behind)
 		f.eventually(t, func() error {
-			if over := f.Age() - behind; over < 0 || over > 2*soon {
-				return fmt.Errorf("age is %s, want about %s", f.Age(), behind)
+			if over := f.Staleness() - behind; over < 0 || over > 2*soon {
+				return fmt.Errorf("age is %s, want about %s", f.Staleness(), behind)
 			}
 			return nil
 		})
@@ -388,12 +388,12 @@ func TestAViewThatLacksASnapshotIsNotCurrent(t *testing.T) {
 	f.incomplete(t, "a")
 	f.eventually(t, func() error {
 		b.beat(0)
-		if f.Age() > time.Second {
+		if f.Staleness() > time.Second {
 			return errors.New("no barrier was read")
 		}
 		return nil
 	})
-	if err := f.Current(t.Context()); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.EnsureCurrent(t.Context()); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("it lacks what it was told of, and says %v", err)
 	}
 }
@@ -404,7 +404,7 @@ func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
 	b.mark(kinds.Stores(), 1, at)
 	f := b.feed()
 	f.await(t, "a ")
-	current := func() error { return f.Current(t.Context()) }
+	current := func() error { return f.EnsureCurrent(t.Context()) }
 	beat := func() error {
 		b.beat(0)
 		return current()

@@ -8,4 +8,4 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-func TestEveryMutantDies(t *testing.T) { mutant.Kill(t, ".", mutants(), []string{"."}) }
+func TestEveryMutantDies(t *testing.T) { mutant.KillAll(t, ".", mutants(), []string{"."}) }

@@ -78,7 +78,7 @@ func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	f.await(t, "a ")
 	f.eventually(t, func() error {
 		b.beat(0)
-		if f.Age() > time.Second {
+		if f.Staleness() > time.Second {
 			return errors.New("no barrier was read")
 		}
 		return nil
@@ -90,7 +90,7 @@ func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	b.beat(told)
 	written := time.Now()
 	f.eventually(t, func() error {
-		if f.Age() < 4*time.Second {
+		if f.Staleness() < 4*time.Second {
 			return errors.New("there were barriers a moment ago")
 		}
 		return nil
@@ -98,7 +98,7 @@ func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	late := time.Since(written)
 	release()
 	f.eventually(t, func() error {
-		switch over := f.Age() - told; {
+		switch over := f.Staleness() - told; {
 		case over < 0:
 			return errors.New("it is not read")
 		case over < late:
@@ -113,7 +113,7 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	b.mark(kinds.Stores(), 0, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
-	b.must(testenv.NewBarriers(b.Publisher, "other").Write(t.Context(), 0))
+	b.must(testenv.NewBarrierWriter(b.Publisher, "other").Write(t.Context(), 0))
 	markers := make(chan struct{}, 1)
 	f := b.feed(func(c *informer.Config) { c.JS = stalled{b.js, topology.Sync, func() { <-markers }} })
 	release := sync.OnceFunc(func() { close(markers) })
@@ -122,7 +122,7 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	f.incomplete(t, "a")
 	for range 200 {
 		b.beat(0)
-		if f.Complete() == nil {
+		if f.IncompleteErr() == nil {
 			t.Fatal("it is complete, and has not heard of the other cluster")
 		}
 		<-time.After(5 * time.Millisecond)
@@ -193,7 +193,7 @@ func TestViewIsIncompleteAfterALostConnectionUntilTheNextBarrier(t *testing.T) {
 	server.next(t, dir) // It has lost nothing.
 	b.reconnected()
 	f.eventually(t, func() error {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
@@ -221,7 +221,7 @@ func TestViewLoadsAgainAfterABarrierThatDoesNotNameTheLastOne(t *testing.T) {
 		}
 		return nil
 	})
-	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("got %v after the load, want it incomplete", err)
 	}
 	f.await(t, "a ")
@@ -231,7 +231,7 @@ func TestViewLoadsAgainAfterABarrierThatDoesNotNameTheLastOne(t *testing.T) {
 func (b *bus) reconnected() {
 	b.t.Helper()
 	for end := time.Now().Add(soon); ; {
-		_, err := b.Incarnation(b.t.Context())
+		_, err := b.StreamID(b.t.Context())
 		if err == nil {
 			return
 		}
@@ -260,7 +260,7 @@ func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 	f.await(t, "a b ")
 	f.eventually(t, func() error {
 		b.beat(0)
-		if f.Age() > soon {
+		if f.Staleness() > soon {
 			return errors.New("no barrier was read")
 		}
 		return nil
@@ -268,14 +268,14 @@ func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 	again.Store(true)
 	b.mark(kinds.Stores(), 7, large)
 	f.eventually(t, func() error {
-		if f.Complete() == nil {
+		if f.IncompleteErr() == nil {
 			return errors.New("the number is wrong, and it does not read again")
 		}
 		return nil
 	})
 	b.mark(kinds.Stores(), 1, at)
 	for range 200 {
-		if age := f.Age(); f.Complete() == nil || age < math.MaxInt64 {
+		if age := f.Staleness(); f.IncompleteErr() == nil || age < math.MaxInt64 {
 			t.Fatalf("it has not read b again, and is complete, or %s old", age)
 		}
 		<-time.After(5 * time.Millisecond)
@@ -301,7 +301,7 @@ func TestAViewIsNotBelievedWhoseStreamAnotherTookThePlaceOf(t *testing.T) {
 	})
 	b.replace()
 	f.eventually(t, func() error {
-		if f.Complete() == nil {
+		if f.IncompleteErr() == nil {
 			return errors.New("it holds a, which no stream tells of")
 		}
 		return nil

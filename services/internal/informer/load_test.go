@@ -22,14 +22,14 @@ type derived struct {
 
 // follow keeps d in step with v.
 func (d *derived) follow(v *informer.Informer, stores *informer.Lister[object]) {
-	v.OnLoad(func() {
+	v.OnLoaded(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.names = map[string]bool{}
 		for _, o := range stores.All() {
 			d.names[o.Key.Name] = true
 		}
-		if v.Complete() == nil {
+		if v.IncompleteErr() == nil {
 			d.late++
 		}
 	})
@@ -46,7 +46,7 @@ func (d *derived) follow(v *informer.Informer, stores *informer.Lister[object]) 
 
 // held is what it says between changes.
 func (d *derived) held(v *informer.Informer) (names string, late int) {
-	v.Between(func() {
+	v.RunBetweenChanges(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		names, late = strings.Join(slices.Sorted(maps.Keys(d.names)), " "), d.late

@@ -63,7 +63,7 @@ func TestTheViewIsTheSameWhateverTheOrderOfDelivery(t *testing.T) {
 			}
 		}
 		for name, want := range h.now {
-			got, live := table.Last(key(name))
+			got, live := table.GetOrTombstone(key(name))
 			if live == want.Deleted || got.UID != want.UID || got.ResourceVersion != want.ResourceVersion {
 				t.Errorf("%s is %s at version %s, live %v; newest is %s at %s, deleted %v",
 					name, got.UID, got.ResourceVersion, live, want.UID, want.ResourceVersion, want.Deleted)
@@ -75,14 +75,14 @@ func TestTheViewIsTheSameWhateverTheOrderOfDelivery(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if v.Digest() != other.Digest() {
-			t.Errorf("in another order the digest is %x, not %x", other.Digest(), v.Digest())
+		if v.ContentDigest() != other.ContentDigest() {
+			t.Errorf("in another order the digest is %x, not %x", other.ContentDigest(), v.ContentDigest())
 		}
 		if err := other.Apply(t.Context(), change("a", 1000, func(c *event.Change) { c.UID = "a-1000" })); err != nil {
 			t.Fatal(err)
 		}
-		if v.Digest() == other.Digest() {
-			t.Errorf("with another object the digest is %x, too", other.Digest())
+		if v.ContentDigest() == other.ContentDigest() {
+			t.Errorf("with another object the digest is %x, too", other.ContentDigest())
 		}
 		live, dead := 0, 0
 		for _, c := range h.now {
@@ -102,10 +102,10 @@ func TestTheViewIsTheSameWhateverTheOrderOfDelivery(t *testing.T) {
 					want += o.Key.Name + " "
 				}
 			}
-			if got := names(table.By("tag", tag)); got != want || table.Count("tag", tag) != len(want)/2 {
+			if got := names(table.ListByIndex("tag", tag)); got != want || table.CountByIndex("tag", tag) != len(want)/2 {
 				t.Errorf("with tag %q are %q, want %q", tag, got, want)
 			}
-			for _, o := range table.GoneBy("tag", tag) {
+			for _, o := range table.TombstonesByIndex("tag", tag) {
 				if !o.Deleted || !slices.Contains(o.Value.Tags, tag) {
 					t.Errorf("%s at version %s is among the deleted with tag %q", o.Key, o.ResourceVersion, tag)
 				}

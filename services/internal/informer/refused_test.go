@@ -39,7 +39,7 @@ func TestViewLoadsAgainAfterARefusedMessageWasRemoved(t *testing.T) {
 	refused, err := b.js.Publish(t.Context(), topology.ChangeSubject(key("b")), []byte("?"))
 	b.must(err)
 	f.refuses(t)
-	b.must(b.Remove(t.Context(), refused.Sequence))
+	b.must(b.RemoveMessage(t.Context(), refused.Sequence))
 	f.await(t, "a ")
 }
 
@@ -47,7 +47,7 @@ func TestViewLoadsAgainAfterARefusedMessageWasRemoved(t *testing.T) {
 func (f *fed) refuses(t *testing.T) {
 	t.Helper()
 	f.eventually(t, func() error {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "was refused") {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "was refused") {
 			return fmt.Errorf("the view reports %v", err)
 		}
 		return nil
@@ -63,13 +63,13 @@ func TestViewIsIncompleteWhileServicesAreHalted(t *testing.T) {
 	b.barriers.Halted = "forged"
 	f.eventually(t, func() error {
 		b.beat(0)
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "all services are halted: forged") {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "all services are halted: forged") {
 			return fmt.Errorf("the view reports %v", err)
 		}
 		return nil
 	})
 	b.barriers.Halted = ""
-	f.eventually(t, func() error { b.beat(0); return f.Complete() })
+	f.eventually(t, func() error { b.beat(0); return f.IncompleteErr() })
 }
 
 func TestViewStaysHaltedUntilABarrierHoldsTheKey(t *testing.T) {
@@ -87,7 +87,7 @@ func TestViewStaysHaltedUntilABarrierHoldsTheKey(t *testing.T) {
 	}
 	barrierOf(&eventv1.Barrier{Halted: "forged", HaltDigest: barrier.HaltDigest("key")})
 	f.eventually(t, func() error {
-		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), "all services are halted: forged") {
+		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "all services are halted: forged") {
 			return fmt.Errorf("the view reports %v", err)
 		}
 		return nil
@@ -99,13 +99,13 @@ func TestViewStaysHaltedUntilABarrierHoldsTheKey(t *testing.T) {
 	} {
 		barrierOf(forged)
 		b.beat(0) // The view loads again, and reads barriers without the halt.
-		if err := f.Current(t.Context()); err == nil || !errors.Is(err, informer.ErrIncomplete) {
+		if err := f.EnsureCurrent(t.Context()); err == nil || !errors.Is(err, informer.ErrIncomplete) {
 			t.Errorf("%s lifts the halt: %v", name, err)
 		}
 	}
 	f.eventually(t, func() error {
 		barrierOf(&eventv1.Barrier{ResumeKeys: []string{"later", "own", "key"}})
 		b.beat(0)
-		return f.Complete()
+		return f.IncompleteErr()
 	})
 }

@@ -87,7 +87,7 @@ func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
 	<-reading // All that there is, for all that the replica knows.
 	b.reaches(last)
 	<-reading // By now it has taken in all before.
-	if err := f.Complete(); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("it lacks what the leader has, and says %v", err)
 	}
 	close(read)

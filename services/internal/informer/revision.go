@@ -10,23 +10,23 @@ import (
 )
 
 // Revision names the content of the view: all changes up to a position in the stream. People compare it, and
-// [Informer.Await] accepts it.
+// [Informer.AwaitRevision] accepts it.
 func (v *Informer) Revision() string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return topology.Revision(v.position, v.streamID)
+	return topology.FormatRevision(v.position, v.streamID)
 }
 
-// Changed returns the sequence of the last change that the view holds. Unlike the position, which barriers
+// LastChangeSequence returns the sequence of the last change that the view holds. Unlike the position, which barriers
 // advance, it is equal on all replicas while nothing changes.
-func (v *Informer) Changed() uint64 {
+func (v *Informer) LastChangeSequence() uint64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.changed
 }
 
-// Digest returns a hash over the states of all live objects. Replicas at one position have the same digest.
-func (v *Informer) Digest() (digest uint64) {
+// ContentDigest returns a hash over the states of all live objects. Replicas at one position have the same digest.
+func (v *Informer) ContentDigest() (digest uint64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	for _, t := range v.tables {
@@ -35,13 +35,13 @@ func (v *Informer) Digest() (digest uint64) {
 	return digest
 }
 
-// Await waits until the view holds everything up to a sequence of the stream that began at a time (see
+// AwaitRevision waits until the view holds everything up to a sequence of the stream that began at a time (see
 // [topology.ParseRevision]). A stream that began later holds everything from its start. Await waits at most as long as
 // one check of the view takes. The error wraps [ErrIncomplete].
-func (v *Informer) Await(ctx context.Context, sequence uint64, began time.Time) error {
+func (v *Informer) AwaitRevision(ctx context.Context, sequence uint64, began time.Time) error {
 	waiting, cancel := context.WithTimeout(ctx, verifyInterval+catchUpTimeout)
 	defer cancel()
-	for !v.hasRead(sequence, began) {
+	for !v.hasReadUpTo(sequence, began) {
 		if !backoff.Sleep(waiting, verifyInterval/200) {
 			return fmt.Errorf("%w: it has read up to %s, and revision %d of %s is needed",
 				ErrIncomplete, v.Revision(), sequence, began.Format(time.RFC3339Nano))
@@ -50,7 +50,7 @@ func (v *Informer) Await(ctx context.Context, sequence uint64, began time.Time) 
 	return nil
 }
 
-func (v *Informer) hasRead(sequence uint64, began time.Time) bool {
+func (v *Informer) hasReadUpTo(sequence uint64, began time.Time) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	life, err := time.Parse(time.RFC3339Nano, v.streamID)

@@ -20,7 +20,7 @@ func (f *fed) awaited(t *testing.T, revision string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Await(t.Context(), sequence, began)
+	return f.AwaitRevision(t.Context(), sequence, began)
 }
 
 func TestWhatSomebodyKnowsIsWaitedFor(t *testing.T) {
@@ -29,11 +29,11 @@ func TestWhatSomebodyKnowsIsWaitedFor(t *testing.T) {
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
-	incarnation, err := b.Incarnation(t.Context())
+	incarnation, err := b.StreamID(t.Context())
 	b.must(err)
 	for i := range 20 {
 		at := b.put(change(fmt.Sprint("s", i), 1))
-		if err := f.awaited(t, topology.Revision(at, incarnation)); err != nil {
+		if err := f.awaited(t, topology.FormatRevision(at, incarnation)); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := f.stores.Get(change(fmt.Sprint("s", i), 1).Key); !ok {
@@ -44,7 +44,7 @@ func TestWhatSomebodyKnowsIsWaitedFor(t *testing.T) {
 		t.Errorf("its own revision: %v", err)
 	}
 	other := change("m", 1, func(c *event.Change) { c.Key.GroupResource = kinds.AuthorizationModels().GroupResource })
-	if err := f.awaited(t, topology.Revision(b.put(other), incarnation)); err != nil {
+	if err := f.awaited(t, topology.FormatRevision(b.put(other), incarnation)); err != nil {
 		t.Errorf("a state of a kind that the view does not follow: %v", err)
 	}
 }
@@ -55,14 +55,14 @@ func TestWhatDoesNotComeIsWaitedForInVainButNotForLong(t *testing.T) {
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
-	incarnation, err := b.Incarnation(t.Context())
+	incarnation, err := b.StreamID(t.Context())
 	b.must(err)
-	if err := f.awaited(t, topology.Revision(1<<40, incarnation)); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.awaited(t, topology.FormatRevision(1<<40, incarnation)); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("a place behind the end: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := f.Await(ctx, 1, time.Now().Add(time.Hour)); !errors.Is(err, informer.ErrIncomplete) {
+	if err := f.AwaitRevision(ctx, 1, time.Now().Add(time.Hour)); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("a later stream, by who does not wait: %v", err)
 	}
 }
@@ -73,12 +73,12 @@ func TestALaterStreamHoldsWhatAnEarlierOneDid(t *testing.T) {
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
-	old, err := b.Incarnation(t.Context())
+	old, err := b.StreamID(t.Context())
 	b.must(err)
 	b.replace()
 	b.mark(kinds.Stores(), 1, b.put(change("new", 1)))
 	f.await(t, "new ")
-	if err := f.awaited(t, topology.Revision(1<<40, old)); err != nil {
+	if err := f.awaited(t, topology.FormatRevision(1<<40, old)); err != nil {
 		t.Error(err)
 	}
 }

@@ -26,7 +26,7 @@ type indexer[K comparable, T any] struct {
 
 type indexKey struct{ index, value string }
 
-func newShelf[K comparable, T any](extract map[string]func(*T) []string) *indexer[K, T] {
+func newIndexer[K comparable, T any](extract map[string]func(*T) []string) *indexer[K, T] {
 	return &indexer[K, T]{objects: map[K]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
 }
 
@@ -36,7 +36,7 @@ func (s *indexer[K, T]) putObject(k K, o *Object[T]) {
 	switch was := s.objects[k]; {
 	case was == nil:
 		changed++
-	case !s.isSame(was, o):
+	case !s.isUnchanged(was, o):
 		if changed++; s.edited != nil {
 			s.edited(k, was, o)
 		}
@@ -78,8 +78,8 @@ func digestState(c event.Change) uint64 {
 	return h.Sum64()
 }
 
-// isSame reports whether two states of a key are alike.
-func (s *indexer[K, T]) isSame(was, is *Object[T]) bool {
+// isUnchanged reports whether two states of a key are alike.
+func (s *indexer[K, T]) isUnchanged(was, is *Object[T]) bool {
 	return s.alike != nil && was.UID == is.UID && was.Epoch == is.Epoch && was.Value != nil && is.Value != nil && s.alike(was.Value, is.Value)
 }
 

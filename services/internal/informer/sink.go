@@ -11,29 +11,29 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Stream passes each state of the objects of a kind to a callback, and stores no object. It stores only the version of
+// Forwarder passes each state of the objects of a kind to a callback, and stores no object. It stores only the version of
 // each object, so that it ignores older states. It serves kinds with more objects than memory has room for in a
 // [Lister]. It decides as a Table does, with one exception: if a reload brings an older state than was known, the object
 // counts as missing until the stream brings the known state or a newer one. It cannot answer when an object changed.
-type Stream[T any] struct {
+type Forwarder[T any] struct {
 	mu   *sync.RWMutex
 	kind event.GroupResource
 	take func(c event.Change, value *T)
-	live map[string]map[localName]state // By cluster.
-	gone map[event.Key][]tombstoneIndex
+	live map[string]map[namespacedName]knownVersion // By cluster.
+	gone map[event.Key][]loadedTombstone
 	// loads counts how often the stream was read from its start.
 	loads uint32
 	sum   uint64
 }
 
-// localName is the name of an object within its kind and cluster. It is smaller than a key, because there is one per
+// namespacedName is the name of an object within its kind and cluster. It is smaller than a key, because there is one per
 // object.
-type localName struct{ namespace, name string }
+type namespacedName struct{ namespace, name string }
 
-func titleOf(k event.Key) localName { return localName{k.Namespace, k.Name} }
+func namespacedNameOf(k event.Key) namespacedName { return namespacedName{k.Namespace, k.Name} }
 
-// state is the known version of a live object.
-type state struct {
+// knownVersion is the known version of a live object.
+type knownVersion struct {
 	uid, version string
 	epoch        unique.Handle[string]
 	// sequence is the position of the change in the stream that the load read.
@@ -44,84 +44,87 @@ type state struct {
 	blank bool
 }
 
-// tombstoneIndex is a tombstone, with the load that brought it.
-type tombstoneIndex struct {
+// loadedTombstone is a tombstone, with the load that brought it.
+type loadedTombstone struct {
 	event.Change
 
 	load uint32
 }
 
-// in returns the tombstone as a change, without the sequence of an earlier load.
-func (m tombstoneIndex) in(load uint32) event.Change {
+// asOfLoad returns the tombstone as a change, without the sequence of an earlier load.
+func (m loadedTombstone) asOfLoad(load uint32) event.Change {
 	if m.load != load {
 		m.Sequence, m.TombstoneSequence = 0, 0
 	}
 	return m.Change
 }
 
-// RegisterSink declares a sink of one kind. take receives the new state of an object with its change, and nil if the
-// object is gone. What it received before is void when the stream is read again (see [Informer.OnBegin]). take must be
+// RegisterForwarder declares a sink of one kind. take receives the new state of an object with its change, and nil if the
+// object is gone. What it received before is void when the stream is read again (see [Informer.OnReset]). take must be
 // quick, and must not call the view. Call RegisterSink before [Informer.Run].
-func RegisterSink[T any](v *Informer, kind kinds.Kind, take func(c event.Change, value *T)) *Stream[T] {
-	s := &Stream[T]{mu: &v.mu, kind: kind.GroupResource, take: take, live: map[string]map[localName]state{}, gone: map[event.Key][]tombstoneIndex{}}
+func RegisterForwarder[T any](v *Informer, kind kinds.Kind, take func(c event.Change, value *T)) *Forwarder[T] {
+	s := &Forwarder[T]{
+		mu: &v.mu, kind: kind.GroupResource, take: take, live: map[string]map[namespacedName]knownVersion{},
+		gone: map[event.Key][]loadedTombstone{},
+	}
 	v.tables[kind.GroupResource] = s
 	return s
 }
 
 // Get returns the key, UID, version and epoch of a live object, without its content.
-func (s *Stream[T]) Get(k event.Key) (c event.Change, live bool) {
+func (s *Forwarder[T]) Get(k event.Key) (c event.Change, live bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	held, live := s.findState(k)
+	held, live := s.findVersion(k)
 	if !live {
 		return c, false
 	}
 	return held.toChange(k), true
 }
 
-// findState returns the known version of a live object. It returns no sequence of an earlier load.
-func (s *Stream[T]) findState(k event.Key) (held state, live bool) {
-	held, live = s.live[k.Cluster][titleOf(k)]
+// findVersion returns the known version of a live object. It returns no sequence of an earlier load.
+func (s *Forwarder[T]) findVersion(k event.Key) (held knownVersion, live bool) {
+	held, live = s.live[k.Cluster][namespacedNameOf(k)]
 	return held, live
 }
 
-func (s *Stream[T]) holdState(k event.Key, held state) {
+func (s *Forwarder[T]) putVersion(k event.Key, held knownVersion) {
 	if s.live[k.Cluster] == nil {
-		s.live[k.Cluster] = map[localName]state{}
+		s.live[k.Cluster] = map[namespacedName]knownVersion{}
 	}
-	s.live[k.Cluster][titleOf(k)] = held
+	s.live[k.Cluster][namespacedNameOf(k)] = held
 }
 
-func (s *Stream[T]) keyOf(cluster string, n localName) event.Key {
+func (s *Forwarder[T]) keyOf(cluster string, n namespacedName) event.Key {
 	return event.Key{Cluster: cluster, GroupResource: s.kind, Namespace: n.namespace, Name: n.name}
 }
 
-func (h state) toChange(k event.Key) event.Change {
+func (h knownVersion) toChange(k event.Key) event.Change {
 	return event.Change{Key: k, UID: h.uid, ResourceVersion: h.version, Epoch: h.epoch.Value(), Sequence: h.sequence}
 }
 
-func (h state) isNewerThan(c event.Change) bool { return h.toChange(c.Key).IsNewerThan(c) }
+func (h knownVersion) isNewerThan(c event.Change) bool { return h.toChange(c.Key).IsNewerThan(c) }
 
-// canForget reports whether something is known from an earlier load only, and of another epoch than c.
-func (s *Stream[T]) canForget(load uint32, epoch string, c event.Change) bool {
+// isForgettable reports whether something is known from an earlier load only, and of another epoch than c.
+func (s *Forwarder[T]) isForgettable(load uint32, epoch string, c event.Change) bool {
 	return load != s.loads && epoch != c.Epoch
 }
 
-// isNewer reports whether c is newer than what is known, as [Lister] does. After a reload it also accepts a known state
+// isNewChange reports whether c is newer than what is known, as [Lister] does. After a reload it also accepts a known state
 // that the stream brings again.
-func (s *Stream[T]) isNewer(c event.Change) bool {
-	held, live := s.findState(c.Key)
+func (s *Forwarder[T]) isNewChange(c event.Change) bool {
+	held, live := s.findVersion(c.Key)
 	if c.Deleted {
-		i := s.tombstoneIndex(c.Key, c.UID)
-		return (i < 0 || c.Replaces(s.gone[c.Key][i].in(s.loads))) &&
+		i := s.indexOfTombstone(c.Key, c.UID)
+		return (i < 0 || c.Replaces(s.gone[c.Key][i].asOfLoad(s.loads))) &&
 			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.Replaces(held.toChange(c.Key)))
 	}
 	if live && s.isOutlived(held, c) { // A state that is found again is accepted, unless a tombstone of this load is newer.
-		return !slices.ContainsFunc(s.gone[c.Key], func(m tombstoneIndex) bool { return m.load == s.loads && !c.Replaces(m.Change) })
+		return !slices.ContainsFunc(s.gone[c.Key], func(m loadedTombstone) bool { return m.load == s.loads && !c.Replaces(m.Change) })
 	}
-	another := live && s.canForget(held.load, held.epoch.Value(), c)
+	another := live && s.isForgettable(held.load, held.epoch.Value(), c)
 	for _, gone := range s.gone[c.Key] {
-		if !s.canForget(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.Replaces(gone.in(s.loads)) {
+		if !s.isForgettable(gone.load, gone.Epoch, c) && (!another || gone.UID != held.uid) && !c.Replaces(gone.asOfLoad(s.loads)) {
 			return false
 		}
 	}
@@ -129,20 +132,20 @@ func (s *Stream[T]) isNewer(c event.Change) bool {
 }
 
 // isOutlived reports whether a state of an earlier load is newer than c.
-func (s *Stream[T]) isOutlived(held state, c event.Change) bool {
+func (s *Forwarder[T]) isOutlived(held knownVersion, c event.Change) bool {
 	return held.load != s.loads && held.epoch.Value() == c.Epoch && held.isNewerThan(c)
 }
 
-func (s *Stream[T]) tombstoneIndex(k event.Key, uid string) int {
-	return slices.IndexFunc(s.gone[k], func(m tombstoneIndex) bool { return m.UID == uid })
+func (s *Forwarder[T]) indexOfTombstone(k event.Key, uid string) int {
+	return slices.IndexFunc(s.gone[k], func(m loadedTombstone) bool { return m.UID == uid })
 }
 
-func (s *Stream[T]) decodeChange(c event.Change, blank bool) (func() bool, error) {
+func (s *Forwarder[T]) decodeChange(c event.Change, blank bool) (func() bool, error) {
 	var value *T
 	var err error
 	if len(c.Object) > 0 && !c.Deleted {
 		value = new(T)
-		if err = event.Decode(c.Object, value); err != nil {
+		if err = event.DecodeObject(c.Object, value); err != nil {
 			value = nil
 		}
 	}
@@ -150,24 +153,24 @@ func (s *Stream[T]) decodeChange(c event.Change, blank bool) (func() bool, error
 	if err != nil && !blank {
 		return nil, err
 	}
-	return func() bool { return s.passOn(c, value) }, err
+	return func() bool { return s.forwardState(c, value) }, err
 }
 
-// passOn passes the state in c on, unless a state that is as new came while it was decoded.
-func (s *Stream[T]) passOn(c event.Change, value *T) (taken bool) {
-	if !s.isNewer(c) {
+// forwardState passes the state in c on, unless a state that is as new came while it was decoded.
+func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
+	if !s.isNewChange(c) {
 		return false
 	}
-	was, live := s.findState(c.Key)
+	was, live := s.findVersion(c.Key)
 	switch {
 	case c.Deleted:
 		s.deleteObject(c, was, live)
 	case live && s.isOutlived(was, c):
 		was.load, was.blank, was.sequence = s.loads, true, 0
-		s.holdState(c.Key, was)
+		s.putVersion(c.Key, was)
 		if was.uid != c.UID { // It went before what outlives it came.
 			c.Deleted = true
-			s.rememberTombstone(c)
+			s.addNewerTombstone(c)
 		}
 		return false
 	default:
@@ -177,94 +180,94 @@ func (s *Stream[T]) passOn(c event.Change, value *T) (taken bool) {
 	return true
 }
 
-func (s *Stream[T]) deleteObject(c event.Change, was state, live bool) {
+func (s *Forwarder[T]) deleteObject(c event.Change, was knownVersion, live bool) {
 	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.Replaces(was.toChange(c.Key)) {
-		s.dropState(c.Key, was)
+		s.removeVersion(c.Key, was)
 		if was.uid != c.UID { // It went before the one that is deleted came.
-			s.displaceState(was, c)
+			s.buryDisplaced(was, c)
 		}
 		s.take(c, nil)
 	}
-	s.addTombstone(c)
+	s.putTombstone(c)
 }
 
 // replaceLive makes c the live object of its name, and buries the one that had the name.
-func (s *Stream[T]) replaceLive(c event.Change, was state, live bool) {
+func (s *Forwarder[T]) replaceLive(c event.Change, was knownVersion, live bool) {
 	if live {
-		s.dropState(c.Key, was)
+		s.removeVersion(c.Key, was)
 	}
 	if live && (was.uid != c.UID || was.epoch.Value() != c.Epoch) {
-		s.displaceState(was, c)
+		s.buryDisplaced(was, c)
 	}
-	if i := s.tombstoneIndex(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
+	if i := s.indexOfTombstone(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
 		s.removeTombstone(c.Key, i)
 	}
-	s.holdState(c.Key, state{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), sequence: c.Sequence, load: s.loads})
+	s.putVersion(c.Key, knownVersion{uid: c.UID, version: c.ResourceVersion, epoch: unique.Make(c.Epoch), sequence: c.Sequence, load: s.loads})
 	s.sum ^= digestState(c)
 }
 
-func (s *Stream[T]) dropState(k event.Key, was state) {
-	delete(s.live[k.Cluster], titleOf(k))
+func (s *Forwarder[T]) removeVersion(k event.Key, was knownVersion) {
+	delete(s.live[k.Cluster], namespacedNameOf(k))
 	s.sum ^= digestState(was.toChange(k))
 }
 
-// displaceState buries an object that another object, or another epoch, replaces by a change.
-func (s *Stream[T]) displaceState(was state, by event.Change) {
+// buryDisplaced buries an object that another object, or another epoch, replaces by a change.
+func (s *Forwarder[T]) buryDisplaced(was knownVersion, by event.Change) {
 	gone := was.toChange(by.Key)
 	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
-	s.rememberTombstone(gone)
+	s.addNewerTombstone(gone)
 }
 
-// rememberTombstone buries an object, unless a newer tombstone of it is known.
-func (s *Stream[T]) rememberTombstone(gone event.Change) {
-	if i := s.tombstoneIndex(gone.Key, gone.UID); i < 0 || gone.Replaces(s.gone[gone.Key][i].in(s.loads)) {
-		s.addTombstone(gone)
+// addNewerTombstone buries an object, unless a newer tombstone of it is known.
+func (s *Forwarder[T]) addNewerTombstone(gone event.Change) {
+	if i := s.indexOfTombstone(gone.Key, gone.UID); i < 0 || gone.Replaces(s.gone[gone.Key][i].asOfLoad(s.loads)) {
+		s.putTombstone(gone)
 	}
 }
 
-func (s *Stream[T]) addTombstone(c event.Change) {
-	if i := s.tombstoneIndex(c.Key, c.UID); i >= 0 {
+func (s *Forwarder[T]) putTombstone(c event.Change) {
+	if i := s.indexOfTombstone(c.Key, c.UID); i >= 0 {
 		s.removeTombstone(c.Key, i)
 	}
-	s.gone[c.Key] = append(s.gone[c.Key], tombstoneIndex{c, s.loads})
+	s.gone[c.Key] = append(s.gone[c.Key], loadedTombstone{c, s.loads})
 }
 
-func (s *Stream[T]) removeTombstone(k event.Key, i int) {
+func (s *Forwarder[T]) removeTombstone(k event.Key, i int) {
 	if s.gone[k] = slices.Delete(s.gone[k], i, i+1); len(s.gone[k]) == 0 {
 		delete(s.gone, k)
 	}
 }
 
-// override accepts newer states only. A caller of [Informer.ApplyAuthoritative] that must contradict the stream needs a [Lister].
-func (s *Stream[T]) override(held, is event.Change) bool { return is.IsNewerThan(held) }
+// overrideHeld accepts newer states only. A caller of [Informer.ApplyAuthoritative] that must contradict the stream needs a [Lister].
+func (s *Forwarder[T]) overrideHeld(held, is event.Change) bool { return is.IsNewerThan(held) }
 
-func (s *Stream[T]) beginLoad() { s.loads++ }
+func (s *Forwarder[T]) beginLoad() { s.loads++ }
 
 // finishLoad drops live objects that the load did not bring.
-func (s *Stream[T]) finishLoad() {
+func (s *Forwarder[T]) finishLoad() {
 	for cluster, all := range s.live {
 		for n, held := range all {
 			if held.load != s.loads {
-				s.dropState(s.keyOf(cluster, n), held)
+				s.removeVersion(s.keyOf(cluster, n), held)
 			}
 		}
 	}
 	for _, all := range s.gone {
 		for i := range all {
-			all[i] = tombstoneIndex{all[i].in(s.loads), s.loads}
+			all[i] = loadedTombstone{all[i].asOfLoad(s.loads), s.loads}
 		}
 	}
 }
 
-func (s *Stream[T]) expireTombstones(now time.Time) {
+func (s *Forwarder[T]) expireTombstones(now time.Time) {
 	for k, all := range s.gone {
-		if s.gone[k] = slices.DeleteFunc(all, func(m tombstoneIndex) bool { return isExpired(m.Change, now) }); len(s.gone[k]) == 0 {
+		if s.gone[k] = slices.DeleteFunc(all, func(m loadedTombstone) bool { return isExpired(m.Change, now) }); len(s.gone[k]) == 0 {
 			delete(s.gone, k)
 		}
 	}
 }
 
-func (s *Stream[T]) appendKeys(keys []event.Key) []event.Key {
+func (s *Forwarder[T]) appendKeys(keys []event.Key) []event.Key {
 	for cluster, all := range s.live {
 		for n := range all {
 			keys = append(keys, s.keyOf(cluster, n))
@@ -273,9 +276,9 @@ func (s *Stream[T]) appendKeys(keys []event.Key) []event.Key {
 	return slices.AppendSeq(keys, maps.Keys(s.gone))
 }
 
-func (s *Stream[T]) appendPublished(keys []event.Key, _ time.Time) []event.Key { return keys }
+func (s *Forwarder[T]) appendPublishedSince(keys []event.Key, _ time.Time) []event.Key { return keys }
 
-func (s *Stream[T]) countCovered(of snapshot) (n int64) {
+func (s *Forwarder[T]) countInSnapshot(of snapshotScope) (n int64) {
 	for cluster, all := range s.live {
 		if of.cluster == "" || of.cluster == cluster {
 			n += int64(len(all))
@@ -284,12 +287,12 @@ func (s *Stream[T]) countCovered(of snapshot) (n int64) {
 	return n
 }
 
-// dropCovered does nothing: no kind of targets has a sink.
-func (s *Stream[T]) dropCovered(snapshot) {}
+// dropInSnapshot does nothing: no kind of targets has a sink.
+func (s *Forwarder[T]) dropInSnapshot(snapshotScope) {}
 
-func (s *Stream[T]) hasLive(k event.Key) bool {
-	_, live := s.findState(k)
+func (s *Forwarder[T]) hasLive(k event.Key) bool {
+	_, live := s.findVersion(k)
 	return live
 }
 
-func (s *Stream[T]) contentDigest() uint64 { return s.sum }
+func (s *Forwarder[T]) contentDigest() uint64 { return s.sum }

@@ -23,7 +23,7 @@ type said struct{ Says string }
 // pair is a sink beside a table of the same kind, each in a view of its own.
 type pair struct {
 	sunk, kept *Informer
-	sink       *Stream[said]
+	sink       *Forwarder[said]
 	table      *Lister[said]
 	// told is what the sink handed on.
 	told map[event.Key]string
@@ -34,13 +34,13 @@ type pair struct {
 func newPair() *pair {
 	cfg := Config{Log: slog.New(slog.DiscardHandler), KeepUndecodable: true}
 	p := &pair{sunk: New(cfg), kept: New(cfg), told: map[event.Key]string{}}
-	p.table = Register[said](p.kept, kinds.Stores(), nil)
-	p.sink = RegisterSink(p.sunk, kinds.Stores(), func(c event.Change, value *said) {
+	p.table = RegisterLister[said](p.kept, kinds.Stores(), nil)
+	p.sink = RegisterForwarder(p.sunk, kinds.Stores(), func(c event.Change, value *said) {
 		if delete(p.told, c.Key); value != nil {
 			p.told[c.Key] = value.Says
 		}
 	})
-	p.sunk.OnBegin(func() { clear(p.told) })
+	p.sunk.OnReset(func() { clear(p.told) })
 	return p
 }
 
@@ -48,11 +48,11 @@ func (p *pair) both(f func(*Informer)) { f(p.sunk); f(p.kept) }
 
 // differ says where they do. An object of the table may be nothing in the sink only if the bus has another state of it.
 func (p *pair) differ(keys []event.Key, bus stream) error {
-	if a, b := p.sunk.Digest(), p.kept.Digest(); a != b {
+	if a, b := p.sunk.ContentDigest(), p.kept.ContentDigest(); a != b {
 		return fmt.Errorf("the digests are %d and %d", a, b)
 	}
-	for _, of := range []snapshot{{kind: kinds.Stores().GroupResource}, {"one", kinds.Stores().GroupResource}} {
-		if a, b := p.sink.countCovered(of), p.table.countCovered(of); a != b {
+	for _, of := range []snapshotScope{{kind: kinds.Stores().GroupResource}, {"one", kinds.Stores().GroupResource}} {
+		if a, b := p.sink.countInSnapshot(of), p.table.countInSnapshot(of); a != b {
 			return fmt.Errorf("there are %d and %d", a, b)
 		}
 	}
@@ -109,7 +109,7 @@ func anyChange(r *rand.Rand, keys []event.Key, epochs int) event.Change {
 func TestASinkDecidesAsATableDoes(t *testing.T) {
 	t.Parallel()
 	keys, objects, blank := someKeys(), 0, 0
-	for seed := range seeds.Range(t, 6000) {
+	for seed := range seeds.SeedRange(t, 6000) {
 		r, p, bus, epochs := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}, 1+int(seed%2)
 		apply := func(c event.Change) {
 			p.both(func(v *Informer) {
@@ -131,7 +131,7 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 					apply(c)
 				}
 			}
-			p.both(func(v *Informer) { v.publishLoaded() })
+			p.both(func(v *Informer) { v.showLoaded() })
 		}
 		load()
 		for range 12 {
@@ -183,7 +183,7 @@ func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
 func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
 	t.Parallel()
 	p := newPair()
-	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.publishLoaded() }) }
+	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.showLoaded() }) }
 	apply := func(version, epoch string, deleted bool) {
 		t.Helper()
 		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: epoch, Deleted: deleted, ObservedAt: time.Now(), Object: []byte(`{"says":"yes"}`)}
@@ -213,8 +213,8 @@ func TestWhatAnObjectSaysIsTakenInWhateverTimesItsStatusHas(t *testing.T) {
 	for _, blank := range []bool{true, false} {
 		cfg, told := Config{Log: slog.New(slog.DiscardHandler), KeepUndecodable: blank}, ""
 		sunk, kept := New(cfg), New(cfg)
-		table := Register[dated](kept, kinds.Stores(), nil)
-		RegisterSink(sunk, kinds.Stores(), func(_ event.Change, value *dated) { told = value.Says })
+		table := RegisterLister[dated](kept, kinds.Stores(), nil)
+		RegisterForwarder(sunk, kinds.Stores(), func(_ event.Change, value *dated) { told = value.Says })
 		for version, says := range []string{"this", "that"} {
 			c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: strconv.Itoa(version + 1), Epoch: "x/0", Object: fmt.Appendf(nil,
 				`{"says":%q,"status":{"conditions":[{"lastTransitionTime":"2026-01-01t00:00:00z"}]}}`, says)}
@@ -268,7 +268,7 @@ func TestHigherSequenceReplacesAHigherVersionWithinOneLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			if step.reload {
-				v.publishLoaded()
+				v.showLoaded()
 			}
 		})
 		kept, _ := p.table.Get(k)

@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Observation describes a kind whose objects are targets of bindings.
-type Observation struct {
+// TargetKindStatus describes a kind whose objects are targets of bindings.
+type TargetKindStatus struct {
 	// Kind is the name of the kind at the API server. Namespaced reports whether its objects are in namespaces. Kind is
 	// empty while it is unknown.
 	Kind       string
@@ -20,35 +20,35 @@ type Observation struct {
 	Problem  string
 }
 
-// RegisterTargets declares one table for all kinds whose objects are targets. See [Register].
-func RegisterTargets[T any](v *Informer, indexes map[string]func(*T) []string) *Lister[T] {
-	return Register[T](v, kinds.Kind{GroupResource: kinds.Targets()}, indexes)
+// RegisterTargetLister declares one table for all kinds whose objects are targets. See [RegisterLister].
+func RegisterTargetLister[T any](v *Informer, indexes map[string]func(*T) []string) *Lister[T] {
+	return RegisterLister[T](v, kinds.Kind{GroupResource: kinds.AllTargets()}, indexes)
 }
 
-// OnTarget adds a callback that is called between two changes whenever the [Observation] of a kind may have changed. It
+// OnTargetKind adds a callback that is called between two changes whenever the [TargetKindStatus] of a kind may have changed. It
 // must be quick, and must not call [Informer.Apply]. Call OnTarget before [Informer.Run].
-func (v *Informer) OnTarget(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
+func (v *Informer) OnTargetKind(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
 
-// Observation returns what is known of a kind of targets in a cluster. It is empty before the watcher has reported the
+// TargetKindStatus returns what is known of a kind of targets in a cluster. It is empty before the watcher has reported the
 // kind.
-func (v *Informer) Observation(cluster string, kind event.GroupResource) Observation {
+func (v *Informer) TargetKindStatus(cluster string, kind event.GroupResource) TargetKindStatus {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	kind.Target = true
-	m := v.markers[snapshot{cluster, kind}]
+	m := v.markers[snapshotScope{cluster, kind}]
 	if m.message.GetStream() != v.streamID || m.message.GetWithdrawn() {
-		return Observation{}
+		return TargetKindStatus{}
 	}
-	return Observation{
+	return TargetKindStatus{
 		Kind: m.message.GetKind(), Namespaced: m.message.GetNamespaced(), Version: m.message.GetVersion(), Problem: m.message.GetProblem(),
 		Observed: m.counted && m.message.GetServed() && m.message.GetProblem() == "",
 	}
 }
 
-// targetsComplete returns nil once the view holds all targets that have a marker, except those that were withdrawn. The
+// checkTargetsComplete returns nil once the view holds all targets that have a marker, except those that were withdrawn. The
 // caller holds the lock.
-func (v *Informer) targetsComplete() error {
-	if _, follows := v.tables[kinds.Targets()]; !follows {
+func (v *Informer) checkTargetsComplete() error {
+	if _, follows := v.tables[kinds.AllTargets()]; !follows {
 		return nil
 	}
 	for of, m := range v.markers {
@@ -59,8 +59,8 @@ func (v *Informer) targetsComplete() error {
 	return nil
 }
 
-// runObservers runs the callbacks for kinds whose markers were counted. It drops the objects of withdrawn kinds afterwards.
-func (v *Informer) runObservers(kinds []snapshot) {
+// notifyTargetKinds runs the callbacks for kinds whose markers were counted. It drops the objects of withdrawn kinds afterwards.
+func (v *Informer) notifyTargetKinds(kinds []snapshotScope) {
 	if len(kinds) == 0 {
 		return
 	}
@@ -76,7 +76,7 @@ func (v *Informer) runObservers(kinds []snapshot) {
 			v.markers[of] = m
 		}
 		if t, follows := v.tableOf(of.kind); follows && v.markers[of].message.GetWithdrawn() {
-			t.dropCovered(of)
+			t.dropInSnapshot(of)
 		}
 		v.mu.Unlock()
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func trees() kinds.Kind {
-	return kinds.Target(event.GroupResource{Group: "a", Resource: "trees"}, "v1", "Tree")
+	return kinds.TargetKind(event.GroupResource{Group: "a", Resource: "trees"}, "v1", "Tree")
 }
 
 func tree(name string) event.Change {
@@ -40,10 +40,10 @@ type forest struct {
 func (b *bus) forest() *forest {
 	b.t.Helper()
 	v := informer.New(informer.Config{JS: b.js, Service: "test", Cluster: "c", Log: slog.New(slog.DiscardHandler)})
-	informer.Register[object](v, kinds.Stores(), nil)
-	f := &forest{bus: b, Informer: v, trees: informer.RegisterTargets[object](v, nil)}
+	informer.RegisterLister[object](v, kinds.Stores(), nil)
+	f := &forest{bus: b, Informer: v, trees: informer.RegisterTargetLister[object](v, nil)}
 	v.OnReload(func() { f.reloads.Add(1) })
-	v.OnTarget(func(kind event.GroupResource) {
+	v.OnTargetKind(func(kind event.GroupResource) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if kind == trees().GroupResource {
@@ -63,12 +63,12 @@ func (b *bus) forest() *forest {
 }
 
 // says waits until the view is complete, or is not, and tells that of trees.
-func (f *forest) says(t *testing.T, complete bool, want informer.Observation) {
+func (f *forest) says(t *testing.T, complete bool, want informer.TargetKindStatus) {
 	t.Helper()
 	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		f.bus.beat(0)
-		err := f.Complete()
-		if is := f.Observation("c", trees().GroupResource); is != want || (err == nil) != complete {
+		err := f.IncompleteErr()
+		if is := f.TargetKindStatus("c", trees().GroupResource); is != want || (err == nil) != complete {
 			return fmt.Errorf("it says %+v, want %+v; it is complete: %w", is, want, err)
 		}
 		return nil
@@ -83,26 +83,26 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	b.mark(trees(), 2, at, target)
 	b.mark(kinds.Stores(), 0, 0)
 	f := b.forest()
-	observed := informer.Observation{Kind: "Tree", Namespaced: true, Observed: true}
+	observed := informer.TargetKindStatus{Kind: "Tree", Namespaced: true, Observed: true}
 	f.says(t, true, observed)
 	if got := names(f.trees.All()); got != "elm oak " {
 		t.Errorf("it holds %s", got)
 	}
 	b.mark(trees(), 2, at+1000, target)
-	f.says(t, false, informer.Observation{Kind: "Tree", Namespaced: true})
+	f.says(t, false, informer.TargetKindStatus{Kind: "Tree", Namespaced: true})
 	b.mark(trees(), 3, b.put(tree("ash")), target)
 	f.says(t, true, observed)
 	b.mark(trees(), 0, 0, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Problem = false, "no right" })
-	f.says(t, true, informer.Observation{Kind: "Tree", Namespaced: true, Problem: "no right"})
+	f.says(t, true, informer.TargetKindStatus{Kind: "Tree", Namespaced: true, Problem: "no right"})
 	b.mark(trees(), 3, at, target, func(m *eventv1.SnapshotMarker) { m.Problem = "silent" })
-	f.says(t, true, informer.Observation{Kind: "Tree", Namespaced: true, Problem: "silent"})
+	f.says(t, true, informer.TargetKindStatus{Kind: "Tree", Namespaced: true, Problem: "silent"})
 	b.mark(trees(), 3, at, target, func(m *eventv1.SnapshotMarker) { m.Served = false })
-	f.says(t, true, informer.Observation{Kind: "Tree", Namespaced: true})
+	f.says(t, true, informer.TargetKindStatus{Kind: "Tree", Namespaced: true})
 	if len(f.trees.Keys()) != 3 {
 		t.Error("what is not observed for a while is forgotten")
 	}
 	b.mark(trees(), 0, at+1000, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
-	f.says(t, true, informer.Observation{}) // Nobody waits for what nobody registers.
+	f.says(t, true, informer.TargetKindStatus{}) // Nobody waits for what nobody registers.
 	b.mark(trees(), 0, at, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
 	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		if len(f.trees.Keys()) > 0 {
@@ -125,7 +125,7 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 	b.mark(trees(), 2, at, target)
 	b.mark(kinds.Stores(), 0, 0)
 	f := b.forest()
-	observed := informer.Observation{Kind: "Tree", Namespaced: true, Observed: true}
+	observed := informer.TargetKindStatus{Kind: "Tree", Namespaced: true, Observed: true}
 	f.says(t, true, observed)
 	last := b.put(tree("ash"), tree("yew"), tree("fir"))
 	b.mark(trees(), 4, last-1, target)
@@ -155,15 +155,15 @@ func target(m *eventv1.SnapshotMarker) { m.Target, m.Kind, m.Namespaced = true, 
 func TestAKindAndItsTargetsAreTwo(t *testing.T) {
 	t.Parallel()
 	b := newBus(t)
-	stores := kinds.Target(kinds.Stores().GroupResource, "v1", "Store")
+	stores := kinds.TargetKind(kinds.Stores().GroupResource, "v1", "Store")
 	as := change("demo", 1)
 	as.Key.Target = true
 	at := b.put(as)
 	b.mark(stores, 1, at, target)
 	f := b.forest()
-	f.says(t, false, informer.Observation{})
+	f.says(t, false, informer.TargetKindStatus{})
 	b.mark(kinds.Stores(), 0, 0)
-	f.says(t, true, informer.Observation{})
+	f.says(t, true, informer.TargetKindStatus{})
 	if keys := f.trees.Keys(); len(keys) != 1 || !keys[0].Target {
 		t.Error("the object of one is one of the other")
 	}

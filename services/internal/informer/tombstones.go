@@ -25,7 +25,7 @@ type tombstoneKey struct {
 }
 
 func newTombstones[T any](extract map[string]func(*T) []string) *tombstones[T] {
-	return &tombstones[T]{shelf: newShelf[tombstoneKey](extract), named: map[event.Key][]*Object[T]{}}
+	return &tombstones[T]{shelf: newIndexer[tombstoneKey](extract), named: map[event.Key][]*Object[T]{}}
 }
 
 func (t *tombstones[T]) getTombstone(k event.Key, uid string) *Object[T] {
@@ -63,8 +63,8 @@ func (t *tombstones[T]) tombstonesOf(k event.Key) iter.Seq[*Object[T]] {
 	}
 }
 
-// displaceObject buries an object that another object, or another epoch, replaces by a change.
-func (t *tombstones[T]) displaceObject(was *Object[T], by event.Change) {
+// buryDisplaced buries an object that another object, or another epoch, replaces by a change.
+func (t *tombstones[T]) buryDisplaced(was *Object[T], by event.Change) {
 	o := *was
 	o.Deleted, o.ObservedAt, o.PublishedAt, o.ExpiresAt = true, by.ObservedAt, by.PublishedAt, time.Time{}
 	if is := t.getTombstone(o.Key, o.UID); is == nil || o.IsNewerThan(is.Change) {
@@ -72,8 +72,8 @@ func (t *tombstones[T]) displaceObject(was *Object[T], by event.Change) {
 	}
 }
 
-// expireOld drops tombstones that the stream no longer keeps either.
-func (t *tombstones[T]) expireOld(now time.Time) {
+// removeExpired drops tombstones that the stream no longer keeps either.
+func (t *tombstones[T]) removeExpired(now time.Time) {
 	for at, o := range t.shelf.objects {
 		if isExpired(o.Change, now) {
 			t.removeTombstone(at.Key, at.uid)

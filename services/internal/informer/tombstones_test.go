@@ -23,7 +23,7 @@ type thing struct {
 
 func newThings() (*Informer, *Lister[thing]) {
 	v := New(Config{Log: slog.New(slog.DiscardHandler)})
-	return v, Register(v, kinds.Stores(), map[string]func(*thing) []string{"all": func(*thing) []string { return []string{"x"} }})
+	return v, RegisterLister(v, kinds.Stores(), map[string]func(*thing) []string{"all": func(*thing) []string { return []string{"x"} }})
 }
 
 func name() event.Key {
@@ -45,12 +45,12 @@ func parse(t *testing.T, text string) event.Change {
 }
 
 func held(table *Lister[thing]) string {
-	o, live := table.Last(name())
+	o, live := table.GetOrTombstone(name())
 	text := "none:"
 	if live {
 		text = o.Value.Tag + ":"
 	}
-	for _, gone := range table.GoneBy("all", "x") {
+	for _, gone := range table.TombstonesByIndex("all", "x") {
 		text += " " + gone.Value.Tag
 	}
 	return text
@@ -190,7 +190,7 @@ func TestAllWhoHadANameAreListedNewestFirst(t *testing.T) {
 	v, table := newThings()
 	applied(t, v, "-b@4", "-a@2", "-c@11", "d@12")
 	got := ""
-	for _, o := range table.Gone(name()) {
+	for _, o := range table.Tombstones(name()) {
 		got += o.UID
 	}
 	if got != "cba" {
@@ -258,7 +258,7 @@ func TestOneMoreOfANameCostsTheSameHoweverManyHadIt(t *testing.T) {
 		for range 50 {
 			n++
 			applied(t, v, fmt.Sprintf("u%d@%d", n, 2*n), fmt.Sprintf("-u%d@%d", n, 2*n+1))
-			if o, live := table.Last(name()); live || o.UID != fmt.Sprint("u", n) {
+			if o, live := table.GetOrTombstone(name()); live || o.UID != fmt.Sprint("u", n) {
 				t.Fatalf("known last is %s, which lives: %v", o.UID, live)
 			}
 		}
@@ -272,7 +272,7 @@ func TestOneMoreOfANameCostsTheSameHoweverManyHadIt(t *testing.T) {
 	if many > 3*few {
 		t.Errorf("for fifty more it takes %d bytes, and took %d while few had the name", many, few)
 	}
-	if gone := table.Gone(name()); len(gone) != n || gone[0].UID != fmt.Sprint("u", n) || gone[n-1].UID != "u1" {
+	if gone := table.Tombstones(name()); len(gone) != n || gone[0].UID != fmt.Sprint("u", n) || gone[n-1].UID != "u1" {
 		t.Errorf("known are %d of %d, from %s on", len(gone), n, gone[0].UID)
 	}
 }

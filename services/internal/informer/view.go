@@ -28,7 +28,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ErrIncomplete is the error of [Informer.Complete] while the view lacks something.
+// ErrIncomplete is the error of [Informer.IncompleteErr] while the view lacks something.
 var ErrIncomplete = errors.New("view is incomplete")
 
 // Config configures a view. JS and Log are required. Fetch is required if objects may be too large for NATS.
@@ -46,7 +46,7 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Informer holds tables that change together. Create one with [New], declare its tables with [Register], then call
+// Informer holds tables that change together. Create one with [New], declare its tables with [RegisterLister], then call
 // [Informer.Run].
 type Informer struct {
 	cfg Config
@@ -59,7 +59,7 @@ type Informer struct {
 	loads    atomic.Uint64
 
 	mu     sync.RWMutex
-	tables map[event.GroupResource]table
+	tables map[event.GroupResource]kindTable
 	// named holds the kinds that have no snapshot marker.
 	named map[event.GroupResource]bool
 	// streamID is the creation time of the loaded stream; empty before the first load.
@@ -69,21 +69,21 @@ type Informer struct {
 	// position is the last sequence read of that stream, changed the sequence of the last change.
 	position, changed uint64
 	// targeted holds the sequence of the last change of each kind of targets.
-	targeted map[snapshot]uint64
+	targeted map[snapshotScope]uint64
 	// brought counts messages that the feed delivered, and attempts to store them.
 	brought atomic.Uint64
 	// syncedAt is the last time, by [bootclock.Now], at which the view is known to have held everything that the stream
 	// held.
 	syncedAt time.Duration
 	// proofs holds the last barriers since the load by cluster, dated by clock. beaten signals a new one.
-	proofs map[string]proof
+	proofs map[string]provenBarrier
 	// halts holds the reasons of the halts that were not resumed, by their digests. They survive a reload.
 	halts  map[string]string
 	beaten chan struct{}
 	// consumer is the name of the consumer that feeds the view. Only the feed uses it.
 	consumer string
-	clock    clock
-	markers  map[snapshot]marker
+	clock    serverClock
+	markers  map[snapshotScope]snapshotMarker
 	// marked is true once a feed has read all markers that existed when it began.
 	marked bool
 	// refused holds the subjects whose last message was refused, each with the time, by [bootclock.Now].
@@ -101,42 +101,42 @@ type Informer struct {
 	onTarget  []func(event.GroupResource)
 }
 
-// snapshot names the objects that a marker covers: those of a kind in a cluster.
-type snapshot struct {
+// snapshotScope names the objects that a marker covers: those of a kind in a cluster.
+type snapshotScope struct {
 	cluster string
 	kind    event.GroupResource
 }
 
-// hasKey reports whether the snapshot covers an object. An empty cluster matches every cluster.
-func (s snapshot) hasKey(k event.Key) bool {
+// containsKey reports whether the snapshot covers an object. An empty cluster matches every cluster.
+func (s snapshotScope) containsKey(k event.Key) bool {
 	return k.GroupResource == s.kind && (s.cluster == "" || s.cluster == k.Cluster)
 }
 
-func (s snapshot) String() string {
+func (s snapshotScope) String() string {
 	if s.cluster == "" {
 		return s.kind.String()
 	}
 	return fmt.Sprintf("%s in cluster %q", s.kind, s.cluster)
 }
 
-// marker is the newest snapshot marker of a kind in a cluster.
-type marker struct {
+// snapshotMarker is the newest snapshot marker of a kind in a cluster.
+type snapshotMarker struct {
 	message *eventv1.SnapshotMarker
 	// sequence identifies the marker.
 	sequence uint64
 	// written is the time at which the server stored it.
 	written time.Time
 	// counted means that the view compared its objects with the marker. told means that the callbacks of
-	// [Informer.OnTarget] ran.
+	// [Informer.OnTargetKind] ran.
 	counted, told bool
 }
 
 // New returns an empty view.
 func New(cfg Config) *Informer {
 	return &Informer{
-		cfg: cfg, tables: map[event.GroupResource]table{}, named: map[event.GroupResource]bool{},
-		markers: map[snapshot]marker{}, targeted: map[snapshot]uint64{}, refused: map[string]time.Duration{}, epochs: map[string]string{},
-		proofs: map[string]proof{}, halts: map[string]string{}, beaten: make(chan struct{}, 1),
+		cfg: cfg, tables: map[event.GroupResource]kindTable{}, named: map[event.GroupResource]bool{},
+		markers: map[snapshotScope]snapshotMarker{}, targeted: map[snapshotScope]uint64{}, refused: map[string]time.Duration{}, epochs: map[string]string{},
+		proofs: map[string]provenBarrier{}, halts: map[string]string{}, beaten: make(chan struct{}, 1),
 	}
 }
 
@@ -147,18 +147,18 @@ func (v *Informer) Kinds() []event.GroupResource { return slices.Collect(maps.Ke
 // OnReload before [Informer.Run].
 func (v *Informer) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 
-// OnBegin adds a callback that is called before the stream is read from its start: what sinks passed on before is void.
+// OnReset adds a callback that is called before the stream is read from its start: what sinks passed on before is void.
 // It must be quick, and must not call the view. Call OnBegin before [Informer.Run].
-func (v *Informer) OnBegin(f func()) { v.onBegin = append(v.onBegin, f) }
+func (v *Informer) OnReset(f func()) { v.onBegin = append(v.onBegin, f) }
 
-// OnLoad adds a callback that is called when tables show the loaded content, before the view counts as complete. No
+// OnLoaded adds a callback that is called when tables show the loaded content, before the view counts as complete. No
 // change is stored until it returns. It serves state that is derived from all objects and then kept current by
 // [Informer.OnChange]. Call OnLoad before [Informer.Run].
-func (v *Informer) OnLoad(f func()) { v.onLoad = append(v.onLoad, f) }
+func (v *Informer) OnLoaded(f func()) { v.onLoad = append(v.onLoad, f) }
 
-// Between calls f between two changes, when the tables and the state of all callbacks agree. f must be quick, and must
+// RunBetweenChanges calls f between two changes, when the tables and the state of all callbacks agree. f must be quick, and must
 // not call [Informer.Apply].
-func (v *Informer) Between(f func()) {
+func (v *Informer) RunBetweenChanges(f func()) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	f()
@@ -168,9 +168,9 @@ func (v *Informer) Between(f func()) {
 // that change returns. It must be quick, and must not call [Informer.Apply]. Call OnChange before [Informer.Run].
 func (v *Informer) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
-// Complete returns nil if the view holds the snapshot of every kind of every cluster that has a watcher. Otherwise the
+// IncompleteErr returns nil if the view holds the snapshot of every kind of every cluster that has a watcher. Otherwise the
 // error wraps [ErrIncomplete] and says what is missing.
-func (v *Informer) Complete() error {
+func (v *Informer) IncompleteErr() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	err := v.checkComplete()
@@ -180,7 +180,7 @@ func (v *Informer) Complete() error {
 	return err
 }
 
-// checkComplete implements [Informer.Complete] without the obstacle of the feed. The caller holds the lock.
+// checkComplete implements [Informer.IncompleteErr] without the obstacle of the feed. The caller holds the lock.
 func (v *Informer) checkComplete() error {
 	if v.streamID == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
@@ -196,8 +196,8 @@ func (v *Informer) checkComplete() error {
 	}
 	for _, cluster := range v.listClusters() {
 		for kind := range v.tables {
-			of := snapshot{cluster, kind}
-			if kind == kinds.Targets() { // The marker of the kind that registers targets comes after theirs.
+			of := snapshotScope{cluster, kind}
+			if kind == kinds.AllTargets() { // The marker of the kind that registers targets comes after theirs.
 				continue
 			}
 			switch m := v.markers[of]; {
@@ -208,11 +208,11 @@ func (v *Informer) checkComplete() error {
 				return fmt.Errorf("%w: snapshot of %s read up to %d of %d", ErrIncomplete, of, v.position, m.message.GetLastSequence())
 			}
 		}
-		if err := v.checkProven(cluster); err != nil {
+		if err := v.requireBarrier(cluster); err != nil {
 			return err
 		}
 	}
-	return v.targetsComplete()
+	return v.checkTargetsComplete()
 }
 
 // listClusters lists the clusters that have a marker or a barrier; if there is none, the configured one.
@@ -250,9 +250,9 @@ func (v *Informer) HasLive(k event.Key) bool {
 }
 
 // tableOf returns the table of a kind. All kinds of targets share one.
-func (v *Informer) tableOf(of event.GroupResource) (t table, ok bool) {
+func (v *Informer) tableOf(of event.GroupResource) (t kindTable, ok bool) {
 	if of.Target {
-		of = kinds.Targets()
+		of = kinds.AllTargets()
 	}
 	t, ok = v.tables[of]
 	return t, ok
@@ -269,14 +269,14 @@ func (v *Informer) WithCurrentEpoch(answer event.Change) event.Change {
 	return answer
 }
 
-// PublishedSince lists the objects whose newest change was published, or written by this process, after a time,
+// KeysPublishedSince lists the objects whose newest change was published, or written by this process, after a time,
 // tombstones included.
-func (v *Informer) PublishedSince(then time.Time) []event.Key {
+func (v *Informer) KeysPublishedSince(then time.Time) []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var keys []event.Key
 	for _, t := range v.tables {
-		keys = t.appendPublished(keys, then)
+		keys = t.appendPublishedSince(keys, then)
 	}
 	return keys
 }
@@ -292,10 +292,10 @@ const (
 // again.
 func (v *Informer) Run(ctx context.Context) error {
 	var expiring sync.WaitGroup
-	expiring.Go(func() { v.expireLoop(ctx) })
+	expiring.Go(func() { v.expireTombstonesLoop(ctx) })
 	defer expiring.Wait()
 	for ctx.Err() == nil {
-		err := v.runFeed(ctx)
+		err := v.loadAndFollow(ctx)
 		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // A replaced stream is read again without a warning.
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 		}
@@ -304,8 +304,8 @@ func (v *Informer) Run(ctx context.Context) error {
 	return nil
 }
 
-// expireLoop removes expired tombstones until ctx ends.
-func (v *Informer) expireLoop(ctx context.Context) {
+// expireTombstonesLoop removes expired tombstones until ctx ends.
+func (v *Informer) expireTombstonesLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, expireInterval) {
 		v.mu.Lock()
 		for _, t := range v.tables {

@@ -21,7 +21,7 @@ type object struct {
 
 func newView(fetch func(context.Context, event.Key) ([]byte, error)) (*informer.Informer, *informer.Lister[object]) {
 	v := informer.New(informer.Config{Fetch: fetch, Log: slog.New(slog.DiscardHandler)})
-	return v, informer.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
+	return v, informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
 }
 
 func key(name string) event.Key {
@@ -63,13 +63,13 @@ func TestIndexesFollowTheObjects(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	apply(t, v, change("b", 1), change("a", 2), change("c", 3, tags(`{"tags":["y"]}`)))
-	if got := names(table.By("tag", "x")); got != "a b " {
+	if got := names(table.ListByIndex("tag", "x")); got != "a b " {
 		t.Errorf("x: %q", got)
 	}
 	apply(t, v, change("a", 4, tags(`{"tags":["z"]}`)), change("b", 5, deleted))
 	for tag, want := range map[string]string{"x": "", "y": "c ", "z": "a "} {
-		if got := names(table.By("tag", tag)); got != want || table.Count("tag", tag)*2 != len(want) {
-			t.Errorf("%s: %q, %d; want %q", tag, got, table.Count("tag", tag), want)
+		if got := names(table.ListByIndex("tag", tag)); got != want || table.CountByIndex("tag", tag)*2 != len(want) {
+			t.Errorf("%s: %q, %d; want %q", tag, got, table.CountByIndex("tag", tag), want)
 		}
 	}
 	if got := names(table.All()); got != "a c " {
@@ -82,12 +82,12 @@ func TestWhatIsAlikeIsNoChange(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	edits := 0
-	table.Alike(func(was, is *object) bool { return slices.Equal(was.Tags, is.Tags) }, func(k event.Key, was, is *informer.Object[object]) {
+	table.SetEquivalence(func(was, is *object) bool { return slices.Equal(was.Tags, is.Tags) }, func(k event.Key, was, is *informer.Object[object]) {
 		if edits++; k != key("a") || was.ResourceVersion >= is.ResourceVersion {
 			t.Errorf("told of %s: %+v in the place of %+v", k, is, was)
 		}
 	})
-	number := table.Changes()
+	number := table.ChangeCount()
 	for _, step := range []struct {
 		what    string
 		change  event.Change
@@ -106,10 +106,10 @@ func TestWhatIsAlikeIsNoChange(t *testing.T) {
 		if edits != step.edits {
 			t.Errorf("%s: told of %d, want %d", step.what, edits, step.edits)
 		}
-		if now := table.Changes(); now > number != step.changes || now < number {
+		if now := table.ChangeCount(); now > number != step.changes || now < number {
 			t.Errorf("%s: %d after %d", step.what, now, number)
 		}
-		number = table.Changes()
+		number = table.ChangeCount()
 	}
 }
 
@@ -117,7 +117,7 @@ func TestAnEmptyValueIsInNoIndex(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	apply(t, v, change("a", 1, tags(`{"tags":["","x"]}`)))
-	if got, has := table.Count("tag", ""), table.Count("tag", "x"); got != 0 || has != 1 {
+	if got, has := table.CountByIndex("tag", ""), table.CountByIndex("tag", "x"); got != 0 || has != 1 {
 		t.Errorf("%d under nothing, %d under x", got, has)
 	}
 }
@@ -144,10 +144,10 @@ func TestADeletedObjectIsFoundByItsLastState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v, table := newView(nil)
 			apply(t, v, c.changes...)
-			if got := names(table.GoneBy("tag", "x")); got != c.gone {
+			if got := names(table.TombstonesByIndex("tag", "x")); got != c.gone {
 				t.Errorf("gone by x: %q, want %q", got, c.gone)
 			}
-			if o, live := table.Last(key("a")); live != c.live || o.UID != c.lastUID {
+			if o, live := table.GetOrTombstone(key("a")); live != c.live || o.UID != c.lastUID {
 				t.Errorf("last: %q, live %v", o.UID, live)
 			}
 			if _, ok := table.Tombstone(key("a")); ok != c.tomb {
@@ -198,7 +198,7 @@ func TestAViewMayHoldTheObjectsOfOneCluster(t *testing.T) {
 	t.Parallel()
 	for cluster, want := range map[string]string{"": "a b ", "c": "a ", "other": "b "} {
 		v := informer.New(informer.Config{Cluster: cluster, Log: slog.New(slog.DiscardHandler)})
-		table := informer.Register[object](v, kinds.Stores(), nil)
+		table := informer.RegisterLister[object](v, kinds.Stores(), nil)
 		apply(t, v, change("a", 1), change("b", 2, func(c *event.Change) { c.Key.Cluster = "other" }))
 		if got := names(table.All()); got != want {
 			t.Errorf("of cluster %q: %q, want %q", cluster, got, want)
@@ -244,7 +244,7 @@ func TestAnObjectTooLargeForTheBusIsReadElsewhere(t *testing.T) {
 	}
 	answer = []byte(`{"tags":["big"]}`)
 	apply(t, v, change("a", 1, omitted))
-	if got := names(table.By("tag", "big")); got != "a " {
+	if got := names(table.ListByIndex("tag", "big")); got != "a " {
 		t.Errorf("found %q", got)
 	}
 }
@@ -293,7 +293,7 @@ func TestWhatCameLatelyIsTold(t *testing.T) {
 	apply(t, v, change("old", 1, at(1)), change("gone", 2, at(1)), change("replaced", 3, at(1)),
 		change("new", 4, at(3)), change("gone", 5, at(3), deleted), change("replaced", 6, at(3), another))
 	var got []string
-	for _, k := range v.PublishedSince(time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC)) {
+	for _, k := range v.KeysPublishedSince(time.Date(2026, 1, 1, 0, 2, 0, 0, time.UTC)) {
 		got = append(got, k.Name)
 	}
 	slices.Sort(got)
@@ -306,7 +306,7 @@ func TestWhatCannotBeDecodedIsNotWhatItWasBefore(t *testing.T) {
 	t.Parallel()
 	for _, blank := range []bool{false, true} {
 		v := informer.New(informer.Config{KeepUndecodable: blank, Log: slog.New(slog.DiscardHandler)})
-		table := informer.Register(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
+		table := informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }})
 		var told int
 		v.OnChange(func(event.Key) { told++ })
 		apply(t, v, change("a", 1))
@@ -314,11 +314,11 @@ func TestWhatCannotBeDecodedIsNotWhatItWasBefore(t *testing.T) {
 			t.Errorf("it is taken with %v", err)
 		}
 		o, live := table.Get(key("a"))
-		if !live || (o.Value == nil) != blank || (told == 2) != blank || (table.Count("tag", "x") == 0) != blank {
+		if !live || (o.Value == nil) != blank || (told == 2) != blank || (table.CountByIndex("tag", "x") == 0) != blank {
 			t.Errorf("blank %v: it is %+v, and was told of %d times", blank, o, told)
 		}
 		apply(t, v, change("a", 1), change("a", 3))
-		if o, _ := table.Get(key("a")); o.Value == nil || o.ResourceVersion != "3" || table.Count("tag", "x") != 1 {
+		if o, _ := table.Get(key("a")); o.Value == nil || o.ResourceVersion != "3" || table.CountByIndex("tag", "x") != 1 {
 			t.Errorf("blank %v: what came then is %+v", blank, o)
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// IAM lists the kinds of IAM: roles, bindings, subjects, and the objects above them.
-func IAM() []Kind {
+// IAMKinds lists the kinds of IAM: roles, bindings, subjects, and the objects above them.
+func IAMKinds() []Kind {
 	return []Kind{
-		ProtectedResources(), IAMRoles(), PolicyBindings(), Groups(), GroupMemberships(), Users(), IAMServiceAccounts(),
+		ProtectedResources(), IAMRoles(), PolicyBindings(), IAMGroups(), GroupMemberships(), IAMUsers(), IAMServiceAccounts(),
 		Organizations(), Projects(),
 	}
 }
@@ -25,14 +25,14 @@ func IAMRoles() Kind { return iamKind(iamv1alpha1.Roles, "Role", false) }
 // PolicyBindings returns the kind PolicyBinding.
 func PolicyBindings() Kind { return iamKind(iamv1alpha1.PolicyBindings, "PolicyBinding", false) }
 
-// Groups returns the kind Group.
-func Groups() Kind { return iamKind(iamv1alpha1.Groups, "Group", false) }
+// IAMGroups returns the kind Group.
+func IAMGroups() Kind { return iamKind(iamv1alpha1.Groups, "Group", false) }
 
 // GroupMemberships returns the kind GroupMembership.
 func GroupMemberships() Kind { return iamKind(iamv1alpha1.GroupMemberships, "GroupMembership", false) }
 
-// Users returns the kind User.
-func Users() Kind { return iamKind(iamv1alpha1.Users, iamv1alpha1.UserKind, true) }
+// IAMUsers returns the kind User.
+func IAMUsers() Kind { return iamKind(iamv1alpha1.Users, iamv1alpha1.UserKind, true) }
 
 // IAMServiceAccounts returns the kind ServiceAccount of IAM, which differs from that of the core API.
 func IAMServiceAccounts() Kind {

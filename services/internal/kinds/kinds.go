@@ -36,27 +36,27 @@ type Kind struct {
 	Namespace string
 }
 
-// In returns the kind restricted to one namespace.
-func (k Kind) In(namespace string) Kind {
+// InNamespace returns the kind restricted to one namespace.
+func (k Kind) InNamespace(namespace string) Kind {
 	k.Namespace = namespace
 	return k
 }
 
-// Served returns the kind in the form of the API server's clients.
-func (k Kind) Served() schema.GroupVersionResource {
+// GroupVersionResource returns the kind in the form of the API server's clients.
+func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
-// All lists the kinds that services consume, without [Secrets], which are never followed as a whole.
-func All() []Kind {
+// ConsumedKinds lists the kinds that services consume, without [Secrets], which are never followed as a whole.
+func ConsumedKinds() []Kind {
 	return slices.Concat([]Kind{
 		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
-		Bindings(), Exports(), ResourceSchemas(), AccountInfos(), Definitions(),
-	}, IAM(), OpenSearch(), LegacyOpenSearch())
+		APIBindings(), APIExports(), APIResourceSchemas(), AccountInfos(), CustomResourceDefinitions(),
+	}, IAMKinds(), OpenSearchKinds(), LegacyOpenSearchKinds())
 }
 
-// Of returns the kind of a resource.
-func Of(r event.GroupResource) (Kind, bool) {
+// ByResource returns the kind of a resource.
+func ByResource(r event.GroupResource) (Kind, bool) {
 	k, ok := byResource()[r]
 	return k, ok
 }
@@ -66,30 +66,30 @@ func Of(r event.GroupResource) (Kind, bool) {
 //nolint:gochecknoglobals // It never changes.
 var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
 	of := map[event.GroupResource]Kind{}
-	for _, k := range append(All(), Secrets()) {
+	for _, k := range append(ConsumedKinds(), Secrets()) {
 		of[k.GroupResource] = k
 	}
 	return of
 })
 
-// Target returns a kind whose objects are followed as targets of bindings, by their metadata alone. The same kind may
+// TargetKind returns a kind whose objects are followed as targets of bindings, by their metadata alone. The same kind may
 // also be followed as itself.
-func Target(r event.GroupResource, version, kind string) Kind {
+func TargetKind(r event.GroupResource, version, kind string) Kind {
 	r.Target = true
 	return Kind{GroupResource: r, Version: version, Kind: kind, MetadataOnly: true, Optional: true}
 }
 
-// Targets stands for all kinds of targets.
-func Targets() event.GroupResource { return event.GroupResource{Target: true} }
+// AllTargets stands for all kinds of targets.
+func AllTargets() event.GroupResource { return event.GroupResource{Target: true} }
 
 // Stores returns the kind Store.
 func Stores() Kind {
-	return platformMesh(corev1alpha1.Stores, "Store")
+	return platformMeshKind(corev1alpha1.Stores, "Store")
 }
 
 // AuthorizationModels returns the kind AuthorizationModel.
 func AuthorizationModels() Kind {
-	return platformMesh(corev1alpha1.AuthorizationModels, "AuthorizationModel")
+	return platformMeshKind(corev1alpha1.AuthorizationModels, "AuthorizationModel")
 }
 
 // PolicyDocuments returns the kind PolicyDocument.
@@ -134,34 +134,34 @@ func ClusterRoles() Kind {
 	return kind
 }
 
-// Definitions returns the kind CustomResourceDefinition. Its status shows when a resource is served.
-func Definitions() Kind {
+// CustomResourceDefinitions returns the kind CustomResourceDefinition. Its status shows when a resource is served.
+func CustomResourceDefinitions() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 		Version:       "v1", Kind: "CustomResourceDefinition", Status: true, Global: true,
 	}
 }
 
-// Bindings returns the kind APIBinding of kcp.
-func Bindings() Kind {
+// APIBindings returns the kind APIBinding of kcp.
+func APIBindings() Kind {
 	kind := kcpKind("apibindings", "APIBinding")
 	kind.Version, kind.Older, kind.Status = "v1alpha2", "v1alpha1", true
 	return kind
 }
 
-// Exports returns the kind APIExport of kcp.
-func Exports() Kind {
+// APIExports returns the kind APIExport of kcp.
+func APIExports() Kind {
 	kind := kcpKind("apiexports", "APIExport")
 	kind.Version, kind.Older = "v1alpha2", "v1alpha1"
 	return kind
 }
 
-// ResourceSchemas returns the kind APIResourceSchema of kcp.
-func ResourceSchemas() Kind { return kcpKind("apiresourceschemas", "APIResourceSchema") }
+// APIResourceSchemas returns the kind APIResourceSchema of kcp.
+func APIResourceSchemas() Kind { return kcpKind("apiresourceschemas", "APIResourceSchema") }
 
 // AccountInfos returns the kind AccountInfo, which names the account that a kcp workspace belongs to.
 func AccountInfos() Kind {
-	kind := platformMesh(corev1alpha1.AccountInfos, "AccountInfo")
+	kind := platformMeshKind(corev1alpha1.AccountInfos, "AccountInfo")
 	kind.Status, kind.Optional = false, true
 	return kind
 }
@@ -178,7 +178,7 @@ func rbacKind(resource, kind string) Kind {
 	return Kind{GroupResource: event.GroupResource{Group: gv.Group, Resource: resource}, Version: gv.Version, Kind: kind}
 }
 
-func platformMesh(resource, kind string) Kind {
+func platformMeshKind(resource, kind string) Kind {
 	gv := corev1alpha1.GroupVersion
 	return Kind{
 		GroupResource: event.GroupResource{Group: gv.Group, Resource: resource},

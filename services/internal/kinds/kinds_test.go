@@ -11,7 +11,7 @@ import (
 
 func TestEveryKindIsFoundByItsResourceAlone(t *testing.T) {
 	seen := map[event.GroupResource]bool{}
-	for _, kind := range kinds.All() {
+	for _, kind := range kinds.ConsumedKinds() {
 		if seen[kind.GroupResource] {
 			t.Errorf("%s is listed twice", kind.GroupResource)
 		}
@@ -19,22 +19,22 @@ func TestEveryKindIsFoundByItsResourceAlone(t *testing.T) {
 		if kind.Kind == "" || kind.Version == "" || kind.Resource == "" {
 			t.Errorf("%+v is incomplete", kind)
 		}
-		if found, ok := kinds.Of(kind.GroupResource); !ok || found != kind {
+		if found, ok := kinds.ByResource(kind.GroupResource); !ok || found != kind {
 			t.Errorf("%s leads to %+v", kind.GroupResource, found)
 		}
 	}
-	if found, ok := kinds.Of(event.GroupResource{Resource: "pods"}); ok {
+	if found, ok := kinds.ByResource(event.GroupResource{Resource: "pods"}); ok {
 		t.Errorf("pods: got %+v, want none", found)
 	}
 }
 
 func TestNobodyFollowsAllSecrets(t *testing.T) {
-	for _, kind := range kinds.All() {
+	for _, kind := range kinds.ConsumedKinds() {
 		if kind.GroupResource == kinds.Secrets().GroupResource || kind.Named || kind.Namespace != "" {
 			t.Errorf("%+v is followed everywhere", kind)
 		}
 	}
-	if kind := kinds.Secrets().In("a"); !kind.Named || !kind.MetadataOnly || kind.Namespace != "a" || kind == kinds.Secrets() {
+	if kind := kinds.Secrets().InNamespace("a"); !kind.Named || !kind.MetadataOnly || kind.Namespace != "a" || kind == kinds.Secrets() {
 		t.Errorf("Secrets of a namespace are %+v", kind)
 	}
 }
@@ -47,7 +47,7 @@ func TestWhatIsGlobalHasNoNamespace(t *testing.T) {
 		}
 	}
 	for kind, global := range map[kinds.Kind]bool{
-		kinds.Roles(): false, kinds.RoleBindings(): false, kinds.ClusterRoles(): true, kinds.ClusterRoleBindings(): true, kinds.Definitions(): true,
+		kinds.Roles(): false, kinds.RoleBindings(): false, kinds.ClusterRoles(): true, kinds.ClusterRoleBindings(): true, kinds.CustomResourceDefinitions(): true,
 	} {
 		if kind.Global != global {
 			t.Errorf("%s: got Global %v", kind, kind.Global)

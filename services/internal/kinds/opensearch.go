@@ -5,24 +5,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// OpenSearch lists the kinds of the OpenSearch operator that Entail serves.
-func OpenSearch() []Kind {
+// OpenSearchKinds lists the kinds of the OpenSearch operator that Entail serves.
+func OpenSearchKinds() []Kind {
 	return []Kind{
 		OpenSearchClusters(), OpenSearchUsers(), OpenSearchRoles(), OpenSearchBindings(), OpenSearchTenants(), OpenSearchActionGroups(),
 	}
 }
 
-// LegacyOpenSearch lists the same kinds in the operator's earlier group.
-func LegacyOpenSearch() []Kind {
-	all := OpenSearch()
+// LegacyOpenSearchKinds lists the same kinds in the operator's earlier group.
+func LegacyOpenSearchKinds() []Kind {
+	all := OpenSearchKinds()
 	for i := range all {
-		all[i] = Legacy(all[i])
+		all[i] = ToLegacy(all[i])
 	}
 	return all
 }
 
-// Legacy returns a kind of [OpenSearch] in the operator's earlier group.
-func Legacy(kind Kind) Kind {
+// ToLegacy returns a kind of [OpenSearchKinds] in the operator's earlier group.
+func ToLegacy(kind Kind) Kind {
 	kind.Group, kind.Optional = opensearchv1.LegacyGroup, true
 	return kind
 }
@@ -37,28 +37,28 @@ func Secrets() Kind {
 }
 
 // OpenSearchClusters returns the kind OpenSearchCluster.
-func OpenSearchClusters() Kind { return openSearch(opensearchv1.Clusters, "OpenSearchCluster") }
+func OpenSearchClusters() Kind { return openSearchKind(opensearchv1.Clusters, "OpenSearchCluster") }
 
 // OpenSearchUsers returns the kind OpensearchUser.
-func OpenSearchUsers() Kind { return openSearch(opensearchv1.Users, "OpensearchUser") }
+func OpenSearchUsers() Kind { return openSearchKind(opensearchv1.Users, "OpensearchUser") }
 
 // OpenSearchRoles returns the kind OpensearchRole.
-func OpenSearchRoles() Kind { return openSearch(opensearchv1.Roles, "OpensearchRole") }
+func OpenSearchRoles() Kind { return openSearchKind(opensearchv1.Roles, "OpensearchRole") }
 
 // OpenSearchBindings returns the kind OpensearchUserRoleBinding.
 func OpenSearchBindings() Kind {
-	return openSearch(opensearchv1.Bindings, "OpensearchUserRoleBinding")
+	return openSearchKind(opensearchv1.Bindings, "OpensearchUserRoleBinding")
 }
 
 // OpenSearchTenants returns the kind OpensearchTenant.
-func OpenSearchTenants() Kind { return openSearch(opensearchv1.Tenants, "OpensearchTenant") }
+func OpenSearchTenants() Kind { return openSearchKind(opensearchv1.Tenants, "OpensearchTenant") }
 
 // OpenSearchActionGroups returns the kind OpensearchActionGroup.
 func OpenSearchActionGroups() Kind {
-	return openSearch(opensearchv1.ActionGroups, "OpensearchActionGroup")
+	return openSearchKind(opensearchv1.ActionGroups, "OpensearchActionGroup")
 }
 
-func openSearch(resource, kind string) Kind {
+func openSearchKind(resource, kind string) Kind {
 	gv := opensearchv1.GroupVersion
 	return Kind{GroupResource: event.GroupResource{Group: gv.Group, Resource: resource}, Version: gv.Version, Kind: kind, Status: true}
 }

@@ -31,18 +31,18 @@ const (
 // sets, even if another manager owned them before. seen must still be the newest state; if it has no UID, the object
 // must not exist. Otherwise the error is [ErrConflict].
 func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error) {
-	patch, err := patchOf(kind, seen, object)
+	patch, err := encodeApplyPatch(kind, seen, object)
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	now, err := c.sendForObject(ctx, kind, c.patchRequest(kind, seen.Key, types.ApplyPatchType, patch).Param("force", "true"))
+	now, err := c.sendAndDecode(ctx, kind, c.newPatchRequest(kind, seen.Key, types.ApplyPatchType, patch).Param("force", "true"))
 	if err != nil {
 		return event.Change{}, fmt.Errorf("applying %s: %w", seen.Key, err)
 	}
 	return now, nil
 }
 
-func patchOf(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
+func encodeApplyPatch(kind kinds.Kind, seen event.Change, object any) ([]byte, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", k, err)
 	}
-	return c.toChange(ctx, kind, raw)
+	return c.decodeChange(ctx, kind, raw)
 }
 
 // Merge changes the given fields of an object, even if another manager owns them, and returns the new state. It
@@ -94,7 +94,7 @@ func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding %s: %w", seen.Key, err)
 	}
-	now, err := c.sendForObject(ctx, kind, c.patchRequest(kind, seen.Key, types.MergePatchType, patch))
+	now, err := c.sendAndDecode(ctx, kind, c.newPatchRequest(kind, seen.Key, types.MergePatchType, patch))
 	if errors.Is(err, ErrNotFound) {
 		err = fault.Unavailable(fmt.Errorf("%w: %w", ErrConflict, err))
 	}
@@ -108,7 +108,7 @@ func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, 
 // error.
 func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	uid := types.UID(obj.UID)
-	err := classifyError(c.api.Resource(kind.Served()).Namespace(obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
+	err := classifyError(c.api.Resource(kind.GroupVersionResource()).Namespace(obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &obj.ResourceVersion},
 	}))
 	if err != nil && !errors.Is(err, ErrNotFound) {

@@ -41,7 +41,7 @@ func bindingKey(name string) event.Key {
 
 func typed(t *testing.T, server *testenv.KubeServer) kubernetes.Interface {
 	t.Helper()
-	typed, err := kubernetes.NewForConfig(server.Admin())
+	typed, err := kubernetes.NewForConfig(server.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func read(t *testing.T, change event.Change) *rbacv1.RoleBinding {
 }
 
 func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	foreign := binding("taken", "mallory")
 	foreign.Labels = nil
@@ -93,7 +93,7 @@ func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 }
 
 func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	made, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "alice"))
 	if err != nil {
@@ -147,7 +147,7 @@ func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 }
 
 func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	seen, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("merged")}, binding("merged", "u"))
 	if err != nil {
@@ -178,7 +178,7 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 // TestWhatIsMergedReplacesListsAndKeepsTheRest replaces the owners of an object. The client is the one that created the
 // object.
 func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	owner := func() []metav1.OwnerReference {
 		is, err := typed(t, server).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owner-"}}, metav1.CreateOptions{})
@@ -209,7 +209,7 @@ func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 }
 
 func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c, namespaces := client(t, server, topology.ImpliedRole), typed(t, server).CoreV1().Namespaces()
 	name := "going"
 	held := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/held"}}}
@@ -235,7 +235,7 @@ func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 }
 
 func TestAListHasAllPages(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c, want := client(t, server, topology.ImpliedRole), 0
 	for i := range 510 {
 		name := fmt.Sprintf("b%03d", i)

@@ -22,26 +22,26 @@ const (
 	maxOwners = 16 << 10
 )
 
-// Origin identifies a cluster by its name on NATS and its UID.
-type Origin struct {
+// ClusterOrigin identifies a cluster by its name on NATS and its UID.
+type ClusterOrigin struct {
 	Cluster, Epoch string
 }
 
-// Fields holds the encoded fields of a JSON object.
-type Fields map[string]json.RawMessage
+// RawFields holds the encoded fields of a JSON object.
+type RawFields map[string]json.RawMessage
 
 // Object is an object of the API server in the form in which it is published. Only its metadata is decoded, because
 // objects may be large.
 type Object struct {
 	event.Change
 	// Top holds the fields of the object, Metadata those of its metadata.
-	Top, Metadata Fields
+	Top, Metadata RawFields
 }
 
-// Read converts raw, an object of the given kind from the API server, to its published form. The caller sets Deleted,
+// DecodeObject converts raw, an object of the given kind from the API server, to its published form. The caller sets Deleted,
 // ObservedAt and Traceparent.
-func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
-	var top, metadata Fields
+func (o ClusterOrigin) DecodeObject(kind kinds.Kind, raw []byte) (Object, error) {
+	var top, metadata RawFields
 	if err := json.Unmarshal(raw, &top); err != nil {
 		return Object{}, fmt.Errorf("decoding an object: %w", err)
 	}
@@ -61,37 +61,37 @@ func (o Origin) Read(kind kinds.Kind, raw []byte) (Object, error) {
 	if c.Key.Name == "" || c.UID == "" || c.ResourceVersion == "" {
 		return Object{}, fmt.Errorf("an object has no name, uid or resourceVersion: %q, %q, %q", c.Key.Name, c.UID, c.ResourceVersion)
 	}
-	if err := trimFields(kind, top, metadata); err != nil {
+	if err := trimForPublication(kind, top, metadata); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
 	var err error
-	if c.Object, err = top.joinFields(); err != nil {
+	if c.Object, err = top.encodeSorted(); err != nil {
 		return Object{}, fmt.Errorf("encoding %s: %w", c.Key.Name, err)
 	}
 	return Object{Top: top, Metadata: metadata, Change: c}, nil
 }
 
-// trimFields removes fields that must not or need not be published. It adds the kind, which is missing in the items of lists
+// trimForPublication removes fields that must not or need not be published. It adds the kind, which is missing in the items of lists
 // of built-in kinds.
-func trimFields(kind kinds.Kind, top, metadata Fields) error {
+func trimForPublication(kind kinds.Kind, top, metadata RawFields) error {
 	delete(metadata, "managedFields")
 	if kind.MetadataOnly {
 		maps.DeleteFunc(top, func(name string, _ json.RawMessage) bool { return name != "metadata" })
-		if err := redactMetadata(metadata); err != nil {
+		if err := removeLastApplied(metadata); err != nil {
 			return err
 		}
 	}
 	switch {
 	case kind.Named:
-		metadata.keepOnly(identityFields()...)
+		metadata.keepFields(identityFields()...)
 	case kind.Target: // Access also depends on the owners.
-		metadata.keepOnly(append(identityFields(), ownersField, "deletionTimestamp")...)
+		metadata.keepFields(append(identityFields(), ownersField, "deletionTimestamp")...)
 		if len(metadata[ownersField]) > maxOwners {
 			delete(metadata, ownersField)
 		}
 	}
 	var err error
-	if top["metadata"], err = metadata.joinFields(); err != nil {
+	if top["metadata"], err = metadata.encodeSorted(); err != nil {
 		return err
 	}
 	for name, value := range map[string]any{"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind} {
@@ -105,9 +105,9 @@ func trimFields(kind kinds.Kind, top, metadata Fields) error {
 // identityFields lists the metadata that identify an object and its states.
 func identityFields() []string { return []string{"name", "namespace", "uid", versionField} }
 
-// redactMetadata removes the annotation in which kubectl stores the whole object, with the values of a Secret.
-func redactMetadata(metadata Fields) error {
-	var annotations Fields
+// removeLastApplied removes the annotation in which kubectl stores the whole object, with the values of a Secret.
+func removeLastApplied(metadata RawFields) error {
+	var annotations RawFields
 	if err := metadata.decodeField("annotations", &annotations); err != nil || annotations == nil {
 		return err
 	}
@@ -116,26 +116,26 @@ func redactMetadata(metadata Fields) error {
 }
 
 // decodeField decodes a field if it exists.
-func (f Fields) decodeField(name string, into any) error {
+func (f RawFields) decodeField(name string, into any) error {
 	if raw, ok := f[name]; ok {
 		return json.Unmarshal(raw, into)
 	}
 	return nil
 }
 
-// keepOnly removes all other fields.
-func (f Fields) keepOnly(names ...string) {
+// keepFields removes all other fields.
+func (f RawFields) keepFields(names ...string) {
 	maps.DeleteFunc(f, func(name string, _ json.RawMessage) bool { return !slices.Contains(names, name) })
 }
 
-func (f Fields) setField(name string, value any) error {
+func (f RawFields) setField(name string, value any) error {
 	data, err := json.Marshal(value)
 	f[name] = data
 	return err
 }
 
-// joinFields encodes the object, sorted by field names. It does not decode the fields.
-func (f Fields) joinFields() (json.RawMessage, error) {
+// encodeSorted encodes the object, sorted by field names. It does not decode the fields.
+func (f RawFields) encodeSorted() (json.RawMessage, error) {
 	size := len("{}")
 	for name, raw := range f {
 		size += len(name) + len(raw) + len(`"":,`)

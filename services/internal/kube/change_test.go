@@ -24,7 +24,7 @@ const storeJSON = `{
 
 func read(t *testing.T, kind kinds.Kind, raw string) Object {
 	t.Helper()
-	o, err := Origin{Cluster: "local", Epoch: "e-1"}.Read(kind, []byte(raw))
+	o, err := ClusterOrigin{Cluster: "local", Epoch: "e-1"}.DecodeObject(kind, []byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
 
 // Otherwise the object would be too large for NATS, and its earlier state would remain in effect.
 func TestAnObjectThatNamesVeryManyOwnersTravelsAsNobodys(t *testing.T) {
-	kind := kinds.Target(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
+	kind := kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
 	of := func(name string) string {
 		return string(read(t, kind, `{"metadata":{"name":"one","uid":"u-1","resourceVersion":"42","labels":{"l":"v"},
 			"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"`+name+`","uid":"1"}]}}`).Change.Object)
@@ -111,7 +111,7 @@ func TestWhatIsNoObjectIsNotRead(t *testing.T) {
 		"", "[]", "{}", `{"metadata":7}`, `{"metadata":{"generation":"x"}}`,
 		strings.Replace(storeJSON, `"demo"`, `""`, 1), strings.Replace(storeJSON, `"u-1"`, `""`, 1), strings.Replace(storeJSON, `"42"`, `""`, 1),
 	} {
-		if o, err := (Origin{}).Read(kinds.Stores(), []byte(raw)); err == nil {
+		if o, err := (ClusterOrigin{}).DecodeObject(kinds.Stores(), []byte(raw)); err == nil {
 			t.Errorf("%q was read as %+v", raw, o)
 		}
 	}

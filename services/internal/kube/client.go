@@ -44,17 +44,17 @@ type Client struct {
 // New returns a client for the cluster with the given name on NATS. fieldManager, the name of the service, owns the
 // applied fields.
 func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
-	cfg = tuneConfig(cfg, fieldManager)
+	cfg = clientConfig(cfg, fieldManager)
 	api, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
-	paths, err := plainClient(cfg)
+	paths, err := newPathClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
 	cfg.ContentType = runtime.ContentTypeProtobuf
-	protobuf, err := plainClient(cfg)
+	protobuf, err := newPathClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
 	}
@@ -64,8 +64,8 @@ func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	}, nil
 }
 
-// tuneConfig disables the rate limit of the client: the API server's own priority levels see more than a client does.
-func tuneConfig(cfg *rest.Config, manager string) *rest.Config {
+// clientConfig disables the rate limit of the client: the API server's own priority levels see more than a client does.
+func clientConfig(cfg *rest.Config, manager string) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	cfg.UserAgent = manager
@@ -75,8 +75,8 @@ func tuneConfig(cfg *rest.Config, manager string) *rest.Config {
 	return cfg
 }
 
-// Epoch returns the UID of the cluster, which is the UID of its kube-system namespace.
-func (c *Client) Epoch(ctx context.Context) (string, error) {
+// ClusterUID returns the UID of the cluster, which is the UID of its kube-system namespace.
+func (c *Client) ClusterUID(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.epoch != "" {
@@ -93,7 +93,8 @@ func (c *Client) Epoch(ctx context.Context) (string, error) {
 
 // Get reads an object. It returns [ErrNotFound] if there is none.
 func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
-	now, err := c.sendForObject(ctx, kind, withObjectPath(c.paths.Get(), kind, namespace).Name(name).SetHeader("Accept", Accept(kind, "PartialObjectMetadata")))
+	now, err := c.sendAndDecode(ctx, kind, withObjectPath(c.paths.Get(), kind, namespace).Name(name).SetHeader("Accept",
+		AcceptHeader(kind, "PartialObjectMetadata")))
 	if err != nil {
 		return event.Change{}, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
 	}
@@ -110,9 +111,9 @@ func (c *Client) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) 
 	return now, err
 }
 
-// Fetch reads an object that was too large for NATS, as JSON. It returns nil if the object is gone.
-func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
-	kind, ok := kinds.Of(k.GroupResource)
+// FetchJSON reads an object that was too large for NATS, as JSON. It returns nil if the object is gone.
+func (c *Client) FetchJSON(ctx context.Context, k event.Key) ([]byte, error) {
+	kind, ok := kinds.ByResource(k.GroupResource)
 	if !ok || k.Cluster != c.cluster {
 		return nil, fault.Terminal(fmt.Errorf("fetching %s: not a kind of cluster %q that services read", k, c.cluster))
 	}
@@ -123,26 +124,26 @@ func (c *Client) Fetch(ctx context.Context, k event.Key) ([]byte, error) {
 	return change.Object, err
 }
 
-// patchRequest returns a request that changes one object as this service.
-func (c *Client) patchRequest(kind kinds.Kind, k event.Key, how types.PatchType, patchRequest []byte) *rest.Request {
-	return withObjectPath(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(patchRequest)
+// newPatchRequest returns a request that changes one object as this service.
+func (c *Client) newPatchRequest(kind kinds.Kind, k event.Key, how types.PatchType, newPatchRequest []byte) *rest.Request {
+	return withObjectPath(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(newPatchRequest)
 }
 
-// sendForObject sends a request, and returns the object in the response.
-func (c *Client) sendForObject(ctx context.Context, kind kinds.Kind, request *rest.Request) (event.Change, error) {
+// sendAndDecode sends a request, and returns the object in the response.
+func (c *Client) sendAndDecode(ctx context.Context, kind kinds.Kind, request *rest.Request) (event.Change, error) {
 	raw, err := sendRequest(ctx, request)
 	if err != nil {
 		return event.Change{}, err
 	}
-	return c.toChange(ctx, kind, raw)
+	return c.decodeChange(ctx, kind, raw)
 }
 
-func (c *Client) toChange(ctx context.Context, kind kinds.Kind, raw []byte) (event.Change, error) {
-	epoch, err := c.Epoch(ctx)
+func (c *Client) decodeChange(ctx context.Context, kind kinds.Kind, raw []byte) (event.Change, error) {
+	epoch, err := c.ClusterUID(ctx)
 	if err != nil {
 		return event.Change{}, err
 	}
-	o, err := Origin{Cluster: c.cluster, Epoch: epoch}.Read(kind, raw)
+	o, err := ClusterOrigin{Cluster: c.cluster, Epoch: epoch}.DecodeObject(kind, raw)
 	o.ObservedAt = time.Now()
 	return o.Change, err
 }
@@ -156,8 +157,8 @@ func sendRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// Accept returns the media type for a kind: only metadata if only that is published.
-func Accept(kind kinds.Kind, as string) string {
+// AcceptHeader returns the media type for a kind: only metadata if only that is published.
+func AcceptHeader(kind kinds.Kind, as string) string {
 	if kind.MetadataOnly {
 		return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"
 	}
@@ -166,11 +167,11 @@ func Accept(kind kinds.Kind, as string) string {
 
 // withObjectPath sets the path of a request to the objects of a kind in a namespace.
 func withObjectPath(request *rest.Request, kind kinds.Kind, namespace string) *rest.Request {
-	return request.AbsPath(Prefix(kind)).NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource)
+	return request.AbsPath(GroupVersionPath(kind)).NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource)
 }
 
-// Prefix returns the path of a group and version at the API server.
-func Prefix(kind kinds.Kind) string {
+// GroupVersionPath returns the path of a group and version at the API server.
+func GroupVersionPath(kind kinds.Kind) string {
 	if kind.Group == "" {
 		return path.Join("/api", kind.Version)
 	}

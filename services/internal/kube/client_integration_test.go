@@ -28,7 +28,7 @@ const finalizer = corev1alpha1.StoreFinalizer
 
 func client(t *testing.T, server *testenv.KubeServer, service string) *kube.Client {
 	t.Helper()
-	c, err := kube.New(server.Config(t, service), "local", service)
+	c, err := kube.New(server.ServiceConfig(t, service), "local", service)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func store(t *testing.T, change event.Change) corev1alpha1.Store {
 
 func remove(t *testing.T, server *testenv.KubeServer, name string) {
 	t.Helper()
-	if err := server.Objects(t).Resource(stores()).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := server.DynamicClient(t).Resource(stores()).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,7 +72,7 @@ func stores() schema.GroupVersionResource {
 }
 
 func TestAnObjectIsReadAsAChange(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	change := apply(t, server, c, "a.name.with.dots")
 	if change.Epoch == "" || change.UID == "" || change.ObservedAt.IsZero() || change.Generation != 1 || change.Deleted {
@@ -81,19 +81,19 @@ func TestAnObjectIsReadAsAChange(t *testing.T) {
 	if s := store(t, change); s.Spec.CoreModule != "module core" || s.ManagedFields != nil {
 		t.Errorf("got %+v", s)
 	}
-	fetched, err := c.Fetch(t.Context(), change.Key)
+	fetched, err := c.FetchJSON(t.Context(), change.Key)
 	if err != nil || string(fetched) != string(change.Object) {
 		t.Errorf("fetched %s, %v; want %s", fetched, err, change.Object)
 	}
 	if _, err := c.Get(t.Context(), kinds.Stores(), "", "absent"); !errors.Is(err, kube.ErrNotFound) || fault.IsUnavailable(err) {
 		t.Errorf("an absent object: %v; want %v", err, kube.ErrNotFound)
 	}
-	if _, err := c.Get(t.Context(), kinds.Bindings(), "", "absent"); !errors.Is(err, kube.ErrNotServed) || errors.Is(err, kube.ErrNotFound) {
+	if _, err := c.Get(t.Context(), kinds.APIBindings(), "", "absent"); !errors.Is(err, kube.ErrNotServed) || errors.Is(err, kube.ErrNotFound) {
 		t.Errorf("an absent kind: %v; want %v", err, kube.ErrNotServed)
 	}
 	strange := change.Key
 	strange.Cluster = "another"
-	if _, err := c.Fetch(t.Context(), strange); !fault.IsTerminal(err) {
+	if _, err := c.FetchJSON(t.Context(), strange); !fault.IsTerminal(err) {
 		t.Errorf("an object of another cluster: %v; want a terminal error", err)
 	}
 	if server.Writes() != 0 {
@@ -102,11 +102,11 @@ func TestAnObjectIsReadAsAChange(t *testing.T) {
 }
 
 func TestTwoServicesShareAStatus(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	stores, tuples := client(t, server, topology.StoreSync), client(t, server, topology.TupleSync)
 	obj := apply(t, server, stores, "demo")
 	conditions := func(kind string) []metav1.Condition {
-		return condition.Apply(nil, []string{kind}, 1, metav1.Now(), condition.New(kind, true, "Done", ""))
+		return condition.MergeConditions(nil, []string{kind}, 1, metav1.Now(), condition.New(kind, true, "Done", ""))
 	}
 	first, err := stores.ApplyStatus(t.Context(), kinds.Stores(), obj, corev1alpha1.StoreStatus{StoreID: "s-1", Conditions: conditions("StoreSynced")})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 }
 
 func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.TupleSync)
 	first := apply(t, server, c, "demo")
 	status := corev1alpha1.StoreStatus{StoreID: "s-1"}
@@ -167,7 +167,7 @@ func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
 }
 
 func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.TupleSync)
 	obj := apply(t, server, c, "demo")
 	for _, size := range []int{2 << 20, 4 << 20} {
@@ -183,7 +183,7 @@ func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
 }
 
 func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	first := apply(t, server, c, "demo")
 	held, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, finalizer)
@@ -226,7 +226,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 }
 
 func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	old, err := c.AddFinalizer(t.Context(), kinds.Stores(), apply(t, server, c, "demo"), finalizer)
 	if err != nil {
@@ -252,12 +252,12 @@ func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
 }
 
 func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	for i := range 3 { // Each write makes obj older.
 		patch := []byte(`{"metadata":{"labels":{"turn":"` + strings.Repeat("x", i+1) + `"}}}`)
-		if _, err := server.Objects(t).Resource(stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := server.DynamicClient(t).Resource(stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -271,16 +271,16 @@ func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 }
 
 func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	for range 200 {
-		note := condition.Note{Warning: true, Reason: "StoreRecreated", Message: strings.Repeat("long ", 1000)}
-		if err := c.Event(t.Context(), obj, note); err != nil {
+		note := condition.EventContent{Warning: true, Reason: "StoreRecreated", Message: strings.Repeat("long ", 1000)}
+		if err := c.RecordEvent(t.Context(), obj, note); err != nil {
 			t.Fatal(err)
 		}
 	}
-	events := server.Objects(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"})
+	events := server.DynamicClient(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"})
 	list, err := events.List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + obj.UID + ",reason=StoreRecreated"})
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
 }
 
 func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	server.Kill()
@@ -309,7 +309,7 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 }
 
 func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
 	lost := errors.New("connection reset by peer")
@@ -330,7 +330,7 @@ func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
 }
 
 func TestTheNewestStateOfWhatIsGoneIsItsLastDeleted(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	first := apply(t, server, c, "brief")
 	server.Apply(t, kinds.Stores(), "brief", corev1alpha1.StoreSpec{CoreModule: "module changed"})

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Resources lists the resources of a group-version, such as "apps/v1". It returns [ErrNotServed] if the API server does
+// DiscoverResources lists the resources of a group-version, such as "apps/v1". It returns [ErrNotServed] if the API server does
 // not serve it.
-func (c *Client) Resources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error) {
+func (c *Client) DiscoverResources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error) {
 	prefix := "/apis"
 	if !strings.Contains(groupVersion, "/") {
 		prefix = "/api" // The core group has no name.
@@ -31,8 +31,8 @@ func (c *Client) Resources(ctx context.Context, groupVersion string) ([]metav1.A
 	return list.APIResources, nil
 }
 
-// plainClient returns a client for arbitrary paths.
-func plainClient(cfg *rest.Config) (rest.Interface, error) {
+// newPathClient returns a client for arbitrary paths.
+func newPathClient(cfg *rest.Config) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.GroupVersion = &schema.GroupVersion{}
 	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()

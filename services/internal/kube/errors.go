@@ -48,14 +48,14 @@ func classifyError(err error) error {
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrConflict, err))
 	case isTooLarge(err):
 		return fault.Terminal(fmt.Errorf("%w (%w)", ErrTooLarge, err))
-	case strings.Contains(statusOf(err).Message, "field not declared in schema"):
+	case strings.Contains(apiStatusOf(err).Message, "field not declared in schema"):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrUndeclared, err))
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%w (%w)", ErrTerminating, err)
-	case apierrors.IsForbidden(err) || isDenied(err):
+	case apierrors.IsForbidden(err) || isDeniedByAdmission(err):
 		return fault.Unavailable(fmt.Errorf("%w (%w)", ErrForbidden, err))
 	}
-	switch code := statusOf(err).Code; code {
+	switch code := apiStatusOf(err).Code; code {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return fault.Unavailable(err)
 	default:
@@ -66,27 +66,27 @@ func classifyError(err error) error {
 	}
 }
 
-// isDenied reports whether admission refused the request. A policy answers Invalid unless configured otherwise, with a
+// isDeniedByAdmission reports whether admission refused the request. A policy answers Invalid unless configured otherwise, with a
 // cause without a type; a webhook answers anything. Neither is final: a policy also refuses while a newly started API
 // server has not found the resources that it refers to.
-func isDenied(err error) bool {
-	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, "") || strings.HasPrefix(statusOf(err).Message, "admission webhook ")
+func isDeniedByAdmission(err error) bool {
+	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, "") || strings.HasPrefix(apiStatusOf(err).Message, "admission webhook ")
 }
 
-// Refusal returns the API server's reason if err is [ErrForbidden]; otherwise it is empty. The reason is the same for
+// RefusalReason returns the API server's reason if err is [ErrForbidden]; otherwise it is empty. The reason is the same for
 // all objects of a kind.
-func Refusal(err error) string {
+func RefusalReason(err error) string {
 	if !errors.Is(err, ErrForbidden) {
 		return ""
 	}
-	words := statusOf(err).Message
+	words := apiStatusOf(err).Message
 	if _, why, found := strings.Cut(words, " is forbidden: "); found {
 		return why
 	}
 	return words
 }
 
-func statusOf(err error) metav1.Status {
+func apiStatusOf(err error) metav1.Status {
 	var s apierrors.APIStatus
 	if errors.As(err, &s) {
 		return s.Status()
@@ -102,6 +102,6 @@ func isNotServed(err error) bool {
 // isTooLarge also recognizes the message of etcd, which the API server returns as an internal error.
 func isTooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) ||
-		statusOf(err).Code == http.StatusInternalServerError &&
+		apiStatusOf(err).Code == http.StatusInternalServerError &&
 			(strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "larger than max"))
 }

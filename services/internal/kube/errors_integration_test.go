@@ -24,10 +24,10 @@ import (
 const policyWithin = 60 * time.Second
 
 func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	apply(t, server, c, "guarded")
-	clients := kubernetes.NewForConfigOrDie(server.Admin()).AdmissionregistrationV1()
+	clients := kubernetes.NewForConfigOrDie(server.AdminConfig()).AdmissionregistrationV1()
 	stores := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{admissionv1.Update},
 		Rule:       admissionv1.Rule{APIGroups: []string{kinds.Stores().Group}, APIVersions: []string{"*"}, Resources: []string{kinds.Stores().Resource}},

@@ -83,7 +83,7 @@ func (c *Client) editFinalizers(ctx context.Context, kind kinds.Kind, obj event.
 		if encodeErr != nil {
 			return event.Change{}, fmt.Errorf("encoding finalizers: %w", encodeErr)
 		}
-		if now, err = c.sendForObject(ctx, kind, c.patchRequest(kind, obj.Key, types.MergePatchType, patch)); !errors.Is(err, ErrConflict) {
+		if now, err = c.sendAndDecode(ctx, kind, c.newPatchRequest(kind, obj.Key, types.MergePatchType, patch)); !errors.Is(err, ErrConflict) {
 			return now, err
 		}
 	}

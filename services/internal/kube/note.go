@@ -23,9 +23,9 @@ const (
 	maxPrefix       = 200
 )
 
-// Event records an Event about obj, which kubectl describe shows. Events beyond a few a second are dropped. The error
+// RecordEvent records an Event about obj, which kubectl describe shows. Events beyond a few a second are dropped. The error
 // is for logs only.
-func (c *Client) Event(ctx context.Context, obj event.Change, note condition.Note) error {
+func (c *Client) RecordEvent(ctx context.Context, obj event.Change, note condition.EventContent) error {
 	if !c.events.TryAccept() {
 		return nil
 	}

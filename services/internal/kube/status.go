@@ -25,7 +25,7 @@ func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Cha
 	if err != nil {
 		return event.Change{}, fmt.Errorf("encoding status of %s: %w", obj.Key, err)
 	}
-	now, err := c.sendForObject(ctx, kind, c.patchRequest(kind, obj.Key, types.ApplyPatchType, patch).SubResource("status").Param("force", "true"))
+	now, err := c.sendAndDecode(ctx, kind, c.newPatchRequest(kind, obj.Key, types.ApplyPatchType, patch).SubResource("status").Param("force", "true"))
 	if err != nil {
 		return event.Change{}, fmt.Errorf("applying status of %s: %w", obj.Key, err)
 	}

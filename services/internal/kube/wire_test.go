@@ -324,7 +324,7 @@ func TestAListEndsWithItsErrorOrWithItsReader(t *testing.T) {
 	}
 	c, w := dial(t, pages)
 	var names []string
-	last := event.Each(c.List(t.Context(), kinds.RoleBindings(), "team-a"), func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
+	last := event.DecodeEach(c.List(t.Context(), kinds.RoleBindings(), "team-a"), func(o *metav1.PartialObjectMetadata) { names = append(names, o.Name) })
 	if !slices.Equal(names, []string{"a", "b", "a1", "b1"}) || last == nil || !strings.Contains(last.Error(), "listing rolebindings.rbac.authorization.k8s.io in team-a") {
 		t.Errorf("read %v, %v", names, last)
 	}
@@ -348,19 +348,19 @@ func TestWhatWasTooLargeForTheBusIsReadOfItsOwnClusterOnly(t *testing.T) {
 		return http.StatusOK, object("demo", "u1", "6")
 	})
 	key := seen(t, nil).Key
-	if data, err := c.Fetch(t.Context(), key); err != nil || !strings.Contains(string(data), `"resourceVersion":"6"`) {
+	if data, err := c.FetchJSON(t.Context(), key); err != nil || !strings.Contains(string(data), `"resourceVersion":"6"`) {
 		t.Errorf("got %s, %v", data, err)
 	}
 	gone := key
 	gone.Name = "gone"
-	if data, err := c.Fetch(t.Context(), gone); err != nil || data != nil {
+	if data, err := c.FetchJSON(t.Context(), gone); err != nil || data != nil {
 		t.Errorf("deleted object: got %s, %v", data, err)
 	}
 	asked := len(w.requests)
 	other, unknown := key, key
 	other.Cluster, unknown.Resource = "remote", "pods"
 	for _, k := range []event.Key{other, unknown} {
-		if _, err := c.Fetch(t.Context(), k); !fault.IsTerminal(err) || len(w.requests) != asked {
+		if _, err := c.FetchJSON(t.Context(), k); !fault.IsTerminal(err) || len(w.requests) != asked {
 			t.Errorf("%v: %v", k, err)
 		}
 	}
@@ -385,12 +385,12 @@ func TestANoteNamesItsObjectAndIsBounded(t *testing.T) {
 	})
 	long := seen(t, nil)
 	long.Key.Name = strings.Repeat("n", 253)
-	if err := c.Event(t.Context(), long, condition.Note{Warning: true, Reason: "Refused", Message: strings.Repeat("m", 5000)}); err != nil {
+	if err := c.RecordEvent(t.Context(), long, condition.EventContent{Warning: true, Reason: "Refused", Message: strings.Repeat("m", 5000)}); err != nil {
 		t.Fatal(err)
 	}
 	spaced := seen(t, nil)
 	spaced.Key.Namespace = "team-a"
-	if err := c.Event(t.Context(), spaced, condition.Note{Reason: "Done", Message: "well"}); err != nil {
+	if err := c.RecordEvent(t.Context(), spaced, condition.EventContent{Reason: "Done", Message: "well"}); err != nil {
 		t.Fatal(err)
 	}
 	first, second := w.requests[0], w.requests[1]
@@ -406,7 +406,7 @@ func TestANoteNamesItsObjectAndIsBounded(t *testing.T) {
 		t.Errorf("got request to %s with %v", second.path, second.body)
 	}
 	for range 3 * eventBurst {
-		if err := c.Event(t.Context(), spaced, condition.Note{Reason: "Again"}); err != nil {
+		if err := c.RecordEvent(t.Context(), spaced, condition.EventContent{Reason: "Again"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -429,14 +429,14 @@ func TestResourcesAreAskedForWhereTheirGroupIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, w := dial(t, func(request) (int, any) { return test.answer() })
-			found, err := c.Resources(t.Context(), test.groupVersion)
+			found, err := c.DiscoverResources(t.Context(), test.groupVersion)
 			if !errors.Is(err, test.want) || (err == nil) != (len(found) == 1) || w.requests[0].path != test.path {
 				t.Errorf("path %s: got %v, %v", w.requests[0].path, found, err)
 			}
 		})
 	}
 	c, _ := dial(t, func(request) (int, any) { return http.StatusOK, []string{"no list"} })
-	if _, err := c.Resources(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "discovering v1") {
+	if _, err := c.DiscoverResources(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "discovering v1") {
 		t.Errorf("response without a list: got %v", err)
 	}
 }
@@ -459,11 +459,11 @@ func TestTheClusterIsAskedForAgainUntilItIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Epoch(t.Context()); !errors.Is(err, ErrForbidden) {
+	if _, err := c.ClusterUID(t.Context()); !errors.Is(err, ErrForbidden) {
 		t.Errorf("got %v", err)
 	}
 	down = false
-	if epoch, err := c.Epoch(t.Context()); epoch != "cluster-1" || err != nil {
+	if epoch, err := c.ClusterUID(t.Context()); epoch != "cluster-1" || err != nil {
 		t.Errorf("got %q, %v", epoch, err)
 	}
 	if _, err := New(&rest.Config{Host: "://"}, "local", "tester"); err == nil {

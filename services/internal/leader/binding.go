@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// Binding reports whether a replica is bound to the durable consumer, and so takes part in the election. Active and
+// ConsumerBinding reports whether a replica is bound to the durable consumer, and so takes part in the election. Active and
 // standby replicas are bound. The zero value is not bound. The connection to NATS is reported elsewhere.
-type Binding struct{ bound atomic.Bool }
+type ConsumerBinding struct{ bound atomic.Bool }
 
 var errUnbound = errors.New("not bound to the durable")
 
 // Set records whether the replica is bound.
-func (b *Binding) Set(bound bool) { b.bound.Store(bound) }
+func (b *ConsumerBinding) Set(bound bool) { b.bound.Store(bound) }
 
 // Err returns nil while the replica is bound.
-func (b *Binding) Err() error {
+func (b *ConsumerBinding) Err() error {
 	if b.bound.Load() {
 		return nil
 	}

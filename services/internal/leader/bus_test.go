@@ -19,7 +19,7 @@ import (
 )
 
 // takeover shortens the takeovers, because these tests wait for many of them.
-var takeover = topology.Takeover{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
+var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
 // bus is a real NATS server with our streams.
 type bus struct {
@@ -41,7 +41,7 @@ func newBus(t *testing.T) *bus {
 	}
 	b := &bus{t: t, url: s.ClientURL()}
 	b.js = b.connect()
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -65,7 +65,7 @@ func (b *bus) connect() jetstream.JetStream {
 func (b *bus) publishLease(holder string) time.Time {
 	b.t.Helper()
 	sent := time.Now()
-	if _, err := b.js.Publish(b.t.Context(), topology.TurnSubject("test"), []byte(holder)); err != nil {
+	if _, err := b.js.Publish(b.t.Context(), topology.LeaseSubject("test"), []byte(holder)); err != nil {
 		b.t.Fatal(err)
 	}
 	return sent
@@ -98,7 +98,7 @@ func (b *bus) leaseHolder() string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.TurnSubject("test"))
+	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.LeaseSubject("test"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (b *bus) start(js jetstream.JetStream) candidate {
 // begin opens a term, as an engine does.
 func begin(ctx context.Context, e *leader.Elector, term uint64) {
 	for e.RenewLease(ctx, term) != nil {
-		if !backoff.Sleep(ctx, 10*time.Millisecond) || !e.IsCurrent(term) {
+		if !backoff.Sleep(ctx, 10*time.Millisecond) || !e.IsCurrentTerm(term) {
 			return
 		}
 	}

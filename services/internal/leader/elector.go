@@ -37,7 +37,7 @@ var ErrNotLeader = errors.New("another replica may be the active one by now")
 // replica at a time, by a pin. A paused replica does not notice when its pin expires or moves to another replica.
 //
 // So the pinned replica also publishes a lease on the stream, by compare-and-swap, and renews it. A lease is valid for
-// [topology.Takeover].Claim from when it was sent. A replica that publishes a lease after another one waits for that
+// [topology.TakeoverBounds].Claim from when it was sent. A replica that publishes a lease after another one waits for that
 // time, unless the other resigned. Every write to a backend checks [Elector.LeaseRemaining] as the last step before the
 // request is sent.
 type Elector struct {
@@ -45,7 +45,7 @@ type Elector struct {
 	service string
 	log     *slog.Logger
 	// bounds holds the lifetime of a lease.
-	bounds topology.Takeover
+	bounds topology.TakeoverBounds
 	// id is the content of our leases.
 	id string
 	// renewing is held while a lease is published.
@@ -72,13 +72,13 @@ type Elector struct {
 }
 
 // NewElector returns an elector without a term.
-func NewElector(js jetstream.JetStream, service string, bounds topology.Takeover, log *slog.Logger) *Elector {
+func NewElector(js jetstream.JetStream, service string, bounds topology.TakeoverBounds, log *slog.Logger) *Elector {
 	host, _ := os.Hostname() // For people only.
 	return &Elector{js: js, service: service, bounds: bounds, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
 }
 
-// Replica returns the id of this replica. It differs after a restart.
-func (e *Elector) Replica() string { return e.id }
+// ReplicaID returns the id of this replica. It differs after a restart.
+func (e *Elector) ReplicaID() string { return e.id }
 
 // LeaseRemaining returns the time for which the term is surely ours, or [ErrNotLeader].
 func (e *Elector) LeaseRemaining() (time.Duration, error) {
@@ -124,8 +124,8 @@ func (e *Elector) IsPinned() bool {
 	return ours
 }
 
-// IsCurrent reports whether a term is the present one.
-func (e *Elector) IsCurrent(term uint64) bool {
+// IsCurrentTerm reports whether a term is the present one.
+func (e *Elector) IsCurrentTerm(term uint64) bool {
 	now, ours := e.CurrentTerm()
 	return ours && now == term
 }
@@ -181,7 +181,7 @@ func (e *Elector) AwaitPredecessors(ctx context.Context) {
 
 // Run renews the lease until ctx ends. On a standby it makes sure that some replica takes the term.
 func (e *Elector) Run(ctx context.Context) {
-	_, _ = e.leaseStream(ctx) // Stores the first stream ID, to notice another one.
+	_, _ = e.openLeaseStream(ctx) // Stores the first stream ID, to notice another one.
 	next := time.NewTicker(e.bounds.Claim / renewals)
 	defer next.Stop()
 	seen := standbyWatch{vacant: vacantLeases * e.bounds.Claim}
@@ -197,7 +197,7 @@ func (e *Elector) Run(ctx context.Context) {
 		var err error
 		switch {
 		case !pinned:
-			err = e.requestTerm(ctx, &seen)
+			err = e.requestTermIfVacant(ctx, &seen)
 		case leased:
 			err = e.RenewLease(ctx, term)
 		}

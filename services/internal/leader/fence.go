@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// isRead reports whether an OpenFGA method changes nothing. An unknown method counts as a change.
-func isRead(method string) bool {
+// isReadMethod reports whether an OpenFGA method changes nothing. An unknown method counts as a change.
+func isReadMethod(method string) bool {
 	call := method[strings.LastIndexByte(method, '/')+1:]
 	return slices.ContainsFunc([]string{"Read", "Get", "List", "Check", "BatchCheck", "Expand", "StreamedListObjects"}, func(read string) bool {
 		return strings.HasPrefix(call, read)
@@ -35,15 +35,15 @@ func WithTerm(ctx context.Context, term uint64) context.Context {
 
 // leaseRemainingIn implements [Elector.LeaseRemaining] for a request with a context.
 func (e *Elector) leaseRemainingIn(ctx context.Context) (time.Duration, error) {
-	if term, ok := ctx.Value(termKey{}).(uint64); ok && !e.IsCurrent(term) {
+	if term, ok := ctx.Value(termKey{}).(uint64); ok && !e.IsCurrentTerm(term) {
 		return 0, ErrNotLeader
 	}
 	return e.LeaseRemaining()
 }
 
-// contextOfLease returns a context that is cancelled when the term is no longer surely ours, however often the lease is
+// newLeaseContext returns a context that is cancelled when the term is no longer surely ours, however often the lease is
 // renewed meanwhile. A request that was sent may still take effect. The caller must call end.
-func (e *Elector) contextOfLease(ctx context.Context) (_ context.Context, end func(), err error) {
+func (e *Elector) newLeaseContext(ctx context.Context) (_ context.Context, end func(), err error) {
 	left, err := e.leaseRemainingIn(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +88,7 @@ func (t fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
 		return t.next.RoundTrip(r)
 	}
-	ctx, end, err := t.elector.contextOfLease(r.Context())
+	ctx, end, err := t.elector.newLeaseContext(r.Context())
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err))
 	}
@@ -101,10 +101,10 @@ func (e *Elector) FenceCalls() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {
-		if isRead(method) {
+		if isReadMethod(method) {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		ctx, end, err := e.contextOfLease(ctx)
+		ctx, end, err := e.newLeaseContext(ctx)
 		if err != nil {
 			return status.Error(codes.Unavailable, fmt.Sprintf("%s: %v", method, err))
 		}

@@ -11,12 +11,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// predecessor names the author of the lease before ours.
-type predecessor int
+// lastHolder names the author of the lease before ours.
+type lastHolder int
 
 const (
 	// nobody means that there is no lease, or that its author resigned.
-	nobody predecessor = iota
+	nobody lastHolder = iota
 	ourselves
 	another
 )
@@ -33,7 +33,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	e.mu.Unlock()
 	last, before := own, ourselves
 	look := func() (err error) {
-		last, before, err = e.lastLease(ctx)
+		last, before, err = e.readLastLease(ctx)
 		if !again && before == ourselves && last != own { // The replica before our lost lease is unknown.
 			before = another
 		}
@@ -46,7 +46,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	}
 	sent := bootclock.Now()
 	lease, err := e.publishLease(ctx, e.id, last)
-	if isOvertaken(err) {
+	if isSupersededErr(err) {
 		if err = look(); err == nil && again && before != ourselves { // Otherwise our own lease was stored, and its answer was lost.
 			e.endTerm(term)
 			e.log.InfoContext(ctx, "another replica has taken over")
@@ -71,27 +71,27 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// isOvertaken reports whether NATS refused a lease because a newer one exists.
-func isOvertaken(err error) bool {
+// isSupersededErr reports whether NATS refused a lease because a newer one exists.
+func isSupersededErr(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 func (e *Elector) publishLease(ctx context.Context, text string, last uint64) (*jetstream.PubAck, error) {
-	ack, err := e.js.Publish(ctx, topology.TurnSubject(e.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
+	ack, err := e.js.Publish(ctx, topology.LeaseSubject(e.service), []byte(text), jetstream.WithExpectLastSequencePerSubject(last))
 	if err != nil {
 		return nil, fmt.Errorf("claim the turn: %w", err)
 	}
 	return ack, nil
 }
 
-// lastLease returns the newest lease. It may be old: then NATS refuses the next lease.
-func (e *Elector) lastLease(ctx context.Context) (sequence uint64, by predecessor, err error) {
-	stream, err := e.leaseStream(ctx)
+// readLastLease returns the newest lease. It may be old: then NATS refuses the next lease.
+func (e *Elector) readLastLease(ctx context.Context) (sequence uint64, by lastHolder, err error) {
+	stream, err := e.openLeaseStream(ctx)
 	if err != nil {
 		return 0, nobody, err
 	}
-	msg, err := stream.GetLastMsgForSubject(ctx, topology.TurnSubject(e.service))
+	msg, err := stream.GetLastMsgForSubject(ctx, topology.LeaseSubject(e.service))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return 0, nobody, nil
@@ -105,14 +105,14 @@ func (e *Elector) lastLease(ctx context.Context) (sequence uint64, by predecesso
 	return msg.Sequence, by, nil
 }
 
-// leaseStream returns the stream of leases. If the stream was created again, its leases are lost, and the author of the
+// openLeaseStream returns the stream of leases. If the stream was created again, its leases are lost, and the author of the
 // last one may still be active. So the term then begins after that author's lease has expired.
-func (e *Elector) leaseStream(ctx context.Context) (jetstream.Stream, error) {
+func (e *Elector) openLeaseStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := e.js.Stream(ctx, topology.Changes)
 	if err != nil {
 		return nil, fmt.Errorf("look up stream: %w", err)
 	}
-	streamID := topology.Incarnation(stream.CachedInfo())
+	streamID := topology.StreamID(stream.CachedInfo())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.streamID != "" && e.streamID != streamID {
@@ -139,7 +139,7 @@ func (e *Elector) Resign(ctx context.Context) error {
 			return err
 		}
 	}
-	stream, err := e.leaseStream(ctx)
+	stream, err := e.openLeaseStream(ctx)
 	if err != nil {
 		return err
 	}

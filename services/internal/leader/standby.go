@@ -39,9 +39,9 @@ func (s *standbyWatch) observeLease(lease uint64, now time.Duration) bool {
 	return true
 }
 
-// requestTerm requests the term if no replica renews a lease. JetStream pins a replica only when it delivers a message. A
+// requestTermIfVacant requests the term if no replica renews a lease. JetStream pins a replica only when it delivers a message. A
 // replica that died may have left none, only a key to run again later.
-func (e *Elector) requestTerm(ctx context.Context, seen *standbyWatch) error {
+func (e *Elector) requestTermIfVacant(ctx context.Context, seen *standbyWatch) error {
 	now := bootclock.Now()
 	if now-seen.looked < e.bounds.Claim {
 		return nil
@@ -49,7 +49,7 @@ func (e *Elector) requestTerm(ctx context.Context, seen *standbyWatch) error {
 	seen.looked = now
 	ctx, cancel := context.WithTimeout(ctx, renewalTimeout)
 	defer cancel()
-	lease, _, err := e.lastLease(ctx)
+	lease, _, err := e.readLastLease(ctx)
 	if err != nil || !seen.observeLease(lease, now) {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Find searches all files for secrets: in plain text, in hex, escaped for URLs, and in base64 at any offset. It returns
+// FindSecrets searches all files for secrets: in plain text, in hex, escaped for URLs, and in base64 at any offset. It returns
 // each place and encoding, without the secret. It does not decompress data: decompress it first.
-func Find(files fs.FS, secrets ...string) ([]string, error) {
+func FindSecrets(files fs.FS, secrets ...string) ([]string, error) {
 	forms := map[string][]byte{}
 	for i, secret := range secrets {
-		for name, form := range formsOf(secret) {
+		for name, form := range encodingsOf(secret) {
 			forms[fmt.Sprintf("secret %d, %s", i, name)] = []byte(form)
 		}
 	}
@@ -42,8 +42,8 @@ func Find(files fs.FS, secrets ...string) ([]string, error) {
 
 const hexForm = "hex"
 
-// formsOf returns the encodings of a secret by name.
-func formsOf(secret string) map[string]string {
+// encodingsOf returns the encodings of a secret by name.
+func encodingsOf(secret string) map[string]string {
 	forms := map[string]string{
 		"plain": secret, hexForm: hex.EncodeToString([]byte(secret)), "URL": url.QueryEscape(secret), "URL path": url.PathEscape(secret),
 	}

@@ -24,7 +24,7 @@ func TestASecretIsFoundInEveryForm(t *testing.T) {
 		"in object": base64.StdEncoding.EncodeToString([]byte(`{"data":"` + secret + `"}`)),
 	}
 	for name, content := range planted {
-		found, err := Find(fstest.MapFS{"deep/in/a/file": {Data: []byte(content)}}, "another one", secret)
+		found, err := FindSecrets(fstest.MapFS{"deep/in/a/file": {Data: []byte(content)}}, "another one", secret)
 		if err != nil || len(found) == 0 {
 			t.Errorf("%s: not found, %v", name, err)
 		}
@@ -35,7 +35,7 @@ func TestASecretIsFoundInEveryForm(t *testing.T) {
 		}
 	}
 	clean := fstest.MapFS{"file": {Data: []byte("cobalt/Ferret+91, örbit? " + base64.StdEncoding.EncodeToString([]byte("cobalt")))}}
-	if found, err := Find(clean, secret); err != nil || len(found) > 0 {
+	if found, err := FindSecrets(clean, secret); err != nil || len(found) > 0 {
 		t.Errorf("without one: %v, %v", found, err)
 	}
 }

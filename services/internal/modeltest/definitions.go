@@ -8,10 +8,10 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// Definitions returns the definitions of a model. Keys have the forms "type", "type#relation" and "condition NAME".
+// ModelDefinitions returns the definitions of a model. Keys have the forms "type", "type#relation" and "condition NAME".
 //
 // The text of a relation is the sorted union of its terms, such as "[user:*] or [user] or viewer from parent".
-func Definitions(model *openfgav1.AuthorizationModel) map[string]string {
+func ModelDefinitions(model *openfgav1.AuthorizationModel) map[string]string {
 	all := map[string]string{}
 	for _, t := range model.GetTypeDefinitions() {
 		all[t.GetType()] = "type " + t.GetType()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// policy is the parsed text of a PolicyDocument.
-type policy struct {
+// policyDocument is the parsed text of a PolicyDocument.
+type policyDocument struct {
 	ResourceTypes []struct {
 		Name          string
 		Relationships []struct {
@@ -37,7 +37,7 @@ type vocabulary struct {
 }
 
 // addPolicy adds those actions and members of unions of a document for which keep returns true.
-func (v vocabulary) addPolicy(p policy, keep func(key, member string) bool) {
+func (v vocabulary) addPolicy(p policyDocument, keep func(key, member string) bool) {
 	for _, u := range p.Unions {
 		if _, taken := v.unions[u.Name]; taken {
 			continue
@@ -53,8 +53,8 @@ func (v vocabulary) addPolicy(p policy, keep func(key, member string) bool) {
 	}
 }
 
-// expandName returns the types behind a name: the existing members of a union, or the name itself.
-func (v vocabulary) expandName(name string) []string {
+// expandUnion returns the types behind a name: the existing members of a union, or the name itself.
+func (v vocabulary) expandUnion(name string) []string {
 	members, union := v.unions[name]
 	if !union {
 		return []string{name}
@@ -64,20 +64,20 @@ func (v vocabulary) expandName(name string) []string {
 
 // definitionsIn returns the definitions that the document adds to the model, its unions with their existing
 // members, and its actions.
-func (p policy) definitionsIn(v vocabulary) map[string]string {
+func (p policyDocument) definitionsIn(v vocabulary) map[string]string {
 	all := map[string]string{}
 	for _, t := range p.ResourceTypes {
 		all[t.Name] = "type " + t.Name
 		for _, r := range t.Relationships {
 			for _, target := range r.TargetTypes {
-				for _, name := range v.expandName(target.Name) {
+				for _, name := range v.expandUnion(target.Name) {
 					addTerm(all, t.Name+"#"+r.Relation, "["+name+"]")
 				}
 			}
 		}
 	}
 	for _, b := range p.ActionBindings {
-		for _, t := range v.expandName(b.TypeName) {
+		for _, t := range v.expandUnion(b.TypeName) {
 			if !v.actions[b.ActionName] {
 				continue
 			}
@@ -104,11 +104,11 @@ func (p policy) definitionsIn(v vocabulary) map[string]string {
 	return all
 }
 
-// bindsTwice reports whether the document binds an action to a type by its name and by a union. The language refuses that.
-func (p policy) bindsTwice(v vocabulary) bool {
+// bindsActionTwice reports whether the document binds an action to a type by its name and by a union. The language refuses that.
+func (p policyDocument) bindsActionTwice(v vocabulary) bool {
 	bound := map[string]bool{}
 	for _, b := range p.ActionBindings {
-		for _, t := range v.expandName(b.TypeName) {
+		for _, t := range v.expandUnion(b.TypeName) {
 			if bound[t+"#"+b.ActionName] {
 				return true
 			}
@@ -133,8 +133,8 @@ func splitTerms(text string) []string {
 	return strings.Split(text, or)
 }
 
-// neededNames returns the names that the document refers to. Each is a type, a union, or "action NAME".
-func (p policy) neededNames() (names []string) {
+// referencedNames returns the names that the document refers to. Each is a type, a union, or "action NAME".
+func (p policyDocument) referencedNames() (names []string) {
 	for _, t := range p.ResourceTypes {
 		for _, r := range t.Relationships {
 			for _, target := range r.TargetTypes {
@@ -155,9 +155,9 @@ func (p policy) neededNames() (names []string) {
 
 var word = regexp.MustCompile(`\w+`)
 
-// hasMention reports whether a text still contains the names of a definition's key. The key can name a union, an action,
+// isMentioned reports whether a text still contains the names of a definition's key. The key can name a union, an action,
 // a type or a relation. For a relation, the text needs its name, and its type or a union that contains the type.
-func (v vocabulary) hasMention(text, key string) bool {
+func (v vocabulary) isMentioned(text, key string) bool {
 	words := word.FindAllString(text, -1)
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "union "), "action ")
 	typ, relation, isRelation := strings.Cut(strings.TrimSuffix(key, "_role"), "#")

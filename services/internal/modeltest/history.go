@@ -46,14 +46,14 @@ var (
 		"bind box look": {"role"}, "bind doc look": {"role"}, "bind places look": {"role"}, "bind shelf use": {"role"},
 		"bind shelf look": {"role", "role parent", "parent"},
 	}
-	discovered = []Discovered{discoveredResource("configmap"), discoveredResource("secret")}
+	discovered = []DiscoveredModule{discoveredResource("configmap"), discoveredResource("secret")}
 )
 
 // discoveredResource returns the discovered module of a resource.
-func discoveredResource(name string) Discovered {
+func discoveredResource(name string) DiscoveredModule {
 	text := "module NAMEs\nextend type core_namespace\n  relations\n    define create_core_NAMEs: owner\n" +
 		"type core_NAME\n  relations\n    define parent: [core_namespace]\n    define viewer: [user] or member from parent\n"
-	return Discovered{Name: name + "s", Text: strings.ReplaceAll(text, "NAME", name)}
+	return DiscoveredModule{Name: name + "s", Text: strings.ReplaceAll(text, "NAME", name)}
 }
 
 // draft is a text in the making. Its parts come from one of the maps above.
@@ -66,21 +66,21 @@ type draft struct {
 	broken  bool // The text cannot be read.
 }
 
-// author creates a history.
-type author struct {
+// historyAuthor creates a history.
+type historyAuthor struct {
 	random *rand.Rand
 
 	rolesType bool
 	created   int
 	core      *draft
 	drafts    []*draft // Modules and documents.
-	served    []Discovered
+	served    []DiscoveredModule
 	discovery int // The number of resources in served that are discovered.
 }
 
 // randomHistory returns random worlds. The resources in served can be discovered in them.
-func randomHistory(random *rand.Rand, served []Discovered) (worlds []World) {
-	a := &author{
+func randomHistory(random *rand.Rand, served []DiscoveredModule) (worlds []Declarations) {
+	a := &historyAuthor{
 		random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}},
 		served: served, discovery: random.IntN(len(served) + 1),
 	}
@@ -89,21 +89,21 @@ func randomHistory(random *rand.Rand, served []Discovered) (worlds []World) {
 	}
 	for len(worlds) < worldsPerHistory {
 		for range 1 + a.random.IntN(3) {
-			a.changeObject()
+			a.changeRandomObject()
 		}
 		worlds = append(worlds, a.currentWorld())
 	}
 	return worlds
 }
 
-// rare returns histories of documents in which shelves inherit an action from their parents. First one document binds the
+// rareHistories returns histories of documents in which shelves inherit an action from their parents. First one document binds the
 // action to fewer types, which acts. Then one adds a parent without the action, which is refused.
-func rare() (histories [][]World) {
+func rareHistories() (histories [][]Declarations) {
 	for _, of := range []struct{ bound, parents, key, edit string }{
 		{"box doc", "box doc", "union places", "box"}, {"box", "box", "type shelf parent", "box doc"},
 	} {
-		a := &author{rolesType: true, core: &draft{kinds: coreParts}}
-		var worlds []World
+		a := &historyAuthor{rolesType: true, core: &draft{kinds: coreParts}}
+		var worlds []Declarations
 		for i, parts := range []map[string]string{
 			{"type box": "", "type doc": "", "union places": of.bound, "action look": "", "bind places look": "role"},
 			{"type shelf": "", "type shelf parent": of.parents},
@@ -123,7 +123,7 @@ func rare() (histories [][]World) {
 }
 
 // connectDocuments adds documents that depend on each other: shelves inherit an action from their parents.
-func (a *author) connectDocuments() {
+func (a *historyAuthor) connectDocuments() {
 	bound := []string{"bind box look", "bind places look"}[a.random.IntN(2)]
 	for i, parts := range []map[string]string{
 		{"type box": "", "type doc": "", "union places": "box doc", "action look": "", bound: "role"},
@@ -136,8 +136,8 @@ func (a *author) connectDocuments() {
 }
 
 // createRival creates an object with the type of a resource. Half of the rival modules define nothing else, so that they are valid.
-func (a *author) createRival() {
-	a.createObject()
+func (a *historyAuthor) createRival() {
+	a.createRandomObject()
 	d := a.drafts[len(a.drafts)-1]
 	switch {
 	case d.name[0] == 'd':
@@ -149,8 +149,8 @@ func (a *author) createRival() {
 	}
 }
 
-// changeObject makes one change to one object.
-func (a *author) changeObject() {
+// changeRandomObject makes one change to one object.
+func (a *historyAuthor) changeRandomObject() {
 	switch n := a.random.IntN(20); {
 	case n == 0:
 		was := a.discovery
@@ -158,19 +158,19 @@ func (a *author) changeObject() {
 			a.createRival()
 		}
 	case n <= 2:
-		a.editText(a.core)
+		a.editRandomText(a.core)
 	case len(a.drafts) < 3 || (n <= 6 && len(a.drafts) < 7):
-		a.createObject()
+		a.createRandomObject()
 	case n <= 9:
 		i := a.random.IntN(len(a.drafts))
 		a.drafts = slices.Delete(a.drafts, i, i+1)
 	default:
-		a.editText(a.drafts[a.random.IntN(len(a.drafts))])
+		a.editRandomText(a.drafts[a.random.IntN(len(a.drafts))])
 	}
 }
 
-// createObject adds a module or a document. Its name may have been in use before, and some modules have the text of another.
-func (a *author) createObject() {
+// createRandomObject adds a module or a document. Its name may have been in use before, and some modules have the text of another.
+func (a *historyAuthor) createRandomObject() {
 	a.created++
 	d := &draft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
 	if a.random.IntN(2) == 0 {
@@ -184,16 +184,16 @@ func (a *author) createObject() {
 		}
 	}
 	for range 2 + a.random.IntN(3) {
-		a.addPart(d)
+		a.addRandomPart(d)
 	}
-	if twin := a.twinDraft(); twin != nil && d.name[0] == 'm' && a.random.IntN(6) == 0 {
+	if twin := a.firstModuleDraft(); twin != nil && d.name[0] == 'm' && a.random.IntN(6) == 0 {
 		d.parts, d.module, d.broken = maps.Clone(twin.parts), twin.module, twin.broken
 	}
 	a.drafts = append(a.drafts, d)
 }
 
-// twinDraft returns the first module, or nil.
-func (a *author) twinDraft() *draft {
+// firstModuleDraft returns the first module, or nil.
+func (a *historyAuthor) firstModuleDraft() *draft {
 	for _, d := range a.drafts {
 		if d.name[0] == 'm' {
 			return d
@@ -202,8 +202,8 @@ func (a *author) twinDraft() *draft {
 	return nil
 }
 
-// editText adds a part to a text, removes one, makes the text unreadable, or repairs it.
-func (a *author) editText(d *draft) {
+// editRandomText adds a part to a text, removes one, makes the text unreadable, or repairs it.
+func (a *historyAuthor) editRandomText(d *draft) {
 	if d.name != "" {
 		d.module = d.name
 	}
@@ -217,15 +217,15 @@ func (a *author) editText(d *draft) {
 			return k == gone || strings.HasPrefix(k, gone+"#") || strings.HasPrefix(k, gone+" ") || k == "role" && gone == "role#subject"
 		})
 	default:
-		a.addPart(d)
+		a.addRandomPart(d)
 	}
 	if len(d.parts) == 0 && d.name != "" {
-		a.addPart(d)
+		a.addRandomPart(d)
 	}
 }
 
-// addPart adds or changes a part. In most cases it also adds the type of the part.
-func (a *author) addPart(d *draft) {
+// addRandomPart adds or changes a part. In most cases it also adds the type of the part.
+func (a *historyAuthor) addRandomPart(d *draft) {
 	keys := slices.Sorted(maps.Keys(d.kinds))
 	key := keys[a.random.IntN(len(keys))]
 	if strings.HasPrefix(key, "role#") && a.rolesType {
@@ -242,13 +242,13 @@ func (a *author) addPart(d *draft) {
 }
 
 // currentWorld returns the present declarations.
-func (a *author) currentWorld() World {
+func (a *historyAuthor) currentWorld() Declarations {
 	core := draft{parts: maps.Clone(coreBase)}
 	maps.Copy(core.parts, a.core.parts)
 	if a.rolesType {
 		maps.Copy(core.parts, map[string]string{"role": "", "role#assignee": "[user]"})
 	}
-	w := World{RolesType: a.rolesType, Discovered: a.served[:a.discovery], Core: "module core\n" + core.moduleText()}
+	w := Declarations{RolesType: a.rolesType, Discovered: a.served[:a.discovery], Core: "module core\n" + core.moduleText()}
 	if a.core.broken {
 		w.Core = strings.Replace(w.Core, "type core_platform", "typ core_platform", 1)
 	}

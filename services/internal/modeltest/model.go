@@ -9,21 +9,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// model holds the texts and owners of definitions by key.
-type model struct{ text, owner map[string]string }
+// ownedDefinitions holds the texts and owners of definitions by key.
+type ownedDefinitions struct{ text, owner map[string]string }
 
-func newModel() model { return model{text: map[string]string{}, owner: map[string]string{}} }
+func newOwnedDefinitions() ownedDefinitions {
+	return ownedDefinitions{text: map[string]string{}, owner: map[string]string{}}
+}
 
 // setDefinitions adds or replaces definitions of an owner.
-func (m model) setDefinitions(owner string, definitions map[string]string) {
+func (m ownedDefinitions) setDefinitions(owner string, definitions map[string]string) {
 	for k, text := range definitions {
 		m.text[k], m.owner[k] = text, owner
 	}
 }
 
 // withoutOwner returns the model without the definitions of one owner.
-func (m model) withoutOwner(owner string) model {
-	rest := newModel()
+func (m ownedDefinitions) withoutOwner(owner string) ownedDefinitions {
+	rest := newOwnedDefinitions()
 	for k, text := range m.text {
 		if m.owner[k] != owner {
 			rest.setDefinitions(m.owner[k], map[string]string{k: text})
@@ -32,23 +34,23 @@ func (m model) withoutOwner(owner string) model {
 	return rest
 }
 
-func (m model) removeKey(key string) {
+func (m ownedDefinitions) removeKey(key string) {
 	delete(m.text, key)
 	delete(m.owner, key)
 }
 
-// reader parses texts, and caches the result for each.
-type reader struct {
+// cachingParser parses texts, and caches the result for each.
+type cachingParser struct {
 	modules  map[string]map[string]string
-	policies map[string]policy
+	policies map[string]policyDocument
 }
 
-func newReader() reader {
-	return reader{modules: map[string]map[string]string{}, policies: map[string]policy{}}
+func newCachingParser() cachingParser {
+	return cachingParser{modules: map[string]map[string]string{}, policies: map[string]policyDocument{}}
 }
 
-// readModule returns the definitions of a module, or nil if the text cannot be read.
-func (r reader) readModule(text string) map[string]string {
+// parseModule returns the definitions of a module, or nil if the text cannot be read.
+func (r cachingParser) parseModule(text string) map[string]string {
 	if all, done := r.modules[text]; done {
 		return maps.Clone(all)
 	}
@@ -57,7 +59,7 @@ func (r reader) readModule(text string) map[string]string {
 		r.modules[text] = nil
 		return nil
 	}
-	all := Definitions(parsed)
+	all := ModelDefinitions(parsed)
 	for typ := range extended {
 		delete(all, typ)
 	}
@@ -65,11 +67,11 @@ func (r reader) readModule(text string) map[string]string {
 	return maps.Clone(all)
 }
 
-// readPolicy returns the content of a document, or an empty policy if the text has an error.
-func (r reader) readPolicy(text string) policy {
+// parsePolicy returns the content of a document, or an empty policy if the text has an error.
+func (r cachingParser) parsePolicy(text string) policyDocument {
 	p, done := r.policies[text]
 	if !done && yaml.Unmarshal([]byte(text), &p) != nil {
-		p = policy{}
+		p = policyDocument{}
 	}
 	r.policies[text] = p
 	return p
@@ -77,7 +79,7 @@ func (r reader) readPolicy(text string) policy {
 
 // referencesOf returns the keys that a term of a relation refers to. For a term with "from", targets holds one key for
 // each type that the step leads to.
-func (m model) referencesOf(typ, term string) (keys, targets []string) {
+func (m ownedDefinitions) referencesOf(typ, term string) (keys, targets []string) {
 	if direct, ok := strings.CutPrefix(term, "["); ok {
 		ref, condition, conditional := strings.Cut(strings.TrimSuffix(direct, "]"), " with ")
 		if conditional {
@@ -95,9 +97,9 @@ func (m model) referencesOf(typ, term string) (keys, targets []string) {
 	return []string{typ + "#" + step}, targets
 }
 
-// isDefined reports whether the type of a relation and all references of its terms are defined. A term with "from" needs
+// hasDefinedReferences reports whether the type of a relation and all references of its terms are defined. A term with "from" needs
 // one of its targets, or all of them if strict is true.
-func (m model) isDefined(key, text string, strict bool) bool {
+func (m ownedDefinitions) hasDefinedReferences(key, text string, strict bool) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
 		return true
@@ -113,16 +115,16 @@ func (m model) isDefined(key, text string, strict bool) bool {
 }
 
 // missingKeys returns the keys that are not defined.
-func (m model) missingKeys(keys []string) []string {
+func (m ownedDefinitions) missingKeys(keys []string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return m.owner[k] != "" })
 }
 
 // pruneUndefined removes definitions that do not hold, except those of one owner.
-func (m model) pruneUndefined(except string) {
+func (m ownedDefinitions) pruneUndefined(except string) {
 	for again := true; again; {
 		again = false
 		for _, k := range slices.Sorted(maps.Keys(m.text)) {
-			if m.owner[k] != except && !m.isDefined(k, m.text[k], true) {
+			if m.owner[k] != except && !m.hasDefinedReferences(k, m.text[k], true) {
 				m.removeKey(k)
 				again = true
 			}

@@ -7,61 +7,61 @@ import (
 	"strings"
 )
 
-// reference checks the states of one history against docs/guides/stores-and-models.md.
+// referenceChecker checks the states of one history against docs/guides/stores-and-models.md.
 //
 // It predicts no model. It tracks the last live text of each object, and checks properties of each step.
-type reference struct {
-	texts  reader
-	before model
-	memory map[string]memory // By object identity.
+type referenceChecker struct {
+	texts  cachingParser
+	before ownedDefinitions
+	memory map[string]liveMemory // By object identity.
 }
 
-// memory holds the last text of an object that was live as a whole, and the definitions that its owner has removed
+// liveMemory holds the last text of an object that was live as a whole, and the definitions that its owner has removed
 // since.
-type memory struct {
+type liveMemory struct {
 	text    string
 	removed map[string]bool
 }
 
-// object holds the claims of one object in one step.
-type object struct {
+// objectClaims holds the claims of one object in one step.
+type objectClaims struct {
 	name, id, text string
 	created        int
 	document       bool
 	served         bool // The API server serves the resource, so the object is discovered.
 	whole          bool // All of the declared text is live.
-	memory         memory
+	memory         liveMemory
 	now            map[string]string // Definitions of the declared text; nil if it cannot be read.
 	last           map[string]string // Definitions of the last live text, without those that were removed.
 }
 
 // possibleDefinitions returns the definitions that may be live. They are those of the declared text or those of the last live text,
 // never of both.
-func (o *object) possibleDefinitions() map[string]string {
+func (o *objectClaims) possibleDefinitions() map[string]string {
 	if o.whole {
 		return o.now
 	}
 	return o.last
 }
 
-// cored reports whether a part of the core module is live. Without one there is no model.
-func (s *step) cored() bool {
+// hasLiveCore reports whether a part of the core module is live. Without one there is no model.
+func (s *stateChange) hasLiveCore() bool {
 	return slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
 }
 
-// step is the change from one state to the next.
-type step struct {
-	texts         reader
-	list          []*object // The objects, sorted by name.
-	before, after model
-	objects       map[string]*object
+// stateChange is the change from one state to the next.
+type stateChange struct {
+	texts         cachingParser
+	list          []*objectClaims // The objects, sorted by name.
+	before, after ownedDefinitions
+	objects       map[string]*objectClaims
 	role          string // The relation that holds the members of a role.
 	discovered    bool   // Discovered modules were live before, so there is a record of them.
 }
 
 // checkState returns an error that names the first difference between s and the documented result for w.
-func (r *reference) checkState(w World, s State) error {
-	now := &step{texts: r.texts, before: r.before, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
+func (r *referenceChecker) checkState(w Declarations, s LiveState) error {
+	now := &stateChange{texts: r.texts, before: r.before, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
 	if w.RolesType {
 		now.role = "role#assignee"
 	}
@@ -72,15 +72,15 @@ func (r *reference) checkState(w World, s State) error {
 		now.discovered = now.discovered || strings.HasPrefix(owner, "discovered/")
 	}
 	now.readObjects(w, s, r.memory)
-	for _, rule := range []func() error{now.checkClosed, now.checkDeclared, now.checkComplete, now.checkKept, now.checkAccepted, now.checkRanked} {
+	for _, rule := range []func() error{now.checkReferencesDefined, now.checkOwnersDeclare, now.checkLiveTextsComplete, now.checkDefinitionsKept, now.checkUnopposedAccepted, now.checkElderWins} {
 		if err := rule(); err != nil {
 			return err
 		}
 	}
-	r.before, r.memory = now.after, map[string]memory{}
+	r.before, r.memory = now.after, map[string]liveMemory{}
 	for _, o := range now.objects {
 		if o.whole {
-			o.memory = memory{text: o.text}
+			o.memory = liveMemory{text: o.text}
 		}
 		r.memory[o.id] = o.memory
 	}
@@ -88,25 +88,25 @@ func (r *reference) checkState(w World, s State) error {
 }
 
 // readObjects sets the objects of the step. It adds unions and actions in effect to the model.
-func (s *step) readObjects(w World, state State, memories map[string]memory) {
-	add := func(o *object) {
+func (s *stateChange) readObjects(w Declarations, state LiveState, memories map[string]liveMemory) {
+	add := func(o *objectClaims) {
 		o.whole, o.memory = state.Live[o.name] == o.text, memories[o.id]
 		s.objects[o.name] = o
 	}
-	add(&object{name: CoreName, id: CoreName, text: w.Core})
+	add(&objectClaims{name: CoreName, id: CoreName, text: w.Core})
 	for _, m := range w.Modules {
-		add(&object{name: "authorizationmodel/" + m.Name, id: fmt.Sprint(m.Name, m.Created), text: m.Text, created: m.Created})
+		add(&objectClaims{name: "authorizationmodel/" + m.Name, id: fmt.Sprint(m.Name, m.Created), text: m.Text, created: m.Created})
 	}
 	for _, d := range w.Discovered {
-		add(&object{name: "discovered/" + d.Name, id: "discovered/" + d.Name, text: d.Text, served: true})
+		add(&objectClaims{name: "discovered/" + d.Name, id: "discovered/" + d.Name, text: d.Text, served: true})
 	}
 	for _, d := range w.Documents {
-		add(&object{
+		add(&objectClaims{
 			name: "policydocument/" + d.Name, id: fmt.Sprint("document", d.Name, d.Created),
 			text: d.Text, created: d.Created, document: true,
 		})
 	}
-	s.list = slices.SortedFunc(maps.Values(s.objects), func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	s.list = slices.SortedFunc(maps.Values(s.objects), func(a, b *objectClaims) int { return strings.Compare(a.name, b.name) })
 	for _, o := range s.list {
 		o.readDefinitions(s)
 	}
@@ -118,20 +118,20 @@ func (s *step) readObjects(w World, state State, memories map[string]memory) {
 		}
 	}
 	if len(w.Documents) > 0 && !w.RolesType {
-		s.objects[RolesName] = &object{name: RolesName, id: RolesName, last: map[string]string{"role": "type role", "role#subject": "[user]"}}
+		s.objects[RolesName] = &objectClaims{name: RolesName, id: RolesName, last: map[string]string{"role": "type role", "role#subject": "[user]"}}
 		s.list = append(s.list, s.objects[RolesName])
 	}
 }
 
 // readDefinitions sets the definitions of an object. It removes from the last live text the definitions that the declared text no
 // longer has.
-func (o *object) readDefinitions(s *step) {
+func (o *objectClaims) readDefinitions(s *stateChange) {
 	if o.document {
-		o.now = s.texts.readPolicy(o.text).definitionsIn(s.vocabularyWith(o))
-		o.last = s.texts.readPolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
+		o.now = s.texts.parsePolicy(o.text).definitionsIn(s.vocabularyWith(o))
+		o.last = s.texts.parsePolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
 	} else {
-		o.now = s.texts.readModule(o.text)
-		o.last = s.texts.readModule(o.memory.text)
+		o.now = s.texts.parseModule(o.text)
+		o.last = s.texts.parseModule(o.memory.text)
 	}
 	maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
 	s.dropLostMembers(o)
@@ -146,7 +146,7 @@ func (o *object) readDefinitions(s *step) {
 	for k := range o.last {
 		_, kept := o.now[k]
 		if o.document {
-			kept = s.vocabularyWith(nil).hasMention(o.text, k)
+			kept = s.vocabularyWith(nil).isMentioned(o.text, k)
 		}
 		removed[k] = !kept && !needed[k]
 	}
@@ -157,12 +157,12 @@ func (o *object) readDefinitions(s *step) {
 
 // neededDefinitions returns the definitions of the last live text to which kept definitions refer. A definition is kept if the
 // declared text has it, too.
-func (o *object) neededDefinitions() map[string]bool {
+func (o *objectClaims) neededDefinitions() map[string]bool {
 	needed := map[string]bool{}
 	if o.document { // Definitions of documents are removed one by one.
 		return needed
 	}
-	last := newModel()
+	last := newOwnedDefinitions()
 	last.setDefinitions(o.name, o.last)
 	var visit func(k string)
 	visit = func(k string) {
@@ -189,7 +189,7 @@ func (o *object) neededDefinitions() map[string]bool {
 }
 
 // vocabularyWith returns the unions and actions in effect, as if the declared text of trial were live.
-func (s *step) vocabularyWith(trial *object) vocabulary {
+func (s *stateChange) vocabularyWith(trial *objectClaims) vocabulary {
 	v := vocabulary{unions: map[string][]string{}, actions: map[string]bool{}, types: map[string]bool{}, role: s.role}
 	for k, owner := range s.after.owner {
 		v.types[k] = strings.HasPrefix(owner, "policydocument/")
@@ -199,15 +199,15 @@ func (s *step) vocabularyWith(trial *object) vocabulary {
 			continue
 		}
 		if o.whole || o == trial {
-			p := s.texts.readPolicy(o.text)
+			p := s.texts.parsePolicy(o.text)
 			v.addPolicy(p, func(string, string) bool { return true })
 			for _, t := range p.ResourceTypes {
 				v.types[t.Name] = v.types[t.Name] || o == trial
 			}
 			continue
 		}
-		v.addPolicy(s.texts.readPolicy(o.memory.text), func(k, member string) bool {
-			return !o.memory.removed[k] && v.hasMention(o.text, k) && !s.isLostMember(o, k, member)
+		v.addPolicy(s.texts.parsePolicy(o.memory.text), func(k, member string) bool {
+			return !o.memory.removed[k] && v.isMentioned(o.text, k) && !s.isLostMember(o, k, member)
 		})
 	}
 	return v
@@ -215,13 +215,13 @@ func (s *step) vocabularyWith(trial *object) vocabulary {
 
 // isLostMember reports whether a union of a last live text lost a member in an earlier step. Such a member stays removed until the
 // declared text is valid.
-func (s *step) isLostMember(o *object, union, member string) bool {
+func (s *stateChange) isLostMember(o *objectClaims, union, member string) bool {
 	modeled := slices.Contains(slices.Collect(maps.Values(s.before.owner)), CoreName)
 	return modeled && member != "" && (s.before.owner[union] != o.name || !slices.Contains(splitTerms(s.before.text[union]), member))
 }
 
 // dropLostMembers removes from the unions of a document's last live text the members that they have lost.
-func (s *step) dropLostMembers(o *object) {
+func (s *stateChange) dropLostMembers(o *objectClaims) {
 	for k, text := range o.last {
 		if o.document && strings.HasPrefix(k, "union ") {
 			left := slices.DeleteFunc(splitTerms(text), func(member string) bool { return s.isLostMember(o, k, member) })
@@ -232,7 +232,7 @@ func (s *step) dropLostMembers(o *object) {
 }
 
 // twinNames returns the name of o, and the names of modules with the same declared or last live text.
-func (s *step) twinNames(o *object) []string {
+func (s *stateChange) twinNames(o *objectClaims) []string {
 	names := []string{o.name}
 	for _, x := range s.list {
 		same := func(text string) bool { return text != "" && (text == o.text || text == o.memory.text) }

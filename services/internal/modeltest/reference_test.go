@@ -13,21 +13,21 @@ import (
 
 // toy is a simple merge with one bug or none.
 type toy struct {
-	texts  reader
+	texts  cachingParser
 	bug    string
-	memory map[string]memory
-	names  map[string]memory // By name, for the bug inherits.
-	vetoed map[string]bool   // By name, for the bug removalRefused.
-	model  model
+	memory map[string]liveMemory
+	names  map[string]liveMemory // By name, for the bug inherits.
+	vetoed map[string]bool       // By name, for the bug removalRefused.
+	model  ownedDefinitions
 }
 
-// Settle keeps the live definitions, and then accepts each text that fits, the oldest first.
-func (y *toy) Settle(w World) (State, error) {
-	s := &step{texts: y.texts, before: y.model, after: newModel(), objects: map[string]*object{}, role: "role#subject"}
+// ApplyAndSettle keeps the live definitions, and then accepts each text that fits, the oldest first.
+func (y *toy) ApplyAndSettle(w Declarations) (LiveState, error) {
+	s := &stateChange{texts: y.texts, before: y.model, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
 	if w.RolesType {
 		s.role = "role#assignee"
 	}
-	s.readObjects(w, State{}, y.memory)
+	s.readObjects(w, LiveState{}, y.memory)
 	y.spoil(s)
 	y.build(s)
 	for again := true; again; {
@@ -43,14 +43,14 @@ func (y *toy) Settle(w World) (State, error) {
 			}
 		}
 	}
-	state := State{Definitions: map[string]string{}, Owners: map[string]string{}, Live: map[string]string{}}
-	y.memory, y.names, y.model = map[string]memory{}, map[string]memory{}, s.after
+	state := LiveState{Definitions: map[string]string{}, Owners: map[string]string{}, Live: map[string]string{}}
+	y.memory, y.names, y.model = map[string]liveMemory{}, map[string]liveMemory{}, s.after
 	for _, o := range s.objects {
 		if o.whole {
-			o.memory, state.Live[o.name] = memory{text: o.text}, o.text
+			o.memory, state.Live[o.name] = liveMemory{text: o.text}, o.text
 		}
-		if o.document && y.bug == typelessForgotten && len(s.texts.readPolicy(o.memory.text).ResourceTypes) == 0 {
-			o.memory = memory{}
+		if o.document && y.bug == typelessForgotten && len(s.texts.parsePolicy(o.memory.text).ResourceTypes) == 0 {
+			o.memory = liveMemory{}
 		}
 		y.memory[o.id], y.names[o.name] = o.memory, o.memory
 	}
@@ -68,8 +68,8 @@ func isShared(key string) bool {
 }
 
 // order returns the core module, then the other objects by age, then the discovered ones.
-func (y *toy) order(s *step) []*object {
-	rank := func(o *object) int {
+func (y *toy) order(s *stateChange) []*objectClaims {
+	rank := func(o *objectClaims) int {
 		switch {
 		case o.name == CoreName:
 			return 0
@@ -82,16 +82,16 @@ func (y *toy) order(s *step) []*object {
 		}
 		return o.created
 	}
-	return slices.SortedFunc(maps.Values(s.objects), func(a, b *object) int {
+	return slices.SortedFunc(maps.Values(s.objects), func(a, b *objectClaims) int {
 		return cmp.Or(rank(a)-rank(b), strings.Compare(a.name, b.name))
 	})
 }
 
 // build merges the definitions that objects may have. Definitions that were live come first, then the order decides.
-func (y *toy) build(s *step) {
-	s.after = newModel()
+func (y *toy) build(s *stateChange) {
+	s.after = newOwnedDefinitions()
 	order := y.order(s)
-	place := func(accept func(o *object, k string) bool) {
+	place := func(accept func(o *objectClaims, k string) bool) {
 		for _, o := range order {
 			for k, text := range o.possibleDefinitions() {
 				if s.after.owner[k] == "" && accept(o, k) {
@@ -103,18 +103,18 @@ func (y *toy) build(s *step) {
 	for range 3 { // A document depends on unions and actions of others, and these on types.
 		for _, o := range order {
 			if o.document {
-				o.now = s.texts.readPolicy(o.text).definitionsIn(s.vocabularyWith(o))
-				o.last = s.texts.readPolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
+				o.now = s.texts.parsePolicy(o.text).definitionsIn(s.vocabularyWith(o))
+				o.last = s.texts.parsePolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
 				maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
 				s.dropLostMembers(o)
 			}
 		}
-		s.after = newModel()
-		place(func(o *object, _ string) bool { return o.name == CoreName })
-		place(func(o *object, k string) bool {
+		s.after = newOwnedDefinitions()
+		place(func(o *objectClaims, _ string) bool { return o.name == CoreName })
+		place(func(o *objectClaims, k string) bool {
 			return slices.Contains(s.twinNames(o), s.before.owner[k]) && y.bug != liveNotFirst && !y.denied(s, o, k)
 		})
-		place(func(o *object, k string) bool { return !y.denied(s, o, k) })
+		place(func(o *objectClaims, k string) bool { return !y.denied(s, o, k) })
 		if y.bug == liveInPart {
 			for _, o := range order {
 				for k, text := range o.now {
@@ -125,13 +125,13 @@ func (y *toy) build(s *step) {
 			}
 		}
 		for trimmed := map[string]bool{}; y.trimAll(s, trimmed); { // A removed definition makes room for others.
-			place(func(o *object, k string) bool { return !y.denied(s, o, k) && !trimmed[o.name+k] })
+			place(func(o *objectClaims, k string) bool { return !y.denied(s, o, k) && !trimmed[o.name+k] })
 		}
 	}
 }
 
 // trimAll removes all definitions that do not hold, marks them in trimmed, and reports whether there were any.
-func (y *toy) trimAll(s *step, trimmed map[string]bool) (changed bool) {
+func (y *toy) trimAll(s *stateChange, trimmed map[string]bool) (changed bool) {
 	for again := true; again; {
 		again = false
 		for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
@@ -146,7 +146,7 @@ func (y *toy) trimAll(s *step, trimmed map[string]bool) (changed bool) {
 }
 
 // trim removes from a definition the terms that do not hold, and reports whether there were any.
-func (y *toy) trim(s *step, k string) bool {
+func (y *toy) trim(s *stateChange, k string) bool {
 	o, text := s.objects[s.after.owner[k]], s.after.text[k]
 	terms := []string{text}
 	if o.document {
@@ -164,24 +164,24 @@ func (y *toy) trim(s *step, k string) bool {
 }
 
 // holds reports whether a term holds. If the owner of a definition declares its type, too, it must own the type.
-func (y *toy) holds(s *step, o *object, k, term string) bool {
+func (y *toy) holds(s *stateChange, o *objectClaims, k, term string) bool {
 	typ, _, _ := strings.Cut(k, "#")
 	if _, own := o.possibleDefinitions()[typ]; own && !slices.Contains(s.twinNames(o), s.after.owner[typ]) {
 		return false
 	}
-	return s.after.isDefined(k, term, o.document)
+	return s.after.hasDefinedReferences(k, term, o.document)
 }
 
 // accept makes the declared text of o live, and reports whether it is live as a whole with all texts accepted before.
 // Otherwise it changes nothing.
-func (y *toy) accept(s *step, o *object) bool {
+func (y *toy) accept(s *stateChange, o *objectClaims) bool {
 	if o.now == nil || y.vetoed[o.name] || y.bug == rejectedClaims && y.claimed(s, o) {
 		return false
 	}
 	was := s.after
 	o.whole = true
 	y.build(s)
-	if s.checkComplete() == nil && (!o.document || s.hasNeeded(s.after, s.texts.readPolicy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
+	if s.checkLiveTextsComplete() == nil && (!o.document || s.hasReferencedNames(s.after, s.texts.parsePolicy(o.text)) && (y.bug == breaksOthers || !y.breaks(s, o, was))) && (y.bug != needRefuses || !y.takes(s, o, was)) {
 		return true
 	}
 	o.whole = false
@@ -190,7 +190,7 @@ func (y *toy) accept(s *step, o *object) bool {
 }
 
 // breaks reports whether a document takes terms from another document.
-func (y *toy) breaks(s *step, o *object, was model) bool {
+func (y *toy) breaks(s *stateChange, o *objectClaims, was ownedDefinitions) bool {
 	for k, owner := range s.after.owner {
 		if owner != o.name && s.objects[owner].document && len(termsWithout(splitTerms(was.text[k]), splitTerms(s.after.text[k]))) > 0 {
 			return true
@@ -200,7 +200,7 @@ func (y *toy) breaks(s *step, o *object, was model) bool {
 }
 
 // takes reports whether the text takes a definition from another object.
-func (y *toy) takes(s *step, o *object, was model) bool {
+func (y *toy) takes(s *stateChange, o *objectClaims, was ownedDefinitions) bool {
 	for k, owner := range was.owner {
 		if owner != o.name && s.after.owner[k] == "" && !isShared(k) {
 			return true
@@ -210,7 +210,7 @@ func (y *toy) takes(s *step, o *object, was model) bool {
 }
 
 // claimed reports whether an older text that is not live declares a definition of o.
-func (y *toy) claimed(s *step, o *object) bool {
+func (y *toy) claimed(s *stateChange, o *objectClaims) bool {
 	for _, x := range s.objects {
 		for k := range x.now {
 			if _, has := o.now[k]; has && x.name != o.name && !x.whole && x.created < o.created {
@@ -222,12 +222,12 @@ func (y *toy) claimed(s *step, o *object) bool {
 }
 
 // denied reports whether a bug keeps a definition from being live.
-func (y *toy) denied(s *step, o *object, k string) bool {
+func (y *toy) denied(s *stateChange, o *objectClaims, k string) bool {
 	switch y.bug {
 	case coreEndsDiscovery:
 		return o.served && !s.objects[CoreName].whole
 	case rejectedTakes:
-		return slices.ContainsFunc(s.list, func(x *object) bool {
+		return slices.ContainsFunc(s.list, func(x *objectClaims) bool {
 			return x != o && x.name != CoreName && !x.whole && x.now[k] != "" && x.last[k] == ""
 		})
 	default:
@@ -236,15 +236,15 @@ func (y *toy) denied(s *step, o *object, k string) bool {
 }
 
 // spoil applies the bugs that change the definitions that objects may have.
-func (y *toy) spoil(s *step) {
+func (y *toy) spoil(s *stateChange) {
 	y.vetoed = map[string]bool{}
 	for _, o := range s.list {
 		switch {
 		case o.name == RolesName:
 		case y.bug == unreadableEnds && o.now == nil:
-			o.memory, o.last = memory{}, nil
+			o.memory, o.last = liveMemory{}, nil
 		case y.bug == removesNothing || y.bug == needRefuses:
-			o.memory.removed, o.last = nil, s.texts.readModule(o.memory.text)
+			o.memory.removed, o.last = nil, s.texts.parseModule(o.memory.text)
 		case y.bug == removalRefused && y.needed(s, o):
 			o.memory.removed, y.vetoed[o.name] = nil, true
 		case y.bug == inherits:
@@ -255,10 +255,10 @@ func (y *toy) spoil(s *step) {
 }
 
 // needed reports whether another document mentions a definition that a document has removed.
-func (y *toy) needed(s *step, o *object) bool {
+func (y *toy) needed(s *stateChange, o *objectClaims) bool {
 	for k := range o.memory.removed {
-		if slices.ContainsFunc(s.list, func(x *object) bool {
-			return o.document && x.document && x != o && s.vocabularyWith(nil).hasMention(x.text, k)
+		if slices.ContainsFunc(s.list, func(x *objectClaims) bool {
+			return o.document && x.document && x != o && s.vocabularyWith(nil).isMentioned(x.text, k)
 		}) {
 			return true
 		}
@@ -286,15 +286,15 @@ const (
 )
 
 func TestReferenceAcceptsMerge(t *testing.T) {
-	Run(t, seeds.Rounds(t, 20), 2, func() System { return newToy("") })
+	CheckRandomHistories(t, seeds.RoundCount(t, 20), 2, func() SystemUnderTest { return newToy("") })
 }
 
 func TestReferenceFindsThatADocumentBreaksOthers(t *testing.T) {
-	added := rare()[1]
-	if err := findDifference(added, func() System { return newToy("") }); err != nil {
+	added := rareHistories()[1]
+	if err := findDifference(added, func() SystemUnderTest { return newToy("") }); err != nil {
 		t.Error(err)
 	}
-	if err := findDifference(added, func() System { return newToy(breaksOthers) }); err == nil {
+	if err := findDifference(added, func() SystemUnderTest { return newToy(breaksOthers) }); err == nil {
 		t.Error("got no difference, want one")
 	}
 }
@@ -306,7 +306,7 @@ func TestReferenceFindsBug(t *testing.T) {
 	} {
 		t.Run(bug, func(t *testing.T) {
 			for round := range 100 {
-				if err := findDifference(randomHistory(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() System { return newToy(bug) }); err != nil {
+				if err := findDifference(randomHistory(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() SystemUnderTest { return newToy(bug) }); err != nil {
 					t.Logf("history %d: %v", round, err)
 					return
 				}
@@ -316,4 +316,6 @@ func TestReferenceFindsBug(t *testing.T) {
 	}
 }
 
-func newToy(bug string) *toy { return &toy{texts: newReader(), bug: bug, model: newModel()} }
+func newToy(bug string) *toy {
+	return &toy{texts: newCachingParser(), bug: bug, model: newOwnedDefinitions()}
+}

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// checkClosed requires that all references of the live model are defined.
-func (s *step) checkClosed() error {
+// checkReferencesDefined requires that all references of the live model are defined.
+func (s *stateChange) checkReferencesDefined() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
-		if !s.after.isDefined(k, s.after.text[k], false) {
+		if !s.after.hasDefinedReferences(k, s.after.text[k], false) {
 			return fmt.Errorf("%q is live as %q, which refers to what is not defined", k, s.after.text[k])
 		}
 	}
 	return nil
 }
 
-// checkDeclared requires that the owner of each live definition declares it. The definition must be in the text that is live
+// checkOwnersDeclare requires that the owner of each live definition declares it. The definition must be in the text that is live
 // as a whole, or in the last such text. In the second case the readable declared text must still have it.
-func (s *step) checkDeclared() error {
+func (s *stateChange) checkOwnersDeclare() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		owner := s.objects[s.after.owner[k]]
 		if owner == nil {
@@ -34,7 +34,7 @@ func (s *step) checkDeclared() error {
 }
 
 // hasDefinition reports whether o may have the definition. A module must have the same text; a document must have each term.
-func hasDefinition(o *object, key, text string) bool {
+func hasDefinition(o *objectClaims, key, text string) bool {
 	mine, has := o.possibleDefinitions()[key]
 	if !o.document || !has {
 		return has && mine == text
@@ -47,10 +47,10 @@ func termsWithout(terms, others []string) []string {
 	return slices.DeleteFunc(terms, func(t string) bool { return slices.Contains(others, t) })
 }
 
-// checkComplete requires that all definitions are live of a text that is reported as live.
-func (s *step) checkComplete() error {
+// checkLiveTextsComplete requires that all definitions are live of a text that is reported as live.
+func (s *stateChange) checkLiveTextsComplete() error {
 	for _, o := range s.list {
-		if !o.whole || !s.cored() {
+		if !o.whole || !s.hasLiveCore() {
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(o.now)) {
@@ -62,16 +62,16 @@ func (s *step) checkComplete() error {
 	return nil
 }
 
-// checkKept requires that a live definition stays live with its owner while the owner's last live text has it. There are two
+// checkDefinitionsKept requires that a live definition stays live with its owner while the owner's last live text has it. There are two
 // exceptions: the core module may take it over, or its references may be gone.
-func (s *step) checkKept() error {
-	rest, claims := newModel(), map[string]string{}
+func (s *stateChange) checkDefinitionsKept() error {
+	rest, claims := newOwnedDefinitions(), map[string]string{}
 	maps.Copy(rest.text, s.after.text)
 	maps.Copy(rest.owner, s.after.owner)
-	s.narrow(rest)
+	s.dropAddedTerms(rest)
 	for k, text := range s.before.text {
 		o := s.objects[s.before.owner[k]]
-		if o == nil || o.whole || o.now != nil && o.now[k] == "" || o.last[k] == "" || strings.Contains(k, " ") && o.document || s.after.owner[k] == CoreName || o.name == RolesName && !s.needRoles() {
+		if o == nil || o.whole || o.now != nil && o.now[k] == "" || o.last[k] == "" || strings.Contains(k, " ") && o.document || s.after.owner[k] == CoreName || o.name == RolesName && !s.hasRoleBindings() {
 			continue
 		}
 		claims[k] = o.last[k]
@@ -82,7 +82,7 @@ func (s *step) checkKept() error {
 			delete(claims, k)
 		}
 	}
-	s.removeUnheld(rest, claims)
+	s.removeInvalidClaims(rest, claims)
 	for _, k := range slices.Sorted(maps.Keys(claims)) {
 		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
 		if owner != "" && !slices.Contains(s.twinNames(o), owner) {
@@ -99,8 +99,8 @@ func (s *step) checkKept() error {
 	return nil
 }
 
-// narrow removes from rest the terms that documents have added, because new targets do not excuse a loss.
-func (s *step) narrow(rest model) {
+// dropAddedTerms removes from rest the terms that documents have added, because new targets do not excuse a loss.
+func (s *stateChange) dropAddedTerms(rest ownedDefinitions) {
 	for k, text := range s.before.text {
 		o, kept := s.objects[s.before.owner[k]], commonTerms(rest.text[k], text)
 		if o != nil && o.document && o.last[k] != "" && kept != "" {
@@ -114,8 +114,8 @@ func commonTerms(a, b string) string {
 	return strings.Join(slices.DeleteFunc(splitTerms(a), func(t string) bool { return !slices.Contains(splitTerms(b), t) }), or)
 }
 
-// removeUnheld removes the claims that do not hold in rest together with the other claims.
-func (s *step) removeUnheld(rest model, claims map[string]string) {
+// removeInvalidClaims removes the claims that do not hold in rest together with the other claims.
+func (s *stateChange) removeInvalidClaims(rest ownedDefinitions, claims map[string]string) {
 	for k, text := range claims {
 		if rest.owner[k] == "" {
 			rest.setDefinitions(s.before.owner[k], map[string]string{k: text})
@@ -150,7 +150,7 @@ func (s *step) removeUnheld(rest model, claims map[string]string) {
 
 // isValidTerm reports whether a term of o's definition holds. A type that o declares must belong to o. Documents refer only
 // to definitions of documents, except for the relation of roles.
-func (s *step) isValidTerm(m model, o *object, key, term string) bool {
+func (s *stateChange) isValidTerm(m ownedDefinitions, o *objectClaims, key, term string) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
 		return true
@@ -161,7 +161,7 @@ func (s *step) isValidTerm(m model, o *object, key, term string) bool {
 	if action := actionOf(key, term); o.document && action != "" && m.owner["action "+action] == "" {
 		return false
 	}
-	if !m.isDefined(key, term, true) {
+	if !m.hasDefinedReferences(key, term, true) {
 		return false
 	}
 	keys, targets := m.referencesOf(typ, term)
@@ -180,48 +180,48 @@ func actionOf(key, term string) string {
 	return action
 }
 
-// needRoles reports whether a live document has role bindings.
-func (s *step) needRoles() bool {
-	return slices.ContainsFunc(s.list, func(o *object) bool {
+// hasRoleBindings reports whether a live document has role bindings.
+func (s *stateChange) hasRoleBindings() bool {
+	return slices.ContainsFunc(s.list, func(o *objectClaims) bool {
 		return o.document && o.whole && strings.Contains(o.text, "roleBinding")
 	})
 }
 
-// checkAccepted requires that a readable text is live if its references are defined and no other live text has its
+// checkUnopposedAccepted requires that a readable text is live if its references are defined and no other live text has its
 // definitions.
-func (s *step) checkAccepted() error {
+func (s *stateChange) checkUnopposedAccepted() error {
 	for _, o := range s.list {
-		if s.isDocumented(o) && (o.name == CoreName || len(s.opposedKeys(o)) == 0) && s.canFit(o, nil, s.after) {
+		if s.isOutcomeDocumented(o) && (o.name == CoreName || len(s.keysOwnedByOthers(o)) == 0) && s.canBeLive(o, nil, s.after) {
 			return fmt.Errorf("the text of %q is not live, and nothing stands against it", o.name)
 		}
 	}
 	return nil
 }
 
-// checkRanked requires an order between texts that compete for a definition which neither has had live. The older one wins,
+// checkElderWins requires an order between texts that compete for a definition which neither has had live. The older one wins,
 // and discovered modules come last.
-func (s *step) checkRanked() error {
+func (s *stateChange) checkElderWins() error {
 	for _, o := range s.list {
-		opponents := s.opposedKeys(o)
-		junior := func(k string) bool { return s.isJunior(s.objects[s.after.owner[k]], o, k) }
-		if !s.isDocumented(o) || o.name == CoreName || len(opponents) == 0 || slices.ContainsFunc(opponents, func(k string) bool { return !junior(k) }) {
+		opponents := s.keysOwnedByOthers(o)
+		junior := func(k string) bool { return s.isOutrankedBy(s.objects[s.after.owner[k]], o, k) }
+		if !s.isOutcomeDocumented(o) || o.name == CoreName || len(opponents) == 0 || slices.ContainsFunc(opponents, func(k string) bool { return !junior(k) }) {
 			continue
 		}
 		out := map[string]bool{}
 		for _, k := range opponents {
 			out[s.after.owner[k]] = true
 		}
-		if s.canFit(o, out, s.before) {
+		if s.canBeLive(o, out, s.before) {
 			return fmt.Errorf("the text of %q is not live, and nothing stands against it but the lesser %q", o.name, slices.Sorted(maps.Keys(out)))
 		}
 	}
 	return nil
 }
 
-// isDocumented reports whether the documentation defines if the declared text of o must be live. It is silent about empty
+// isOutcomeDocumented reports whether the documentation defines if the declared text of o must be live. It is silent about empty
 // texts and about documents that may invalidate others. Without a core module there is no model.
-func (s *step) isDocumented(o *object) bool {
-	if o.whole || len(o.now) == 0 || !s.cored() && o.name != CoreName || o.document && s.texts.readPolicy(o.text).bindsTwice(s.vocabularyWith(o)) {
+func (s *stateChange) isOutcomeDocumented(o *objectClaims) bool {
+	if o.whole || len(o.now) == 0 || !s.hasLiveCore() && o.name != CoreName || o.document && s.texts.parsePolicy(o.text).bindsActionTwice(s.vocabularyWith(o)) {
 		return false
 	}
 	for k, text := range o.now {
@@ -232,8 +232,8 @@ func (s *step) isDocumented(o *object) bool {
 	return true
 }
 
-// opposedKeys returns the definitions of the declared text that other objects own.
-func (s *step) opposedKeys(o *object) (keys []string) {
+// keysOwnedByOthers returns the definitions of the declared text that other objects own.
+func (s *stateChange) keysOwnedByOthers(o *objectClaims) (keys []string) {
 	for _, k := range slices.Sorted(maps.Keys(o.now)) {
 		if owner := s.objects[s.after.owner[k]]; owner != nil && owner != o && (owner.document || o.document || owner.text != o.text) {
 			keys = append(keys, k)
@@ -242,9 +242,9 @@ func (s *step) opposedKeys(o *object) (keys []string) {
 	return keys
 }
 
-// isJunior reports whether o ranks before other, the present owner of the definition. Ages of documents and modules are
+// isOutrankedBy reports whether o ranks before other, the present owner of the definition. Ages of documents and modules are
 // not comparable, and the rank of the roles' module is not documented.
-func (s *step) isJunior(other, o *object, key string) bool {
+func (s *stateChange) isOutrankedBy(other, o *objectClaims, key string) bool {
 	switch {
 	case other.name == CoreName, other.name == RolesName, other.document != o.document:
 		return false
@@ -257,11 +257,11 @@ func (s *step) isJunior(other, o *object, key string) bool {
 	}
 }
 
-// canFit reports whether the declared text of o holds beside the live definitions. It ignores the objects in out, and those
+// canBeLive reports whether the declared text of o holds beside the live definitions. It ignores the objects in out, and those
 // with the same text: they would be live with it, so nothing of their last live texts stays. Other definitions count only
 // if present has them, or if they are of the core or roles' module.
-func (s *step) canFit(o *object, out map[string]bool, present model) bool {
-	m := newModel()
+func (s *stateChange) canBeLive(o *objectClaims, out map[string]bool, present ownedDefinitions) bool {
+	m := newOwnedDefinitions()
 	if roles := s.objects[RolesName]; roles != nil {
 		m.setDefinitions(RolesName, roles.last)
 	}
@@ -275,16 +275,16 @@ func (s *step) canFit(o *object, out map[string]bool, present model) bool {
 	m.setDefinitions(o.name, o.now)
 	m.pruneUndefined(o.name)
 	for k, text := range o.now {
-		if !m.isDefined(k, text, true) {
+		if !m.hasDefinedReferences(k, text, true) {
 			return false
 		}
 	}
-	return !o.document || s.hasNeeded(m, s.texts.readPolicy(o.text))
+	return !o.document || s.hasReferencedNames(m, s.texts.parsePolicy(o.text))
 }
 
-// hasNeeded reports whether documents in m own all names that the policy refers to, and own at least one type.
-func (s *step) hasNeeded(m model, p policy) bool {
+// hasReferencedNames reports whether documents in m own all names that the policy refers to, and own at least one type.
+func (s *stateChange) hasReferencedNames(m ownedDefinitions, p policyDocument) bool {
 	of := func(k string) bool { return strings.HasPrefix(m.owner[k], "policydocument/") }
 	typed := slices.ContainsFunc(slices.Collect(maps.Keys(m.owner)), func(k string) bool { return !strings.ContainsAny(k, " #") && of(k) })
-	return typed && !slices.ContainsFunc(p.neededNames(), func(n string) bool { return !of(n) && !of("union "+n) })
+	return typed && !slices.ContainsFunc(p.referencedNames(), func(n string) bool { return !of(n) && !of("union "+n) })
 }

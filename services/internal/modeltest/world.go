@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// CoreName and RolesName name the core module and the roles' module in [State]. A Store has one of each.
+// CoreName and RolesName name the core module and the roles' module in [LiveState]. A Store has one of each.
 const (
 	CoreName  = "core"
 	RolesName = "roles"
 )
 
-// World holds all declarations at one moment.
-type World struct {
+// Declarations holds all declarations at one moment.
+type Declarations struct {
 	// Core holds spec.coreModule of the Store.
 	Core string
 	// RolesType reports whether the Store's annotation names role#assignee; Core then declares it. Otherwise
@@ -28,7 +28,7 @@ type World struct {
 	RolesType  bool
 	Modules    []Module
 	Documents  []Document
-	Discovered []Discovered // Empty while discovery is off.
+	Discovered []DiscoveredModule // Empty while discovery is off.
 }
 
 // Module is an AuthorizationModel of a user. State names it "authorizationmodel/NAME".
@@ -45,15 +45,15 @@ type Document struct {
 	Text    string // Text holds YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec.
 }
 
-// Discovered is the module of an API resource. State names it "discovered/NAME".
-type Discovered struct {
+// DiscoveredModule is the module of an API resource. State names it "discovered/NAME".
+type DiscoveredModule struct {
 	Name string // Name holds the plural, such as "secrets".
 	Text string // Text holds the generated module.
 }
 
-// State holds the live part of the merged model.
-type State struct {
-	// Definitions maps "type", "type#relation" and "condition NAME" to the text, as [Definitions] returns it.
+// LiveState holds the live part of the merged model.
+type LiveState struct {
+	// Definitions maps "type", "type#relation" and "condition NAME" to the text, as [ModelDefinitions] returns it.
 	Definitions map[string]string
 	// Owners maps the keys of Definitions to the objects that own them.
 	Owners map[string]string
@@ -62,15 +62,15 @@ type State struct {
 	Live map[string]string
 }
 
-// System is the system under test. Settle applies the next world and returns the live state after everything has
+// SystemUnderTest is the system under test. Settle applies the next world and returns the live state after everything has
 // settled.
-type System interface {
-	Settle(w World) (State, error)
+type SystemUnderTest interface {
+	ApplyAndSettle(w Declarations) (LiveState, error)
 }
 
-// Run gives each random history to a new system. It reports the first difference from the documentation, with the seed
+// CheckRandomHistories gives each random history to a new system. It reports the first difference from the documentation, with the seed
 // and the shortest history found.
-func Run(t testing.TB, rounds int, seed uint64, start func() System) {
+func CheckRandomHistories(t testing.TB, rounds int, seed uint64, start func() SystemUnderTest) {
 	t.Helper()
 	for round := range rounds {
 		worlds := randomHistory(rand.New(rand.NewPCG(seed, uint64(round))), discovered)
@@ -81,19 +81,19 @@ func Run(t testing.TB, rounds int, seed uint64, start func() System) {
 	}
 }
 
-// RunRare gives histories to new systems that random ones seldom reach. Run has all others.
-func RunRare(t testing.TB, start func() System) {
+// CheckRareHistories gives histories to new systems that random ones seldom reach. Run has all others.
+func CheckRareHistories(t testing.TB, start func() SystemUnderTest) {
 	t.Helper()
-	for _, worlds := range rare() {
+	for _, worlds := range rareHistories() {
 		if err := findDifference(worlds, start); err != nil {
 			t.Errorf("%v; the worlds:\n%s", err, describeHistory(worlds))
 		}
 	}
 }
 
-// RunServed gives random histories to a slow system whose API server serves the resources. Unlike [Run], it does not
+// CheckServedHistories gives random histories to a slow system whose API server serves the resources. Unlike [CheckRandomHistories], it does not
 // shrink a history that fails.
-func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start func() System) {
+func CheckServedHistories(t testing.TB, rounds int, seed uint64, served []DiscoveredModule, start func() SystemUnderTest) {
 	t.Helper()
 	for round := range rounds {
 		worlds := randomHistory(rand.New(rand.NewPCG(seed, uint64(round))), served)
@@ -104,10 +104,10 @@ func RunServed(t testing.TB, rounds int, seed uint64, served []Discovered, start
 }
 
 // findDifference returns how a new system differs from the documentation.
-func findDifference(worlds []World, start func() System) error {
-	system, reference := start(), reference{texts: newReader(), before: newModel()}
+func findDifference(worlds []Declarations, start func() SystemUnderTest) error {
+	system, reference := start(), referenceChecker{texts: newCachingParser(), before: newOwnedDefinitions()}
 	for _, w := range worlds {
-		state, err := system.Settle(w)
+		state, err := system.ApplyAndSettle(w)
 		if err == nil {
 			err = reference.checkState(w, state)
 		}
@@ -119,9 +119,9 @@ func findDifference(worlds []World, start func() System) error {
 }
 
 // shrinkHistory removes worlds and objects while the history still fails.
-func shrinkHistory(worlds []World, start func() System) []World {
+func shrinkHistory(worlds []Declarations, start func() SystemUnderTest) []Declarations {
 	for {
-		shorter := slices.IndexFunc(simplerHistories(worlds), func(w []World) bool { return findDifference(w, start) != nil })
+		shorter := slices.IndexFunc(simplerHistories(worlds), func(w []Declarations) bool { return findDifference(w, start) != nil })
 		if shorter < 0 {
 			return worlds
 		}
@@ -130,7 +130,7 @@ func shrinkHistory(worlds []World, start func() System) []World {
 }
 
 // simplerHistories returns the histories with one world or one object less.
-func simplerHistories(worlds []World) (all [][]World) {
+func simplerHistories(worlds []Declarations) (all [][]Declarations) {
 	names := map[string]bool{}
 	for i, w := range worlds {
 		all = append(all, slices.Delete(slices.Clone(worlds), i, i+1))
@@ -143,7 +143,7 @@ func simplerHistories(worlds []World) (all [][]World) {
 		for i, w := range fewer {
 			fewer[i].Modules = slices.DeleteFunc(slices.Clone(w.Modules), func(m Module) bool { return "authorizationmodel/"+m.Name == name })
 			fewer[i].Documents = slices.DeleteFunc(slices.Clone(w.Documents), func(d Document) bool { return "policydocument/"+d.Name == name })
-			fewer[i].Discovered = slices.DeleteFunc(slices.Clone(w.Discovered), func(d Discovered) bool { return "discovered/"+d.Name == name })
+			fewer[i].Discovered = slices.DeleteFunc(slices.Clone(w.Discovered), func(d DiscoveredModule) bool { return "discovered/"+d.Name == name })
 		}
 		if name != CoreName && describeHistory(fewer) != describeHistory(worlds) {
 			all = append(all, fewer)
@@ -153,7 +153,7 @@ func simplerHistories(worlds []World) (all [][]World) {
 }
 
 // textsByObject returns the texts of a world by object, each with its creation order.
-func textsByObject(w World) map[string]string {
+func textsByObject(w Declarations) map[string]string {
 	all := map[string]string{CoreName: w.Core}
 	for _, m := range w.Modules {
 		all["authorizationmodel/"+m.Name] = fmt.Sprintf("# created: %d\n%s", m.Created, m.Text)
@@ -168,7 +168,7 @@ func textsByObject(w World) map[string]string {
 }
 
 // describeHistory returns the changes from world to world.
-func describeHistory(worlds []World) string {
+func describeHistory(worlds []Declarations) string {
 	var out strings.Builder
 	last := map[string]string{}
 	for i, w := range worlds {

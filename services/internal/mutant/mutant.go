@@ -18,15 +18,15 @@ import (
 // replacement.
 type Mutant [3]string
 
-// Kill requires that at least one suite fails for each mutant. A suite is a list of arguments for `go test`, and must
+// KillAll requires that at least one suite fails for each mutant. A suite is a list of arguments for `go test`, and must
 // pass without a mutant. ENTAIL_SLICE selects some of the mutants, but all must match the code.
-func Kill(t *testing.T, root string, mutants map[string]Mutant, suites ...[]string) {
+func KillAll(t *testing.T, root string, mutants map[string]Mutant, suites ...[]string) {
 	t.Helper()
-	names, err := sliceOf(slices.Collect(maps.Keys(mutants)), os.Getenv(sliceVariable))
+	names, err := selectSlice(slices.Collect(maps.Keys(mutants)), os.Getenv(sliceVariable))
 	if err != nil {
 		t.Fatal(err)
 	}
-	Apply(t, root, mutants)
+	CheckMutantsApply(t, root, mutants)
 	for _, suite := range suites {
 		if out, err := goTest(t, suite...).CombinedOutput(); err != nil {
 			t.Fatalf("the tests do not pass without a mutant:\n%s", out)
@@ -54,8 +54,8 @@ func (m Mutant) killMutant(t *testing.T, root string, suites [][]string) {
 	t.Error("it survives every test")
 }
 
-// Apply requires that each mutant matches the current code. A change of the code must update its mutants.
-func Apply(t *testing.T, root string, mutants map[string]Mutant) {
+// CheckMutantsApply requires that each mutant matches the current code. A change of the code must update its mutants.
+func CheckMutantsApply(t *testing.T, root string, mutants map[string]Mutant) {
 	t.Helper()
 	for name, m := range mutants {
 		if m[1] == m[2] {

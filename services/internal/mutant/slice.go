@@ -11,9 +11,9 @@ import (
 // every fourth mutant, beginning with the second. Without a value all run.
 const sliceVariable = "ENTAIL_SLICE"
 
-// sliceOf returns the names that slice selects, in order. The slices 1/n to n/n are disjoint and together hold all
+// selectSlice returns the names that slice selects, in order. The slices 1/n to n/n are disjoint and together hold all
 // names. More slices than names are an error, so no slice is empty.
-func sliceOf(names []string, slice string) ([]string, error) {
+func selectSlice(names []string, slice string) ([]string, error) {
 	names = slices.Sorted(slices.Values(names))
 	if slice == "" {
 		return names, nil

@@ -15,7 +15,7 @@ func TestSliceOfSelectsEachNameInExactlyOneSlice(t *testing.T) {
 		for n := 1; n <= count; n++ {
 			var all []string
 			for i := 1; i <= n; i++ {
-				selected, err := sliceOf(names, fmt.Sprintf("%d/%d", i, n))
+				selected, err := selectSlice(names, fmt.Sprintf("%d/%d", i, n))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -34,25 +34,25 @@ func TestSliceOfSelectsEachNameInExactlyOneSlice(t *testing.T) {
 func TestSliceOfSelectsTheSameNamesInAnyOrder(t *testing.T) {
 	const want = "[b d]"
 	for _, names := range [][]string{{"a", "b", "c", "d"}, {"d", "c", "b", "a"}} {
-		if got, err := sliceOf(names, "2/2"); err != nil || fmt.Sprint(got) != want {
+		if got, err := selectSlice(names, "2/2"); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("of %q: got %v and error %v, want %s", names, got, err, want)
 		}
 	}
 }
 
 func TestSliceOfSelectsAllWithoutAValue(t *testing.T) {
-	if got, err := sliceOf([]string{"b", "a"}, ""); err != nil || fmt.Sprint(got) != "[a b]" {
+	if got, err := selectSlice([]string{"b", "a"}, ""); err != nil || fmt.Sprint(got) != "[a b]" {
 		t.Errorf("got %v and error %v, want [a b]", got, err)
 	}
 }
 
 func TestSliceOfRejectsBadValues(t *testing.T) {
 	for _, value := range []string{"1", "/", "1/", "/2", "0/2", "3/2", "-1/2", "a/b", "1/2/3", " 1/2", "1/0", "0/0", "1.5/2", "4/4", "1/4", "1/99999999999999999999"} {
-		if got, err := sliceOf([]string{"a", "b", "c"}, value); err == nil {
+		if got, err := selectSlice([]string{"a", "b", "c"}, value); err == nil {
 			t.Errorf("%q: got %v, want an error", value, got)
 		}
 	}
-	if got, err := sliceOf(nil, "1/1"); err == nil {
+	if got, err := selectSlice(nil, "1/1"); err == nil {
 		t.Errorf("of no names: got %v, want an error", got)
 	}
 }

@@ -7,34 +7,34 @@ import (
 	"text/template"
 )
 
-// Config returns the configuration of a NATS server with all users. It holds no password, and nothing that differs from
+// ServerConfig returns the configuration of a NATS server with all users. It holds no password, and nothing that differs from
 // server to server.
-func Config() ([]byte, error) {
+func ServerConfig() ([]byte, error) {
 	logins := map[string]string{}
-	for _, user := range Names() {
-		logins[user] = "user: " + user + ", password: $" + Variable(user)
+	for _, user := range UserNames() {
+		logins[user] = "user: " + user + ", password: $" + PasswordVariable(user)
 	}
 	return renderAccounts(logins)
 }
 
-// ConfigWith returns [Config] with the same password, or its bcrypt hash, for every user.
-func ConfigWith(password string) ([]byte, error) {
-	config, err := Config()
+// ServerConfigWithPassword returns [ServerConfig] with the same password, or its bcrypt hash, for every user.
+func ServerConfigWithPassword(password string) ([]byte, error) {
+	config, err := ServerConfig()
 	if err != nil {
 		return nil, err
 	}
 	var text bytes.Buffer
-	for _, user := range Names() {
-		fmt.Fprintf(&text, "%s: %q\n", Variable(user), password)
+	for _, user := range UserNames() {
+		fmt.Fprintf(&text, "%s: %q\n", PasswordVariable(user), password)
 	}
 	text.Write(config)
 	return text.Bytes(), nil
 }
 
-// KeyConfig returns the configuration with public nkeys in place of names and passwords.
-func KeyConfig(public map[string]string) ([]byte, error) {
+// ServerConfigWithNKeys returns the configuration with public nkeys in place of names and passwords.
+func ServerConfigWithNKeys(public map[string]string) ([]byte, error) {
 	logins, key := map[string]string{}, regexp.MustCompile(`^U[A-Z2-7]{55}$`)
-	for _, user := range Names() {
+	for _, user := range UserNames() {
 		if !key.MatchString(public[user]) {
 			return nil, fmt.Errorf("%q is no public nkey for user %s of NATS", public[user], user)
 		}
@@ -89,7 +89,7 @@ accounts {
 {{- end}}{{end}}
             ]
           }
-          subscribe: "{{.Subscribe}}"
+          subscribe: "{{.SubscribeSubject}}"
         }
       }
 {{- end}}

@@ -19,29 +19,29 @@ const (
 	System = "sys"
 )
 
-// User is a service as a NATS user, and has its name.
-type User struct {
+// ServiceUser is a service as a NATS user, and has its name.
+type ServiceUser struct {
 	Service string
 	// Publish lists the subjects that it may publish to, which include all requests to JetStream. Deny lists
 	// exceptions.
-	Publish, Deny []Right
+	Publish, Deny []SubjectRight
 }
 
-// Right is a right on subjects with its reason.
-type Right struct {
+// SubjectRight is a right on subjects with its reason.
+type SubjectRight struct {
 	Why      string
 	Subjects []string
 }
 
-// Subscribe returns the only subject that the user may subscribe to: the answers to its own requests.
-func (u User) Subscribe() string { return topology.InboxPrefix(u.Service) + ".>" }
+// SubscribeSubject returns the only subject that the user may subscribe to: the answers to its own requests.
+func (u ServiceUser) SubscribeSubject() string { return topology.InboxPrefix(u.Service) + ".>" }
 
-// Variable returns the name of the variable with the password of a user.
-func Variable(user string) string {
+// PasswordVariable returns the name of the variable with the password of a user.
+func PasswordVariable(user string) string {
 	return "NATS_PASSWORD_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_"))
 }
 
-func subjectsRight(why string, subjects ...string) Right { return Right{why, subjects} }
+func newRight(why string, subjects ...string) SubjectRight { return SubjectRight{why, subjects} }
 
 // prefixNames returns prefix followed by each name.
 func prefixNames(prefix string, names ...string) []string {

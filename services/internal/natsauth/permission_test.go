@@ -14,7 +14,7 @@ import (
 const shipped = "../../../deploy/base/nats/nats.conf"
 
 func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
-	want, err := natsauth.Config()
+	want, err := natsauth.ServerConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,10 +25,10 @@ func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
 
 func TestEveryServiceIsAUserAndEveryRightHasAReason(t *testing.T) {
 	want := []string{natsauth.Admin, natsauth.System, topology.Watcher}
-	for _, service := range slices.Concat(topology.Services(), topology.Readers()) {
+	for _, service := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
 		want = append(want, service.Name)
 	}
-	if got := natsauth.Names(); !slices.Equal(got, want) {
+	if got := natsauth.UserNames(); !slices.Equal(got, want) {
 		t.Errorf("users are %v, want %v", got, want)
 	}
 	for _, user := range natsauth.Users() {
@@ -56,15 +56,15 @@ func TestOnlyTheWatcherMayChangeStreams(t *testing.T) {
 
 func TestWhoHasNoKeyIsNoUser(t *testing.T) {
 	public := map[string]string{}
-	for _, user := range natsauth.Names() {
+	for _, user := range natsauth.UserNames() {
 		public[user] = "U" + strings.Repeat("A", 55)
 	}
-	if config, err := natsauth.KeyConfig(public); err != nil || bytes.Contains(config, []byte("password: ")) {
+	if config, err := natsauth.ServerConfigWithNKeys(public); err != nil || bytes.Contains(config, []byte("password: ")) {
 		t.Errorf("%v: %s", err, config)
 	}
 	for _, wrong := range []string{"", "SUAA", "U" + strings.Repeat("a", 55), public[natsauth.Admin] + " }"} {
 		public[topology.Watcher] = wrong
-		if _, err := natsauth.KeyConfig(public); err == nil || !strings.Contains(err.Error(), "watcher") {
+		if _, err := natsauth.ServerConfigWithNKeys(public); err == nil || !strings.Contains(err.Error(), "watcher") {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}

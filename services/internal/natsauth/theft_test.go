@@ -25,8 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start runs a server with the shipped configuration. The password of each user is its name.
 func start(t *testing.T) *server.Server {
 	t.Helper()
-	for _, user := range natsauth.Names() {
-		t.Setenv(natsauth.Variable(user), `"`+user+`"`)
+	for _, user := range natsauth.UserNames() {
+		t.Setenv(natsauth.PasswordVariable(user), `"`+user+`"`)
 	}
 	options, err := server.ProcessConfigFile(shipped)
 	if err != nil {
@@ -96,16 +96,16 @@ func (u *user) publish(subject string, data []byte) func() error {
 // prepare creates the streams as the watcher does, and the consumers as the other services do at their start.
 func prepare(t *testing.T, s *server.Server) {
 	t.Helper()
-	if err := topology.Ensure(t.Context(), connect(t, s, topology.Watcher).js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), connect(t, s, topology.Watcher).js, 1); err != nil {
 		t.Fatal(err)
 	}
-	for _, service := range topology.Services() {
+	for _, service := range topology.DurableServices() {
 		js := connect(t, s, service.Name).js
-		if err := topology.Present(t.Context(), js); err != nil {
+		if err := topology.CheckStreams(t.Context(), js); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover()); err != nil {
+			if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeoverBounds()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -116,7 +116,7 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 	s := start(t)
 	prepare(t, s)
 	const change = "entail.changes.local.rbac%2Eauthorization%2Ek8s%2Eio.rolebindings.n0.b0"
-	for _, service := range slices.Concat(topology.Services(), topology.Readers()) {
+	for _, service := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
 		thief := connect(t, s, service.Name)
 		transform, err := json.Marshal(map[string]any{
 			"name": topology.Changes, "subjects": []string{"entail.changes.>", "entail.barrier.*", "entail.wake.*"},
@@ -127,18 +127,18 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 		}
 		tries := map[string]string{
 			"publishing a change": change, "publishing a target": strings.Replace(change, ".changes.", ".objects.", 1),
-			"publishing a marker": topology.SyncSubject("local", kinds.Stores().GroupResource), "publishing a barrier": topology.BarrierSubject("local"),
+			"publishing a marker": topology.MarkerSubject("local", kinds.Stores().GroupResource), "publishing a barrier": topology.BarrierSubject("local"),
 			"writing to another's inbox": topology.InboxPrefix(topology.Watcher) + ".x", "waking another": "entail.wake.watcher",
 			"restoring a stream": "$JS.API.STREAM.RESTORE.ENTAIL_CHANGES", "another stream": "$JS.API.STREAM.CREATE.MINE",
 			"reading any message":       "$JS.API.STREAM.MSG.GET.ENTAIL_CHANGES",
 			"a durable of the old kind": "$JS.API.CONSUMER.DURABLE.CREATE.ENTAIL_CHANGES.mine", "all the account": "$JS.API.ACCOUNT.PURGE.ENTAIL",
 		}
-		for _, stream := range topology.Streams() {
+		for _, stream := range topology.StreamNames() {
 			for _, verb := range []string{"CREATE", "UPDATE", "DELETE", "PURGE", "MSG.DELETE", "LEADER.STEPDOWN"} {
 				tries[verb+" "+stream] = "$JS.API.STREAM." + verb + "." + stream
 			}
 		}
-		for _, other := range topology.Services() {
+		for _, other := range topology.DurableServices() {
 			if other.Name == service.Name {
 				tries["deleting its own durable"] = "$JS.API.CONSUMER.DELETE.ENTAIL_CHANGES." + service.Name
 				continue
@@ -167,12 +167,12 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 func TestAReaderTellsNobodyAnything(t *testing.T) {
 	s := start(t)
 	prepare(t, s)
-	for _, service := range topology.Readers() {
+	for _, service := range topology.ReaderServices() {
 		thief := connect(t, s, service.Name)
 		for what, subject := range map[string]string{
 			"a result": "entail.results." + service.Name + ".x", "a dead letter": "entail.deadletters." + service.Name + ".x",
-			"a wake": topology.WakeSubject(service.Name), "whose turn it is": topology.TurnSubject(service.Name),
-			"a pulse of another": topology.PulseSubject(topology.TupleSync), "an acknowledgement": "$JS.ACK.ENTAIL_CHANGES." + service.Name + ".1.1.1.1.1",
+			"a wake": topology.WakeSubject(service.Name), "whose turn it is": topology.LeaseSubject(service.Name),
+			"a pulse of another": topology.ProbeSubject(topology.TupleSync), "an acknowledgement": "$JS.ACK.ENTAIL_CHANGES." + service.Name + ".1.1.1.1.1",
 			"anything else": "anything",
 		} {
 			thief.mayNot(service.Name+": "+what, thief.publish(subject, []byte("x")))
@@ -182,7 +182,7 @@ func TestAReaderTellsNobodyAnything(t *testing.T) {
 
 func TestAPasswordIsAsked(t *testing.T) {
 	s := start(t)
-	for _, name := range natsauth.Names() {
+	for _, name := range natsauth.UserNames() {
 		if conn, err := nats.Connect(s.ClientURL(), nats.UserInfo(name, "another")); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("%s comes in: %v", name, err)
 			if conn != nil {

@@ -13,19 +13,19 @@ const (
 )
 
 // Users returns the users of all services.
-func Users() []User {
-	users := []User{watcherUser()}
-	for _, service := range topology.Services() {
+func Users() []ServiceUser {
+	users := []ServiceUser{watcherUser()}
+	for _, service := range topology.DurableServices() {
 		users = append(users, consumerUser(service.Name))
 	}
-	for _, service := range topology.Readers() {
+	for _, service := range topology.ReaderServices() {
 		users = append(users, readerUser(service.Name))
 	}
 	return users
 }
 
-// Names lists the names of all users.
-func Names() []string {
+// UserNames lists the names of all users.
+func UserNames() []string {
 	names := []string{Admin, System}
 	for _, user := range Users() {
 		names = append(names, user.Service)
@@ -33,82 +33,83 @@ func Names() []string {
 	return names
 }
 
-func watcherUser() User {
+func watcherUser() ServiceUser {
 	changes, sync, results, letters := topology.Changes, topology.Sync, topology.Results, topology.DeadLetters
-	return User{
+	return ServiceUser{
 		Service: topology.Watcher,
-		Publish: []Right{
-			inspectRight(),
-			subjectsRight("The watcher alone creates streams and restores their configuration.", slices.Concat(
-				prefixNames(streamAPI+"CREATE.", topology.Streams()...), prefixNames(streamAPI+"UPDATE.", topology.Streams()...))...),
-			subjectsRight("The watcher publishes changes, barriers and snapshot markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*",
+		Publish: []SubjectRight{
+			inspectStreamsRight(),
+			newRight("The watcher alone creates streams and restores their configuration.", slices.Concat(
+				prefixNames(streamAPI+"CREATE.", topology.StreamNames()...), prefixNames(streamAPI+"UPDATE.", topology.StreamNames()...))...),
+			newRight("The watcher publishes changes, barriers and snapshot markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*",
 				"entail.sync.>"),
-			subjectsRight("The watcher tests that NATS accepts messages.", topology.PulseSubject(topology.Watcher)),
-			subjectsRight("A sweep reads the content of the stream.",
-				append(readSubjects(changes, "entail.changes.>"), readSubjects(changes, "entail.objects.>")...)...),
-			subjectsRight("The watcher audits changes of all kinds.", consumerAPI+"CREATE."+changes+".*"),
-			subjectsRight("The watcher reads single messages: changes, markers, results and dead letters.",
+			newRight("The watcher tests that NATS accepts messages.", topology.ProbeSubject(topology.Watcher)),
+			newRight("A sweep reads the content of the stream.",
+				append(readStreamSubjects(changes, "entail.changes.>"), readStreamSubjects(changes, "entail.objects.>")...)...),
+			newRight("The watcher audits changes of all kinds.", consumerAPI+"CREATE."+changes+".*"),
+			newRight("The watcher reads single messages: changes, markers, results and dead letters.",
 				direct+changes, direct+changes+".entail.changes.>", direct+changes+".entail.objects.>",
 				direct+sync+".entail.sync.>", direct+results+".entail.results.>", direct+letters),
-			subjectsRight("The stream's leader confirms that a message is missing. Other replicas may lag.",
+			newRight("The stream's leader confirms that a message is missing. Other replicas may lag.",
 				prefixNames(streamAPI+"MSG.GET.", changes, sync)...),
-			subjectsRight("The watcher removes markers, and the objects of kinds that are no longer registered.", streamAPI+"PURGE."+sync,
+			newRight("The watcher removes markers, and the objects of kinds that are no longer registered.", streamAPI+"PURGE."+sync,
 				streamAPI+"PURGE."+changes),
-			subjectsRight("The watcher deletes messages that are no changes, and settled dead letters.",
+			newRight("The watcher deletes messages that are no changes, and settled dead letters.",
 				prefixNames(streamAPI+"MSG.DELETE.", changes, letters)...),
-			subjectsRight("The watcher reads the progress of each service.", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
+			newRight("The watcher reads the progress of each service.", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
 		},
-		Deny: []Right{denyConsumers("")},
+		Deny: []SubjectRight{denyDurables("")},
 	}
 }
 
-func readerUser(service string) User {
-	return User{Service: service, Publish: viewRights(service), Deny: []Right{denyConsumers(service)}}
+func readerUser(service string) ServiceUser {
+	return ServiceUser{Service: service, Publish: informerRights(service), Deny: []SubjectRight{denyDurables(service)}}
 }
 
-// viewRights returns the rights that a view needs.
-func viewRights(service string) []Right {
+// informerRights returns the rights that a view needs.
+func informerRights(service string) []SubjectRight {
 	changes, sync := topology.Changes, topology.Sync
-	return []Right{
-		inspectRight(),
-		subjectsRight("An informer reads changes and markers.", append(readSubjects(changes, "entail.changes.>"), readSubjects(sync, "entail.sync.>")...)...),
-		subjectsRight("An informer reads several kinds at once. A service creates its durable consumer.",
+	return []SubjectRight{
+		inspectStreamsRight(),
+		newRight("An informer reads changes and markers.", append(readStreamSubjects(changes, "entail.changes.>"),
+			readStreamSubjects(sync, "entail.sync.>")...)...),
+		newRight("An informer reads several kinds at once. A service creates its durable consumer.",
 			prefixNames(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
-		subjectsRight("An informer marks the end of the stream. A service tests that NATS accepts messages.",
-			topology.EndSubject(service), topology.PulseSubject(service)),
+		newRight("An informer marks the end of the stream. A service tests that NATS accepts messages.",
+			topology.EndMarkSubject(service), topology.ProbeSubject(service)),
 	}
 }
 
-func consumerUser(service string) User {
+func consumerUser(service string) ServiceUser {
 	changes, results := topology.Changes, topology.Results
-	u := User{
+	u := ServiceUser{
 		Service: service,
-		Publish: append(viewRights(service),
-			subjectsRight("The service reads its durable consumer, settles its messages and ends its term.",
+		Publish: append(informerRights(service),
+			newRight("The service reads its durable consumer, settles its messages and ends its term.",
 				consumerAPI+"INFO."+changes+"."+service, consumerAPI+"UNPIN."+changes+"."+service, "$JS.ACK."+changes+"."+service+".>"),
-			subjectsRight("The service publishes wake-ups, results and dead letters.", topology.WakeSubject(service), topology.ResultsFilter(service),
+			newRight("The service publishes wake-ups, results and dead letters.", topology.WakeSubject(service), topology.ResultsFilter(service),
 				topology.DeadLettersFilter(service)),
-			subjectsRight("Replicas elect a leader.", topology.TurnSubject(service), direct+changes+"."+topology.TurnSubject(service)),
-			subjectsRight("The service reads its own results.", direct+results+"."+topology.ResultsFilter(service)),
+			newRight("Replicas elect a leader.", topology.LeaseSubject(service), direct+changes+"."+topology.LeaseSubject(service)),
+			newRight("The service reads its own results.", direct+results+"."+topology.ResultsFilter(service)),
 		),
-		Deny: []Right{denyConsumers(service)},
+		Deny: []SubjectRight{denyDurables(service)},
 	}
 	return u
 }
 
-func inspectRight() Right {
-	return subjectsRight("The service reads the state of streams.", prefixNames(streamAPI+"INFO.", topology.Streams()...)...)
+func inspectStreamsRight() SubjectRight {
+	return newRight("The service reads the state of streams.", prefixNames(streamAPI+"INFO.", topology.StreamNames()...)...)
 }
 
-// readSubjects returns the subjects for reading a stream with an ephemeral consumer, whose name is random.
-func readSubjects(stream, filter string) []string {
+// readStreamSubjects returns the subjects for reading a stream with an ephemeral consumer, whose name is random.
+func readStreamSubjects(stream, filter string) []string {
 	return []string{consumerAPI + "CREATE." + stream + ".*." + filter, consumerAPI + "MSG.NEXT." + stream + ".*", consumerAPI + "DELETE." + stream + ".*"}
 }
 
-// denyConsumers denies durable consumers: the wildcard for a random name also matches them. A service may create and read its
+// denyDurables denies durable consumers: the wildcard for a random name also matches them. A service may create and read its
 // own, but not delete it.
-func denyConsumers(service string) Right {
-	right := Right{Why: "The user never deletes a durable consumer and never uses one of another service."}
+func denyDurables(service string) SubjectRight {
+	right := SubjectRight{Why: "The user never deletes a durable consumer and never uses one of another service."}
 	for _, durable := range durableNames() {
 		name := topology.Changes + "." + durable
 		right.Subjects = append(right.Subjects, consumerAPI+"DELETE."+name)
@@ -121,7 +122,7 @@ func denyConsumers(service string) Right {
 
 func durableNames() []string {
 	var names []string
-	for _, service := range topology.Services() {
+	for _, service := range topology.DurableServices() {
 		names = append(names, service.Name)
 	}
 	return names

@@ -38,13 +38,13 @@ type Claim struct {
 // Compare orders claims, the strongest first.
 func Compare(a, b Claim) int {
 	return cmp.Or(
-		trueFirst(a.Core, b.Core), cmp.Compare(a.Live, b.Live), trueFirst(a.Document, b.Document), trueFirst(b.Served, a.Served),
+		compareTrueFirst(a.Core, b.Core), cmp.Compare(a.Live, b.Live), compareTrueFirst(a.Document, b.Document), compareTrueFirst(b.Served, a.Served),
 		a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name),
 	)
 }
 
-// trueFirst orders true before false.
-func trueFirst(a, b bool) int {
+// compareTrueFirst orders true before false.
+func compareTrueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

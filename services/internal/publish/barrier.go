@@ -18,10 +18,10 @@ var (
 	errUnproven     = errors.New("the connection to NATS was lost since the last change")
 )
 
-// Barrier publishes a barrier. The stream accepts it only behind the barrier with the expected sequence; otherwise the
+// PublishBarrier publishes a barrier. The stream accepts it only behind the barrier with the expected sequence; otherwise the
 // error is [ErrRefused]. Barrier sends nothing without a connection, because the client would send it at any later time.
-// It sends nothing in the state of [Publisher.IsUnproven] either.
-func (p *Publisher) Barrier(ctx context.Context, b *eventv1.Barrier, expected uint64) (sequence uint64, err error) {
+// It sends nothing in the state of [Publisher.MayHaveLostMessages] either.
+func (p *Publisher) PublishBarrier(ctx context.Context, b *eventv1.Barrier, expected uint64) (sequence uint64, err error) {
 	data, err := proto.Marshal(b)
 	if err != nil {
 		return 0, fmt.Errorf("encode barrier: %w", err)
@@ -36,7 +36,7 @@ func (p *Publisher) Barrier(ctx context.Context, b *eventv1.Barrier, expected ui
 		sequence, err = p.sendBarrier(ctx, b.GetCluster(), data, expected)
 	}
 	if before > 0 && (err != nil || p.connectionNumber() != connection) {
-		p.uncover(before - 1)
+		p.markUncovered(before - 1)
 	}
 	if err != nil && !errors.Is(err, ErrRefused) {
 		err = fault.Unavailable(err)
@@ -53,15 +53,15 @@ func (p *Publisher) sendBarrier(ctx context.Context, cluster string, data []byte
 	switch {
 	case err == nil:
 		return ack.Sequence, nil
-	case isConflict(err):
+	case isSequenceConflict(err):
 		return 0, ErrRefused
 	}
-	p.uncover(connection) // The stream may have stored it, and may lose it again.
+	p.markUncovered(connection) // The stream may have stored it, and may lose it again.
 	return 0, fmt.Errorf("wait for the acknowledgement: %w", err)
 }
 
-// HaltBarrier publishes a barrier that only announces a halt. It expects no barrier.
-func (p *Publisher) HaltBarrier(ctx context.Context, b *eventv1.Barrier) (sequence uint64, err error) {
+// PublishHaltBarrier publishes a barrier that only announces a halt. It expects no barrier.
+func (p *Publisher) PublishHaltBarrier(ctx context.Context, b *eventv1.Barrier) (sequence uint64, err error) {
 	data, err := proto.Marshal(b)
 	if err != nil {
 		return 0, fmt.Errorf("encode barrier: %w", err)
@@ -73,8 +73,8 @@ func (p *Publisher) HaltBarrier(ctx context.Context, b *eventv1.Barrier) (sequen
 	return ack.Sequence, nil
 }
 
-// uncover records that the stream stored a message over a connection, and that no barrier covers the message yet.
-func (p *Publisher) uncover(connection uint64) {
+// markUncovered records that the stream stored a message over a connection, and that no barrier covers the message yet.
+func (p *Publisher) markUncovered(connection uint64) {
 	for {
 		oldest := p.uncovered.Load()
 		if oldest > 0 && oldest <= connection+1 || p.uncovered.CompareAndSwap(oldest, connection+1) {
@@ -83,16 +83,16 @@ func (p *Publisher) uncover(connection uint64) {
 	}
 }
 
-// IsUnproven reports whether the stream may have lost acknowledged messages: the connection was lost since one was
+// MayHaveLostMessages reports whether the stream may have lost acknowledged messages: the connection was lost since one was
 // acknowledged, and no barrier followed. The server may have restarted without its last writes. The next barrier cannot
 // find that out, because it expects only the last barrier.
-func (p *Publisher) IsUnproven() bool {
+func (p *Publisher) MayHaveLostMessages() bool {
 	uncovered := p.uncovered.Load()
 	return uncovered > 0 && uncovered <= p.connectionNumber()
 }
 
-// Cover ends the state of [Publisher.IsUnproven], because the caller compares the stream with the API server from now on.
-func (p *Publisher) Cover() { p.uncovered.Store(0) }
+// ResetUncovered ends the state of [Publisher.MayHaveLostMessages], because the caller compares the stream with the API server from now on.
+func (p *Publisher) ResetUncovered() { p.uncovered.Store(0) }
 
 // connectionNumber numbers the connection to NATS.
 func (p *Publisher) connectionNumber() uint64 { return p.js.Conn().Stats().Reconnects }
@@ -100,7 +100,7 @@ func (p *Publisher) connectionNumber() uint64 { return p.js.Conn().Stats().Recon
 // LastBarrier returns the newest barrier of a cluster and its sequence. The error is [ErrNone] if there is none, and
 // [ErrMalformed] if it cannot be decoded; then the sequence is set.
 func (p *Publisher) LastBarrier(ctx context.Context, cluster string) (b *eventv1.Barrier, sequence uint64, err error) {
-	stream, err := p.openAtLeader(ctx, topology.Changes)
+	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return nil, 0, fault.Unavailable(err)
 	}

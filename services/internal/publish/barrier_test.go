@@ -15,14 +15,14 @@ func TestPublisherWritesABarrierOnlyBehindTheExpectedOne(t *testing.T) {
 	}
 	expected := uint64(0)
 	for number := range uint64(2) {
-		sequence, err := p.Barrier(t.Context(), &eventv1.Barrier{Cluster: "local", Run: "run", Number: number + 1}, expected)
+		sequence, err := p.PublishBarrier(t.Context(), &eventv1.Barrier{Cluster: "local", Run: "run", Number: number + 1}, expected)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if b, last, err := p.LastBarrier(t.Context(), "local"); err != nil || b.GetNumber() != number+1 || last != sequence {
 			t.Errorf("got %v at %d, %v; want number %d at %d", b, last, err, number+1, sequence)
 		}
-		if _, err := p.Barrier(t.Context(), &eventv1.Barrier{Cluster: "local"}, expected); !errors.Is(err, ErrRefused) {
+		if _, err := p.PublishBarrier(t.Context(), &eventv1.Barrier{Cluster: "local"}, expected); !errors.Is(err, ErrRefused) {
 			t.Errorf("got %v for a barrier that expects %d, want ErrRefused", err, expected)
 		}
 		expected = sequence
@@ -47,18 +47,18 @@ func TestPublisherCoversNoMessageOfAnEarlierConnection(t *testing.T) {
 		"a message over an earlier connection": {[]uint64{0}, true},
 		"messages over both":                   {[]uint64{1, 0}, true},
 	} {
-		p.Cover()
+		p.ResetUncovered()
 		for _, connection := range c.connections {
-			p.uncover(connection)
+			p.markUncovered(connection)
 		}
 		_, last, err := p.LastBarrier(t.Context(), "local")
 		if err != nil && !errors.Is(err, ErrNone) {
 			t.Fatal(err)
 		}
-		if _, err := p.Barrier(t.Context(), &eventv1.Barrier{Cluster: "local"}, last); (err != nil) != c.unproven {
+		if _, err := p.PublishBarrier(t.Context(), &eventv1.Barrier{Cluster: "local"}, last); (err != nil) != c.unproven {
 			t.Errorf("%s: a barrier returns %v", name, err)
 		}
-		if got := p.IsUnproven(); got != c.unproven {
+		if got := p.MayHaveLostMessages(); got != c.unproven {
 			t.Errorf("%s: got %v, want %v", name, got, c.unproven)
 		}
 	}

@@ -20,37 +20,39 @@ const (
 	readHeartbeat = time.Second
 )
 
-// All reads everything that the stream holds of one resource, deletions included: all that the leader of the stream
+// ReadAll reads everything that the stream holds of one resource, deletions included: all that the leader of the stream
 // holds when the read begins, whichever replica delivers it. It skips subjects that name no object, and tombstones on
 // subjects of their own. Without bodies, only the headers count, and Change is empty. An error
 // ends it.
-func (p *Publisher) All(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[Stored, error] {
-	return func(yield func(Stored, error) bool) {
-		if err := p.readAll(ctx, topology.HeadsFilter(cluster, r), bodies, yield); err != nil {
-			yield(Stored{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
+func (p *Publisher) ReadAll(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[StoredMessage, error] {
+	return func(yield func(StoredMessage, error) bool) {
+		if err := p.readFiltered(ctx, topology.CurrentStatesFilter(cluster, r), bodies, yield); err != nil {
+			yield(StoredMessage{}, fmt.Errorf("read what %s holds of %s: %w", topology.Changes, r, err))
 		}
 	}
 }
 
-// AllIn reads the same as [Publisher.All] in one namespace.
-func (p *Publisher) AllIn(ctx context.Context, cluster string, r event.GroupResource, namespace string, bodies bool) iter.Seq2[Stored, error] {
-	return func(yield func(Stored, error) bool) {
-		if err := p.readAll(ctx, topology.HeadsFilterIn(cluster, r, namespace), bodies, yield); err != nil {
-			yield(Stored{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
+// ReadAllInNamespace reads the same as [Publisher.ReadAll] in one namespace.
+func (p *Publisher) ReadAllInNamespace(ctx context.Context, cluster string, r event.GroupResource, namespace string,
+	bodies bool,
+) iter.Seq2[StoredMessage, error] {
+	return func(yield func(StoredMessage, error) bool) {
+		if err := p.readFiltered(ctx, topology.CurrentStatesFilterIn(cluster, r, namespace), bodies, yield); err != nil {
+			yield(StoredMessage{}, fmt.Errorf("read what %s holds of %s in %s: %w", topology.Changes, r, namespace, err))
 		}
 	}
 }
 
-// Tombstones reads the headers of the tombstones on subjects of their own of one resource.
-func (p *Publisher) Tombstones(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[Stored, error] {
-	return func(yield func(Stored, error) bool) {
-		if err := p.readAll(ctx, topology.TombstonesFilter(cluster, r), false, yield); err != nil {
-			yield(Stored{}, fmt.Errorf("read the tombstones of %s in %s: %w", r, topology.Changes, err))
+// ReadTombstones reads the headers of the tombstones on subjects of their own of one resource.
+func (p *Publisher) ReadTombstones(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[StoredMessage, error] {
+	return func(yield func(StoredMessage, error) bool) {
+		if err := p.readFiltered(ctx, topology.TombstonesFilter(cluster, r), false, yield); err != nil {
+			yield(StoredMessage{}, fmt.Errorf("read the tombstones of %s in %s: %w", r, topology.Changes, err))
 		}
 	}
 }
 
-func (p *Publisher) readAll(ctx context.Context, filter string, bodies bool, yield func(Stored, error) bool) error {
+func (p *Publisher) readFiltered(ctx context.Context, filter string, bodies bool, yield func(StoredMessage, error) bool) error {
 	newest, err := p.newestSequence(ctx, filter)
 	if err != nil || newest == 0 {
 		return err
@@ -78,7 +80,7 @@ func (p *Publisher) readAll(ctx context.Context, filter string, bodies bool, yie
 
 // newestSequence returns the last sequence that matches a filter, from the leader of the stream; 0 if there is none.
 func (p *Publisher) newestSequence(ctx context.Context, filter string) (uint64, error) {
-	stream, err := p.openAtLeader(ctx, topology.Changes)
+	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +102,9 @@ func (p *Publisher) deleteConsumer(ctx context.Context, consumer jetstream.Consu
 	_ = p.js.DeleteConsumer(ctx, topology.Changes, consumer.CachedInfo().Name) // On error the server deletes it later.
 }
 
-func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bool, yield func(Stored, error) bool) (*jetstream.MsgMetadata, bool, error) {
+func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bool,
+	yield func(StoredMessage, error) bool,
+) (*jetstream.MsgMetadata, bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readStall, errStalled)
 	defer cancel()
 	msg, err := messages.Next(jetstream.NextContext(ctx))
@@ -115,23 +119,23 @@ func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bo
 	if err != nil {
 		return meta, true, nil
 	}
-	stored := Stored{Entry: headOf(key, meta.Sequence.Stream, msg.Headers()), PublishedAt: meta.Timestamp}
+	stored := StoredMessage{Entry: entryOf(key, meta.Sequence.Stream, msg.Headers()), PublishedAt: meta.Timestamp}
 	if !bodies {
 		return meta, yield(stored, nil), nil
 	}
-	stored.Change, stored.Refused = topology.Decode(msg.Subject(), msg.Headers(), msg.Data())
+	stored.Change, stored.Refused = topology.DecodeRawChange(msg.Subject(), msg.Headers(), msg.Data())
 	return meta, yield(stored, nil), nil
 }
 
 var errStalled = errors.New("the stream stopped sending")
 
-// First returns the oldest message of one resource, or [ErrNone].
-func (p *Publisher) First(ctx context.Context, cluster string, r event.GroupResource) (Entry, error) {
-	stream, err := p.openAtLeader(ctx, topology.Changes)
+// ReadFirst returns the oldest message of one resource, or [ErrNone].
+func (p *Publisher) ReadFirst(ctx context.Context, cluster string, r event.GroupResource) (Entry, error) {
+	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return Entry{}, err
 	}
-	msg, err := stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(topology.HeadsFilter(cluster, r)))
+	msg, err := stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(topology.CurrentStatesFilter(cluster, r)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Entry{}, fmt.Errorf("read a change of %s: %w", r, ErrNone)
 	}
@@ -142,5 +146,5 @@ func (p *Publisher) First(ctx context.Context, cluster string, r event.GroupReso
 	if err != nil {
 		return Entry{}, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, err)
 	}
-	return headOf(key, msg.Sequence, msg.Header), nil
+	return entryOf(key, msg.Sequence, msg.Header), nil
 }

@@ -16,10 +16,10 @@ func TestAllYieldsEverySubjectOfOneResourceOnce(t *testing.T) {
 	p := New(bus(t, 0))
 	want := map[event.Key]Entry{}
 	for i := range 1500 {
-		ack := mustPublish(t, p, state(fmt.Sprint("s-", i%1000), i+1), 0, Options{ContentHash: fmt.Sprint(i)})
+		ack := mustPublish(t, p, state(fmt.Sprint("s-", i%1000), i+1), 0, PublicationOptions{ContentHash: fmt.Sprint(i)})
 		want[ack.Key] = ack.Entry
 	}
-	ack := mustPublish(t, p, gone("gone", 9), 0, Options{ContentHash: "last"})
+	ack := mustPublish(t, p, gone("gone", 9), 0, PublicationOptions{ContentHash: "last"})
 	want[ack.Key] = ack.Entry
 	squatter, err := p.js.Publish(t.Context(), topology.ChangeSubject(key("squatter")), []byte("?"))
 	if err != nil {
@@ -28,16 +28,16 @@ func TestAllYieldsEverySubjectOfOneResourceOnce(t *testing.T) {
 	want[key("squatter")] = Entry{Key: key("squatter"), Sequence: squatter.Sequence}
 	other := state("model", 1)
 	other.Key.GroupResource = kinds.AuthorizationModels().GroupResource
-	mustPublish(t, p, other, 0, Options{})
+	mustPublish(t, p, other, 0, PublicationOptions{})
 	foreign := state("s-1", 1)
 	foreign.Key.Cluster = "other"
-	mustPublish(t, p, foreign, 0, Options{})
+	mustPublish(t, p, foreign, 0, PublicationOptions{})
 	if _, err := p.js.Publish(t.Context(), "entail.changes.local.core%2Eplatform-mesh%2Eio.stores.no.name.at.all", nil); err != nil {
 		t.Fatal(err)
 	}
 
 	got := map[event.Key]Entry{}
-	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
+	for head, err := range p.ReadAll(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,12 +66,12 @@ func TestAllInYieldsOneNamespace(t *testing.T) {
 		c.Key.Namespace = namespace
 		return c
 	}
-	want := mustPublish(t, p, in("a"), 0, Options{}).Entry
+	want := mustPublish(t, p, in("a"), 0, PublicationOptions{}).Entry
 	for _, other := range []string{"a.b", "aa", "", "*"} {
-		mustPublish(t, p, in(other), 0, Options{})
+		mustPublish(t, p, in(other), 0, PublicationOptions{})
 	}
 	var got []Entry
-	for head, err := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "a", true) {
+	for head, err := range p.ReadAllInNamespace(t.Context(), "local", kinds.Stores().GroupResource, "a", true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,14 +80,14 @@ func TestAllInYieldsOneNamespace(t *testing.T) {
 	if !slices.Equal(got, []Entry{want}) {
 		t.Errorf("heads are %+v, want %+v", got, want)
 	}
-	for head := range p.AllIn(t.Context(), "local", kinds.Stores().GroupResource, "none", true) {
+	for head := range p.ReadAllInNamespace(t.Context(), "local", kinds.Stores().GroupResource, "none", true) {
 		t.Errorf("in a namespace with nothing is %+v", head)
 	}
 }
 
 func TestAllOfAnEmptyStreamEndsAtOnce(t *testing.T) {
 	p := New(bus(t, 0))
-	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
+	for head, err := range p.ReadAll(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		t.Errorf("got %+v, %v", head, err)
 	}
 }
@@ -95,19 +95,19 @@ func TestAllOfAnEmptyStreamEndsAtOnce(t *testing.T) {
 func TestAllEndsWithItsCaller(t *testing.T) {
 	p := New(bus(t, 0))
 	for i := range 10 {
-		mustPublish(t, p, state(fmt.Sprint(i), 1), 0, Options{})
+		mustPublish(t, p, state(fmt.Sprint(i), 1), 0, PublicationOptions{})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
-	for _, err := range p.All(ctx, "local", kinds.Stores().GroupResource, true) {
+	for _, err := range p.ReadAll(ctx, "local", kinds.Stores().GroupResource, true) {
 		cancel()
 		last = err
 	}
 	if !errors.Is(last, context.Canceled) {
 		t.Errorf("error is %v, want that of the context", last)
 	}
-	for range p.All(t.Context(), "local", kinds.Stores().GroupResource, true) {
+	for range p.ReadAll(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		break
 	}
 	if info, err := stream(t, p.js).Info(t.Context()); err != nil || info.State.Consumers != 0 {
@@ -118,16 +118,16 @@ func TestAllEndsWithItsCaller(t *testing.T) {
 func TestFirstFindsAMessageOfTheResource(t *testing.T) {
 	p := New(bus(t, 0))
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
-	if _, err := p.First(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
+	if _, err := p.ReadFirst(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
 		t.Errorf("error is %v, want ErrNone", err)
 	}
-	ack := mustPublish(t, p, state("x", 5), 0, Options{})
-	mustPublish(t, p, state("y", 6), 0, Options{})
-	if head, err := p.First(t.Context(), "local", stores); err != nil || head != ack.Entry {
+	ack := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
+	mustPublish(t, p, state("y", 6), 0, PublicationOptions{})
+	if head, err := p.ReadFirst(t.Context(), "local", stores); err != nil || head != ack.Entry {
 		t.Errorf("first is %+v, %v; want %+v", head, err, ack.Entry)
 	}
 	for _, r := range []event.GroupResource{models, {Resource: "stores"}} {
-		if _, err := p.First(t.Context(), "local", r); !errors.Is(err, ErrNone) {
+		if _, err := p.ReadFirst(t.Context(), "local", r); !errors.Is(err, ErrNone) {
 			t.Errorf("error for %s is %v, want ErrNone", r, err)
 		}
 	}

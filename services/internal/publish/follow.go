@@ -15,8 +15,8 @@ func (p *Publisher) OnAck(f func(sequence uint64)) {
 	p.onAck.Store(&f)
 }
 
-// recordAcknowledged calls the function of [Publisher.OnAck].
-func (p *Publisher) recordAcknowledged(sequence uint64) {
+// notifyAcknowledged calls the function of [Publisher.OnAck].
+func (p *Publisher) notifyAcknowledged(sequence uint64) {
 	if f := p.onAck.Load(); f != nil && *f != nil {
 		(*f)(sequence)
 	}
@@ -31,9 +31,9 @@ func (p *Publisher) LastSequence(ctx context.Context) (uint64, error) {
 	return stream.CachedInfo().State.LastSeq, nil
 }
 
-// Follow passes the subject and the sequence of every change of a cluster behind a sequence to take, until an error. It
+// FollowChanges passes the subject and the sequence of every change of a cluster behind a sequence to take, until an error. It
 // reads no bodies.
-func (p *Publisher) Follow(ctx context.Context, cluster string, behind uint64, take func(subject string, sequence uint64)) error {
+func (p *Publisher) FollowChanges(ctx context.Context, cluster string, behind uint64, take func(subject string, sequence uint64)) error {
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
 		FilterSubjects: topology.ClusterFilters(cluster), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: behind + 1,
 		HeadersOnly: true, InactiveThreshold: 2 * readStall, MaxResetAttempts: 1,

@@ -42,7 +42,7 @@ func bus(t testing.TB, maxPayload int32) jetstream.JetStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	return js
@@ -76,18 +76,18 @@ func stream(t testing.TB, js jetstream.JetStream) jetstream.Stream {
 	return s
 }
 
-func mustPublish(t testing.TB, p *Publisher, c event.Change, expected uint64, opts Options) Ack {
+func mustPublish(t testing.TB, p *Publisher, c event.Change, expected uint64, opts PublicationOptions) Ack {
 	t.Helper()
-	ack, err := p.Publish(t.Context(), c, expected, opts)
+	ack, err := p.PublishChange(t.Context(), c, expected, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return ack
 }
 
-func mustLast(t testing.TB, p *Publisher, name string) Stored {
+func mustLast(t testing.TB, p *Publisher, name string) StoredMessage {
 	t.Helper()
-	stored, err := p.Last(t.Context(), key(name))
+	stored, err := p.LastChange(t.Context(), key(name))
 	if err != nil {
 		t.Fatal(err)
 	}

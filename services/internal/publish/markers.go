@@ -15,14 +15,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Marker publishes a snapshot marker.
-func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error {
+// PublishMarker publishes a snapshot marker.
+func (p *Publisher) PublishMarker(ctx context.Context, m *eventv1.SnapshotMarker) error {
 	resource := event.GroupResource{Group: m.GetGroup(), Resource: m.GetResource(), Target: m.GetTarget()}
 	data, err := proto.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode snapshot marker of %s: %w", resource, err)
 	}
-	if _, err := p.js.Publish(ctx, topology.SyncSubject(m.GetCluster(), resource), data); err != nil {
+	if _, err := p.js.Publish(ctx, topology.MarkerSubject(m.GetCluster(), resource), data); err != nil {
 		return fault.Unavailable(fmt.Errorf("publish snapshot marker of %s: %w", resource, err))
 	}
 	return nil
@@ -31,14 +31,14 @@ func (p *Publisher) Marker(ctx context.Context, m *eventv1.SnapshotMarker) error
 // LastMarker returns the newest snapshot marker of a resource. The error is [ErrNone] if there is none, and
 // [ErrMalformed] if it cannot be decoded.
 func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.GroupResource) (*eventv1.SnapshotMarker, error) {
-	stream, err := p.openAtLeader(ctx, topology.Sync)
+	stream, err := p.openStreamAtLeader(ctx, topology.Sync)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("open stream %s: %w", topology.Sync, ErrNone)
 	}
 	if err != nil {
 		return nil, fault.Unavailable(err)
 	}
-	msg, err := stream.GetLastMsgForSubject(ctx, topology.SyncSubject(cluster, r))
+	msg, err := stream.GetLastMsgForSubject(ctx, topology.MarkerSubject(cluster, r))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, fmt.Errorf("read snapshot marker of %s: %w", r, ErrNone)
 	}
@@ -52,31 +52,31 @@ func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.Grou
 	return &m, nil
 }
 
-// Unmark deletes the snapshot marker of a resource, because the stream is no longer complete.
-func (p *Publisher) Unmark(ctx context.Context, cluster string, r event.GroupResource) error {
+// DeleteMarker deletes the snapshot marker of a resource, because the stream is no longer complete.
+func (p *Publisher) DeleteMarker(ctx context.Context, cluster string, r event.GroupResource) error {
 	stream, err := p.js.Stream(ctx, topology.Sync)
 	if err != nil {
 		return fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Sync, err))
 	}
-	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(topology.SyncSubject(cluster, r))); err != nil {
+	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(topology.MarkerSubject(cluster, r))); err != nil {
 		return fault.Unavailable(fmt.Errorf("take back snapshot marker of %s: %w", r, err))
 	}
 	return nil
 }
 
-// MarkedTargets lists the kinds of targets that have a marker which was not withdrawn.
-func (p *Publisher) MarkedTargets(ctx context.Context, cluster string) ([]event.GroupResource, error) {
+// MarkedTargetKinds lists the kinds of targets that have a marker which was not withdrawn.
+func (p *Publisher) MarkedTargetKinds(ctx context.Context, cluster string) ([]event.GroupResource, error) {
 	stream, err := p.js.Stream(ctx, topology.Sync)
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Sync, err))
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(topology.SyncSubject(cluster, kinds.Targets())))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(topology.MarkerSubject(cluster, kinds.AllTargets())))
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("list markers of targets: %w", err))
 	}
 	var marked []event.GroupResource
 	for subject := range info.State.Subjects {
-		of, err := topology.ParseTargetMarker(subject)
+		of, err := topology.ParseTargetMarkerSubject(subject)
 		if err != nil {
 			continue
 		}

@@ -17,7 +17,7 @@ func TestAMarkerReadsBackUntilItIsTakenBack(t *testing.T) {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	for _, r := range []string{stores.Resource, models.Resource} {
 		for count := range int64(2) {
-			if err := p.Marker(t.Context(), &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: r, Count: count}); err != nil {
+			if err := p.PublishMarker(t.Context(), &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: r, Count: count}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -25,7 +25,7 @@ func TestAMarkerReadsBackUntilItIsTakenBack(t *testing.T) {
 	if m, err := p.LastMarker(t.Context(), "local", stores); err != nil || m.GetCount() != 1 {
 		t.Errorf("marker is %v, %v; want the newest", m, err)
 	}
-	if err := p.Unmark(t.Context(), "local", stores); err != nil {
+	if err := p.DeleteMarker(t.Context(), "local", stores); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := p.LastMarker(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
@@ -34,7 +34,7 @@ func TestAMarkerReadsBackUntilItIsTakenBack(t *testing.T) {
 	if m, err := p.LastMarker(t.Context(), "local", models); err != nil || m == nil {
 		t.Errorf("marker of another resource is %v, %v; want it untouched", m, err)
 	}
-	if _, err := p.js.Publish(t.Context(), topology.SyncSubject("local", stores), []byte("not protobuf")); err != nil {
+	if _, err := p.js.Publish(t.Context(), topology.MarkerSubject("local", stores), []byte("not protobuf")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.LastMarker(t.Context(), "local", stores); !errors.Is(err, ErrMalformed) {
@@ -60,7 +60,7 @@ func TestAStreamMadeAgainHasAnotherIncarnation(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
 	}
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	if after := incarnation(t, js); after == before {
@@ -77,5 +77,5 @@ func incarnation(t *testing.T, js jetstream.JetStream) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return topology.Incarnation(info)
+	return topology.StreamID(info)
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// HeaderSchema holds the version of the wire format.
 	HeaderSchema = "Entail-Schema"
-	// HeaderMeaning holds [Options.ContentHash].
+	// HeaderMeaning holds [PublicationOptions.ContentHash].
 	HeaderMeaning = "Entail-Meaning"
 
 	headerContentType = "Content-Type"
@@ -46,7 +46,7 @@ func (h Entry) Change() event.Change {
 	return event.Change{Key: h.Key, Epoch: h.Epoch, UID: h.UID, ResourceVersion: h.Version, Deleted: h.Deleted}
 }
 
-func headOf(key event.Key, sequence uint64, header nats.Header) Entry {
+func entryOf(key event.Key, sequence uint64, header nats.Header) Entry {
 	return Entry{
 		Key: key, Sequence: sequence, Epoch: header.Get(topology.EpochHeader), UID: header.Get(topology.UIDHeader),
 		Version: header.Get(topology.VersionHeader), Deleted: header.Get(topology.OperationHeader) == topology.Delete, ContentHash: header.Get(HeaderMeaning),
@@ -54,7 +54,7 @@ func headOf(key event.Key, sequence uint64, header nats.Header) Entry {
 }
 
 // encodeMessage encodes c. It omits the object if the message would be larger than the server accepts.
-func (p *Publisher) encodeMessage(subject string, c event.Change, opts Options) (*nats.Msg, error) {
+func (p *Publisher) encodeMessage(subject string, c event.Change, opts PublicationOptions) (*nats.Msg, error) {
 	data, err := c.Marshal()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (p *Publisher) encodeMessage(subject string, c event.Change, opts Options) 
 			return nil, err
 		}
 	}
-	msg := &nats.Msg{Subject: subject, Data: data, Header: topology.Headers(c)}
+	msg := &nats.Msg{Subject: subject, Data: data, Header: topology.ChangeHeaders(c)}
 	msg.Header.Set(headerContentType, contentType)
 	msg.Header.Set(HeaderSchema, schema)
 	if opts.ContentHash != "" {
@@ -80,10 +80,10 @@ func (p *Publisher) encodeMessage(subject string, c event.Change, opts Options) 
 	return msg, nil
 }
 
-func publishConditions(c event.Change, id string, expected uint64, opts Options) []jetstream.PublishOpt {
+func publishOptions(c event.Change, id string, expected uint64, opts PublicationOptions) []jetstream.PublishOpt {
 	conditions := []jetstream.PublishOpt{jetstream.WithMsgID(id), jetstream.WithExpectLastSequencePerSubject(expected)}
 	if c.Deleted {
-		conditions = append(conditions, jetstream.WithMsgTTL(opts.timeToLive()))
+		conditions = append(conditions, jetstream.WithMsgTTL(opts.tombstoneTTL()))
 	}
 	return conditions
 }

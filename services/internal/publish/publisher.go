@@ -46,8 +46,8 @@ type Publisher struct {
 // New returns a publisher.
 func New(js jetstream.JetStream) *Publisher { return &Publisher{js: js} }
 
-// Options of one publication.
-type Options struct {
+// PublicationOptions of one publication.
+type PublicationOptions struct {
 	// ContentHash is a fingerprint of the fields that consumers use. [Entry] returns it.
 	ContentHash string
 	// Replay publishes a state that is already stored once more, so that consumers process it again.
@@ -62,7 +62,7 @@ type Options struct {
 	TTL time.Duration
 }
 
-func (o Options) timeToLive() time.Duration { return cmp.Or(o.TTL, topology.TombstoneTTL) }
+func (o PublicationOptions) tombstoneTTL() time.Duration { return cmp.Or(o.TTL, topology.TombstoneTTL) }
 
 // Ack describes the message that the subject now holds.
 type Ack struct {
@@ -71,57 +71,57 @@ type Ack struct {
 	Stale bool
 }
 
-// Publish stores c on the subject of its object. expected is the sequence of the message that the caller expects there,
+// PublishChange stores c on the subject of its object. expected is the sequence of the message that the caller expects there,
 // if it is of the same UID and epoch; otherwise 0. If the subject holds another message, c replaces it only if c is
 // newer; otherwise the Ack is Stale and describes the stored message. If the stored message is of another UID or epoch,
 // Publish stores its tombstone first (see [Publisher.PublishTombstone]). An object that is too large for NATS is
 // omitted.
-func (p *Publisher) Publish(ctx context.Context, c event.Change, expected uint64, opts Options) (Ack, error) {
-	return p.publishOnce(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
+func (p *Publisher) PublishChange(ctx context.Context, c event.Change, expected uint64, opts PublicationOptions) (Ack, error) {
+	return p.publishIfExpected(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
 }
 
 // PublishTombstone stores the deletion of an object whose name another object has now, on a subject of its own.
-func (p *Publisher) PublishTombstone(ctx context.Context, c event.Change, opts Options) error {
+func (p *Publisher) PublishTombstone(ctx context.Context, c event.Change, opts PublicationOptions) error {
 	c.Deleted = true
 	if opts.MetadataOnly {
 		c.Object = nil
 	}
-	_, err := p.publishOnce(ctx, topology.TombstoneSubject(c.Key, c.UID), c, 0, Options{TTL: opts.TTL})
+	_, err := p.publishIfExpected(ctx, topology.TombstoneSubject(c.Key, c.UID), c, 0, PublicationOptions{TTL: opts.TTL})
 	return err
 }
 
-func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Change, expected uint64, opts Options) (Ack, error) {
+func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c event.Change, expected uint64, opts PublicationOptions) (Ack, error) {
 	msg, err := p.encodeMessage(subject, c, opts)
 	if err != nil {
 		return Ack{}, err
 	}
 	id := c.ID()
 	if opts.Replay || opts.Force {
-		id = uniqueID(c)
+		id = uniqueMessageID(c)
 	}
 	for range attempts {
 		connection := p.connectionNumber()
-		pub, err := p.js.PublishMsg(ctx, msg, publishConditions(c, id, expected, opts)...)
+		pub, err := p.js.PublishMsg(ctx, msg, publishOptions(c, id, expected, opts)...)
 		switch {
 		case err == nil && pub.Duplicate && pub.Sequence != expected:
 			// The server remembers the ID, but the subject holds another message: the first one was purged or
 			// overwritten.
-			id = uniqueID(c)
+			id = uniqueMessageID(c)
 			continue
 		case err == nil:
-			p.uncover(connection)
-			p.recordAcknowledged(pub.Sequence)
-			return Ack{Entry: headOf(c.Key, pub.Sequence, msg.Header)}, nil
-		case !isConflict(err):
+			p.markUncovered(connection)
+			p.notifyAcknowledged(pub.Sequence)
+			return Ack{Entry: entryOf(c.Key, pub.Sequence, msg.Header)}, nil
+		case !isSequenceConflict(err):
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, err))
 		case opts.Force:
 			return Ack{}, fault.Unavailable(fmt.Errorf("publish %s: %w", c.Key, ErrChanged))
 		}
-		stored, err := p.lastStored(ctx, subject, c.Key)
+		stored, err := p.readLastMessage(ctx, subject, c.Key)
 		if done, err := resolveConflict(c, stored, err, opts); done || err != nil {
 			return Ack{Entry: stored.Entry, Stale: done}, err
 		}
-		if err := p.publishReplaced(ctx, stored.Change, c, opts); err != nil {
+		if err := p.publishReplacedTombstone(ctx, stored.Change, c, opts); err != nil {
 			return Ack{}, err
 		}
 		expected = stored.Sequence
@@ -129,8 +129,8 @@ func (p *Publisher) publishOnce(ctx context.Context, subject string, c event.Cha
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// publishReplaced stores a tombstone of the state that c replaces, if no other message holds that state.
-func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, opts Options) error {
+// publishReplacedTombstone stores a tombstone of the state that c replaces, if no other message holds that state.
+func (p *Publisher) publishReplacedTombstone(ctx context.Context, old, c event.Change, opts PublicationOptions) error {
 	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (p *Publisher) publishReplaced(ctx context.Context, old, c event.Change, op
 }
 
 // resolveConflict decides a conflict with the stored message. It returns done if that is as new as c.
-func resolveConflict(c event.Change, stored Stored, err error, opts Options) (done bool, _ error) {
+func resolveConflict(c event.Change, stored StoredMessage, err error, opts PublicationOptions) (done bool, _ error) {
 	switch {
 	case errors.Is(err, ErrNone), errors.Is(err, ErrMalformed):
 		return false, nil
@@ -154,11 +154,11 @@ func resolveConflict(c event.Change, stored Stored, err error, opts Options) (do
 	}
 }
 
-func uniqueID(c event.Change) string { return c.ID() + "/" + nuid.Next() }
+func uniqueMessageID(c event.Change) string { return c.ID() + "/" + nuid.Next() }
 
-// isConflict reports whether an expected sequence was wrong. A replicated stream uses another error code while it
+// isSequenceConflict reports whether an expected sequence was wrong. A replicated stream uses another error code while it
 // decides about another message on the subject.
-func isConflict(err error) bool {
+func isSequenceConflict(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok {
 		return false

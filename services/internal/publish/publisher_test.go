@@ -19,7 +19,7 @@ func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
 	p := New(bus(t, 0))
 	c := state("a.b", 7)
 	c.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	ack := mustPublish(t, p, c, 0, Options{ContentHash: "m"})
+	ack := mustPublish(t, p, c, 0, PublicationOptions{ContentHash: "m"})
 	msg, err := stream(t, p.js).GetMsg(t.Context(), ack.Sequence)
 	if err != nil {
 		t.Fatal(err)
@@ -39,12 +39,12 @@ func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
 }
 
 func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
-	replayed := Options{Replay: true}
+	replayed := PublicationOptions{Replay: true}
 	otherEpoch := state("x", 3)
 	otherEpoch.Epoch = "restored"
 	for name, tc := range map[string]struct {
 		there, mine event.Change
-		opts        Options
+		opts        PublicationOptions
 		wantStale   bool
 		wantVersion string
 	}{
@@ -60,8 +60,8 @@ func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(bus(t, 0))
-			first := mustPublish(t, p, tc.there, 0, Options{ContentHash: "there"})
-			ack := mustPublish(t, p, tc.mine, 99, Options{ContentHash: "mine", Replay: tc.opts.Replay})
+			first := mustPublish(t, p, tc.there, 0, PublicationOptions{ContentHash: "there"})
+			ack := mustPublish(t, p, tc.mine, 99, PublicationOptions{ContentHash: "mine", Replay: tc.opts.Replay})
 			stored := mustLast(t, p, "x")
 			if ack.Stale != tc.wantStale || ack.Entry != stored.Entry || stored.Version != tc.wantVersion {
 				t.Errorf("acknowledged %+v, stored %+v, want stale %v and version %s", ack, stored.Entry, tc.wantStale, tc.wantVersion)
@@ -76,10 +76,10 @@ func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
 func TestADeposedLeaderOverwritesNothing(t *testing.T) {
 	js := bus(t, 0)
 	deposed, leader := New(js), New(js)
-	old := mustPublish(t, deposed, state("x", 1), 0, Options{})
-	now := mustPublish(t, leader, state("x", 9), old.Sequence, Options{})
+	old := mustPublish(t, deposed, state("x", 1), 0, PublicationOptions{})
+	now := mustPublish(t, leader, state("x", 9), old.Sequence, PublicationOptions{})
 	for version := 2; version < 9; version++ {
-		ack := mustPublish(t, deposed, state("x", version), old.Sequence, Options{})
+		ack := mustPublish(t, deposed, state("x", version), old.Sequence, PublicationOptions{})
 		if !ack.Stale || ack.Sequence != now.Sequence || ack.Version != "9" {
 			t.Fatalf("version %d: %+v, want to be told of version 9 at %d", version, ack, now.Sequence)
 		}
@@ -97,11 +97,11 @@ func TestAStateThatWasPurgedInsideTheDedupWindowIsPublishedAgain(t *testing.T) {
 		for expectation, expected := range map[string]uint64{"known to be gone": 0, "believed to be there": 1} {
 			t.Run(name+", "+expectation, func(t *testing.T) {
 				p := New(bus(t, 0))
-				ack := mustPublish(t, p, state("x", 5), 0, Options{})
+				ack := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
 				if err := remove(t.Context(), stream(t, p.js), ack.Sequence); err != nil {
 					t.Fatal(err)
 				}
-				again := mustPublish(t, p, state("x", 5), expected, Options{})
+				again := mustPublish(t, p, state("x", 5), expected, PublicationOptions{})
 				if stored := mustLast(t, p, "x"); again.Stale || stored.Sequence != again.Sequence || again.Sequence == ack.Sequence {
 					t.Errorf("first %+v, again %+v, stored %+v", ack, again, stored.Entry)
 				}
@@ -112,16 +112,16 @@ func TestAStateThatWasPurgedInsideTheDedupWindowIsPublishedAgain(t *testing.T) {
 
 func TestAMalformedMessageIsOverwrittenEvenByAKnownState(t *testing.T) {
 	p := New(bus(t, 0))
-	mustPublish(t, p, state("x", 5), 0, Options{})
+	mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
 	if _, err := p.js.Publish(t.Context(), topology.ChangeSubject(key("x")), []byte("not protobuf")); err != nil {
 		t.Fatal(err)
 	}
-	squatter, err := p.Last(t.Context(), key("x"))
+	squatter, err := p.LastChange(t.Context(), key("x"))
 	if !errors.Is(err, ErrMalformed) || squatter.Sequence == 0 {
 		t.Fatalf("last is %+v, %v; want its place and ErrMalformed", squatter, err)
 	}
 	for _, expected := range []uint64{1, squatter.Sequence} {
-		if ack := mustPublish(t, p, state("x", 5), expected, Options{}); mustLast(t, p, "x").Sequence != ack.Sequence {
+		if ack := mustPublish(t, p, state("x", 5), expected, PublicationOptions{}); mustLast(t, p, "x").Sequence != ack.Sequence {
 			t.Errorf("expecting %d: acknowledged %+v, stored %+v", expected, ack, mustLast(t, p, "x").Entry)
 		}
 	}
@@ -134,20 +134,20 @@ func TestRemoveHealsASubjectOfNoObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := p.Remove(t.Context(), squatter.Sequence); err != nil {
+		if err := p.RemoveMessage(t.Context(), squatter.Sequence); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.Last(t.Context(), key("x")); !errors.Is(err, ErrNone) {
+	if _, err := p.LastChange(t.Context(), key("x")); !errors.Is(err, ErrNone) {
 		t.Errorf("last: %v, want ErrNone", err)
 	}
 }
 
 func TestAReplayReachesAConsumerThatSawTheState(t *testing.T) {
 	p := New(bus(t, 0))
-	first := mustPublish(t, p, state("x", 5), 0, Options{})
-	second := mustPublish(t, p, state("x", 5), first.Sequence, Options{Replay: true})
-	third := mustPublish(t, p, state("x", 5), first.Sequence, Options{Replay: true})
+	first := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
+	second := mustPublish(t, p, state("x", 5), first.Sequence, PublicationOptions{Replay: true})
+	third := mustPublish(t, p, state("x", 5), first.Sequence, PublicationOptions{Replay: true})
 	if first.Sequence >= second.Sequence || second.Sequence >= third.Sequence {
 		t.Errorf("sequences %d, %d, %d do not grow", first.Sequence, second.Sequence, third.Sequence)
 	}
@@ -159,12 +159,12 @@ func TestAReplayReachesAConsumerThatSawTheState(t *testing.T) {
 
 func TestADeletionExpiresAndItsSubjectIsFreeAgain(t *testing.T) {
 	p := New(bus(t, 0))
-	live := mustPublish(t, p, state("x", 5), 0, Options{})
-	tombstone := mustPublish(t, p, gone("x", 6), live.Sequence, Options{TTL: time.Second})
-	mustPublish(t, p, gone("y", 6), 0, Options{})
+	live := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
+	tombstone := mustPublish(t, p, gone("x", 6), live.Sequence, PublicationOptions{TTL: time.Second})
+	mustPublish(t, p, gone("y", 6), 0, PublicationOptions{})
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, err := p.Last(t.Context(), key("x"))
+		_, err := p.LastChange(t.Context(), key("x"))
 		if errors.Is(err, ErrNone) {
 			break
 		}
@@ -173,7 +173,7 @@ func TestADeletionExpiresAndItsSubjectIsFreeAgain(t *testing.T) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	mustPublish(t, p, state("x", 7), tombstone.Sequence, Options{})
+	mustPublish(t, p, state("x", 7), tombstone.Sequence, PublicationOptions{})
 	msg, err := stream(t, p.js).GetLastMsgForSubject(t.Context(), topology.ChangeSubject(key("y")))
 	if err != nil || msg.Header.Get(jetstream.MsgTTLHeader) != "168h0m0s" {
 		t.Errorf("TTL of a deletion is %q, want 7 days (%v)", msg.Header.Get(jetstream.MsgTTLHeader), err)
@@ -195,7 +195,7 @@ func TestAnObjectTooLargeForTheBusIsOmitted(t *testing.T) {
 		c := state(strings.ReplaceAll(name, " ", "-"), 1)
 		c.Object = bytes.Repeat([]byte("x"), tc.size)
 		c.Traceparent = strings.Repeat("t", 55)
-		mustPublish(t, p, c, 0, Options{ContentHash: strings.Repeat("m", 44)})
+		mustPublish(t, p, c, 0, PublicationOptions{ContentHash: strings.Repeat("m", 44)})
 		stored := mustLast(t, p, c.Key.Name)
 		if stored.Change.Omitted != tc.want || (len(stored.Change.Object) == tc.size) == tc.want {
 			t.Errorf("%s: omitted is %v with %d bytes", name, stored.Change.Omitted, len(stored.Change.Object))
@@ -208,7 +208,7 @@ func TestPublishWithoutAStreamIsTheFaultOfTheBus(t *testing.T) {
 	if err := p.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Publish(t.Context(), state("x", 1), 0, Options{}); !fault.IsUnavailable(err) {
+	if _, err := p.PublishChange(t.Context(), state("x", 1), 0, PublicationOptions{}); !fault.IsUnavailable(err) {
 		t.Errorf("error is %v, want one marked unavailable", err)
 	}
 }

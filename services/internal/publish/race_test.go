@@ -34,7 +34,7 @@ func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 				if ok && !c.IsNewerThan(known.Change()) {
 					continue
 				}
-				ack, err := p.Publish(context.WithoutCancel(t.Context()), c, known.Sequence, Options{})
+				ack, err := p.PublishChange(context.WithoutCancel(t.Context()), c, known.Sequence, PublicationOptions{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -62,10 +62,10 @@ func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 // A forced change may rest on an old answer of the API server.
 func TestForcedChangeReplacesOnlyTheExpectedMessage(t *testing.T) {
 	p := New(bus(t, 0))
-	forged := mustPublish(t, p, state("a", 99999), 0, Options{})
-	newest := mustPublish(t, p, state("a", 7), forged.Sequence, Options{Force: true})
+	forged := mustPublish(t, p, state("a", 99999), 0, PublicationOptions{})
+	newest := mustPublish(t, p, state("a", 7), forged.Sequence, PublicationOptions{Force: true})
 	for name, c := range map[string]event.Change{"an older state": state("a", 6), "a deletion": gone("a", 6)} {
-		if _, err := p.Publish(t.Context(), c, forged.Sequence, Options{Force: true}); !errors.Is(err, ErrChanged) {
+		if _, err := p.PublishChange(t.Context(), c, forged.Sequence, PublicationOptions{Force: true}); !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: got %v, want ErrChanged", name, err)
 		}
 		if last := mustLast(t, p, "a"); last.Sequence != newest.Sequence {
@@ -112,7 +112,7 @@ func follow(t *testing.T, js jetstream.JetStream) *reader {
 }
 
 // await waits until the reader has read what is last.
-func (r *reader) await(t *testing.T, last Stored) {
+func (r *reader) await(t *testing.T, last StoredMessage) {
 	t.Helper()
 	for {
 		r.mu.Lock()

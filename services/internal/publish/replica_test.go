@@ -27,7 +27,7 @@ type lagging struct {
 
 func newLagging(t testing.TB, js jetstream.JetStream) *lagging {
 	t.Helper()
-	changes := strings.TrimSuffix(topology.ChangeSubject(key("x")), key("x").Tokens())
+	changes := strings.TrimSuffix(topology.ChangeSubject(key("x")), key("x").SubjectTokens())
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: replicaStream, Subjects: []string{replicaPrefix + ">"}, MaxMsgsPerSubject: 1,
 		SubjectTransform: &jetstream.SubjectTransformConfig{Source: replicaPrefix + ">", Destination: changes + ">"},
@@ -48,7 +48,7 @@ func (l *lagging) reaches(name string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	copied := &nats.Msg{Subject: replicaPrefix + key(name).Tokens(), Data: msg.Data, Header: msg.Header}
+	copied := &nats.Msg{Subject: replicaPrefix + key(name).SubjectTokens(), Data: msg.Data, Header: msg.Header}
 	if _, err := l.PublishMsg(l.t.Context(), copied, jetstream.WithExpectLastSequence(msg.Sequence-1)); err != nil {
 		l.t.Fatal(err)
 	}
@@ -59,12 +59,12 @@ func TestHeadsTellsWhatTheLeaderHoldsAlsoFromAReplicaThatLags(t *testing.T) {
 	p := New(js)
 	names := []string{"a", "b", "c", "d"}
 	for i, name := range names {
-		mustPublish(t, p, state(name, i+1), 0, Options{})
+		mustPublish(t, p, state(name, i+1), 0, PublicationOptions{})
 	}
 	js.reaches("a")
 	js.reaches("b")
 	var got []string
-	for head, err := range p.All(t.Context(), "local", kinds.Stores().GroupResource, false) {
+	for head, err := range p.ReadAll(t.Context(), "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +81,8 @@ func TestHeadsTellsWhatTheLeaderHoldsAlsoFromAReplicaThatLags(t *testing.T) {
 func TestThatSomethingIsMissingIsAskedOfTheLeader(t *testing.T) {
 	js := bus(t, 0)
 	p := New(js)
-	ack := mustPublish(t, p, state("x", 1), 0, Options{})
-	if err := p.Marker(t.Context(), &eventv1.SnapshotMarker{Cluster: "local", Group: key("x").Group, Resource: key("x").Resource}); err != nil {
+	ack := mustPublish(t, p, state("x", 1), 0, PublicationOptions{})
+	if err := p.PublishMarker(t.Context(), &eventv1.SnapshotMarker{Cluster: "local", Group: key("x").Group, Resource: key("x").Resource}); err != nil {
 		t.Fatal(err)
 	}
 	asked, err := js.Conn().SubscribeSync("$JS.API.DIRECT.GET.>") // Any replica answers there.
@@ -103,8 +103,8 @@ func TestThatSomethingIsMissingIsAskedOfTheLeader(t *testing.T) {
 		t.Fatalf("a direct read is seen %d times, %v", count(), err)
 	}
 	mustLast(t, p, "x")
-	mustPublish(t, p, state("x", 2), 99, Options{})
-	if _, err := p.First(t.Context(), "local", key("x").GroupResource); err != nil {
+	mustPublish(t, p, state("x", 2), 99, PublicationOptions{})
+	if _, err := p.ReadFirst(t.Context(), "local", key("x").GroupResource); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.LastMarker(t.Context(), "local", key("x").GroupResource); err != nil {

@@ -52,7 +52,7 @@ func TestOnlyWhatIsNoChangeIsTakenOffTheStream(t *testing.T) {
 		}
 		return ack.Sequence
 	}
-	change := mustPublish(t, p, state("good", 1), 0, Options{}).Sequence
+	change := mustPublish(t, p, state("good", 1), 0, PublicationOptions{}).Sequence
 	squatter, wild := topology.ChangeSubject(key("bad")), "entail.changes.what"
 	for name, test := range map[string]struct {
 		subject  string
@@ -87,22 +87,22 @@ func TestWithoutItsStreamNothingIsReadOrTakenAway(t *testing.T) {
 		}
 	}
 	for name, call := range map[string]func() error{
-		"the newest of an object": func() error { _, err := p.Last(t.Context(), key("x")); return err },
-		"a message is removed":    func() error { return p.Remove(t.Context(), 1) },
+		"the newest of an object": func() error { _, err := p.LastChange(t.Context(), key("x")); return err },
+		"a message is removed":    func() error { return p.RemoveMessage(t.Context(), 1) },
 		"a malformed one":         func() error { _, err := p.RemoveMalformed(t.Context(), "entail.changes.x", 1); return err },
-		"a marker is taken back":  func() error { return p.Unmark(t.Context(), "local", r) },
+		"a marker is taken back":  func() error { return p.DeleteMarker(t.Context(), "local", r) },
 	} {
 		if err := call(); !fault.IsUnavailable(err) || !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.Incarnation(t.Context()); !errors.Is(err, ErrNone) || fault.IsUnavailable(err) {
+	if _, err := p.StreamID(t.Context()); !errors.Is(err, ErrNone) || fault.IsUnavailable(err) {
 		t.Errorf("which life of the stream it is: %v", err)
 	}
 	if _, err := p.LastMarker(t.Context(), "local", r); !errors.Is(err, ErrNone) {
 		t.Errorf("the last marker: %v", err)
 	}
-	for _, err := range p.All(t.Context(), "local", r, false) {
+	for _, err := range p.ReadAll(t.Context(), "local", r, false) {
 		if !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("what the stream holds: %v", err)
 		}
@@ -112,24 +112,24 @@ func TestWithoutItsStreamNothingIsReadOrTakenAway(t *testing.T) {
 func TestTheStreamsAreComparedWithTheirTableAndRestored(t *testing.T) {
 	js := bus(t, 0)
 	p := New(js)
-	before, err := p.Incarnation(t.Context())
+	before, err := p.StreamID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if differences, err := p.Compare(t.Context(), 1); err != nil || len(differences) > 0 {
+	if differences, err := p.CompareStreams(t.Context(), 1); err != nil || len(differences) > 0 {
 		t.Fatalf("as they were made, they differ in %v, %v", differences, err)
 	}
 	if err := js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)
 	}
-	differences, err := p.Compare(t.Context(), 1)
+	differences, err := p.CompareStreams(t.Context(), 1)
 	if err != nil || len(differences) != 1 || !differences[0].Missing || differences[0].String() != "stream ENTAIL_CHANGES is missing" {
 		t.Fatalf("without one they differ in %v, %v", differences, err)
 	}
-	if err := p.Restore(t.Context(), differences[0]); err != nil {
+	if err := p.RestoreStream(t.Context(), differences[0]); err != nil {
 		t.Fatal(err)
 	}
-	if after, err := p.Incarnation(t.Context()); err != nil || after == before {
+	if after, err := p.StreamID(t.Context()); err != nil || after == before {
 		t.Errorf("its life is %s, %v; before it was %s", after, err, before)
 	}
 }
@@ -151,17 +151,17 @@ func TestAReplayNeverBringsBackAnOlderState(t *testing.T) {
 		"a replay of the same is published": {c: is, stored: is, replay: true},
 		"a replay of an older is not":       {c: old, stored: is, replay: true, done: true},
 	} {
-		done, err := resolveConflict(test.c, Stored{Change: test.stored}, nil, Options{Replay: test.replay})
+		done, err := resolveConflict(test.c, StoredMessage{Change: test.stored}, nil, PublicationOptions{Replay: test.replay})
 		if err != nil || done != test.done {
 			t.Errorf("%s: done %t, %v", name, done, err)
 		}
 	}
 	for _, err := range []error{ErrNone, ErrMalformed} {
-		if done, err := resolveConflict(old, Stored{}, err, Options{}); done || err != nil {
+		if done, err := resolveConflict(old, StoredMessage{}, err, PublicationOptions{}); done || err != nil {
 			t.Errorf("where nothing is: %t, %v", done, err)
 		}
 	}
-	if _, err := resolveConflict(old, Stored{}, nats.ErrTimeout, Options{}); !errors.Is(err, nats.ErrTimeout) {
+	if _, err := resolveConflict(old, StoredMessage{}, nats.ErrTimeout, PublicationOptions{}); !errors.Is(err, nats.ErrTimeout) {
 		t.Errorf("where nobody answers: %v", err)
 	}
 }

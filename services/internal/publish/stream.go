@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Incarnation returns the creation time of the stream of changes, or [ErrNone] if there is no stream.
-func (p *Publisher) Incarnation(ctx context.Context) (string, error) {
+// StreamID returns the creation time of the stream of changes, or [ErrNone] if there is no stream.
+func (p *Publisher) StreamID(ctx context.Context) (string, error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return "", fmt.Errorf("open stream %s: %w", topology.Changes, ErrNone)
@@ -22,76 +22,76 @@ func (p *Publisher) Incarnation(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fault.Unavailable(fmt.Errorf("open stream %s: %w", topology.Changes, err))
 	}
-	return topology.Incarnation(stream.CachedInfo()), nil
+	return topology.StreamID(stream.CachedInfo()), nil
 }
 
-// Compare lists the differences between the streams and the table in package topology.
-func (p *Publisher) Compare(ctx context.Context, replicas int) ([]topology.Difference, error) {
-	return topology.Compare(ctx, p.js, replicas)
+// CompareStreams lists the differences between the streams and the table in package topology.
+func (p *Publisher) CompareStreams(ctx context.Context, replicas int) ([]topology.StreamDifference, error) {
+	return topology.CompareStreams(ctx, p.js, replicas)
 }
 
-// Restore removes a difference.
-func (p *Publisher) Restore(ctx context.Context, d topology.Difference) error {
-	return topology.Restore(ctx, p.js, d)
+// RestoreStream removes a difference.
+func (p *Publisher) RestoreStream(ctx context.Context, d topology.StreamDifference) error {
+	return topology.RestoreStream(ctx, p.js, d)
 }
 
-// Stored is a message in the stream.
-type Stored struct {
+// StoredMessage is a message in the stream.
+type StoredMessage struct {
 	Entry
 	Change event.Change
 	// PublishedAt is the time at which the stream stored it.
 	PublishedAt time.Time
-	// Refused is the error of [topology.Decode]. Then Change is empty, and only Key and Sequence of Head are reliable.
+	// Refused is the error of [topology.DecodeRawChange]. Then Change is empty, and only Key and Sequence of Head are reliable.
 	Refused error
 }
 
-// Last returns the newest message of k. The error is [ErrNone] if there is none, and [ErrMalformed] if it cannot be
+// LastChange returns the newest message of k. The error is [ErrNone] if there is none, and [ErrMalformed] if it cannot be
 // decoded; then Stored holds its sequence.
-func (p *Publisher) Last(ctx context.Context, k event.Key) (Stored, error) {
-	return p.lastStored(ctx, topology.ChangeSubject(k), k)
+func (p *Publisher) LastChange(ctx context.Context, k event.Key) (StoredMessage, error) {
+	return p.readLastMessage(ctx, topology.ChangeSubject(k), k)
 }
 
-func (p *Publisher) lastStored(ctx context.Context, subject string, k event.Key) (Stored, error) {
-	stream, err := p.openAtLeader(ctx, topology.Changes)
+func (p *Publisher) readLastMessage(ctx context.Context, subject string, k event.Key) (StoredMessage, error) {
+	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
-		return Stored{}, fault.Unavailable(err)
+		return StoredMessage{}, fault.Unavailable(err)
 	}
 	msg, err := stream.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Stored{}, fmt.Errorf("read last change of %s: %w", k, ErrNone)
+		return StoredMessage{}, fmt.Errorf("read last change of %s: %w", k, ErrNone)
 	}
 	if err != nil {
-		return Stored{}, fault.Unavailable(fmt.Errorf("read last change of %s: %w", k, err))
+		return StoredMessage{}, fault.Unavailable(fmt.Errorf("read last change of %s: %w", k, err))
 	}
-	stored := Stored{Entry: headOf(k, msg.Sequence, msg.Header), PublishedAt: msg.Time}
-	if stored.Change, stored.Refused = topology.Decode(msg.Subject, msg.Header, msg.Data); stored.Refused != nil {
+	stored := StoredMessage{Entry: entryOf(k, msg.Sequence, msg.Header), PublishedAt: msg.Time}
+	if stored.Change, stored.Refused = topology.DecodeRawChange(msg.Subject, msg.Header, msg.Data); stored.Refused != nil {
 		return stored, fmt.Errorf("sequence %d: %w: %w", msg.Sequence, ErrMalformed, stored.Refused)
 	}
 	return stored, nil
 }
 
-// Tombstone returns the tombstone on a subject of its own at a sequence. The error is [ErrNone] if it is gone.
-func (p *Publisher) Tombstone(ctx context.Context, subject string, sequence uint64) (Stored, error) {
-	stream, err := p.openAtLeader(ctx, topology.Changes)
+// ReadTombstone returns the tombstone on a subject of its own at a sequence. The error is [ErrNone] if it is gone.
+func (p *Publisher) ReadTombstone(ctx context.Context, subject string, sequence uint64) (StoredMessage, error) {
+	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
-		return Stored{}, fault.Unavailable(err)
+		return StoredMessage{}, fault.Unavailable(err)
 	}
 	msg, err := stream.GetMsg(ctx, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && msg.Subject != subject {
-		return Stored{}, fmt.Errorf("read message %d: %w", sequence, ErrNone)
+		return StoredMessage{}, fmt.Errorf("read message %d: %w", sequence, ErrNone)
 	}
 	if err != nil {
-		return Stored{}, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
+		return StoredMessage{}, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
 	}
-	stored := Stored{PublishedAt: msg.Time}
-	stored.Change, stored.Refused = topology.Decode(msg.Subject, msg.Header, msg.Data)
-	stored.Entry = headOf(stored.Change.Key, msg.Sequence, msg.Header)
+	stored := StoredMessage{PublishedAt: msg.Time}
+	stored.Change, stored.Refused = topology.DecodeRawChange(msg.Subject, msg.Header, msg.Data)
+	stored.Entry = entryOf(stored.Change.Key, msg.Sequence, msg.Header)
 	return stored, nil
 }
 
-// openAtLeader opens a stream so that its leader answers reads. Otherwise any replica may answer, and a message that is missing
+// openStreamAtLeader opens a stream so that its leader answers reads. Otherwise any replica may answer, and a message that is missing
 // there proves nothing.
-func (p *Publisher) openAtLeader(ctx context.Context, name string) (jetstream.Stream, error) {
+func (p *Publisher) openStreamAtLeader(ctx context.Context, name string) (jetstream.Stream, error) {
 	stream, err := p.js.Stream(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", name, err)
@@ -103,7 +103,7 @@ func (p *Publisher) openAtLeader(ctx context.Context, name string) (jetstream.St
 // RemoveMalformed deletes a message if it is on the given subject and cannot be decoded. Otherwise every reader of the
 // stream would meet it again. It reports whether it deleted the message.
 func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequence uint64) (bool, error) {
-	stream, err := p.openAtLeader(ctx, topology.Changes)
+	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return false, fault.Unavailable(err)
 	}
@@ -114,16 +114,16 @@ func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequenc
 	if err != nil {
 		return false, fault.Unavailable(fmt.Errorf("read message %d of %s: %w", sequence, topology.Changes, err))
 	}
-	if _, err = topology.Decode(subject, msg.Header, msg.Data); err == nil || msg.Subject != subject {
+	if _, err = topology.DecodeRawChange(subject, msg.Header, msg.Data); err == nil || msg.Subject != subject {
 		return false, nil
 	}
-	return true, p.Remove(ctx, sequence)
+	return true, p.RemoveMessage(ctx, sequence)
 }
 
-// Remove deletes one message, such as a malformed one on the subject of a missing object. Deleting a missing message is
+// RemoveMessage deletes one message, such as a malformed one on the subject of a missing object. Deleting a missing message is
 // no error.
-func (p *Publisher) Remove(ctx context.Context, sequence uint64) error {
-	stream, err := p.openAtLeader(ctx, topology.Changes)
+func (p *Publisher) RemoveMessage(ctx context.Context, sequence uint64) error {
+	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return fault.Unavailable(err)
 	}

@@ -38,7 +38,7 @@ func tombstones(t *testing.T, p *Publisher) (found []event.Change) {
 		if err != nil || uid == "" {
 			continue
 		}
-		c, err := event.Unmarshal(key("x"), msg.Data)
+		c, err := event.UnmarshalChange(key("x"), msg.Data)
 		if err != nil || c.UID != uid || !c.Deleted || msg.Header.Get(jetstream.MsgTTLHeader) != "168h0m0s" {
 			t.Errorf("tombstone of %s is %+v with TTL %q, %v", uid, c, msg.Header.Get(jetstream.MsgTTLHeader), err)
 		}
@@ -71,7 +71,7 @@ func TestWhoeverTakesANameLeavesItsFormerBearersATombstone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := New(bus(t, 0))
 			for _, c := range tc.changes {
-				mustPublish(t, p, c, 0, Options{})
+				mustPublish(t, p, c, 0, PublicationOptions{})
 			}
 			var got []string
 			for _, c := range tombstones(t, p) {
@@ -89,9 +89,9 @@ func TestWhoeverTakesANameLeavesItsFormerBearersATombstone(t *testing.T) {
 
 func TestATombstoneIsThereBeforeTheNextBearerOfTheName(t *testing.T) {
 	p := New(bus(t, 0))
-	mustPublish(t, p, another("a", 1), 0, Options{})
-	ack := mustPublish(t, p, another("b", 2), 0, Options{})
-	stored, err := p.lastStored(t.Context(), topology.TombstoneSubject(key("x"), "a"), key("x"))
+	mustPublish(t, p, another("a", 1), 0, PublicationOptions{})
+	ack := mustPublish(t, p, another("b", 2), 0, PublicationOptions{})
+	stored, err := p.readLastMessage(t.Context(), topology.TombstoneSubject(key("x"), "a"), key("x"))
 	if err != nil || stored.Sequence >= ack.Sequence {
 		t.Errorf("tombstone at %d, the object at %d, %v", stored.Sequence, ack.Sequence, err)
 	}
@@ -99,8 +99,8 @@ func TestATombstoneIsThereBeforeTheNextBearerOfTheName(t *testing.T) {
 
 func TestATombstoneOfAKindWithoutContentHasNone(t *testing.T) {
 	p := New(bus(t, 0))
-	mustPublish(t, p, another("a", 1), 0, Options{})
-	mustPublish(t, p, another("b", 2), 0, Options{MetadataOnly: true})
+	mustPublish(t, p, another("a", 1), 0, PublicationOptions{})
+	mustPublish(t, p, another("b", 2), 0, PublicationOptions{MetadataOnly: true})
 	if got := tombstones(t, p); len(got) != 1 || got[0].Object != nil {
 		t.Errorf("tombstones %+v", got)
 	}

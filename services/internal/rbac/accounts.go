@@ -22,22 +22,23 @@ const Lease = "entail-watcher"
 
 // Accounts returns the accounts of all services.
 func Accounts() []Account {
-	return []Account{watcherAccount(), storeSync(), tupleSync(), impliedRole(), webhookAccount(), opensearchSync()}
+	return []Account{watcherAccount(), storeSyncAccount(), tupleSyncAccount(), impliedRoleAccount(), webhookAccount(), opensearchSyncAccount()}
 }
 
 func watcherAccount() Account {
 	var all []event.GroupResource
-	for _, kind := range kinds.All() {
+	for _, kind := range kinds.ConsumedKinds() {
 		all = append(all, kind.GroupResource)
 	}
 	group := coordinationv1.GroupName
 	return Account{
 		Service: topology.Watcher,
-		Everywhere: slices.Concat(commonRights(), []Right{eventsRight()}, rightsOnKinds("The watcher publishes every change. A replay reads one object.",
-			verbList("get", "list", "watch"), all)),
+		Everywhere: slices.Concat(rightsOfEveryService(), []Right{eventsRight()},
+			rightsOnKinds("The watcher publishes every change. A replay reads one object.",
+				verbList("get", "list", "watch"), all)),
 		Own: []Right{
 			resourceRight("Replicas elect a leader by a Lease. RBAC cannot restrict a creation to a name.", verbList("create"), group, "leases"),
-			rightOnName(resourceRight("The leader renews the Lease.", verbList("get", "update"), group, "leases"), Lease),
+			restrictToName(resourceRight("The leader renews the Lease.", verbList("get", "update"), group, "leases"), Lease),
 		},
 		Targets: true,
 		Secrets: []Right{resourceRight("The watcher publishes that a Secret changed, if an object names it. It publishes no content of a Secret.",
@@ -45,12 +46,12 @@ func watcherAccount() Account {
 	}
 }
 
-func storeSync() Account {
+func storeSyncAccount() Account {
 	group := corev1alpha1.GroupVersion.Group
-	bindings, documents, protected := kinds.Bindings().GroupResource, kinds.PolicyDocuments().GroupResource, kinds.ProtectedResources().GroupResource
+	bindings, documents, protected := kinds.APIBindings().GroupResource, kinds.PolicyDocuments().GroupResource, kinds.ProtectedResources().GroupResource
 	return Account{
 		Service: topology.StoreSync,
-		Everywhere: slices.Concat(commonRights(), consumerRights(topology.StoreSync), []Right{
+		Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.StoreSync), []Right{
 			eventsRight(),
 			resourceRight("store-sync adds a finalizer to a Store while its OpenFGA store exists.", verbList("patch"), group, corev1alpha1.Stores),
 			resourceRight("store-sync creates the Store of IAM if none exists.", verbList("create"), group, corev1alpha1.Stores),
@@ -74,24 +75,25 @@ func storeSync() Account {
 			resourceRight("store-sync removes the finalizers that an earlier controller left on ProtectedResources.",
 				verbList("patch"), protected.Group, protected.Resource),
 			resourceRight("store-sync adds a finalizer to an APIBinding while modules depend on it.", verbList("patch"), bindings.Group, bindings.Resource),
-			registrationRight("entail-store-sync"),
+			webhookRegistrationRight("entail-store-sync"),
 		}),
-		Own: []Right{certificateRight("entail-store-sync")},
+		Own: []Right{webhookCertificateRight("entail-store-sync")},
 	}
 }
 
-func tupleSync() Account {
+func tupleSyncAccount() Account {
 	group, owners := corev1alpha1.GroupVersion.Group, []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels}
 	iam := kinds.IAMRoles().GroupResource
 	return Account{
 		Service: topology.TupleSync,
-		Everywhere: slices.Concat(commonRights(), consumerRights(topology.TupleSync), []Right{
+		Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.TupleSync), []Right{
 			eventsRight(),
 			resourceRight("tuple-sync adds a finalizer to an object while tuples of the object exist.", verbList("patch"), group, owners...),
 			statusRight(group, owners...),
 			resourceRight("tuple-sync records tuples here. Admission requires this verb for that.", verbList("record"), group, owners...),
 			resourceRight("tuple-sync removes the finalizers that an earlier controller left.", verbList("patch"), iam.Group,
-				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.Users().Resource, kinds.IAMServiceAccounts().Resource),
+				iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.IAMUsers().Resource,
+				kinds.IAMServiceAccounts().Resource),
 			resourceRight("tuple-sync removes the finalizers that an earlier controller left on projects.",
 				verbList("patch"), kinds.Projects().Group, kinds.Projects().Resource),
 			resourceRight("tuple-sync records the User of a membership. Admission requires this verb for that.", verbList("record"), iam.Group,
@@ -100,16 +102,16 @@ func tupleSync() Account {
 				verbList("record"), kinds.Projects().Group, kinds.Projects().Resource),
 			statusRight(kinds.Projects().Group, kinds.Projects().Resource, kinds.Organizations().Resource),
 			statusRight(iam.Group, iam.Resource, kinds.PolicyBindings().Resource, kinds.GroupMemberships().Resource, kinds.ProtectedResources().Resource,
-				kinds.Users().Resource, kinds.IAMServiceAccounts().Resource, kinds.Groups().Resource),
+				kinds.IAMUsers().Resource, kinds.IAMServiceAccounts().Resource, kinds.IAMGroups().Resource),
 		}),
 	}
 }
 
-func impliedRole() Account {
+func impliedRoleAccount() Account {
 	rules, bindings, roles := kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.Roles().GroupResource
 	return Account{
 		Service: topology.ImpliedRole,
-		Everywhere: slices.Concat(commonRights(), consumerRights(topology.ImpliedRole), []Right{
+		Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.ImpliedRole), []Right{
 			eventsRight(),
 			statusRight(rules.Group, rules.Resource),
 			resourceRight("A query compares existing RoleBindings with those that the rules require.", verbList("list"), rules.Group, rules.Resource),
@@ -119,32 +121,33 @@ func impliedRole() Account {
 				verbList("bind"), roles.Group, roles.Resource, kinds.ClusterRoles().Resource),
 			resourceRight("Admission checks whether the author of a rule or binding holds the implied roles.", verbList("list"), roles.Group,
 				"clusterrolebindings", roles.Resource, kinds.ClusterRoles().Resource),
-			registrationRight("entail-implied-role"),
+			webhookRegistrationRight("entail-implied-role"),
 		}),
-		Own: []Right{certificateRight("entail-implied-role")},
+		Own: []Right{webhookCertificateRight("entail-implied-role")},
 	}
 }
 
 func webhookAccount() Account {
 	return Account{
-		Service: topology.Webhook, Everywhere: slices.Concat(commonRights(), consumerRights(topology.Webhook), []Right{registrationRight("entail-webhook")}),
-		Own: []Right{certificateRight("entail-webhook")},
+		Service: topology.Webhook, Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.Webhook),
+			[]Right{webhookRegistrationRight("entail-webhook")}),
+		Own: []Right{webhookCertificateRight("entail-webhook")},
 	}
 }
 
-// registrationRight and certificate return the rights of a service with admission webhooks.
-func registrationRight(configuration string) Right {
-	return rightOnName(resourceRight("The service registers its admission webhooks.", verbList("get", "update", "patch", "create"),
+// webhookRegistrationRight and certificate return the rights of a service with admission webhooks.
+func webhookRegistrationRight(configuration string) Right {
+	return restrictToName(resourceRight("The service registers its admission webhooks.", verbList("get", "update", "patch", "create"),
 		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
 }
 
-func certificateRight(configuration string) Right {
-	return rightOnName(resourceRight("Replicas share the certificate of the webhooks in this Secret.",
+func webhookCertificateRight(configuration string) Right {
+	return restrictToName(resourceRight("Replicas share the certificate of the webhooks in this Secret.",
 		verbList("get", "patch", "create"), corev1.GroupName, "secrets"),
 		configuration+"-admission")
 }
 
-func opensearchSync() Account {
+func opensearchSyncAccount() Account {
 	declared := []string{opensearchv1.Users, opensearchv1.Roles, opensearchv1.Bindings, opensearchv1.Tenants, opensearchv1.ActionGroups}
 	rights := []Right{eventsRight()}
 	for _, group := range []string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup} {
@@ -156,29 +159,29 @@ func opensearchSync() Account {
 		resourceRight("opensearch-sync records the data of an object in an annotation. Admission requires this verb for that.", verbList("record"),
 			opensearchv1.GroupVersion.Group, declared...))
 	return Account{
-		Service: topology.OpensearchSync, Everywhere: slices.Concat(commonRights(), consumerRights(topology.OpensearchSync), rights),
+		Service: topology.OpensearchSync, Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.OpensearchSync), rights),
 		Secrets: []Right{resourceRight("Secrets hold the passwords of users and the credentials of clusters.", verbList("get"),
 			corev1.GroupName, "secrets")},
 	}
 }
 
-// commonRights returns the rights that every service has.
-func commonRights() []Right {
+// rightsOfEveryService returns the rights that every service has.
+func rightsOfEveryService() []Right {
 	create := verbList("create")
 	return []Right{
-		rightOnName(resourceRight("The UID of this namespace identifies the cluster.", verbList("get"), corev1.GroupName, "namespaces"),
+		restrictToName(resourceRight("The UID of this namespace identifies the cluster.", verbList("get"), corev1.GroupName, "namespaces"),
 			metav1.NamespaceSystem),
 		resourceRight("The service authenticates the callers of its query API.", create, authenticationv1.GroupName, "tokenreviews"),
 		resourceRight("The service checks the rights of these callers.", create, authorizationv1.GroupName, "subjectaccessreviews"),
 	}
 }
 
-// consumerRights returns the rights to read objects that were too large for NATS. Kinds that are published by name alone need
+// largeObjectRights returns the rights to read objects that were too large for NATS. Kinds that are published by name alone need
 // none.
-func consumerRights(service string) []Right {
+func largeObjectRights(service string) []Right {
 	s, _ := topology.ServiceNamed(service)
 	large := slices.DeleteFunc(slices.Clone(s.Kinds), func(r event.GroupResource) bool {
-		kind, _ := kinds.Of(r)
+		kind, _ := kinds.ByResource(r)
 		return kind.Named
 	})
 	return rightsOnKinds("The service reads objects that are too large for NATS.", verbList("get"), large)

@@ -41,27 +41,27 @@ func writeManifests(out io.Writer, objects []any) error {
 	return documents.Close()
 }
 
-// role holds the fields of a Role or ClusterRole that the manifests use.
-type role struct {
+// roleManifest holds the fields of a Role or ClusterRole that the manifests use.
+type roleManifest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Rules             []Right `json:"rules"`
 }
 
 func (a Account) manifestObjects() []any {
-	account := corev1.ServiceAccount{TypeMeta: typeOf(corev1.SchemeGroupVersion.String(), "ServiceAccount"), ObjectMeta: a.objectMeta(Namespace)}
+	account := corev1.ServiceAccount{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "ServiceAccount"), ObjectMeta: a.objectMeta(Namespace)}
 	objects := append([]any{account}, a.roleAndBinding("ClusterRole", "", a.Everywhere)...)
 	if len(a.Own) > 0 {
 		objects = append(objects, a.roleAndBinding("Role", Namespace, a.Own)...)
 	}
 	if a.Targets {
-		objects = append(objects, a.readsTargets())
+		objects = append(objects, a.targetsBinding())
 	}
 	if a.Service == topology.Watcher {
 		objects = append(objects, targetsClusterRole())
 	}
 	if len(a.Secrets) > 0 {
-		objects = append(objects, a.roleObject("ClusterRole", a.SecretsRole(), "", a.Secrets))
+		objects = append(objects, a.roleObject("ClusterRole", a.SecretsRoleName(), "", a.Secrets))
 	}
 	return objects
 }
@@ -72,10 +72,10 @@ func (a Account) roleAndBinding(kind, namespace string, rights []Right) []any {
 	return []any{a.roleObject(kind, name, namespace, rights), a.bindingObject(kind, name, namespace, kind+"Binding")}
 }
 
-func (a Account) roleObject(kind, name, namespace string, rights []Right) role {
+func (a Account) roleObject(kind, name, namespace string, rights []Right) roleManifest {
 	meta := a.objectMeta(namespace)
 	meta.Name = name
-	return role{TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), kind), ObjectMeta: meta, Rules: rights}
+	return roleManifest{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), kind), ObjectMeta: meta, Rules: rights}
 }
 
 // bindingObject returns the binding of a role to the account.
@@ -83,19 +83,19 @@ func (a Account) bindingObject(kind, name, namespace, binding string) rbacv1.Rol
 	meta := a.objectMeta(namespace)
 	meta.Name = name
 	return rbacv1.RoleBinding{
-		TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), binding), ObjectMeta: meta,
+		TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), binding), ObjectMeta: meta,
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: a.Service}},
 	}
 }
 
-// SecretsManifest returns bindings that give the services their rights on Secrets in the namespace in which it is
+// SecretBindingsManifest returns bindings that give the services their rights on Secrets in the namespace in which it is
 // applied.
-func SecretsManifest() ([]byte, error) {
+func SecretBindingsManifest() ([]byte, error) {
 	var bindings []any
 	for _, a := range Accounts() {
 		if len(a.Secrets) > 0 {
-			bindings = append(bindings, a.bindingObject("ClusterRole", a.SecretsRole(), "", "RoleBinding"))
+			bindings = append(bindings, a.bindingObject("ClusterRole", a.SecretsRoleName(), "", "RoleBinding"))
 		}
 	}
 	out := bytes.NewBufferString(header)
@@ -110,7 +110,7 @@ func (a Account) objectMeta(namespace string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: a.Service, Namespace: namespace, Labels: labels}
 }
 
-func typeOf(apiVersion, kind string) metav1.TypeMeta {
+func typeMeta(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Role is a ClusterRole for people.
-type Role struct {
+// PeopleRole is a ClusterRole for people.
+type PeopleRole struct {
 	Name string
 	// PartOf is a ClusterRole of Kubernetes, such as view, into which the role is aggregated. If it is empty, the role
 	// must be bound by itself.
@@ -22,30 +22,30 @@ type Role struct {
 	Rights []Right
 }
 
-// Roles returns the roles for people. With none of them can a person give away more than they have. ImpliedRoles are
+// PeopleRoles returns the roles for people. With none of them can a person give away more than they have. ImpliedRoles are
 // part of admin, like RoleBindings: implied-role checks that the author could bind everything that follows. IAM
 // bindings reach beyond their namespace, and authors of tuples can grant anything, so these are part of no role of
 // Kubernetes.
-func Roles() []Role {
+func PeopleRoles() []PeopleRole {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	documents, rules := kinds.PolicyDocuments().GroupResource, kinds.ImpliedRoles().GroupResource
 	var iam []event.GroupResource
-	for _, kind := range kinds.IAM() {
+	for _, kind := range kinds.IAMKinds() {
 		iam = append(iam, kind.GroupResource)
 	}
 	var search []event.GroupResource
-	for _, kind := range slices.Concat(kinds.OpenSearch(), kinds.LegacyOpenSearch()) {
+	for _, kind := range slices.Concat(kinds.OpenSearchKinds(), kinds.LegacyOpenSearchKinds()) {
 		search = append(search, kind.GroupResource)
 	}
 	clusters := kinds.OpenSearchClusters().GroupResource
 	bindings := []event.GroupResource{
-		kinds.IAMRoles().GroupResource, kinds.PolicyBindings().GroupResource, kinds.Groups().GroupResource, kinds.GroupMemberships().GroupResource,
+		kinds.IAMRoles().GroupResource, kinds.PolicyBindings().GroupResource, kinds.IAMGroups().GroupResource, kinds.GroupMemberships().GroupResource,
 	}
 	read, write := verbList("get", "list", "watch"), verbList("create", "update", "patch", "delete", "deletecollection")
 	all := slices.Concat(read, write)
 	extend := resourceRight("Admission requires the verb extend of authors of objects that extend a Store.",
 		verbList("get", "list", "watch", "extend"), stores.Group, stores.Resource)
-	return []Role{
+	return []PeopleRole{
 		{"entail-view", "view", rightsOnKinds("Readers see all declared objects and their statuses.", read,
 			slices.Concat([]event.GroupResource{stores, models, documents, rules}, iam, search))},
 		{"entail-edit", "edit", rightsOnKinds("A service registers its part of a policy. A policy alone gives no access.", write,
@@ -92,16 +92,16 @@ func pathRight(why, verb string, paths ...string) Right {
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbList(verb), NonResourceURLs: paths}}
 }
 
-// RolesManifest returns the roles for people as YAML for kubectl apply.
-func RolesManifest() ([]byte, error) {
+// PeopleRolesManifest returns the roles for people as YAML for kubectl apply.
+func PeopleRolesManifest() ([]byte, error) {
 	var objects []any
-	for _, r := range Roles() {
+	for _, r := range PeopleRoles() {
 		labels := map[string]string{"app.kubernetes.io/part-of": "entail"}
 		if r.PartOf != "" {
 			labels["rbac.authorization.k8s.io/aggregate-to-"+r.PartOf] = "true"
 		}
-		objects = append(objects, role{
-			TypeMeta:   typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+		objects = append(objects, roleManifest{
+			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
 			ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: labels}, Rules: r.Rights,
 		})
 	}

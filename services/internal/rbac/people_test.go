@@ -15,7 +15,7 @@ import (
 // include smaller ones.
 func mayBy(verb string, partOf ...string) []string {
 	var resources []string
-	for _, r := range Roles() {
+	for _, r := range PeopleRoles() {
 		for _, right := range r.Rights {
 			if slices.Contains(partOf, r.PartOf) && slices.Contains(right.Verbs, verb) {
 				resources = append(resources, right.Resources...)
@@ -28,7 +28,7 @@ func mayBy(verb string, partOf ...string) []string {
 
 func TestEveryKindOfOursIsReadByViewers(t *testing.T) {
 	var ours []string
-	for _, kind := range kinds.All() {
+	for _, kind := range kinds.ConsumedKinds() {
 		if _, err := os.Stat(filepath.Join("../../../deploy/crd", kind.Group+"_"+kind.Resource+".yaml")); err == nil {
 			ours = append(ours, kind.Resource)
 		}
@@ -37,7 +37,7 @@ func TestEveryKindOfOursIsReadByViewers(t *testing.T) {
 	if err != nil || len(definitions) != len(ours) {
 		t.Fatalf("%d definitions of %v: %v", len(definitions), ours, err)
 	}
-	for _, kind := range kinds.LegacyOpenSearch() {
+	for _, kind := range kinds.LegacyOpenSearchKinds() {
 		ours = append(ours, kind.Resource)
 	}
 	slices.Sort(ours)
@@ -66,7 +66,7 @@ func TestWhatIsWrittenByARoleOfKubernetes(t *testing.T) {
 }
 
 func TestNoRoleForPeopleGivesMoreThanItSays(t *testing.T) {
-	for _, r := range Roles() {
+	for _, r := range PeopleRoles() {
 		for _, right := range r.Rights {
 			text := strings.Join(slices.Concat(right.Verbs, right.APIGroups, right.Resources, right.NonResourceURLs), " ")
 			text = strings.ReplaceAll(strings.ReplaceAll(text, "policybindings", ""), "opensearchuserrolebindings", "")
@@ -83,7 +83,7 @@ func TestNoRoleForPeopleGivesMoreThanItSays(t *testing.T) {
 }
 
 func TestTheRolesForPeopleAreThoseOfTheTable(t *testing.T) {
-	want, err := RolesManifest()
+	want, err := PeopleRolesManifest()
 	if err != nil {
 		t.Fatal(err)
 	}

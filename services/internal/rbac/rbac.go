@@ -23,9 +23,9 @@ type Account struct {
 	Service string
 	// Everywhere lists rights in all namespaces and on cluster-scoped objects, Own those in [Namespace].
 	Everywhere, Own []Right
-	// Targets means that the service may read objects of the kinds in [TargetsManifest].
+	// Targets means that the service may read objects of the kinds in [TargetRolesManifest].
 	Targets bool
-	// Secrets lists rights on Secrets in the namespaces in which people bind [Account.SecretsRole].
+	// Secrets lists rights on Secrets in the namespaces in which people bind [Account.SecretsRoleName].
 	Secrets []Right
 }
 
@@ -35,25 +35,25 @@ type Right struct {
 	rbacv1.PolicyRule
 }
 
-// User returns the user name of the account at the API server.
-func (a Account) User() string { return "system:serviceaccount:" + Namespace + ":" + a.Service }
+// UserName returns the user name of the account at the API server.
+func (a Account) UserName() string { return "system:serviceaccount:" + Namespace + ":" + a.Service }
 
-// SecretsRole returns the name of the ClusterRole with the account's rights on Secrets.
-func (a Account) SecretsRole() string {
+// SecretsRoleName returns the name of the ClusterRole with the account's rights on Secrets.
+func (a Account) SecretsRoleName() string {
 	return "entail-" + strings.TrimSuffix(a.Service, "-sync") + "-secrets"
 }
 
-// BindSecrets returns the command that gives the account its rights on Secrets of a namespace.
-func (a Account) BindSecrets(namespace string) string {
-	role := a.SecretsRole()
+// BindSecretsCommand returns the command that gives the account its rights on Secrets of a namespace.
+func (a Account) BindSecretsCommand(namespace string) string {
+	role := a.SecretsRoleName()
 	return fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", role, namespace, role, Namespace, a.Service)
 }
 
-// Users lists the user names of all accounts.
-func Users() []string {
+// UserNames lists the user names of all accounts.
+func UserNames() []string {
 	var users []string
 	for _, a := range Accounts() {
-		users = append(users, a.User())
+		users = append(users, a.UserName())
 	}
 	return users
 }
@@ -63,8 +63,8 @@ func resourceRight(why string, verbs []string, group string, resources ...string
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}}
 }
 
-// rightOnName restricts r to the object of one name.
-func rightOnName(r Right, name string) Right {
+// restrictToName restricts r to the object of one name.
+func restrictToName(r Right, name string) Right {
 	r.ResourceNames = []string{name}
 	return r
 }

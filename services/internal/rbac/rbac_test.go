@@ -136,14 +136,14 @@ func TestSecretsAreReadWhereThatIsBoundAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if roles := strings.Count(string(manifest), "name: "+a.SecretsRole()+"\n"); roles > 1 || roles == 1 != (len(verbs) > 0) {
-			t.Errorf("%s, with %s %d times, binds it or lacks it:\n%s", a.Service, a.SecretsRole(), roles, manifest)
+		if roles := strings.Count(string(manifest), "name: "+a.SecretsRoleName()+"\n"); roles > 1 || roles == 1 != (len(verbs) > 0) {
+			t.Errorf("%s, with %s %d times, binds it or lacks it:\n%s", a.Service, a.SecretsRoleName(), roles, manifest)
 		}
 	}
 }
 
 func TestWhoConsumesAKindMayReadIt(t *testing.T) {
-	for _, s := range slices.Concat(topology.Services(), topology.Readers()) {
+	for _, s := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
 		i := slices.IndexFunc(Accounts(), func(a Account) bool { return a.Service == s.Name })
 		if i < 0 {
 			t.Errorf("%s has no account", s.Name)
@@ -171,7 +171,7 @@ func TestTheManifestsAreThoseOfTheTable(t *testing.T) {
 			t.Errorf("%s: %v; run `make generate`", a.Service, err)
 		}
 	}
-	want, err := SecretsManifest()
+	want, err := SecretBindingsManifest()
 	if err != nil {
 		t.Fatal(err)
 	}

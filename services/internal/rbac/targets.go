@@ -16,7 +16,7 @@ const (
 	targetsLabel = "entail.dev/aggregate-to-targets"
 )
 
-// targetsClusterRole returns the ClusterRole that aggregates those of [TargetsManifest]. The kinds are not known when it is
+// targetsClusterRole returns the ClusterRole that aggregates those of [TargetRolesManifest]. The kinds are not known when it is
 // applied.
 func targetsClusterRole() any {
 	return struct {
@@ -24,31 +24,31 @@ func targetsClusterRole() any {
 		metav1.ObjectMeta `json:"metadata"`
 		AggregationRule   rbacv1.AggregationRule `json:"aggregationRule"`
 	}{
-		typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+		typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
 		metav1.ObjectMeta{Name: targetsRole, Labels: map[string]string{"app.kubernetes.io/part-of": "entail"}},
 		rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{targetsLabel: "true"}}}},
 	}
 }
 
-// readsTargets binds that ClusterRole to the account.
-func (a Account) readsTargets() any {
+// targetsBinding binds that ClusterRole to the account.
+func (a Account) targetsBinding() any {
 	meta := a.objectMeta("")
 	meta.Name = targetsRole + "-" + a.Service
 	return rbacv1.ClusterRoleBinding{
-		TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"), ObjectMeta: meta,
+		TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRoleBinding"), ObjectMeta: meta,
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetsRole},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: a.Service}},
 	}
 }
 
-// TargetsManifest lets services read the objects of kinds, as YAML for kubectl apply. Its user must have these rights,
+// TargetRolesManifest lets services read the objects of kinds, as YAML for kubectl apply. Its user must have these rights,
 // or the verb escalate.
-func TargetsManifest(of []event.GroupResource) ([]byte, error) {
+func TargetRolesManifest(of []event.GroupResource) ([]byte, error) {
 	var objects []any
 	for _, kind := range of {
 		kind.Target = false
-		objects = append(objects, role{
-			TypeMeta: typeOf(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
+		objects = append(objects, roleManifest{
+			TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
 			ObjectMeta: metav1.ObjectMeta{Name: "entail-target-" + kind.String(), Labels: map[string]string{
 				"app.kubernetes.io/part-of": "entail", targetsLabel: "true",
 			}},

@@ -14,9 +14,9 @@ var ErrStale = errors.New("objects keep changing")
 // attempts bounds the plans of one pass. Then other keys run.
 const attempts = 8
 
-// Retry calls try until the error is not [ErrStale]. If objects keep changing, it returns an error that is
+// RetryWhileStale calls try until the error is not [ErrStale]. If objects keep changing, it returns an error that is
 // [fault.Unavailable], so that the pass comes again later.
-func Retry(what fmt.Stringer, try func() error) error {
+func RetryWhileStale(what fmt.Stringer, try func() error) error {
 	var err error
 	for range attempts {
 		if err = try(); !errors.Is(err, ErrStale) {

@@ -24,7 +24,7 @@ func TestAPassPlansAgainOnlyWhereItsStateIsStale(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
-			err := reconcile.Retry(event.Key{Name: "x"}, func() error { tries++; return c.errs[tries-1] })
+			err := reconcile.RetryWhileStale(event.Key{Name: "x"}, func() error { tries++; return c.errs[tries-1] })
 			if !errors.Is(err, c.want) || tries != len(c.errs) {
 				t.Errorf("%v after %d tries", err, tries)
 			}
@@ -34,7 +34,7 @@ func TestAPassPlansAgainOnlyWhereItsStateIsStale(t *testing.T) {
 
 func TestARestlessWorldIsNobodysFault(t *testing.T) {
 	tries := 0
-	err := reconcile.Retry(event.Key{GroupResource: event.GroupResource{Resource: "stores"}, Name: "x"}, func() error { tries++; return reconcile.ErrStale })
+	err := reconcile.RetryWhileStale(event.Key{GroupResource: event.GroupResource{Resource: "stores"}, Name: "x"}, func() error { tries++; return reconcile.ErrStale })
 	if !fault.IsUnavailable(err) || !errors.Is(err, reconcile.ErrStale) || tries != 8 {
 		t.Errorf("%v after %d tries", err, tries)
 	}

@@ -40,7 +40,7 @@ func bus(t testing.TB) jetstream.JetStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	return js
@@ -59,8 +59,8 @@ func state(name string, version int) event.Change {
 	}
 }
 
-func gone(name string, version int) event.Change {
-	c := state(name, version)
+func gone(name string) event.Change {
+	c := state(name, 1)
 	c.Deleted = true
 	return c
 }

@@ -35,24 +35,24 @@ type outbox struct {
 
 	mu sync.Mutex
 	// waiting holds the messages by key. order holds the keys in the order of their arrival.
-	waiting map[string]*outgoing
+	waiting map[string]*outgoingMessage
 	order   []string
 	// more signals that there are messages.
 	more chan struct{}
 }
 
-type outgoing struct {
+type outgoingMessage struct {
 	key, subject string
 	data         []byte
 	options      []jetstream.PublishOpt
 }
 
 func newOutbox(js jetstream.JetStream, log *slog.Logger, parallel int) *outbox {
-	return &outbox{js: js, log: log, parallel: parallel, may: func() bool { return true }, waiting: map[string]*outgoing{}, more: make(chan struct{}, 1)}
+	return &outbox{js: js, log: log, parallel: parallel, may: func() bool { return true }, waiting: map[string]*outgoingMessage{}, more: make(chan struct{}, 1)}
 }
 
 // putMessage adds m. It replaces a waiting message with the same key.
-func (o *outbox) putMessage(m *outgoing) {
+func (o *outbox) putMessage(m *outgoingMessage) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waiting[m.key] == nil {
@@ -73,14 +73,14 @@ func (o *outbox) hasKey(key string) bool {
 }
 
 // hasMessage reports whether m still waits.
-func (o *outbox) hasMessage(m *outgoing) bool {
+func (o *outbox) hasMessage(m *outgoingMessage) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting[m.key] == m
 }
 
 // removeMessage removes m, unless another message has replaced it.
-func (o *outbox) removeMessage(m *outgoing) {
+func (o *outbox) removeMessage(m *outgoingMessage) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.waiting[m.key] == m {
@@ -88,8 +88,8 @@ func (o *outbox) removeMessage(m *outgoing) {
 	}
 }
 
-// dropAll drops all waiting messages.
-func (o *outbox) dropAll() {
+// dropWaiting drops all waiting messages.
+func (o *outbox) dropWaiting() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.waiting)
@@ -97,10 +97,10 @@ func (o *outbox) dropAll() {
 }
 
 // nextBatch returns the first waiting messages, batch at most. It does not read the rest, which may be long.
-func (o *outbox) nextBatch() []*outgoing {
+func (o *outbox) nextBatch() []*outgoingMessage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var first []*outgoing
+	var first []*outgoingMessage
 	seen := 0
 	for ; seen < len(o.order) && len(first) < batch; seen++ {
 		if m := o.waiting[o.order[seen]]; m != nil {
@@ -154,7 +154,7 @@ func (o *outbox) flushOnce() {
 }
 
 // publishBatch sends messages and waits for the acknowledgements. It returns the first error.
-func (o *outbox) publishBatch(ctx context.Context, messages []*outgoing) error {
+func (o *outbox) publishBatch(ctx context.Context, messages []*outgoingMessage) error {
 	o.sending.Lock()
 	defer o.sending.Unlock()
 	var group errgroup.Group
@@ -167,7 +167,7 @@ func (o *outbox) publishBatch(ctx context.Context, messages []*outgoing) error {
 	return group.Wait()
 }
 
-func (o *outbox) publishOne(ctx context.Context, m *outgoing) error {
+func (o *outbox) publishOne(ctx context.Context, m *outgoingMessage) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	_, err := o.js.Publish(ctx, m.subject, m.data, m.options...)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,14 +60,14 @@ func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 			return errors.Join(err, s.Purge(ctx))
 		},
 		"deleted": func(ctx context.Context, js jetstream.JetStream) error {
-			return errors.Join(js.DeleteStream(ctx, topology.Results), topology.Ensure(ctx, js, 1))
+			return errors.Join(js.DeleteStream(ctx, topology.Results), topology.EnsureStreams(ctx, js, 1))
 		},
 		"made to hold one message": func(ctx context.Context, js jetstream.JetStream) error {
 			s, err := js.Stream(ctx, topology.Results)
 			config := s.CachedInfo().Config
 			config.MaxMsgs = 1
 			_, changed := js.UpdateStream(ctx, config)
-			return errors.Join(err, changed, topology.Ensure(ctx, js, 1))
+			return errors.Join(err, changed, topology.EnsureStreams(ctx, js, 1))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +112,7 @@ func TestWhatWaitsComesInItsOrderAndWhatIsOutIsForgotten(t *testing.T) {
 	const all = 3*batch + 10
 	o := newOutbox(nil, nil, 1)
 	for i := range all {
-		o.putMessage(&outgoing{key: fmt.Sprint(i)})
+		o.putMessage(&outgoingMessage{key: fmt.Sprint(i)})
 	}
 	first := o.nextBatch()
 	for i, m := range first {
@@ -147,20 +146,9 @@ func numbers(from, to int) (all []string) {
 	return all
 }
 
-func keysOf(messages []*outgoing) (keys []string) {
+func keysOf(messages []*outgoingMessage) (keys []string) {
 	for _, m := range messages {
 		keys = append(keys, m.key)
 	}
 	return keys
 }
-
-// counter is a log that counts.
-type counter struct{ atomic.Int32 }
-
-func (*counter) Enabled(context.Context, slog.Level) bool { return true }
-func (c *counter) Handle(context.Context, slog.Record) error {
-	c.Add(1)
-	return nil
-}
-func (c *counter) WithAttrs([]slog.Attr) slog.Handler { return c }
-func (c *counter) WithGroup(string) slog.Handler      { return c }

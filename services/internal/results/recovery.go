@@ -36,7 +36,7 @@ func (p *Publisher) Run(ctx context.Context, lost func()) {
 // Forget drops results that are not published yet, and makes the next report of every object count as new: another
 // replica may have published other results meanwhile.
 func (p *Publisher) Forget() {
-	p.outbox.dropAll()
+	p.outbox.dropWaiting()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.reported)
@@ -56,7 +56,7 @@ func (p *Publisher) checkLoss(ctx context.Context) bool {
 	defer cancel()
 	stream, err := p.js.Stream(ctx, topology.Results)
 	if err == nil {
-		if p.recordIncarnation(topology.Incarnation(stream.CachedInfo())) {
+		if p.recordIncarnation(topology.StreamID(stream.CachedInfo())) {
 			return true
 		}
 		_, err = stream.GetLastMsgForSubject(ctx, topology.ResultSubject(p.service, key))

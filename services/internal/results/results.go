@@ -70,8 +70,8 @@ func New(js jetstream.JetStream, service string, may func() bool, log *slog.Logg
 	return p
 }
 
-// report holds the fields in which two results differ.
-type report struct {
+// reportedFields holds the fields in which two results differ.
+type reportedFields struct {
 	uid        string
 	generation int64
 	// version replaces the generation for kinds that have none.
@@ -89,7 +89,7 @@ func (p *Publisher) Report(ctx context.Context, result Result) {
 	}
 	c := result.Change
 	data, err := proto.Marshal(&eventv1.ResourceResult{
-		Ref: c.Key.Ref(), Service: p.service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
+		Ref: c.Key.ToObjectRef(), Service: p.service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation,
 		Outcome: result.Outcome, Message: result.Message, Writes: int64(result.Writes), Traceparent: c.Traceparent,
 		ObservedAt: timestamppb.New(c.ObservedAt), FinishedAt: timestamppb.Now(),
 	})
@@ -98,11 +98,11 @@ func (p *Publisher) Report(ctx context.Context, result Result) {
 		return
 	}
 	subject := topology.ResultSubject(p.service, c.Key)
-	p.outbox.putMessage(&outgoing{key: subject, subject: subject, data: data, options: resultLifetime(c)})
+	p.outbox.putMessage(&outgoingMessage{key: subject, subject: subject, data: data, options: resultTTLOptions(c)})
 }
 
-// resultLifetime returns the option that makes the result of a deletion expire.
-func resultLifetime(c event.Change) []jetstream.PublishOpt {
+// resultTTLOptions returns the option that makes the result of a deletion expire.
+func resultTTLOptions(c event.Change) []jetstream.PublishOpt {
 	switch {
 	case !c.Deleted:
 		return nil
@@ -115,7 +115,7 @@ func resultLifetime(c event.Change) []jetstream.PublishOpt {
 // storeReport stores a result, and reports whether it differs from the last one of its object.
 func (p *Publisher) storeReport(result Result) bool {
 	c := result.Change
-	is := report{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
+	is := reportedFields{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
 	if c.Generation == 0 {
 		is.version = c.ResourceVersion
 	}

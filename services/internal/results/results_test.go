@@ -32,7 +32,7 @@ func TestAResultIsReportedOnce(t *testing.T) {
 		"of what has no generations":     {[]Result{ungenerated(1), ungenerated(2)}, 2},
 		"another outcome":                {[]Result{generated(1), {Change: generated(1).Change, Outcome: rejected}}, 2},
 		"what ends differently, cut off": {[]Result{{Change: state("a", 1), Message: long("x")}, {Change: state("a", 1), Message: long("y")}}, 1},
-		"a deletion":                     {[]Result{{Change: gone("a", 1)}, {Change: gone("a", 1)}}, 2},
+		"a deletion":                     {[]Result{{Change: gone("a")}, {Change: gone("a")}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := bus(t)
@@ -55,11 +55,11 @@ func TestAResultIsReportedOnce(t *testing.T) {
 func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
 	js := bus(t)
 	p := New(js, "test", always, slog.New(slog.DiscardHandler))
-	dated := gone("dated", 1)
+	dated := gone("dated")
 	dated.ExpiresAt = time.Now().Add(time.Hour + 30*time.Minute)
-	late := gone("late", 1)
+	late := gone("late")
 	late.ExpiresAt = time.Now().Add(-time.Hour)
-	for _, c := range []event.Change{state("alive", 1), gone("gone", 1), dated, late} {
+	for _, c := range []event.Change{state("alive", 1), gone("gone"), dated, late} {
 		p.Report(t.Context(), Result{Change: c})
 	}
 	p.Flush()

@@ -44,7 +44,7 @@ func startCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users := append(rbac.Users(), "nobody")
+	users := append(rbac.UserNames(), "nobody")
 	server, err := devserver.StartKubeLocal(t.Context(), devserver.KubeLocalConfig{Binary: binary, Dir: t.TempDir(), Users: users, UnsafeNoFsync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -55,21 +55,21 @@ func startCluster(t *testing.T) *cluster {
 		}
 	})
 	c := &cluster{}
-	if c.admin, err = server.Config(); err != nil {
+	if c.admin, err = server.AdminConfig(); err != nil {
 		t.Fatal(err)
 	}
-	if c.service, err = server.ConfigOf(topology.StoreSync); err != nil {
+	if c.service, err = server.UserConfig(topology.StoreSync); err != nil {
 		t.Fatal(err)
 	}
-	if c.nobody, err = server.ConfigOf("nobody"); err != nil {
+	if c.nobody, err = server.UserConfig("nobody"); err != nil {
 		t.Fatal(err)
 	}
 	c.createReader(t)
-	root, err := devserver.Checkout()
+	root, err := devserver.CheckoutRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := devserver.ApplyAccounts(t.Context(), c.admin, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
+	if err := devserver.ApplyServiceAccounts(t.Context(), c.admin, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Fatal(err)
 	}
 	c.service.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &c.asked} })
@@ -124,8 +124,8 @@ func (tr *trial) call(ctx context.Context, procedure, store, token string) error
 func TestTheAPIServerDecidesWhoMayCall(t *testing.T) {
 	c := startCluster(t)
 	handler := shop{}.handler()
-	handler.access[storev1connect.StoreServiceGetModelProcedure] = CanPath("get", "/entail/status")
-	handler.access[storev1connect.StoreServiceListStoresProcedure] = CanPath("get", "/entail/other")
+	handler.access[storev1connect.StoreServiceGetModelProcedure] = RequireVerbOnPath("get", "/entail/status")
+	handler.access[storev1connect.StoreServiceListStoresProcedure] = RequireVerbOnPath("get", "/entail/other")
 	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, handler)
 	const (
 		ok    = connect.Code(0)

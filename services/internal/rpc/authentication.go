@@ -15,18 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Auth is the way in which callers are authenticated.
-type Auth string
+// AuthMode is the way in which callers are authenticated.
+type AuthMode string
 
 const (
 	// Kubernetes authenticates bearer tokens by TokenReview, and authorizes procedures by SubjectAccessReview.
-	Kubernetes Auth = "kubernetes"
+	Kubernetes AuthMode = "kubernetes"
 	// None allows every caller. It is refused on an address that other machines can reach.
-	None Auth = "none"
+	None AuthMode = "none"
 )
 
 // Validate returns an error for an unknown value.
-func (a Auth) Validate() error {
+func (a AuthMode) Validate() error {
 	if a != Kubernetes && a != None {
 		return fmt.Errorf("authentication %q is unknown: use %q or %q", a, Kubernetes, None)
 	}
@@ -34,7 +34,7 @@ func (a Auth) Validate() error {
 }
 
 // checkAddress returns an error if every caller would be allowed on a public address.
-func (a Auth) checkAddress(address net.Addr) error {
+func (a AuthMode) checkAddress(address net.Addr) error {
 	if a == None && !isLoopback(address) {
 		return fmt.Errorf("authentication %q is for loopback only, and %s can be reached by others: "+
 			"listen on 127.0.0.1 or use authentication %q", None, address, Kubernetes)
@@ -49,29 +49,29 @@ func isLoopback(address net.Addr) bool {
 
 // caller is the owner of a token. The token itself is not stored.
 type caller struct {
-	token digest
+	token tokenDigest
 	user  authenticationv1.UserInfo
 }
 
-type digest [sha256.Size]byte
+type tokenDigest [sha256.Size]byte
 
 type callerKey struct{}
 
-// CallerOf returns the caller. known is false if every caller is allowed.
-func CallerOf(ctx context.Context) (user authenticationv1.UserInfo, known bool) {
+// CallerFromContext returns the caller. known is false if every caller is allowed.
+func CallerFromContext(ctx context.Context) (user authenticationv1.UserInfo, known bool) {
 	who, known := ctx.Value(callerKey{}).(caller)
 	return who.user, known
 }
 
 // authenticateCaller adds the caller to the context.
-func (r *reviewer) authenticateCaller(ctx context.Context, header http.Header) (context.Context, error) {
+func (r *accessReviewer) authenticateCaller(ctx context.Context, header http.Header) (context.Context, error) {
 	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return nil, unauthenticatedError(`no token: send the header "Authorization: Bearer TOKEN" ` +
 			"with a token of this Kubernetes cluster, for example from kubectl create token")
 	}
-	key := digest(sha256.Sum256([]byte(token)))
-	user, err := cachedAnswer(ctx, r, key, func(ctx context.Context) (*authenticationv1.UserInfo, time.Duration, error) {
+	key := tokenDigest(sha256.Sum256([]byte(token)))
+	user, err := cachedReview(ctx, r, key, func(ctx context.Context) (*authenticationv1.UserInfo, time.Duration, error) {
 		return r.reviewToken(ctx, token)
 	})
 	if err != nil {
@@ -84,11 +84,11 @@ func (r *reviewer) authenticateCaller(ctx context.Context, header http.Header) (
 }
 
 // reviewToken returns nil for a refused token.
-func (r *reviewer) reviewToken(ctx context.Context, token string) (*authenticationv1.UserInfo, time.Duration, error) {
+func (r *accessReviewer) reviewToken(ctx context.Context, token string) (*authenticationv1.UserInfo, time.Duration, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	review, err := r.tokens.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return nil, 0, reviewFault("token", err)
+		return nil, 0, reviewError("token", err)
 	}
 	if !review.Status.Authenticated {
 		return nil, refusedFor, nil

@@ -15,15 +15,15 @@ import (
 // maxNameLength is the longest name of a Kubernetes object.
 const maxNameLength = 253
 
-// authorize checks the right that the procedure needs. For a stream of answers it does so after the one request was
+// authorizationInterceptor checks the right that the procedure needs. For a stream of answers it does so after the one request was
 // read. Streams of requests are refused.
-type authorize struct {
-	reviewer *reviewer
-	access   map[string]Access
+type authorizationInterceptor struct {
+	reviewer *accessReviewer
+	access   map[string]AccessRule
 	own      func(caller authenticationv1.UserInfo, request any) bool
 }
 
-func (a authorize) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+func (a authorizationInterceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		if err := a.checkAccess(ctx, request.Spec().Procedure, request.Any()); err != nil {
 			return nil, err
@@ -32,34 +32,34 @@ func (a authorize) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-func (a authorize) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+func (a authorizationInterceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		procedure := conn.Spec().Procedure
 		if conn.Spec().StreamType != connect.StreamTypeServer {
 			return deniedError("%s is a stream of requests, and no right can be asked for one", procedure)
 		}
-		return next(ctx, guarded{conn, func(request any) error { return a.checkAccess(ctx, procedure, request) }})
+		return next(ctx, checkedConn{conn, func(request any) error { return a.checkAccess(ctx, procedure, request) }})
 	}
 }
 
-// guarded passes on requests that pass a check.
-type guarded struct {
+// checkedConn passes on requests that pass a check.
+type checkedConn struct {
 	connect.StreamingHandlerConn
 	check func(request any) error
 }
 
-func (g guarded) Receive(request any) error {
+func (g checkedConn) Receive(request any) error {
 	if err := g.StreamingHandlerConn.Receive(request); err != nil {
 		return err
 	}
 	return g.check(request)
 }
 
-func (a authorize) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+func (a authorizationInterceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
-func (a authorize) checkAccess(ctx context.Context, procedure string, request any) error {
+func (a authorizationInterceptor) checkAccess(ctx context.Context, procedure string, request any) error {
 	who, ok := ctx.Value(callerKey{}).(caller)
 	rule := a.access[procedure]
 	if !ok || rule == nil {
@@ -73,14 +73,14 @@ func (a authorize) checkAccess(ctx context.Context, procedure string, request an
 		return err
 	}
 	if len(right.Name) > maxNameLength || len(right.Namespace) > maxNameLength {
-		return Invalid("no object of Kubernetes has a name of more than %d characters", maxNameLength)
+		return InvalidError("no object of Kubernetes has a name of more than %d characters", maxNameLength)
 	}
 	type question struct {
-		token digest
-		right Right
+		token tokenDigest
+		right RequiredRight
 	}
-	allowed, err := cachedAnswer(ctx, a.reviewer, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
-		return a.reviewer.reviewRight(ctx, who, right)
+	allowed, err := cachedReview(ctx, a.reviewer, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
+		return a.reviewer.reviewAccess(ctx, who, right)
 	})
 	if err == nil && !allowed {
 		err = deniedError("user %q may not %s: ask for a role that allows it", who.user.Username, right)
@@ -88,7 +88,7 @@ func (a authorize) checkAccess(ctx context.Context, procedure string, request an
 	return err
 }
 
-func (r *reviewer) reviewRight(ctx context.Context, who caller, right Right) (bool, time.Duration, error) {
+func (r *accessReviewer) reviewAccess(ctx context.Context, who caller, right RequiredRight) (bool, time.Duration, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: who.user.Username, UID: who.user.UID, Groups: who.user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
 	}
@@ -104,7 +104,7 @@ func (r *reviewer) reviewRight(ctx context.Context, who caller, right Right) (bo
 	}
 	review, err := r.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
-		return false, 0, reviewFault("right", err)
+		return false, 0, reviewError("right", err)
 	}
 	if !review.Status.Allowed {
 		return false, refusedFor, nil

@@ -70,12 +70,12 @@ func (v *reviews) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func rightOf(spec authorizationv1.SubjectAccessReviewSpec) Right {
+func rightOf(spec authorizationv1.SubjectAccessReviewSpec) RequiredRight {
 	if spec.NonResourceAttributes != nil {
-		return Right{Verb: spec.NonResourceAttributes.Verb, Path: spec.NonResourceAttributes.Path}
+		return RequiredRight{Verb: spec.NonResourceAttributes.Verb, Path: spec.NonResourceAttributes.Path}
 	}
 	about := spec.ResourceAttributes
-	return Right{
+	return RequiredRight{
 		Verb: about.Verb, GroupResource: event.GroupResource{Group: about.Group, Resource: about.Resource},
 		Namespace: about.Namespace, Name: about.Name,
 	}
@@ -222,16 +222,16 @@ func TestTheRuleOfAProcedureDecidesWhatIsAsked(t *testing.T) {
 	store := &storev1.GetStoreRequest{Name: "demo"}
 	watch := &inferencev1.WatchInferencesRequest{Namespace: "team-a"}
 	for name, test := range map[string]struct {
-		rule    Access
+		rule    AccessRule
 		request any
 		want    string
 	}{
-		"all of a kind":      {Can("list", stores), store, "list stores.core.platform-mesh.io"},
-		"what it names":      {CanNamed("get", stores, (*storev1.GetStoreRequest).GetName), store, "get stores.core.platform-mesh.io/demo"},
-		"its namespace":      {CanIn("list", stores, (*inferencev1.WatchInferencesRequest).GetNamespace), watch, "list stores.core.platform-mesh.io/team-a"},
-		"a path":             {CanPath("get", "/entail/status"), store, "get /entail/status"},
-		"of another's name":  {rule: CanNamed("get", stores, (*storev1.GetStoreRequest).GetName), request: watch},
-		"of another's place": {rule: CanIn("list", stores, (*inferencev1.WatchInferencesRequest).GetNamespace), request: store},
+		"all of a kind":      {RequireVerb("list", stores), store, "list stores.core.platform-mesh.io"},
+		"what it names":      {RequireVerbOnName("get", stores, (*storev1.GetStoreRequest).GetName), store, "get stores.core.platform-mesh.io/demo"},
+		"its namespace":      {RequireVerbInNamespace("list", stores, (*inferencev1.WatchInferencesRequest).GetNamespace), watch, "list stores.core.platform-mesh.io/team-a"},
+		"a path":             {RequireVerbOnPath("get", "/entail/status"), store, "get /entail/status"},
+		"of another's name":  {rule: RequireVerbOnName("get", stores, (*storev1.GetStoreRequest).GetName), request: watch},
+		"of another's place": {rule: RequireVerbInNamespace("list", stores, (*inferencev1.WatchInferencesRequest).GetNamespace), request: store},
 	} {
 		t.Run(name, func(t *testing.T) {
 			right, err := test.rule(test.request)
@@ -250,7 +250,7 @@ func TestTheRuleOfAProcedureDecidesWhatIsAsked(t *testing.T) {
 
 func TestACallWithoutACallerOrARuleGoesNowhere(t *testing.T) {
 	known := caller{user: authenticationv1.UserInfo{Username: "alice"}}
-	rules := map[string]Access{"/known": Can("get", event.GroupResource{Resource: "stores"})}
+	rules := map[string]AccessRule{"/known": RequireVerb("get", event.GroupResource{Resource: "stores"})}
 	for name, test := range map[string]struct {
 		procedure string
 		who       any
@@ -259,7 +259,7 @@ func TestACallWithoutACallerOrARuleGoesNowhere(t *testing.T) {
 		if test.who != nil {
 			ctx = context.WithValue(ctx, callerKey{}, known)
 		}
-		if err := (authorize{reviewer: emptyReviewer(1), access: rules}).checkAccess(ctx, test.procedure, nil); err == nil || !strings.Contains(err.Error(), "without a caller or a rule") {
+		if err := (authorizationInterceptor{reviewer: emptyReviewer(1), access: rules}).checkAccess(ctx, test.procedure, nil); err == nil || !strings.Contains(err.Error(), "without a caller or a rule") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -267,11 +267,11 @@ func TestACallWithoutACallerOrARuleGoesNowhere(t *testing.T) {
 
 func TestKubernetesIsAskedOnlyWhereItCanBe(t *testing.T) {
 	for name, cfg := range map[string]*rest.Config{"none": nil, "no address": {Host: "://"}} {
-		if r, err := newReviewer(cfg); err == nil {
+		if r, err := newAccessReviewer(cfg); err == nil {
 			t.Errorf("%s: %v", name, r)
 		}
 	}
-	for auth, wrong := range map[Auth]bool{Kubernetes: false, None: false, "": true, "basic": true} {
+	for auth, wrong := range map[AuthMode]bool{Kubernetes: false, None: false, "": true, "basic": true} {
 		if err := auth.Validate(); (err != nil) != wrong || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q is unknown", auth)) {
 			t.Errorf("%q: %v", auth, err)
 		}

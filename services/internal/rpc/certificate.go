@@ -14,7 +14,7 @@ type Files struct {
 }
 
 func (f Files) tlsConfig(log *slog.Logger) (*tls.Config, error) {
-	pair, err := filewatch.Open(log, pairOf, f.Certificate, f.Key)
+	pair, err := filewatch.Open(log, parseKeyPair, f.Certificate, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("reading TLS certificate and key: %w", err)
 	}
@@ -24,7 +24,7 @@ func (f Files) tlsConfig(log *slog.Logger) (*tls.Config, error) {
 	}, nil
 }
 
-func pairOf(contents ...[]byte) (*tls.Certificate, error) {
+func parseKeyPair(contents ...[]byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(contents[0], contents[1])
 	return &pair, err
 }

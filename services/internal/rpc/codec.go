@@ -18,18 +18,18 @@ import (
 func strictCodecs() connect.HandlerOption {
 	const name = "json"
 	return connect.WithHandlerOptions(
-		connect.WithCodec(wire{}), connect.WithCodec(text(name)), connect.WithCodec(text(name+"; charset=utf-8")))
+		connect.WithCodec(strictProtoCodec{}), connect.WithCodec(strictJSONCodec(name)), connect.WithCodec(strictJSONCodec(name+"; charset=utf-8")))
 }
 
 var errNoMessage = errors.New("not a protobuf message")
 
-type wire struct{}
+type strictProtoCodec struct{}
 
 // Name implements [connect.Codec].
-func (wire) Name() string { return "proto" }
+func (strictProtoCodec) Name() string { return "proto" }
 
 // Marshal implements [connect.Codec].
-func (wire) Marshal(message any) ([]byte, error) {
+func (strictProtoCodec) Marshal(message any) ([]byte, error) {
 	m, ok := message.(proto.Message)
 	if !ok {
 		return nil, errNoMessage
@@ -38,7 +38,7 @@ func (wire) Marshal(message any) ([]byte, error) {
 }
 
 // Unmarshal implements [connect.Codec].
-func (wire) Unmarshal(data []byte, message any) error {
+func (strictProtoCodec) Unmarshal(data []byte, message any) error {
 	m, ok := message.(proto.Message)
 	if !ok {
 		return errNoMessage
@@ -56,14 +56,14 @@ func (wire) Unmarshal(data []byte, message any) error {
 	})
 }
 
-// text is JSON under one of its names.
-type text string
+// strictJSONCodec is JSON under one of its names.
+type strictJSONCodec string
 
 // Name implements [connect.Codec].
-func (t text) Name() string { return string(t) }
+func (t strictJSONCodec) Name() string { return string(t) }
 
 // Marshal implements [connect.Codec].
-func (text) Marshal(message any) ([]byte, error) {
+func (strictJSONCodec) Marshal(message any) ([]byte, error) {
 	m, ok := message.(proto.Message)
 	if !ok {
 		return nil, errNoMessage
@@ -72,7 +72,7 @@ func (text) Marshal(message any) ([]byte, error) {
 }
 
 // Unmarshal implements [connect.Codec].
-func (text) Unmarshal(data []byte, message any) error {
+func (strictJSONCodec) Unmarshal(data []byte, message any) error {
 	m, ok := message.(proto.Message)
 	if !ok {
 		return errNoMessage

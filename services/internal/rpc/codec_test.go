@@ -64,7 +64,7 @@ func TestANumberThatIsNotKnownIsRefusedToo(t *testing.T) {
 	}
 	inner := protowire.AppendVarint(protowire.AppendTag(nil, 98, protowire.VarintType), 1)
 	data := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), inner)
-	if err := (wire{}).Unmarshal(data, &inferencev1.ListInferencesRequest{}); err == nil || !strings.Contains(err.Error(), "unknown field 98 at (entail.inference.v1.ListInferencesRequest).parent") {
+	if err := (strictProtoCodec{}).Unmarshal(data, &inferencev1.ListInferencesRequest{}); err == nil || !strings.Contains(err.Error(), "unknown field 98 at (entail.inference.v1.ListInferencesRequest).parent") {
 		t.Errorf("in a message of a message: %v", err)
 	}
 }

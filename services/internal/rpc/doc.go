@@ -4,8 +4,8 @@
 // A service provides a [Handler] per Connect service and writes plain methods:
 //
 //   - They return any error. One interceptor maps it to a code: the cause goes to the log, the caller reads a fixed text.
-//     Errors for the caller are made with [NotFound], [Invalid] or [Incomplete].
-//   - Requests arrive validated, from an authenticated caller with the right that the procedure's [Access] requires.
+//     Errors for the caller are made with [NotFoundError], [InvalidError] or [IncompleteError].
+//   - Requests arrive validated, from an authenticated caller with the right that the procedure's [AccessRule] requires.
 //   - Time, size of bodies and headers, and memory of reviews are bounded.
-//   - Lists use [Page].
+//   - Lists use [Paginate].
 package rpc

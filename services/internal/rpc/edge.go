@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// edge is the outermost interceptor: it bounds the time of a call, recovers from a panic, maps the error, and records
+// edgeInterceptor is the outermost interceptor: it bounds the time of a call, recovers from a panic, maps the error, and records
 // log and metrics.
-type edge struct {
+type edgeInterceptor struct {
 	log      *slog.Logger
 	duration *prometheus.HistogramVec
 }
 
-func newEdge(log *slog.Logger, metrics prometheus.Registerer) (*edge, error) {
+func newEdgeInterceptor(log *slog.Logger, metrics prometheus.Registerer) (*edgeInterceptor, error) {
 	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "entail_rpc_duration_seconds",
 		Help:    "Seconds that calls to query APIs took, by procedure and result.",
@@ -27,50 +27,50 @@ func newEdge(log *slog.Logger, metrics prometheus.Registerer) (*edge, error) {
 	if err := metrics.Register(duration); err != nil {
 		return nil, fmt.Errorf("registering metrics of calls: %w", err)
 	}
-	return &edge{log: log, duration: duration}, nil
+	return &edgeInterceptor{log: log, duration: duration}, nil
 }
 
-func (e *edge) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+func (e *edgeInterceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (response connect.AnyResponse, err error) {
 		ctx, cancel := context.WithTimeout(ctx, handlerTimeout)
 		defer cancel()
 		defer func(started time.Time) {
-			err = e.settleError(ctx, request.Spec().Procedure, started, panicError(recover(), err))
+			err = e.toCallerError(ctx, request.Spec().Procedure, started, recoveredError(recover(), err))
 		}(time.Now())
 		return next(ctx, request)
 	}
 }
 
-func (e *edge) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+func (e *edgeInterceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, streamTimeout)
 		defer cancel()
 		defer func(started time.Time) {
-			err = e.settleError(ctx, conn.Spec().Procedure, started, panicError(recover(), err))
+			err = e.toCallerError(ctx, conn.Spec().Procedure, started, recoveredError(recover(), err))
 		}(time.Now())
 		return next(ctx, conn)
 	}
 }
 
-func (e *edge) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+func (e *edgeInterceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
-func panicError(value any, err error) error {
+func recoveredError(value any, err error) error {
 	if value == nil {
 		return err
 	}
 	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 }
 
-// settleError returns the error for the caller. It logs a cause that the caller does not get.
-func (e *edge) settleError(ctx context.Context, procedure string, started time.Time, err error) error {
+// toCallerError returns the error for the caller. It logs a cause that the caller does not get.
+func (e *edgeInterceptor) toCallerError(ctx context.Context, procedure string, started time.Time, err error) error {
 	took := time.Since(started)
 	if err == nil {
 		e.duration.WithLabelValues(procedure, "ok").Observe(took.Seconds())
 		return nil
 	}
-	failure, told := failureOf(ctx, err)
+	failure, told := callerError(ctx, err)
 	e.duration.WithLabelValues(procedure, failure.Code().String()).Observe(took.Seconds())
 	level := slog.LevelWarn
 	switch {

@@ -28,10 +28,10 @@ func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
 		"terminal":    {fault.Terminal(cause), connect.CodeInternal, errInternal.Error(), true},
 		"unavailable": {fmt.Errorf("reading: %w", fault.Unavailable(cause)), connect.CodeUnavailable, errUnavailable.Error(), true},
 		"slow system": {fmt.Errorf("reading: %w: %w", cause, context.DeadlineExceeded), connect.CodeUnavailable, errUnavailable.Error(), true},
-		"not found":   {fmt.Errorf("get: %w", NotFound("store %q does not exist", "demo")), connect.CodeNotFound, `store "demo" does not exist`, false},
-		"invalid":     {Invalid("say it otherwise"), connect.CodeInvalidArgument, "say it otherwise", false},
+		"not found":   {fmt.Errorf("get: %w", NotFoundError("store %q does not exist", "demo")), connect.CodeNotFound, `store "demo" does not exist`, false},
+		"invalid":     {InvalidError("say it otherwise"), connect.CodeInvalidArgument, "say it otherwise", false},
 		"incomplete": {
-			Incomplete(errors.New("stores are missing")), connect.CodeUnavailable,
+			IncompleteError(errors.New("stores are missing")), connect.CodeUnavailable,
 			"the service has not read everything yet; try again: stores are missing", false,
 		},
 		"from afar": {wireError(t), connect.CodeInternal, errInternal.Error(), true},
@@ -52,7 +52,7 @@ func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
 			}
 		})
 	}
-	if Incomplete(nil) != nil {
+	if IncompleteError(nil) != nil {
 		t.Error("a complete view is an error")
 	}
 }
@@ -61,7 +61,7 @@ func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
 func wireError(t *testing.T) error {
 	t.Helper()
 	other := serve(t, nil, shop{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
-		return nil, NotFound("on another server")
+		return nil, NotFoundError("on another server")
 	}}.handler())
 	_, err := other.stores().GetStore(t.Context(), &storev1.GetStoreRequest{Name: "demo"})
 	if err == nil {
@@ -93,7 +93,7 @@ func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
 
 func TestACallThatTakesTooLongEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := newEdge((&journal{}).logger(), prometheus.NewRegistry())
+		e, err := newEdgeInterceptor((&journal{}).logger(), prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}

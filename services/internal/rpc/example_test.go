@@ -7,11 +7,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-func ExamplePage() {
+func ExamplePaginate() {
 	fruit := []string{"apple", "cherry", "fig", "plum", "quince"} // sorted by key
 	for token := ""; ; {
 		request := &storev1.ListStoresRequest{PageSize: 2, PageToken: token}
-		page, next, err := rpc.Page(fruit, func(s string) string { return s }, request)
+		page, next, err := rpc.Paginate(fruit, func(s string) string { return s }, request)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -18,29 +18,29 @@ var (
 	errCanceled    = errors.New("the call was canceled")
 )
 
-// NotFound returns an error with this text for the caller: something does not exist.
-func NotFound(format string, args ...any) error {
+// NotFoundError returns an error with this text for the caller: something does not exist.
+func NotFoundError(format string, args ...any) error {
 	return connect.NewError(connect.CodeNotFound, fmt.Errorf(format, args...))
 }
 
-// Invalid returns an error with this text for the caller: the request is wrong.
-func Invalid(format string, args ...any) error {
+// InvalidError returns an error with this text for the caller: the request is wrong.
+func InvalidError(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
 
-// Incomplete returns an error for the caller: the view cannot answer yet. Incomplete(nil) is nil:
+// IncompleteError returns an error for the caller: the view cannot answer yet. Incomplete(nil) is nil:
 //
 //	if err := rpc.Incomplete(view.Complete()); err != nil { return nil, err }
-func Incomplete(missing error) error {
+func IncompleteError(missing error) error {
 	if missing == nil {
 		return nil
 	}
 	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the service has not read everything yet; try again: %w", missing))
 }
 
-// failureOf returns the error for the caller. An error that was made for the caller stays as it is, unless it is from
+// callerError returns the error for the caller. An error that was made for the caller stays as it is, unless it is from
 // another server. told reports whether the caller receives the cause.
-func failureOf(ctx context.Context, err error) (failure *connect.Error, told bool) {
+func callerError(ctx context.Context, err error) (failure *connect.Error, told bool) {
 	made, ok := errors.AsType[*connect.Error](err)
 	switch {
 	case ok && !connect.IsWireError(made):

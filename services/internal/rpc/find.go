@@ -7,17 +7,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Find returns the object that a request names. It returns an error for the caller if the view is incomplete or the
+// FindObject returns the object that a request names. It returns an error for the caller if the view is incomplete or the
 // object does not exist.
-func Find[T any](complete func() error, get func(event.Key) (T, bool), key event.Key) (T, error) {
+func FindObject[T any](complete func() error, get func(event.Key) (T, bool), key event.Key) (T, error) {
 	var none T
-	if err := Incomplete(complete()); err != nil {
+	if err := IncompleteError(complete()); err != nil {
 		return none, err
 	}
 	found, ok := get(key)
 	if !ok {
-		kind, _ := kinds.Of(key.GroupResource)
-		return none, NotFound("there is no %s %q", cmp.Or(kind.Kind, key.Resource), key.Path())
+		kind, _ := kinds.ByResource(key.GroupResource)
+		return none, NotFoundError("there is no %s %q", cmp.Or(kind.Kind, key.Resource), key.NamespacedName())
 	}
 	return found, nil
 }

@@ -26,7 +26,7 @@ func TestFindSaysWhyThereIsNoAnswer(t *testing.T) {
 		"incomplete": {complete: errors.New("no snapshot"), key: event.Key{Name: "a"}, code: connect.CodeUnavailable, message: "the service has not read everything yet; try again: no snapshot"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Find(func() error { return c.complete }, get, c.key)
+			got, err := FindObject(func() error { return c.complete }, get, c.key)
 			if got != c.want {
 				t.Errorf("found %q", got)
 			}

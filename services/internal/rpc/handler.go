@@ -17,7 +17,7 @@ import (
 type Handler struct {
 	service string
 	mount   func(...connect.HandlerOption) (string, http.Handler)
-	access  map[string]Access
+	access  map[string]AccessRule
 	own     func(caller authenticationv1.UserInfo, request any) bool
 }
 
@@ -30,7 +30,7 @@ func NewHandler[S any](
 	service string,
 	construct func(S, ...connect.HandlerOption) (string, http.Handler),
 	implementation S,
-	access map[string]Access,
+	access map[string]AccessRule,
 ) Handler {
 	mount := func(options ...connect.HandlerOption) (string, http.Handler) {
 		return construct(implementation, options...)
@@ -38,8 +38,8 @@ func NewHandler[S any](
 	return Handler{service: service, mount: mount, access: access}
 }
 
-// Own returns h, which requires no right for requests that are only about the caller.
-func (h Handler) Own(own func(caller authenticationv1.UserInfo, request any) bool) Handler {
+// ExemptOwnRequests returns h, which requires no right for requests that are only about the caller.
+func (h Handler) ExemptOwnRequests(own func(caller authenticationv1.UserInfo, request any) bool) Handler {
 	h.own = own
 	return h
 }

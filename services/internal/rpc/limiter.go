@@ -8,31 +8,31 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the slots, so
+// CallLimiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the slots, so
 // one caller cannot block all others.
-type Limiter struct {
+type CallLimiter struct {
 	all  *semaphore.Weighted
 	each int64
 
 	mu sync.Mutex
 	// lines holds a line for each known caller that has a slot or waits for one.
-	lines map[string]*line
+	lines map[string]*callerQueue
 }
 
-// line is the queue of one caller's calls.
-type line struct {
+// callerQueue is the queue of one caller's calls.
+type callerQueue struct {
 	slots *semaphore.Weighted
 	calls int
 }
 
 // NewLimiter returns a limiter for n calls at a time.
-func NewLimiter(n int) *Limiter {
-	return &Limiter{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*line{}}
+func NewLimiter(n int) *CallLimiter {
+	return &CallLimiter{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*callerQueue{}}
 }
 
-// Take waits for a slot. The caller must call release at its end.
-func (t *Limiter) Take(ctx context.Context) (release func(), err error) {
-	leave, err := t.lineUp(ctx)
+// Acquire waits for a slot. The caller must call release at its end.
+func (t *CallLimiter) Acquire(ctx context.Context) (release func(), err error) {
+	leave, err := t.acquireCallerSlot(ctx)
 	if err == nil {
 		if err = t.all.Acquire(ctx, 1); err == nil {
 			return func() { t.all.Release(1); leave() }, nil
@@ -42,33 +42,33 @@ func (t *Limiter) Take(ctx context.Context) (release func(), err error) {
 	return nil, fmt.Errorf("waiting for others to be answered: %w", context.Cause(ctx))
 }
 
-// lineUp waits behind other calls of the same caller, if the caller is known.
-func (t *Limiter) lineUp(ctx context.Context) (leave func(), err error) {
-	caller, known := CallerOf(ctx)
+// acquireCallerSlot waits behind other calls of the same caller, if the caller is known.
+func (t *CallLimiter) acquireCallerSlot(ctx context.Context) (leave func(), err error) {
+	caller, known := CallerFromContext(ctx)
 	if !known {
 		return func() {}, nil
 	}
-	l := t.joinLine(caller.Username)
+	l := t.joinQueue(caller.Username)
 	if err := l.slots.Acquire(ctx, 1); err != nil {
-		t.leaveLine(caller.Username)
+		t.leaveQueue(caller.Username)
 		return nil, err
 	}
-	return func() { l.slots.Release(1); t.leaveLine(caller.Username) }, nil
+	return func() { l.slots.Release(1); t.leaveQueue(caller.Username) }, nil
 }
 
-func (t *Limiter) joinLine(caller string) *line {
+func (t *CallLimiter) joinQueue(caller string) *callerQueue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[caller]
 	if l == nil {
-		l = &line{slots: semaphore.NewWeighted(t.each)}
+		l = &callerQueue{slots: semaphore.NewWeighted(t.each)}
 		t.lines[caller] = l
 	}
 	l.calls++
 	return l
 }
 
-func (t *Limiter) leaveLine(caller string) {
+func (t *CallLimiter) leaveQueue(caller string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.lines[caller]; l.calls > 1 {

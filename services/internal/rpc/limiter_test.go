@@ -13,20 +13,20 @@ import (
 func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewLimiter(1)
-		first, err := turns.Take(t.Context())
+		first, err := turns.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := make(chan error)
-		go func() { _, err := turns.Take(ctx); waiting <- err }()
+		go func() { _, err := turns.Acquire(ctx); waiting <- err }()
 		synctest.Wait()
 		cancel()
 		if err := <-waiting; !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled call: got %v", err)
 		}
 		first()
-		if _, err := turns.Take(t.Context()); err != nil {
+		if _, err := turns.Acquire(t.Context()); err != nil {
 			t.Errorf("a turn that was given back cannot be taken: %v", err)
 		}
 	})
@@ -43,7 +43,7 @@ func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
 		ends := make(chan func(), 100)
 		for range 50 {
 			go func() {
-				end, err := turns.Take(as("mallory"))
+				end, err := turns.Acquire(as("mallory"))
 				if err != nil {
 					t.Error(err)
 				}
@@ -53,7 +53,7 @@ func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 2 {
-			end, err := turns.Take(as("alice"))
+			end, err := turns.Acquire(as("alice"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,26 +16,26 @@ const (
 	checksumSize    = 8
 )
 
-// Paged is a request for a page with a size.
-type Paged interface {
+// PagedRequest is a request for a page with a size.
+type PagedRequest interface {
 	PageRequest
 	GetPageSize() int32
 }
 
-// Page returns one page of items, which must be sorted by unique keys, and the token of the next page, empty on the
+// Paginate returns one page of items, which must be sorted by unique keys, and the token of the next page, empty on the
 // last one. A size of 0 or less means 100; the maximum is 1000.
 //
 // A token names the last returned key. So pages neither repeat nor miss an item that exists throughout. It is valid for
 // the same list and filter only.
-func Page[T any](items []T, key func(T) string, r Paged) (page []T, next string, err error) {
-	token, seal, err := Unseal(r)
+func Paginate[T any](items []T, key func(T) string, r PagedRequest) (page []T, next string, err error) {
+	token, seal, err := OpenPageToken(r)
 	if err != nil {
 		return nil, "", err
 	}
 	if token != "" {
 		last, ok := parsePageToken(token)
 		if !ok {
-			return nil, "", Invalid("page token is not one of this list: pass next_page_token as it was given, or none for the first page")
+			return nil, "", InvalidError("page token is not one of this list: pass next_page_token as it was given, or none for the first page")
 		}
 		start, found := slices.BinarySearchFunc(items, last, func(item T, last string) int { return strings.Compare(key(item), last) })
 		if found {
@@ -51,12 +51,12 @@ func Page[T any](items []T, key func(T) string, r Paged) (page []T, next string,
 	if len(items) <= n {
 		return items, "", nil
 	}
-	return items[:n:n], seal(pageToken(key(items[n-1]))), nil
+	return items[:n:n], seal(encodePageToken(key(items[n-1]))), nil
 }
 
-// pageToken prefixes the key with a checksum, which finds damaged tokens. It does not protect against forgery: a forged
+// encodePageToken prefixes the key with a checksum, which finds damaged tokens. It does not protect against forgery: a forged
 // token only starts the list elsewhere.
-func pageToken(key string) string {
+func encodePageToken(key string) string {
 	sum := binary.BigEndian.AppendUint64(nil, xxhash.Sum64String(key))
 	return base64.RawURLEncoding.EncodeToString(append(sum, key...))
 }

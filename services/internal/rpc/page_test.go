@@ -14,7 +14,7 @@ import (
 
 func itself(s string) string { return s }
 
-func asking(size int32, token string) Paged {
+func asking(size int32, token string) PagedRequest {
 	return &storev1.ListStoresRequest{PageSize: size, PageToken: token}
 }
 
@@ -31,7 +31,7 @@ func TestPagesTogetherAreTheWholeInOrder(t *testing.T) {
 		size := rapid.Int32Range(1, 20).Draw(t, "size")
 		var got []string
 		for token := ""; ; {
-			page, next, err := Page(keys, itself, asking(size, token))
+			page, next, err := Paginate(keys, itself, asking(size, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestPagesNeitherRepeatNorMissWhatStaysWhileOthersComeAndGo(t *testing.T) {
 					items = append(items, key)
 				}
 			}
-			page, next, err := Page(items, itself, asking(3, token))
+			page, next, err := Paginate(items, itself, asking(3, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestPageSizesAreBounded(t *testing.T) {
 		items = append(items, fmt.Sprintf("%04d", i))
 	}
 	for size, want := range map[int32]int{-1: 100, 0: 100, 1: 1, 1000: 1000, 2000: 1000} {
-		page, next, err := Page(items, itself, asking(size, ""))
+		page, next, err := Paginate(items, itself, asking(size, ""))
 		if err != nil || len(page) != want || next == "" {
 			t.Errorf("size %d gives %d items, next %q, error %v; want %d items", size, len(page), next, err, want)
 		}
@@ -96,7 +96,7 @@ func TestPageSizesAreBounded(t *testing.T) {
 }
 
 func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
-	_, valid, err := Page([]string{"a", "demo"}, itself, asking(1, ""))
+	_, valid, err := Paginate([]string{"a", "demo"}, itself, asking(1, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +107,10 @@ func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
 		"cut":         valid[:len(valid)-2],
 		"one changed": "B" + valid[1:],
 		"endless":     strings.Repeat("A", 1<<20),
-		"unsealed":    pageToken("a"),
+		"unsealed":    encodePageToken("a"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Page([]string{"a", "demo"}, itself, asking(1, token))
+			_, _, err := Paginate([]string{"a", "demo"}, itself, asking(1, token))
 			if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "page token") {
 				t.Fatalf("got %v", err)
 			}
@@ -120,13 +120,13 @@ func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
 
 func FuzzPageTokens(f *testing.F) {
 	f.Add("", "")
-	f.Add("demo", pageToken("demo"))
+	f.Add("demo", encodePageToken("demo"))
 	f.Fuzz(func(t *testing.T, key, token string) {
-		if got, ok := parsePageToken(pageToken(key)); len(key) < 2000 && (!ok || got != key) {
+		if got, ok := parsePageToken(encodePageToken(key)); len(key) < 2000 && (!ok || got != key) {
 			t.Errorf("token of %q gives %q, %t", key, got, ok)
 		}
-		if got, ok := parsePageToken(token); ok && pageToken(got) != token {
-			t.Errorf("key %q has the tokens %q and %q", got, token, pageToken(got))
+		if got, ok := parsePageToken(token); ok && encodePageToken(got) != token {
+			t.Errorf("key %q has the tokens %q and %q", got, token, encodePageToken(got))
 		}
 	})
 }

@@ -16,11 +16,11 @@ import (
 // mountProbes adds the endpoints without authentication: liveness, readiness, metrics, and health and reflection of
 // gRPC.
 func (s *Server) mountProbes(metrics *prometheus.Registry) {
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, nil) })
-	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, s.checkReadiness()) })
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeProbeResponse(w, nil) })
+	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeProbeResponse(w, s.checkReadiness()) })
 	s.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorLog: s.http.ErrorLog}))
-	public := s.chain.publicOptions()
-	s.mux.Handle(grpchealth.NewHandler(health{s}, public...))
+	public := s.chain.publicHandlerOptions()
+	s.mux.Handle(grpchealth.NewHandler(healthChecker{s}, public...))
 	reflector := grpcreflect.NewReflector(grpcreflect.NamerFunc(s.serviceNames))
 	s.mux.Handle(grpcreflect.NewHandlerV1(reflector, public...))
 	s.mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, public...))
@@ -39,7 +39,7 @@ func (s *Server) serviceNames() []string {
 	return append([]string{grpchealth.HealthV1ServiceName}, s.services...)
 }
 
-func writeAnswer(w http.ResponseWriter, err error) {
+func writeProbeResponse(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -49,12 +49,12 @@ func writeAnswer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// health answers for the whole process under the empty name, and the same for each service.
-type health struct{ server *Server }
+// healthChecker answers for the whole process under the empty name, and the same for each service.
+type healthChecker struct{ server *Server }
 
-func (h health) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+func (h healthChecker) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if request.Service != "" && !slices.Contains(h.server.serviceNames(), request.Service) {
-		return nil, NotFound("service %.200q is not served here", request.Service)
+		return nil, NotFoundError("service %.200q is not served here", request.Service)
 	}
 	status := grpchealth.StatusNotServing
 	if ready := h.server.checkReadiness() == nil; ready {
@@ -63,9 +63,9 @@ func (h health) Check(_ context.Context, request *grpchealth.CheckRequest) (*grp
 	return &grpchealth.CheckResponse{Status: status}, nil
 }
 
-// onlyLocalNames protects a server without authentication from web pages: a page can make the browser call loopback
+// requireLoopbackHost protects a server without authentication from web pages: a page can make the browser call loopback
 // under the page's own host name.
-func onlyLocalNames(next http.Handler) http.Handler {
+func requireLoopbackHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {

@@ -26,8 +26,8 @@ const (
 	reviewTimeout = 5 * time.Second
 )
 
-// reviewer authenticates and authorizes callers at the API server, and caches the answers for a short time.
-type reviewer struct {
+// accessReviewer authenticates and authorizes callers at the API server, and caches the answers for a short time.
+type accessReviewer struct {
 	tokens  authenticationclient.TokenReviewInterface
 	rights  authorizationclient.SubjectAccessReviewInterface
 	answers *cache.LRUExpireCache
@@ -35,7 +35,7 @@ type reviewer struct {
 	slots   *semaphore.Weighted
 }
 
-func newReviewer(cfg *rest.Config) (*reviewer, error) {
+func newAccessReviewer(cfg *rest.Config) (*accessReviewer, error) {
 	if cfg == nil {
 		return nil, errors.New("authentication by Kubernetes needs an API server to ask")
 	}
@@ -49,15 +49,15 @@ func newReviewer(cfg *rest.Config) (*reviewer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for access reviews: %w", err)
 	}
-	return &reviewer{
+	return &accessReviewer{
 		tokens: authentication.TokenReviews(), rights: authorization.SubjectAccessReviews(),
 		answers: cache.NewLRUExpireCache(maxAnswers), slots: semaphore.NewWeighted(maxQuestions),
 	}, nil
 }
 
-// cachedAnswer returns the cached answer for key, or calls ask. Concurrent callers with the same key share one call, and no
+// cachedReview returns the cached answer for key, or calls ask. Concurrent callers with the same key share one call, and no
 // caller can cancel it.
-func cachedAnswer[T any](ctx context.Context, r *reviewer, key any, ask func(context.Context) (T, time.Duration, error)) (T, error) {
+func cachedReview[T any](ctx context.Context, r *accessReviewer, key any, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	if kept, ok := r.answers.Get(key); ok {
 		if answer, ok := kept.(T); ok {
 			return answer, nil
@@ -85,8 +85,8 @@ func cachedAnswer[T any](ctx context.Context, r *reviewer, key any, ask func(con
 	}
 }
 
-// reviewFault distinguishes a missing right of this service from an outage of the API server.
-func reviewFault(what string, err error) error {
+// reviewError distinguishes a missing right of this service from an outage of the API server.
+func reviewError(what string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("reviewing a %s: a ClusterRole of this service must allow it, as its own in deploy/base does: %w", what, err)

@@ -44,12 +44,12 @@ func (shop) GetModel(context.Context, *storev1.GetModelRequest) (*storev1.GetMod
 
 func (s shop) handler() Handler {
 	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
-	return NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]Access{
-		storev1connect.StoreServiceListStoresProcedure:   Can("list", stores),
-		storev1connect.StoreServiceGetStoreProcedure:     CanNamed("get", stores, (*storev1.GetStoreRequest).GetName),
-		storev1connect.StoreServiceGetModelProcedure:     CanNamed("get", stores, (*storev1.GetModelRequest).GetName),
-		storev1connect.StoreServicePreviewModelProcedure: CanNamed("get", stores, (*storev1.PreviewModelRequest).GetName),
-		storev1connect.StoreServiceDiffModelProcedure:    CanNamed("get", stores, (*storev1.DiffModelRequest).GetName),
+	return NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]AccessRule{
+		storev1connect.StoreServiceListStoresProcedure:   RequireVerb("list", stores),
+		storev1connect.StoreServiceGetStoreProcedure:     RequireVerbOnName("get", stores, (*storev1.GetStoreRequest).GetName),
+		storev1connect.StoreServiceGetModelProcedure:     RequireVerbOnName("get", stores, (*storev1.GetModelRequest).GetName),
+		storev1connect.StoreServicePreviewModelProcedure: RequireVerbOnName("get", stores, (*storev1.PreviewModelRequest).GetName),
+		storev1connect.StoreServiceDiffModelProcedure:    RequireVerbOnName("get", stores, (*storev1.DiffModelRequest).GetName),
 	})
 }
 

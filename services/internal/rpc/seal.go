@@ -18,14 +18,14 @@ type PageRequest interface {
 // tokenSeparator separates the name of the list from the position in a page token.
 const tokenSeparator = "."
 
-// Unseal returns the position in the page token of a request. seal makes the token of the next page, empty on the last
+// OpenPageToken returns the position in the page token of a request. seal makes the token of the next page, empty on the last
 // one. A token is valid for the same list with the same filter. more names further inputs of the list beside the
 // request.
-func Unseal(r PageRequest, more ...string) (token string, seal func(next string) string, err error) {
-	of := listOf(r, more) + tokenSeparator
+func OpenPageToken(r PageRequest, more ...string) (token string, seal func(next string) string, err error) {
+	of := listHash(r, more) + tokenSeparator
 	token, ours := strings.CutPrefix(r.GetPageToken(), of)
 	if r.GetPageToken() != "" && !ours {
-		return "", nil, Invalid("the page token is of another list or filter: begin without one")
+		return "", nil, InvalidError("the page token is of another list or filter: begin without one")
 	}
 	return token, func(next string) string {
 		if next == "" {
@@ -35,8 +35,8 @@ func Unseal(r PageRequest, more ...string) (token string, seal func(next string)
 	}, nil
 }
 
-// listOf returns a short hash of the requested list, without the page and the freshness.
-func listOf(r PageRequest, more []string) string {
+// listHash returns a short hash of the requested list, without the page and the freshness.
+func listHash(r PageRequest, more []string) string {
 	const letters = 8
 	m := proto.Clone(r).ProtoReflect()
 	for _, name := range []protoreflect.Name{"page_size", "page_token", "min_revision"} {

@@ -10,12 +10,12 @@ import (
 
 func TestAPageTokenIsOfUseForItsOwnListAlone(t *testing.T) {
 	asked := &tuplev1.ListTuplesRequest{Store: "a", User: "user:1", PageSize: 3}
-	first, seal, err := Unseal(asked, "S1")
+	first, seal, err := OpenPageToken(asked, "S1")
 	if err != nil || first != "" || seal("") != "" {
 		t.Fatalf("the first page has the token %q, the last gives %q, %v", first, seal(""), err)
 	}
 	token := seal("x.y")
-	if got, _, err := Unseal(&tuplev1.ListTuplesRequest{Store: "a", User: "user:1", PageSize: 7, PageToken: token}, "S1"); err != nil || got != "x.y" {
+	if got, _, err := OpenPageToken(&tuplev1.ListTuplesRequest{Store: "a", User: "user:1", PageSize: 7, PageToken: token}, "S1"); err != nil || got != "x.y" {
 		t.Errorf("the next page has %q, %v", got, err)
 	}
 	for name, other := range map[string]struct {
@@ -28,7 +28,7 @@ func TestAPageTokenIsOfUseForItsOwnListAlone(t *testing.T) {
 		"another question":      {&tuplev1.ListUndeclaredTuplesRequest{Store: "a", PageToken: token}, "S1"},
 		"no list at all":        {&tuplev1.ListTuplesRequest{Store: "a", User: "user:1", PageToken: "x.y"}, "S1"},
 	} {
-		if _, _, err := Unseal(other.request, other.more); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		if _, _, err := OpenPageToken(other.request, other.more); connect.CodeOf(err) != connect.CodeInvalidArgument {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

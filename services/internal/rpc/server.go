@@ -39,7 +39,7 @@ type Config struct {
 	// TLS is off without files.
 	TLS Files
 	// Auth selects the authentication. [Kubernetes] requires Kube.
-	Auth Auth
+	Auth AuthMode
 	Kube *rest.Config
 	// Ready returns nil while the process accepts traffic; /readyz shows its error. It is called often and must not
 	// block. Without it the server is always ready.
@@ -58,7 +58,7 @@ type Server struct {
 	listener net.Listener
 	mux      *http.ServeMux
 	http     *http.Server
-	chain    *chain
+	chain    *interceptorChain
 	ready    func() error
 
 	mu       sync.RWMutex
@@ -70,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Auth.Validate(); err != nil {
 		return nil, err
 	}
-	chain, err := newChain(cfg)
+	chain, err := newInterceptorChain(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func openListener(cfg Config) (net.Listener, error) {
 func newHTTPServer(cfg Config, mux http.Handler) (*http.Server, error) {
 	handler := http.MaxBytesHandler(mux, maxBody)
 	if cfg.Auth == None {
-		handler = onlyLocalNames(handler)
+		handler = requireLoopbackHost(handler)
 	}
 	server := &http.Server{
 		Handler: handler, Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
@@ -139,14 +139,14 @@ func (s *Server) Mount(handlers ...Handler) error {
 			return fmt.Errorf("mounting %s: %w", h.service, err)
 		}
 		path, handler := h.mount(s.chain.handlerOptions(h)...)
-		s.mux.Handle(path, renameTooLarge(extendDeadlines(handler, h.streamProcedures())))
+		s.mux.Handle(path, rewriteTooLargeStatus(extendStreamDeadlines(handler, h.streamProcedures())))
 		s.services = append(s.services, h.service)
 	}
 	return nil
 }
 
-// extendDeadlines extends the deadlines of procedures that stream.
-func extendDeadlines(next http.Handler, streams map[string]struct{}) http.Handler {
+// extendStreamDeadlines extends the deadlines of procedures that stream.
+func extendStreamDeadlines(next http.Handler, streams map[string]struct{}) http.Handler {
 	if len(streams) == 0 {
 		return next
 	}

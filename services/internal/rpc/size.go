@@ -13,24 +13,24 @@ import (
 // inflating the rest.
 func boundedGzip() connect.HandlerOption {
 	return connect.WithCompression("gzip",
-		func() connect.Decompressor { return &inflater{} },
+		func() connect.Decompressor { return &boundedInflater{} },
 		func() connect.Compressor { return gzip.NewWriter(io.Discard) })
 }
 
-// inflater reads at most one byte more than the bound, which suffices to detect a larger message.
-type inflater struct {
+// boundedInflater reads at most one byte more than the bound, which suffices to detect a larger message.
+type boundedInflater struct {
 	gzip gzip.Reader
 	left int64
 }
 
 // Reset implements [connect.Decompressor].
-func (i *inflater) Reset(compressed io.Reader) error {
+func (i *boundedInflater) Reset(compressed io.Reader) error {
 	i.left = maxBody + 1
 	return i.gzip.Reset(compressed)
 }
 
 // Read implements [connect.Decompressor].
-func (i *inflater) Read(p []byte) (int, error) {
+func (i *boundedInflater) Read(p []byte) (int, error) {
 	if i.left == 0 {
 		return 0, io.EOF
 	}
@@ -40,17 +40,17 @@ func (i *inflater) Read(p []byte) (int, error) {
 }
 
 // Close implements [connect.Decompressor].
-func (i *inflater) Close() error { return i.gzip.Close() }
+func (i *boundedInflater) Close() error { return i.gzip.Close() }
 
 // tooLarge is the body of the answer to a message over the bound. Connect's own text names an internal reader.
 const tooLarge = `{"code":%q,"message":"the request has more than %d bytes (1 MiB), in which JSON has room for 768 KiB of files: send less at a time"}`
 
-// renameTooLarge answers 413 to a message over the bound. Connect answers 429 to such messages, and to nothing else here.
-func renameTooLarge(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&sizeStatus{ResponseWriter: w}, r) })
+// rewriteTooLargeStatus answers 413 to a message over the bound. Connect answers 429 to such messages, and to nothing else here.
+func rewriteTooLargeStatus(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&tooLargeWriter{ResponseWriter: w}, r) })
 }
 
-type sizeStatus struct {
+type tooLargeWriter struct {
 	http.ResponseWriter
 
 	// told is set after the answer has been written.
@@ -58,7 +58,7 @@ type sizeStatus struct {
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (s *sizeStatus) WriteHeader(code int) {
+func (s *tooLargeWriter) WriteHeader(code int) {
 	if code != http.StatusTooManyRequests {
 		s.ResponseWriter.WriteHeader(code)
 		return
@@ -69,7 +69,7 @@ func (s *sizeStatus) WriteHeader(code int) {
 }
 
 // Write implements [http.ResponseWriter].
-func (s *sizeStatus) Write(p []byte) (int, error) {
+func (s *tooLargeWriter) Write(p []byte) (int, error) {
 	if s.told {
 		return len(p), nil
 	}
@@ -77,7 +77,7 @@ func (s *sizeStatus) Write(p []byte) (int, error) {
 }
 
 // Flush implements [http.Flusher], which streams need.
-func (s *sizeStatus) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() }
+func (s *tooLargeWriter) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() }
 
 // Unwrap returns the wrapped writer, for [http.ResponseController].
-func (s *sizeStatus) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s *tooLargeWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -63,7 +63,7 @@ func TestABodyOverTheBoundIsAnswered413(t *testing.T) {
 }
 
 func TestNoMoreIsInflatedThanTellsThatItIsTooMuch(t *testing.T) {
-	var i inflater
+	var i boundedInflater
 	compressed := zeros(t, 64*maxBody)
 	for range 2 {
 		source := bytes.NewReader(compressed)

@@ -38,12 +38,12 @@ func (k ticker) WatchInferences(ctx context.Context, r *inferencev1.WatchInferen
 
 func (k ticker) handler() Handler {
 	rules := event.GroupResource{Group: "role.k8s.com", Resource: "impliedroles"}
-	access := map[string]Access{}
+	access := map[string]AccessRule{}
 	methods := inferencev1.File_entail_inference_v1_inference_proto.Services().ByName("InferenceService").Methods()
 	for i := range methods.Len() {
-		access["/"+inferencev1connect.InferenceServiceName+"/"+string(methods.Get(i).Name())] = Can("list", rules)
+		access["/"+inferencev1connect.InferenceServiceName+"/"+string(methods.Get(i).Name())] = RequireVerb("list", rules)
 	}
-	access[inferencev1connect.InferenceServiceWatchInferencesProcedure] = CanIn("list", rules, (*inferencev1.WatchInferencesRequest).GetNamespace)
+	access[inferencev1connect.InferenceServiceWatchInferencesProcedure] = RequireVerbInNamespace("list", rules, (*inferencev1.WatchInferencesRequest).GetNamespace)
 	return NewHandler[inferencev1connect.InferenceServiceHandler](
 		inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler, k, access)
 }
@@ -53,7 +53,7 @@ func TestAStreamOutlivesTheTimeToWriteAnAnswer(t *testing.T) {
 	h := ticker{count: messages, pause: answerTime / 4}.handler()
 	path, handler := h.mount()
 	mux := http.NewServeMux()
-	mux.Handle(path, extendDeadlines(handler, h.streamProcedures()))
+	mux.Handle(path, extendStreamDeadlines(handler, h.streamProcedures()))
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ReadTimeout, server.Config.WriteTimeout = answerTime, answerTime
 	server.Config.Protocols = new(http.Protocols)

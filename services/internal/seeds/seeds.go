@@ -15,8 +15,8 @@ const variable = "ENTAIL_SEED"
 // roundsVariable names the environment variable that raises the number of rounds of every test on real servers, and of random histories.
 const roundsVariable = "ENTAIL_ROUNDS"
 
-// First returns the first seed of a test: ENTAIL_SEED, or 0. If the test fails, it logs a seed other than 0.
-func First(t testing.TB) uint64 {
+// FirstSeed returns the first seed of a test: ENTAIL_SEED, or 0. If the test fails, it logs a seed other than 0.
+func FirstSeed(t testing.TB) uint64 {
 	t.Helper()
 	value, err := parseSeed(os.Getenv(variable))
 	if err != nil {
@@ -32,10 +32,10 @@ func First(t testing.TB) uint64 {
 	return value
 }
 
-// Range yields count seeds, beginning with the first seed of the test.
-func Range(t testing.TB, count uint64) iter.Seq[uint64] {
+// SeedRange yields count seeds, beginning with the first seed of the test.
+func SeedRange(t testing.TB, count uint64) iter.Seq[uint64] {
 	t.Helper()
-	first := First(t)
+	first := FirstSeed(t)
 	return func(yield func(uint64) bool) {
 		for i := range count {
 			if !yield(first + i) {
@@ -45,8 +45,8 @@ func Range(t testing.TB, count uint64) iter.Seq[uint64] {
 	}
 }
 
-// Rounds returns the number of random rounds for a test on real servers: few, or ENTAIL_ROUNDS if that is more.
-func Rounds(t testing.TB, few int) int {
+// RoundCount returns the number of random rounds for a test on real servers: few, or ENTAIL_ROUNDS if that is more.
+func RoundCount(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv(roundsVariable)
 	if text == "" {

@@ -29,7 +29,7 @@ func TestRangeBeginsWithTheSeedOfTheEnvironment(t *testing.T) {
 		"18446744073709551615": {1<<64 - 1, 0, 1},
 	} {
 		t.Setenv(variable, value)
-		if got := slices.Collect(Range(t, 3)); !slices.Equal(got, want) {
+		if got := slices.Collect(SeedRange(t, 3)); !slices.Equal(got, want) {
 			t.Errorf("%s=%q: got %v, want %v", variable, value, got, want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestFirstLogsTheSeedOfAFailure(t *testing.T) {
 	for value, want := range map[string]string{"": "", "40": "ENTAIL_SEED=40 repeats this"} {
 		t.Setenv(variable, value)
 		f := &failing{TB: t}
-		First(f)
+		FirstSeed(f)
 		for _, cleanup := range f.cleanups {
 			cleanup()
 		}

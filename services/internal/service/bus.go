@@ -25,16 +25,16 @@ const (
 	starting = 10 * time.Second
 )
 
-// bus is the connection to NATS. It reconnects without an end. If it is closed for good, it calls lost.
-type bus struct {
+// natsConnection is the connection to NATS. It reconnects without an end. If it is closed for good, it calls lost.
+type natsConnection struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	closed chan struct{}
 }
 
-// joinBus waits until NATS answers and all streams exist. The watcher, which creates the streams, waits for NATS only.
-func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*bus, error) {
-	b := &bus{closed: make(chan struct{})}
+// connectNATS waits until NATS answers and all streams exist. The watcher, which creates the streams, waits for NATS only.
+func connectNATS(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*natsConnection, error) {
+	b := &natsConnection{closed: make(chan struct{})}
 	options, err := b.natsOptions(rt, cfg, lost)
 	if err != nil {
 		return nil, err
@@ -47,29 +47,29 @@ func joinBus(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*b
 		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
 	if b.js, err = jetstream.New(b.conn); err != nil {
-		b.closeConnection()
+		b.drainAndClose()
 		return nil, fmt.Errorf("using JetStream: %w", err)
 	}
 	if err := b.awaitStreams(ctx, rt); err != nil {
-		b.closeConnection()
+		b.drainAndClose()
 		return nil, fmt.Errorf("waiting for streams: %w", err)
 	}
 	return b, nil
 }
 
 // awaitStreams waits until all streams exist. The watcher waits only until it can compare them.
-func (b *bus) awaitStreams(ctx context.Context, rt *Runtime) error {
+func (b *natsConnection) awaitStreams(ctx context.Context, rt *Runtime) error {
 	looks := backoff.Backoff{Min: 100 * time.Millisecond, Max: time.Second}
 	return retryUntilDone(ctx, rt.Log, "waiting for JetStream", looks, func() error {
 		if rt.Name != topology.Watcher {
-			return topology.Present(ctx, b.js)
+			return topology.CheckStreams(ctx, b.js)
 		}
-		_, err := topology.Compare(ctx, b.js, 1)
+		_, err := topology.CompareStreams(ctx, b.js, 1)
 		return err
 	})
 }
 
-func (b *bus) natsOptions(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option, error) {
+func (b *natsConnection) natsOptions(rt *Runtime, cfg Config, lost func(error)) ([]nats.Option, error) {
 	options, err := cfg.NATS.credentialOptions()
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (b *bus) natsOptions(rt *Runtime, cfg Config, lost func(error)) ([]nats.Opt
 }
 
 // credentialOptions returns options that read their files at every connect, so that the files can be replaced.
-func (n NATS) credentialOptions() ([]nats.Option, error) {
+func (n NATSConfig) credentialOptions() ([]nats.Option, error) {
 	var options []nats.Option
 	switch {
 	case n.CredsFile != "":
@@ -111,9 +111,9 @@ func (n NATS) credentialOptions() ([]nats.Option, error) {
 		}
 		options = append(options, seed)
 	case n.User != "":
-		options = append(options, nats.UserInfoHandler(func() (string, string) { return n.User, readSecret(n.PasswordFile) }))
+		options = append(options, nats.UserInfoHandler(func() (string, string) { return n.User, readSecretFile(n.PasswordFile) }))
 	case n.TokenFile != "":
-		options = append(options, nats.TokenHandler(func() string { return readSecret(n.TokenFile) }))
+		options = append(options, nats.TokenHandler(func() string { return readSecretFile(n.TokenFile) }))
 	}
 	if n.CAFile != "" {
 		options = append(options, nats.RootCAs(n.CAFile))
@@ -121,8 +121,8 @@ func (n NATS) credentialOptions() ([]nats.Option, error) {
 	return options, nil
 }
 
-// readSecret returns the content of a file, or "" if it cannot be read; the server then refuses the connection.
-func readSecret(file string) string {
+// readSecretFile returns the content of a file, or "" if it cannot be read; the server then refuses the connection.
+func readSecretFile(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return ""
@@ -130,8 +130,8 @@ func readSecret(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// closeConnection sends what is buffered, and closes the connection. An unreachable server is no error.
-func (b *bus) closeConnection() {
+// drainAndClose sends what is buffered, and closes the connection. An unreachable server is no error.
+func (b *natsConnection) drainAndClose() {
 	if b == nil {
 		return
 	}

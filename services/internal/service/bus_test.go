@@ -130,7 +130,7 @@ func TestAServiceWaitsForTheStreamsAndTheWatcherDoesNot(t *testing.T) {
 	tr := tryConfig(t, cfg, nothing)
 	eventually(t, tr.logHolds("stream ENTAIL_CHANGES is missing, "))
 	js := jetStream(t, bus)
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	tr.mustBecomeReady(t)
@@ -150,7 +150,7 @@ func TestAServiceNeitherMakesNorChangesStreams(t *testing.T) {
 	}
 	tr := try(t, bus.ClientURL(), nothing)
 	eventually(t, tr.logHolds("stream ENTAIL_CHANGES differs in MaxMsgs"))
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	tr.mustBecomeReady(t)
@@ -172,23 +172,23 @@ func TestEveryKindOfCredentialsWorks(t *testing.T) {
 	seed, public := newNKey(t)
 	tests := map[string]struct {
 		server func(*natsserver.Options)
-		client func(*NATS)
+		client func(*NATSConfig)
 	}{
 		"user and password": {
 			func(o *natsserver.Options) { o.Username, o.Password = "me", "hunter2" },
-			func(n *NATS) { n.User, n.PasswordFile = "me", writeFile(t, "hunter2\n") },
+			func(n *NATSConfig) { n.User, n.PasswordFile = "me", writeFile(t, "hunter2\n") },
 		},
 		"token": {
 			func(o *natsserver.Options) { o.Authorization = "hunter2" },
-			func(n *NATS) { n.TokenFile = writeFile(t, "hunter2\n") },
+			func(n *NATSConfig) { n.TokenFile = writeFile(t, "hunter2\n") },
 		},
 		"nkey": {
 			func(o *natsserver.Options) { o.Nkeys = []*natsserver.NkeyUser{{Nkey: public}} },
-			func(n *NATS) { n.NKeyFile = writeFile(t, seed) },
+			func(n *NATSConfig) { n.NKeyFile = writeFile(t, seed) },
 		},
 		"in the URL": {
 			func(o *natsserver.Options) { o.Username, o.Password = "me", "hunter2" },
-			func(n *NATS) { n.URL = strings.Replace(n.URL, "nats://", "nats://me:hunter2@", 1) },
+			func(n *NATSConfig) { n.URL = strings.Replace(n.URL, "nats://", "nats://me:hunter2@", 1) },
 		},
 	}
 	for name, test := range tests {

@@ -8,29 +8,33 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CaptureLogs redirects the global loggers of libraries to log. Call it once per process; [Main] does.
+// CaptureLibraryLogs redirects the global loggers of libraries to log. Call it once per process; [Main] does.
 //
 // Errors of the Kubernetes client become warnings, because the client retries. Its other records are for debugging.
-func CaptureLogs(log *slog.Logger) {
-	klog.SetSlogLogger(slog.New(quiet{log.Handler()}))
+func CaptureLibraryLogs(log *slog.Logger) {
+	klog.SetSlogLogger(slog.New(loweringHandler{log.Handler()}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces not exported", "error", err) }))
 }
 
-// quiet lowers the level of a library's records.
-type quiet struct{ slog.Handler }
+// loweringHandler lowers the level of a library's records.
+type loweringHandler struct{ slog.Handler }
 
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+func (q loweringHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return q.Handler.Enabled(ctx, lowerLevel(level))
 }
 
-func (q quiet) Handle(ctx context.Context, record slog.Record) error {
+func (q loweringHandler) Handle(ctx context.Context, record slog.Record) error {
 	record.Level = lowerLevel(record.Level)
 	return q.Handler.Handle(ctx, record)
 }
 
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+func (q loweringHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return loweringHandler{q.Handler.WithAttrs(attrs)}
+}
 
-func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
+func (q loweringHandler) WithGroup(name string) slog.Handler {
+	return loweringHandler{q.Handler.WithGroup(name)}
+}
 
 func lowerLevel(level slog.Level) slog.Level {
 	if level >= slog.LevelError {

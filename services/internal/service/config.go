@@ -16,19 +16,19 @@ import (
 type Config struct { //nolint:recvcheck // BindFlags fills it in; the others only read, also from a copy.
 	// Cluster is the name of this cluster on NATS.
 	Cluster string
-	NATS    NATS
-	Kube    Kube
-	RPC     RPC
+	NATS    NATSConfig
+	Kube    KubeConfig
+	RPC     RPCConfig
 	// Resync is the interval in which everything is compared with the backends.
 	Resync   time.Duration
 	LogLevel slog.Level
 	// Embed replaces parts of the environment if several services run in one process.
-	Embed Embed
+	Embed EmbedConfig
 }
 
-// NATS describes the connection to NATS. At most one kind of credentials may be set. Their files are read at every
+// NATSConfig describes the connection to NATS. At most one kind of credentials may be set. Their files are read at every
 // connect.
-type NATS struct {
+type NATSConfig struct {
 	// URL names one server, or several separated by commas.
 	URL string
 	// CredsFile holds a JWT and its seed, NKeyFile a seed.
@@ -39,23 +39,23 @@ type NATS struct {
 	CAFile string
 }
 
-// Kube describes the way to the API server. If it is empty, kubectl's rules apply, then the in-cluster configuration.
-type Kube struct {
+// KubeConfig describes the way to the API server. If it is empty, kubectl's rules apply, then the in-cluster configuration.
+type KubeConfig struct {
 	Kubeconfig, Context string
 }
 
-// RPC describes the listener of a service for query APIs, probes and metrics.
-type RPC struct {
+// RPCConfig describes the listener of a service for query APIs, probes and metrics.
+type RPCConfig struct {
 	Listen string
-	Auth   rpc.Auth
+	Auth   rpc.AuthMode
 	TLS    rpc.Files
 }
 
-// Embed holds settings that have no flags.
-type Embed struct {
+// EmbedConfig holds settings that have no flags.
+type EmbedConfig struct {
 	// Log replaces JSON on standard error.
 	Log *slog.Logger
-	// Kube replaces the configuration that [Kube] describes.
+	// Kube replaces the configuration that [KubeConfig] describes.
 	Kube *rest.Config
 	// Listener replaces the listener on RPC.Listen.
 	Listener net.Listener
@@ -65,8 +65,8 @@ type Embed struct {
 func Defaults() Config {
 	return Config{
 		Cluster:  "local",
-		NATS:     NATS{URL: nats.DefaultURL},
-		RPC:      RPC{Listen: ":8080", Auth: rpc.Kubernetes},
+		NATS:     NATSConfig{URL: nats.DefaultURL},
+		RPC:      RPCConfig{Listen: ":8080", Auth: rpc.Kubernetes},
 		Resync:   10 * time.Minute,
 		LogLevel: slog.LevelInfo,
 	}
@@ -86,7 +86,8 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Kube.Kubeconfig, "kubeconfig", c.Kube.Kubeconfig, "kubeconfig `file` of the API server (default as kubectl, or in-cluster)")
 	fs.StringVar(&c.Kube.Context, "context", c.Kube.Context, "`name` of a context in the kubeconfig (default its current one)")
 	fs.StringVar(&c.RPC.Listen, "listen", c.RPC.Listen, "`address` for query APIs, probes and metrics")
-	fs.StringVar((*string)(&c.RPC.Auth), "auth", string(c.RPC.Auth), "authentication of callers: kubernetes (token and access reviews) or none (on loopback only)")
+	fs.StringVar((*string)(&c.RPC.Auth), "auth", string(c.RPC.Auth),
+		"authentication of callers: kubernetes (token and access reviews) or none (on loopback only)")
 	fs.StringVar(&c.RPC.TLS.Certificate, "tls-cert", c.RPC.TLS.Certificate, "`file` with a certificate, read again when it changes (default no TLS)")
 	fs.StringVar(&c.RPC.TLS.Key, "tls-key", c.RPC.TLS.Key, "`file` with the key of --tls-cert")
 	fs.DurationVar(&c.Resync, "resync", c.Resync, "how often to compare everything with the backends")

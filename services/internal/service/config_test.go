@@ -64,7 +64,7 @@ func TestEverySettingIsAFlagAndAVariable(t *testing.T) {
 				t.Errorf("flag gives %v, %v; want %v", test.got(*byFlag), err, test.want)
 			}
 			byVariable, fs := flags()
-			if err := fromEnv(fs, environment(map[string]string{flagVariable(name): test.value})); err != nil || test.got(*byVariable) != test.want {
+			if err := setFlagsFromEnv(fs, environment(map[string]string{flagVariable(name): test.value})); err != nil || test.got(*byVariable) != test.want {
 				t.Errorf("variable gives %v, %v; want %v", test.got(*byVariable), err, test.want)
 			}
 		})

@@ -8,12 +8,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubeConfig returns the configuration for the API server without a request.
-func kubeConfig(name string, cfg Config) (*rest.Config, error) {
+// newRESTConfig returns the configuration for the API server without a request.
+func newRESTConfig(name string, cfg Config) (*rest.Config, error) {
 	found := cfg.Embed.Kube
 	if found == nil {
 		var err error
-		if found, err = cfg.Kube.loadConfig(); err != nil {
+		if found, err = cfg.Kube.loadKubeconfig(); err != nil {
 			return nil, err
 		}
 	}
@@ -22,7 +22,7 @@ func kubeConfig(name string, cfg Config) (*rest.Config, error) {
 	return found, nil
 }
 
-func (k Kube) loadConfig() (*rest.Config, error) {
+func (k KubeConfig) loadKubeconfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.Context}

@@ -26,15 +26,15 @@ func TestTheAPIServerIsFoundAsKubectlWould(t *testing.T) {
 	}
 	tests := map[string]struct {
 		env    string
-		kube   Kube
+		kube   KubeConfig
 		server string
 		err    string
 	}{
-		"flag":             {"", Kube{Kubeconfig: file}, "https://east.example:6443", ""},
-		"flag and context": {"", Kube{Kubeconfig: file, Context: "west"}, "https://west.example:6443", ""},
-		"KUBECONFIG":       {file, Kube{}, "https://east.example:6443", ""},
-		"unknown context":  {file, Kube{Context: "north"}, "", `context "north" does not exist`},
-		"nothing":          {"/nowhere", Kube{}, "", "use --kubeconfig, correct KUBECONFIG, or run in a cluster"},
+		"flag":             {"", KubeConfig{Kubeconfig: file}, "https://east.example:6443", ""},
+		"flag and context": {"", KubeConfig{Kubeconfig: file, Context: "west"}, "https://west.example:6443", ""},
+		"KUBECONFIG":       {file, KubeConfig{}, "https://east.example:6443", ""},
+		"unknown context":  {file, KubeConfig{Context: "north"}, "", `context "north" does not exist`},
+		"nothing":          {"/nowhere", KubeConfig{}, "", "use --kubeconfig, correct KUBECONFIG, or run in a cluster"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestTheAPIServerIsFoundAsKubectlWould(t *testing.T) {
 			t.Setenv("KUBERNETES_SERVICE_HOST", "")
 			cfg := Defaults()
 			cfg.Kube = test.kube
-			got, err := kubeConfig("test-sync", cfg)
+			got, err := newRESTConfig("test-sync", cfg)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("got %v", err)

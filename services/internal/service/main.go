@@ -55,24 +55,24 @@ func (p program) main(args []string, run func(context.Context) error) int {
 	p.flags.SortFlags = false
 	p.flags.Usage = func() {}
 	showVersion := p.flags.Bool("version", false, "print version and commit and exit")
-	err := errors.Join(p.flags.Parse(args), p.unexpectedArguments())
+	err := errors.Join(p.flags.Parse(args), p.rejectArguments())
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintf(p.out, usage, p.name, flagVariable("nats-url"), p.flags.FlagUsages())
 		return 0
 	}
 	if err == nil {
-		err = fromEnv(p.flags, p.env)
+		err = setFlagsFromEnv(p.flags, p.env)
 	}
 	if err != nil {
 		fmt.Fprintf(p.err, "%s: %v\nSee %s --help.\n", p.name, err, p.name)
 		return exitUsage
 	}
 	if *showVersion {
-		fmt.Fprintln(p.out, p.name, version.Current())
+		fmt.Fprintln(p.out, p.name, version.CurrentBuild())
 		return 0
 	}
 	log := slog.New(slog.NewJSONHandler(p.err, nil)).With("service", p.name)
-	CaptureLogs(log)
+	CaptureLibraryLogs(log)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -83,15 +83,15 @@ func (p program) main(args []string, run func(context.Context) error) int {
 	return 0
 }
 
-func (p program) unexpectedArguments() error {
+func (p program) rejectArguments() error {
 	if p.flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: there are only flags", p.flags.Arg(0))
 	}
 	return nil
 }
 
-// fromEnv sets the flags that are not on the command line. An empty variable counts as unset.
-func fromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+// setFlagsFromEnv sets the flags that are not on the command line. An empty variable counts as unset.
+func setFlagsFromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	var errs []error
 	fs.VisitAll(func(f *pflag.Flag) {
 		value, ok := env(flagVariable(f.Name))

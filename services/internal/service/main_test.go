@@ -74,7 +74,7 @@ func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
 func TestAVariableThatDoesNotParseIsNamed(t *testing.T) {
 	cfg, fs := Defaults(), pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
-	err := fromEnv(fs, environment(map[string]string{"ENTAIL_RESYNC": "soon", "ENTAIL_LOG_LEVEL": "loud"}))
+	err := setFlagsFromEnv(fs, environment(map[string]string{"ENTAIL_RESYNC": "soon", "ENTAIL_LOG_LEVEL": "loud"}))
 	if err == nil || !strings.Contains(err.Error(), "ENTAIL_RESYNC") || !strings.Contains(err.Error(), "ENTAIL_LOG_LEVEL") {
 		t.Fatalf("got %v", err)
 	}
@@ -97,8 +97,8 @@ func TestASignalEndsTheContext(t *testing.T) {
 
 func TestErrorsOfTheKubernetesClientAreWarnings(t *testing.T) {
 	var log bytes.Buffer
-	CaptureLogs(slog.New(slog.NewJSONHandler(&log, nil)))
-	t.Cleanup(func() { CaptureLogs(slog.New(slog.DiscardHandler)) })
+	CaptureLibraryLogs(slog.New(slog.NewJSONHandler(&log, nil)))
+	t.Cleanup(func() { CaptureLibraryLogs(slog.New(slog.DiscardHandler)) })
 	klog.Background().Error(errors.New("watch ended"), "lost")
 	klog.Background().Info("chatter")
 	klog.Warning("chatter")

@@ -31,9 +31,9 @@ const (
 	clusterUnavailable jetstream.ErrorCode = 10008
 )
 
-// pulse checks whether JetStream answers. A server may answer pings although it has lost the others of its cluster. It
+// jetStreamProbe checks whether JetStream answers. A server may answer pings although it has lost the others of its cluster. It
 // then acknowledges no message.
-type pulse struct {
+type jetStreamProbe struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
 	// service is the owner of the connection.
@@ -44,15 +44,15 @@ type pulse struct {
 	begun time.Time
 }
 
-func newPulse(conn *nats.Conn, js jetstream.JetStream, service string, log *slog.Logger) *pulse {
-	return &pulse{conn: conn, js: js, service: service, log: log, begun: time.Now()}
+func newJetStreamProbe(conn *nats.Conn, js jetstream.JetStream, service string, log *slog.Logger) *jetStreamProbe {
+	return &jetStreamProbe{conn: conn, js: js, service: service, log: log, begun: time.Now()}
 }
 
 // Run checks until ctx ends.
-func (p *pulse) Run(ctx context.Context) error {
+func (p *jetStreamProbe) Run(ctx context.Context) error {
 	tried, reconnects := time.Duration(0), p.conn.Stats().Reconnects
 	for backoff.Sleep(ctx, pulseInterval) {
-		if p.isAnswered(ctx) {
+		if p.isJetStreamAnswering(ctx) {
 			p.heard.Store(int64(time.Since(p.begun)))
 			continue
 		}
@@ -60,9 +60,9 @@ func (p *pulse) Run(ctx context.Context) error {
 		if n := p.conn.Stats().Reconnects; n != reconnects { // A missed ping also reconnects.
 			reconnects, tried = n, now
 		}
-		if ctx.Err() == nil && p.silentFor() > silence && now-tried > probation && p.conn.IsConnected() {
+		if ctx.Err() == nil && p.timeSinceAnswer() > silence && now-tried > probation && p.conn.IsConnected() {
 			tried = now
-			p.log.WarnContext(ctx, "JetStream is silent; trying another server", "server", p.conn.ConnectedServerName(), "for", p.silentFor())
+			p.log.WarnContext(ctx, "JetStream is silent; trying another server", "server", p.conn.ConnectedServerName(), "for", p.timeSinceAnswer())
 			if err := p.conn.ForceReconnect(); err != nil {
 				p.log.WarnContext(ctx, "no other server tried", "error", err)
 			}
@@ -71,12 +71,12 @@ func (p *pulse) Run(ctx context.Context) error {
 	return nil
 }
 
-// isAnswered reports whether JetStream answers, even with a refusal. It publishes, because a server that has lost the others
+// isJetStreamAnswering reports whether JetStream answers, even with a refusal. It publishes, because a server that has lost the others
 // still answers reads, but acknowledges nothing.
-func (p *pulse) isAnswered(ctx context.Context) bool {
+func (p *jetStreamProbe) isJetStreamAnswering(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
-	_, err := p.js.Publish(ctx, topology.PulseSubject(p.service), nil)
+	_, err := p.js.Publish(ctx, topology.ProbeSubject(p.service), nil)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) { // The stream may not exist.
 		_, err = p.js.Stream(ctx, topology.Changes)
 		return errors.Is(err, jetstream.ErrStreamNotFound)
@@ -85,15 +85,15 @@ func (p *pulse) isAnswered(ctx context.Context) bool {
 	return err == nil || refused && refusal.ErrorCode != clusterUnavailable
 }
 
-// silentFor returns the time since the last answer.
-func (p *pulse) silentFor() time.Duration {
+// timeSinceAnswer returns the time since the last answer.
+func (p *jetStreamProbe) timeSinceAnswer() time.Duration {
 	return time.Since(p.begun) - time.Duration(p.heard.Load())
 }
 
 // readinessCheck returns the readiness check for JetStream.
-func (p *pulse) readinessCheck() Check {
-	return Check{Name: "jetstream", Err: func() error {
-		if d := p.silentFor(); d > silence {
+func (p *jetStreamProbe) readinessCheck() ReadinessCheck {
+	return ReadinessCheck{Name: "jetstream", Err: func() error {
+		if d := p.timeSinceAnswer(); d > silence {
 			return fmt.Errorf("has not answered for %s", d.Round(time.Second))
 		}
 		return nil

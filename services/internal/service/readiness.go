@@ -10,7 +10,7 @@ import (
 
 // readiness has three states in this order: starting, ready as far as its checks hold, stopping.
 type readiness struct {
-	checks   atomic.Pointer[[]Check]
+	checks   atomic.Pointer[[]ReadinessCheck]
 	stopping atomic.Bool
 }
 
@@ -37,8 +37,8 @@ func (r *readiness) Err() error {
 	return errors.Join(errs...)
 }
 
-func connectedCheck(conn *nats.Conn) Check {
-	return Check{Name: "nats", Err: func() error {
+func connectedCheck(conn *nats.Conn) ReadinessCheck {
+	return ReadinessCheck{Name: "nats", Err: func() error {
 		if !conn.IsConnected() {
 			return errors.New("not connected")
 		}

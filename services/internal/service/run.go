@@ -23,7 +23,7 @@ const (
 // Run runs a service until ctx ends, which is no error, or until a part of it fails. It answers probes from the start,
 // while it waits for NATS. The shutdown runs in order: not ready, tasks finish, running calls finish, the app closes,
 // NATS is drained. Tasks in early run apart from NATS, as probes do.
-func Run(ctx context.Context, name string, cfg Config, build Build, early ...Early) error {
+func Run(ctx context.Context, name string, cfg Config, build BuildFunc, early ...EarlyTask) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("settings of %s: %w", name, err)
 	}
@@ -40,22 +40,22 @@ func Run(ctx context.Context, name string, cfg Config, build Build, early ...Ear
 
 // newRuntime creates everything that needs no other system. The returned function exports the remaining traces.
 func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() error, error) {
-	kube, err := kubeConfig(name, cfg)
+	kube, err := newRESTConfig(name, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	tracer, shutdown, err := newTracer(ctx, name)
+	tracer, shutdown, err := newTracerProvider(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	kube.Wrap(tracing.Transport(tracer))
+	kube.Wrap(tracing.WrapTransport(tracer))
 	flush := func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlushTimeout)
 		defer cancel()
 		return shutdown(ctx)
 	}
 	return &Runtime{
-		Name: name, Log: newLog(name, cfg), Kube: kube, Metrics: newMetrics(),
+		Name: name, Log: newLogger(name, cfg), Kube: kube, Metrics: newMetricsRegistry(),
 		Tracer: tracer, Propagator: propagation.TraceContext{},
 	}, flush, nil
 }
@@ -64,20 +64,20 @@ func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() 
 type process struct {
 	rt    *Runtime
 	cfg   Config
-	build Build
-	early []Early
+	build BuildFunc
+	early []EarlyTask
 	ready *readiness
 
 	server *rpc.Server
-	bus    *bus
+	bus    *natsConnection
 	app    App
-	tasks  *tasks
+	tasks  *taskGroup
 }
 
 func (p *process) runProcess(ctx context.Context) error {
 	alive, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	if err := p.openListeners(); err != nil {
+	if err := p.openRPCServer(); err != nil {
 		return err
 	}
 	apart := []func(context.Context) error{p.server.Run}
@@ -89,7 +89,7 @@ func (p *process) runProcess(ctx context.Context) error {
 		apart = append(apart, task)
 	}
 	serving := startTasks(ctx, fail, apart...)
-	err := p.openService(alive, fail)
+	err := p.startService(alive, fail)
 	switch {
 	case err == nil:
 		<-alive.Done()
@@ -100,14 +100,14 @@ func (p *process) runProcess(ctx context.Context) error {
 	p.rt.Log.Info("stopping", "cause", cause)
 	p.ready.stopping.Store(true)
 	err = errors.Join(err, p.tasks.stopTasks(taskDrainTimeout), serving.stopTasks(serverStopTimeout), p.closeService())
-	p.bus.closeConnection()
+	p.bus.drainAndClose()
 	if ctx.Err() == nil && !errors.Is(err, cause) {
 		return errors.Join(cause, err)
 	}
 	return err
 }
 
-func (p *process) openListeners() error {
+func (p *process) openRPCServer() error {
 	server, err := rpc.New(rpc.Config{
 		Address: p.cfg.RPC.Listen, Listener: p.cfg.Embed.Listener, TLS: p.cfg.RPC.TLS, Auth: p.cfg.RPC.Auth, Kube: p.rt.Kube,
 		Ready: p.ready.Err, Log: p.rt.Log, Metrics: p.rt.Metrics, Tracer: p.rt.Tracer, Propagator: p.rt.Propagator,
@@ -120,10 +120,10 @@ func (p *process) openListeners() error {
 	return nil
 }
 
-// openService connects to NATS, builds the service, and starts its tasks.
-func (p *process) openService(ctx context.Context, fail func(error)) error {
+// startService connects to NATS, builds the service, and starts its tasks.
+func (p *process) startService(ctx context.Context, fail func(error)) error {
 	var err error
-	if p.bus, err = joinBus(ctx, p.rt, p.cfg, fail); err != nil {
+	if p.bus, err = connectNATS(ctx, p.rt, p.cfg, fail); err != nil {
 		return err
 	}
 	p.rt.NATS, p.rt.JS = p.bus.conn, p.bus.js
@@ -133,9 +133,9 @@ func (p *process) openService(ctx context.Context, fail func(error)) error {
 	if err := p.server.Mount(p.app.Handlers...); err != nil {
 		return err
 	}
-	pulse := newPulse(p.bus.conn, p.bus.js, p.rt.Name, p.rt.Log)
+	pulse := newJetStreamProbe(p.bus.conn, p.bus.js, p.rt.Name, p.rt.Log)
 	p.tasks = startTasks(ctx, fail, append(p.app.Tasks, pulse.Run)...)
-	checks := append([]Check{connectedCheck(p.bus.conn), pulse.readinessCheck()}, p.app.Ready...)
+	checks := append([]ReadinessCheck{connectedCheck(p.bus.conn), pulse.readinessCheck()}, p.app.Ready...)
 	p.ready.checks.Store(&checks)
 	return nil
 }

@@ -108,8 +108,8 @@ func (s *slowShop) ListStores(context.Context, *storev1.ListStoresRequest) (*sto
 }
 
 func (s *slowShop) handler() rpc.Handler {
-	read := rpc.Can("get", event.GroupResource{Resource: "stores"})
-	return rpc.NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]rpc.Access{
+	read := rpc.RequireVerb("get", event.GroupResource{Resource: "stores"})
+	return rpc.NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]rpc.AccessRule{
 		storev1connect.StoreServiceListStoresProcedure:   read,
 		storev1connect.StoreServiceGetStoreProcedure:     read,
 		storev1connect.StoreServiceGetModelProcedure:     read,
@@ -122,7 +122,7 @@ func TestAFailingPartEndsTheServiceWithItsError(t *testing.T) {
 	bus := startNATS(t, -1, nil)
 	broken := errors.New("broken")
 	tests := map[string]struct {
-		build Build
+		build BuildFunc
 		want  string
 	}{
 		"build": {func(context.Context, *Runtime) (App, error) { return App{}, broken }, "building the service: broken"},
@@ -165,7 +165,7 @@ func TestReadinessIsTheBusAndEveryCheck(t *testing.T) {
 	missing := make(chan error, 1)
 	missing <- errors.New("stores are missing")
 	tr := try(t, bus.ClientURL(), func(context.Context, *Runtime) (App, error) {
-		check := Check{Name: "view", Err: func() error {
+		check := ReadinessCheck{Name: "view", Err: func() error {
 			select {
 			case err := <-missing:
 				missing <- err
@@ -174,7 +174,7 @@ func TestReadinessIsTheBusAndEveryCheck(t *testing.T) {
 				return nil
 			}
 		}}
-		return App{Tasks: []func(context.Context) error{waiting}, Ready: []Check{check}}, nil
+		return App{Tasks: []func(context.Context) error{waiting}, Ready: []ReadinessCheck{check}}, nil
 	})
 	eventually(t, tr.readyzIs("view: stores are missing"))
 	<-missing
@@ -198,7 +198,7 @@ func (tr *trial) readyzIs(want string) func() error {
 func TestAServiceStartsWithAllStreamsAndItsOwnMetrics(t *testing.T) {
 	bus := startNATS(t, -1, nil)
 	var one, two *Runtime
-	keep := func(to **Runtime) Build {
+	keep := func(to **Runtime) BuildFunc {
 		return func(ctx context.Context, rt *Runtime) (App, error) {
 			*to = rt
 			return nothing(ctx, rt)

@@ -35,7 +35,7 @@ type App struct {
 	// Handlers lists its query APIs.
 	Handlers []rpc.Handler
 	// Ready lists checks that must hold for the service to accept traffic, beside the connection to NATS.
-	Ready []Check
+	Ready []ReadinessCheck
 	// Tasks run until their context ends, and then finish what they began. A task that returns earlier ends the
 	// service.
 	Tasks []func(ctx context.Context) error
@@ -43,16 +43,16 @@ type App struct {
 	Close func() error
 }
 
-// Check is a condition of readiness. Err must not block; nil means that it holds.
-type Check struct {
+// ReadinessCheck is a condition of readiness. Err must not block; nil means that it holds.
+type ReadinessCheck struct {
 	Name string
 	Err  func() error
 }
 
-// Early creates a task that does not need NATS. It runs from the start until the last call has ended. Its runtime has
+// EarlyTask creates a task that does not need NATS. It runs from the start until the last call has ended. Its runtime has
 // no connection to NATS.
-type Early func(rt *Runtime) (task func(ctx context.Context) error, err error)
+type EarlyTask func(rt *Runtime) (task func(ctx context.Context) error, err error)
 
-// Build builds the service on a runtime. It must not block: long work belongs into tasks. Its context ends when the
+// BuildFunc builds the service on a runtime. It must not block: long work belongs into tasks. Its context ends when the
 // shutdown begins.
-type Build func(ctx context.Context, rt *Runtime) (App, error)
+type BuildFunc func(ctx context.Context, rt *Runtime) (App, error)

@@ -44,7 +44,7 @@ func storeDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := runNATS(t, &natsserver.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
-	if err := topology.Ensure(t.Context(), jetStream(t, s), 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), jetStream(t, s), 1); err != nil {
 		t.Fatal(err)
 	}
 	s.Shutdown()
@@ -109,19 +109,19 @@ type trial struct {
 }
 
 // try runs a service with a NATS server. The service never calls the API server.
-func try(t *testing.T, natsURL string, build Build) *trial {
+func try(t *testing.T, natsURL string, build BuildFunc) *trial {
 	t.Helper()
 	cfg := Defaults()
 	cfg.NATS.URL = natsURL
 	return tryConfig(t, cfg, build)
 }
 
-func tryConfig(t *testing.T, cfg Config, build Build) *trial {
+func tryConfig(t *testing.T, cfg Config, build BuildFunc) *trial {
 	t.Helper()
 	return tryAs(t, "test-sync", cfg, build)
 }
 
-func tryAs(t *testing.T, name string, cfg Config, build Build) *trial {
+func tryAs(t *testing.T, name string, cfg Config, build BuildFunc) *trial {
 	t.Helper()
 	log, l := &journal{}, listener(t)
 	cfg.RPC.Auth = rpc.None

@@ -10,9 +10,9 @@ import (
 
 var errEarly = errors.New("a task ended though nothing told it to")
 
-// tasks run together, and are stopped together by their owner. They do not stop when the context ends with which they
+// taskGroup run together, and are stopped together by their owner. They do not stop when the context ends with which they
 // were started.
-type tasks struct {
+type taskGroup struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -21,9 +21,9 @@ type tasks struct {
 }
 
 // startTasks starts tasks. It calls alarm when one ends early.
-func startTasks(ctx context.Context, alarm func(error), each ...func(context.Context) error) *tasks {
+func startTasks(ctx context.Context, alarm func(error), each ...func(context.Context) error) *taskGroup {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	t := &tasks{cancel: cancel, done: make(chan struct{})}
+	t := &taskGroup{cancel: cancel, done: make(chan struct{})}
 	var group sync.WaitGroup
 	for _, task := range each {
 		group.Go(func() {
@@ -48,7 +48,7 @@ func startTasks(ctx context.Context, alarm func(error), each ...func(context.Con
 }
 
 // stopTasks ends the tasks, waits for them, and returns their errors.
-func (t *tasks) stopTasks(timeout time.Duration) error {
+func (t *taskGroup) stopTasks(timeout time.Duration) error {
 	if t == nil {
 		return nil
 	}

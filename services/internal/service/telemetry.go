@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
-func newLog(name string, cfg Config) *slog.Logger {
+func newLogger(name string, cfg Config) *slog.Logger {
 	log := cfg.Embed.Log
 	if log == nil {
 		log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
@@ -26,7 +26,7 @@ func newLog(name string, cfg Config) *slog.Logger {
 	return slog.New(tracing.LogHandler(log.Handler())).With("service", name)
 }
 
-func newMetrics() *prometheus.Registry {
+func newMetricsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
@@ -35,9 +35,9 @@ func newMetrics() *prometheus.Registry {
 	return registry
 }
 
-// newTracer exports traces over OTLP if the standard variables name an endpoint; they also configure headers, TLS,
+// newTracerProvider exports traces over OTLP if the standard variables name an endpoint; they also configure headers, TLS,
 // sampler and resource. Otherwise traces only have ids, for log records. The returned function exports what is left.
-func newTracer(ctx context.Context, name string) (trace.TracerProvider, func(context.Context) error, error) {
+func newTracerProvider(ctx context.Context, name string) (trace.TracerProvider, func(context.Context) error, error) {
 	nothing := func(context.Context) error { return nil }
 	// Later options win, so OTEL_SERVICE_NAME overrides the name.
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
@@ -46,7 +46,7 @@ func newTracer(ctx context.Context, name string) (trace.TracerProvider, func(con
 		return nil, nothing, fmt.Errorf("describing the service for traces: %w", err)
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(about)}
-	if isExporting(os.Getenv) {
+	if isOTLPConfigured(os.Getenv) {
 		exporter, err := otlptracehttp.New(ctx)
 		if err != nil {
 			return nil, nothing, fmt.Errorf("making the exporter of traces: %w", err)
@@ -57,7 +57,7 @@ func newTracer(ctx context.Context, name string) (trace.TracerProvider, func(con
 	return provider, provider.Shutdown, nil
 }
 
-func isExporting(env func(string) string) bool {
+func isOTLPConfigured(env func(string) string) bool {
 	endpoint := env("OTEL_EXPORTER_OTLP_ENDPOINT") + env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 	return endpoint != "" && !strings.EqualFold(env("OTEL_SDK_DISABLED"), "true")
 }

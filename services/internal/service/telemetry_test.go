@@ -59,7 +59,7 @@ func TestNothingIsExportedUnlessAskedFor(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := isExporting(func(name string) string { return test.env[name] }); got != test.want {
+			if got := isOTLPConfigured(func(name string) string { return test.env[name] }); got != test.want {
 				t.Errorf("exporting is %t", got)
 			}
 		})

@@ -37,7 +37,7 @@ func (c Config) validateBounds() error {
 	return errors.Join(errs...)
 }
 
-func (n NATS) validateNATS() error {
+func (n NATSConfig) validateNATS() error {
 	var errs []error
 	servers := strings.Split(n.URL, ",")
 	if len(servers) > maxNATSServers {
@@ -65,7 +65,7 @@ func (n NATS) validateNATS() error {
 		"nats-creds": n.CredsFile, "nats-nkey": n.NKeyFile, "nats-password-file": n.PasswordFile,
 		"nats-token-file": n.TokenFile, "nats-ca": n.CAFile,
 	} {
-		errs = append(errs, checkReadable(flag, file))
+		errs = append(errs, checkFileReadable(flag, file))
 	}
 	return errors.Join(errs...)
 }
@@ -78,9 +78,9 @@ func isNATSScheme(scheme string) bool {
 	return false
 }
 
-func (k Kube) validateKube() error { return checkReadable("kubeconfig", k.Kubeconfig) }
+func (k KubeConfig) validateKube() error { return checkFileReadable("kubeconfig", k.Kubeconfig) }
 
-func (r RPC) validateRPC(listening bool) error {
+func (r RPCConfig) validateRPC(listening bool) error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(r.Listen); err != nil && !listening {
 		errs = append(errs, fmt.Errorf("--listen %.100q: use HOST:PORT, or :PORT for every address", r.Listen))
@@ -91,11 +91,11 @@ func (r RPC) validateRPC(listening bool) error {
 	if (r.TLS.Certificate == "") != (r.TLS.Key == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key need one another: give both or none"))
 	}
-	return errors.Join(append(errs, checkReadable("tls-cert", r.TLS.Certificate), checkReadable("tls-key", r.TLS.Key))...)
+	return errors.Join(append(errs, checkFileReadable("tls-cert", r.TLS.Certificate), checkFileReadable("tls-key", r.TLS.Key))...)
 }
 
-// checkReadable returns an error if the file of a flag cannot be opened, so that a wrong path shows at the start.
-func checkReadable(flag, file string) error {
+// checkFileReadable returns an error if the file of a flag cannot be opened, so that a wrong path shows at the start.
+func checkFileReadable(flag, file string) error {
 	if file == "" {
 		return nil
 	}
@@ -111,7 +111,7 @@ func checkReadable(flag, file string) error {
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("cluster", c.Cluster),
-		slog.Group("nats", "url", redactServers(c.NATS.URL), "creds", c.NATS.CredsFile, "nkey", c.NATS.NKeyFile,
+		slog.Group("nats", "url", redactServerURLs(c.NATS.URL), "creds", c.NATS.CredsFile, "nkey", c.NATS.NKeyFile,
 			"user", c.NATS.User, "password_file", c.NATS.PasswordFile, "token_file", c.NATS.TokenFile, "ca", c.NATS.CAFile),
 		slog.Group("kube", "kubeconfig", c.Kube.Kubeconfig, "context", c.Kube.Context),
 		slog.Group("rpc", "listen", c.RPC.Listen, "auth", string(c.RPC.Auth), "tls_cert", c.RPC.TLS.Certificate, "tls_key", c.RPC.TLS.Key),
@@ -119,7 +119,7 @@ func (c Config) LogValue() slog.Value {
 	)
 }
 
-func redactServers(servers string) string {
+func redactServerURLs(servers string) string {
 	plain := strings.Split(servers, ",")
 	for i, server := range plain {
 		u, err := url.Parse(strings.TrimSpace(server))

@@ -15,18 +15,20 @@ import (
 // backlogInterval is the time between two reads of the backlog.
 const backlogInterval = 10 * time.Second
 
-// backlog exports the backlog of a durable consumer as metrics. All replicas export the same values.
-type backlog struct {
-	read                             func(ctx context.Context) (topology.Backlog, error)
+// backlogExporter exports the backlog of a durable consumer as metrics. All replicas export the same values.
+type backlogExporter struct {
+	read                             func(ctx context.Context) (topology.ConsumerBacklog, error)
 	log                              *slog.Logger
 	pending, unsettled, redelivering prometheus.Gauge
 }
 
-func newBacklog(read func(ctx context.Context) (topology.Backlog, error), service string, registerer prometheus.Registerer, log *slog.Logger) *backlog {
+func newBacklogExporter(read func(ctx context.Context) (topology.ConsumerBacklog, error), service string, registerer prometheus.Registerer,
+	log *slog.Logger,
+) *backlogExporter {
 	gauge := func(name, help string) prometheus.Gauge {
 		return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"service": service}})
 	}
-	return &backlog{
+	return &backlogExporter{
 		read: read, log: log,
 		pending:      gauge("entail_messages_pending", "Messages that NATS has not delivered to the service yet."),
 		unsettled:    gauge("entail_messages_unsettled", "Messages that NATS delivered and the service has not acknowledged."),
@@ -35,16 +37,16 @@ func newBacklog(read func(ctx context.Context) (topology.Backlog, error), servic
 }
 
 // runBacklog reads the backlog until ctx ends.
-func (b *backlog) runBacklog(ctx context.Context) error {
+func (b *backlogExporter) runBacklog(ctx context.Context) error {
 	for {
-		b.readBacklog(ctx)
+		b.exportBacklog(ctx)
 		if !backoff.Sleep(ctx, backlogInterval) {
 			return nil
 		}
 	}
 }
 
-func (b *backlog) readBacklog(ctx context.Context) {
+func (b *backlogExporter) exportBacklog(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogInterval/2)
 	defer cancel()
 	now, err := b.read(ctx)

@@ -17,7 +17,7 @@ type Config struct { //nolint:recvcheck // BindFlags fills it in; Validate only 
 	// Workers bounds the keys that are reconciled in parallel.
 	Workers int
 	// Takeover bounds how soon another replica takes over.
-	Takeover topology.Takeover
+	Takeover topology.TakeoverBounds
 	// MaxDelay bounds the wait before a retry; zero means the default of the engine.
 	MaxDelay time.Duration
 }
@@ -26,7 +26,7 @@ const maxWorkers = 1024
 
 // Defaults returns the default settings.
 func Defaults() Config {
-	return Config{Config: service.Defaults(), Workers: 16, Takeover: topology.DefaultTakeover()}
+	return Config{Config: service.Defaults(), Workers: 16, Takeover: topology.DefaultTakeoverBounds()}
 }
 
 // BindFlags defines a flag for every setting.

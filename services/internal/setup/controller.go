@@ -23,16 +23,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Needs lists the backends that a service requires besides NATS and the API server.
-type Needs struct {
+// RequiredBackends lists the backends that a service requires besides NATS and the API server.
+type RequiredBackends struct {
 	// OpenFGA is nil for a service that does not use it.
 	OpenFGA *fga.Config
 	// OneCluster restricts the view to the objects of the service's own cluster.
 	OneCluster bool
 }
 
-// Parts are the parts of a service. Declare the tables of the view before the [App] runs.
-type Parts struct {
+// ServiceParts are the parts of a service. Declare the tables of the view before the [NewApp] runs.
+type ServiceParts struct {
 	// Engine may be changed before App is called.
 	Engine controller.Config
 	View   *informer.Informer
@@ -42,12 +42,12 @@ type Parts struct {
 	Status  *StatusWriter
 	// Replica is the id of this replica.
 	Replica string
-	backlog *backlog
+	backlog *backlogExporter
 	Log     *slog.Logger
 }
 
-// Open creates the parts of the service in rt. It opens no connection.
-func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
+// BuildParts creates the parts of the service in rt. It opens no connection.
+func BuildParts(rt *service.Runtime, cfg Config, needs RequiredBackends) (*ServiceParts, error) {
 	elector := leader.NewElector(rt.JS, rt.Name, cfg.Takeover, rt.Log)
 	guarded := rest.CopyConfig(rt.Kube)
 	guarded.Wrap(elector.FenceTransport)
@@ -55,7 +55,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Replica: elector.Replica(), Kube: api, Log: rt.Log}
+	p := &ServiceParts{Replica: elector.ReplicaID(), Kube: api, Log: rt.Log}
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer
@@ -63,7 +63,7 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 			return nil, err
 		}
 	}
-	shown := informer.Config{JS: rt.JS, Service: rt.Name, Fetch: api.Fetch, Log: rt.Log}
+	shown := informer.Config{JS: rt.JS, Service: rt.Name, Fetch: api.FetchJSON, Log: rt.Log}
 	if needs.OneCluster {
 		shown.Cluster = cfg.Cluster
 	}
@@ -71,26 +71,28 @@ func Open(rt *service.Runtime, cfg Config, needs Needs) (*Parts, error) {
 	p.Status = NewStatusWriter(api, p.View, rt.Log)
 	durable, _ := topology.ServiceNamed(rt.Name)
 	p.Engine = controller.Config{
-		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &leader.Binding{}, Tracer: rt.Tracer,
+		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &leader.ConsumerBinding{}, Tracer: rt.Tracer,
 		Service: durable, View: p.View, Elector: elector, Workers: cfg.Workers, Resync: cfg.Resync,
 		Takeover: cfg.Takeover, MaxDelay: cfg.MaxDelay,
 	}
-	p.backlog = newBacklog(func(ctx context.Context) (topology.Backlog, error) { return topology.ReadBacklog(ctx, rt.JS, rt.Name) },
+	p.backlog = newBacklogExporter(func(ctx context.Context) (topology.ConsumerBacklog, error) {
+		return topology.ReadBacklog(ctx, rt.JS, rt.Name)
+	},
 		rt.Name, rt.Metrics, rt.Log)
 	rt.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "entail_view_age_seconds", Help: "Greatest possible age in seconds of the data from which the service decides.",
 		ConstLabels: prometheus.Labels{"service": rt.Name},
-	}, func() float64 { return p.View.Age().Seconds() }))
+	}, func() float64 { return p.View.Staleness().Seconds() }))
 	rt.Log.Info("following the bus", slog.Int("workers", cfg.Workers), slog.Duration("resync", cfg.Resync))
 	return p, nil
 }
 
-// App returns a service that feeds its view, reconciles, and serves handlers.
-func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Handler) service.App {
+// NewApp returns a service that feeds its view, reconciles, and serves handlers.
+func NewApp[K comparable](p *ServiceParts, r controller.Reconciler[K], handlers ...rpc.Handler) service.App {
 	app := service.App{
 		Handlers: handlers,
-		Ready: []service.Check{
-			{Name: "view", Err: p.View.Complete}, {Name: "consumer", Err: p.Engine.Binding.Err}, {Name: "turn", Err: p.Engine.Elector.Err},
+		Ready: []service.ReadinessCheck{
+			{Name: "view", Err: p.View.IncompleteErr}, {Name: "consumer", Err: p.Engine.Binding.Err}, {Name: "turn", Err: p.Engine.Elector.Err},
 		},
 		Tasks: []func(context.Context) error{
 			p.View.Run,
@@ -99,8 +101,8 @@ func App[K comparable](p *Parts, r controller.Reconciler[K], handlers ...rpc.Han
 		},
 	}
 	if p.OpenFGA != nil {
-		app.Ready = append(app.Ready, service.Check{Name: "openfga", Err: p.OpenFGA.Healthy})
-		app.Tasks = append(app.Tasks, p.OpenFGA.Probe)
+		app.Ready = append(app.Ready, service.ReadinessCheck{Name: "openfga", Err: p.OpenFGA.HealthErr})
+		app.Tasks = append(app.Tasks, p.OpenFGA.RunProbes)
 	}
 	app.Close = func() error {
 		if p.OpenFGA == nil {

@@ -70,7 +70,7 @@ func runtime(t *testing.T) *service.Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	return &service.Runtime{
@@ -82,18 +82,18 @@ func runtime(t *testing.T) *service.Runtime {
 // idle is a reconciler without work.
 type idle struct{}
 
-func (idle) Keys(event.Key) []string                                      { return nil }
+func (idle) AffectedKeys(event.Key) []string                              { return nil }
 func (idle) Reconcile(context.Context, *controller.Request[string]) error { return nil }
 
 func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	rt := runtime(t)
 	openFGA := fga.Config{Target: "127.0.0.1:1"}
-	parts, err := setup.Open(rt, setup.Defaults(), setup.Needs{OpenFGA: &openFGA, OneCluster: true})
+	parts, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{OpenFGA: &openFGA, OneCluster: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	informer.Register[struct{}](parts.View, kinds.Stores(), nil)
-	app := setup.App(parts, idle{})
+	informer.RegisterLister[struct{}](parts.View, kinds.Stores(), nil)
+	app := setup.NewApp(parts, idle{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup
 	for _, task := range app.Tasks {
@@ -107,7 +107,7 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 		t.Errorf("ready without a snapshot: %v", err)
 	}
 	wantUnready(t, app, "consumer: not bound to the durable", "openfga: has not answered yet")
-	if !slices.ContainsFunc(app.Ready, func(c service.Check) bool { return c.Name == "turn" && c.Err() == nil }) {
+	if !slices.ContainsFunc(app.Ready, func(c service.ReadinessCheck) bool { return c.Name == "turn" && c.Err() == nil }) {
 		t.Error("no passing readiness check \"turn\"")
 	}
 	cancel()
@@ -126,11 +126,11 @@ func TestNothingIsChangedWithoutTheTurn(t *testing.T) {
 	}))
 	defer backend.Close()
 	rt.Kube = &rest.Config{Host: backend.URL}
-	parts, err := setup.Open(rt, setup.Defaults(), setup.Needs{OpenFGA: &fga.Config{Target: backend.URL}})
+	parts, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{OpenFGA: &fga.Config{Target: backend.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := setup.App(parts, idle{})
+	app := setup.NewApp(parts, idle{})
 	defer func() {
 		if err := app.Close(); err != nil {
 			t.Error(err)
@@ -164,13 +164,13 @@ func wantUnready(t *testing.T, app service.App, want ...string) {
 
 func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	rt := runtime(t)
-	parts, err := setup.Open(rt, setup.Defaults(), setup.Needs{})
+	parts, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	informer.Register[struct{}](parts.View, kinds.Stores(), nil)
+	informer.RegisterLister[struct{}](parts.View, kinds.Stores(), nil)
 	durable, _ := topology.ServiceNamed(topology.TupleSync)
-	consumer, err := topology.EnsureConsumer(t.Context(), rt.JS, durable, topology.DefaultTakeover())
+	consumer, err := topology.EnsureConsumer(t.Context(), rt.JS, durable, topology.DefaultTakeoverBounds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	app := setup.App(parts, idle{})
+	app := setup.NewApp(parts, idle{})
 	tasks.Go(func() { _ = app.Tasks[len(app.Tasks)-1](ctx) })
 	testenv.Eventually(t, time.Minute, func() error {
 		families, err := rt.Metrics.Gather()
@@ -214,11 +214,11 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 
 func TestWhatCannotWorkIsRefusedAtTheStart(t *testing.T) {
 	rt := runtime(t)
-	if _, err := setup.Open(rt, setup.Defaults(), setup.Needs{OpenFGA: &fga.Config{}}); err == nil {
+	if _, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{OpenFGA: &fga.Config{}}); err == nil {
 		t.Error("an OpenFGA without a target was taken")
 	}
-	parts, err := setup.Open(rt, setup.Defaults(), setup.Needs{})
-	if err != nil || parts.OpenFGA != nil || setup.App(parts, idle{}).Close() != nil {
+	parts, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{})
+	if err != nil || parts.OpenFGA != nil || setup.NewApp(parts, idle{}).Close() != nil {
 		t.Errorf("without OpenFGA: %v", err)
 	}
 }

@@ -31,8 +31,8 @@ type Outage struct {
 	pace  func(context.Context) error
 }
 
-// Pace waits until another status may be written.
-func (o Outage) Pace(ctx context.Context) error { return o.pace(ctx) }
+// AwaitPace waits until another status may be written.
+func (o Outage) AwaitPace(ctx context.Context) error { return o.pace(ctx) }
 
 // Message describes the outage for the status of an object.
 func (o Outage) Message() string {
@@ -43,54 +43,54 @@ func (o Outage) Message() string {
 	return message
 }
 
-// Outages reports an outage of OpenFGA in the statuses of the objects whose own pass waits for OpenFGA, and in no
+// OutageReporter reports an outage of OpenFGA in the statuses of the objects whose own pass waits for OpenFGA, and in no
 // others. A pass may wait long, so the statuses are written beside it. The next pass removes the report.
-type Outages[K comparable] struct {
+type OutageReporter[K comparable] struct {
 	write func(ctx context.Context, key K, why Outage) error
 	log   *slog.Logger
 	pace  flowcontrol.RateLimiter
 
 	mu    sync.Mutex
-	lines map[K]*line
+	lines map[K]*outageWait
 }
 
-// line tracks the calls of the passes of one key.
-type line struct {
-	openFGA fga.Line
+// outageWait tracks the calls of the passes of one key.
+type outageWait struct {
+	openFGA fga.CallMonitor
 	// written is the time at which the outage was last written.
 	written time.Time
 }
 
-// NewOutages returns an Outages. write is called repeatedly, and writes to the objects of a key that do not report the
+// NewOutageReporter returns an Outages. write is called repeatedly, and writes to the objects of a key that do not report the
 // outage yet.
-func NewOutages[K comparable](log *slog.Logger, write func(ctx context.Context, key K, why Outage) error) *Outages[K] {
-	return &Outages[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*line{}}
+func NewOutageReporter[K comparable](log *slog.Logger, write func(ctx context.Context, key K, why Outage) error) *OutageReporter[K] {
+	return &OutageReporter[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*outageWait{}}
 }
 
 // Watch runs a pass, and records how long OpenFGA has not answered it.
-func (o *Outages[K]) Watch(ctx context.Context, key K, pass func(ctx context.Context) error) error {
+func (o *OutageReporter[K]) Watch(ctx context.Context, key K, pass func(ctx context.Context) error) error {
 	o.mu.Lock()
 	l := o.lines[key]
 	if l == nil {
-		l = &line{}
+		l = &outageWait{}
 		o.lines[key] = l
 	}
 	o.mu.Unlock()
-	err := pass(l.openFGA.On(ctx))
-	if since, _, _ := l.openFGA.Silence(); since.IsZero() {
+	err := pass(l.openFGA.WithMonitor(ctx))
+	if since, _, _ := l.openFGA.AnswerState(); since.IsZero() {
 		o.forgetKey(key)
 	}
 	return err
 }
 
-func (o *Outages[K]) forgetKey(key K) {
+func (o *OutageReporter[K]) forgetKey(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.lines, key)
 }
 
 // Run writes outages until ctx ends.
-func (o *Outages[K]) Run(ctx context.Context) error {
+func (o *OutageReporter[K]) Run(ctx context.Context) error {
 	ticker := time.NewTicker(outageInterval)
 	defer ticker.Stop()
 	for {
@@ -110,12 +110,12 @@ func (o *Outages[K]) Run(ctx context.Context) error {
 }
 
 // dueOutages lists the keys that have waited for the time patience, and whose objects may not report it.
-func (o *Outages[K]) dueOutages() map[K]Outage {
+func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	due := map[K]Outage{}
 	for key, l := range o.lines {
-		since, last, err := l.openFGA.Silence()
+		since, last, err := l.openFGA.AnswerState()
 		switch {
 		case since.IsZero() || time.Since(since) < patience || time.Since(l.written) < patience:
 		case time.Since(last) > abandoned:
@@ -127,7 +127,7 @@ func (o *Outages[K]) dueOutages() map[K]Outage {
 	return due
 }
 
-func (o *Outages[K]) recordWrite(key K) {
+func (o *OutageReporter[K]) recordWrite(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if l := o.lines[key]; l != nil {

@@ -15,7 +15,7 @@ import (
 
 // hang calls OpenFGA and waits until ctx ends. With silent, the call gets no answer.
 func hang(ctx context.Context, silent bool) error {
-	answered := fga.Ask(ctx)
+	answered := fga.StartCall(ctx)
 	if silent {
 		<-ctx.Done()
 		answered(fault.Unavailable(ctx.Err()))
@@ -32,8 +32,8 @@ func TestAnOutageIsToldAfterAWhileAndAtAPace(t *testing.T) {
 		var mu sync.Mutex
 		told := map[int]time.Duration{}
 		begun := time.Now()
-		o := NewOutages(slog.New(slog.DiscardHandler), func(ctx context.Context, key int, why Outage) error {
-			if err := why.Pace(ctx); err != nil {
+		o := NewOutageReporter(slog.New(slog.DiscardHandler), func(ctx context.Context, key int, why Outage) error {
+			if err := why.AwaitPace(ctx); err != nil {
 				return err
 			}
 			mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// Status is the result of a pass for one object.
-type Status struct {
+// StatusUpdate is the result of a pass for one object.
+type StatusUpdate struct {
 	Kind kinds.Kind
 	// Object is the state of the object that the status describes. The status is not written to another state.
 	Object event.Change
@@ -27,31 +27,31 @@ type Status struct {
 	// Outcome and Message are published as a result. Notes become Events if Fields are new.
 	Outcome eventv1.Outcome
 	Message string
-	Notes   []condition.Note
+	Notes   []condition.EventContent
 }
 
 // StatusWriter writes statuses and Events.
 type StatusWriter struct {
-	kube Objects
+	kube StatusClient
 	view *informer.Informer
 	log  *slog.Logger
 }
 
-// Objects is the part of the API server's client that it uses.
-type Objects interface {
+// StatusClient is the part of the API server's client that it uses.
+type StatusClient interface {
 	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error)
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
-	Event(ctx context.Context, obj event.Change, note condition.Note) error
+	RecordEvent(ctx context.Context, obj event.Change, note condition.EventContent) error
 }
 
 // NewStatusWriter returns a StatusWriter.
-func NewStatusWriter(api Objects, v *informer.Informer, log *slog.Logger) *StatusWriter {
+func NewStatusWriter(api StatusClient, v *informer.Informer, log *slog.Logger) *StatusWriter {
 	return &StatusWriter{kube: api, view: v, log: log}
 }
 
 // Write writes a status unless the object has it, and reports the result. It returns the new state of the object. It
 // does nothing for an object that is gone. The error is [reconcile.ErrStale] if the object has changed.
-func (w *StatusWriter) Write(ctx context.Context, p controller.Reporter, s Status) (event.Change, error) {
+func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s StatusUpdate) (event.Change, error) {
 	now := s.Object
 	if !s.Same {
 		var err error
@@ -70,7 +70,7 @@ func (w *StatusWriter) Write(ctx context.Context, p controller.Reporter, s Statu
 
 // Apply writes our fields of an object's status. The error is [reconcile.ErrStale] if the object has changed, and
 // [kube.ErrNotFound] if it is gone.
-func (w *StatusWriter) Apply(ctx context.Context, p controller.Reporter, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
+func (w *StatusWriter) Apply(ctx context.Context, p controller.UntypedRequest, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
 	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields)
 	switch {
 	case errors.Is(err, kube.ErrConflict):
@@ -94,9 +94,9 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 }
 
 // Note records Events about an object.
-func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...condition.Note) {
+func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...condition.EventContent) {
 	for _, n := range notes {
-		if err := w.kube.Event(ctx, about, n); err != nil {
+		if err := w.kube.RecordEvent(ctx, about, n); err != nil {
 			level := slog.LevelDebug
 			if errors.Is(err, kube.ErrForbidden) { // A person must grant the right.
 				level = slog.LevelWarn

@@ -39,7 +39,7 @@ func (o *objects) Newest(context.Context, kinds.Kind, event.Change) (event.Chang
 	return o.is, nil
 }
 
-func (o *objects) Event(_ context.Context, _ event.Change, note condition.Note) error {
+func (o *objects) RecordEvent(_ context.Context, _ event.Change, note condition.EventContent) error {
 	o.calls = append(o.calls, "note "+note.Reason)
 	return errors.New("too many")
 }
@@ -69,15 +69,15 @@ func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
-			table := informer.Register[struct{}](v, kinds.Stores(), nil)
+			table := informer.RegisterLister[struct{}](v, kinds.Stores(), nil)
 			if err := v.Apply(t.Context(), about); err != nil {
 				t.Fatal(err)
 			}
 			api := &objects{is: c.is, err: c.err}
-			pass := controller.NewPass(v, "key", false)
-			_, err := setup.NewStatusWriter(api, v, slog.New(slog.DiscardHandler)).Write(t.Context(), pass, setup.Status{
+			pass := controller.NewRequest(v, "key", false)
+			_, err := setup.NewStatusWriter(api, v, slog.New(slog.DiscardHandler)).Write(t.Context(), pass, setup.StatusUpdate{
 				Kind: kinds.Stores(), Object: about, Fields: "ours", Same: c.same,
-				Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "waits", Notes: []condition.Note{{Reason: "Told"}},
+				Outcome: eventv1.Outcome_OUTCOME_PENDING, Message: "waits", Notes: []condition.EventContent{{Reason: "Told"}},
 			})
 			if !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)

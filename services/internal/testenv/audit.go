@@ -17,12 +17,12 @@ import (
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
 	{"level": "Metadata", "userGroups": ["system:serviceaccounts:` + rbac.Namespace + `"]}, {"level": "None"}]}`
 
-// audit is a directory with the audit log of the API server. The log holds the requests of all services, in this
+// auditLogDir is a directory with the audit log of the API server. The log holds the requests of all services, in this
 // process and in others.
-type audit string
+type auditLogDir string
 
-// serverFlags returns the flags of the API server that make it write the log.
-func (a audit) serverFlags() ([]string, error) {
+// apiServerFlags returns the flags of the API server that make it write the log.
+func (a auditLogDir) apiServerFlags() ([]string, error) {
 	policy := filepath.Join(string(a), "policy.json")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
@@ -31,18 +31,18 @@ func (a audit) serverFlags() ([]string, error) {
 }
 
 // unusedRights returns the rights of a service that no request of the log needed.
-func (a audit) unusedRights(service string) ([]Right, error) {
+func (a auditLogDir) unusedRights(service string) ([]Right, error) {
 	file, err := os.Open(filepath.Join(string(a), "audit.log"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	return unusedIn(service, file)
+	return unusedRightsIn(service, file)
 }
 
-func unusedIn(service string, log io.Reader) ([]Right, error) {
-	left := append(Rights(service), secretRights(service)...)
-	seen := map[request]bool{}
+func unusedRightsIn(service string, log io.Reader) ([]Right, error) {
+	left := append(ServiceRights(service), secretRights(service)...)
+	seen := map[authorizationCheck]bool{}
 	for decoder := json.NewDecoder(log); ; {
 		var e auditEvent
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
@@ -50,10 +50,10 @@ func unusedIn(service string, log io.Reader) ([]Right, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if e.User.Username != (rbac.Account{Service: service}).User() || e.Annotations["authorization.k8s.io/decision"] != "allow" {
+		if e.User.Username != (rbac.Account{Service: service}).UserName() || e.Annotations["authorization.k8s.io/decision"] != "allow" {
 			continue
 		}
-		for _, r := range e.requestsOf() {
+		for _, r := range e.authorizationChecks() {
 			if !seen[r] {
 				seen[r] = true
 				left = slices.DeleteFunc(left, r.needsRight)
@@ -81,15 +81,15 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// request holds the attributes of one authorization check.
-type request struct{ verb, group, resource, namespace, name string }
+// authorizationCheck holds the attributes of one authorization check.
+type authorizationCheck struct{ verb, group, resource, namespace, name string }
 
-// requestsOf returns the authorization checks of a request. A patch that creates an object has two, because the API
+// authorizationChecks returns the authorization checks of a request. A patch that creates an object has two, because the API
 // server then also requires the right to create it.
-func (e auditEvent) requestsOf() []request {
+func (e auditEvent) authorizationChecks() []authorizationCheck {
 	resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
-	r := request{e.Verb, e.ObjectRef.Group, resource, e.ObjectRef.Namespace, e.ObjectRef.Name}
-	all := []request{r}
+	r := authorizationCheck{e.Verb, e.ObjectRef.Group, resource, e.ObjectRef.Namespace, e.ObjectRef.Name}
+	all := []authorizationCheck{r}
 	if r.verb == "patch" && e.ResponseStatus.Code == 201 {
 		r.verb = "create"
 		all = append(all, r)
@@ -98,7 +98,7 @@ func (e auditEvent) requestsOf() []request {
 }
 
 // needsRight reports whether the request needs a right.
-func (r request) needsRight(right Right) bool {
+func (r authorizationCheck) needsRight(right Right) bool {
 	return r.verb == right.Verb && r.group == right.Group && r.resource == right.Resource &&
 		(right.namespace == "" || r.namespace == right.namespace) && (right.name == "" || r.name == right.name)
 }

@@ -37,12 +37,12 @@ func TestAuditFindsUnusedRights(t *testing.T) {
 		"a request without a resource uses nothing": {line(self, "get", "allow", 200, ""), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			left, err := unusedIn(topology.StoreSync, strings.NewReader(c.line))
+			left, err := unusedRightsIn(topology.StoreSync, strings.NewReader(c.line))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var used []string
-			for _, right := range Rights(topology.StoreSync) {
+			for _, right := range ServiceRights(topology.StoreSync) {
 				if !slices.Contains(left, right) {
 					used = append(used, right.String())
 				}
@@ -54,7 +54,7 @@ func TestAuditFindsUnusedRights(t *testing.T) {
 			}
 		})
 	}
-	if _, err := unusedIn(topology.StoreSync, strings.NewReader(line(self, "get", "allow", 200, stores)+`{"verb":`)); err == nil {
+	if _, err := unusedRightsIn(topology.StoreSync, strings.NewReader(line(self, "get", "allow", 200, stores)+`{"verb":`)); err == nil {
 		t.Error("got no error of a log that was cut off")
 	}
 }

@@ -19,28 +19,28 @@ import (
 // barrierInterval is the time between two barriers. It is shorter than the watcher's, so that tests need not wait.
 const barrierInterval = 250 * time.Millisecond
 
-// Barriers writes the barriers of one cluster, for tests without a watcher.
-type Barriers struct {
+// BarrierWriter writes the barriers of one cluster, for tests without a watcher.
+type BarrierWriter struct {
 	// Halted is the reason for a halt in the next barriers.
 	Halted string
 
 	publisher *publish.Publisher
 	cluster   string
-	writer    *barrier.Writer
+	writer    *barrier.Sequencer
 }
 
-// NewBarriers returns the writer of the barriers of a cluster.
-func NewBarriers(p *publish.Publisher, cluster string) *Barriers {
-	return &Barriers{publisher: p, cluster: cluster}
+// NewBarrierWriter returns the writer of the barriers of a cluster.
+func NewBarrierWriter(p *publish.Publisher, cluster string) *BarrierWriter {
+	return &BarrierWriter{publisher: p, cluster: cluster}
 }
 
 // Write writes one barrier. After a refusal, and after the connection was lost since a change, it begins another run, as
 // if everything had been compared again.
-func (b *Barriers) Write(ctx context.Context, behind time.Duration) error {
+func (b *BarrierWriter) Write(ctx context.Context, behind time.Duration) error {
 	next := &eventv1.Barrier{Cluster: b.cluster, Behind: durationpb.New(behind), WrittenAt: timestamppb.Now(), Halted: b.Halted}
 	for {
-		if b.publisher.IsUnproven() {
-			b.publisher.Cover()
+		if b.publisher.MayHaveLostMessages() {
+			b.publisher.ResetUncovered()
 			b.writer = nil
 		}
 		if b.writer == nil {
@@ -48,11 +48,11 @@ func (b *Barriers) Write(ctx context.Context, behind time.Duration) error {
 			if err != nil && !errors.Is(err, publish.ErrNone) {
 				return err
 			}
-			b.writer = barrier.NewWriter(0, newest, sequence)
+			b.writer = barrier.NewSequencer(0, newest, sequence)
 		}
-		sequence, err := b.publisher.Barrier(ctx, next, b.writer.Next(next))
+		sequence, err := b.publisher.PublishBarrier(ctx, next, b.writer.StampNext(next))
 		if err == nil {
-			b.writer.Written(sequence)
+			b.writer.RecordAccepted(sequence)
 		}
 		if !errors.Is(err, publish.ErrRefused) {
 			return err
@@ -64,7 +64,7 @@ func (b *Barriers) Write(ctx context.Context, behind time.Duration) error {
 // WriteBarriers writes the barriers of a cluster until the test ends, for tests without a watcher.
 func WriteBarriers(t testing.TB, js jetstream.JetStream, cluster string) {
 	t.Helper()
-	barriers := NewBarriers(publish.New(js), cluster)
+	barriers := NewBarrierWriter(publish.New(js), cluster)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var writing sync.WaitGroup
 	writing.Go(func() {

@@ -35,19 +35,19 @@ type Env struct {
 	filled sync.Once
 }
 
-// NewBed starts the servers and creates the streams.
-func NewBed(t testing.TB) *Env {
+// NewEnv starts the servers and creates the streams.
+func NewEnv(t testing.TB) *Env {
 	t.Helper()
-	b := &Env{T: t, Kube: Kube(t), NATS: NATS(t), OpenFGA: OpenFGA(t)}
-	b.Objects, b.Typed, b.JS = b.Kube.Objects(t), b.Kube.Typed(t), b.NATS.JetStream(t)
-	if err := topology.Ensure(t.Context(), b.JS, 1); err != nil {
+	b := &Env{T: t, Kube: StartKube(t), NATS: StartNATS(t), OpenFGA: LazyOpenFGA(t)}
+	b.Objects, b.Typed, b.JS = b.Kube.DynamicClient(t), b.Kube.TypedClient(t), b.NATS.JetStream(t)
+	if err := topology.EnsureStreams(t.Context(), b.JS, 1); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// Settled waits until no call was made for calm.
-func (b *Env) Settled() {
+// AwaitSettled waits until no call was made for calm.
+func (b *Env) AwaitSettled() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
 	last, since := state(), time.Now()
@@ -62,15 +62,15 @@ func (b *Env) Settled() {
 	})
 }
 
-// CaughtUp waits until a service has settled every message. Settled does not suffice: the service retries a failed
+// AwaitCaughtUp waits until a service has settled every message. Settled does not suffice: the service retries a failed
 // message after up to half a minute, without calls in between.
-func (b *Env) CaughtUp(service string) {
+func (b *Env) AwaitCaughtUp(service string) {
 	b.T.Helper()
-	CaughtUp(b.T, b.JS, service)
+	AwaitCaughtUp(b.T, b.JS, service)
 }
 
-// CaughtUp does the same as [Env.CaughtUp] without a bed.
-func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
+// AwaitCaughtUp does the same as [Env.AwaitCaughtUp] without a bed.
+func AwaitCaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	t.Helper()
 	Eventually(t, settleWithin, func() error {
 		c, err := js.Consumer(t.Context(), topology.Changes, service)
@@ -84,19 +84,19 @@ func CaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	})
 }
 
-// Quiet calls do, waits until everything has settled, and reports an error for each write.
-func (b *Env) Quiet(what string, do func()) {
+// CheckNoWrites calls do, waits until everything has settled, and reports an error for each write.
+func (b *Env) CheckNoWrites(what string, do func()) {
 	b.T.Helper()
 	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
 	do()
-	b.Settled()
-	if f, k := CountsSince(openFGA, b.OpenFGA.WritesByOp()), CountsSince(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
+	b.AwaitSettled()
+	if f, k := SubtractCounts(openFGA, b.OpenFGA.WritesByOp()), SubtractCounts(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
 		b.T.Errorf("%s made writes to OpenFGA (%v) and to the API server (%v)", what, f, k)
 	}
 }
 
-// CountsSince subtracts the counts in before from now and drops zeros.
-func CountsSince(before, now map[string]int) map[string]int {
+// SubtractCounts subtracts the counts in before from now and drops zeros.
+func SubtractCounts(before, now map[string]int) map[string]int {
 	for op, n := range before {
 		if now[op] -= n; now[op] == 0 {
 			delete(now, op)
@@ -105,8 +105,8 @@ func CountsSince(before, now map[string]int) map[string]int {
 	return now
 }
 
-// Resync makes a service compare everything with its backends.
-func (b *Env) Resync(service string) {
+// RequestResync makes a service compare everything with its backends.
+func (b *Env) RequestResync(service string) {
 	b.T.Helper()
 	msg := nats.NewMsg(topology.WakeSubject(service))
 	msg.Header.Set(topology.ReplayHeader, "resync")

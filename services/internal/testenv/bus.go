@@ -10,40 +10,40 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Forget deletes the durable of a service, if there is one. The service then receives every message again.
-func (b *Env) Forget(service string) {
+// DeleteDurable deletes the durable of a service, if there is one. The service then receives every message again.
+func (b *Env) DeleteDurable(service string) {
 	b.T.Helper()
 	if err := b.JS.DeleteConsumer(b.T.Context(), topology.Changes, service); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		b.T.Fatal(err)
 	}
 }
 
-// EmptyBus deletes the streams and creates empty ones, as after the loss of the disk of NATS.
-func (b *Env) EmptyBus() {
+// RecreateStreams deletes the streams and creates empty ones, as after the loss of the disk of NATS.
+func (b *Env) RecreateStreams() {
 	b.T.Helper()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
 		if err := b.JS.DeleteStream(b.T.Context(), stream); err != nil {
 			b.T.Fatal(err)
 		}
 	}
-	if err := topology.Ensure(b.T.Context(), b.JS, 1); err != nil {
+	if err := topology.EnsureStreams(b.T.Context(), b.JS, 1); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
-// Wipe empties the streams and publishes everything again.
-func (r *Reflector) Wipe() {
+// WipeAndReplay empties the streams and publishes everything again.
+func (r *Reflector) WipeAndReplay() {
 	r.bed.T.Helper()
-	defer r.Hold()()
-	r.bed.EmptyBus()
+	defer r.Pause()()
+	r.bed.RecreateStreams()
 	r.Replay()
 }
 
-// Repeat publishes every message of the stream once more, in random order. Before each message it publishes the state
+// RepublishAll publishes every message of the stream once more, in random order. Before each message it publishes the state
 // that the object had at the last call of Repeat.
-func (r *Reflector) Repeat() {
+func (r *Reflector) RepublishAll() {
 	r.bed.T.Helper()
-	defer r.Hold()()
+	defer r.Pause()()
 	b := r.bed
 	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Reflector) Repeat() {
 		if err != nil {
 			b.T.Fatal(err)
 		}
-		r.repeated[subject] = plain(last)
+		r.repeated[subject] = withoutServerHeaders(last)
 		for _, msg := range []*nats.Msg{before[subject], r.repeated[subject]} {
 			if msg == nil {
 				continue
@@ -72,8 +72,8 @@ func (r *Reflector) Repeat() {
 	}
 }
 
-// plain returns a stored message without the headers that NATS interprets.
-func plain(stored *jetstream.RawStreamMsg) *nats.Msg {
+// withoutServerHeaders returns a stored message without the headers that NATS interprets.
+func withoutServerHeaders(stored *jetstream.RawStreamMsg) *nats.Msg {
 	msg := &nats.Msg{Subject: stored.Subject, Data: stored.Data, Header: nats.Header{}}
 	for name, values := range stored.Header {
 		if strings.HasPrefix(name, "Entail-") {

@@ -14,20 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bearer sends a token with each request.
-type bearer string
+// bearerTransport sends a token with each request.
+type bearerTransport string
 
 // RoundTrip implements [http.RoundTripper].
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+string(b))
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Caller creates a ServiceAccount without rights, until the test ends, and returns a client with its token.
-func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http.Client) {
+// CreateCaller creates a ServiceAccount without rights, until the test ends, and returns a client with its token.
+func (k *KubeServer) CreateCaller(t testing.TB, name string) (uid string, client *http.Client) {
 	t.Helper()
-	api := k.Typed(t)
+	api := k.TypedClient(t)
 	accounts := api.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	account, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
@@ -42,20 +42,20 @@ func (k *KubeServer) Caller(t testing.TB, name string) (uid string, client *http
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(account.UID), &http.Client{Transport: bearer(token.Status.Token)}
+	return string(account.UID), &http.Client{Transport: bearerTransport(token.Status.Token)}
 }
 
-// Administrator creates a ServiceAccount with all rights, until the test ends, and returns a client with its token. The
+// CreateAdministrator creates a ServiceAccount with all rights, until the test ends, and returns a client with its token. The
 // rights need a moment to take effect.
-func (k *KubeServer) Administrator(t testing.TB, name string) *http.Client {
+func (k *KubeServer) CreateAdministrator(t testing.TB, name string) *http.Client {
 	t.Helper()
-	_, client := k.Caller(t, name)
+	_, client := k.CreateCaller(t, name)
 	k.bindClusterRole(t, "", "cluster-admin", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name})
 	return client
 }
 
-// Answers calls ask until its error has this code.
-func Answers(t testing.TB, deadline time.Duration, want connect.Code, ask func(context.Context) error) {
+// AwaitCode calls ask until its error has this code.
+func AwaitCode(t testing.TB, deadline time.Duration, want connect.Code, ask func(context.Context) error) {
 	t.Helper()
 	Eventually(t, deadline, func() error {
 		if err := ask(t.Context()); connect.CodeOf(err) != want {

@@ -27,14 +27,14 @@ const (
 // leader of the next test. It repeats until none is left.
 func removeLeftovers(ctx context.Context, objects dynamic.Interface) error {
 	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
-	for _, kind := range kinds.All() {
-		if kind.GroupResource != kinds.Definitions().GroupResource { // Other kinds depend on their definitions.
-			resources = append(resources, kind.Served())
+	for _, kind := range kinds.ConsumedKinds() {
+		if kind.GroupResource != kinds.CustomResourceDefinitions().GroupResource { // Other kinds depend on their definitions.
+			resources = append(resources, kind.GroupVersionResource())
 		}
 	}
 	for _, r := range resources {
 		for {
-			left, err := cleanOnce(ctx, objects.Resource(r))
+			left, err := deleteLeftovers(ctx, objects.Resource(r))
 			if err != nil {
 				return fmt.Errorf("cleaning %s: %w", r.Resource, err)
 			}
@@ -51,8 +51,8 @@ func removeLeftovers(ctx context.Context, objects dynamic.Interface) error {
 	return nil
 }
 
-// cleanOnce deletes the objects of a resource and returns the number that it found.
-func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) (int, error) {
+// deleteLeftovers deletes the objects of a resource and returns the number that it found.
+func deleteLeftovers(ctx context.Context, api dynamic.NamespaceableResourceInterface) (int, error) {
 	list, err := api.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil // The kind is not served.
@@ -66,14 +66,14 @@ func cleanOnce(ctx context.Context, api dynamic.NamespaceableResourceInterface) 
 			continue
 		}
 		found++
-		if err := removeFinalizers(ctx, api.Namespace(u.GetNamespace()), u); err != nil && !apierrors.IsNotFound(err) {
+		if err := forceDelete(ctx, api.Namespace(u.GetNamespace()), u); err != nil && !apierrors.IsNotFound(err) {
 			return 0, err
 		}
 	}
 	return found, nil
 }
 
-func removeFinalizers(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Unstructured) error {
+func forceDelete(ctx context.Context, api dynamic.ResourceInterface, u unstructured.Unstructured) error {
 	if len(u.GetFinalizers()) > 0 {
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
 		if _, err := api.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {

@@ -33,21 +33,21 @@ func DefinitionFields(kind kinds.Kind, labels map[string]any) map[string]any {
 	}}
 }
 
-// Define makes the server serve a kind as [DefinitionFields] defines it, until the test ends.
-func (k *KubeServer) Define(t testing.TB, kind kinds.Kind) {
+// ApplyDefinition makes the server serve a kind as [DefinitionFields] defines it, until the test ends.
+func (k *KubeServer) ApplyDefinition(t testing.TB, kind kinds.Kind) {
 	t.Helper()
 	name := kind.Resource + "." + kind.Group
-	if _, err := k.ApplyFields(t, kinds.Definitions(), name, DefinitionFields(kind, nil)); err != nil {
+	if _, err := k.ApplyFields(t, kinds.CustomResourceDefinitions(), name, DefinitionFields(kind, nil)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { k.Undefine(t, name) })
+	t.Cleanup(func() { k.DeleteDefinition(t, name) })
 	k.awaitServed(t, []kinds.Kind{kind})
 }
 
-// Undefine deletes a definition when a test ends and waits until it is gone, because the next test must not find it.
-func (k *KubeServer) Undefine(t testing.TB, name string) {
+// DeleteDefinition deletes a definition when a test ends and waits until it is gone, because the next test must not find it.
+func (k *KubeServer) DeleteDefinition(t testing.TB, name string) {
 	t.Helper()
-	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
+	definitions := k.DynamicClient(t).Resource(kinds.CustomResourceDefinitions().GroupVersionResource())
 	var last *unstructured.Unstructured
 	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), undefinePoll, undefineTimeout, true, func(ctx context.Context) (bool, error) {
 		err := definitions.Delete(ctx, name, metav1.DeleteOptions{})

@@ -17,50 +17,50 @@ import (
 
 var errCut = errors.New("the connection is cut on purpose")
 
-// mishaps lists the errors of a call that the server does not execute, and of a call whose answer is lost. The last of
+// injectedErrors lists the errors of a call that the server does not execute, and of a call whose answer is lost. The last of
 // each list is the error of a broken connection.
-type mishaps struct{ before, after []error }
+type injectedErrors struct{ before, after []error }
 
-func kubeMishaps() mishaps {
+func kubeErrors() injectedErrors {
 	resource := schema.GroupResource{Resource: "something"}
-	return mishaps{
+	return injectedErrors{
 		before: []error{
-			refusalFault(apierrors.NewConflict(resource, "x", errors.New("on purpose"))),
-			refusalFault(apierrors.NewTooManyRequestsError("on purpose")),
-			refusalFault(apierrors.NewInternalError(errors.New("on purpose"))),
+			statusFault(apierrors.NewConflict(resource, "x", errors.New("on purpose"))),
+			statusFault(apierrors.NewTooManyRequestsError("on purpose")),
+			statusFault(apierrors.NewInternalError(errors.New("on purpose"))),
 			errCut,
 		},
-		after: []error{refusalFault(apierrors.NewTimeoutError("on purpose", 0)), errCut},
+		after: []error{statusFault(apierrors.NewTimeoutError("on purpose", 0)), errCut},
 	}
 }
 
-// refusalFault returns a fault that answers with a status in place of the API server.
-func refusalFault(answer apierrors.APIStatus) error {
+// statusFault returns a fault that answers with a status in place of the API server.
+func statusFault(answer apierrors.APIStatus) error {
 	status := answer.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	body, err := json.Marshal(status)
-	return errors.Join(err, AnswerInstead(int(status.Code), string(body)))
+	return errors.Join(err, InjectedAnswer(int(status.Code), string(body)))
 }
 
-func openFGAMishaps() mishaps {
+func openFGAErrors() injectedErrors {
 	cut := []error{fault.Unavailable(errCut)}
-	return mishaps{before: cut, after: cut}
+	return injectedErrors{before: cut, after: cut}
 }
 
-func searchMishaps() mishaps {
-	return mishaps{
+func openSearchErrors() injectedErrors {
+	return injectedErrors{
 		before: []error{
-			AnswerInstead(http.StatusConflict, `{"message":"on purpose"}`),
-			AnswerInstead(http.StatusTooManyRequests, `{"message":"on purpose"}`),
-			AnswerInstead(http.StatusServiceUnavailable, `{"message":"on purpose"}`),
+			InjectedAnswer(http.StatusConflict, `{"message":"on purpose"}`),
+			InjectedAnswer(http.StatusTooManyRequests, `{"message":"on purpose"}`),
+			InjectedAnswer(http.StatusServiceUnavailable, `{"message":"on purpose"}`),
 			errCut,
 		},
-		after: []error{AnswerInstead(http.StatusGatewayTimeout, `{"message":"on purpose"}`), errCut},
+		after: []error{InjectedAnswer(http.StatusGatewayTimeout, `{"message":"on purpose"}`), errCut},
 	}
 }
 
-// failures makes calls fail at random.
-type failures struct {
+// failureInjector makes calls fail at random.
+type failureInjector struct {
 	// percent of calls fail before the server receives them. The answers of as many others are lost.
 	percent atomic.Int32
 	// cut makes every call fail.
@@ -71,14 +71,14 @@ type failures struct {
 	random *rand.Rand
 }
 
-// strikeLine makes calls through a line fail.
-func (f *failures) strikeLine(line *Traffic, m mishaps) {
+// injectInto makes calls through a line fail.
+func (f *failureInjector) injectInto(line *Traffic, m injectedErrors) {
 	line.FailBefore(f.randomFault(m.before))
 	line.FailAfter(f.randomFault(m.after))
 }
 
 // randomFault returns a fault that draws one of the errors.
-func (f *failures) randomFault(errs []error) Fault {
+func (f *failureInjector) randomFault(errs []error) Fault {
 	return func(context.Context, string) error {
 		if f.cut.Load() {
 			return errs[len(errs)-1]

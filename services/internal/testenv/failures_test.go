@@ -23,7 +23,7 @@ func TestFailuresFailCallsAsOftenAsTold(t *testing.T) {
 		"a cut line hides all besides": {100, true, map[error]bool{cut: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &failures{random: rand.New(rand.NewPCG(1, 1))}
+			f := &failureInjector{random: rand.New(rand.NewPCG(1, 1))}
 			f.percent.Store(c.percent)
 			f.cut.Store(c.cut)
 			call, got, failed := f.randomFault([]error{one, cut}), map[error]bool{}, int32(0)
@@ -59,12 +59,12 @@ func TestKubeTrafficAnswersInsteadOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reached = 0
 			traffic := &Traffic{}
-			c.fail(traffic, func(context.Context, string) error { return AnswerInstead(http.StatusConflict, "{}") })
+			c.fail(traffic, func(context.Context, string) error { return InjectedAnswer(http.StatusConflict, "{}") })
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := roundTripper{traffic, http.DefaultTransport}.RoundTrip(r)
+			answer, err := trafficTransport{traffic, http.DefaultTransport}.RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,9 +16,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Fill publishes objects as a watcher does, whether or not the API server has them. It then publishes snapshot markers
+// PublishObjects publishes objects as a watcher does, whether or not the API server has them. It then publishes snapshot markers
 // that cover them, and barriers.
-func (b *Env) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
+func (b *Env) PublishObjects(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
 	b.T.Helper()
 	counts := map[event.GroupResource]int{}
 	for _, kind := range of {
@@ -28,7 +28,7 @@ func (b *Env) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object)
 	all(func(kind kinds.Kind, object metav1.Object) {
 		version++
 		counts[kind.GroupResource]++
-		b.putOnBus(kind, object, version)
+		b.publishObject(kind, object, version)
 		if version%1000 == 0 {
 			<-b.JS.PublishAsyncComplete()
 		}
@@ -42,10 +42,10 @@ func (b *Env) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object)
 	for kind, n := range counts {
 		data, err := proto.Marshal(&eventv1.SnapshotMarker{
 			Cluster: local, Group: kind.Group, Resource: kind.Resource, Epoch: "e", Count: int64(n),
-			Stream: topology.Incarnation(info), LastSequence: info.State.LastSeq, Served: true,
+			Stream: topology.StreamID(info), LastSequence: info.State.LastSeq, Served: true,
 		})
 		if err == nil {
-			_, err = b.JS.Publish(b.T.Context(), topology.SyncSubject(local, kind), data)
+			_, err = b.JS.Publish(b.T.Context(), topology.MarkerSubject(local, kind), data)
 		}
 		if err != nil {
 			b.T.Fatal(err)
@@ -54,7 +54,7 @@ func (b *Env) Fill(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object)
 	b.filled.Do(func() { WriteBarriers(b.T, b.JS, local) })
 }
 
-func (b *Env) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
+func (b *Env) publishObject(kind kinds.Kind, object metav1.Object, version int) {
 	b.T.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *Env) putOnBus(kind kinds.Kind, object metav1.Object, version int) {
 	}
 	wire, err := c.Marshal()
 	if err == nil {
-		_, err = b.JS.PublishMsgAsync(&nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.Headers(c), Data: wire})
+		_, err = b.JS.PublishMsgAsync(&nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.ChangeHeaders(c), Data: wire})
 	}
 	if err != nil {
 		b.T.Fatal(err)

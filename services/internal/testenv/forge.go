@@ -22,12 +22,12 @@ type Forgery struct {
 	Edit func(c *event.Change, object map[string]any)
 }
 
-// Forge publishes a message with a resource version that is later than the last by the given number. A deletion with
+// PublishForgery publishes a message with a resource version that is later than the last by the given number. A deletion with
 // another UID goes to the tombstone subject, as the watcher's would.
-func (b *Env) Forge(f Forgery, later int) {
+func (b *Env) PublishForgery(f Forgery, later int) {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
-	c := b.Told(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
+	c := b.LastChange(f.Kind, f.Namespace, cmp.Or(f.Like, f.Name))
 	object, uid := map[string]any{}, c.UID
 	if err := json.Unmarshal(c.Object, &object); err != nil {
 		b.T.Fatal(err)
@@ -55,19 +55,19 @@ func (b *Env) Forge(f Forgery, later int) {
 	if c.Deleted && c.UID != uid {
 		subject = topology.TombstoneSubject(key, c.UID)
 	}
-	if _, err := b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: subject, Header: topology.Headers(c), Data: data}); err != nil {
+	if _, err := b.JS.PublishMsg(b.T.Context(), &nats.Msg{Subject: subject, Header: topology.ChangeHeaders(c), Data: data}); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
-// Oversize publishes the message of the watcher for an object that is too large for NATS.
-func (b *Env) Oversize(kind kinds.Kind, namespace, name string) {
+// PublishOversized publishes the message of the watcher for an object that is too large for NATS.
+func (b *Env) PublishOversized(kind kinds.Kind, namespace, name string) {
 	b.T.Helper()
-	b.Forge(Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
+	b.PublishForgery(Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)
 }
 
-// Told returns the last change of an object on the stream.
-func (b *Env) Told(kind kinds.Kind, namespace, name string) event.Change {
+// LastChange returns the last change of an object on the stream.
+func (b *Env) LastChange(kind kinds.Kind, namespace, name string) event.Change {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: kind.GroupResource, Namespace: namespace, Name: name}
 	stream, err := b.JS.Stream(b.T.Context(), topology.Changes)
@@ -78,7 +78,7 @@ func (b *Env) Told(kind kinds.Kind, namespace, name string) event.Change {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	c, err := event.Unmarshal(key, last.Data)
+	c, err := event.UnmarshalChange(key, last.Data)
 	if err != nil {
 		b.T.Fatal(err)
 	}

@@ -15,43 +15,43 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
 )
 
-// front is a proxy before OpenSearch with the server's own certificate. A client with the administrator's certificate
+// openSearchProxy is a proxy before OpenSearch with the server's own certificate. A client with the administrator's certificate
 // is the administrator behind it. Other clients use their password.
-type front struct {
+type openSearchProxy struct {
 	url    string
 	server *http.Server
 	ended  chan struct{}
 	ways   []*http.Transport
 }
 
-func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
+func newOpenSearchProxy(traffic *Traffic, server *opensearch.Server) (*openSearchProxy, error) {
 	back, err := url.Parse(server.URL())
 	if err != nil {
 		return nil, err
 	}
-	admin, err := transportTo(server, true)
+	admin, err := newTransport(server, true)
 	if err != nil {
 		return nil, err
 	}
-	anybody, err := transportTo(server, false)
+	anybody, err := newTransport(server, false)
 	if err != nil {
 		return nil, err
 	}
-	node := server.Node()
+	node := server.NodeCertificate()
 	pair, err := tls.X509KeyPair(node.Certificate, node.Key)
 	if err != nil {
 		return nil, err
 	}
 	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(server.CA())
+	clients.AppendCertsFromPEM(server.CACertificate())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	f := &front{url: "https://" + listener.Addr().String(), ended: make(chan struct{}), ways: []*http.Transport{admin, anybody}}
+	f := &openSearchProxy{url: "https://" + listener.Addr().String(), ended: make(chan struct{}), ways: []*http.Transport{admin, anybody}}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(back) },
-		Transport: frontTripper{traffic: traffic, admin: admin, anybody: anybody},
+		Transport: proxyTransport{traffic: traffic, admin: admin, anybody: anybody},
 		ErrorLog:  log.New(io.Discard, "", 0), // Errors are the client's to report.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // So the connection breaks, as one to the server would.
@@ -70,15 +70,15 @@ func newFront(traffic *Traffic, server *opensearch.Server) (*front, error) {
 	return f, nil
 }
 
-func transportTo(server *opensearch.Server, admin bool) (*http.Transport, error) {
-	cfg, err := server.TLS(admin)
+func newTransport(server *opensearch.Server, admin bool) (*http.Transport, error) {
+	cfg, err := server.ClientTLSConfig(admin)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Transport{TLSClientConfig: cfg, MaxIdleConnsPerHost: 16}, nil
 }
 
-func (f *front) stopFront(context.Context) error {
+func (f *openSearchProxy) stopProxy(context.Context) error {
 	err := f.server.Close()
 	<-f.ended
 	for _, w := range f.ways {
@@ -87,34 +87,34 @@ func (f *front) stopFront(context.Context) error {
 	return err
 }
 
-// AnswerInstead returns a fault that answers in place of the server, as an overloaded or broken server would.
-func AnswerInstead(status int, body string) error { return &answerError{status, body} }
+// InjectedAnswer returns a fault that answers in place of the server, as an overloaded or broken server would.
+func InjectedAnswer(status int, body string) error { return &injectedError{status, body} }
 
-type answerError struct {
+type injectedError struct {
 	status int
 	body   string
 }
 
 // Error is the answer.
-func (a *answerError) Error() string { return http.StatusText(a.status) + ": " + a.body }
+func (a *injectedError) Error() string { return http.StatusText(a.status) + ": " + a.body }
 
 // toResponse returns the answer to a request.
-func (a *answerError) toResponse(r *http.Request) *http.Response {
+func (a *injectedError) toResponse(r *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: a.status, Request: r, Body: io.NopCloser(strings.NewReader(a.body)),
 		Header: http.Header{"Content-Type": {"application/json"}},
 	}
 }
 
-// frontTripper passes requests to OpenSearch through [Traffic].
-type frontTripper struct {
+// proxyTransport passes requests to OpenSearch through [Traffic].
+type proxyTransport struct {
 	traffic        *Traffic
 	admin, anybody http.RoundTripper
 }
 
 // RoundTrip sends one request. The operation is as in "PUT internalusers/anne" for the security API, and as in "GET
 // /path" otherwise.
-func (f frontTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+func (f proxyTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	next := f.anybody
 	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
 		next = f.admin

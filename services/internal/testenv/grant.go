@@ -9,13 +9,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// Grant gives a service a right beyond its shipped ones, for a resource that only this test has. It returns when the
+// GrantServiceRight gives a service a right beyond its shipped ones, for a resource that only this test has. It returns when the
 // right is in force.
-func (k *KubeServer) Grant(t testing.TB, service string, rule rbacv1.PolicyRule) {
+func (k *KubeServer) GrantServiceRight(t testing.TB, service string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	role := k.createClusterRole(t, []rbacv1.PolicyRule{rule})
 	k.bindClusterRole(t, "", role, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: rbac.Namespace, Name: service})
-	if err := devserver.AwaitRight(t.Context(), k.Admin(), rbac.Account{Service: service}.User(), "", rbac.Right{PolicyRule: rule}); err != nil {
+	if err := devserver.AwaitRight(t.Context(), k.AdminConfig(), rbac.Account{Service: service}.UserName(), "", rbac.Right{PolicyRule: rule}); err != nil {
 		t.Fatal(err)
 	}
 }

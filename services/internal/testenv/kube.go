@@ -17,12 +17,12 @@ const cleanWithin = 2 * time.Minute
 // KubeServer is the Kubernetes API server of this test binary, with Entail's CRDs and admission policies.
 type KubeServer struct {
 	Traffic
-	cluster *cluster
+	cluster *sharedKube
 }
 
-// Kube starts the API server unless it runs. All tests of the binary share it, and so must not run in parallel. At the
+// StartKube starts the API server unless it runs. All tests of the binary share it, and so must not run in parallel. At the
 // end of the test all objects of Entail and all leases are removed, whatever finalizers they have.
-func Kube(t testing.TB) *KubeServer {
+func StartKube(t testing.TB) *KubeServer {
 	t.Helper()
 	c, err := shared.ensureStarted(t.Context())
 	if err != nil {
@@ -34,7 +34,7 @@ func Kube(t testing.TB) *KubeServer {
 		defer cancel()
 		_, err := shared.ensureStarted(ctx)
 		if err == nil {
-			err = removeLeftovers(ctx, k.Objects(t))
+			err = removeLeftovers(ctx, k.DynamicClient(t))
 		}
 		if err != nil {
 			t.Errorf("cleaning up after the test: %v", err)
@@ -43,35 +43,37 @@ func Kube(t testing.TB) *KubeServer {
 	return k
 }
 
-// Config returns a client configuration with the shipped rights of a service, through this server's [Traffic]. It stays
+// ServiceConfig returns a client configuration with the shipped rights of a service, through this server's [Traffic]. It stays
 // valid over restarts.
-func (k *KubeServer) Config(t testing.TB, service string) *rest.Config {
+func (k *KubeServer) ServiceConfig(t testing.TB, service string) *rest.Config {
 	t.Helper()
-	cfg, err := k.cluster.server.ConfigOf(service)
+	cfg, err := k.cluster.server.UserConfig(service)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.QPS = -1
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{traffic: &k.Traffic, next: next} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return trafficTransport{traffic: &k.Traffic, next: next}
+	})
 	return cfg
 }
 
-// Kubeconfig returns a kubeconfig file with the shipped rights of a service, for another process.
-func (k *KubeServer) Kubeconfig(service string) string {
-	return k.cluster.server.KubeconfigOf(service)
+// ServiceKubeconfig returns a kubeconfig file with the shipped rights of a service, for another process.
+func (k *KubeServer) ServiceKubeconfig(service string) string {
+	return k.cluster.server.UserKubeconfig(service)
 }
 
-// Admin returns the client configuration of an administrator, outside of [Traffic].
-func (k *KubeServer) Admin() *rest.Config {
+// AdminConfig returns the client configuration of an administrator, outside of [Traffic].
+func (k *KubeServer) AdminConfig() *rest.Config {
 	cfg := rest.CopyConfig(k.cluster.config)
 	cfg.QPS = -1
 	return cfg
 }
 
-// Objects returns a client of an administrator, outside of [Traffic].
-func (k *KubeServer) Objects(t testing.TB) dynamic.Interface {
+// DynamicClient returns a client of an administrator, outside of [Traffic].
+func (k *KubeServer) DynamicClient(t testing.TB) dynamic.Interface {
 	t.Helper()
-	return k.ObjectsAs(t, "")
+	return k.DynamicClientAs(t, "")
 }
 
 // Stop ends the server as a signal would. The test must start it again for later tests.

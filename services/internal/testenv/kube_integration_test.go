@@ -23,7 +23,7 @@ import (
 
 func client(t *testing.T, k *KubeServer) *kube.Client {
 	t.Helper()
-	client, err := kube.New(k.Config(t, topology.StoreSync), "local", "test-service")
+	client, err := kube.New(k.ServiceConfig(t, topology.StoreSync), "local", "test-service")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,48 +46,48 @@ func hold(t *testing.T, k *KubeServer, client *kube.Client, name string) event.C
 
 func TestATestLeavesNothingToTheNext(t *testing.T) {
 	t.Run("leaves a mess", func(t *testing.T) {
-		k := Kube(t)
+		k := StartKube(t)
 		client := client(t, k)
 		hold(t, k, client, "held")
 		hold(t, k, client, "deleted")
-		if err := k.Objects(t).Resource(kinds.Stores().Served()).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
+		if err := k.DynamicClient(t).Resource(kinds.Stores().GroupVersionResource()).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		k.Apply(t, kinds.AuthorizationModels(), "module", corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "held"}})
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "leader", Namespace: "default"}}
-		if _, err := k.Typed(t).CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		if _, err := k.TypedClient(t).CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	})
 	t.Run("finds none", func(t *testing.T) {
-		k := Kube(t)
-		for _, kind := range kinds.All() {
-			if kind.Optional || kind == kinds.Definitions() {
+		k := StartKube(t)
+		for _, kind := range kinds.ConsumedKinds() {
+			if kind.Optional || kind == kinds.CustomResourceDefinitions() {
 				continue // Not served, or present from the start.
 			}
-			list, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped + ",!" + shipped})
+			list, err := k.DynamicClient(t).Resource(kind.GroupVersionResource()).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped + ",!" + shipped})
 			if err != nil || len(list.Items) != 0 {
 				t.Errorf("%s: %v, %v; want none", kind.Resource, list, err)
 			}
 		}
-		if _, err := k.Typed(t).CoordinationV1().Leases("default").Get(t.Context(), "leader", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := k.TypedClient(t).CoordinationV1().Leases("default").Get(t.Context(), "leader", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the lease: %v; want none", err)
 		}
 	})
 }
 
 func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
-	k := Kube(t)
+	k := StartKube(t)
 	client := client(t, k)
 	obj := hold(t, k, client, "demo")
 	const patch = "PATCH /apis/core.platform-mesh.io/v1alpha1/stores/demo"
 	if got := k.WritesByOp(); k.Writes() != 1 || got[patch] != 1 {
 		t.Errorf("counted %v; want the finalizer", got)
 	}
-	if err := client.Event(t.Context(), obj, condition.Note{Reason: "Told"}); err != nil {
+	if err := client.RecordEvent(t.Context(), obj, condition.EventContent{Reason: "Told"}); err != nil {
 		t.Fatal(err)
 	}
-	counted, err := kubernetes.NewForConfig(k.Config(t, topology.Watcher))
+	counted, err := kubernetes.NewForConfig(k.ServiceConfig(t, topology.Watcher))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
 }
 
 func TestRequestsToTheAPIServerFailOnPurpose(t *testing.T) {
-	k := Kube(t)
+	k := StartKube(t)
 	client := client(t, k)
 	broken := errors.New("broken on purpose")
 	k.FailBefore(func(context.Context, string) error { return broken })

@@ -23,12 +23,12 @@ const servedWithin = time.Minute
 // These are the shipped kinds, and the clusters of the public operator.
 func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 	t.Helper()
-	root, err := devserver.Checkout()
+	root, err := devserver.CheckoutRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(root, "deploy/crd-legacy/*.yaml"))
-	if err != nil || len(files) != len(kinds.LegacyOpenSearch())-1 {
+	if err != nil || len(files) != len(kinds.LegacyOpenSearchKinds())-1 {
 		t.Fatalf("%d definitions: %v", len(files), err)
 	}
 	for _, file := range append(files, filepath.Join(root, "deploy/crd/opensearch.org_opensearchclusters.yaml")) {
@@ -36,13 +36,13 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := devserver.Objects([]byte(strings.ReplaceAll(string(data), opensearchv1.GroupVersion.Group+"\n", opensearchv1.LegacyGroup+"\n")))
+		objects, err := devserver.DecodeManifest([]byte(strings.ReplaceAll(string(data), opensearchv1.GroupVersion.Group+"\n", opensearchv1.LegacyGroup+"\n")))
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%s: %d objects, %v", file, len(objects), err)
 		}
-		k.defineKind(t, objects[0])
+		k.createDefinition(t, objects[0])
 	}
-	k.awaitServed(t, kinds.LegacyOpenSearch())
+	k.awaitServed(t, kinds.LegacyOpenSearchKinds())
 }
 
 // ServeKinds makes the server serve kinds as [DefinitionFields] defines them, until the test ends.
@@ -50,17 +50,17 @@ func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range served {
 		definition := &unstructured.Unstructured{Object: DefinitionFields(kind, nil)}
-		definition.SetGroupVersionKind(kinds.Definitions().Served().GroupVersion().WithKind(kinds.Definitions().Kind))
+		definition.SetGroupVersionKind(kinds.CustomResourceDefinitions().GroupVersionResource().GroupVersion().WithKind(kinds.CustomResourceDefinitions().Kind))
 		definition.SetName(kind.Resource + "." + kind.Group)
-		k.defineKind(t, definition)
+		k.createDefinition(t, definition)
 	}
 	k.awaitServed(t, served)
 }
 
-// defineKind creates a CustomResourceDefinition that is deleted at the end of the test.
-func (k *KubeServer) defineKind(t testing.TB, definition *unstructured.Unstructured) {
+// createDefinition creates a CustomResourceDefinition that is deleted at the end of the test.
+func (k *KubeServer) createDefinition(t testing.TB, definition *unstructured.Unstructured) {
 	t.Helper()
-	definitions := k.Objects(t).Resource(kinds.Definitions().Served())
+	definitions := k.DynamicClient(t).Resource(kinds.CustomResourceDefinitions().GroupVersionResource())
 	Eventually(t, servedWithin, func() error { // An earlier deletion may still be running.
 		_, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
 		return err
@@ -75,7 +75,7 @@ func (k *KubeServer) awaitServed(t testing.TB, served []kinds.Kind) {
 	t.Helper()
 	for _, kind := range served {
 		Eventually(t, servedWithin, func() error {
-			_, err := k.Objects(t).Resource(kind.Served()).List(t.Context(), metav1.ListOptions{})
+			_, err := k.DynamicClient(t).Resource(kind.GroupVersionResource()).List(t.Context(), metav1.ListOptions{})
 			return err
 		})
 	}

@@ -10,34 +10,34 @@ import (
 	"testing"
 )
 
-// Log keeps the JSON log of a service.
-type Log struct {
+// LogBuffer keeps the JSON log of a service.
+type LogBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write implements [io.Writer].
-func (l *Log) Write(line []byte) (int, error) {
+func (l *LogBuffer) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(line)
 }
 
 // Logger returns a logger that writes to l and to the output of the test, from this level on.
-func (l *Log) Logger(t testing.TB, level slog.Level) *slog.Logger {
+func (l *LogBuffer) Logger(t testing.TB, level slog.Level) *slog.Logger {
 	t.Helper()
 	return slog.New(slog.NewJSONHandler(io.MultiWriter(l, t.Output()), &slog.HandlerOptions{Level: level}))
 }
 
 // Bytes returns the whole log.
-func (l *Log) Bytes() []byte {
+func (l *LogBuffer) Bytes() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return bytes.Clone(l.text.Bytes())
 }
 
-// Warns returns nil if the log, after its first bytes, has a warning or an error with this text.
-func (l *Log) Warns(after int, of string) error {
+// CheckWarning returns nil if the log, after its first bytes, has a warning or an error with this text.
+func (l *LogBuffer) CheckWarning(after int, of string) error {
 	for line := range strings.Lines(string(l.Bytes()[after:])) {
 		warning := strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`)
 		if warning && strings.Contains(strings.ReplaceAll(line, `\"`, `"`), of) {

@@ -26,14 +26,14 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
 	err := shared.stopServer()
 	if err == nil && code == 0 && isWholePackage() {
-		unused := shared.checkRights()
+		unused := shared.checkRightsUsed()
 		if Nightly {
 			err = unused
 		} else if unused != nil {
 			fmt.Fprintf(os.Stderr, "for this commit's choice of rights: %v\n", unused)
 		}
 	}
-	err = errors.Join(err, shared.removeServer(), sharedSearch.endServer(), openFGAs.endServers())
+	err = errors.Join(err, shared.removeDirectory(), sharedSearch.endServer(), openFGAs.endServers())
 	if err == nil && code == 0 {
 		for range leakLooks {
 			if err = goleak.Find(ignore...); err == nil {
@@ -51,20 +51,20 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 // shared is the API server of this binary. A server per test would cost seconds each.
 //
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
-var shared cluster
+var shared sharedKube
 
-// cluster is a Kubernetes API server that starts at its first use.
-type cluster struct {
+// sharedKube is a Kubernetes API server that starts at its first use.
+type sharedKube struct {
 	mu sync.Mutex
 	// root holds the audit log and dir, the server's directory.
 	root, dir string
 	server    *devserver.KubeLocal
 	config    *rest.Config
-	rights    rightsUse
+	rights    rightsUsage
 }
 
 // ensureStarted starts the server unless it runs, and returns c. An earlier test may have stopped the server.
-func (c *cluster) ensureStarted(ctx context.Context) (*cluster, error) {
+func (c *sharedKube) ensureStarted(ctx context.Context) (*sharedKube, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server != nil && !c.server.HasEnded() {
@@ -80,10 +80,10 @@ func (c *cluster) ensureStarted(ctx context.Context) (*cluster, error) {
 	if err := c.startServer(ctx); err != nil {
 		return nil, err
 	}
-	if c.config, err = c.server.Config(); err != nil {
+	if c.config, err = c.server.AdminConfig(); err != nil {
 		return nil, err
 	}
-	root, err := devserver.Checkout()
+	root, err := devserver.CheckoutRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -91,28 +91,28 @@ func (c *cluster) ensureStarted(ctx context.Context) (*cluster, error) {
 	if err := devserver.ApplyManifests(ctx, c.config, deploy); err != nil {
 		return nil, err
 	}
-	if err := devserver.ApplyRoles(ctx, c.config, deploy); err != nil {
+	if err := devserver.ApplyPeopleRoles(ctx, c.config, deploy); err != nil {
 		return nil, err
 	}
-	return c, devserver.ApplyAccounts(ctx, c.config, deploy)
+	return c, devserver.ApplyServiceAccounts(ctx, c.config, deploy)
 }
 
-func (c *cluster) startServer(ctx context.Context) error {
+func (c *sharedKube) startServer(ctx context.Context) error {
 	binary, err := devserver.FindKubeLocal()
 	if err != nil {
 		return err
 	}
-	args, err := audit(c.root).serverFlags()
+	args, err := auditLogDir(c.root).apiServerFlags()
 	if err != nil {
 		return err
 	}
 	c.server, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
-		Binary: binary, Dir: c.dir, Users: rbac.Users(), APIServerArgs: args, UnsafeNoFsync: true,
+		Binary: binary, Dir: c.dir, Users: rbac.UserNames(), APIServerArgs: args, UnsafeNoFsync: true,
 	})
 	return err
 }
 
-func (c *cluster) stopServer() error {
+func (c *sharedKube) stopServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server == nil {
@@ -121,7 +121,7 @@ func (c *cluster) stopServer() error {
 	return c.server.Stop()
 }
 
-func (c *cluster) removeServer() error {
+func (c *sharedKube) removeDirectory() error {
 	if c.root == "" {
 		return nil
 	}

@@ -24,25 +24,25 @@ type NATSServer struct {
 	t   testing.TB
 	cfg devserver.NATSConfig
 	// server is nil while the server is stopped.
-	server *devserver.Server
+	server *devserver.ServerProcess
 }
 
-// NATS starts a server for one test.
-func NATS(t testing.TB) *NATSServer {
+// StartNATS starts a server for one test.
+func StartNATS(t testing.TB) *NATSServer {
 	t.Helper()
 	n := &NATSServer{t: t, cfg: devserver.NATSConfig{Dir: t.TempDir(), Password: password}}
 	n.Start(t)
 	t.Cleanup(func() {
 		if t.Failed() && n.server != nil {
-			t.Logf("NATS logged, at the end:\n%s", n.server.Log())
+			t.Logf("NATS logged, at the end:\n%s", n.server.LogTail())
 		}
 		n.Stop()
 	})
 	return n
 }
 
-// Files returns the server's directory.
-func (n *NATSServer) Files() fs.FS { return os.DirFS(n.cfg.Dir) }
+// DataFiles returns the server's directory.
+func (n *NATSServer) DataFiles() fs.FS { return os.DirFS(n.cfg.Dir) }
 
 // Backup copies the directory of a stopped server. The returned function replaces the directory by the copy: the server
 // must be stopped then, too.

@@ -22,7 +22,7 @@ import (
 const objectTimeout = time.Minute
 
 // Apply applies an object with a spec, as "kubectl apply --server-side" does. For a namespaced object, pass the kind
-// with its namespace. See [kinds.Kind.In].
+// with its namespace. See [kinds.Kind.InNamespace].
 func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any) {
 	t.Helper()
 	if _, err := k.ApplyFields(t, kind, name, map[string]any{"spec": spec}); err != nil {
@@ -33,7 +33,7 @@ func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any)
 // ApplyFields applies an object with any fields, and returns the answer of the API server. See [KubeServer.Apply].
 func (k *KubeServer) ApplyFields(t testing.TB, kind kinds.Kind, name string, fields map[string]any) (*unstructured.Unstructured, error) {
 	t.Helper()
-	return k.Objects(t).Resource(kind.Served()).Namespace(kind.Namespace).
+	return k.DynamicClient(t).Resource(kind.GroupVersionResource()).Namespace(kind.Namespace).
 		Patch(t.Context(), name, types.ApplyPatchType, encodeObject(t, kind, name, fields), metav1.PatchOptions{FieldManager: "test", Force: new(true)})
 }
 
@@ -46,7 +46,7 @@ func encodeObject(t testing.TB, kind kinds.Kind, name string, fields map[string]
 	}
 	metadata["name"] = name
 	fields = maps.Clone(fields)
-	fields["apiVersion"], fields["kind"], fields["metadata"] = kind.Served().GroupVersion().String(), kind.Kind, metadata
+	fields["apiVersion"], fields["kind"], fields["metadata"] = kind.GroupVersionResource().GroupVersion().String(), kind.Kind, metadata
 	data, err := json.Marshal(fields)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func encodeObject(t testing.TB, kind kinds.Kind, name string, fields map[string]
 // ApplyStatus applies fields of an object's status as a service.
 func (b *Env) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
 	b.T.Helper()
-	_, err := b.objectsOf(kind).Patch(b.T.Context(), name, types.ApplyPatchType, encodeObject(b.T, kind, name, map[string]any{"status": status}),
+	_, err := b.namespacedClient(kind).Patch(b.T.Context(), name, types.ApplyPatchType, encodeObject(b.T, kind, name, map[string]any{"status": status}),
 		metav1.PatchOptions{FieldManager: service, Force: new(true)}, "status")
 	if err != nil {
 		b.T.Fatal(err)
@@ -68,7 +68,7 @@ func (b *Env) ApplyStatus(service string, kind kinds.Kind, name string, status a
 func (b *Env) Patch(kind kinds.Kind, name, patch string, subresources ...string) {
 	b.T.Helper()
 	options := metav1.PatchOptions{FieldManager: "test"}
-	if _, err := b.objectsOf(kind).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), options, subresources...); err != nil {
+	if _, err := b.namespacedClient(kind).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), options, subresources...); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -86,15 +86,15 @@ func (b *Env) SetFinalizers(kind kinds.Kind, namespace, name string, finalizers 
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	b.Patch(kind.In(namespace), name, string(patch))
+	b.Patch(kind.InNamespace(namespace), name, string(patch))
 }
 
-// AwaitReleased waits until an object has no finalizers.
-func (b *Env) AwaitReleased(kind kinds.Kind, namespace, name string) {
+// AwaitNoFinalizers waits until an object has no finalizers.
+func (b *Env) AwaitNoFinalizers(kind kinds.Kind, namespace, name string) {
 	b.T.Helper()
 	Eventually(b.T, settleWithin, func() error {
 		var o metav1.PartialObjectMetadata
-		err := b.Get(kind.In(namespace), name, &o)
+		err := b.Get(kind.InNamespace(namespace), name, &o)
 		if err == nil && len(o.Finalizers) > 0 {
 			err = fmt.Errorf("%s %s has the finalizers %v", kind.Kind, name, o.Finalizers)
 		}
@@ -102,20 +102,20 @@ func (b *Env) AwaitReleased(kind kinds.Kind, namespace, name string) {
 	})
 }
 
-// Resource returns a client for the objects of a kind, in any namespace.
-func (b *Env) Resource(kind kinds.Kind) dynamic.NamespaceableResourceInterface {
-	return b.Objects.Resource(kind.Served())
+// ResourceClient returns a client for the objects of a kind, in any namespace.
+func (b *Env) ResourceClient(kind kinds.Kind) dynamic.NamespaceableResourceInterface {
+	return b.Objects.Resource(kind.GroupVersionResource())
 }
 
-// objectsOf returns a client for the objects of a kind in the kind's namespace.
-func (b *Env) objectsOf(kind kinds.Kind) dynamic.ResourceInterface {
-	return b.Resource(kind).Namespace(kind.Namespace)
+// namespacedClient returns a client for the objects of a kind in the kind's namespace.
+func (b *Env) namespacedClient(kind kinds.Kind) dynamic.ResourceInterface {
+	return b.ResourceClient(kind).Namespace(kind.Namespace)
 }
 
 // Delete deletes an object. An object with finalizers stays until they are removed.
 func (b *Env) Delete(kind kinds.Kind, name string) {
 	b.T.Helper()
-	if err := b.objectsOf(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := b.namespacedClient(kind).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -124,7 +124,7 @@ func (b *Env) Delete(kind kinds.Kind, name string) {
 func (b *Env) AwaitGone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	Eventually(b.T, objectTimeout, func() error {
-		u, err := b.objectsOf(kind).Get(b.T.Context(), name, metav1.GetOptions{})
+		u, err := b.namespacedClient(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 		if err == nil {
 			return fmt.Errorf("%s %s still exists: finalizers %v, status %v", kind.Kind, name, u.GetFinalizers(), u.Object["status"])
 		}
@@ -142,7 +142,7 @@ func ignoreNotFound(err error) error {
 // List returns the objects of a kind, or those of the kind's namespace. The list is empty if the kind is not served.
 func (b *Env) List(kind kinds.Kind) *unstructured.UnstructuredList {
 	b.T.Helper()
-	list, err := b.objectsOf(kind).List(b.T.Context(), metav1.ListOptions{})
+	list, err := b.namespacedClient(kind).List(b.T.Context(), metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return &unstructured.UnstructuredList{}
 	}
@@ -152,8 +152,8 @@ func (b *Env) List(kind kinds.Kind) *unstructured.UnstructuredList {
 	return list
 }
 
-// Decode returns an object as a typed value.
-func Decode[T any](t testing.TB, u unstructured.Unstructured) *T {
+// DecodeObject returns an object as a typed value.
+func DecodeObject[T any](t testing.TB, u unstructured.Unstructured) *T {
 	t.Helper()
 	object := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {
@@ -168,7 +168,7 @@ func ListAs[T any](b *Env, kind kinds.Kind) []*T {
 	items := b.List(kind).Items
 	all := make([]*T, len(items))
 	for i, u := range items {
-		all[i] = Decode[T](b.T, u)
+		all[i] = DecodeObject[T](b.T, u)
 	}
 	return all
 }
@@ -176,7 +176,7 @@ func ListAs[T any](b *Env, kind kinds.Kind) []*T {
 // Get reads an object into a typed value.
 func (b *Env) Get(kind kinds.Kind, name string, into any) error {
 	b.T.Helper()
-	u, err := b.objectsOf(kind).Get(b.T.Context(), name, metav1.GetOptions{})
+	u, err := b.namespacedClient(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -197,8 +197,8 @@ func Await[T any](b *Env, kind kinds.Kind, name string, check func(*T) error) *T
 	return object
 }
 
-// conditioned decodes the metadata and conditions of an object of any kind.
-type conditioned struct {
+// conditionedObject decodes the metadata and conditions of an object of any kind.
+type conditionedObject struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
 		Conditions []metav1.Condition `json:"conditions"`
@@ -210,7 +210,7 @@ type conditioned struct {
 func (b *Env) AwaitCondition(kind kinds.Kind, name, conditionType, reason string) metav1.Condition {
 	b.T.Helper()
 	var found metav1.Condition
-	Await(b, kind, name, func(o *conditioned) error {
+	Await(b, kind, name, func(o *conditionedObject) error {
 		i := slices.IndexFunc(o.Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == conditionType && c.Reason == reason && c.ObservedGeneration == o.Generation
 		})

@@ -15,20 +15,20 @@ type OpenFGAServer struct {
 	Traffic
 	t testing.TB
 	// own is nil until the first use.
-	own *openFGA
+	own *openFGAProcess
 }
 
-// OpenFGA returns a server without stores for one test. It starts at its first use, because not every test of a [Env]
+// LazyOpenFGA returns a server without stores for one test. It starts at its first use, because not every test of a [Env]
 // needs it. When the test ends, its stores are deleted, and a later test reuses the server.
-func OpenFGA(t testing.TB) *OpenFGAServer {
+func LazyOpenFGA(t testing.TB) *OpenFGAServer {
 	t.Helper()
 	o := &OpenFGAServer{t: t}
-	t.Cleanup(o.giveBack)
+	t.Cleanup(o.returnToPool)
 	return o
 }
 
-// giveBack returns the server to the pool.
-func (o *OpenFGAServer) giveBack() {
+// returnToPool returns the server to the pool.
+func (o *OpenFGAServer) returnToPool() {
 	if o.own == nil {
 		return
 	}
@@ -42,8 +42,8 @@ func (o *OpenFGAServer) giveBack() {
 	}
 }
 
-// startedAddress returns the address of the server, and starts the server at the first call.
-func (o *OpenFGAServer) startedAddress() string {
+// ensureStartedAddress returns the address of the server, and starts the server at the first call.
+func (o *OpenFGAServer) ensureStartedAddress() string {
 	o.t.Helper()
 	if o.own == nil {
 		var err error
@@ -51,13 +51,13 @@ func (o *OpenFGAServer) startedAddress() string {
 			o.t.Fatal(err)
 		}
 	}
-	return devserver.Address(o.own.cfg.Port)
+	return devserver.LoopbackAddress(o.own.cfg.Port)
 }
 
 // Start starts the server again, with the same stores on the same port.
 func (o *OpenFGAServer) Start(t testing.TB) {
 	t.Helper()
-	o.startedAddress()
+	o.ensureStartedAddress()
 	if err := o.own.startServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (o *OpenFGAServer) Start(t testing.TB) {
 // Stop ends the server unless it is stopped.
 func (o *OpenFGAServer) Stop() {
 	o.t.Helper()
-	o.startedAddress()
+	o.ensureStartedAddress()
 	if err := o.own.stopServer(); err != nil {
 		o.t.Error(err)
 	}
@@ -77,7 +77,7 @@ func (o *OpenFGAServer) Stop() {
 func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	kept := t.TempDir()
-	o.startedAddress()
+	o.ensureStartedAddress()
 	o.copyStorage(t, o.own.storageDir(), kept)
 	return func() {
 		t.Helper()
@@ -98,7 +98,7 @@ func (o *OpenFGAServer) copyStorage(t testing.TB, from, to string) {
 // Config returns a client configuration for this server, through its [Traffic]. It stays valid over restarts.
 func (o *OpenFGAServer) Config() fga.Config {
 	return fga.Config{
-		Target:      o.startedAddress(),
+		Target:      o.ensureStartedAddress(),
 		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(o.interceptUnary)},
 	}
 }
@@ -106,7 +106,7 @@ func (o *OpenFGAServer) Config() fga.Config {
 // Client returns a client for the test itself. It bypasses [Traffic], so its calls are not counted.
 func (o *OpenFGAServer) Client(t testing.TB) *fga.Client {
 	t.Helper()
-	client, err := fga.Dial(fga.Config{Target: o.startedAddress()})
+	client, err := fga.Dial(fga.Config{Target: o.ensureStartedAddress()})
 	if err != nil {
 		t.Fatal(err)
 	}

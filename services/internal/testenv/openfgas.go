@@ -24,11 +24,11 @@ var openFGAs openFGAPool
 // two.
 type openFGAPool struct {
 	mu   sync.Mutex
-	idle []*openFGA
+	idle []*openFGAProcess
 }
 
 // takeServer returns a running server without stores. Only the caller uses it.
-func (p *openFGAPool) takeServer(ctx context.Context) (*openFGA, error) {
+func (p *openFGAPool) takeServer(ctx context.Context) (*openFGAProcess, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.idle) - 1; last >= 0 {
@@ -40,7 +40,7 @@ func (p *openFGAPool) takeServer(ctx context.Context) (*openFGA, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for OpenFGA: %w", err)
 	}
-	o := &openFGA{cfg: devserver.OpenFGAConfig{File: filepath.Join(dir, "openfga.db")}}
+	o := &openFGAProcess{cfg: devserver.OpenFGAConfig{File: filepath.Join(dir, "openfga.db")}}
 	if err := o.startServer(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -48,7 +48,7 @@ func (p *openFGAPool) takeServer(ctx context.Context) (*openFGA, error) {
 }
 
 // putServer deletes all stores of a server and keeps the server for another test. A server that fails is discarded.
-func (p *openFGAPool) putServer(ctx context.Context, o *openFGA) error {
+func (p *openFGAPool) putServer(ctx context.Context, o *openFGAProcess) error {
 	err := o.startServer(ctx)
 	if err == nil {
 		err = o.deleteStores(ctx)
@@ -73,17 +73,17 @@ func (p *openFGAPool) endServers() (err error) {
 	return err
 }
 
-// openFGA is one server with its own database directory.
-type openFGA struct {
+// openFGAProcess is one server with its own database directory.
+type openFGAProcess struct {
 	cfg devserver.OpenFGAConfig
 	// server is nil while the server is stopped.
-	server *devserver.Server
+	server *devserver.ServerProcess
 }
 
-func (o *openFGA) storageDir() string { return filepath.Dir(o.cfg.File) }
+func (o *openFGAProcess) storageDir() string { return filepath.Dir(o.cfg.File) }
 
 // startServer starts the server unless it runs, always on the same port.
-func (o *openFGA) startServer(ctx context.Context) error {
+func (o *openFGAProcess) startServer(ctx context.Context) error {
 	if o.server != nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (o *openFGA) startServer(ctx context.Context) error {
 }
 
 // stopServer ends the server unless it is stopped.
-func (o *openFGA) stopServer() error {
+func (o *openFGAProcess) stopServer() error {
 	if o.server == nil {
 		return nil
 	}
@@ -106,18 +106,20 @@ func (o *openFGA) stopServer() error {
 }
 
 // endServer ends the server and removes its directory.
-func (o *openFGA) endServer() error { return errors.Join(o.stopServer(), os.RemoveAll(o.storageDir())) }
+func (o *openFGAProcess) endServer() error {
+	return errors.Join(o.stopServer(), os.RemoveAll(o.storageDir()))
+}
 
-func (o *openFGA) serverLog() string {
+func (o *openFGAProcess) serverLog() string {
 	if o.server == nil {
 		return "(it is stopped)"
 	}
-	return o.server.Log()
+	return o.server.LogTail()
 }
 
 // deleteStores deletes all stores.
-func (o *openFGA) deleteStores(ctx context.Context) (err error) {
-	conn, err := grpc.NewClient(devserver.Address(o.cfg.Port), grpc.WithTransportCredentials(insecure.NewCredentials()))
+func (o *openFGAProcess) deleteStores(ctx context.Context) (err error) {
+	conn, err := grpc.NewClient(devserver.LoopbackAddress(o.cfg.Port), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return fmt.Errorf("deleting stores: %w", err)
 	}

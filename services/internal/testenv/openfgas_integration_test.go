@@ -29,14 +29,14 @@ func TestOpenFGAIsHandedOnWithoutStores(t *testing.T) {
 	}
 	for name, do := range cases {
 		t.Run(name, func(t *testing.T) {
-			var first *openFGA
+			var first *openFGAProcess
 			t.Run("first", func(t *testing.T) {
-				o := OpenFGA(t)
+				o := LazyOpenFGA(t)
 				makeStore(t, o.Client(t), "kept")
 				do(t, o)
 				first = o.own
 			})
-			o := OpenFGA(t)
+			o := LazyOpenFGA(t)
 			stores, err := o.Client(t).FindStores(t.Context(), "kept")
 			if err != nil || len(stores) != 0 {
 				t.Errorf("got %v, %v; want no store", stores, err)
@@ -49,7 +49,7 @@ func TestOpenFGAIsHandedOnWithoutStores(t *testing.T) {
 }
 
 func TestOpenFGAIsForOneTestAtATime(t *testing.T) {
-	one, other := OpenFGA(t), OpenFGA(t)
+	one, other := LazyOpenFGA(t), LazyOpenFGA(t)
 	if _, err := one.Client(t).CreateStore(t.Context(), "own"); err != nil {
 		t.Fatal(err)
 	}

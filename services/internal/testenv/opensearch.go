@@ -22,26 +22,26 @@ const searchAnswerWithin = time.Minute
 // OpenSearchServer is the OpenSearch of this test binary, reached through [Traffic].
 type OpenSearchServer struct {
 	Traffic
-	search *search
-	front  *front
+	search *openSearchProcess
+	front  *openSearchProxy
 }
 
-// OpenSearch starts OpenSearch unless it runs. All tests of the binary share it, and so must not run in parallel. At
+// StartOpenSearch starts OpenSearch unless it runs. All tests of the binary share it, and so must not run in parallel. At
 // the end of the test, its security configuration is reset.
-func OpenSearch(t testing.TB) *OpenSearchServer {
+func StartOpenSearch(t testing.TB) *OpenSearchServer {
 	t.Helper()
 	if err := sharedSearch.ensureStarted(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	o := &OpenSearchServer{search: &sharedSearch}
 	var err error
-	if o.front, err = newFront(&o.Traffic, sharedSearch.server); err != nil {
+	if o.front, err = newOpenSearchProxy(&o.Traffic, sharedSearch.server); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
 		defer cancel()
-		if err := errors.Join(o.front.stopFront(ctx), sharedSearch.restoreInitial(ctx)); err != nil {
+		if err := errors.Join(o.front.stopProxy(ctx), sharedSearch.restoreSecurityConfig(ctx)); err != nil {
 			t.Errorf("cleaning up after the test: %v", err)
 		}
 	})
@@ -52,7 +52,7 @@ func OpenSearch(t testing.TB) *OpenSearchServer {
 func (o *OpenSearchServer) URL() string { return o.front.url }
 
 // CA returns the authority, in PEM, that clients of [OpenSearchServer.URL] trust.
-func (o *OpenSearchServer) CA() []byte { return o.search.server.CA() }
+func (o *OpenSearchServer) CA() []byte { return o.search.server.CACertificate() }
 
 // AdminCertificate returns the certificate and key of an administrator, in PEM.
 func (o *OpenSearchServer) AdminCertificate() (certificate, key []byte) {
@@ -60,14 +60,14 @@ func (o *OpenSearchServer) AdminCertificate() (certificate, key []byte) {
 	return admin.Certificate, admin.Key
 }
 
-// AdminPassword returns the credentials of the administrator, for clients without a certificate.
-func (o *OpenSearchServer) AdminPassword() (user, password string) {
-	return opensearch.Admin, o.search.server.Password()
+// AdminLogin returns the credentials of the administrator, for clients without a certificate.
+func (o *OpenSearchServer) AdminLogin() (user, password string) {
+	return opensearch.Admin, o.search.server.AdminPassword()
 }
 
-// Do sends a request as the administrator, outside of [Traffic], and returns the status and the body. The path is as in
+// DoAsAdmin sends a request as the administrator, outside of [Traffic], and returns the status and the body. The path is as in
 // "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
-func (o *OpenSearchServer) Do(t testing.TB, method, path string, body any) (status int, answer []byte) {
+func (o *OpenSearchServer) DoAsAdmin(t testing.TB, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
 	status, answer, err := o.search.doRequest(t.Context(), method, path, body)
 	if err != nil {
@@ -76,14 +76,14 @@ func (o *OpenSearchServer) Do(t testing.TB, method, path string, body any) (stat
 	return status, answer
 }
 
-// Login logs in as a user and returns the status, 200 or 401, and the body.
-func (o *OpenSearchServer) Login(t testing.TB, user, password string) (status int, answer []byte) {
+// TryLogin logs in as a user and returns the status, 200 or 401, and the body.
+func (o *OpenSearchServer) TryLogin(t testing.TB, user, password string) (status int, answer []byte) {
 	t.Helper()
-	return o.As(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
+	return o.DoAs(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
 }
 
-// As sends a request as a user with a password. See [OpenSearchServer.Do].
-func (o *OpenSearchServer) As(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
+// DoAs sends a request as a user with a password. See [OpenSearchServer.DoAsAdmin].
+func (o *OpenSearchServer) DoAs(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
 	request, err := o.search.newRequest(t.Context(), method, path, body)
 	if err != nil {
@@ -116,11 +116,11 @@ func (o *OpenSearchServer) Start(t testing.TB) {
 	}
 }
 
-// WipeIndex deletes the index of the security configuration, as the restore of an old snapshot can. The server answers
+// DeleteSecurityIndex deletes the index of the security configuration, as the restore of an old snapshot can. The server answers
 // requests of its security API with an error until it restarts.
-func (o *OpenSearchServer) WipeIndex(t testing.TB) {
+func (o *OpenSearchServer) DeleteSecurityIndex(t testing.TB) {
 	t.Helper()
-	if status, answer := o.Do(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
+	if status, answer := o.DoAsAdmin(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
 		t.Fatalf("wiping the index: %d %s", status, answer)
 	}
 }
@@ -128,7 +128,7 @@ func (o *OpenSearchServer) WipeIndex(t testing.TB) {
 // RunSecurityAdmin replaces the security configuration by the initial one, as securityadmin.sh and operator jobs do.
 func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
 	t.Helper()
-	if err := o.search.server.SecurityAdmin(t.Context()); err != nil {
+	if err := o.search.server.RunSecurityAdmin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -136,10 +136,10 @@ func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
 // sharedSearch is the OpenSearch of this binary. A server per test would cost seconds each.
 //
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
-var sharedSearch search
+var sharedSearch openSearchProcess
 
-// search is an OpenSearch that starts at its first use.
-type search struct {
+// openSearchProcess is an OpenSearch that starts at its first use.
+type openSearchProcess struct {
 	mu             sync.Mutex
 	dir            string
 	port           int
@@ -150,13 +150,13 @@ type search struct {
 }
 
 // ensureStarted starts the server unless it runs. An earlier test may have stopped it.
-func (s *search) ensureStarted(ctx context.Context) error {
+func (s *openSearchProcess) ensureStarted(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.server != nil && !s.server.HasEnded() {
 		return nil
 	}
-	home, err := opensearch.Find()
+	home, err := opensearch.FindInstallation()
 	if err != nil {
 		return err
 	}
@@ -179,20 +179,20 @@ func (s *search) ensureStarted(ctx context.Context) error {
 	if s.anybody, err = s.newClient(false); err != nil {
 		return err
 	}
-	s.first, err = s.readContent(ctx)
+	s.first, err = s.readSecurityConfig(ctx)
 	return err
 }
 
 // newClient returns a client that keeps no connections, because the server can end at any time.
-func (s *search) newClient(admin bool) (*http.Client, error) {
-	cfg, err := s.server.TLS(admin)
+func (s *openSearchProcess) newClient(admin bool) (*http.Client, error) {
+	cfg, err := s.server.ClientTLSConfig(admin)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Client{Timeout: searchAnswerWithin, Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}, nil
 }
 
-func (s *search) newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
+func (s *openSearchProcess) newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var reader io.Reader = http.NoBody
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -208,7 +208,7 @@ func (s *search) newRequest(ctx context.Context, method, path string, body any) 
 	return request, err
 }
 
-func (s *search) doRequest(ctx context.Context, method, path string, body any) (status int, answer []byte, err error) {
+func (s *openSearchProcess) doRequest(ctx context.Context, method, path string, body any) (status int, answer []byte, err error) {
 	request, err := s.newRequest(ctx, method, path, body)
 	if err != nil {
 		return 0, nil, err
@@ -226,7 +226,7 @@ func sendRequest(client *http.Client, request *http.Request) (status int, answer
 	return response.StatusCode, answer, err
 }
 
-func (s *search) endServer() error {
+func (s *openSearchProcess) endServer() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error

@@ -17,7 +17,7 @@ const (
 
 func (o *OpenSearchServer) wants(t *testing.T, status int, method, path string, body any) []byte {
 	t.Helper()
-	got, answer := o.Do(t, method, path, body)
+	got, answer := o.DoAsAdmin(t, method, path, body)
 	if got != status {
 		t.Fatalf("%s %s: %d %s; want %d", method, path, got, answer, status)
 	}
@@ -26,29 +26,29 @@ func (o *OpenSearchServer) wants(t *testing.T, status int, method, path string, 
 
 func TestWhatATestLeavesInOpenSearchIsGoneAfterIt(t *testing.T) {
 	t.Run("one", func(t *testing.T) {
-		o := OpenSearch(t)
+		o := StartOpenSearch(t)
 		o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
 		o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"roles/a~b%2Fc", map[string]any{"description": "odd"})
 		o.wants(t, http.StatusCreated, http.MethodPut, securityAPI+"rolesmapping/a~b%2Fc", map[string]any{"users": []string{"anne"}})
 		o.wants(t, http.StatusOK, http.MethodPut, securityAPI+"rolesmapping/all_access", map[string]any{"users": []string{"anne"}})
 	})
 	t.Run("the next", func(t *testing.T) {
-		o := OpenSearch(t)
+		o := StartOpenSearch(t)
 		o.wants(t, http.StatusNotFound, http.MethodGet, anne, nil)
 		o.wants(t, http.StatusNotFound, http.MethodGet, securityAPI+"roles/a~b%2Fc", nil)
 		if answer := o.wants(t, http.StatusOK, http.MethodGet, securityAPI+"rolesmapping/all_access", nil); strings.Contains(string(answer), "anne") {
 			t.Errorf("still there: %s", answer)
 		}
-		o.WipeIndex(t)
+		o.DeleteSecurityIndex(t)
 	})
 	t.Run("after one that wiped everything", func(t *testing.T) {
-		OpenSearch(t).wants(t, http.StatusOK, http.MethodGet, securityAPI+"roles", nil)
+		StartOpenSearch(t).wants(t, http.StatusOK, http.MethodGet, securityAPI+"roles", nil)
 	})
 }
 
 func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
-	o := OpenSearch(t)
-	cfg, err := o.search.server.TLS(true)
+	o := StartOpenSearch(t)
+	cfg, err := o.search.server.ClientTLSConfig(true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
 		status, _, err = sendRequest(&http.Client{Transport: transport}, request)
 		return status, err
 	}
-	o.FailBefore(func(context.Context, string) error { return AnswerInstead(http.StatusTooManyRequests, "later") })
+	o.FailBefore(func(context.Context, string) error { return InjectedAnswer(http.StatusTooManyRequests, "later") })
 	if status, err := put(); status != http.StatusTooManyRequests || err != nil || o.Writes() != 0 {
 		t.Errorf("an answer of a fault: %d, %v, %d writes", status, err, o.Writes())
 	}

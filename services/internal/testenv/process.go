@@ -26,11 +26,11 @@ func IsSpawned() bool {
 	return true
 }
 
-// Spawn starts this test binary as the named service. Its TestMain must call [IsSpawned]. The process ends with the test
+// SpawnService starts this test binary as the named service. Its TestMain must call [IsSpawned]. The process ends with the test
 // at the latest.
-func Spawn(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags ...string) Process {
+func SpawnService(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags ...string) Process {
 	t.Helper()
-	surroundings := []string{"--nats-url", nats.URLOf(name), "--kubeconfig", kube.Kubeconfig(name), "--auth", "none", "--listen", "127.0.0.1:0"}
+	surroundings := []string{"--nats-url", nats.URLOf(name), "--kubeconfig", kube.ServiceKubeconfig(name), "--auth", "none", "--listen", "127.0.0.1:0"}
 	p := Process{exec.Command(os.Args[0], append(surroundings, flags...)...)} //nolint:gosec // It is this very program.
 	p.Env = append(os.Environ(), spawnedEnv+"=1")
 	p.Stderr = t.Output()

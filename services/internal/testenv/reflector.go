@@ -29,7 +29,7 @@ const retryPause = 50 * time.Millisecond
 type Reflector struct {
 	bed       *Env
 	kinds     []kinds.Kind
-	origin    kube.Origin
+	origin    kube.ClusterOrigin
 	publisher *publish.Publisher
 	ctx       context.Context //nolint:containedctx // It is how long it runs.
 	following sync.WaitGroup
@@ -40,31 +40,34 @@ type Reflector struct {
 	repeated map[string]*nats.Msg
 }
 
-// Reflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.
-func (b *Env) Reflector(besides ...kinds.Kind) *Reflector {
+// StartReflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.
+func (b *Env) StartReflector(besides ...kinds.Kind) *Reflector {
 	b.T.Helper()
-	api, err := kube.New(b.Kube.Admin(), local, "test")
+	api, err := kube.New(b.Kube.AdminConfig(), local, "test")
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	epoch, err := api.Epoch(b.T.Context())
+	epoch, err := api.ClusterUID(b.T.Context())
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	r := &Reflector{bed: b, kinds: append(kinds.All(), besides...), origin: kube.Origin{Cluster: local, Epoch: epoch}, publisher: publish.New(b.JS)}
+	r := &Reflector{
+		bed: b, kinds: append(kinds.ConsumedKinds(), besides...), origin: kube.ClusterOrigin{Cluster: local, Epoch: epoch},
+		publisher: publish.New(b.JS),
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.T.Context()))
 	r.ctx = ctx
 	b.T.Cleanup(func() { cancel(); r.following.Wait() })
-	r.following.Go(func() { r.publishHeartbeats(ctx) })
+	r.following.Go(func() { r.writeBarriers(ctx) })
 	for _, kind := range r.kinds {
 		r.startKind(kind)
 	}
 	return r
 }
 
-// Observe publishes the objects of a kind as targets of bindings. With a problem, it only publishes a marker that the
+// DriftedKeys publishes the objects of a kind as targets of bindings. With a problem, it only publishes a marker that the
 // kind is not observed.
-func (r *Reflector) Observe(kind kinds.Kind, problem string) {
+func (r *Reflector) DriftedKeys(kind kinds.Kind, problem string) {
 	r.bed.T.Helper()
 	if problem == "" {
 		r.startKind(kind)
@@ -75,7 +78,7 @@ func (r *Reflector) Observe(kind kinds.Kind, problem string) {
 
 func (r *Reflector) startKind(kind kinds.Kind) {
 	r.bed.T.Helper()
-	if version, served := r.publishAll(kind, false); served {
+	if version, served := r.publishKind(kind, false); served {
 		r.following.Go(func() { r.followKind(r.ctx, kind, version) })
 	}
 }
@@ -87,18 +90,18 @@ func (r *Reflector) publishMarker(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	if err != nil {
 		r.bed.T.Fatal(err)
 	}
-	m.Cluster, m.Group, m.Resource, m.Epoch, m.Stream = local, kind.Group, kind.Resource, r.origin.Epoch, topology.Incarnation(stream.CachedInfo())
+	m.Cluster, m.Group, m.Resource, m.Epoch, m.Stream = local, kind.Group, kind.Resource, r.origin.Epoch, topology.StreamID(stream.CachedInfo())
 	if m.Target = kind.Target; m.GetTarget() {
 		m.Kind, m.Version, m.Namespaced = kind.Kind, kind.Version, !kind.Global
 	}
-	if err := r.publisher.Marker(r.bed.T.Context(), m); err != nil {
+	if err := r.publisher.PublishMarker(r.bed.T.Context(), m); err != nil {
 		r.bed.T.Fatal(err)
 	}
 }
 
-// publishHeartbeats writes barriers, except while the reflector is paused or a change waits.
-func (r *Reflector) publishHeartbeats(ctx context.Context) {
-	barriers := NewBarriers(r.publisher, r.origin.Cluster)
+// writeBarriers writes barriers, except while the reflector is paused or a change waits.
+func (r *Reflector) writeBarriers(ctx context.Context) {
+	barriers := NewBarrierWriter(r.publisher, r.origin.Cluster)
 	for ctx.Err() == nil {
 		r.gate.Lock()
 		if r.waiting.Load() == 0 {
@@ -116,19 +119,19 @@ func (r *Reflector) publishHeartbeats(ctx context.Context) {
 func (r *Reflector) Replay() {
 	r.bed.T.Helper()
 	for _, kind := range r.kinds {
-		r.publishAll(kind, true)
+		r.publishKind(kind, true)
 	}
 }
 
-// Hold pauses the reflector until release is called.
-func (r *Reflector) Hold() (release func()) {
+// Pause pauses the reflector until release is called.
+func (r *Reflector) Pause() (release func()) {
 	r.gate.Lock()
 	return r.gate.Unlock
 }
 
-// publishAll publishes all objects of a kind and then the snapshot marker. Kinds of which only referenced objects are
+// publishKind publishes all objects of a kind and then the snapshot marker. Kinds of which only referenced objects are
 // published have no marker. The version is empty for a kind that is not served.
-func (r *Reflector) publishAll(kind kinds.Kind, again bool) (version string, served bool) {
+func (r *Reflector) publishKind(kind kinds.Kind, again bool) (version string, served bool) {
 	r.bed.T.Helper()
 	ctx := r.bed.T.Context()
 	list := r.bed.List(kind)
@@ -136,7 +139,7 @@ func (r *Reflector) publishAll(kind kinds.Kind, again bool) (version string, ser
 	served = version != ""
 	var highest uint64
 	for i := range list.Items {
-		highest = max(highest, r.publishState(ctx, kind, &list.Items[i], publication{again: again}))
+		highest = max(highest, r.publishState(ctx, kind, &list.Items[i], publishMode{again: again}))
 	}
 	if !kind.Named {
 		r.publishMarker(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
@@ -146,7 +149,7 @@ func (r *Reflector) publishAll(kind kinds.Kind, again bool) (version string, ser
 
 func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version string) {
 	for ctx.Err() == nil {
-		w, err := r.bed.Resource(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		w, err := r.bed.ResourceClient(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
 			<-time.After(retryPause)
 			continue
@@ -159,7 +162,7 @@ func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version str
 			version = u.GetResourceVersion()
 			r.waiting.Add(1)
 			r.gate.Lock()
-			r.publishState(ctx, kind, u, publication{deleted: e.Type == watch.Deleted})
+			r.publishState(ctx, kind, u, publishMode{deleted: e.Type == watch.Deleted})
 			r.waiting.Add(-1)
 			r.gate.Unlock()
 		}
@@ -167,15 +170,15 @@ func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version str
 	}
 }
 
-// publication qualifies a published state: as a deletion, or as a repetition.
-type publication struct{ deleted, again bool }
+// publishMode qualifies a published state: as a deletion, or as a repetition.
+type publishMode struct{ deleted, again bool }
 
 // publishState publishes one state and returns its position in the stream. It retries while NATS is unavailable.
-func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publication) uint64 {
+func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publishMode) uint64 {
 	var o kube.Object
 	raw, err := u.MarshalJSON()
 	if err == nil {
-		o, err = r.origin.Read(kind, raw)
+		o, err = r.origin.DecodeObject(kind, raw)
 	}
 	if err != nil {
 		r.bed.T.Error(err)
@@ -183,7 +186,7 @@ func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstru
 	}
 	o.Deleted, o.ObservedAt = how.deleted, time.Now()
 	for ctx.Err() == nil {
-		ack, err := r.publisher.Publish(ctx, o.Change, 0, publish.Options{Replay: how.again})
+		ack, err := r.publisher.PublishChange(ctx, o.Change, 0, publish.PublicationOptions{Replay: how.again})
 		if err == nil {
 			return ack.Sequence
 		}

@@ -30,13 +30,13 @@ type Right struct {
 
 func (r Right) String() string { return r.Verb + " " + r.GroupResource.String() }
 
-// Denial returns a part of the API server's error for a request without the right.
-func (r Right) Denial() string {
+// DenialText returns a part of the API server's error for a request without the right.
+func (r Right) DenialText() string {
 	return "cannot " + r.Verb + ` resource "` + r.Resource + `" in API group "` + r.Group + `"`
 }
 
-// Rights returns all rights of a service in the table of package rbac, except those on Secrets of other namespaces.
-func Rights(service string) []Right {
+// ServiceRights returns all rights of a service in the table of package rbac, except those on Secrets of other namespaces.
+func ServiceRights(service string) []Right {
 	account := accountOf(service)
 	return append(splitRights("", account.Everywhere), splitRights(rbac.Namespace, account.Own)...)
 }
@@ -62,21 +62,21 @@ func splitRights(namespace string, rights []rbac.Right) (all []Right) {
 	return all
 }
 
-// Revoke removes one right of a service until the test ends or the function is called. Restore several rights in
+// RevokeRight removes one right of a service until the test ends or the function is called. Restore several rights in
 // reverse order.
-func (k *KubeServer) Revoke(t testing.TB, service string, right Right) (restore func()) {
+func (k *KubeServer) RevokeRight(t testing.TB, service string, right Right) (restore func()) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(k.Admin())
+	client, err := kubernetes.NewForConfig(k.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := Rights(service)
+	all := ServiceRights(service)
 	i := slices.IndexFunc(all, func(r Right) bool { return r.Verb == right.Verb && r.GroupResource == right.GroupResource })
 	if i < 0 {
 		t.Fatalf("%s has no right to %s", service, right)
 	}
 	right = all[i]
-	role := ruled{client, right.namespace, "entail-" + service}
+	role := ruledRole{client, right.namespace, "entail-" + service}
 	before, err := role.editRules(t.Context(), func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rulesWithout(rules, right) })
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func awaitRight(t testing.TB, client kubernetes.Interface, service string, right
 	Eventually(t, revokedWithin, func() error {
 		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: rbac.Account{Service: service}.User(),
+				User: rbac.Account{Service: service}.UserName(),
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Group: right.Group, Resource: resource, Subresource: subresource, Verb: right.Verb, Namespace: right.namespace, Name: right.name,
 				},
@@ -114,14 +114,14 @@ func awaitRight(t testing.TB, client kubernetes.Interface, service string, right
 	})
 }
 
-// ruled is a Role or, without a namespace, a ClusterRole.
-type ruled struct {
+// ruledRole is a Role or, without a namespace, a ClusterRole.
+type ruledRole struct {
 	client          kubernetes.Interface
 	namespace, name string
 }
 
 // editRules edits the rules and returns the former ones.
-func (r ruled) editRules(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
+func (r ruledRole) editRules(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
 	if r.namespace != "" {
 		roles := r.client.RbacV1().Roles(r.namespace)
 		role, err := roles.Get(ctx, r.name, metav1.GetOptions{})

@@ -31,8 +31,8 @@ type RightsSuite struct {
 
 	Service string
 	// Start starts the service, which writes its JSON log to Log.
-	Start func() *Running
-	Log   *Log
+	Start func() *RunningService
+	Log   *LogBuffer
 	// Idle waits until the service has no work left.
 	Idle func()
 	// Call sends a request to the service. The caller has no rights.
@@ -48,8 +48,8 @@ type RightsSuite struct {
 	Only func(Right) bool
 
 	whole    testing.TB
-	running  *Running
-	webhooks Webhooks
+	running  *RunningService
+	webhooks WebhookRegistration
 	caller   *http.Client
 }
 
@@ -85,7 +85,7 @@ func (s *RightsSuite) Test(t *testing.T) {
 	defer func() { s.T = outer }()
 	s.Kube.cluster.rights.beginService(s.Service)
 	if s.Guard != "" {
-		s.webhooks = s.Kube.Webhooks(t, s.Guard)
+		s.webhooks = s.Kube.WebhookRegistration(t, s.Guard)
 		t.Cleanup(func() { _ = s.webhooks.Delete(context.WithoutCancel(t.Context())) })
 	}
 	s.running = s.Start()
@@ -93,8 +93,8 @@ func (s *RightsSuite) Test(t *testing.T) {
 		s.Fill()
 	}
 	s.Idle()
-	rights := slices.DeleteFunc(Rights(s.Service), func(r Right) bool { return s.Only != nil && !s.Only(r) })
-	chosen := Rights(s.Service)
+	rights := slices.DeleteFunc(ServiceRights(s.Service), func(r Right) bool { return s.Only != nil && !s.Only(r) })
+	chosen := ServiceRights(s.Service)
 	if !Nightly {
 		chosen = sampleRights(chosen, os.Getenv(commitEnv))
 	}
@@ -104,8 +104,8 @@ func (s *RightsSuite) Test(t *testing.T) {
 		c := RightCase{Right: right, Name: fmt.Sprintf("part%d", i)}
 		of := right.GroupResource
 		of.Resource, _, _ = strings.Cut(of.Resource, "/")
-		c.Kind, _ = kinds.Of(of)
-		switch use := s.useOf(c); {
+		c.Kind, _ = kinds.ByResource(of)
+		switch use := s.rightUseFor(c); {
 		case slices.Contains(chosen, right) && use.Elsewhere == "":
 			t.Run(right.String(), func(t *testing.T) { s.testRevoked(t, c, use) })
 		case use.Keep != nil:
@@ -148,11 +148,11 @@ func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightUse) {
 	}
 	call(use.Prepare)
 	logged := len(s.Log.Bytes())
-	restore := s.Kube.Revoke(t, s.Service, c.Right)
+	restore := s.Kube.RevokeRight(t, s.Service, c.Right)
 	call(use.Need)
 	switch {
 	case !use.Unlogged:
-		Eventually(t, rightsTimeout, func() error { return s.Log.Warns(logged, cmp.Or(use.Report, c.reportText())) })
+		Eventually(t, rightsTimeout, func() error { return s.Log.CheckWarning(logged, cmp.Or(use.Report, c.missingRightText())) })
 	case use.Reported == nil:
 		t.Fatal("the use has neither a log line nor Reported; set one")
 	}
@@ -163,16 +163,16 @@ func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightUse) {
 	s.Kube.cluster.rights.recordReported(c.Right)
 }
 
-// reportText returns the text that a service logs without the right. Admission policies have their own text.
-func (c RightCase) reportText() string {
-	if c.isAsked() {
+// missingRightText returns the text that a service logs without the right. Admission policies have their own text.
+func (c RightCase) missingRightText() string {
+	if c.isAdmissionVerb() {
 		return "the verb " + c.Verb + " on"
 	}
-	return c.Denial()
+	return c.DenialText()
 }
 
-// isAsked reports whether the verb is not a request verb. The API server checks such a right during admission.
-func (r Right) isAsked() bool {
+// isAdmissionVerb reports whether the verb is not a request verb. The API server checks such a right during admission.
+func (r Right) isAdmissionVerb() bool {
 	return !slices.Contains([]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
@@ -185,7 +185,7 @@ func sampleRights(rights []Right, commit string) []Right {
 	}
 	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool {
 		same := byVerb[r.Verb]
-		return !r.isAsked() && r != same[pickNumber(commit, len(same))]
+		return !r.isAdmissionVerb() && r != same[pickNumber(commit, len(same))]
 	})
 }
 
@@ -199,8 +199,8 @@ func pickNumber(commit string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// useOf returns the entry for a right in the table of the service or in the shared one.
-func (s *RightsSuite) useOf(c RightCase) RightUse {
+// rightUseFor returns the entry for a right in the table of the service or in the shared one.
+func (s *RightsSuite) rightUseFor(c RightCase) RightUse {
 	s.T.Helper()
 	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
 		for _, table := range []map[string]RightUse{s.Uses, s.sharedUses()} {
@@ -216,7 +216,7 @@ func (s *RightsSuite) useOf(c RightCase) RightUse {
 func (s *RightsSuite) sharedUses() map[string]RightUse {
 	call := func(want connect.Code) func(RightCase) {
 		return func(c RightCase) {
-			_, s.caller = s.Kube.Caller(s.T, c.Name) // A new caller, so the service has no cached answer.
+			_, s.caller = s.Kube.CreateCaller(s.T, c.Name) // A new caller, so the service has no cached answer.
 			s.awaitCode(want)
 		}
 	}
@@ -233,7 +233,7 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 	}
 	registered := func(RightCase) {
 		s.T.Helper()
-		Eventually(s.T, rightsTimeout, func() error { return s.webhooks.Kept(s.T.Context()) })
+		Eventually(s.T, rightsTimeout, func() error { return s.webhooks.CheckRegisteredWithSecret(s.T.Context()) })
 	}
 	for _, verb := range []string{"get", "create", "update", "patch"} {
 		if s.Guard != "" {
@@ -247,15 +247,15 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 // awaitCode calls the service until the answer has this code.
 func (s *RightsSuite) awaitCode(want connect.Code) {
 	s.T.Helper()
-	Answers(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
+	AwaitCode(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
 }
 
 // publishOversized publishes that an object is too large for NATS. The service then reads the object from the API server.
 func (s *RightsSuite) publishOversized(c RightCase) {
 	s.T.Helper()
 	for _, object := range s.List(c.Kind).Items {
-		if !s.Told(c.Kind, object.GetNamespace(), object.GetName()).Omitted {
-			s.Oversize(c.Kind, object.GetNamespace(), object.GetName())
+		if !s.LastChange(c.Kind, object.GetNamespace(), object.GetName()).Omitted {
+			s.PublishOversized(c.Kind, object.GetNamespace(), object.GetName())
 			return
 		}
 	}
@@ -268,7 +268,7 @@ func (s *RightsSuite) removeRegistration(c RightCase) {
 	s.T.Helper()
 	take := s.webhooks.Delete
 	if c.Verb == "update" {
-		take = s.webhooks.Empty
+		take = s.webhooks.RemoveWebhooks
 	}
 	if err := take(s.T.Context()); err != nil {
 		s.T.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 func TestSampleHasEveryVerbOfEveryService(t *testing.T) {
 	for _, account := range rbac.Accounts() {
-		rights := Rights(account.Service)
+		rights := ServiceRights(account.Service)
 		chosen := sampleRights(rights, "0123abc")
 		if !slices.Equal(chosen, sampleRights(rights, "0123abc")) {
 			t.Errorf("%s: one commit has two samples", account.Service)
@@ -20,10 +20,10 @@ func TestSampleHasEveryVerbOfEveryService(t *testing.T) {
 			count[r.Verb]++
 		}
 		for _, r := range rights {
-			if n := count[r.Verb]; n == 0 || n > 1 && !r.isAsked() {
+			if n := count[r.Verb]; n == 0 || n > 1 && !r.isAdmissionVerb() {
 				t.Errorf("%s: got %d rights to %s, want 1", account.Service, n, r.Verb)
 			}
-			if r.isAsked() && !slices.Contains(chosen, r) {
+			if r.isAdmissionVerb() && !slices.Contains(chosen, r) {
 				t.Errorf("%s: the sample lacks the right to %s", account.Service, r)
 			}
 		}
@@ -32,7 +32,7 @@ func TestSampleHasEveryVerbOfEveryService(t *testing.T) {
 
 func TestSampleReachesEveryRightByCommits(t *testing.T) {
 	for _, account := range rbac.Accounts() {
-		rights := Rights(account.Service)
+		rights := ServiceRights(account.Service)
 		for _, right := range rights {
 			reached := false
 			for i := 0; !reached && i < 10_000; i++ {
@@ -43,7 +43,7 @@ func TestSampleReachesEveryRightByCommits(t *testing.T) {
 			}
 		}
 	}
-	if first := sampleRights(Rights("watcher"), ""); first[0] != Rights("watcher")[0] {
+	if first := sampleRights(ServiceRights("watcher"), ""); first[0] != ServiceRights("watcher")[0] {
 		t.Errorf("without a commit, the sample begins with %s", first[0])
 	}
 }

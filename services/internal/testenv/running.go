@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/setup"
 )
 
-// Running is a service that runs in the test's process.
-type Running struct {
+// RunningService is a service that runs in the test's process.
+type RunningService struct {
 	// URL is the address of its API.
 	URL string
 	// Stop ends the service. The test fails if it ends with an error. At the end of the test, Stop is called
@@ -26,8 +26,8 @@ type Running struct {
 	Stop func()
 }
 
-// Listen returns a listener on a free port of this machine.
-func Listen(t testing.TB) net.Listener {
+// ListenLoopback returns a listener on a free port of this machine.
+func ListenLoopback(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,32 +36,32 @@ func Listen(t testing.TB) net.Listener {
 	return listener
 }
 
-// Lead configures the named service for the servers of b, which count its calls. The configuration can be part of a
+// ConfigureService configures the named service for the servers of b, which count its calls. The configuration can be part of a
 // larger one that embeds [service.Config].
-func (b *Env) Lead(name string, cfg *service.Config) net.Listener {
+func (b *Env) ConfigureService(name string, cfg *service.Config) net.Listener {
 	b.T.Helper()
-	listener := Listen(b.T)
+	listener := ListenLoopback(b.T)
 	cfg.NATS.URL = b.NATS.URLOf(name)
 	cfg.RPC.Auth, cfg.RPC.Listen = rpc.None, listener.Addr().String()
-	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.Config(b.T, name), listener
+	cfg.Embed.Kube, cfg.Embed.Listener = b.Kube.ServiceConfig(b.T, name), listener
 	cfg.Embed.Log = slog.New(slog.NewTextHandler(b.T.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return listener
 }
 
-// Shorten shortens what a service waits for after a takeover or a call without an answer, and between
+// ShortenWaits shortens what a service waits for after a takeover or a call without an answer, and between
 // two tries. It suits tests in which a call is over when its service gets no answer any more.
-func Shorten(cfg *setup.Config) {
+func ShortenWaits(cfg *setup.Config) {
 	cfg.Takeover.Settling, cfg.MaxDelay = 2*time.Second, time.Second
 }
 
 // Serve calls [Serve] for the test of b.
-func (b *Env) Serve(listener net.Listener, run func(context.Context) error) *Running {
+func (b *Env) Serve(listener net.Listener, run func(context.Context) error) *RunningService {
 	b.T.Helper()
 	return Serve(b.T, listener, run)
 }
 
 // Serve runs a service on a listener until Stop is called or the test ends.
-func Serve(t testing.TB, listener net.Listener, run func(context.Context) error) *Running {
+func Serve(t testing.TB, listener net.Listener, run func(context.Context) error) *RunningService {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -73,11 +73,11 @@ func Serve(t testing.TB, listener net.Listener, run func(context.Context) error)
 		}
 	})
 	t.Cleanup(stop)
-	return &Running{URL: "http://" + listener.Addr().String(), Stop: stop}
+	return &RunningService{URL: "http://" + listener.Addr().String(), Stop: stop}
 }
 
-// Metric returns the value of a series, written as name{labels}. It returns 0 if the series does not exist.
-func (r *Running) Metric(t testing.TB, series string) (value float64) {
+// MetricValue returns the value of a series, written as name{labels}. It returns 0 if the series does not exist.
+func (r *RunningService) MetricValue(t testing.TB, series string) (value float64) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/metrics", nil)
 	if err != nil {

@@ -18,8 +18,8 @@ func securityKinds() []string {
 	return []string{"rolesmapping", "internalusers", "roles", "tenants", "actiongroups"}
 }
 
-// readContent returns the whole security configuration of the server, by kind and name.
-func (s *search) readContent(ctx context.Context) (map[string]map[string]json.RawMessage, error) {
+// readSecurityConfig returns the whole security configuration of the server, by kind and name.
+func (s *openSearchProcess) readSecurityConfig(ctx context.Context) (map[string]map[string]json.RawMessage, error) {
 	all := map[string]map[string]json.RawMessage{}
 	for _, kind := range securityKinds() {
 		status, answer, err := s.doRequest(ctx, http.MethodGet, securityAPI+kind, nil)
@@ -38,12 +38,12 @@ func (s *search) readContent(ctx context.Context) (map[string]map[string]json.Ra
 	return all, nil
 }
 
-// restoreInitial resets the security configuration to the initial one, and starts the server if necessary.
-func (s *search) restoreInitial(ctx context.Context) error {
+// restoreSecurityConfig resets the security configuration to the initial one, and starts the server if necessary.
+func (s *openSearchProcess) restoreSecurityConfig(ctx context.Context) error {
 	if err := s.ensureStarted(ctx); err != nil {
 		return err
 	}
-	now, err := s.readContent(ctx)
+	now, err := s.readSecurityConfig(ctx)
 	if err != nil { // The index is gone; a restart creates it.
 		if err := s.server.Stop(); err != nil {
 			return err
@@ -51,37 +51,37 @@ func (s *search) restoreInitial(ctx context.Context) error {
 		if err := s.ensureStarted(ctx); err != nil {
 			return err
 		}
-		if now, err = s.readContent(ctx); err != nil {
+		if now, err = s.readSecurityConfig(ctx); err != nil {
 			return err
 		}
 	}
 	for _, kind := range securityKinds() {
-		if err := s.patchKind(ctx, kind, differenceOf(now[kind], s.first[kind])); err != nil {
+		if err := s.patchKind(ctx, kind, patchBetween(now[kind], s.first[kind])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// operation is one operation of a JSON Patch.
-type operation struct {
+// patchOperation is one operation of a JSON Patch.
+type patchOperation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// differenceOf returns the operations that turn now into wanted.
-func differenceOf(now, wanted map[string]json.RawMessage) []operation {
-	var operations []operation
+// patchBetween returns the operations that turn now into wanted.
+func patchBetween(now, wanted map[string]json.RawMessage) []patchOperation {
+	var operations []patchOperation
 	pointer := strings.NewReplacer("~", "~0", "/", "~1")
 	for name := range now {
 		if _, ok := wanted[name]; !ok {
-			operations = append(operations, operation{Op: "remove", Path: "/" + pointer.Replace(name)})
+			operations = append(operations, patchOperation{Op: "remove", Path: "/" + pointer.Replace(name)})
 		}
 	}
 	for name, value := range wanted {
 		if !bytes.Equal(now[name], value) {
-			operations = append(operations, operation{Op: "add", Path: "/" + pointer.Replace(name), Value: writableFields(value)})
+			operations = append(operations, patchOperation{Op: "add", Path: "/" + pointer.Replace(name), Value: writableFields(value)})
 		}
 	}
 	return operations
@@ -110,7 +110,7 @@ const (
 	restorePause = 50 * time.Millisecond
 )
 
-func (s *search) patchKind(ctx context.Context, kind string, operations []operation) error {
+func (s *openSearchProcess) patchKind(ctx context.Context, kind string, operations []patchOperation) error {
 	for len(operations) > 0 {
 		n := min(patchSize, len(operations))
 		status, answer, err := s.doRequest(ctx, http.MethodPatch, securityAPI+kind, operations[:n])

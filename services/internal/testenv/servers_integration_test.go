@@ -29,18 +29,18 @@ func dial(t *testing.T, server *OpenFGAServer) *fga.Client {
 }
 
 func TestBarriersGoOnAfterALostConnection(t *testing.T) {
-	server := NATS(t)
+	server := StartNATS(t)
 	js := server.JetStream(t)
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	publisher := publish.New(js)
-	barriers := NewBarriers(publisher, local)
+	barriers := NewBarrierWriter(publisher, local)
 	if err := barriers.Write(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	key := event.Key{Cluster: local, GroupResource: kinds.Stores().GroupResource, Name: "a"}
-	if _, err := publisher.Publish(t.Context(), event.Change{Key: key, UID: "u", ResourceVersion: "1", Epoch: "e", Object: []byte("{}")}, 0, publish.Options{}); err != nil {
+	if _, err := publisher.PublishChange(t.Context(), event.Change{Key: key, UID: "u", ResourceVersion: "1", Epoch: "e", Object: []byte("{}")}, 0, publish.PublicationOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	server.Stop()
@@ -49,7 +49,7 @@ func TestBarriersGoOnAfterALostConnection(t *testing.T) {
 }
 
 func TestOnlyWritesToOpenFGAAreCounted(t *testing.T) {
-	server := OpenFGA(t)
+	server := LazyOpenFGA(t)
 	client := dial(t, server)
 	id, err := client.CreateStore(t.Context(), "counted")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestOnlyWritesToOpenFGAAreCounted(t *testing.T) {
 	if _, err := server.Client(t).CreateStore(t.Context(), "aside"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.LatestModel(t.Context(), id); err != nil {
+	if _, err := client.ReadLatestModel(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.DeleteStore(t.Context(), id); err != nil {
@@ -70,7 +70,7 @@ func TestOnlyWritesToOpenFGAAreCounted(t *testing.T) {
 }
 
 func TestCallsToOpenFGAFailOnPurpose(t *testing.T) {
-	server := OpenFGA(t)
+	server := LazyOpenFGA(t)
 	client := dial(t, server)
 	broken := errors.New("broken on purpose")
 	onCreate := func(_ context.Context, op string) error {
@@ -103,7 +103,7 @@ func TestCallsToOpenFGAFailOnPurpose(t *testing.T) {
 }
 
 func TestASlowCallEndsWithItsContext(t *testing.T) {
-	server := OpenFGA(t)
+	server := LazyOpenFGA(t)
 	client := dial(t, server)
 	server.FailBefore(func(ctx context.Context, _ string) error {
 		<-ctx.Done()

@@ -17,23 +17,23 @@ const (
 	failuresInRound = 4
 )
 
-// Strike is one kind of disruption.
-type Strike struct {
+// Disruption is one kind of disruption.
+type Disruption struct {
 	What string
 	Do   func(*rand.Rand)
 }
 
-// Torture makes random changes while calls of a service fail, the service crashes, and its servers restart. After each
+// DisruptionSuite makes random changes while calls of a service fail, the service crashes, and its servers restart. After each
 // round the backend must hold the state that the objects declare. At the end, no action without a change of objects may
 // cause a write.
 //
 // ENTAIL_SEED replaces the seed. ENTAIL_ROUNDS raises the number of rounds.
-type Torture struct {
+type DisruptionSuite struct {
 	Bed       *Env
 	Reflector *Reflector
 	Service   string
 	// Serve starts the service.
-	Serve func() *Running
+	Serve func() *RunningService
 	// Happen makes one random change, as a user could.
 	Happen func(*rand.Rand)
 	// AsDeclared returns nil when the backend holds the state that the objects declare. It must not use the service's
@@ -42,7 +42,7 @@ type Torture struct {
 	// Begin and End run before and after each round. They may be nil.
 	Begin, End func()
 	// Besides lists disruptions that are specific to this service.
-	Besides []Strike
+	Besides []Disruption
 	// OpenFGA is set for a service that uses it.
 	OpenFGA bool
 	// Search is the service's traffic to OpenSearch, if it has any.
@@ -61,25 +61,25 @@ type Torture struct {
 	// For the same percentage of calls, the server receives the call, but its answer is lost.
 	Failing int
 
-	failures failures
-	running  *Running
+	failures failureInjector
+	running  *RunningService
 }
 
 // Run runs the rounds, compares after each of them, and finally checks that nothing writes at rest.
-func (t *Torture) Run() {
+func (t *DisruptionSuite) Run() {
 	t.Bed.T.Helper()
-	seed, rounds := seeds.First(t.Bed.T), seeds.Rounds(t.Bed.T, t.Rounds)
+	seed, rounds := seeds.FirstSeed(t.Bed.T), seeds.RoundCount(t.Bed.T, t.Rounds)
 	t.Bed.T.Logf("to repeat: ENTAIL_SEED=%d ENTAIL_ROUNDS=%d", seed, rounds)
 	random := rand.New(rand.NewPCG(seed, 0))
-	strikes := t.allStrikes()
+	strikes := t.allDisruptions()
 	inRound := cmp.Or(t.Strikes, len(strikes))
 	if rounds*inRound < len(strikes) {
 		t.Bed.T.Fatalf("got %d rounds of %d strikes, want room for %d", rounds, inRound, len(strikes))
 	}
-	t.failCalls(seed)
+	t.injectFailures(seed)
 	t.running = t.Serve()
 	for i := range rounds {
-		struck := make([]Strike, inRound)
+		struck := make([]Disruption, inRound)
 		for j := range struck {
 			struck[j] = strikes[(i*inRound+j)%len(strikes)]
 		}
@@ -89,42 +89,42 @@ func (t *Torture) Run() {
 	if n := t.failures.count.Load(); t.Failing > 0 && int(n) < failuresInRound*rounds {
 		t.Bed.T.Errorf("got %d failed calls in %d rounds, want at least %d in each", n, rounds, failuresInRound)
 	}
-	t.checkRest()
+	t.checkNoWritesAtRest()
 }
 
-// failCalls connects the failures with the traffic of the service.
-func (t *Torture) failCalls(seed uint64) {
-	lines := map[*Traffic]mishaps{&t.Bed.Kube.Traffic: kubeMishaps(), &t.Bed.OpenFGA.Traffic: openFGAMishaps()}
+// injectFailures connects the failures with the traffic of the service.
+func (t *DisruptionSuite) injectFailures(seed uint64) {
+	lines := map[*Traffic]injectedErrors{&t.Bed.Kube.Traffic: kubeErrors(), &t.Bed.OpenFGA.Traffic: openFGAErrors()}
 	if t.Search != nil {
-		lines[t.Search] = searchMishaps()
+		lines[t.Search] = openSearchErrors()
 	}
 	t.failures.random = rand.New(rand.NewPCG(seed, 1))
 	for line, m := range lines {
-		t.failures.strikeLine(line, m)
+		t.failures.injectInto(line, m)
 	}
 }
 
-// allStrikes returns the disruptions that every service must survive, and those of this service.
-func (t *Torture) allStrikes() []Strike {
-	all := []Strike{
+// allDisruptions returns the disruptions that every service must survive, and those of this service.
+func (t *DisruptionSuite) allDisruptions() []Disruption {
+	all := []Disruption{
 		{"the service dies", func(r *rand.Rand) { t.changeWhileStopped(r, true) }},
 		{"the service restarts", func(r *rand.Rand) { t.changeWhileStopped(r, false) }},
 		{"everything is published again", func(*rand.Rand) { t.Reflector.Replay() }},
-		{"old states are published again", func(*rand.Rand) { t.Reflector.Repeat() }},
+		{"old states are published again", func(*rand.Rand) { t.Reflector.RepublishAll() }},
 		{"the bus restarts", func(r *rand.Rand) { t.Bed.NATS.Stop(); t.Happen(r); t.Bed.NATS.Start(t.Bed.T) }},
-		{"the durable is deleted", func(*rand.Rand) { t.forgetDurable() }},
-		{"the service starts without a durable", func(r *rand.Rand) { t.changeWhileStopped(r, false, t.forgetDurable) }},
-		{"the bus is wiped", func(*rand.Rand) { t.Reflector.Wipe() }},
+		{"the durable is deleted", func(*rand.Rand) { t.deleteDurable() }},
+		{"the service starts without a durable", func(r *rand.Rand) { t.changeWhileStopped(r, false, t.deleteDurable) }},
+		{"the bus is wiped", func(*rand.Rand) { t.Reflector.WipeAndReplay() }},
 	}
 	if t.OpenFGA {
-		all = append(all, Strike{"OpenFGA restarts", func(*rand.Rand) { t.Bed.OpenFGA.Stop(); t.Bed.OpenFGA.Start(t.Bed.T) }})
+		all = append(all, Disruption{"OpenFGA restarts", func(*rand.Rand) { t.Bed.OpenFGA.Stop(); t.Bed.OpenFGA.Start(t.Bed.T) }})
 	}
 	return append(all, t.Besides...)
 }
 
 // changeWhileStopped stops the service, makes a change, calls the functions and starts the service again. For a crash, all its
 // calls fail during the stop.
-func (t *Torture) changeWhileStopped(r *rand.Rand, dies bool, do ...func()) {
+func (t *DisruptionSuite) changeWhileStopped(r *rand.Rand, dies bool, do ...func()) {
 	t.failures.cut.Store(dies)
 	t.running.Stop()
 	t.failures.cut.Store(false)
@@ -135,24 +135,24 @@ func (t *Torture) changeWhileStopped(r *rand.Rand, dies bool, do ...func()) {
 	t.running = t.Serve()
 }
 
-// forgetDurable deletes the durable of the service, if it has one, so that every message is delivered again.
-func (t *Torture) forgetDurable() {
+// deleteDurable deletes the durable of the service, if it has one, so that every message is delivered again.
+func (t *DisruptionSuite) deleteDurable() {
 	t.Bed.T.Helper()
 	if t.hasDurable() {
-		t.Bed.Forget(t.Service)
+		t.Bed.DeleteDurable(t.Service)
 	}
 }
 
 // hasDurable reports whether the service acknowledges messages with a durable, and does not only read them.
-func (t *Torture) hasDurable() bool {
-	return slices.ContainsFunc(topology.Services(), func(s topology.Service) bool { return s.Name == t.Service })
+func (t *DisruptionSuite) hasDurable() bool {
+	return slices.ContainsFunc(topology.DurableServices(), func(s topology.Service) bool { return s.Name == t.Service })
 }
 
 // runRound makes random changes between strikes, and compares.
-func (t *Torture) runRound(r *rand.Rand, strikes []Strike) {
+func (t *DisruptionSuite) runRound(r *rand.Rand, strikes []Disruption) {
 	t.Bed.T.Helper()
 	t.failures.percent.Store(int32(t.Failing))
-	callFunction(t.Begin)
+	callIfSet(t.Begin)
 	pace := time.NewTicker(t.Pace)
 	defer pace.Stop()
 	steps := func() {
@@ -169,50 +169,50 @@ func (t *Torture) runRound(r *rand.Rand, strikes []Strike) {
 	steps()
 	t.failures.percent.Store(int32(t.Failing / quietFailures))
 	Eventually(t.Bed.T, t.Within, t.AsDeclared)
-	callFunction(t.End)
+	callIfSet(t.End)
 }
 
-func callFunction(f func()) {
+func callIfSet(f func()) {
 	if f != nil {
 		f()
 	}
 }
 
-// checkRest compares once more without failures, and then allows no write.
-func (t *Torture) checkRest() {
+// checkNoWritesAtRest compares once more without failures, and then allows no write.
+func (t *DisruptionSuite) checkNoWritesAtRest() {
 	t.Bed.T.Helper()
 	Eventually(t.Bed.T, t.Within, t.AsDeclared)
 	if t.hasDurable() {
-		t.Bed.CaughtUp(t.Service)
+		t.Bed.AwaitCaughtUp(t.Service)
 	}
-	t.Bed.Settled()
+	t.Bed.AwaitSettled()
 	if err := t.AsDeclared(); err != nil {
 		t.Bed.T.Errorf("at rest: %v", err)
 	}
-	t.waitQuiet("a replay", t.Reflector.Replay)
+	t.checkNoWrites("a replay", t.Reflector.Replay)
 	if !t.hasDurable() {
 		return
 	}
-	t.waitQuiet("a resync", func() { t.Bed.Resync(t.Service) })
-	t.waitQuiet("a start without a durable", func() {
+	t.checkNoWrites("a resync", func() { t.Bed.RequestResync(t.Service) })
+	t.checkNoWrites("a start without a durable", func() {
 		t.running.Stop()
-		t.forgetDurable()
+		t.deleteDurable()
 		t.running = t.Serve()
-		t.Bed.CaughtUp(t.Service)
-		t.Bed.Resync(t.Service)
+		t.Bed.AwaitCaughtUp(t.Service)
+		t.Bed.RequestResync(t.Service)
 	})
 	if err := t.AsDeclared(); err != nil {
 		t.Bed.T.Errorf("after the replays: %v", err)
 	}
 }
 
-// waitQuiet extends [Env.Quiet] by OpenSearch.
-func (t *Torture) waitQuiet(what string, do func()) {
+// checkNoWrites extends [Env.CheckNoWrites] by OpenSearch.
+func (t *DisruptionSuite) checkNoWrites(what string, do func()) {
 	t.Bed.T.Helper()
 	search := cmp.Or(t.Search, &Traffic{})
 	before := search.WritesByOp()
-	t.Bed.Quiet(what, do)
-	if writes := CountsSince(before, search.WritesByOp()); len(writes) > 0 {
+	t.Bed.CheckNoWrites(what, do)
+	if writes := SubtractCounts(before, search.WritesByOp()); len(writes) > 0 {
 		t.Bed.T.Errorf("%s made writes to OpenSearch: %v", what, writes)
 	}
 }

@@ -63,7 +63,7 @@ func (t *Traffic) FailAfter(fault Fault) {
 
 // passCall counts a call and makes it, unless a fault prevents this.
 func (t *Traffic) passCall(ctx context.Context, op string, writes bool, call func() error) error {
-	before, after := t.countTried(op)
+	before, after := t.countCall(op)
 	if before != nil {
 		if err := before(ctx, op); err != nil {
 			return err
@@ -78,8 +78,8 @@ func (t *Traffic) passCall(ctx context.Context, op string, writes bool, call fun
 	return after(ctx, op)
 }
 
-// countTried counts a call and returns the current faults.
-func (t *Traffic) countTried(op string) (before, after Fault) {
+// countCall counts a call and returns the current faults.
+func (t *Traffic) countCall(op string) (before, after Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.calls == nil {
@@ -119,14 +119,14 @@ func isOpenFGAChange(req any) bool {
 	return false
 }
 
-// roundTripper passes requests to the API server through [Traffic].
-type roundTripper struct {
+// trafficTransport passes requests to the API server through [Traffic].
+type trafficTransport struct {
 	traffic *Traffic
 	next    http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r trafficTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var response *http.Response
 	err := r.traffic.passCall(req.Context(), req.Method+" "+req.URL.Path, isKubeChange(req), func() (err error) {
 		response, err = r.next.RoundTrip(req) //nolint:bodyclose // It is the caller's to close.
@@ -143,7 +143,7 @@ func clientOutcome(req *http.Request, response *http.Response, err error) (*http
 	if response != nil {
 		_ = response.Body.Close()
 	}
-	if answer, ok := errors.AsType[*answerError](err); ok {
+	if answer, ok := errors.AsType[*injectedError](err); ok {
 		return answer.toResponse(req), nil
 	}
 	return nil, err

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// rightsUse holds the rights whose use the tests of a package have shown.
-type rightsUse struct {
+// rightsUsage holds the rights whose use the tests of a package have shown.
+type rightsUsage struct {
 	service string
 	shown   []Right
 }
 
-func (u *rightsUse) beginService(service string) { u.service = service }
+func (u *rightsUsage) beginService(service string) { u.service = service }
 
 // recordReported records that the service reported the right missing.
-func (u *rightsUse) recordReported(right Right) { u.shown = append(u.shown, right) }
+func (u *rightsUsage) recordReported(right Right) { u.shown = append(u.shown, right) }
 
 // isWholePackage reports whether no flag excludes tests.
 func isWholePackage() bool {
@@ -28,15 +28,15 @@ func isWholePackage() bool {
 	return true
 }
 
-// checkRights returns an error that names the rights that no test of the package used.
-func (c *cluster) checkRights() error {
+// checkRightsUsed returns an error that names the rights that no test of the package used.
+func (c *sharedKube) checkRightsUsed() error {
 	if c.rights.service == "" {
 		return nil // The package has no rights suite.
 	}
-	left, err := audit(c.root).unusedRights(c.rights.service)
+	left, err := auditLogDir(c.root).unusedRights(c.rights.service)
 	var problems []error
 	for _, right := range left {
-		if !right.isAsked() || !slices.Contains(c.rights.shown, right) {
+		if !right.isAdmissionVerb() || !slices.Contains(c.rights.shown, right) {
 			problems = append(problems, fmt.Errorf("%s: no test used the right to %s; add a test that needs it, or remove it from services/internal/rbac",
 				c.rights.service, right))
 		}

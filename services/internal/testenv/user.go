@@ -13,15 +13,15 @@ import (
 
 // ConfigAs returns a client configuration that acts as a user, or as the administrator without a name.
 func (k *KubeServer) ConfigAs(user string) *rest.Config {
-	cfg := k.Admin()
+	cfg := k.AdminConfig()
 	if user != "" {
 		cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
 	}
 	return cfg
 }
 
-// ObjectsAs returns a client that acts as a user, or as the administrator without a name.
-func (k *KubeServer) ObjectsAs(t testing.TB, user string) dynamic.Interface {
+// DynamicClientAs returns a client that acts as a user, or as the administrator without a name.
+func (k *KubeServer) DynamicClientAs(t testing.TB, user string) dynamic.Interface {
 	t.Helper()
 	objects, err := dynamic.NewForConfig(k.ConfigAs(user))
 	if err != nil {
@@ -30,14 +30,14 @@ func (k *KubeServer) ObjectsAs(t testing.TB, user string) dynamic.Interface {
 	return objects
 }
 
-// Typed returns a typed client of an administrator, outside of [Traffic].
-func (k *KubeServer) Typed(t testing.TB) kubernetes.Interface {
+// TypedClient returns a typed client of an administrator, outside of [Traffic].
+func (k *KubeServer) TypedClient(t testing.TB) kubernetes.Interface {
 	t.Helper()
-	return k.TypedAs(t, "")
+	return k.TypedClientAs(t, "")
 }
 
-// TypedAs returns a typed client that acts as a user, or as the administrator without a name.
-func (k *KubeServer) TypedAs(t testing.TB, user string) kubernetes.Interface {
+// TypedClientAs returns a typed client that acts as a user, or as the administrator without a name.
+func (k *KubeServer) TypedClientAs(t testing.TB, user string) kubernetes.Interface {
 	t.Helper()
 	typed, err := kubernetes.NewForConfig(k.ConfigAs(user))
 	if err != nil {
@@ -63,7 +63,7 @@ func (k *KubeServer) BindUser(t testing.TB, namespace, user, clusterRole string)
 
 func (k *KubeServer) createClusterRole(t testing.TB, rules []rbacv1.PolicyRule) (name string) {
 	t.Helper()
-	api := k.Typed(t).RbacV1().ClusterRoles()
+	api := k.TypedClient(t).RbacV1().ClusterRoles()
 	role, err := api.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Rules: rules}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func (k *KubeServer) createClusterRole(t testing.TB, rules []rbacv1.PolicyRule) 
 
 func (k *KubeServer) bindClusterRole(t testing.TB, namespace, role string, subject rbacv1.Subject) {
 	t.Helper()
-	api := k.Typed(t).RbacV1()
+	api := k.TypedClient(t).RbacV1()
 	meta := metav1.ObjectMeta{GenerateName: "test-"}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 	ctx, ended := t.Context(), context.WithoutCancel(t.Context())

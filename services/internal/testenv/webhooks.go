@@ -12,27 +12,27 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// Webhooks gives access to a service's webhook configuration and to the Secret with its key.
-type Webhooks struct {
+// WebhookRegistration gives access to a service's webhook configuration and to the Secret with its key.
+type WebhookRegistration struct {
 	api          kubernetes.Interface
 	name, secret string
 }
 
-// Webhooks returns the webhooks of a configuration.
-func (k *KubeServer) Webhooks(t testing.TB, name string) Webhooks {
+// WebhookRegistration returns the webhooks of a configuration.
+func (k *KubeServer) WebhookRegistration(t testing.TB, name string) WebhookRegistration {
 	t.Helper()
-	return Webhooks{api: k.Typed(t), name: name, secret: name + "-admission"}
+	return WebhookRegistration{api: k.TypedClient(t), name: name, secret: name + "-admission"}
 }
 
 // DeleteWebhooksAfter deletes a webhook configuration when the test ends.
 func (k *KubeServer) DeleteWebhooksAfter(t testing.TB, name string) {
 	t.Helper()
-	api := k.Typed(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	api := k.TypedClient(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
 }
 
-// Configured returns nil if the configuration has webhooks.
-func (w Webhooks) Configured(ctx context.Context) error {
+// CheckRegistered returns nil if the configuration has webhooks.
+func (w WebhookRegistration) CheckRegistered(ctx context.Context) error {
 	configuration, err := w.api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, w.name, metav1.GetOptions{})
 	if err == nil && len(configuration.Webhooks) == 0 {
 		err = errors.New("the configuration has no webhook")
@@ -40,9 +40,9 @@ func (w Webhooks) Configured(ctx context.Context) error {
 	return err
 }
 
-// Kept returns nil if the configuration has webhooks and the Secret exists.
-func (w Webhooks) Kept(ctx context.Context) error {
-	if err := w.Configured(ctx); err != nil {
+// CheckRegisteredWithSecret returns nil if the configuration has webhooks and the Secret exists.
+func (w WebhookRegistration) CheckRegisteredWithSecret(ctx context.Context) error {
+	if err := w.CheckRegistered(ctx); err != nil {
 		return err
 	}
 	_, err := w.api.CoreV1().Secrets(rbac.Namespace).Get(ctx, w.secret, metav1.GetOptions{})
@@ -50,14 +50,14 @@ func (w Webhooks) Kept(ctx context.Context) error {
 }
 
 // Delete deletes the configuration and the Secret.
-func (w Webhooks) Delete(ctx context.Context) error {
+func (w WebhookRegistration) Delete(ctx context.Context) error {
 	return errors.Join(
 		w.api.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, w.name, metav1.DeleteOptions{}),
 		w.api.CoreV1().Secrets(rbac.Namespace).Delete(ctx, w.secret, metav1.DeleteOptions{}))
 }
 
-// Empty removes all webhooks from the configuration.
-func (w Webhooks) Empty(ctx context.Context) error {
+// RemoveWebhooks removes all webhooks from the configuration.
+func (w WebhookRegistration) RemoveWebhooks(ctx context.Context) error {
 	_, err := w.api.AdmissionregistrationV1().ValidatingWebhookConfigurations().
 		Patch(ctx, w.name, types.MergePatchType, []byte(`{"webhooks":null}`), metav1.PatchOptions{})
 	return err

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Backlog counts the unsettled messages of a durable consumer.
-type Backlog struct {
+// ConsumerBacklog counts the unsettled messages of a durable consumer.
+type ConsumerBacklog struct {
 	// Pending counts messages that were not delivered yet.
 	Pending uint64
 	// Unsettled counts delivered messages that are not settled, Redelivering those among them that were delivered more
@@ -17,11 +17,11 @@ type Backlog struct {
 }
 
 // ReadBacklog returns the backlog of a service.
-func ReadBacklog(ctx context.Context, js jetstream.JetStream, service string) (Backlog, error) {
+func ReadBacklog(ctx context.Context, js jetstream.JetStream, service string) (ConsumerBacklog, error) {
 	durable, err := js.Consumer(ctx, Changes, service)
 	if err != nil {
-		return Backlog{}, fmt.Errorf("look up durable %s: %w", service, err)
+		return ConsumerBacklog{}, fmt.Errorf("look up durable %s: %w", service, err)
 	}
 	info := durable.CachedInfo()
-	return Backlog{Pending: info.NumPending, Unsettled: info.NumAckPending, Redelivering: info.NumRedelivered}, nil
+	return ConsumerBacklog{Pending: info.NumPending, Unsettled: info.NumAckPending, Redelivering: info.NumRedelivered}, nil
 }

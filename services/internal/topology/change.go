@@ -15,19 +15,19 @@ import (
 // publishes it again.
 var ErrRefused = errors.New("refused")
 
-// Decode decodes a message of [Changes]. Its subject, headers, fields and the metadata of its object must agree. The
+// DecodeRawChange decodes a message of [Changes]. Its subject, headers, fields and the metadata of its object must agree. The
 // error is [ErrRefused], because the message will never be valid.
-func Decode(subject string, header nats.Header, data []byte) (event.Change, error) {
+func DecodeRawChange(subject string, header nats.Header, data []byte) (event.Change, error) {
 	key, uid, err := ParseChangeSubject(subject)
 	if err != nil {
 		return event.Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	change, err := event.Unmarshal(key, data)
+	change, err := event.UnmarshalChange(key, data)
 	if err == nil && uid != "" && (change.UID != uid || !change.Deleted) {
 		err = fmt.Errorf("the tombstone of UID %s of %s says that of %s: deleted is %v", uid, key, change.UID, change.Deleted)
 	}
 	if err == nil {
-		err = cmp.Or(compareHeader(change, header), compareMetadata(change))
+		err = cmp.Or(checkHeaders(change, header), checkMetadata(change))
 	}
 	if err != nil {
 		return event.Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -35,8 +35,8 @@ func Decode(subject string, header nats.Header, data []byte) (event.Change, erro
 	return change, nil
 }
 
-// Headers returns the headers that repeat the fields of c.
-func Headers(c event.Change) nats.Header {
+// ChangeHeaders returns the headers that repeat the fields of c.
+func ChangeHeaders(c event.Change) nats.Header {
 	operation := Upsert
 	if c.Deleted {
 		operation = Delete
@@ -49,9 +49,9 @@ func Headers(c event.Change) nats.Header {
 	return header
 }
 
-// compareHeader returns an error if the headers differ from the fields of c.
-func compareHeader(c event.Change, header nats.Header) error {
-	want := Headers(c)
+// checkHeaders returns an error if the headers differ from the fields of c.
+func checkHeaders(c event.Change, header nats.Header) error {
+	want := ChangeHeaders(c)
 	for name := range want {
 		if got := header.Get(name); got != want.Get(name) {
 			return fmt.Errorf("header %s of %s is %.200q, its field is %.200q", name, c.Key, got, want.Get(name))
@@ -60,9 +60,9 @@ func compareHeader(c event.Change, header nats.Header) error {
 	return nil
 }
 
-// compareMetadata returns an error if a field in the metadata of the object differs from the field of c. The version of
+// checkMetadata returns an error if a field in the metadata of the object differs from the field of c. The version of
 // a deletion may be later than that of the last state, and the version of a Secret is that of its last read.
-func compareMetadata(c event.Change) error {
+func checkMetadata(c event.Change) error {
 	if len(c.Object) == 0 {
 		return nil
 	}
@@ -74,7 +74,7 @@ func compareMetadata(c event.Change) error {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	if err := event.DecodeExactly(c.Object, &object); err != nil {
+	if err := event.DecodeCaseSensitive(c.Object, &object); err != nil {
 		return nil //nolint:nilerr // Services report that the object cannot be decoded.
 	}
 	has := object.Metadata

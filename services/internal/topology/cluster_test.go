@@ -25,7 +25,7 @@ func cluster(t *testing.T) jetstream.JetStream {
 		if err != nil {
 			t.Fatal(err)
 		}
-		routes = append(routes, &url.URL{Scheme: "nats", Host: devserver.Address(port)})
+		routes = append(routes, &url.URL{Scheme: "nats", Host: devserver.LoopbackAddress(port)})
 		ports = append(ports, port)
 	}
 	var last *server.Server
@@ -61,7 +61,7 @@ func TestTheCopiesOfAStreamAreRaisedButNeverLowered(t *testing.T) {
 	js := cluster(t)
 	for _, test := range []struct{ asked, want int }{{1, 1}, {3, 3}, {1, 3}} {
 		deadline := time.Now().Add(time.Minute)
-		for err := topology.Ensure(t.Context(), js, test.asked); err != nil; err = topology.Ensure(t.Context(), js, test.asked) {
+		for err := topology.EnsureStreams(t.Context(), js, test.asked); err != nil; err = topology.EnsureStreams(t.Context(), js, test.asked) {
 			if time.Now().After(deadline) {
 				t.Fatal(err)
 			}
@@ -70,8 +70,8 @@ func TestTheCopiesOfAStreamAreRaisedButNeverLowered(t *testing.T) {
 			t.Errorf("asked for %d copies: %d, want %d", test.asked, got, test.want)
 		}
 	}
-	differences, err := topology.Compare(t.Context(), js, 1)
-	if err != nil || len(differences) != len(topology.Streams()) || differences[0].Copies != 3 || differences[0].NeedsRestore() {
+	differences, err := topology.CompareStreams(t.Context(), js, 1)
+	if err != nil || len(differences) != len(topology.StreamNames()) || differences[0].Copies != 3 || differences[0].NeedsRestore() {
 		t.Errorf("differences %+v, %v; want to be told of all copies", differences, err)
 	}
 }

@@ -38,7 +38,7 @@ func TestARefusalThatNoTimeCuresNeedsAPerson(t *testing.T) {
 }
 
 func TestADifferenceSaysWhatItIs(t *testing.T) {
-	for want, d := range map[string]Difference{
+	for want, d := range map[string]StreamDifference{
 		"stream A is missing":                      {Stream: "A", Missing: true},
 		"stream A differs in MaxMsgs, AllowDirect": {Stream: "A", Fields: []string{"MaxMsgs", "AllowDirect"}},
 	} {
@@ -46,31 +46,31 @@ func TestADifferenceSaysWhatItIs(t *testing.T) {
 			t.Errorf("it says %q, wrong %t; want %q", d, d.NeedsRestore(), want)
 		}
 	}
-	if more := (Difference{Stream: "A", Copies: 3}); more.NeedsRestore() {
+	if more := (StreamDifference{Stream: "A", Copies: 3}); more.NeedsRestore() {
 		t.Error("more copies than were asked for are said to be wrong")
 	}
 }
 
 func TestNoTwoServicesShareASubject(t *testing.T) {
 	owners := map[string]string{}
-	for _, service := range append(Services(), Service{Name: Watcher}) {
-		for _, subject := range []string{WakeSubject(service.Name), EndSubject(service.Name), PulseSubject(service.Name), TurnSubject(service.Name), InboxPrefix(service.Name)} {
+	for _, service := range append(DurableServices(), Service{Name: Watcher}) {
+		for _, subject := range []string{WakeSubject(service.Name), EndMarkSubject(service.Name), ProbeSubject(service.Name), LeaseSubject(service.Name), InboxPrefix(service.Name)} {
 			if other := owners[subject]; other != "" {
 				t.Errorf("%s is of %s and of %s", subject, other, service.Name)
 			}
 			owners[subject] = service.Name
-			if strings.HasPrefix(subject, wakePrefix) != IsWake(subject) {
-				t.Errorf("%s is told for a wake: %t", subject, IsWake(subject))
+			if strings.HasPrefix(subject, wakePrefix) != IsWakeSubject(subject) {
+				t.Errorf("%s is told for a wake: %t", subject, IsWakeSubject(subject))
 			}
 		}
 	}
-	if IsWake(ChangeSubject(event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "wake"})) {
+	if IsWakeSubject(ChangeSubject(event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "wake"})) {
 		t.Error("a change is told for a wake")
 	}
 }
 
 func TestAServiceIsFoundByItsName(t *testing.T) {
-	for _, service := range Services() {
+	for _, service := range DurableServices() {
 		if found, ok := ServiceNamed(service.Name); !ok || !slices.Equal(found.Kinds, service.Kinds) {
 			t.Errorf("%s: %+v, %t", service.Name, found, ok)
 		}
@@ -130,10 +130,10 @@ func TestDecodeRefusesMessagesWhosePartsDisagree(t *testing.T) {
 		"a tombstone of what lives":   {change: change, subject: TombstoneSubject(change.Key, "u1"), want: "deleted is false"},
 		"a tombstone without its UID": {change: deleted, subject: ChangeSubject(change.Key) + "._", want: "subject"},
 		"no headers":                  {change: change, header: nats.Header{}, want: "header Entail-"},
-		"another epoch":               {change: change, header: Headers(stored(func(c *event.Change) { c.Epoch = "f" })), want: "header Entail-Epoch"},
-		"another UID":                 {change: change, header: Headers(stored(func(c *event.Change) { c.UID = "u2" })), want: "header Entail-Uid"},
-		"another version":             {change: change, header: Headers(stored(func(c *event.Change) { c.ResourceVersion = "99999" })), want: "header Entail-Resource-Version"},
-		"another operation":           {change: change, header: Headers(stored(func(c *event.Change) { c.Deleted = true })), want: "header Entail-Operation"},
+		"another epoch":               {change: change, header: ChangeHeaders(stored(func(c *event.Change) { c.Epoch = "f" })), want: "header Entail-Epoch"},
+		"another UID":                 {change: change, header: ChangeHeaders(stored(func(c *event.Change) { c.UID = "u2" })), want: "header Entail-Uid"},
+		"another version":             {change: change, header: ChangeHeaders(stored(func(c *event.Change) { c.ResourceVersion = "99999" })), want: "header Entail-Resource-Version"},
+		"another operation":           {change: change, header: ChangeHeaders(stored(func(c *event.Change) { c.Deleted = true })), want: "header Entail-Operation"},
 		"another name within":         {change: stored(metadata(`{"name":"x"}`)), want: "metadata.name"},
 		"a namespace within":          {change: stored(metadata(`{"namespace":"x"}`)), want: "metadata.namespace"},
 		"another UID within":          {change: stored(metadata(`{"uid":"u2"}`)), want: "metadata.uid"},
@@ -146,7 +146,7 @@ func TestDecodeRefusesMessagesWhosePartsDisagree(t *testing.T) {
 			}
 			msg := message{subject: cmp.Or(test.subject, ChangeSubject(test.change.Key)), data: data, header: test.header}
 			if msg.header == nil {
-				msg.header = Headers(test.change)
+				msg.header = ChangeHeaders(test.change)
 			}
 			if test.data != "" {
 				msg.data = []byte(test.data)

@@ -18,8 +18,8 @@ import (
 // requestTimeout bounds one request. A cluster that does not answer one request may answer the next.
 const requestTimeout = 3 * time.Second
 
-// Difference describes how a stream differs from the table.
-type Difference struct {
+// StreamDifference describes how a stream differs from the table.
+type StreamDifference struct {
 	Stream string
 	// Missing means that the stream does not exist.
 	Missing bool
@@ -33,21 +33,21 @@ type Difference struct {
 }
 
 // NeedsRestore reports whether the stream must be restored.
-func (d Difference) NeedsRestore() bool { return d.Missing || len(d.Fields) > 0 }
+func (d StreamDifference) NeedsRestore() bool { return d.Missing || len(d.Fields) > 0 }
 
 // String describes the difference.
-func (d Difference) String() string {
+func (d StreamDifference) String() string {
 	if d.Missing {
 		return "stream " + d.Stream + " is missing"
 	}
 	return "stream " + d.Stream + " differs in " + strings.Join(d.Fields, ", ")
 }
 
-// Compare lists the streams that differ from the table. It reports streams that it cannot read as errors, beside the
+// CompareStreams lists the streams that differ from the table. It reports streams that it cannot read as errors, beside the
 // differences of the others.
-func Compare(ctx context.Context, js jetstream.JetStream, replicas int) ([]Difference, error) {
+func CompareStreams(ctx context.Context, js jetstream.JetStream, replicas int) ([]StreamDifference, error) {
 	all := streamConfigs(replicas)
-	differences, errs := make([]Difference, len(all)), make([]error, len(all))
+	differences, errs := make([]StreamDifference, len(all)), make([]error, len(all))
 	var looking sync.WaitGroup
 	for i, want := range all {
 		looking.Go(func() {
@@ -57,13 +57,13 @@ func Compare(ctx context.Context, js jetstream.JetStream, replicas int) ([]Diffe
 		})
 	}
 	looking.Wait()
-	return slices.DeleteFunc(differences, func(d Difference) bool { return !d.NeedsRestore() && d.Copies == 0 }), errors.Join(errs...)
+	return slices.DeleteFunc(differences, func(d StreamDifference) bool { return !d.NeedsRestore() && d.Copies == 0 }), errors.Join(errs...)
 }
 
-func compareStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (Difference, error) {
+func compareStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (StreamDifference, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	d := Difference{Stream: want.Name, want: want}
+	d := StreamDifference{Stream: want.Name, want: want}
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		d.Missing = true
@@ -93,9 +93,9 @@ func differingFields[T any](have, want T) []string {
 	return names
 }
 
-// Restore creates or updates a stream as the table requires. Only the watcher calls it, because only the watcher owns
+// RestoreStream creates or updates a stream as the table requires. Only the watcher calls it, because only the watcher owns
 // the streams. The error is [fault.Terminal] if retries cannot help.
-func Restore(ctx context.Context, js jetstream.JetStream, d Difference) error {
+func RestoreStream(ctx context.Context, js jetstream.JetStream, d StreamDifference) error {
 	if !d.NeedsRestore() {
 		return nil
 	}
@@ -111,19 +111,19 @@ func Restore(ctx context.Context, js jetstream.JetStream, d Difference) error {
 	return nil
 }
 
-// Ensure compares and restores all streams.
-func Ensure(ctx context.Context, js jetstream.JetStream, replicas int) error {
-	differences, err := Compare(ctx, js, replicas)
+// EnsureStreams compares and restores all streams.
+func EnsureStreams(ctx context.Context, js jetstream.JetStream, replicas int) error {
+	differences, err := CompareStreams(ctx, js, replicas)
 	errs := []error{err}
 	for _, d := range differences {
-		errs = append(errs, Restore(ctx, js, d))
+		errs = append(errs, RestoreStream(ctx, js, d))
 	}
 	return errors.Join(errs...)
 }
 
-// Present returns nil if every stream exists as in the table. It does not compare the number of replicas.
-func Present(ctx context.Context, js jetstream.JetStream) error {
-	differences, err := Compare(ctx, js, 1)
+// CheckStreams returns nil if every stream exists as in the table. It does not compare the number of replicas.
+func CheckStreams(ctx context.Context, js jetstream.JetStream) error {
+	differences, err := CompareStreams(ctx, js, 1)
 	var wrong []string
 	for _, d := range differences {
 		if d.NeedsRestore() {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Revision names a position in one life of [Changes].
-func Revision(sequence uint64, incarnation string) string {
+// FormatRevision names a position in one life of [Changes].
+func FormatRevision(sequence uint64, incarnation string) string {
 	return fmt.Sprintf("%d@%s", sequence, incarnation)
 }
 
-// ParseRevision parses the output of [Revision]. began is the creation time of the stream.
+// ParseRevision parses the output of [FormatRevision]. began is the creation time of the stream.
 func ParseRevision(revision string) (sequence uint64, began time.Time, err error) {
 	number, incarnation, cut := strings.Cut(revision, "@")
 	sequence, ofNumber := strconv.ParseUint(number, 10, 64)
 	began, ofTime := time.Parse(time.RFC3339Nano, incarnation)
 	switch {
 	case !cut:
-		err = invalidRevision(revision, "there is no @ in it")
+		err = invalidRevisionError(revision, "there is no @ in it")
 	case ofNumber != nil:
-		err = invalidRevision(revision, fmt.Sprintf("%q before the @ is no sequence number", number))
+		err = invalidRevisionError(revision, fmt.Sprintf("%q before the @ is no sequence number", number))
 	case ofTime != nil:
-		err = invalidRevision(revision, fmt.Sprintf("%q after the @ is no time", incarnation))
+		err = invalidRevisionError(revision, fmt.Sprintf("%q after the @ is no time", incarnation))
 	}
 	if err != nil {
 		return 0, time.Time{}, err
@@ -31,7 +31,7 @@ func ParseRevision(revision string) (sequence uint64, began time.Time, err error
 	return sequence, began, nil
 }
 
-// invalidRevision returns the error for a text that is no revision, with an example.
-func invalidRevision(revision, why string) error {
+// invalidRevisionError returns the error for a text that is no revision, with an example.
+func invalidRevisionError(revision, why string) error {
 	return fmt.Errorf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", revision, why)
 }

@@ -8,7 +8,7 @@ import (
 
 func TestRevisionsAreReadAsTheyWereWritten(t *testing.T) {
 	for _, began := range []time.Time{time.Unix(1, 0), time.Unix(1_800_000_000, 120_000_000)} {
-		sequence, life, err := ParseRevision(Revision(7, began.UTC().Format(time.RFC3339Nano)))
+		sequence, life, err := ParseRevision(FormatRevision(7, began.UTC().Format(time.RFC3339Nano)))
 		if err != nil || sequence != 7 || !life.Equal(began) {
 			t.Errorf("of %s: %d of %s, %v", began, sequence, life, err)
 		}

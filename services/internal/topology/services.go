@@ -25,8 +25,8 @@ const (
 	OpensearchSync = "opensearch-sync"
 )
 
-// Services lists the services with a durable consumer.
-func Services() []Service {
+// DurableServices lists the services with a durable consumer.
+func DurableServices() []Service {
 	core := []event.GroupResource{kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource}
 	roles := []event.GroupResource{
 		kinds.ImpliedRoles().GroupResource, kinds.RoleBindings().GroupResource, kinds.ClusterRoleBindings().GroupResource,
@@ -35,15 +35,16 @@ func Services() []Service {
 	policies := []event.GroupResource{kinds.PolicyDocuments().GroupResource}
 	protected := []event.GroupResource{kinds.ProtectedResources().GroupResource}
 	var iam []event.GroupResource
-	for _, kind := range kinds.IAM() {
+	for _, kind := range kinds.IAMKinds() {
 		iam = append(iam, kind.GroupResource)
 	}
 	accounts := []event.GroupResource{kinds.AccountInfos().GroupResource}
 	apis := []event.GroupResource{
-		kinds.Definitions().GroupResource, kinds.Bindings().GroupResource, kinds.Exports().GroupResource, kinds.ResourceSchemas().GroupResource,
+		kinds.CustomResourceDefinitions().GroupResource, kinds.APIBindings().GroupResource, kinds.APIExports().GroupResource,
+		kinds.APIResourceSchemas().GroupResource,
 	}
 	search := []event.GroupResource{kinds.Secrets().GroupResource}
-	for _, kind := range slices.Concat(kinds.OpenSearch(), kinds.LegacyOpenSearch()) {
+	for _, kind := range slices.Concat(kinds.OpenSearchKinds(), kinds.LegacyOpenSearchKinds()) {
 		search = append(search, kind.GroupResource)
 	}
 	return []Service{
@@ -54,10 +55,10 @@ func Services() []Service {
 	}
 }
 
-// Readers lists the services that follow changes by a view alone, in each replica, and settle no messages.
-func Readers() []Service {
+// ReaderServices lists the services that follow changes by a view alone, in each replica, and settle no messages.
+func ReaderServices() []Service {
 	read := []event.GroupResource{kinds.Stores().GroupResource}
-	for _, kind := range kinds.IAM() {
+	for _, kind := range kinds.IAMKinds() {
 		read = append(read, kind.GroupResource)
 	}
 	return []Service{{Name: Webhook, Kinds: read, Targets: true}}
@@ -65,7 +66,7 @@ func Readers() []Service {
 
 // ServiceNamed returns the consumer or reader of a name.
 func ServiceNamed(name string) (Service, bool) {
-	all := append(Services(), Readers()...)
+	all := append(DurableServices(), ReaderServices()...)
 	i := slices.IndexFunc(all, func(s Service) bool { return s.Name == name })
 	if i < 0 {
 		return Service{}, false

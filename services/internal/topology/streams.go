@@ -36,9 +36,9 @@ const (
 // TombstoneTTL is the default lifetime of a tombstone.
 const TombstoneTTL = 7 * 24 * time.Hour
 
-// Takeover bounds how soon another replica takes the turn of one that is gone. All replicas of a service need the same
+// TakeoverBounds bounds how soon another replica takes the turn of one that is gone. All replicas of a service need the same
 // bounds.
-type Takeover struct {
+type TakeoverBounds struct {
 	// Claim is the lifetime of a claim after it was sent.
 	Claim time.Duration
 	// Pin bounds how long a dead replica delays the next one. At least 2 s.
@@ -47,20 +47,20 @@ type Takeover struct {
 	Settling time.Duration
 }
 
-// DefaultTakeover returns the bounds that services use. Tests shorten them.
-func DefaultTakeover() Takeover {
-	return Takeover{Claim: 3 * time.Second, Pin: 4 * time.Second, Settling: 10 * time.Second}
+// DefaultTakeoverBounds returns the bounds that services use. Tests shorten them.
+func DefaultTakeoverBounds() TakeoverBounds {
+	return TakeoverBounds{Claim: 3 * time.Second, Pin: 4 * time.Second, Settling: 10 * time.Second}
 }
 
 // AckWait returns the lease on a message. Consumers renew it while they work. Together with Pin it bounds how long a
 // frozen replica delays the messages that it received.
-func (t Takeover) AckWait() time.Duration { return 2 * t.Claim }
+func (t TakeoverBounds) AckWait() time.Duration { return 2 * t.Claim }
 
 // PullExpiry returns the lifetime of a pull request of a consumer. A living replica sends one twice within Pin.
-func (t Takeover) PullExpiry() time.Duration { return t.Pin / 2 }
+func (t TakeoverBounds) PullExpiry() time.Duration { return t.Pin / 2 }
 
-// Streams lists the names of all streams.
-func Streams() []string {
+// StreamNames lists the names of all streams.
+func StreamNames() []string {
 	var names []string
 	for _, stream := range streamConfigs(1) {
 		names = append(names, stream.Name)
@@ -90,12 +90,12 @@ func streamConfigs(replicas int) []jetstream.StreamConfig {
 
 // EnsureConsumer returns the durable consumer of a service. It creates or updates the consumer only if necessary: if
 // several replicas send the same request to a cluster at once, some get no answer.
-func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service, takeover Takeover) (jetstream.Consumer, error) {
+func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service, takeover TakeoverBounds) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	want := consumerConfig(service, takeover)
 	c, err := js.Consumer(ctx, Changes, service.Name)
-	if err == nil && len(differingFields(plainConsumer(c.CachedInfo().Config), want)) == 0 {
+	if err == nil && len(differingFields(withoutServerFields(c.CachedInfo().Config), want)) == 0 {
 		return c, nil
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -107,19 +107,19 @@ func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service
 	return c, nil
 }
 
-// plainConsumer removes the fields that the server adds.
-func plainConsumer(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
+// withoutServerFields removes the fields that the server adds.
+func withoutServerFields(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	c.Name, c.Metadata = "", nil
 	return c
 }
 
-func consumerConfig(service Service, takeover Takeover) jetstream.ConsumerConfig {
+func consumerConfig(service Service, takeover TakeoverBounds) jetstream.ConsumerConfig {
 	filters := []string{WakeSubject(service.Name)}
 	for _, r := range service.Kinds {
 		filters = append(filters, ChangesFilter("", r))
 	}
 	if service.Targets {
-		filters = append(filters, ChangesFilter("", kinds.Targets()))
+		filters = append(filters, ChangesFilter("", kinds.AllTargets()))
 	}
 	return jetstream.ConsumerConfig{
 		Durable: service.Name, FilterSubjects: filters,
@@ -129,14 +129,14 @@ func consumerConfig(service Service, takeover Takeover) jetstream.ConsumerConfig
 	}
 }
 
-// Incarnation names one life of a stream by its creation time. A stream that was deleted and created again has another.
-func Incarnation(info *jetstream.StreamInfo) string {
+// StreamID names one life of a stream by its creation time. A stream that was deleted and created again has another.
+func StreamID(info *jetstream.StreamInfo) string {
 	return info.Created.UTC().Format(time.RFC3339Nano)
 }
 
-// DecodeChange decodes a message of [Changes], with the times at which it was stored and expires. See [Decode].
+// DecodeChange decodes a message of [Changes], with the times at which it was stored and expires. See [DecodeRawChange].
 func DecodeChange(msg jetstream.Msg) (event.Change, error) {
-	change, err := Decode(msg.Subject(), msg.Headers(), msg.Data())
+	change, err := DecodeRawChange(msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {
 		return event.Change{}, fault.Terminal(err)
 	}

@@ -21,7 +21,7 @@ const (
 )
 
 // ChangeSubject returns the subject for the newest state of one object.
-func ChangeSubject(k event.Key) string { return subjectPrefix(k.GroupResource) + k.Tokens() }
+func ChangeSubject(k event.Key) string { return subjectPrefix(k.GroupResource) + k.SubjectTokens() }
 
 // subjectPrefix returns the start of the subjects of a kind.
 func subjectPrefix(r event.GroupResource) string {
@@ -34,7 +34,7 @@ func subjectPrefix(r event.GroupResource) string {
 // TombstoneSubject returns the subject for the deletion of an object whose name another object has now, or that existed
 // before the cluster went back in time.
 func TombstoneSubject(k event.Key, uid string) string {
-	return ChangeSubject(k) + "." + event.Token(uid)
+	return ChangeSubject(k) + "." + event.EncodeToken(uid)
 }
 
 // ParseChangeSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for the former.
@@ -48,7 +48,7 @@ func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 		return event.Key{}, "", fmt.Errorf("subject %.200q is not one of changes", subject)
 	}
 	if i := strings.LastIndexByte(tail, '.'); strings.Count(tail, ".") == keyTokens {
-		uid, err = event.ParseToken(tail[i+1:])
+		uid, err = event.DecodeToken(tail[i+1:])
 		if err == nil && uid == "" {
 			err = errNoUID
 		}
@@ -57,7 +57,7 @@ func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 		}
 		tail = tail[:i]
 	}
-	k, err = event.ParseTokens(tail)
+	k, err = event.ParseSubjectTokens(tail)
 	k.Target = target
 	return k, uid, err
 }
@@ -69,67 +69,67 @@ var errNoUID = errors.New("the last token names no UID")
 
 // ChangesFilter matches the changes of one kind in one cluster, or in all clusters if cluster is empty.
 func ChangesFilter(cluster string, r event.GroupResource) string {
-	if r == kinds.Targets() {
-		return targetsPrefix + clusterToken(cluster) + ".>"
+	if r == kinds.AllTargets() {
+		return targetsPrefix + clusterTokenOrWildcard(cluster) + ".>"
 	}
-	return subjectPrefix(r) + clusterToken(cluster) + "." + event.Token(r.Group) + "." + event.Token(r.Resource) + ".>"
+	return subjectPrefix(r) + clusterTokenOrWildcard(cluster) + "." + event.EncodeToken(r.Group) + "." + event.EncodeToken(r.Resource) + ".>"
 }
 
 // ClusterFilters matches the changes of all kinds in one cluster.
 func ClusterFilters(cluster string) []string {
-	return []string{changesPrefix + event.Token(cluster) + ".>", targetsPrefix + event.Token(cluster) + ".>"}
+	return []string{changesPrefix + event.EncodeToken(cluster) + ".>", targetsPrefix + event.EncodeToken(cluster) + ".>"}
 }
 
-// HeadsFilter matches these changes without the tombstones on subjects of their own.
-func HeadsFilter(cluster string, r event.GroupResource) string {
+// CurrentStatesFilter matches these changes without the tombstones on subjects of their own.
+func CurrentStatesFilter(cluster string, r event.GroupResource) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"
 }
 
 // TombstonesFilter matches the tombstones on subjects of their own.
 func TombstonesFilter(cluster string, r event.GroupResource) string {
-	return HeadsFilter(cluster, r) + ".*"
+	return CurrentStatesFilter(cluster, r) + ".*"
 }
 
-// HeadsFilterIn matches the same in one namespace.
-func HeadsFilterIn(cluster string, r event.GroupResource, namespace string) string {
-	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + event.Token(namespace) + ".*"
+// CurrentStatesFilterIn matches the same in one namespace.
+func CurrentStatesFilterIn(cluster string, r event.GroupResource, namespace string) string {
+	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + event.EncodeToken(namespace) + ".*"
 }
 
-// SyncSubject returns the subject for the newest snapshot marker of one kind in one cluster.
-func SyncSubject(cluster string, r event.GroupResource) string {
-	subject := syncPrefix + clusterToken(cluster) + "."
+// MarkerSubject returns the subject for the newest snapshot marker of one kind in one cluster.
+func MarkerSubject(cluster string, r event.GroupResource) string {
+	subject := syncPrefix + clusterTokenOrWildcard(cluster) + "."
 	switch {
-	case r == kinds.Targets():
+	case r == kinds.AllTargets():
 		return subject + "*.*" + targetsSuffix
 	case r.Target:
-		return subject + event.Token(r.Group) + "." + event.Token(r.Resource) + targetsSuffix
+		return subject + event.EncodeToken(r.Group) + "." + event.EncodeToken(r.Resource) + targetsSuffix
 	}
-	return subject + event.Token(r.Group) + "." + event.Token(r.Resource)
+	return subject + event.EncodeToken(r.Group) + "." + event.EncodeToken(r.Resource)
 }
 
-// ParseTargetMarker parses the output of [SyncSubject] for a kind of targets.
-func ParseTargetMarker(subject string) (event.GroupResource, error) {
+// ParseTargetMarkerSubject parses the output of [MarkerSubject] for a kind of targets.
+func ParseTargetMarkerSubject(subject string) (event.GroupResource, error) {
 	tail, ok := strings.CutSuffix(strings.TrimPrefix(subject, syncPrefix), targetsSuffix)
 	tokens := strings.Split(tail, ".")
 	if !ok || len(tokens) != 3 {
 		return event.GroupResource{}, fmt.Errorf("subject %.200q is not one of a marker of targets", subject)
 	}
-	group, err := event.ParseToken(tokens[1])
-	resource, err2 := event.ParseToken(tokens[2])
+	group, err := event.DecodeToken(tokens[1])
+	resource, err2 := event.DecodeToken(tokens[2])
 	return event.GroupResource{Group: group, Resource: resource, Target: true}, errors.Join(err, err2)
 }
 
 // BarrierSubject returns the subject for the newest barrier of one cluster; it matches all clusters if cluster is empty.
 // Only the watcher may publish on it. No durable consumer receives barriers.
-func BarrierSubject(cluster string) string { return barrierPrefix + clusterToken(cluster) }
+func BarrierSubject(cluster string) string { return barrierPrefix + clusterTokenOrWildcard(cluster) }
 
-// IsBarrier reports whether a subject is that of a barrier.
-func IsBarrier(subject string) bool { return strings.HasPrefix(subject, barrierPrefix) }
+// IsBarrierSubject reports whether a subject is that of a barrier.
+func IsBarrierSubject(subject string) bool { return strings.HasPrefix(subject, barrierPrefix) }
 
 // ResultSubject returns the subject for the newest result of one service for one object. Service "*" matches all
 // services.
 func ResultSubject(service string, k event.Key) string {
-	return resultsPrefix + service + "." + k.Tokens()
+	return resultsPrefix + service + "." + k.SubjectTokens()
 }
 
 // ResultsFilter matches all results of a service.
@@ -153,26 +153,26 @@ func DeadLettersFilter(service string) string {
 // ENTAIL_CHANGES, so that only the pinned replica receives it.
 func WakeSubject(service string) string { return wakePrefix + service }
 
-// EndSubject returns the subject on which the view of a service marks the end of ENTAIL_CHANGES. A view that has read
+// EndMarkSubject returns the subject on which the view of a service marks the end of ENTAIL_CHANGES. A view that has read
 // its mark has read everything before it. No durable consumer receives such marks.
-func EndSubject(service string) string { return wakePrefix + "end-" + service }
+func EndMarkSubject(service string) string { return wakePrefix + "end-" + service }
 
-// PulseSubject returns the subject on which a service publishes to find out whether NATS accepts messages.
-func PulseSubject(service string) string { return wakePrefix + "view-" + service }
+// ProbeSubject returns the subject on which a service publishes to find out whether NATS accepts messages.
+func ProbeSubject(service string) string { return wakePrefix + "view-" + service }
 
-// IsWake reports whether services publish on a subject of ENTAIL_CHANGES: wakes, claims, pulses and marks of its end.
-func IsWake(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
+// IsWakeSubject reports whether services publish on a subject of ENTAIL_CHANGES: wakes, claims, pulses and marks of its end.
+func IsWakeSubject(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
 
-// TurnSubject returns the subject on which the active replica of a service claims its turn, or gives it up.
-func TurnSubject(service string) string { return wakePrefix + "turn-" + service }
+// LeaseSubject returns the subject on which the active replica of a service claims its turn, or gives it up.
+func LeaseSubject(service string) string { return wakePrefix + "turn-" + service }
 
 // InboxPrefix returns the prefix of the inboxes of a service. No other account may subscribe to them.
 func InboxPrefix(service string) string { return "_INBOX_" + service }
 
-// clusterToken returns a wildcard if cluster is empty.
-func clusterToken(cluster string) string {
+// clusterTokenOrWildcard returns a wildcard if cluster is empty.
+func clusterTokenOrWildcard(cluster string) string {
 	if cluster == "" {
 		return "*"
 	}
-	return event.Token(cluster)
+	return event.EncodeToken(cluster)
 }

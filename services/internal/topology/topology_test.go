@@ -42,16 +42,16 @@ func TestEnsureMayRunAnyNumberOfTimes(t *testing.T) {
 	t.Parallel()
 	js := bus(t)
 	for range 3 {
-		if err := topology.Ensure(t.Context(), js, 1); err != nil {
+		if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 			t.Fatal(err)
 		}
-		for _, service := range topology.Services() {
-			if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover()); err != nil {
+		for _, service := range topology.DurableServices() {
+			if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeoverBounds()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if differences, err := topology.Compare(t.Context(), js, 1); len(differences) > 0 || err != nil {
+	if differences, err := topology.CompareStreams(t.Context(), js, 1); len(differences) > 0 || err != nil {
 		t.Errorf("made as they are not in the table: %v, %v", differences, err)
 	}
 	names := js.StreamNames(t.Context())
@@ -83,7 +83,7 @@ func TestWhatDiffersIsNamedAndRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := bus(t)
-			if err := topology.Ensure(t.Context(), js, 1); err != nil {
+			if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 				t.Fatal(err)
 			}
 			config := configOf(t, js, topology.Changes)
@@ -91,13 +91,13 @@ func TestWhatDiffersIsNamedAndRestored(t *testing.T) {
 			if _, err := js.UpdateStream(t.Context(), config); err != nil {
 				t.Fatal(err)
 			}
-			if err := topology.Present(t.Context(), js); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := topology.CheckStreams(t.Context(), js); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("others see %v, want %q", err, test.want)
 			}
-			if err := topology.Ensure(t.Context(), js, 1); err != nil {
+			if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 				t.Fatal(err)
 			}
-			if err := topology.Present(t.Context(), js); err != nil {
+			if err := topology.CheckStreams(t.Context(), js); err != nil {
 				t.Errorf("after it was restored: %v", err)
 			}
 		})
@@ -120,17 +120,17 @@ func configOf(t *testing.T, js jetstream.JetStream, stream string) jetstream.Str
 func TestADurableIsMadeOnceAndRestored(t *testing.T) {
 	t.Parallel()
 	js := bus(t)
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	requests, err := js.Conn().SubscribeSync("$JS.API.CONSUMER.CREATE.>")
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := topology.Services()[0]
+	service := topology.DurableServices()[0]
 	ensure := func(want int) {
 		t.Helper()
-		if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover()); err != nil {
+		if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeoverBounds()); err != nil {
 			t.Fatal(err)
 		}
 		// The server may answer a request before it has shown it to who listens.
@@ -159,7 +159,7 @@ func TestADurableIsMadeOnceAndRestored(t *testing.T) {
 func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {
 	t.Parallel()
 	js := bus(t)
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	key := event.Key{Cluster: "c", GroupResource: kinds.Stores().GroupResource, Name: "a.b"}
@@ -169,7 +169,7 @@ func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {
 	}{
 		topology.Changes:     {topology.ChangeSubject(key), 1},
 		topology.Results:     {topology.ResultSubject("s", key), 1},
-		topology.Sync:        {topology.SyncSubject("c", key.GroupResource), 1},
+		topology.Sync:        {topology.MarkerSubject("c", key.GroupResource), 1},
 		topology.DeadLetters: {topology.DeadLetterSubject("s", topology.ChangeSubject(key)), 3},
 	} {
 		for range 3 {
@@ -212,7 +212,7 @@ func TestAnObjectsSubjectIsInItsKindsFilterAndNoOther(t *testing.T) {
 func TestBarrierSubjectIsNoSubjectOfChanges(t *testing.T) {
 	t.Parallel()
 	barrier := topology.BarrierSubject("c.1")
-	if !topology.IsBarrier(barrier) || topology.IsWake(barrier) || topology.IsBarrier(topology.EndSubject("watcher")) {
+	if !topology.IsBarrierSubject(barrier) || topology.IsWakeSubject(barrier) || topology.IsBarrierSubject(topology.EndMarkSubject("watcher")) {
 		t.Errorf("%s is no barrier", barrier)
 	}
 	if !server.SubjectsCollide(barrier, topology.BarrierSubject("")) || server.SubjectsCollide(barrier, topology.ChangesFilter("", kinds.Stores().GroupResource)) {
@@ -227,7 +227,7 @@ func TestATombstoneHasASubjectOfItsOwnThatItsConsumersSee(t *testing.T) {
 	if !server.SubjectsCollide(subject, topology.ChangesFilter("", key.GroupResource)) {
 		t.Error("no consumer sees it")
 	}
-	heads := topology.HeadsFilter(key.Cluster, key.GroupResource)
+	heads := topology.CurrentStatesFilter(key.Cluster, key.GroupResource)
 	if server.SubjectsCollide(subject, heads) || !server.SubjectsCollide(topology.ChangeSubject(key), heads) {
 		t.Errorf("%s does not match the objects alone", heads)
 	}
@@ -243,7 +243,7 @@ func TestATombstoneHasASubjectOfItsOwnThatItsConsumersSee(t *testing.T) {
 
 func TestEveryConsumedKindIsWatched(t *testing.T) {
 	t.Parallel()
-	for _, service := range topology.Services() {
+	for _, service := range topology.DurableServices() {
 		if strings.ContainsAny(service.Name, ". *>") {
 			t.Errorf("%q is no durable's name", service.Name)
 		}
@@ -251,7 +251,7 @@ func TestEveryConsumedKindIsWatched(t *testing.T) {
 			t.Errorf("%s is not found by its name", service.Name)
 		}
 		for _, kind := range service.Kinds {
-			if _, ok := kinds.Of(kind); !ok {
+			if _, ok := kinds.ByResource(kind); !ok {
 				t.Errorf("%s consumes %s, which nobody watches", service.Name, kind)
 			}
 		}

@@ -13,20 +13,20 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Transport records a span for each request, and sends its context to the server.
-func Transport(provider trace.TracerProvider) func(http.RoundTripper) http.RoundTripper {
+// WrapTransport records a span for each request, and sends its context to the server.
+func WrapTransport(provider trace.TracerProvider) func(http.RoundTripper) http.RoundTripper {
 	tracer := provider.Tracer(scope)
-	return func(next http.RoundTripper) http.RoundTripper { return transport{next: next, tracer: tracer} }
+	return func(next http.RoundTripper) http.RoundTripper { return tracingTransport{next: next, tracer: tracer} }
 }
 
-type transport struct {
+type tracingTransport struct {
 	next   http.RoundTripper
 	tracer trace.Tracer
 }
 
 // RoundTrip implements [http.RoundTripper]. The name of the span does not contain the path, because the path names
 // objects.
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t tracingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !isTraced(r.Context()) {
 		return t.next.RoundTrip(r)
 	}
@@ -48,7 +48,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper returns the inner transport.
-func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t tracingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // UnaryClientInterceptor records a span for each call, and sends its context to the server.
 func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInterceptor {
@@ -61,7 +61,7 @@ func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInter
 		ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String("rpc.system", "grpc"), attribute.String("server.address", cc.Target())))
 		defer span.End()
-		err := invoke(metadata.AppendToOutgoingContext(ctx, header, Traceparent(ctx)), method, req, reply, cc, opts...)
+		err := invoke(metadata.AppendToOutgoingContext(ctx, header, TraceparentOf(ctx)), method, req, reply, cc, opts...)
 		recordError(span, err)
 		return err
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // LogHandler adds the ids of trace and span to each record with a span in its context.
-func LogHandler(next slog.Handler) slog.Handler { return handler{next} }
+func LogHandler(next slog.Handler) slog.Handler { return traceIDHandler{next} }
 
-type handler struct{ slog.Handler }
+type traceIDHandler struct{ slog.Handler }
 
-func (h handler) Handle(ctx context.Context, record slog.Record) error {
+func (h traceIDHandler) Handle(ctx context.Context, record slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		record = record.Clone()
 		record.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
@@ -20,8 +20,10 @@ func (h handler) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, record)
 }
 
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.Handler.WithAttrs(attrs)}
+func (h traceIDHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return traceIDHandler{h.Handler.WithAttrs(attrs)}
 }
 
-func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
+func (h traceIDHandler) WithGroup(name string) slog.Handler {
+	return traceIDHandler{h.Handler.WithGroup(name)}
+}

@@ -18,23 +18,23 @@ const (
 	header = "traceparent"
 )
 
-// Continue returns a context in the trace of traceparent, if there is one.
-func Continue(ctx context.Context, traceparent string) context.Context {
+// ContinueTrace returns a context in the trace of traceparent, if there is one.
+func ContinueTrace(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{header: traceparent})
 }
 
-// Traceparent returns the traceparent of the span in ctx; empty if there is none.
-func Traceparent(ctx context.Context) string {
+// TraceparentOf returns the traceparent of the span in ctx; empty if there is none.
+func TraceparentOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[header]
 }
 
-// Links returns links to other traces.
-func Links(traceparents ...string) []trace.Link {
+// LinksTo returns links to other traces.
+func LinksTo(traceparents ...string) []trace.Link {
 	var links []trace.Link
 	for _, traceparent := range traceparents {
-		if span := trace.SpanContextFromContext(Continue(context.Background(), traceparent)); span.IsValid() {
+		if span := trace.SpanContextFromContext(ContinueTrace(context.Background(), traceparent)); span.IsValid() {
 			links = append(links, trace.Link{SpanContext: span})
 		}
 	}

@@ -34,7 +34,7 @@ func TestARequestIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 	}))
 	defer server.Close()
 	provider, spans := recorded(t)
-	client := &http.Client{Transport: Transport(provider)(http.DefaultTransport)}
+	client := &http.Client{Transport: WrapTransport(provider)(http.DefaultTransport)}
 	call := func(ctx context.Context) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, server.URL+"/apis/x/stores/a/status", http.NoBody)
 		if err != nil {
@@ -50,7 +50,7 @@ func TestARequestIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 	if n := len(spans.Ended()); n != 0 || told != "" {
 		t.Errorf("call without a trace: got %d spans and header %q", n, told)
 	}
-	call(Continue(t.Context(), parent))
+	call(ContinueTrace(t.Context(), parent))
 	ended := spans.Ended()
 	if len(ended) != 1 || ended[0].Name() != "PATCH" || ended[0].Parent().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" ||
 		ended[0].Status().Code != codes.Error {
@@ -76,7 +76,7 @@ func TestACallIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 		return refused
 	}
 	for _, traceparent := range []string{"", parent} {
-		if err := intercept(Continue(t.Context(), traceparent), "/openfga.v1.OpenFGAService/Write", nil, nil, conn, invoke); !errors.Is(err, refused) {
+		if err := intercept(ContinueTrace(t.Context(), traceparent), "/openfga.v1.OpenFGAService/Write", nil, nil, conn, invoke); !errors.Is(err, refused) {
 			t.Fatal(err)
 		}
 	}
@@ -94,20 +94,20 @@ func TestALogLineNamesItsTrace(t *testing.T) {
 	if strings.Contains(lines.String(), "trace_id") {
 		t.Errorf("log: %s", &lines)
 	}
-	log.InfoContext(Continue(t.Context(), parent), "within")
+	log.InfoContext(ContinueTrace(t.Context(), parent), "within")
 	if !strings.Contains(lines.String(), `"service":"test","trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331"`) {
 		t.Errorf("log: %s", &lines)
 	}
 }
 
 func TestATraceGoesOnUnderItsName(t *testing.T) {
-	if got := Traceparent(Continue(t.Context(), parent)); got != parent {
+	if got := TraceparentOf(ContinueTrace(t.Context(), parent)); got != parent {
 		t.Errorf("got %q", got)
 	}
-	if got := Traceparent(Continue(t.Context(), "")); got != "" {
+	if got := TraceparentOf(ContinueTrace(t.Context(), "")); got != "" {
 		t.Errorf("got %q", got)
 	}
-	if links := Links("", "nonsense", parent); len(links) != 1 || links[0].SpanContext.SpanID().String() != "b7ad6b7169203331" {
+	if links := LinksTo("", "nonsense", parent); len(links) != 1 || links[0].SpanContext.SpanID().String() != "b7ad6b7169203331" {
 		t.Errorf("links: %v", links)
 	}
 }

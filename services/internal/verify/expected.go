@@ -8,45 +8,45 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-// Expected is the state of one object on which a decision is based. The object may be absent.
-type Expected struct {
+// ExpectedState is the state of one object on which a decision is based. The object may be absent.
+type ExpectedState struct {
 	change event.Change
 	// held returns the fields of that state. read returns the fields of another state.
-	held func() (fields, error)
-	read func(event.Change) (fields, error)
+	held func() (comparedFields, error)
+	read func(event.Change) (comparedFields, error)
 }
 
-// fields holds, as JSON, the fields on which decisions depend. It is zero for an absent object.
-type fields struct {
+// comparedFields holds, as JSON, the fields on which decisions depend. It is zero for an absent object.
+type comparedFields struct {
 	// declared holds the UID and the fields of other writers. recorded holds the fields of this service.
 	declared, recorded string
 }
 
-// Expect returns the state of an object that the view holds. of returns the fields that must match: those that other
+// ExpectObject returns the state of an object that the view holds. of returns the fields that must match: those that other
 // writers declare, and those that this service records.
-func Expect[T any](o informer.Object[T], of func(*T) (declared, recorded any)) Expected {
-	fieldsOf := func(uid string, value *T) (f fields, err error) {
+func ExpectObject[T any](o informer.Object[T], of func(*T) (declared, recorded any)) ExpectedState {
+	fieldsOf := func(uid string, value *T) (f comparedFields, err error) {
 		declared, recorded := of(value)
-		if f.declared, err = encodeValue([]any{uid, declared}); err == nil {
-			f.recorded, err = encodeValue(recorded)
+		if f.declared, err = encodeJSON([]any{uid, declared}); err == nil {
+			f.recorded, err = encodeJSON(recorded)
 		}
 		return f, err
 	}
-	return Expected{
+	return ExpectedState{
 		change: o.Change,
-		held: func() (fields, error) {
+		held: func() (comparedFields, error) {
 			if o.UID == "" || o.Deleted || o.Value == nil {
-				return fields{}, nil
+				return comparedFields{}, nil
 			}
 			return fieldsOf(o.UID, o.Value)
 		},
-		read: func(c event.Change) (fields, error) {
+		read: func(c event.Change) (comparedFields, error) {
 			value := new(T)
 			if c.Deleted {
-				return fields{}, nil
+				return comparedFields{}, nil
 			}
 			if err := c.Decode(value); err != nil {
-				return fields{}, err
+				return comparedFields{}, err
 			}
 			return fieldsOf(c.UID, value)
 		},
@@ -54,16 +54,16 @@ func Expect[T any](o informer.Object[T], of func(*T) (declared, recorded any)) E
 }
 
 // Change returns the expected state as a change.
-func (e Expected) Change() event.Change { return e.change }
+func (e ExpectedState) Change() event.Change { return e.change }
 
 // Equals reports whether two expected states have the same object and the same fields.
-func (e Expected) Equals(other Expected) bool {
+func (e ExpectedState) Equals(other ExpectedState) bool {
 	is, err := e.held()
 	was, otherErr := other.held()
 	return e.change.Key == other.change.Key && err == nil && otherErr == nil && is == was
 }
 
-func encodeValue(value any) (string, error) {
+func encodeJSON(value any) (string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("encoding the fields of an object: %w", err)

@@ -48,7 +48,7 @@ func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, met
 		}, []string{"resource"}),
 	}
 	metrics.MustRegister(r.contradicted)
-	v.OnLoad(func() { // A rate shows an increase only if the counter existed before.
+	v.OnLoaded(func() { // A rate shows an increase only if the counter existed before.
 		for _, kind := range v.Kinds() {
 			r.contradicted.WithLabelValues(kind.Resource)
 		}
@@ -59,7 +59,7 @@ func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, met
 // Verify reads each object once, and returns nil if the API server returns the expected states. Another state means
 // that a change is still on its way or that the stream is wrong. Verify then stores that state in the view and returns
 // [reconcile.ErrStale].
-func (r *Verifier) Verify(ctx context.Context, expected ...Expected) error {
+func (r *Verifier) Verify(ctx context.Context, expected ...ExpectedState) error {
 	for _, e := range expected {
 		if err := r.verifyExpected(ctx, e); err != nil {
 			return err
@@ -68,14 +68,14 @@ func (r *Verifier) Verify(ctx context.Context, expected ...Expected) error {
 	return nil
 }
 
-func (r *Verifier) verifyExpected(ctx context.Context, e Expected) error {
+func (r *Verifier) verifyExpected(ctx context.Context, e ExpectedState) error {
 	held, err := e.held()
 	if err != nil {
 		return err
 	}
-	kind, ok := kinds.Of(e.change.Key.GroupResource)
+	kind, ok := kinds.ByResource(e.change.Key.GroupResource)
 	if !ok || e.change.Key.Cluster != r.cluster {
-		return r.contradictInformer(e.change)
+		return r.contradictionError(e.change)
 	}
 	if e.change.Version == kind.Older && kind.Older != "" {
 		kind.Version = kind.Older
@@ -97,9 +97,9 @@ func (r *Verifier) verifyExpected(ctx context.Context, e Expected) error {
 	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)
 }
 
-// VerifyAnswer compares the API server's answer to a write with the state on which the write was based. The error is
+// VerifyWriteAnswer compares the API server's answer to a write with the state on which the write was based. The error is
 // [reconcile.ErrStale] if the declared fields differ. The view already holds the answer.
-func (r *Verifier) VerifyAnswer(ctx context.Context, e Expected, answer event.Change) error {
+func (r *Verifier) VerifyWriteAnswer(ctx context.Context, e ExpectedState, answer event.Change) error {
 	held, err := e.held()
 	if err != nil {
 		return err
@@ -113,10 +113,10 @@ func (r *Verifier) VerifyAnswer(ctx context.Context, e Expected, answer event.Ch
 }
 
 func (r *Verifier) warnContradicted(ctx context.Context, held event.Change) {
-	r.log.WarnContext(ctx, "the API server contradicts the stream; planning again", slog.Any("error", r.contradictInformer(held)))
+	r.log.WarnContext(ctx, "the API server contradicts the stream; planning again", slog.Any("error", r.contradictionError(held)))
 }
 
-func (r *Verifier) contradictInformer(held event.Change) error {
+func (r *Verifier) contradictionError(held event.Change) error {
 	r.contradicted.WithLabelValues(held.Key.Resource).Inc()
 	return fault.Unavailable(fmt.Errorf("%s: %w", held.Key, ErrContradicted))
 }

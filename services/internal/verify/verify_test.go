@@ -38,7 +38,7 @@ func newBed(t *testing.T) *bed {
 	log := slog.New(slog.DiscardHandler)
 	v := informer.New(informer.Config{Log: log})
 	b := &bed{t: t, metrics: prometheus.NewRegistry()}
-	b.models = informer.Register[corev1alpha1.AuthorizationModel](v, kinds.AuthorizationModels(), nil)
+	b.models = informer.RegisterLister[corev1alpha1.AuthorizationModel](v, kinds.AuthorizationModels(), nil)
 	b.Verifier = New(v, b, cluster, log, b.metrics)
 	return b
 }
@@ -88,10 +88,10 @@ func (b *bed) drop(version int, uid, text string) {
 	b.put(c)
 }
 
-func (b *bed) expected() Expected {
-	o, _ := b.models.Last(key())
+func (b *bed) expected() ExpectedState {
+	o, _ := b.models.GetOrTombstone(key())
 	o.Key = key()
-	return Expect(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec.Model, m.Status.Live })
+	return ExpectObject(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec.Model, m.Status.Live })
 }
 
 // contradicted returns the value of the metric.
@@ -148,7 +148,7 @@ func TestVerifyReadsNoObjectOfAnotherCluster(t *testing.T) {
 	c.Key.Cluster = "east"
 	b.put(c)
 	o, _ := b.models.Get(c.Key)
-	err := b.Verify(t.Context(), Expect(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec, nil }))
+	err := b.Verify(t.Context(), ExpectObject(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec, nil }))
 	if !errors.Is(err, ErrContradicted) || !fault.IsUnavailable(err) || b.reads != 0 {
 		t.Errorf("got %v after %d reads, want %v after none", err, b.reads, ErrContradicted)
 	}
@@ -166,7 +166,7 @@ func TestVerifyAnswerReturnsStaleIfDeclaredFieldsDiffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			b.put(state(t, 1, "a", "x"))
-			err := b.VerifyAnswer(t.Context(), b.expected(), test.answer)
+			err := b.VerifyWriteAnswer(t.Context(), b.expected(), test.answer)
 			if !errors.Is(err, test.want) || (b.contradicted() > 0) != (test.want != nil) || b.reads != 0 {
 				t.Errorf("got %v, %v contradictions, %d reads, want %v and no read", err, b.contradicted(), b.reads, test.want)
 			}

@@ -21,8 +21,8 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// Current returns the build of this program.
-func Current() Build {
+// CurrentBuild returns the build of this program.
+func CurrentBuild() Build {
 	b := Build{Version: number, Revision: revision, Modified: modified != "", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
 		b.readBuildInfo(info)

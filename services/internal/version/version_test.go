@@ -27,7 +27,7 @@ func TestABuildIsItsVersionAndCommit(t *testing.T) {
 	if b != (Build{Version: "v1.0.0", Revision: "abc", Modified: true}) {
 		t.Errorf("read %+v", b)
 	}
-	if got := Current(); !strings.HasPrefix(got.Go, "go") || got.Platform == "" {
+	if got := CurrentBuild(); !strings.HasPrefix(got.Go, "go") || got.Platform == "" {
 		t.Errorf("this is %+v", got)
 	}
 }

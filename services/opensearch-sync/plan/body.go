@@ -9,8 +9,8 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// BodyOf returns the content that an object declares, or nil for a kind that has no entity of its own.
-func BodyOf(o opensearchv1.Declared) Body {
+// DeclaredBody returns the content that an object declares, or nil for a kind that has no entity of its own.
+func DeclaredBody(o opensearchv1.Declared) Body {
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:
 		attributes := map[string]any{}
@@ -20,19 +20,19 @@ func BodyOf(o opensearchv1.Declared) Body {
 			}
 		}
 		return Body{
-			fieldBackendRoles: anyList(o.Spec.BackendRoles), fieldRoles: anyList(o.Spec.OpendistroSecurityRoles),
+			fieldBackendRoles: toAnySlice(o.Spec.BackendRoles), fieldRoles: toAnySlice(o.Spec.OpendistroSecurityRoles),
 			"attributes": attributes, fieldDescription: textOrNil(o.Spec.Description),
 		}
 	case *opensearchv1.OpensearchRole:
 		return Body{
-			"cluster_permissions": anyList(o.Spec.ClusterPermissions), "index_permissions": indexPermissions(o.Spec.IndexPermissions),
+			"cluster_permissions": toAnySlice(o.Spec.ClusterPermissions), "index_permissions": indexPermissions(o.Spec.IndexPermissions),
 			"tenant_permissions": tenantPermissions(o.Spec.TenantPermissions), fieldDescription: textOrNil(o.Spec.Description),
 		}
 	case *opensearchv1.OpensearchTenant:
 		return Body{fieldDescription: o.Spec.Description}
 	case *opensearchv1.OpensearchActionGroup:
 		return Body{
-			"allowed_actions": anyList(o.Spec.AllowedActions), "type": textOrNil(o.Spec.Type), fieldDescription: textOrNil(o.Spec.Description),
+			"allowed_actions": toAnySlice(o.Spec.AllowedActions), "type": textOrNil(o.Spec.Type), fieldDescription: textOrNil(o.Spec.Description),
 		}
 	default:
 		return nil
@@ -48,8 +48,8 @@ func indexPermissions(permissions []opensearchv1.IndexPermission) []any {
 	all := []any{}
 	for _, p := range permissions {
 		all = append(all, map[string]any{
-			"index_patterns": anyList(p.IndexPatterns), "dls": p.DLS, "fls": anyList(p.FLS),
-			"masked_fields": anyList(p.MaskedFields), "allowed_actions": anyList(p.AllowedActions),
+			"index_patterns": toAnySlice(p.IndexPatterns), "dls": p.DLS, "fls": toAnySlice(p.FLS),
+			"masked_fields": toAnySlice(p.MaskedFields), "allowed_actions": toAnySlice(p.AllowedActions),
 		})
 	}
 	return all
@@ -58,12 +58,12 @@ func indexPermissions(permissions []opensearchv1.IndexPermission) []any {
 func tenantPermissions(permissions []opensearchv1.TenantPermission) []any {
 	all := []any{}
 	for _, p := range permissions {
-		all = append(all, map[string]any{"tenant_patterns": anyList(p.TenantPatterns), "allowed_actions": anyList(p.AllowedActions)})
+		all = append(all, map[string]any{"tenant_patterns": toAnySlice(p.TenantPatterns), "allowed_actions": toAnySlice(p.AllowedActions)})
 	}
 	return all
 }
 
-func anyList(texts []string) []any {
+func toAnySlice(texts []string) []any {
 	all := make([]any, len(texts))
 	for i, t := range texts {
 		all[i] = t
@@ -79,17 +79,17 @@ func textOrNil(text string) any {
 	return text
 }
 
-// Tag returns a keyed hash (HMAC) of an object's password. The key is available only to clients that may write
+// PasswordTag returns a keyed hash (HMAC) of an object's password. The key is available only to clients that may write
 // passwords anyway.
-func Tag(key []byte, uid, password string) string {
+func PasswordTag(key []byte, uid, password string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(uid + "\x00" + password))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Approval returns the value of the annotation that lets a user receive, or a binding give, protected roles. It covers
+// ApprovalDigest returns the value of the annotation that lets a user receive, or a binding give, protected roles. It covers
 // this object, the name and password reference of a user, and these lists only.
-func Approval(o opensearchv1.Declared) string {
+func ApprovalDigest(o opensearchv1.Declared) string {
 	parts := [][]string{{string(o.GetUID()), o.Entity()}}
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// Kind is a kind of entity, named by the last part of its path in the security API. OpenSearch stores each kind in one
+// EntityKind is a kind of entity, named by the last part of its path in the security API. OpenSearch stores each kind in one
 // document.
-type Kind string
+type EntityKind string
 
 // Kinds of the security API.
 const (
-	Users        Kind = "internalusers"
-	Roles        Kind = "roles"
-	Mappings     Kind = "rolesmapping"
-	Tenants      Kind = "tenants"
-	ActionGroups Kind = "actiongroups"
+	Users        EntityKind = "internalusers"
+	Roles        EntityKind = "roles"
+	Mappings     EntityKind = "rolesmapping"
+	Tenants      EntityKind = "tenants"
+	ActionGroups EntityKind = "actiongroups"
 )
 
 // Fields that several kinds have.
@@ -28,11 +28,11 @@ const (
 	fieldDescription  = "description"
 )
 
-// Kinds lists all kinds.
-func Kinds() []Kind { return []Kind{ActionGroups, Tenants, Roles, Users, Mappings} }
+// AllKinds lists all kinds.
+func AllKinds() []EntityKind { return []EntityKind{ActionGroups, Tenants, Roles, Users, Mappings} }
 
-// Batch returns how many entities one request may change. With more, the server takes minutes.
-func (k Kind) Batch() int {
+// MaxBatchSize returns how many entities one request may change. With more, the server takes minutes.
+func (k EntityKind) MaxBatchSize() int {
 	switch k {
 	case Users:
 		return 200
@@ -43,14 +43,14 @@ func (k Kind) Batch() int {
 	}
 }
 
-// References returns the kind that entities of k name, if they name any.
-func (k Kind) References() (Kind, bool) {
-	to, refers := map[Kind]Kind{Mappings: Roles, Roles: ActionGroups}[k]
+// ReferencedKind returns the kind that entities of k name, if they name any.
+func (k EntityKind) ReferencedKind() (EntityKind, bool) {
+	to, refers := map[EntityKind]EntityKind{Mappings: Roles, Roles: ActionGroups}[k]
 	return to, refers
 }
 
 // writableFields returns the writable fields of a kind. The value reports whether the field is a list.
-func (k Kind) writableFields() map[string]bool {
+func (k EntityKind) writableFields() map[string]bool {
 	switch k {
 	case Users:
 		return map[string]bool{fieldBackendRoles: true, fieldRoles: true, "attributes": false, fieldDescription: false}
@@ -75,14 +75,14 @@ type Entity struct {
 	Guarded bool
 }
 
-// Read returns the Entity for a listed value.
-func Read(listed map[string]any) Entity {
+// NewEntity returns the Entity for a listed value.
+func NewEntity(listed map[string]any) Entity {
 	is := func(flag string) bool { on, _ := listed[flag].(bool); return on }
 	return Entity{Body: listed, Guarded: is("reserved") || is("hidden") || is("static")}
 }
 
-// Keep returns the fields of a listed entity that matter here, because a server may send any others.
-func (k Kind) Keep(listed map[string]any) map[string]any {
+// KeepKnownFields returns the fields of a listed entity that matter here, because a server may send any others.
+func (k EntityKind) KeepKnownFields(listed map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, field := range append(slices.Collect(maps.Keys(k.writableFields())), "reserved", "hidden", "static") {
 		if value, ok := listed[field]; ok {
@@ -113,7 +113,7 @@ func (b Body) textsOf(field string) []string {
 
 // completeBody returns b with all fields of the kind and no others. The server drops empty lists and refuses to add to a
 // missing one, so lists are always written as a whole.
-func (k Kind) completeBody(b Body) Body {
+func (k EntityKind) completeBody(b Body) Body {
 	all := Body{}
 	for field, list := range k.writableFields() {
 		value, ok := b[field]
@@ -131,7 +131,7 @@ func (k Kind) completeBody(b Body) Body {
 }
 
 // changedFields returns the names of the fields that differ, sorted.
-func (k Kind) changedFields(a, b Body) (fields []string) {
+func (k EntityKind) changedFields(a, b Body) (fields []string) {
 	for field := range k.writableFields() {
 		if canonicalText(a[field]) != canonicalText(b[field]) {
 			fields = append(fields, field)
@@ -142,21 +142,21 @@ func (k Kind) changedFields(a, b Body) (fields []string) {
 }
 
 // equalBodies reports whether two contents are equivalent. Order, duplicates and empty values do not count.
-func (k Kind) equalBodies(a, b Body) bool {
+func (k EntityKind) equalBodies(a, b Body) bool {
 	return len(k.changedFields(a, b)) == 0
 }
 
 // canonicalText returns a text that is equal for equivalent values, whatever the order of their lists.
 func canonicalText(value any) string {
-	data, err := json.Marshal(normalValue(value))
+	data, err := json.Marshal(normalizeValue(value))
 	if err != nil {
 		return fmt.Sprintf("%v", value) // Decoded JSON can always be encoded.
 	}
 	return string(data)
 }
 
-// normalValue returns a value with lists sorted and without empty parts, or nil if nothing is left.
-func normalValue(value any) any {
+// normalizeValue returns a value with lists sorted and without empty parts, or nil if nothing is left.
+func normalizeValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		if v != "" {
@@ -174,7 +174,7 @@ func normalValue(value any) any {
 	case map[string]any:
 		fields := map[string]any{}
 		for key, item := range v {
-			if is := normalValue(item); is != nil {
+			if is := normalizeValue(item); is != nil {
 				fields[key] = is
 			}
 		}
@@ -204,7 +204,7 @@ type Action struct {
 }
 
 // ContainsResult reports whether a listing contains the result of an action.
-func (k Kind) ContainsResult(a Action, listed map[string]Entity) bool {
+func (k EntityKind) ContainsResult(a Action, listed map[string]Entity) bool {
 	is, there := listed[a.Name]
 	if !there || a.Body == nil {
 		return !there && a.Body == nil
@@ -217,8 +217,8 @@ func (k Kind) ContainsResult(a Action, listed map[string]Entity) bool {
 // maxRequest bounds the size of a batch, in bytes. Servers accept at least 10 MB.
 const maxRequest = 4 << 20
 
-// Batches splits actions into requests: single ones for actions with a password, and batches for all others.
-func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
+// SplitIntoRequests splits actions into requests: single ones for actions with a password, and batches for all others.
+func SplitIntoRequests(k EntityKind, actions []Action) (alone []Action, batches [][]Action) {
 	var together []Action
 	for _, a := range actions {
 		if a.Password {
@@ -231,7 +231,7 @@ func Batches(k Kind, actions []Action) (alone []Action, batches [][]Action) {
 	size := 0
 	for _, a := range together {
 		n := a.estimatedSize()
-		if last := len(batches) - 1; last >= 0 && len(batches[last]) < k.Batch() && size+n <= maxRequest {
+		if last := len(batches) - 1; last >= 0 && len(batches[last]) < k.MaxBatchSize() && size+n <= maxRequest {
 			batches[last] = append(batches[last], a)
 			size += n
 			continue

@@ -4,7 +4,7 @@ import "slices"
 
 // union returns the union: the entries of e, then the entries that only other has, sorted. And is taken from e unless it
 // is empty there.
-func (e Entries) union(other Entries) Entries {
+func (e MappingEntries) union(other MappingEntries) MappingEntries {
 	all := e.combineLists(other, func(a, b []string) []string {
 		more := slices.DeleteFunc(sortUnique(b), func(s string) bool { return slices.Contains(a, s) })
 		return slices.Concat(a, more)
@@ -16,7 +16,7 @@ func (e Entries) union(other Entries) Entries {
 }
 
 // withExistingAnd returns e, and drops And unless the mapping has the same list now.
-func (e Entries) withExistingAnd(there Entries) Entries {
+func (e MappingEntries) withExistingAnd(there MappingEntries) MappingEntries {
 	if !equalSet(e.And, there.And) {
 		e.And = nil
 	}
@@ -24,13 +24,17 @@ func (e Entries) withExistingAnd(there Entries) Entries {
 }
 
 // minus returns the entries of e that other lacks. It compares And as a whole.
-func (e Entries) minus(other Entries) Entries { return e.filterEntries(other, false) }
+func (e MappingEntries) minus(other MappingEntries) MappingEntries {
+	return e.filterEntries(other, false)
+}
 
 // intersect returns the entries of e that other has, too. It compares And as a whole.
-func (e Entries) intersect(other Entries) Entries { return e.filterEntries(other, true) }
+func (e MappingEntries) intersect(other MappingEntries) MappingEntries {
+	return e.filterEntries(other, true)
+}
 
 // filterEntries returns the entries of e that other has, or those that it lacks.
-func (e Entries) filterEntries(other Entries, has bool) Entries {
+func (e MappingEntries) filterEntries(other MappingEntries, has bool) MappingEntries {
 	left := e.combineLists(other, func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) != has })
 	})
@@ -40,7 +44,7 @@ func (e Entries) filterEntries(other Entries, has bool) Entries {
 	return left
 }
 
-func (e Entries) combineLists(other Entries, combine func(a, b []string) []string) (result Entries) {
+func (e MappingEntries) combineLists(other MappingEntries, combine func(a, b []string) []string) (result MappingEntries) {
 	ours, theirs, into := e.singleLists(), other.singleLists(), result.singleLists()
 	for i := range into {
 		*into[i] = combine(*ours[i], *theirs[i])
@@ -48,7 +52,7 @@ func (e Entries) combineLists(other Entries, combine func(a, b []string) []strin
 	return result
 }
 
-func equalEntries(a, b Entries) bool {
+func equalEntries(a, b MappingEntries) bool {
 	return equalSet(a.Users, b.Users) && equalSet(a.BackendRoles, b.BackendRoles) && equalSet(a.Hosts, b.Hosts) && equalSet(a.And, b.And)
 }
 

@@ -2,8 +2,8 @@ package plan
 
 import "slices"
 
-// Explained is an entry of a role's mapping, with its sources.
-type Explained struct {
+// ExplainedEntry is an entry of a role's mapping, with its sources.
+type ExplainedEntry struct {
 	List, Value string
 	// Bindings holds the UIDs of the bindings that give the entry.
 	Bindings []string
@@ -11,12 +11,12 @@ type Explained struct {
 	Foreign, Exists bool
 }
 
-// Entries returns the entries of a mapping.
-func (e Entity) Entries() Entries { return mapping{Entity: e}.presentEntries() }
+// MappingEntries returns the entries of a mapping.
+func (e Entity) MappingEntries() MappingEntries { return roleMapping{Entity: e}.presentEntries() }
 
-// Explain lists the entries that the mapping of a role has or shall have, with the source of each.
-func Explain(role string, bindings []Binding, actual Entity) []Explained {
-	m := mapping{role: role, exists: true, Entity: actual, bindings: bindings}
+// ExplainMapping lists the entries that the mapping of a role has or shall have, with the source of each.
+func ExplainMapping(role string, bindings []RoleBinding, actual Entity) []ExplainedEntry {
+	m := roleMapping{role: role, exists: true, Entity: actual, bindings: bindings}
 	has := m.presentEntries()
 	foreign := m.foreignEntries(has)
 	all := has
@@ -25,18 +25,18 @@ func Explain(role string, bindings []Binding, actual Entity) []Explained {
 			all = all.union(b.Entries)
 		}
 	}
-	var explained []Explained
+	var explained []ExplainedEntry
 	for _, list := range []struct {
 		name string
-		of   func(Entries) []string
+		of   func(MappingEntries) []string
 	}{
-		{"users", func(e Entries) []string { return e.Users }},
-		{fieldBackendRoles, func(e Entries) []string { return e.BackendRoles }},
-		{"hosts", func(e Entries) []string { return e.Hosts }},
-		{"and_backend_roles", func(e Entries) []string { return e.And }},
+		{"users", func(e MappingEntries) []string { return e.Users }},
+		{fieldBackendRoles, func(e MappingEntries) []string { return e.BackendRoles }},
+		{"hosts", func(e MappingEntries) []string { return e.Hosts }},
+		{"and_backend_roles", func(e MappingEntries) []string { return e.And }},
 	} {
 		for _, value := range list.of(all) {
-			e := Explained{List: list.name, Value: value, Foreign: slices.Contains(list.of(foreign), value), Exists: slices.Contains(list.of(has), value)}
+			e := ExplainedEntry{List: list.name, Value: value, Foreign: slices.Contains(list.of(foreign), value), Exists: slices.Contains(list.of(has), value)}
 			for _, b := range bindings {
 				if m.isWantedBy(b) && slices.Contains(list.of(b.Entries), value) {
 					e.Bindings = append(e.Bindings, b.UID)

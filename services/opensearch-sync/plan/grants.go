@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Grants lists the protected roles and their mappings.
-type Grants []grant
+// ProtectedGrants lists the protected roles and their mappings.
+type ProtectedGrants []protectedGrant
 
-// grant is one role that OpenSearch protects, with its mapping.
-type grant struct {
+// protectedGrant is one role that OpenSearch protects, with its mapping.
+type protectedGrant struct {
 	role                string
-	users, backend, all []matcher
+	users, backend, all []nameMatcher
 }
 
-// matcher reports whether an entry of a mapping matches a name.
-type matcher func(name string) bool
+// nameMatcher reports whether an entry of a mapping matches a name.
+type nameMatcher func(name string) bool
 
-// GrantsOf returns the grants of all roles that are reserved, hidden or static, or whose mapping is.
-func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
+// FindProtectedGrants returns the grants of all roles that are reserved, hidden or static, or whose mapping is.
+func FindProtectedGrants(roles, mappings map[string]Entity) (all ProtectedGrants) {
 	guarded := map[string]bool{}
 	for _, listed := range []map[string]Entity{roles, mappings} {
 		for role, entity := range listed {
@@ -27,24 +27,24 @@ func GrantsOf(roles, mappings map[string]Entity) (all Grants) {
 		}
 	}
 	for role, is := range guarded {
-		if has := mappings[role].Entries(); is {
+		if has := mappings[role].MappingEntries(); is {
 			// An entry * gives the role to every user, so a name gains nothing by it.
 			named := slices.DeleteFunc(slices.Clone(has.Users), func(entry string) bool { return entry == "*" })
-			all = append(all, grant{role, newMatchers(named), newMatchers(has.BackendRoles), newMatchers(has.And)})
+			all = append(all, protectedGrant{role, newNameMatchers(named), newNameMatchers(has.BackendRoles), newNameMatchers(has.And)})
 		}
 	}
 	return all
 }
 
-// To returns the protected roles that a user of this name and content has, sorted. It leaves out what admission decides.
+// RolesOfUser returns the protected roles that a user of this name and content has, sorted. It leaves out what admission decides.
 // A backend role counts as the role of its name: no API shows whether roles_mapping_resolution makes it one.
-func (g Grants) To(name string, user Body) (roles []string) {
+func (g ProtectedGrants) RolesOfUser(name string, user Body) (roles []string) {
 	backendRoles := user.textsOf(fieldBackendRoles)
 	for _, m := range g {
-		undecided := slices.DeleteFunc(slices.Clone(backendRoles), func(b string) bool { return decidedRole(b) == m.role })
-		together := len(m.all) > 0 && !slices.ContainsFunc(m.all, func(one matcher) bool { return !slices.ContainsFunc(backendRoles, one) })
-		byBackend := slices.ContainsFunc(undecided, func(b string) bool { return b == m.role || matchAny(m.backend, b) })
-		if together || byBackend || matchAny(m.users, name) || !isDecided(m.role) && slices.Contains(user.textsOf(fieldRoles), m.role) {
+		undecided := slices.DeleteFunc(slices.Clone(backendRoles), func(b string) bool { return roleOfBackendRole(b) == m.role })
+		together := len(m.all) > 0 && !slices.ContainsFunc(m.all, func(one nameMatcher) bool { return !slices.ContainsFunc(backendRoles, one) })
+		byBackend := slices.ContainsFunc(undecided, func(b string) bool { return b == m.role || matchesAny(m.backend, b) })
+		if together || byBackend || matchesAny(m.users, name) || !isAdmissionDecided(m.role) && slices.Contains(user.textsOf(fieldRoles), m.role) {
 			roles = append(roles, m.role)
 		}
 	}
@@ -52,18 +52,18 @@ func (g Grants) To(name string, user Body) (roles []string) {
 	return roles
 }
 
-// Undecided returns the names of the protected roles for which admission does not require the verb bind.
-func Undecided(roles map[string]Entity) map[string]bool {
+// UndecidedRoles returns the names of the protected roles for which admission does not require the verb bind.
+func UndecidedRoles(roles map[string]Entity) map[string]bool {
 	all := map[string]bool{}
 	for role, entity := range roles {
-		all[role] = entity.Guarded && !isDecided(role)
+		all[role] = entity.Guarded && !isAdmissionDecided(role)
 	}
 	return all
 }
 
-// isDecided reports whether admission requires the verb bind to give a role. The policies of users and bindings in
+// isAdmissionDecided reports whether admission requires the verb bind to give a role. The policies of users and bindings in
 // deploy/admission/opensearch.yaml have the same list.
-func isDecided(role string) bool {
+func isAdmissionDecided(role string) bool {
 	switch role {
 	case "all_access", "kibana_read_only", "kibana_server", "kibana_user", "logstash", "manage_snapshots", "own_index", "ppl_full_access",
 		"point_in_time_full_access", "query_assistant_access", "readall", "readall_and_monitor", "index_management_full_access",
@@ -76,8 +76,8 @@ func isDecided(role string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(role, prefix) })
 }
 
-// decidedRole returns the role for which admission requires the verb bind when a user gets the backend role.
-func decidedRole(backendRole string) string {
+// roleOfBackendRole returns the role for which admission requires the verb bind when a user gets the backend role.
+func roleOfBackendRole(backendRole string) string {
 	switch backendRole {
 	case "admin":
 		return "all_access"
@@ -92,21 +92,21 @@ func decidedRole(backendRole string) string {
 	}
 }
 
-func matchAny(all []matcher, name string) bool {
-	return slices.ContainsFunc(all, func(matches matcher) bool { return matches(name) })
+func matchesAny(all []nameMatcher, name string) bool {
+	return slices.ContainsFunc(all, func(matches nameMatcher) bool { return matches(name) })
 }
 
-func newMatchers(entries []string) []matcher {
-	all := make([]matcher, len(entries))
+func newNameMatchers(entries []string) []nameMatcher {
+	all := make([]nameMatcher, len(entries))
 	for i, entry := range entries {
-		all[i] = newMatcher(entry)
+		all[i] = newNameMatcher(entry)
 	}
 	return all
 }
 
-// newMatcher reads an entry as OpenSearch does: a pattern with * and ?, or a name. An expression between slashes
+// newNameMatcher reads an entry as OpenSearch does: a pattern with * and ?, or a name. An expression between slashes
 // matches every name, because Java and Go read some expressions differently. In Java two ? match one rune above U+FFFF.
-func newMatcher(entry string) matcher {
+func newNameMatcher(entry string) nameMatcher {
 	switch {
 	case len(entry) > 1 && strings.HasPrefix(entry, "/") && strings.HasSuffix(entry, "/"):
 		return func(string) bool { return true }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
-	static := Read(map[string]any{"static": true})
+	static := NewEntity(map[string]any{"static": true})
 	for name, c := range map[string]struct {
 		role    string
 		mapping map[string]any
@@ -32,9 +32,9 @@ func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			roles := map[string]Entity{"all_access": static, "own_index": static, "readall": static, "logs": {}}
-			grants := GrantsOf(roles, map[string]Entity{c.role: Read(c.mapping), "other": {}})
+			grants := FindProtectedGrants(roles, map[string]Entity{c.role: NewEntity(c.mapping), "other": {}})
 			backend := slices.DeleteFunc(strings.Split(c.backend, ","), func(b string) bool { return b == "" })
-			if got := grants.To("anna", Body{fieldBackendRoles: anyList(backend)}); slices.Contains(got, c.role) != c.want {
+			if got := grants.RolesOfUser("anna", Body{fieldBackendRoles: toAnySlice(backend)}); slices.Contains(got, c.role) != c.want {
 				t.Errorf("got %q, want %s: %t", got, c.role, c.want)
 			}
 		})
@@ -42,9 +42,9 @@ func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
 }
 
 func TestGrantsToFindsRolesWithoutAMappingOfTheUser(t *testing.T) {
-	guarded := Read(map[string]any{"reserved": true})
-	grants := GrantsOf(map[string]Entity{"company": guarded, "all_access": guarded, "logstash": guarded, "logs": {}},
-		map[string]Entity{"mapped": Read(map[string]any{"reserved": true, "users": []any{"anna"}})})
+	guarded := NewEntity(map[string]any{"reserved": true})
+	grants := FindProtectedGrants(map[string]Entity{"company": guarded, "all_access": guarded, "logstash": guarded, "logs": {}},
+		map[string]Entity{"mapped": NewEntity(map[string]any{"reserved": true, "users": []any{"anna"}})})
 	for name, c := range map[string]struct {
 		name  string
 		field string
@@ -61,7 +61,7 @@ func TestGrantsToFindsRolesWithoutAMappingOfTheUser(t *testing.T) {
 		"a name that is also a protected role": {"company", fieldRoles, "logs", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := strings.Join(grants.To(c.name, Body{c.field: []any{c.role}}), " "); got != c.want {
+			if got := strings.Join(grants.RolesOfUser(c.name, Body{c.field: []any{c.role}}), " "); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -70,7 +70,7 @@ func TestGrantsToFindsRolesWithoutAMappingOfTheUser(t *testing.T) {
 
 // A rune above U+FFFF is two characters in Java.
 func TestMatcherReadsQuestionMarkLikeJava(t *testing.T) {
-	if matches := newMatcher("boss-??"); !matches("boss-\U0001F600") || !matches("boss-ab") || matches("boss-abc") {
+	if matches := newNameMatcher("boss-??"); !matches("boss-\U0001F600") || !matches("boss-ab") || matches("boss-abc") {
 		t.Error("the pattern boss-?? matches other names than in OpenSearch")
 	}
 }
@@ -89,7 +89,7 @@ func TestUndecidedLeavesOutTheRolesOfAdmission(t *testing.T) {
 		roles[name[1]] = Entity{Guarded: true}
 		roles[name[1]+"-more"] = Entity{Guarded: true} // Only a prefix covers it.
 	}
-	for role, undecided := range Undecided(roles) {
+	for role, undecided := range UndecidedRoles(roles) {
 		name, longer := strings.CutSuffix(role, "-more")
 		covered := strings.HasSuffix(name, "_") || !longer
 		if want := role == "company" || role != "logs" && !covered; undecided != want {
@@ -99,43 +99,43 @@ func TestUndecidedLeavesOutTheRolesOfAdmission(t *testing.T) {
 }
 
 func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
-	roles := map[string]Entity{"all_access": Read(map[string]any{"reserved": true}), "company": Read(map[string]any{"reserved": true})}
+	roles := map[string]Entity{"all_access": NewEntity(map[string]any{"reserved": true}), "company": NewEntity(map[string]any{"reserved": true})}
 	byName := map[string]any{"users": []any{"anna"}}
 	byRole := map[string]any{"backend_roles": []any{"b"}}
 	for name, c := range map[string]struct {
 		mapping      map[string]any
-		edit         func(*Object)
+		edit         func(*DeclaredObject)
 		has          *Entity
 		want, reason string
 	}{
 		"a new user whose name has the role":        {byName, nil, nil, "", BindNeeded},
 		"a new user whose backend role has it":      {byRole, nil, nil, "", BindNeeded},
-		"a new user who is approved":                {byName, func(o *Object) { o.Approved = true }, nil, "put", Synced},
+		"a new user who is approved":                {byName, func(o *DeclaredObject) { o.Approved = true }, nil, "put", Synced},
 		"another password":                          {byName, nil, new(thing(owned("u", "old"), "a", "b")), "", BindNeeded},
 		"another password and a backend role less":  {byName, nil, new(thing(owned("u", "old"), "a", "b", "power")), "add", BindNeeded},
-		"a changed Secret of a user in step":        {byName, func(o *Object) { o.InStep = true }, new(thing(owned("u", "old"), "a", "b")), "put", Synced},
-		"an adopted user":                           {byName, func(o *Object) { o.Adopt = true }, new(thing(nil, "a", "b")), "", BindNeeded},
+		"a changed Secret of a user in step":        {byName, func(o *DeclaredObject) { o.InStep = true }, new(thing(owned("u", "old"), "a", "b")), "put", Synced},
+		"an adopted user":                           {byName, func(o *DeclaredObject) { o.Adopt = true }, new(thing(nil, "a", "b")), "", BindNeeded},
 		"another backend role of a user who has it": {byName, nil, new(thing(owned("u", "tag"), "a")), "add", Synced},
 		"the backend role that has it":              {byRole, nil, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
 		"a backend role less":                       {byRole, nil, new(thing(owned("u", "tag"), "a", "b", "power")), "add", Synced},
 		"a user in step":                            {byName, nil, new(thing(owned("u", "tag"), "a", "b")), "", Synced},
-		"a direct role more":                        {byName, func(o *Object) { o.Body[fieldRoles] = []any{"own"} }, new(thing(owned("u", "tag"), "a")), "add", Synced},
-		"a protected direct role":                   {nil, func(o *Object) { o.Body[fieldRoles] = []any{"company"} }, new(thing(owned("u", "tag"), "a", "b")), "", BindNeeded},
-		"a protected direct role that it has": {nil, func(o *Object) { o.Body[fieldRoles] = []any{"company"} }, new(func() Entity {
+		"a direct role more":                        {byName, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"own"} }, new(thing(owned("u", "tag"), "a")), "add", Synced},
+		"a protected direct role":                   {nil, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"company"} }, new(thing(owned("u", "tag"), "a", "b")), "", BindNeeded},
+		"a protected direct role that it has": {nil, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"company"} }, new(func() Entity {
 			e := thing(owned("u", "tag"), "a")
 			e.Body[fieldRoles] = []any{"company"}
 			return e
 		}()), "add", Synced},
-		"a user who leaves": {byName, func(o *Object) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
+		"a user who leaves": {byName, func(o *DeclaredObject) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := user("u", c.edit)
-			o.Grants, o.Approval = GrantsOf(roles, map[string]Entity{"all_access": Read(c.mapping)}), "approval-of-u"
+			o.Grants, o.Approval = FindProtectedGrants(roles, map[string]Entity{"all_access": NewEntity(c.mapping)}), "approval-of-u"
 			actual := map[string]Entity{}
 			if c.has != nil {
 				actual["anna"] = *c.has
 			}
-			d := Objects(Users, []Object{o}, actual)
+			d := Objects(Users, []DeclaredObject{o}, actual)
 			got := d.Outcomes["u"]
 			if verbs(d.Actions, "anna") != c.want || got.Reason != c.reason {
 				t.Errorf("got %q, %+v; want %q, %s", verbs(d.Actions, "anna"), got, c.want, c.reason)
@@ -152,16 +152,16 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 
 // An object without approval writes nothing, so it must not keep the user of a deleted object of the same name.
 func TestObjectsRemoveGoneUserWhoseSuccessorIsNotApproved(t *testing.T) {
-	grants := GrantsOf(map[string]Entity{"all_access": Read(map[string]any{"reserved": true})},
-		map[string]Entity{"all_access": Read(map[string]any{"users": []any{"anna"}})})
-	gone := user("old", func(o *Object) { o.Leaving, o.Gone, o.Grants = true, true, grants })
-	next := user("next", func(o *Object) { o.Grants = grants })
+	grants := FindProtectedGrants(map[string]Entity{"all_access": NewEntity(map[string]any{"reserved": true})},
+		map[string]Entity{"all_access": NewEntity(map[string]any{"users": []any{"anna"}})})
+	gone := user("old", func(o *DeclaredObject) { o.Leaving, o.Gone, o.Grants = true, true, grants })
+	next := user("next", func(o *DeclaredObject) { o.Grants = grants })
 	actual := map[string]Entity{"anna": thing(owned("old", "tag"))}
-	if got := verbs(Objects(Users, []Object{gone, next}, actual).Actions, "anna"); got != "remove" {
+	if got := verbs(Objects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got != "remove" {
 		t.Errorf("got %q, want the user of the deleted object removed", got)
 	}
 	next.Approved = true
-	if got := verbs(Objects(Users, []Object{gone, next}, actual).Actions, "anna"); got == "remove" {
+	if got := verbs(Objects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got == "remove" {
 		t.Errorf("got %q, want the user kept for the approved object", got)
 	}
 }

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Holder is a user that has a role. Either the user names the role, or the mapping of the role names backend roles of
+// RoleHolder is a user that has a role. Either the user names the role, or the mapping of the role names backend roles of
 // the user.
-type Holder struct {
+type RoleHolder struct {
 	User         string
 	Direct       bool
 	BackendRoles []string
 }
 
-// Account holds the roles and backend roles of a user that the server stores. The server does not store users of LDAP
+// UserAccount holds the roles and backend roles of a user that the server stores. The server does not store users of LDAP
 // or OIDC.
-type Account struct {
+type UserAccount struct {
 	Name                string
 	Roles, BackendRoles []string
 }
 
-// Accounts returns the users of a listing, sorted by name.
-func Accounts(users map[string]Entity) (all []Account) {
+// ListAccounts returns the users of a listing, sorted by name.
+func ListAccounts(users map[string]Entity) (all []UserAccount) {
 	for name, user := range users {
-		all = append(all, Account{name, user.textsOf(fieldRoles), user.textsOf(fieldBackendRoles)})
+		all = append(all, UserAccount{name, user.textsOf(fieldRoles), user.textsOf(fieldBackendRoles)})
 	}
-	slices.SortFunc(all, func(a, b Account) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b UserAccount) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// HoldersOf returns the accounts that have a role directly or through backend roles in its mapping.
-func HoldersOf(role string, mapping Entries, accounts []Account) (all []Holder) {
+// FindHolders returns the accounts that have a role directly or through backend roles in its mapping.
+func FindHolders(role string, mapping MappingEntries, accounts []UserAccount) (all []RoleHolder) {
 	for _, a := range accounts {
-		h := Holder{User: a.Name, Direct: slices.Contains(a.Roles, role)}
+		h := RoleHolder{User: a.Name, Direct: slices.Contains(a.Roles, role)}
 		for _, entry := range mapping.BackendRoles {
 			h.BackendRoles = append(h.BackendRoles, matchingTexts(entry, a.BackendRoles)...)
 		}

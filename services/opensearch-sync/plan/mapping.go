@@ -6,32 +6,34 @@ import (
 	"slices"
 )
 
-// Entries holds the entries of a role's mapping. A user has the role if it matches one entry of the first three lists,
+// MappingEntries holds the entries of a role's mapping. A user has the role if it matches one entry of the first three lists,
 // or all backend roles of And.
-type Entries struct {
+type MappingEntries struct {
 	Users, BackendRoles, Hosts, And []string
 }
 
 // singleLists returns the lists in which each entry counts alone.
-func (e *Entries) singleLists() []*[]string { return []*[]string{&e.Users, &e.BackendRoles, &e.Hosts} }
+func (e *MappingEntries) singleLists() []*[]string {
+	return []*[]string{&e.Users, &e.BackendRoles, &e.Hosts}
+}
 
-func (e Entries) isEmpty() bool {
+func (e MappingEntries) isEmpty() bool {
 	return len(e.Users)+len(e.BackendRoles)+len(e.Hosts)+len(e.And) == 0
 }
 
-// Binding is an object that gives roles.
-type Binding struct {
+// RoleBinding is an object that gives roles.
+type RoleBinding struct {
 	UID     string
 	Leaving bool
 	Roles   []string
-	Entries Entries
+	Entries MappingEntries
 	// Record lists the entries that are, or may be, on the server for the binding, by role.
-	Record map[string]Entries
+	Record map[string]MappingEntries
 	// Obstacle is the reason why nothing can be written for the binding.
 	Obstacle *Verdict
 	// InStep means that the last status reports this generation as ready on this server.
 	InStep bool
-	// Undecided holds the protected roles that the binding may only give with an approval; see [Undecided]. Approval is the
+	// Undecided holds the protected roles that the binding may only give with an approval; see [UndecidedRoles]. Approval is the
 	// annotation value that allows them. Approved means that the object has it.
 	Undecided map[string]bool
 	Approval  string
@@ -45,7 +47,7 @@ type Binding struct {
 type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
-	Before, After map[string]Entries
+	Before, After map[string]MappingEntries
 	// Unseen means that the record has entries that are neither wanted nor on the server. An earlier write may still
 	// create them.
 	Unseen bool
@@ -59,18 +61,18 @@ type MappingDecision struct {
 	Again bool
 }
 
-// MappingsOf plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
+// MakeMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
 // entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a change
 // is contested, it may still take effect, so records keep all entries.
-func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
+func MakeMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
-	concerned := map[string][]Binding{}
+	concerned := map[string][]RoleBinding{}
 	for _, b := range bindings {
-		verdict := InStep()
+		verdict := InStepVerdict()
 		if b.Obstacle != nil {
 			verdict = *b.Obstacle
 		}
-		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: map[string]Entries{}, After: map[string]Entries{}}
+		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: map[string]MappingEntries{}, After: map[string]MappingEntries{}}
 		speaks := map[string]bool{}
 		for _, role := range b.Roles {
 			speaks[role] = true
@@ -85,7 +87,7 @@ func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]b
 			}
 			if !equalEntries(of.Entries, b.Entries) && !b.Leaving && slices.Contains(b.Roles, role) {
 				outcome := d.Outcomes[b.UID]
-				outcome.setWorse(new(bindNeeded("the binding gives", role, b.Approval)))
+				outcome.setWorse(new(bindNeededVerdict("the binding gives", role, b.Approval)))
 				d.Outcomes[b.UID] = outcome
 			}
 			concerned[role] = append(concerned[role], of)
@@ -93,28 +95,28 @@ func MappingsOf(bindings []Binding, actual map[string]Entity, roles map[string]b
 	}
 	for _, role := range slices.Sorted(maps.Keys(concerned)) {
 		entity, there := actual[role]
-		m := mapping{role: role, exists: roles[role], there: there, Entity: entity, bindings: concerned[role], contested: contested}
+		m := roleMapping{role: role, exists: roles[role], there: there, Entity: entity, bindings: concerned[role], contested: contested}
 		m.decideMapping(&d)
 	}
 	return d
 }
 
-// mapping is the mapping of one role, with the bindings that name it or have recorded it.
-type mapping struct {
+// roleMapping is the mapping of one role, with the bindings that name it or have recorded it.
+type roleMapping struct {
 	role          string
 	exists, there bool
 	Entity
-	bindings []Binding
+	bindings []RoleBinding
 	// contested means that recorded entries may still appear on the server.
 	contested bool
 }
 
-func (m mapping) isWantedBy(b Binding) bool {
+func (m roleMapping) isWantedBy(b RoleBinding) bool {
 	return !b.Leaving && !b.Elsewhere && b.Obstacle == nil && slices.Contains(b.Roles, m.role)
 }
 
-// kept returns the recorded entries that a binding keeps because of an obstacle, or because it gives them elsewhere.
-func (m mapping) kept(b Binding) Entries {
+// keptEntries returns the recorded entries that a binding keeps because of an obstacle, or because it gives them elsewhere.
+func (m roleMapping) keptEntries(b RoleBinding) MappingEntries {
 	record := b.Record[m.role]
 	switch {
 	case !b.Leaving && b.Obstacle != nil:
@@ -122,20 +124,20 @@ func (m mapping) kept(b Binding) Entries {
 	case !b.Leaving && b.Elsewhere && slices.Contains(b.Roles, m.role):
 		return record.intersect(b.Entries)
 	default:
-		return Entries{}
+		return MappingEntries{}
 	}
 }
 
-// dropped returns the recorded entries that a binding no longer gives.
-func (m mapping) dropped(b Binding) Entries {
-	dropped := b.Record[m.role].minus(m.kept(b))
+// droppedEntries returns the recorded entries that a binding no longer gives.
+func (m roleMapping) droppedEntries(b RoleBinding) MappingEntries {
+	dropped := b.Record[m.role].minus(m.keptEntries(b))
 	if m.isWantedBy(b) {
 		dropped = dropped.minus(b.Entries)
 	}
 	return dropped
 }
 
-func (m mapping) decideMapping(d *MappingDecision) {
+func (m roleMapping) decideMapping(d *MappingDecision) {
 	owners := m.ownerUIDs()
 	if len(owners) == 0 {
 		return
@@ -145,17 +147,17 @@ func (m mapping) decideMapping(d *MappingDecision) {
 	want, conflict := m.wantedEntries(foreign)
 	// A record has room for one joint list and must hold it before the write. An old list of ours is therefore removed
 	// first, and the next run writes the new one.
-	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.mayCome(want.And))
+	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.mayAndListChange(want.And))
 	if changing {
 		want.And = nil
 	}
-	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, func(b Binding) bool { return !m.dropped(b).intersect(has).isEmpty() }) {
-		want = Entries{} // The mapping can only be removed, and gives nothing. Bindings add their entries once the role is back.
+	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, func(b RoleBinding) bool { return !m.droppedEntries(b).intersect(has).isEmpty() }) {
+		want = MappingEntries{} // The mapping can only be removed, and gives nothing. Bindings add their entries once the role is back.
 	}
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
-		var stays Entries // Recorded entries that may still appear.
+		var stays MappingEntries // Recorded entries that may still appear.
 		if m.contested {
 			stays = record
 		}
@@ -180,12 +182,12 @@ func (m mapping) decideMapping(d *MappingDecision) {
 		d.Outcomes[b.UID] = outcome
 	}
 	acts := len(d.Actions)
-	m.addAction(d, want, owners)
+	m.addMappingAction(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
 }
 
 // ownerUIDs returns the UIDs of the bindings that are decided here.
-func (m mapping) ownerUIDs() (uids []string) {
+func (m roleMapping) ownerUIDs() (uids []string) {
 	for _, b := range m.bindings {
 		if !b.Elsewhere {
 			uids = append(uids, b.UID)
@@ -195,7 +197,7 @@ func (m mapping) ownerUIDs() (uids []string) {
 }
 
 // entriesGiven returns the entries that a binding adds to the foreign ones, and a verdict if it cannot add all of them.
-func (m mapping) entriesGiven(b Binding, foreign Entries, conflict, changing bool) (mine Entries, wrong *Verdict) {
+func (m roleMapping) entriesGiven(b RoleBinding, foreign MappingEntries, conflict, changing bool) (mine MappingEntries, wrong *Verdict) {
 	mine = b.Entries.minus(foreign)
 	switch {
 	case conflict:
@@ -216,22 +218,22 @@ func (m mapping) entriesGiven(b Binding, foreign Entries, conflict, changing boo
 	return mine, wrong
 }
 
-// mayCome reports whether a joint list other than the given one may still appear on the server.
-func (m mapping) mayCome(than []string) bool {
-	return m.contested && slices.ContainsFunc(m.bindings, func(b Binding) bool {
+// mayAndListChange reports whether a joint list other than the given one may still appear on the server.
+func (m roleMapping) mayAndListChange(than []string) bool {
+	return m.contested && slices.ContainsFunc(m.bindings, func(b RoleBinding) bool {
 		and := b.Record[m.role].And
 		return len(and) > 0 && !equalSet(and, than)
 	})
 }
 
-func putEntries(record map[string]Entries, role string, e Entries) {
+func putEntries(record map[string]MappingEntries, role string, e MappingEntries) {
 	if !e.isEmpty() {
 		record[role] = e
 	}
 }
 
-// addAction adds the action that turns the present mapping into want, if one is needed and possible.
-func (m mapping) addAction(d *MappingDecision, want Entries, owners []string) {
+// addMappingAction adds the action that turns the present mapping into want, if one is needed and possible.
+func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, owners []string) {
 	has := m.presentEntries()
 	if m.Guarded || equalEntries(has, want) {
 		if m.Guarded && !equalEntries(has, want) {
@@ -247,18 +249,18 @@ func (m mapping) addAction(d *MappingDecision, want Entries, owners []string) {
 		return // Without its role the mapping cannot be written, and gives nothing.
 	default:
 		action.Body = Mappings.completeBody(Body{
-			"users": anyList(want.Users), fieldBackendRoles: anyList(want.BackendRoles), "hosts": anyList(want.Hosts),
-			"and_backend_roles": anyList(want.And), fieldDescription: m.Body[fieldDescription],
+			"users": toAnySlice(want.Users), fieldBackendRoles: toAnySlice(want.BackendRoles), "hosts": toAnySlice(want.Hosts),
+			"and_backend_roles": toAnySlice(want.And), fieldDescription: m.Body[fieldDescription],
 		})
 	}
-	if !slices.ContainsFunc(m.bindings, func(b Binding) bool { return !b.InStep && !b.Elsewhere }) {
+	if !slices.ContainsFunc(m.bindings, func(b RoleBinding) bool { return !b.InStep && !b.Elsewhere }) {
 		action.Drift = Mappings.changedFields(action.Body, m.Body)
 	}
 	d.Actions = append(d.Actions, action)
 }
 
 // refuseBindings applies a verdict to all bindings that want the role, and leaves their records unchanged.
-func (m mapping) refuseBindings(d *MappingDecision, v Verdict) {
+func (m roleMapping) refuseBindings(d *MappingDecision, v Verdict) {
 	for _, b := range m.bindings {
 		if !m.isWantedBy(b) {
 			continue
@@ -274,16 +276,16 @@ func (m mapping) refuseBindings(d *MappingDecision, v Verdict) {
 	}
 }
 
-func (m mapping) presentEntries() Entries {
-	return Entries{
+func (m roleMapping) presentEntries() MappingEntries {
+	return MappingEntries{
 		Users: m.textsOf("users"), BackendRoles: m.textsOf(fieldBackendRoles), Hosts: m.textsOf("hosts"), And: m.textsOf("and_backend_roles"),
 	}
 }
 
 // foreignEntries returns the entries that no record claims. It treats And as a whole: with fewer backend roles the list would
 // give the role to more users.
-func (m mapping) foreignEntries(has Entries) Entries {
-	var recorded Entries
+func (m roleMapping) foreignEntries(has MappingEntries) MappingEntries {
+	var recorded MappingEntries
 	joint := false
 	for _, b := range m.bindings {
 		record := b.Record[m.role]
@@ -300,12 +302,12 @@ func (m mapping) foreignEntries(has Entries) Entries {
 
 // wantedEntries returns the entries that the mapping must have: the foreign ones in their order, and those of the bindings. A
 // binding conflicts if its And differs from the one that is kept.
-func (m mapping) wantedEntries(foreign Entries) (want Entries, conflict map[string]bool) {
+func (m roleMapping) wantedEntries(foreign MappingEntries) (want MappingEntries, conflict map[string]bool) {
 	want, conflict = foreign, map[string]bool{}
 	keep := m.presentEntries()
-	var gives Entries
+	var gives MappingEntries
 	for _, b := range m.bindings { // A role has one joint list. The present one stays while a binding wants or keeps it.
-		holds := m.isWantedBy(b) && equalSet(b.Entries.And, keep.And) || equalSet(m.kept(b).And, keep.And)
+		holds := m.isWantedBy(b) && equalSet(b.Entries.And, keep.And) || equalSet(m.keptEntries(b).And, keep.And)
 		if holds && len(foreign.And) == 0 {
 			want.And = keep.And
 		}
@@ -313,7 +315,7 @@ func (m mapping) wantedEntries(foreign Entries) (want Entries, conflict map[stri
 	for _, b := range m.bindings {
 		switch {
 		case !m.isWantedBy(b):
-			gives = gives.union(m.kept(b).intersect(keep))
+			gives = gives.union(m.keptEntries(b).intersect(keep))
 			continue
 		case len(b.Entries.And) == 0 || equalSet(b.Entries.And, want.And):
 		case len(want.And) == 0:
@@ -321,7 +323,7 @@ func (m mapping) wantedEntries(foreign Entries) (want Entries, conflict map[stri
 		default:
 			conflict[b.UID] = true
 		}
-		gives = gives.union(Entries{Users: b.Entries.Users, BackendRoles: b.Entries.BackendRoles, Hosts: b.Entries.Hosts})
+		gives = gives.union(MappingEntries{Users: b.Entries.Users, BackendRoles: b.Entries.BackendRoles, Hosts: b.Entries.Hosts})
 	}
 	and := want.And
 	all := want.union(gives)

@@ -14,15 +14,15 @@ import (
 type world struct {
 	actual   map[string]Entity
 	roles    map[string]bool
-	bindings map[string]Binding
+	bindings map[string]RoleBinding
 	// foreign holds the entries of other writers, by role.
-	foreign map[string]Entries
+	foreign map[string]MappingEntries
 	// late holds actions without an answer that may still take effect.
 	late []Action
 }
 
-func mapped(e Entries) Entity {
-	return Entity{Body: Body{"users": anyList(e.Users), "backend_roles": anyList(e.BackendRoles), "hosts": anyList(e.Hosts), "and_backend_roles": anyList(e.And)}}
+func mapped(e MappingEntries) Entity {
+	return Entity{Body: Body{"users": toAnySlice(e.Users), "backend_roles": toAnySlice(e.BackendRoles), "hosts": toAnySlice(e.Hosts), "and_backend_roles": toAnySlice(e.And)}}
 }
 
 // apply executes the first upTo actions, one after the other.
@@ -31,7 +31,7 @@ func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
 		if i >= upTo {
 			return
 		}
-		before := w.actual[a.Name].Entries()
+		before := w.actual[a.Name].MappingEntries()
 		if a.Body == nil {
 			delete(w.actual, a.Name)
 		} else {
@@ -40,9 +40,9 @@ func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
 			}
 			w.actual[a.Name] = Entity{Body: a.Body}
 		}
-		after := w.actual[a.Name].Entries()
+		after := w.actual[a.Name].MappingEntries()
 		for uid, b := range w.bindings { // An entry that a binding gives before and after must never be missing.
-			var gives Entries
+			var gives MappingEntries
 			switch {
 			case b.Leaving:
 			case b.Obstacle != nil: // The binding keeps its recorded entries.
@@ -76,7 +76,7 @@ func (w *world) come(comes bool) {
 // pass simulates one run of the service. It is killed after some actions, and the next action gets no answer if lost is
 // true.
 func (w *world) pass(t *rapid.T, killed int, lost bool) (again bool) {
-	d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
+	d := MakeMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
 		b.Record = o.Before
@@ -104,7 +104,7 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{
 			actual: map[string]Entity{}, roles: map[string]bool{"r0": true, "r1": true, "r2": true},
-			bindings: map[string]Binding{}, foreign: map[string]Entries{},
+			bindings: map[string]RoleBinding{}, foreign: map[string]MappingEntries{},
 		}
 		names := func(prefix, label string) []string {
 			return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(prefix, rapid.IntRange(0, 2).Draw(t, "n")) }),
@@ -118,7 +118,7 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 				if b.Leaving {
 					break
 				}
-				b.UID, b.Roles, b.Entries = uid, names("r", "roles"), Entries{Users: names("u", "users"), BackendRoles: names("g", "groups")}
+				b.UID, b.Roles, b.Entries = uid, names("r", "roles"), MappingEntries{Users: names("u", "users"), BackendRoles: names("g", "groups")}
 				if uid == "b0" { // If two bindings have different joint lists, one of them gets none.
 					b.Entries.And = rapid.SampledFrom([][]string{nil, {"a", "b"}, {"c", "d"}}).Draw(t, "and")
 				}
@@ -136,9 +136,9 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 					break
 				}
 				role := fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role"))
-				more := Entries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
+				more := MappingEntries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
 				w.foreign[role] = w.foreign[role].union(more)
-				w.actual[role] = mapped(w.actual[role].Entries().union(more))
+				w.actual[role] = mapped(w.actual[role].MappingEntries().union(more))
 			case "pass":
 				w.pass(t, 1000, false)
 			case "killed":
@@ -166,11 +166,11 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 					want = want.union(b.Entries)
 				}
 			}
-			if has := w.actual[role].Entries(); !equalEntries(has, want) {
+			if has := w.actual[role].MappingEntries(); !equalEntries(has, want) {
 				t.Fatalf("role %s has %+v, want %+v", role, has, want)
 			}
 		}
-		if d := MappingsOf(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, false); len(d.Actions) > 0 {
+		if d := MakeMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, false); len(d.Actions) > 0 {
 			t.Fatalf("in step, there is still to do %+v", d.Actions)
 		}
 	})
@@ -178,24 +178,24 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 
 // A recorded change without an answer may take effect when the binding no longer wants it.
 func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
-	was, is := Entries{Users: []string{"anna", "ben"}, And: []string{"a", "b"}}, Entries{Users: []string{"anna"}}
-	next := Entries{Users: is.Users, And: []string{"c"}}
+	was, is := MappingEntries{Users: []string{"anna", "ben"}, And: []string{"a", "b"}}, MappingEntries{Users: []string{"anna"}}
+	next := MappingEntries{Users: is.Users, And: []string{"c"}}
 	for name, c := range map[string]struct {
-		b         Binding
-		has       Entries
+		b         RoleBinding
+		has       MappingEntries
 		contested bool
 		// want is the mapping after the actions, and record is the record after them.
-		want, record Entries
+		want, record MappingEntries
 		reason       string
 		unseen       bool
 	}{
-		"nothing is":                        {Binding{Entries: is, Record: map[string]Entries{"logs": was}}, is, false, is, is, Synced, true},
-		"some entries are":                  {Binding{Entries: is, Record: map[string]Entries{"logs": was}}, is, true, is, was, Synced, true},
-		"they are there, and go":            {Binding{Entries: is, Record: map[string]Entries{"logs": was}}, was, true, is, was, Synced, false},
-		"a list is that may come":           {Binding{Entries: next, Record: map[string]Entries{"logs": was}}, is, true, is, was, AndConflict, true},
-		"the list that may come is wanted":  {Binding{Entries: was, Record: map[string]Entries{"logs": was}}, is, true, was, was, Synced, false},
-		"whose binding leaves":              {Binding{Leaving: true, Record: map[string]Entries{"logs": is}}, is, true, Entries{}, is, Synced, false},
-		"whose binding leaves with nothing": {Binding{Leaving: true, Record: map[string]Entries{"logs": is}}, Entries{}, false, Entries{}, Entries{}, Synced, true},
+		"nothing is":                        {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, is, false, is, is, Synced, true},
+		"some entries are":                  {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, Synced, true},
+		"they are there, and go":            {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, was, true, is, was, Synced, false},
+		"a list is that may come":           {RoleBinding{Entries: next, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, AndConflict, true},
+		"the list that may come is wanted":  {RoleBinding{Entries: was, Record: map[string]MappingEntries{"logs": was}}, is, true, was, was, Synced, false},
+		"whose binding leaves":              {RoleBinding{Leaving: true, Record: map[string]MappingEntries{"logs": is}}, is, true, MappingEntries{}, is, Synced, false},
+		"whose binding leaves with nothing": {RoleBinding{Leaving: true, Record: map[string]MappingEntries{"logs": is}}, MappingEntries{}, false, MappingEntries{}, MappingEntries{}, Synced, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.b.UID, c.b.Roles = "1", []string{"logs"}
@@ -203,11 +203,11 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
-			d := MappingsOf([]Binding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
+			d := MakeMappings([]RoleBinding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
 			for _, a := range d.Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
-			got, record := actual["logs"].Entries(), d.Outcomes["1"].After["logs"]
+			got, record := actual["logs"].MappingEntries(), d.Outcomes["1"].After["logs"]
 			if !equalEntries(got, c.want) || !equalEntries(record, c.record) || d.Outcomes["1"].Reason != c.reason || d.Outcomes["1"].Unseen != c.unseen {
 				t.Errorf("it has %+v, recorded %+v, %s, unseen %t", got, record, d.Outcomes["1"].Reason, d.Outcomes["1"].Unseen)
 			}
@@ -216,54 +216,58 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 }
 
 func TestWhatIsDoneAboutAMapping(t *testing.T) {
-	give := func(uid string, e Entries, edit func(*Binding)) Binding {
-		b := Binding{UID: uid, Roles: []string{"logs"}, Entries: e}
+	give := func(uid string, e MappingEntries, edit func(*RoleBinding)) RoleBinding {
+		b := RoleBinding{UID: uid, Roles: []string{"logs"}, Entries: e}
 		if edit != nil {
 			edit(&b)
 		}
 		return b
 	}
-	recorded := func(e Entries) func(*Binding) { return func(b *Binding) { b.Record = map[string]Entries{"logs": e} } }
-	leaving := func(e Entries) func(*Binding) { return func(b *Binding) { recorded(e)(b); b.Leaving = true } }
-	anna, both := Entries{Users: []string{"anna"}}, Entries{Users: []string{"anna", "ben"}}
-	and := Entries{And: []string{"a", "b"}}
+	recorded := func(e MappingEntries) func(*RoleBinding) {
+		return func(b *RoleBinding) { b.Record = map[string]MappingEntries{"logs": e} }
+	}
+	leaving := func(e MappingEntries) func(*RoleBinding) {
+		return func(b *RoleBinding) { recorded(e)(b); b.Leaving = true }
+	}
+	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
+	and := MappingEntries{And: []string{"a", "b"}}
 	for name, c := range map[string]struct {
-		bindings []Binding
-		has      Entries
+		bindings []RoleBinding
+		has      MappingEntries
 		noRole   bool
 		// want is the mapping after the actions. gone means that no mapping is left.
-		want   Entries
+		want   MappingEntries
 		reason string
 	}{
-		"is given":                         {[]Binding{give("1", anna, nil)}, Entries{}, false, anna, Synced},
-		"is there by others":               {[]Binding{give("1", anna, nil)}, both, false, both, Synced},
-		"is taken":                         {[]Binding{give("1", anna, leaving(anna))}, both, false, Entries{Users: []string{"ben"}}, Synced},
-		"is of two, and one leaves":        {[]Binding{give("1", anna, leaving(anna)), give("2", anna, nil)}, anna, false, anna, Synced},
-		"others' stays":                    {[]Binding{give("1", anna, leaving(Entries{}))}, anna, false, anna, Synced},
-		"the role is not there":            {[]Binding{give("1", anna, nil)}, Entries{}, true, Entries{}, RoleMissing},
-		"the role went, and all was ours":  {[]Binding{give("1", anna, leaving(anna))}, anna, true, Entries{}, Synced},
-		"the role went, some is others'":   {[]Binding{give("1", anna, leaving(anna))}, both, true, both, Synced},
-		"all together are asked for":       {[]Binding{give("1", and, nil)}, anna, false, Entries{Users: anna.Users, And: and.And}, Synced},
-		"others ask for others together":   {[]Binding{give("1", and, nil)}, Entries{And: []string{"a"}}, false, Entries{And: []string{"a"}}, AndConflict},
-		"none of those together is left":   {[]Binding{give("1", and, leaving(and))}, and, false, Entries{}, Synced},
-		"something stands in its way":      {[]Binding{give("1", Entries{And: []string{"c"}}, func(b *Binding) { recorded(and)(b); b.Obstacle = &Verdict{Reason: "Obstacle"} }), give("2", anna, nil)}, and, false, Entries{Users: anna.Users, And: and.And}, "Obstacle"},
-		"another list goes first":          {[]Binding{give("1", Entries{And: []string{"c"}}, recorded(and))}, and, false, Entries{}, AndConflict},
-		"others' together is never halved": {[]Binding{give("1", Entries{And: []string{"a"}}, leaving(Entries{And: []string{"a"}}))}, and, false, and, Synced},
+		"is given":                         {[]RoleBinding{give("1", anna, nil)}, MappingEntries{}, false, anna, Synced},
+		"is there by others":               {[]RoleBinding{give("1", anna, nil)}, both, false, both, Synced},
+		"is taken":                         {[]RoleBinding{give("1", anna, leaving(anna))}, both, false, MappingEntries{Users: []string{"ben"}}, Synced},
+		"is of two, and one leaves":        {[]RoleBinding{give("1", anna, leaving(anna)), give("2", anna, nil)}, anna, false, anna, Synced},
+		"others' stays":                    {[]RoleBinding{give("1", anna, leaving(MappingEntries{}))}, anna, false, anna, Synced},
+		"the role is not there":            {[]RoleBinding{give("1", anna, nil)}, MappingEntries{}, true, MappingEntries{}, RoleMissing},
+		"the role went, and all was ours":  {[]RoleBinding{give("1", anna, leaving(anna))}, anna, true, MappingEntries{}, Synced},
+		"the role went, some is others'":   {[]RoleBinding{give("1", anna, leaving(anna))}, both, true, both, Synced},
+		"all together are asked for":       {[]RoleBinding{give("1", and, nil)}, anna, false, MappingEntries{Users: anna.Users, And: and.And}, Synced},
+		"others ask for others together":   {[]RoleBinding{give("1", and, nil)}, MappingEntries{And: []string{"a"}}, false, MappingEntries{And: []string{"a"}}, AndConflict},
+		"none of those together is left":   {[]RoleBinding{give("1", and, leaving(and))}, and, false, MappingEntries{}, Synced},
+		"something stands in its way":      {[]RoleBinding{give("1", MappingEntries{And: []string{"c"}}, func(b *RoleBinding) { recorded(and)(b); b.Obstacle = &Verdict{Reason: "Obstacle"} }), give("2", anna, nil)}, and, false, MappingEntries{Users: anna.Users, And: and.And}, "Obstacle"},
+		"another list goes first":          {[]RoleBinding{give("1", MappingEntries{And: []string{"c"}}, recorded(and))}, and, false, MappingEntries{}, AndConflict},
+		"others' together is never halved": {[]RoleBinding{give("1", MappingEntries{And: []string{"a"}}, leaving(MappingEntries{And: []string{"a"}}))}, and, false, and, Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{}
 			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
-			d := MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
+			d := MakeMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
 			for _, a := range d.Actions {
 				if actual[a.Name] = (Entity{Body: a.Body}); a.Body == nil {
 					delete(actual, a.Name)
 				}
 			}
 			got, there := actual["logs"]
-			if !equalEntries(got.Entries(), c.want) || there == c.want.isEmpty() || d.Outcomes["1"].Reason != c.reason {
-				t.Errorf("it has %+v, %+v; want %+v, %s", got.Entries(), d.Outcomes["1"], c.want, c.reason)
+			if !equalEntries(got.MappingEntries(), c.want) || there == c.want.isEmpty() || d.Outcomes["1"].Reason != c.reason {
+				t.Errorf("it has %+v, %+v; want %+v, %s", got.MappingEntries(), d.Outcomes["1"], c.want, c.reason)
 			}
 		})
 	}
@@ -271,54 +275,54 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 
 func TestMappingsOfReportTheWorstOfAllRoles(t *testing.T) {
 	guarded := Entity{Guarded: true}
-	b := Binding{UID: "1", Roles: []string{"another", "kibana_server", "nosuch"}, Entries: Entries{Users: []string{"anna"}}}
-	d := MappingsOf([]Binding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
+	b := RoleBinding{UID: "1", Roles: []string{"another", "kibana_server", "nosuch"}, Entries: MappingEntries{Users: []string{"anna"}}}
+	d := MakeMappings([]RoleBinding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
 	if got := d.Outcomes["1"]; got.Reason != Reserved || len(got.Before)+len(got.After) != 0 {
 		t.Errorf("got %+v, want %s and no record", got, Reserved)
 	}
 	b.Entries.And = []string{"a"}
-	other := Binding{UID: "0", Roles: b.Roles, Entries: Entries{And: []string{"b"}}}
-	d = MappingsOf([]Binding{other, b}, map[string]Entity{}, map[string]bool{}, false)
+	other := RoleBinding{UID: "0", Roles: b.Roles, Entries: MappingEntries{And: []string{"b"}}}
+	d = MakeMappings([]RoleBinding{other, b}, map[string]Entity{}, map[string]bool{}, false)
 	if got := d.Outcomes["1"]; got.Reason != AndConflict {
 		t.Errorf("got %+v, want %s", got, AndConflict)
 	}
 }
 
 func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
-	anna, both := Entries{Users: []string{"anna"}}, Entries{Users: []string{"anna", "ben"}}
-	logs := func(e Entries) map[string]Entries { return map[string]Entries{"logs": e} }
-	leaves := Binding{UID: "1", Leaving: true, Record: logs(anna)}
-	stays := Binding{UID: "2", Roles: []string{"logs"}, Entries: both, Record: logs(both), Elsewhere: true}
-	edited := func(edit func(*Binding)) Binding {
+	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
+	logs := func(e MappingEntries) map[string]MappingEntries { return map[string]MappingEntries{"logs": e} }
+	leaves := RoleBinding{UID: "1", Leaving: true, Record: logs(anna)}
+	stays := RoleBinding{UID: "2", Roles: []string{"logs"}, Entries: both, Record: logs(both), Elsewhere: true}
+	edited := func(edit func(*RoleBinding)) RoleBinding {
 		b := stays
 		edit(&b)
 		return b
 	}
 	for name, c := range map[string]struct {
-		bindings  []Binding
-		has, want Entries
+		bindings  []RoleBinding
+		has, want MappingEntries
 		noRole    bool
 	}{
-		"alone":                            {[]Binding{leaves}, anna, Entries{}, false},
-		"beside another":                   {[]Binding{leaves, stays}, both, both, false},
-		"of another alone":                 {[]Binding{edited(func(b *Binding) { b.Leaving = true })}, both, both, false},
-		"both leave":                       {[]Binding{leaves, edited(func(b *Binding) { b.Leaving = true })}, both, Entries{}, false},
-		"both leave a missing role":        {[]Binding{leaves, edited(func(b *Binding) { b.Leaving = true })}, both, Entries{}, true},
-		"one leaves a missing role":        {[]Binding{leaves, stays}, both, Entries{}, true},
-		"one here leaves a missing role":   {[]Binding{leaves, edited(func(b *Binding) { b.Elsewhere = false })}, both, Entries{}, true},
-		"a missing role with an outsider":  {[]Binding{leaves, stays}, both.union(Entries{Hosts: []string{"h"}}), both.union(Entries{Hosts: []string{"h"}}), true},
-		"nothing leaves a missing role":    {[]Binding{edited(func(b *Binding) { b.Elsewhere = false }), stays}, both, both, true},
-		"another has yet to add an entry":  {[]Binding{leaves, edited(func(b *Binding) { b.Record = logs(anna) })}, anna, anna, false},
-		"another drops an entry":           {[]Binding{leaves, edited(func(b *Binding) { b.Entries = anna })}, both, anna, false},
-		"another drops the role":           {[]Binding{leaves, edited(func(b *Binding) { b.Roles = nil })}, both, Entries{}, false},
-		"another drops an entry, hindered": {[]Binding{leaves, edited(func(b *Binding) { b.Entries, b.Obstacle = anna, &Verdict{} })}, both, both, false},
+		"alone":                            {[]RoleBinding{leaves}, anna, MappingEntries{}, false},
+		"beside another":                   {[]RoleBinding{leaves, stays}, both, both, false},
+		"of another alone":                 {[]RoleBinding{edited(func(b *RoleBinding) { b.Leaving = true })}, both, both, false},
+		"both leave":                       {[]RoleBinding{leaves, edited(func(b *RoleBinding) { b.Leaving = true })}, both, MappingEntries{}, false},
+		"both leave a missing role":        {[]RoleBinding{leaves, edited(func(b *RoleBinding) { b.Leaving = true })}, both, MappingEntries{}, true},
+		"one leaves a missing role":        {[]RoleBinding{leaves, stays}, both, MappingEntries{}, true},
+		"one here leaves a missing role":   {[]RoleBinding{leaves, edited(func(b *RoleBinding) { b.Elsewhere = false })}, both, MappingEntries{}, true},
+		"a missing role with an outsider":  {[]RoleBinding{leaves, stays}, both.union(MappingEntries{Hosts: []string{"h"}}), both.union(MappingEntries{Hosts: []string{"h"}}), true},
+		"nothing leaves a missing role":    {[]RoleBinding{edited(func(b *RoleBinding) { b.Elsewhere = false }), stays}, both, both, true},
+		"another has yet to add an entry":  {[]RoleBinding{leaves, edited(func(b *RoleBinding) { b.Record = logs(anna) })}, anna, anna, false},
+		"another drops an entry":           {[]RoleBinding{leaves, edited(func(b *RoleBinding) { b.Entries = anna })}, both, anna, false},
+		"another drops the role":           {[]RoleBinding{leaves, edited(func(b *RoleBinding) { b.Roles = nil })}, both, MappingEntries{}, false},
+		"another drops an entry, hindered": {[]RoleBinding{leaves, edited(func(b *RoleBinding) { b.Entries, b.Obstacle = anna, &Verdict{} })}, both, both, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{"logs": mapped(c.has)}
-			for _, a := range MappingsOf(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
+			for _, a := range MakeMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
-			if got := actual["logs"].Entries(); !equalEntries(got, c.want) {
+			if got := actual["logs"].MappingEntries(); !equalEntries(got, c.want) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -326,29 +330,29 @@ func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
 }
 
 func TestDriftIsWhatOthersChangedOfWhatWasInStep(t *testing.T) {
-	binding := Binding{UID: "1", Roles: []string{"logs"}, Entries: Entries{Users: []string{"anna"}}, Record: map[string]Entries{"logs": {Users: []string{"anna"}}}}
-	mapping := func(edit func(*Binding)) []Action {
+	binding := RoleBinding{UID: "1", Roles: []string{"logs"}, Entries: MappingEntries{Users: []string{"anna"}}, Record: map[string]MappingEntries{"logs": {Users: []string{"anna"}}}}
+	mapping := func(edit func(*RoleBinding)) []Action {
 		b := binding
 		edit(&b)
-		return MappingsOf([]Binding{b}, map[string]Entity{}, map[string]bool{"logs": true}, false).Actions
+		return MakeMappings([]RoleBinding{b}, map[string]Entity{}, map[string]bool{"logs": true}, false).Actions
 	}
-	users := func(has map[string]Entity, edit func(*Object)) []Action {
-		return Objects(Users, []Object{user("u", edit)}, has).Actions
+	users := func(has map[string]Entity, edit func(*DeclaredObject)) []Action {
+		return Objects(Users, []DeclaredObject{user("u", edit)}, has).Actions
 	}
 	is := func(attributes map[string]any, roles ...any) map[string]Entity {
 		return map[string]Entity{"anna": thing(attributes, roles...)}
 	}
-	inStep := func(o *Object) { o.Synced, o.InStep = true, true }
+	inStep := func(o *DeclaredObject) { o.Synced, o.InStep = true, true }
 	for name, c := range map[string]struct {
 		actions []Action
 		want    string
 	}{
-		"a mapping that was emptied":     {mapping(func(b *Binding) { b.InStep = true }), "[users]"},
-		"a mapping of a new binding":     {mapping(func(*Binding) {}), "[]"},
+		"a mapping that was emptied":     {mapping(func(b *RoleBinding) { b.InStep = true }), "[users]"},
+		"a mapping of a new binding":     {mapping(func(*RoleBinding) {}), "[]"},
 		"a user that was deleted":        {users(nil, inStep), "[attributes backend_roles]"},
 		"a user that got a backend role": {users(is(owned("u", "tag"), "a", "b", "power"), inStep), "[backend_roles]"},
 		"a user with a new password":     {users(is(owned("u", "old"), "a", "b"), inStep), "[]"},
-		"a user that was edited":         {users(is(owned("u", "tag"), "a"), func(o *Object) { o.Synced = true }), "[]"},
+		"a user that was edited":         {users(is(owned("u", "tag"), "a"), func(o *DeclaredObject) { o.Synced = true }), "[]"},
 	} {
 		if len(c.actions) != 1 || fmt.Sprint(c.actions[0].Drift) != c.want {
 			t.Errorf("%s: got %+v, want drift %s", name, c.actions, c.want)
@@ -357,22 +361,22 @@ func TestDriftIsWhatOthersChangedOfWhatWasInStep(t *testing.T) {
 }
 
 func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
-	anna, both := Entries{Users: []string{"anna"}}, Entries{Users: []string{"anna", "ben"}}
-	pair := Entries{And: []string{"a", "b"}}
+	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
+	pair := MappingEntries{And: []string{"a", "b"}}
 	for name, c := range map[string]struct {
-		b          Binding
-		has, want  Entries
+		b          RoleBinding
+		has, want  MappingEntries
 		reason     string
 		undeclared bool
 	}{
-		"a new entry":                {Binding{Entries: anna}, Entries{}, Entries{}, BindNeeded, false},
-		"a new entry with approval":  {Binding{Entries: anna, Approved: true}, Entries{}, anna, Synced, false},
-		"what it has given":          {Binding{Entries: anna, Record: map[string]Entries{"company": anna}}, anna, anna, Synced, false},
-		"what it has given and more": {Binding{Entries: both, Record: map[string]Entries{"company": anna}}, anna, anna, BindNeeded, false},
-		"less than it has given":     {Binding{Entries: anna, Record: map[string]Entries{"company": both}}, both, anna, Synced, false},
-		"another joint list":         {Binding{Entries: Entries{And: []string{"a"}}, Record: map[string]Entries{"company": pair}}, pair, Entries{}, BindNeeded, false},
-		"a deleted binding":          {Binding{Entries: both, Leaving: true, Record: map[string]Entries{"company": anna}}, anna, Entries{}, Synced, false},
-		"a role that it drops":       {Binding{Entries: both, Record: map[string]Entries{"company": anna}}, anna, Entries{}, Synced, true},
+		"a new entry":                {RoleBinding{Entries: anna}, MappingEntries{}, MappingEntries{}, BindNeeded, false},
+		"a new entry with approval":  {RoleBinding{Entries: anna, Approved: true}, MappingEntries{}, anna, Synced, false},
+		"what it has given":          {RoleBinding{Entries: anna, Record: map[string]MappingEntries{"company": anna}}, anna, anna, Synced, false},
+		"what it has given and more": {RoleBinding{Entries: both, Record: map[string]MappingEntries{"company": anna}}, anna, anna, BindNeeded, false},
+		"less than it has given":     {RoleBinding{Entries: anna, Record: map[string]MappingEntries{"company": both}}, both, anna, Synced, false},
+		"another joint list":         {RoleBinding{Entries: MappingEntries{And: []string{"a"}}, Record: map[string]MappingEntries{"company": pair}}, pair, MappingEntries{}, BindNeeded, false},
+		"a deleted binding":          {RoleBinding{Entries: both, Leaving: true, Record: map[string]MappingEntries{"company": anna}}, anna, MappingEntries{}, Synced, false},
+		"a role that it drops":       {RoleBinding{Entries: both, Record: map[string]MappingEntries{"company": anna}}, anna, MappingEntries{}, Synced, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.b.UID, c.b.Undecided, c.b.Approval = "1", map[string]bool{"company": true}, "approval-of-1"
@@ -380,13 +384,13 @@ func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
 				c.b.Roles = []string{"company"}
 			}
 			actual := map[string]Entity{"company": mapped(c.has)}
-			d := MappingsOf([]Binding{c.b}, actual, map[string]bool{"company": true}, false)
+			d := MakeMappings([]RoleBinding{c.b}, actual, map[string]bool{"company": true}, false)
 			for _, a := range d.Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
 			got := d.Outcomes["1"]
-			if !equalEntries(actual["company"].Entries(), c.want) || got.Reason != c.reason {
-				t.Errorf("got %+v, %+v; want %+v, %s", actual["company"].Entries(), got.Verdict, c.want, c.reason)
+			if !equalEntries(actual["company"].MappingEntries(), c.want) || got.Reason != c.reason {
+				t.Errorf("got %+v, %+v; want %+v, %s", actual["company"].MappingEntries(), got.Verdict, c.want, c.reason)
 			}
 			if c.reason == BindNeeded && !strings.Contains(got.Message, `"company", which OpenSearch protects; annotate the object with opensearch.org/bind=approval-of-1`) {
 				t.Errorf("got the message %q, want the role and the annotation", got.Message)

@@ -45,8 +45,8 @@ func (v *Verdict) setWorse(other *Verdict) {
 	}
 }
 
-// InStep returns the verdict for an object that OpenSearch holds as declared.
-func InStep() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
+// InStepVerdict returns the verdict for an object that OpenSearch holds as declared.
+func InStepVerdict() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
 
 func failedVerdict(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Error, Reason: reason, Message: message}
@@ -56,8 +56,8 @@ func pendingVerdict(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Pending, Reason: reason, Message: message}
 }
 
-// Object is an object that declares an OpenSearch entity of its own.
-type Object struct {
+// DeclaredObject is an object that declares an OpenSearch entity of its own.
+type DeclaredObject struct {
 	// UID is the UID of the object. Source is the UID of the object that it was migrated from.
 	UID, Source string
 	// Name is the name of the entity.
@@ -76,7 +76,7 @@ type Object struct {
 	// InStep means that the last status reports this generation as ready on this server.
 	InStep bool
 	Body   Body
-	// Tag is the keyed hash of a user's password; see [Tag].
+	// Tag is the keyed hash of a user's password; see [PasswordTag].
 	Tag string
 	// PasswordMissing is the reason why Tag is missing. The user then keeps its present password.
 	PasswordMissing *Verdict
@@ -84,13 +84,13 @@ type Object struct {
 	Obstacle *Verdict
 	// Grants holds the grants of the server. Approval is the annotation value that allows them; Approved means that the
 	// object has it.
-	Grants   Grants
+	Grants   ProtectedGrants
 	Approval string
 	Approved bool
 }
 
-// Outcome is the decision about one object.
-type Outcome struct {
+// ObjectOutcome is the decision about one object.
+type ObjectOutcome struct {
 	Verdict
 	// Existing is the value that the object's record must hold before any write for it.
 	Existing *bool
@@ -101,19 +101,19 @@ type Outcome struct {
 	Unseen bool
 }
 
-// Decision is the plan for all objects of a kind.
-type Decision struct {
+// ObjectDecision is the plan for all objects of a kind.
+type ObjectDecision struct {
 	// Outcomes holds the outcomes by UID.
-	Outcomes map[string]Outcome
+	Outcomes map[string]ObjectOutcome
 	Actions  []Action
 	// Again means that further actions become possible once these are done.
 	Again bool
 }
 
 // Objects plans for all objects of a kind in a cluster that declare entities of their own.
-func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
-	d := Decision{Outcomes: map[string]Outcome{}}
-	byName, live := map[string][]Object{}, map[string]bool{}
+func Objects(k EntityKind, objects []DeclaredObject, actual map[string]Entity) ObjectDecision {
+	d := ObjectDecision{Outcomes: map[string]ObjectOutcome{}}
+	byName, live := map[string][]DeclaredObject{}, map[string]bool{}
 	for _, o := range objects {
 		live[o.UID] = true
 	}
@@ -125,18 +125,18 @@ func Objects(k Kind, objects []Object, actual map[string]Entity) Decision {
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		entity, there := actual[name]
-		n := named{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o Object) bool {
-			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.To(o.Name, o.Body)) == 0)
+		n := namedEntity{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o DeclaredObject) bool {
+			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.RolesOfUser(o.Name, o.Body)) == 0)
 		})}
 		n.decideName(&d)
 	}
 	return d
 }
 
-// named holds the objects that declare one name, and the entity of that name.
-type named struct {
-	kind    Kind
-	objects []Object
+// namedEntity holds the objects that declare one name, and the entity of that name.
+type namedEntity struct {
+	kind    EntityKind
+	objects []DeclaredObject
 	there   bool
 	Entity
 	// heir means that a live object can take over the entity of a deleted one.
@@ -145,22 +145,22 @@ type named struct {
 
 // isOwnedBy reports whether the entity belongs to o, or to a deleted object of the same name that o may succeed. Without an
 // entity, it reports whether the record claims the name.
-func (n named) isOwnedBy(o Object) bool {
+func (n namedEntity) isOwnedBy(o DeclaredObject) bool {
 	if !n.there {
 		return n.kind != Users && o.Existing != nil && !*o.Existing
 	}
-	return n.hasOwnEntity(o) || !o.Leaving && o.Existing == nil &&
-		slices.ContainsFunc(n.objects, func(before Object) bool { return before.Gone && n.hasOwnEntity(before) })
+	return n.isOwnEntityOf(o) || !o.Leaving && o.Existing == nil &&
+		slices.ContainsFunc(n.objects, func(before DeclaredObject) bool { return before.Gone && n.isOwnEntityOf(before) })
 }
 
 // IsOwner reports whether an entity in OpenSearch belongs to an object.
-func (k Kind) IsOwner(e Entity, o Object) bool {
-	return named{kind: k, there: true, Entity: e}.hasOwnEntity(o)
+func (k EntityKind) IsOwner(e Entity, o DeclaredObject) bool {
+	return namedEntity{kind: k, there: true, Entity: e}.isOwnEntityOf(o)
 }
 
-// hasOwnEntity reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
+// isOwnEntityOf reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
 // the record decides, and for a deleted object also the content.
-func (n named) hasOwnEntity(o Object) bool {
+func (n namedEntity) isOwnEntityOf(o DeclaredObject) bool {
 	if n.kind != Users {
 		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.equalBodies(o.Body, n.Body))
 	}
@@ -168,8 +168,8 @@ func (n named) hasOwnEntity(o Object) bool {
 	return uid != "" && (uid == o.UID || uid == o.Source)
 }
 
-func (n named) decideName(d *Decision) {
-	slices.SortFunc(n.objects, func(a, b Object) int {
+func (n namedEntity) decideName(d *ObjectDecision) {
+	slices.SortFunc(n.objects, func(a, b DeclaredObject) int {
 		if owns := n.isOwnedBy(a); owns != n.isOwnedBy(b) {
 			return map[bool]int{true: -1, false: 1}[owns]
 		}
@@ -180,7 +180,7 @@ func (n named) decideName(d *Decision) {
 		if !o.Leaving {
 			continue
 		}
-		d.Outcomes[o.UID] = Outcome{Verdict: InStep(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
+		d.Outcomes[o.UID] = ObjectOutcome{Verdict: InStepVerdict(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
 		if n.there && n.isOwnedBy(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
 			leaving = true
 			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
@@ -192,18 +192,19 @@ func (n named) decideName(d *Decision) {
 		case o.Leaving:
 		case leaving:
 			d.Again = true
-			d.Outcomes[o.UID] = Outcome{Verdict: pendingVerdict(NameTaken, "an object that is being deleted has this name; it is removed first")}
+			d.Outcomes[o.UID] = ObjectOutcome{Verdict: pendingVerdict(NameTaken, "an object that is being deleted has this name; it is removed first")}
 		case first != "":
-			d.Outcomes[o.UID] = Outcome{Verdict: failedVerdict(NameTaken, fmt.Sprintf("another object also asks for %q; delete or rename one of them", o.Name))}
+			d.Outcomes[o.UID] = ObjectOutcome{Verdict: failedVerdict(NameTaken,
+				fmt.Sprintf("another object also asks for %q; delete or rename one of them", o.Name))}
 		default:
 			first = o.UID
-			n.decideLive(d, o)
+			n.decideLiveObject(d, o)
 		}
 	}
 }
 
-// decideLive decides about the one object that may have the name.
-func (n named) decideLive(d *Decision, o Object) {
+// decideLiveObject decides about the one object that may have the name.
+func (n namedEntity) decideLiveObject(d *ObjectDecision, o DeclaredObject) {
 	owns := n.isOwnedBy(o)
 	switch {
 	case n.there && n.Guarded:
@@ -213,18 +214,18 @@ func (n named) decideLive(d *Decision, o Object) {
 		d.Outcomes[o.UID] = n.foreignOutcome()
 		return
 	case o.Obstacle != nil:
-		d.Outcomes[o.UID] = Outcome{Verdict: *o.Obstacle, Existing: o.Existing, Owns: owns}
+		d.Outcomes[o.UID] = ObjectOutcome{Verdict: *o.Obstacle, Existing: o.Existing, Owns: owns}
 		return
 	case o.PasswordMissing != nil && (!n.there || !owns):
-		d.Outcomes[o.UID] = Outcome{Verdict: *o.PasswordMissing, Existing: o.Existing, Owns: owns}
+		d.Outcomes[o.UID] = ObjectOutcome{Verdict: *o.PasswordMissing, Existing: o.Existing, Owns: owns}
 		return
-	case n.there && owns && n.isOverwritten(o):
-		d.Outcomes[o.UID] = Outcome{Owns: true, Verdict: Overwritten()}
+	case n.there && owns && n.isOverwrittenByOperator(o):
+		d.Outcomes[o.UID] = ObjectOutcome{Owns: true, Verdict: OverwrittenVerdict()}
 		return
 	}
-	outcome := Outcome{Verdict: InStep(), Owns: true}
+	outcome := ObjectOutcome{Verdict: InStepVerdict(), Owns: true}
 	if o.PasswordMissing != nil { // Revocations must not wait for the password.
-		outcome.Verdict, o = *o.PasswordMissing, o.Keeps(n.Entity)
+		outcome.Verdict, o = *o.PasswordMissing, o.KeepPassword(n.Entity)
 	}
 	if n.kind != Users {
 		outcome.Existing = new(false)
@@ -236,7 +237,7 @@ func (n named) decideLive(d *Decision, o Object) {
 		return
 	}
 	if roles := n.unapprovedRoles(o, password); len(roles) > 0 {
-		d.Outcomes[o.UID] = Outcome{Owns: owns, Verdict: bindNeeded("the name, the roles or the backend roles bring", roles[0], o.Approval)}
+		d.Outcomes[o.UID] = ObjectOutcome{Owns: owns, Verdict: bindNeededVerdict("the name, the roles or the backend roles bring", roles[0], o.Approval)}
 		if want, password = n.reducedBody(o), false; !owns || n.kind.equalBodies(want, n.Body) {
 			return
 		}
@@ -251,38 +252,38 @@ func (n named) decideLive(d *Decision, o Object) {
 	d.Actions = append(d.Actions, a)
 }
 
-// bindNeeded returns the verdict for an object that receives or gives a protected role without approval.
-func bindNeeded(how, role, approval string) Verdict {
+// bindNeededVerdict returns the verdict for an object that receives or gives a protected role without approval.
+func bindNeededVerdict(how, role, approval string) Verdict {
 	return failedVerdict(BindNeeded, fmt.Sprintf("%s role %q, which OpenSearch protects; annotate the object with %s=%s, "+
 		"which takes the verb bind on all opensearchroles of the namespace", how, role, opensearchv1.BindAnnotation, approval))
 }
 
 // reducedBody returns the desired user without what needs approval: the password, the roles and the backend roles stay, and
 // only a role that the object no longer has is removed.
-func (n named) reducedBody(o Object) Body {
-	want := n.wantedBody(o.Keeps(n.Entity))
+func (n namedEntity) reducedBody(o DeclaredObject) Body {
+	want := n.wantedBody(o.KeepPassword(n.Entity))
 	for _, field := range []string{fieldBackendRoles, fieldRoles} {
-		want[field] = anyList(slices.DeleteFunc(n.textsOf(field), func(role string) bool { return !slices.Contains(o.Body.textsOf(field), role) }))
+		want[field] = toAnySlice(slices.DeleteFunc(n.textsOf(field), func(role string) bool { return !slices.Contains(o.Body.textsOf(field), role) }))
 	}
 	return want
 }
 
 // unapprovedRoles returns the protected roles that a write would give without approval. A new password counts as giving all
 // roles of the user, unless the object was in step: then only the Secret, or the key of the tag, has changed.
-func (n named) unapprovedRoles(o Object, password bool) []string {
+func (n namedEntity) unapprovedRoles(o DeclaredObject, password bool) []string {
 	if n.kind != Users || o.Approved {
 		return nil
 	}
-	gives := o.Grants.To(o.Name, o.Body)
+	gives := o.Grants.RolesOfUser(o.Name, o.Body)
 	if password && !o.InStep {
 		return gives
 	}
-	has := o.Grants.To(o.Name, n.Body)
+	has := o.Grants.RolesOfUser(o.Name, n.Body)
 	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
 }
 
 // wantedBody returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.
-func (n named) wantedBody(o Object) Body {
+func (n namedEntity) wantedBody(o DeclaredObject) Body {
 	if n.kind != Users {
 		return o.Body
 	}
@@ -299,49 +300,49 @@ func (n named) wantedBody(o Object) Body {
 
 // driftedFields returns the fields that other writers changed since the object was in step, or all fields if the entity is
 // missing. A new password in a Secret is no drift.
-func (n named) driftedFields(o Object) []string {
+func (n namedEntity) driftedFields(o DeclaredObject) []string {
 	if !n.there {
 		return n.kind.changedFields(n.wantedBody(o), nil)
 	}
-	return n.kind.changedFields(n.wantedBody(o.Keeps(n.Entity)), n.Body)
+	return n.kind.changedFields(n.wantedBody(o.KeepPassword(n.Entity)), n.Body)
 }
 
-// isOverwritten reports whether the public operator has written a user after opensearch-sync.
-func (n named) isOverwritten(o Object) bool {
-	return n.kind == Users && o.Synced && !o.Adopt && n.IsOperated()
+// isOverwrittenByOperator reports whether the public operator has written a user after opensearch-sync.
+func (n namedEntity) isOverwrittenByOperator(o DeclaredObject) bool {
+	return n.kind == Users && o.Synced && !o.Adopt && n.IsOperatorWritten()
 }
 
-// IsOperated reports whether the last write of a user was the public operator's. Its writes drop the attribute with the
+// IsOperatorWritten reports whether the last write of a user was the public operator's. Its writes drop the attribute with the
 // password tag.
-func (e Entity) IsOperated() bool {
+func (e Entity) IsOperatorWritten() bool {
 	return e.attributeOf(opensearchv1.VersionAttribute) != "" && e.attributeOf(opensearchv1.PasswordAttribute) == ""
 }
 
-// Overwritten returns the verdict for a user that the public operator has written after opensearch-sync.
-func Overwritten() Verdict {
+// OverwrittenVerdict returns the verdict for a user that the public operator has written after opensearch-sync.
+func OverwrittenVerdict() Verdict {
 	return failedVerdict(OtherWriter,
 		"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")
 }
 
-func (n named) guardedOutcome() Outcome {
+func (n namedEntity) guardedOutcome() ObjectOutcome {
 	if n.kind == Users {
-		return Outcome{Verdict: failedVerdict(Reserved, "OpenSearch reserves the user for itself: choose another name")}
+		return ObjectOutcome{Verdict: failedVerdict(Reserved, "OpenSearch reserves the user for itself: choose another name")}
 	}
-	return Outcome{Existing: new(true), Verdict: Verdict{
+	return ObjectOutcome{Existing: new(true), Verdict: Verdict{
 		State: opensearchv1.Ignored, Reason: Reserved, Message: "it is reserved by OpenSearch and not changed; choose another name",
 	}}
 }
 
-func (n named) foreignOutcome() Outcome {
+func (n namedEntity) foreignOutcome() ObjectOutcome {
 	hint := "annotate the object with " + opensearchv1.AdoptAnnotation + "=true to take it over, or choose another name"
 	if n.kind != Users {
-		return Outcome{Existing: new(true), Verdict: Verdict{
+		return ObjectOutcome{Existing: new(true), Verdict: Verdict{
 			State: opensearchv1.Ignored, Reason: Exists, Message: "it exists in OpenSearch already and is not changed: " + hint,
 		}}
 	}
 	if uid := n.attributeOf(opensearchv1.UIDAttribute); uid != "" {
-		return Outcome{Verdict: failedVerdict(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s",
+		return ObjectOutcome{Verdict: failedVerdict(Foreign, fmt.Sprintf("the user belongs to another object (%s is %.64q): %s",
 			opensearchv1.UIDAttribute, uid, hint))}
 	}
-	return Outcome{Verdict: failedVerdict(Foreign, "the user exists in OpenSearch already, from another author: "+hint)}
+	return ObjectOutcome{Verdict: failedVerdict(Foreign, "the user exists in OpenSearch already, from another author: "+hint)}
 }

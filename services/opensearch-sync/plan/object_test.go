@@ -10,8 +10,8 @@ import (
 )
 
 // user returns an object that declares a user. thing returns a user as the server lists it.
-func user(uid string, edit func(*Object)) Object {
-	o := Object{UID: uid, Name: "anna", Created: time.Unix(1, 0), Body: Body{"backend_roles": []any{"a", "b"}, "attributes": map[string]any{}}, Tag: "tag"}
+func user(uid string, edit func(*DeclaredObject)) DeclaredObject {
+	o := DeclaredObject{UID: uid, Name: "anna", Created: time.Unix(1, 0), Body: Body{"backend_roles": []any{"a", "b"}, "attributes": map[string]any{}}, Tag: "tag"}
 	if edit != nil {
 		edit(&o)
 	}
@@ -19,50 +19,50 @@ func user(uid string, edit func(*Object)) Object {
 }
 
 func thing(attributes map[string]any, roles ...any) Entity {
-	return Read(map[string]any{"backend_roles": roles, "attributes": attributes, "hash": "", "reserved": false, "opendistro_security_roles": []any{}})
+	return NewEntity(map[string]any{"backend_roles": roles, "attributes": attributes, "hash": "", "reserved": false, "opendistro_security_roles": []any{}})
 }
 
 func owned(uid, tag string) map[string]any {
 	return map[string]any{"k8s-uid": uid, "entail-password": tag}
 }
 
-func secretless(o *Object) { o.Tag, o.PasswordMissing = "", &Verdict{Reason: "SecretMissing"} }
+func secretless(o *DeclaredObject) { o.Tag, o.PasswordMissing = "", &Verdict{Reason: "SecretMissing"} }
 
 func TestWhatIsDoneAboutUsers(t *testing.T) {
 	operated := map[string]any{"k8s-uid": "u", "secret-version": "7"}
 	reserved := thing(nil)
 	reserved.Guarded = true
 	for name, c := range map[string]struct {
-		objects []Object
+		objects []DeclaredObject
 		has     Entity
 		none    bool
 		// want is "put" for a write with a password, "add" for one without, "remove", or "" for none.
 		want, reason string
 	}{
-		"is not there":               {objects: []Object{user("u", nil)}, none: true, want: "put", reason: Synced},
-		"is as it should be":         {objects: []Object{user("u", nil)}, has: thing(owned("u", "tag"), "b", "a"), reason: Synced},
-		"has other backend roles":    {objects: []Object{user("u", nil)}, has: thing(owned("u", "tag"), "b"), want: "add", reason: Synced},
-		"has another password":       {objects: []Object{user("u", nil)}, has: thing(owned("u", "old"), "a", "b"), want: "put", reason: Synced},
-		"is of others":               {objects: []Object{user("u", nil)}, has: thing(nil, "b", "a"), reason: Foreign},
-		"is of another object":       {objects: []Object{user("u", nil)}, has: thing(owned("v", "tag"), "b", "a"), reason: Foreign},
-		"is adopted":                 {objects: []Object{user("u", func(o *Object) { o.Adopt = true })}, has: thing(nil, "b", "a"), want: "put", reason: Synced},
-		"is reserved":                {objects: []Object{user("u", func(o *Object) { o.Adopt = true })}, has: reserved, reason: Reserved},
-		"was migrated":               {objects: []Object{user("u", func(o *Object) { o.Source = "old" })}, has: thing(owned("old", "x"), "a", "b"), want: "put", reason: Synced},
-		"claims a living one's":      {objects: []Object{user("u", func(o *Object) { o.Source = "v" }), user("v", func(o *Object) { o.Name = "ben" })}, has: thing(owned("v", "x"), "a", "b"), reason: Foreign},
-		"lacks its Secret":           {objects: []Object{user("u", secretless)}, none: true, reason: "SecretMissing"},
-		"lost its Secret":            {objects: []Object{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b"), reason: "SecretMissing"},
-		"loses a role after it":      {objects: []Object{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b", "power"), want: "add", reason: "SecretMissing"},
-		"is of others, and lacks it": {objects: []Object{user("u", func(o *Object) { secretless(o); o.Adopt = true })}, has: thing(nil, "power"), reason: "SecretMissing"},
-		"comes from the operator":    {objects: []Object{user("u", nil)}, has: thing(operated, "a", "b"), want: "put", reason: Synced},
-		"is written by the operator": {objects: []Object{user("u", func(o *Object) { o.Synced = true })}, has: thing(operated, "a", "b"), reason: OtherWriter},
-		"leaves":                     {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
-		"leaves what is of others":   {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: thing(nil), reason: Synced},
-		"leaves what is gone":        {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, none: true, reason: Synced},
-		"was deleted by force":       {objects: []Object{user("u", gone)}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
-		"took another's name":        {objects: []Object{user("u", gone)}, has: thing(owned("v", "tag")), reason: Synced},
-		"follows one deleted so":     {objects: []Object{user("v", gone), user("u", nil)}, has: thing(owned("v", "x"), "a", "b"), want: "put", reason: Synced},
-		"follows, without a Secret":  {objects: []Object{user("v", gone), user("u", secretless)}, has: thing(owned("v", "x")), want: "remove", reason: NameTaken},
-		"leaves to a reserved one":   {objects: []Object{user("u", func(o *Object) { o.Leaving = true })}, has: reserved, reason: Synced},
+		"is not there":               {objects: []DeclaredObject{user("u", nil)}, none: true, want: "put", reason: Synced},
+		"is as it should be":         {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("u", "tag"), "b", "a"), reason: Synced},
+		"has other backend roles":    {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("u", "tag"), "b"), want: "add", reason: Synced},
+		"has another password":       {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("u", "old"), "a", "b"), want: "put", reason: Synced},
+		"is of others":               {objects: []DeclaredObject{user("u", nil)}, has: thing(nil, "b", "a"), reason: Foreign},
+		"is of another object":       {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("v", "tag"), "b", "a"), reason: Foreign},
+		"is adopted":                 {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Adopt = true })}, has: thing(nil, "b", "a"), want: "put", reason: Synced},
+		"is reserved":                {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Adopt = true })}, has: reserved, reason: Reserved},
+		"was migrated":               {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Source = "old" })}, has: thing(owned("old", "x"), "a", "b"), want: "put", reason: Synced},
+		"claims a living one's":      {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Source = "v" }), user("v", func(o *DeclaredObject) { o.Name = "ben" })}, has: thing(owned("v", "x"), "a", "b"), reason: Foreign},
+		"lacks its Secret":           {objects: []DeclaredObject{user("u", secretless)}, none: true, reason: "SecretMissing"},
+		"lost its Secret":            {objects: []DeclaredObject{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b"), reason: "SecretMissing"},
+		"loses a role after it":      {objects: []DeclaredObject{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b", "power"), want: "add", reason: "SecretMissing"},
+		"is of others, and lacks it": {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { secretless(o); o.Adopt = true })}, has: thing(nil, "power"), reason: "SecretMissing"},
+		"comes from the operator":    {objects: []DeclaredObject{user("u", nil)}, has: thing(operated, "a", "b"), want: "put", reason: Synced},
+		"is written by the operator": {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Synced = true })}, has: thing(operated, "a", "b"), reason: OtherWriter},
+		"leaves":                     {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
+		"leaves what is of others":   {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: thing(nil), reason: Synced},
+		"leaves what is gone":        {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, none: true, reason: Synced},
+		"was deleted by force":       {objects: []DeclaredObject{user("u", gone)}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
+		"took another's name":        {objects: []DeclaredObject{user("u", gone)}, has: thing(owned("v", "tag")), reason: Synced},
+		"follows one deleted so":     {objects: []DeclaredObject{user("v", gone), user("u", nil)}, has: thing(owned("v", "x"), "a", "b"), want: "put", reason: Synced},
+		"follows, without a Secret":  {objects: []DeclaredObject{user("v", gone), user("u", secretless)}, has: thing(owned("v", "x")), want: "remove", reason: NameTaken},
+		"leaves to a reserved one":   {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: reserved, reason: Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{"anna": c.has, "other": thing(nil)}
@@ -94,39 +94,42 @@ func verbs(actions []Action, name string) (all string) {
 }
 
 // gone marks an object as deleted by force.
-func gone(o *Object) { o.Leaving, o.Gone = true, true }
+func gone(o *DeclaredObject) { o.Leaving, o.Gone = true, true }
 
 func TestWhatIsDoneAboutRoles(t *testing.T) {
-	role := func(edit func(*Object)) []Object {
-		o := Object{UID: "u", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}}
+	role := func(edit func(*DeclaredObject)) []DeclaredObject {
+		o := DeclaredObject{UID: "u", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}}
 		edit(&o)
-		return []Object{o}
+		return []DeclaredObject{o}
 	}
-	same := Read(map[string]any{"cluster_permissions": []any{"x"}, "index_permissions": []any{}, "static": false})
-	static := Read(map[string]any{"cluster_permissions": []any{"y"}, "static": true})
+	same := NewEntity(map[string]any{"cluster_permissions": []any{"x"}, "index_permissions": []any{}, "static": false})
+	static := NewEntity(map[string]any{"cluster_permissions": []any{"y"}, "static": true})
 	for name, c := range map[string]struct {
-		objects      []Object
+		objects      []DeclaredObject
 		has          *Entity
 		want, reason string
 		existing     *bool
 	}{
-		"is new":                {role(func(*Object) {}), nil, "add", Synced, new(false)},
-		"was there":             {role(func(*Object) {}), &same, "", Exists, new(true)},
-		"was there, and is not": {role(func(o *Object) { o.Existing = new(true) }), nil, "add", Synced, new(false)},
-		"was there, is adopted": {role(func(o *Object) { o.Existing, o.Adopt = new(true), true }), &same, "", Synced, new(false)},
-		"is in step":            {role(func(o *Object) { o.Existing = new(false) }), &same, "", Synced, new(false)},
-		"was edited":            {role(func(o *Object) { o.Existing, o.Body = new(false), Body{"cluster_permissions": []any{"z"}} }), &same, "add", Synced, new(false)},
-		"was wiped":             {role(func(o *Object) { o.Existing = new(false) }), nil, "add", Synced, new(false)},
-		"is static":             {role(func(o *Object) { o.Existing, o.Adopt = new(false), true }), &static, "", Reserved, new(true)},
-		"leaves":                {role(func(o *Object) { o.Existing, o.Leaving = new(false), true }), &same, "remove", Synced, nil},
-		"leaves another's":      {role(func(o *Object) { o.Existing, o.Leaving = new(true), true }), &same, "", Synced, nil},
-		"leaves, never written": {role(func(o *Object) { o.Leaving = true }), &same, "", Synced, nil},
-		"gone by force":         {role(func(o *Object) { gone(o); o.Existing = new(false) }), &same, "remove", Synced, nil},
-		"gone, and another's":   {role(func(o *Object) { gone(o); o.Existing, o.Body = new(false), Body{"cluster_permissions": []any{"z"}} }), &same, "", Synced, nil},
+		"is new":                {role(func(*DeclaredObject) {}), nil, "add", Synced, new(false)},
+		"was there":             {role(func(*DeclaredObject) {}), &same, "", Exists, new(true)},
+		"was there, and is not": {role(func(o *DeclaredObject) { o.Existing = new(true) }), nil, "add", Synced, new(false)},
+		"was there, is adopted": {role(func(o *DeclaredObject) { o.Existing, o.Adopt = new(true), true }), &same, "", Synced, new(false)},
+		"is in step":            {role(func(o *DeclaredObject) { o.Existing = new(false) }), &same, "", Synced, new(false)},
+		"was edited":            {role(func(o *DeclaredObject) { o.Existing, o.Body = new(false), Body{"cluster_permissions": []any{"z"}} }), &same, "add", Synced, new(false)},
+		"was wiped":             {role(func(o *DeclaredObject) { o.Existing = new(false) }), nil, "add", Synced, new(false)},
+		"is static":             {role(func(o *DeclaredObject) { o.Existing, o.Adopt = new(false), true }), &static, "", Reserved, new(true)},
+		"leaves":                {role(func(o *DeclaredObject) { o.Existing, o.Leaving = new(false), true }), &same, "remove", Synced, nil},
+		"leaves another's":      {role(func(o *DeclaredObject) { o.Existing, o.Leaving = new(true), true }), &same, "", Synced, nil},
+		"leaves, never written": {role(func(o *DeclaredObject) { o.Leaving = true }), &same, "", Synced, nil},
+		"gone by force":         {role(func(o *DeclaredObject) { gone(o); o.Existing = new(false) }), &same, "remove", Synced, nil},
+		"gone, and another's": {role(func(o *DeclaredObject) {
+			gone(o)
+			o.Existing, o.Body = new(false), Body{"cluster_permissions": []any{"z"}}
+		}), &same, "", Synced, nil},
 		"gone, never written":   {role(gone), &same, "", Synced, nil},
-		"follows one gone":      {append(role(func(*Object) {}), gones(new(false))...), &same, "", Synced, new(false)},
-		"follows a foreign one": {append(role(func(*Object) {}), gones(new(true))...), &same, "", Exists, new(true)},
-		"leaves a static one":   {role(func(o *Object) { o.Existing, o.Leaving = new(false), true }), &static, "", Synced, nil},
+		"follows one gone":      {append(role(func(*DeclaredObject) {}), gones(new(false))...), &same, "", Synced, new(false)},
+		"follows a foreign one": {append(role(func(*DeclaredObject) {}), gones(new(true))...), &same, "", Exists, new(true)},
+		"leaves a static one":   {role(func(o *DeclaredObject) { o.Existing, o.Leaving = new(false), true }), &static, "", Synced, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{"other": same}
@@ -144,60 +147,60 @@ func TestWhatIsDoneAboutRoles(t *testing.T) {
 }
 
 func TestWhoLeavesAndAskedForWhatIsNotThereWasPerhapsNotSeen(t *testing.T) {
-	leaving := Object{UID: "u", Name: "logs", Leaving: true}
+	leaving := DeclaredObject{UID: "u", Name: "logs", Leaving: true}
 	recorded := leaving
 	recorded.Existing = new(false)
 	forced := leaving
 	gone(&forced)
-	there := Read(map[string]any{"cluster_permissions": []any{"x"}})
+	there := NewEntity(map[string]any{"cluster_permissions": []any{"x"}})
 	for name, c := range map[string]struct {
-		kind Kind
-		o    Object
+		kind EntityKind
+		o    DeclaredObject
 		has  map[string]Entity
 		want bool
 	}{
 		"a user":                        {Users, leaving, nil, true},
 		"a user who was there":          {Users, leaving, map[string]Entity{"logs": there}, false},
 		"a user who is gone":            {Users, forced, nil, true},
-		"a user who stays":              {Users, Object{UID: "u", Name: "logs", Body: Body{}}, nil, false},
+		"a user who stays":              {Users, DeclaredObject{UID: "u", Name: "logs", Body: Body{}}, nil, false},
 		"a role":                        {Roles, recorded, nil, true},
 		"a role that was there":         {Roles, recorded, map[string]Entity{"logs": there}, false},
 		"a role that was never written": {Roles, leaving, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := Objects(c.kind, []Object{c.o}, c.has); d.Outcomes["u"].Unseen != c.want {
+			if d := Objects(c.kind, []DeclaredObject{c.o}, c.has); d.Outcomes["u"].Unseen != c.want {
 				t.Errorf("unseen is %t", d.Outcomes["u"].Unseen)
 			}
 		})
 	}
 }
 
-func gones(existing *bool) []Object {
-	return []Object{{UID: "v", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}, Leaving: true, Gone: true, Existing: existing}}
+func gones(existing *bool) []DeclaredObject {
+	return []DeclaredObject{{UID: "v", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}, Leaving: true, Gone: true, Existing: existing}}
 }
 
 func TestOnlyWhatDiffersIsWrittenOfAUserWhosePasswordStays(t *testing.T) {
-	d := Objects(Users, []Object{user("u", nil)}, map[string]Entity{"anna": thing(owned("u", "tag"), "b")})
+	d := Objects(Users, []DeclaredObject{user("u", nil)}, map[string]Entity{"anna": thing(owned("u", "tag"), "b")})
 	if len(d.Actions) != 1 || !slices.Equal(d.Actions[0].Fields, []string{"backend_roles"}) || d.Actions[0].Password {
 		t.Errorf("to do is %+v", d.Actions)
 	}
-	if d = Objects(Users, []Object{user("u", nil)}, nil); len(d.Actions) != 1 || d.Actions[0].Fields != nil || !d.Actions[0].Password {
+	if d = Objects(Users, []DeclaredObject{user("u", nil)}, nil); len(d.Actions) != 1 || d.Actions[0].Fields != nil || !d.Actions[0].Password {
 		t.Errorf("of a new one, to do is %+v", d.Actions)
 	}
 }
 
 func TestOfTwoObjectsOfANameOneHasIt(t *testing.T) {
-	first, second := user("a", nil), user("b", func(o *Object) { o.Created = time.Unix(2, 0) })
-	d := Objects(Users, []Object{second, first}, nil)
+	first, second := user("a", nil), user("b", func(o *DeclaredObject) { o.Created = time.Unix(2, 0) })
+	d := Objects(Users, []DeclaredObject{second, first}, nil)
 	if verbs(d.Actions, "anna") != "put" || d.Actions[0].For[0] != "a" || d.Outcomes["b"].Reason != NameTaken {
 		t.Errorf("both are new: %+v", d)
 	}
 	has := map[string]Entity{"anna": thing(owned("b", "tag"), "a", "b")}
-	if d = Objects(Users, []Object{second, first}, has); len(d.Actions) > 0 || d.Outcomes["a"].Reason != NameTaken {
+	if d = Objects(Users, []DeclaredObject{second, first}, has); len(d.Actions) > 0 || d.Outcomes["a"].Reason != NameTaken {
 		t.Errorf("the younger has it: %+v", d)
 	}
 	second.Leaving = true
-	if d = Objects(Users, []Object{second, first}, has); verbs(d.Actions, "anna") != "remove" || d.Outcomes["a"].State != opensearchv1.Pending || !d.Again {
+	if d = Objects(Users, []DeclaredObject{second, first}, has); verbs(d.Actions, "anna") != "remove" || d.Outcomes["a"].State != opensearchv1.Pending || !d.Again {
 		t.Errorf("the younger leaves: %+v", d)
 	}
 }
@@ -207,8 +210,8 @@ func TestBatchesAreAsLargeAsTheServerBears(t *testing.T) {
 	for i := range 501 {
 		actions = append(actions, Action{Name: string(rune('a' + i%26)), Password: i == 0})
 	}
-	for kind, want := range map[Kind][]int{Users: {200, 200, 100}, Roles: {500}, Mappings: {50, 50, 50, 50, 50, 50, 50, 50, 50, 50}} {
-		alone, batches := Batches(kind, actions)
+	for kind, want := range map[EntityKind][]int{Users: {200, 200, 100}, Roles: {500}, Mappings: {50, 50, 50, 50, 50, 50, 50, 50, 50, 50}} {
+		alone, batches := SplitIntoRequests(kind, actions)
 		var sizes []int
 		for _, b := range batches {
 			sizes = append(sizes, len(b))
@@ -217,15 +220,15 @@ func TestBatchesAreAsLargeAsTheServerBears(t *testing.T) {
 			t.Errorf("%s: %d alone, %v; want %v", kind, len(alone), sizes, want)
 		}
 	}
-	large := Body{"cluster_permissions": anyList([]string{strings.Repeat("x", maxRequest/3)})}
-	_, batches := Batches(Roles, []Action{{Name: "a", Body: large}, {Name: "b", Body: large}, {Name: "c", Body: large}, {Name: "d"}})
+	large := Body{"cluster_permissions": toAnySlice([]string{strings.Repeat("x", maxRequest/3)})}
+	_, batches := SplitIntoRequests(Roles, []Action{{Name: "a", Body: large}, {Name: "b", Body: large}, {Name: "c", Body: large}, {Name: "d"}})
 	if len(batches) != 2 || len(batches[0]) != 2 {
 		t.Errorf("large roles are in %d requests, the first of %d; want 2 of 2", len(batches), len(batches[0]))
 	}
 }
 
 func TestATagTellsPasswordsObjectsAndKeysApart(t *testing.T) {
-	tags := []string{Tag([]byte("k"), "u", "p"), Tag([]byte("k"), "u", "q"), Tag([]byte("k"), "v", "p"), Tag([]byte("l"), "u", "p")}
+	tags := []string{PasswordTag([]byte("k"), "u", "p"), PasswordTag([]byte("k"), "u", "q"), PasswordTag([]byte("k"), "v", "p"), PasswordTag([]byte("l"), "u", "p")}
 	for _, tag := range tags {
 		if len(tag) != 32 {
 			t.Errorf("%s is not of 128 bits", tag)

@@ -10,12 +10,12 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// Difference is the change of one field. Before and After hold normalized JSON and are empty for an absent value.
-type Difference struct{ Field, Before, After string }
+// FieldDifference is the change of one field. Before and After hold normalized JSON and are empty for an absent value.
+type FieldDifference struct{ Field, Before, After string }
 
-// Differences returns the fields that an action changes. It leaves out the reserved attributes, because one of them
+// FieldDifferences returns the fields that an action changes. It leaves out the reserved attributes, because one of them
 // holds the password tag.
-func (k Kind) Differences(a Action, is Entity) (all []Difference) {
+func (k EntityKind) FieldDifferences(a Action, is Entity) (all []FieldDifference) {
 	before, after := publicBody(is.Body), publicBody(a.Body)
 	if a.Body != nil && len(a.Fields) > 0 {
 		after = maps.Clone(before)
@@ -24,14 +24,14 @@ func (k Kind) Differences(a Action, is Entity) (all []Difference) {
 		}
 	}
 	for _, field := range k.changedFields(before, after) {
-		all = append(all, Difference{Field: field, Before: shownJSON(before[field]), After: shownJSON(after[field])})
+		all = append(all, FieldDifference{Field: field, Before: sortedJSON(before[field]), After: sortedJSON(after[field])})
 	}
 	return all
 }
 
-// shownJSON returns a value in JSON. Lists are sorted and have no duplicates.
-func shownJSON(value any) string {
-	if normalValue(value) == nil {
+// sortedJSON returns a value in JSON. Lists are sorted and have no duplicates.
+func sortedJSON(value any) string {
+	if normalizeValue(value) == nil {
 		return ""
 	}
 	items, is := value.([]any)
@@ -44,7 +44,7 @@ func shownJSON(value any) string {
 	}
 	all := make([]string, len(items))
 	for i, item := range items {
-		all[i] = shownJSON(item)
+		all[i] = sortedJSON(item)
 	}
 	slices.Sort(all)
 	return "[" + strings.Join(slices.Compact(all), ",") + "]"
@@ -70,14 +70,14 @@ func publicBody(b Body) Body {
 	return all
 }
 
-// Keeps returns o with the password tag that the entity has now, so that the password stays.
-func (o Object) Keeps(is Entity) Object {
+// KeepPassword returns o with the password tag that the entity has now, so that the password stays.
+func (o DeclaredObject) KeepPassword(is Entity) DeclaredObject {
 	o.Tag = is.attributeOf(opensearchv1.PasswordAttribute)
 	return o
 }
 
-// Unlike returns the actions that others does not contain.
-func Unlike(actions, others []Action) []Action {
+// ActionsNotIn returns the actions that others does not contain.
+func ActionsNotIn(actions, others []Action) []Action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a Action) bool {
 		return slices.ContainsFunc(others, func(other Action) bool {
 			return a.Name == other.Name && a.Password == other.Password && (a.Body == nil) == (other.Body == nil) &&

@@ -11,18 +11,18 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 )
 
-// value is a text of an object that OpenSearch reads as a pattern.
-type value struct {
+// patternValue is a text of an object that OpenSearch reads as a pattern.
+type patternValue struct {
 	field, text string
 	// action marks the text as an action, an action group, or a pattern of actions.
 	action bool
 }
 
 // patternValues returns the patterns of an object.
-func patternValues(o opensearchv1.Declared) (all []value) {
+func patternValues(o opensearchv1.Declared) (all []patternValue) {
 	add := func(action bool, field string, texts []string) {
 		for _, text := range texts {
-			all = append(all, value{field, text, action})
+			all = append(all, patternValue{field, text, action})
 		}
 	}
 	switch o := o.(type) {
@@ -51,10 +51,10 @@ func patternValues(o opensearchv1.Declared) (all []value) {
 	return all
 }
 
-// CheckValues returns why OpenSearch would store the values of an object but could not use them, or nil. One pattern
+// CheckPatternValues returns why OpenSearch would store the values of an object but could not use them, or nil. One pattern
 // that does not compile can keep OpenSearch from loading every later change. If groups is not nil, it lists the
 // existing action groups, and CheckValues also checks the names of actions.
-func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
+func CheckPatternValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 	if contentCost(o) > maxContent {
 		return new(failedVerdict(TooLarge, fmt.Sprintf(
 			"it asks for more than %d KiB, counting %d bytes for each value besides its text: split it into several objects", maxContent>>10, valueCost)))
@@ -68,7 +68,7 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 	}
 	if role, ok := o.(*opensearchv1.OpensearchRole); ok {
 		for i, p := range role.Spec.IndexPermissions {
-			if !isQuery(p.DLS) {
+			if !isQueryOrEmpty(p.DLS) {
 				return new(failedVerdict(Invalid, fmt.Sprintf("spec.indexPermissions[%d].dls is no JSON object with a query; correct it", i)))
 			}
 		}
@@ -84,7 +84,7 @@ func CheckValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
 
 // contentCost returns the cost of the content that an object declares. A binding declares its entries in each role.
 func contentCost(o opensearchv1.Declared) int {
-	times, content := 1, any(BodyOf(o))
+	times, content := 1, any(DeclaredBody(o))
 	if b, ok := o.(*opensearchv1.OpensearchUserRoleBinding); ok {
 		times, content = len(b.Spec.Roles), [][]string{b.Spec.Users, b.Spec.BackendRoles, b.Spec.Hosts, b.Spec.AndBackendRoles}
 	}
@@ -191,9 +191,9 @@ func checkPattern(text string) error {
 // isQuantifier reports whether a text begins with a quantifier.
 func isQuantifier(text string) bool { return text != "" && strings.ContainsAny(text[:1], "*+?{") }
 
-// isQuery reports whether OpenSearch can read a text as a query for document-level security. An empty text means no
+// isQueryOrEmpty reports whether OpenSearch can read a text as a query for document-level security. An empty text means no
 // query.
-func isQuery(dls string) bool {
+func isQueryOrEmpty(dls string) bool {
 	var query map[string]map[string]any
 	text := variable.ReplaceAllString(comment.ReplaceAllString(dls, "$1"), "0")
 	return dls == "" || json.NewDecoder(strings.NewReader(text)).Decode(&query) == nil && len(query) == 1

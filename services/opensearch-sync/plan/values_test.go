@@ -31,7 +31,7 @@ func TestIsQueryAcceptsWhatOpenSearchParses(t *testing.T) {
 		`{"term":{"dept":"${attr.internal.dept}"}}`: true, `{"term":{"url":"http://a/*b*/"}}`: true,
 		" ": false, "{broken": false, `{"a":1}`: false, `{"term":{"a":1},"exists":{"field":"a"}}`: false, "{}": false, "[]": false, `"x"`: false, "{match_all:{}}": false, `{"match_all":{},}`: false,
 	} {
-		if got := isQuery(dls); got != want {
+		if got := isQueryOrEmpty(dls); got != want {
 			t.Errorf("%s: got %t, want %t", dls, got, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 		"hosts":                               bound(opensearchv1.OpensearchUserRoleBindingSpec{Hosts: bad}),
 		"andBackendRoles":                     bound(opensearchv1.OpensearchUserRoleBindingSpec{AndBackendRoles: bad}),
 	} {
-		if v := CheckValues(o, nil); v == nil || v.Reason != Invalid || !strings.HasPrefix(v.Message, "spec."+field+" ") && !strings.HasPrefix(v.Message, "spec."+field+":") {
+		if v := CheckPatternValues(o, nil); v == nil || v.Reason != Invalid || !strings.HasPrefix(v.Message, "spec."+field+" ") && !strings.HasPrefix(v.Message, "spec."+field+":") {
 			t.Errorf("got %+v, want Invalid for spec.%s", v, field)
 		}
 	}
@@ -71,16 +71,16 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 		"role":    role(opensearchv1.IndexPermission{AllowedActions: make([]string, maxContent/valueCost)}),
 		"binding": bound(opensearchv1.OpensearchUserRoleBindingSpec{Roles: make([]string, 100), Users: []string{strings.Repeat("a", maxContent/100)}}),
 	} {
-		if v := CheckValues(o, nil); v == nil || v.Reason != TooLarge {
+		if v := CheckPatternValues(o, nil); v == nil || v.Reason != TooLarge {
 			t.Errorf("got %+v for a large %s, want TooLarge", v, name)
 		}
 	}
 	actions := role(opensearchv1.IndexPermission{IndexPatterns: []string{"logs"}, AllowedActions: []string{"read", "cluster:monitor", "*", "rea?", "/rea./", "raed"}})
-	if v := CheckValues(actions, map[string]bool{"read": true}); v == nil || v.Reason != ActionGroupMissing || !strings.Contains(v.Message, `"raed"`) {
+	if v := CheckPatternValues(actions, map[string]bool{"read": true}); v == nil || v.Reason != ActionGroupMissing || !strings.Contains(v.Message, `"raed"`) {
 		t.Errorf("got %+v, want ActionGroupMissing for raed", v)
 	}
 	for _, groups := range []map[string]bool{nil, {"read": true, "raed": true}} {
-		if v := CheckValues(actions, groups); v != nil {
+		if v := CheckPatternValues(actions, groups); v != nil {
 			t.Errorf("got %+v for a role with the action groups %v", v, groups)
 		}
 	}

@@ -1,18 +1,18 @@
 package check
 
-// bits is a set of small numbers below a fixed size.
-type bits []uint64
+// bitSet is a set of small numbers below a fixed size.
+type bitSet []uint64
 
 const wordBits = 64
 
-func newBits(size int) bits { return make(bits, (size+wordBits-1)/wordBits) }
+func newBitSet(size int) bitSet { return make(bitSet, (size+wordBits-1)/wordBits) }
 
-func (b bits) has(i int) bool { return b != nil && b[i/wordBits]&(1<<(i%wordBits)) != 0 }
+func (b bitSet) has(i int) bool { return b != nil && b[i/wordBits]&(1<<(i%wordBits)) != 0 }
 
-func (b bits) add(i int) { b[i/wordBits] |= 1 << (i % wordBits) }
+func (b bitSet) add(i int) { b[i/wordBits] |= 1 << (i % wordBits) }
 
-// and removes the numbers that o lacks; a nil set is empty.
-func (b bits) and(o bits) {
+// intersectWith removes the numbers that o lacks; a nil set is empty.
+func (b bitSet) intersectWith(o bitSet) {
 	if o == nil {
 		clear(b)
 		return
@@ -22,8 +22,8 @@ func (b bits) and(o bits) {
 	}
 }
 
-// or adds the numbers of o, and reports whether the set changed.
-func (b bits) or(o bits) bool {
+// unionWith adds the numbers of o, and reports whether the set changed.
+func (b bitSet) unionWith(o bitSet) bool {
 	var news uint64
 	for i := range o {
 		news |= o[i] &^ b[i]

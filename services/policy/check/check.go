@@ -11,10 +11,10 @@ import (
 )
 
 // Files reads files and checks their documents. The policy is nil if the findings have errors.
-func Files(files []syntax.File, limits syntax.Limits, options policy.Options) (*policy.Policy, policy.Diagnostics) {
-	documents, unreadable := syntax.Parse(files, limits)
+func Files(files []syntax.File, limits syntax.ParseLimits, options policy.Options) (*policy.Policy, policy.Diagnostics) {
+	documents, unreadable := syntax.ParseFiles(files, limits)
 	p, wrong := Documents(documents, options)
-	found := unreadable.Join(wrong)
+	found := unreadable.Merge(wrong)
 	if found.HasErrors() {
 		return nil, found
 	}
@@ -25,24 +25,24 @@ func Files(files []syntax.File, limits syntax.Limits, options policy.Options) (*
 func Documents(documents []*syntax.Document, options policy.Options) (*policy.Policy, policy.Diagnostics) {
 	c := &checker{
 		options: options.OrDefault(), documents: slices.Clone(documents), valid: true, complete: true,
-		types: map[string]*typ{}, unions: map[string]*union{}, actions: map[string]*action{}, prefixes: map[string]*typ{},
+		types: map[string]*draftType{}, unions: map[string]*draftUnion{}, actions: map[string]*draftAction{}, prefixes: map[string]*draftType{},
 	}
 	slices.SortStableFunc(c.documents, func(a, b *syntax.Document) int {
 		return cmp.Or(cmp.Compare(a.Source.File, b.Source.File), cmp.Compare(a.Source.Document, b.Source.Document))
 	})
 	for _, d := range documents {
-		c.valid, c.complete = c.valid && d.Valid(), c.complete && d.Complete()
+		c.valid, c.complete = c.valid && d.IsValid(), c.complete && d.IsComplete()
 	}
 	if err := options.Validate(); err != nil {
 		c.findings.Add(policy.Place{}, policy.CodeOption, err.Error(), "correct the option")
 	} else {
-		c.check()
+		c.runChecks()
 	}
 	found := c.findings.Diagnostics()
 	if found.HasErrors() || !c.valid {
 		return nil, found
 	}
-	return c.policy(), found
+	return c.buildPolicy(), found
 }
 
 // checker holds the state of a check. Its types are those of the future policy, with data that only the check needs.
@@ -51,36 +51,36 @@ type checker struct {
 	documents []*syntax.Document
 	// valid is true if all documents were read without errors, complete if no part of them is missing.
 	valid, complete bool
-	findings        policy.Collector
+	findings        policy.DiagnosticCollector
 
-	types    map[string]*typ
-	unions   map[string]*union
-	actions  map[string]*action
-	prefixes map[string]*typ
+	types    map[string]*draftType
+	unions   map[string]*draftUnion
+	actions  map[string]*draftAction
+	prefixes map[string]*draftType
 	// These hold declarations in the order of the documents, with duplicates.
-	allTypes   []*typ
-	allUnions  []*union
-	allActions []*action
-	bindings   []*binding
+	allTypes   []*draftType
+	allUnions  []*draftUnion
+	allActions []*draftAction
+	bindings   []*draftBinding
 
 	// targets counts the targets of all relations after expansion.
 	targets int
 	// stamp marks the types that one expansion has visited.
 	stamp     int
-	ungranted []policy.Grant
+	ungranted []policy.ActionOnType
 }
 
-func (c *checker) check() {
-	c.declare()
+func (c *checker) runChecks() {
+	c.declareAll()
 	// If a document has errors, they explain why it declares no type.
 	if len(c.allTypes) == 0 && c.valid {
 		c.reportAbsent(policy.Place{}, policy.CodeEmpty, "there is no policy: no document declares a resource type",
 			"name the files or folders of a policy; its documents declare resourceTypes, unions, actions and actionBindings")
 	}
-	if !c.checkLimits() || !c.expand() {
+	if !c.checkLimits() || !c.expandAll() {
 		return
 	}
-	c.verify()
+	c.verifyConditions()
 	c.findCollisions()
 	c.addRoles()
 	// If the policy has errors, it is too early to report missing parts.
@@ -90,8 +90,8 @@ func (c *checker) check() {
 	}
 }
 
-// expand replaces unions by their members, and reports whether the result is within the limits.
-func (c *checker) expand() bool {
+// expandAll replaces unions by their members, and reports whether the result is within the limits.
+func (c *checker) expandAll() bool {
 	c.expandUnions()
 	if !c.expandTargets() {
 		c.reportLimit(fmt.Sprintf("the relations of the policy have more than %d targets", maxTargets))
@@ -128,15 +128,15 @@ func (c *checker) reportAbsent(place policy.Place, code policy.Code, message, hi
 }
 
 // requireName reports whether a name is present, and adds a finding if not.
-func (c *checker) requireName(source *policy.Source, name syntax.Name, key string, of policy.Position) bool {
+func (c *checker) requireName(source *policy.DocumentSource, name syntax.Name, key string, of policy.Position) bool {
 	if name.Text != "" {
 		return true
 	}
-	c.reportAbsent(source.At(cmp.Or(name.At, of)), policy.CodeMissing, key+" is missing", "add `"+key+": ` and a name")
+	c.reportAbsent(source.PlaceAt(cmp.Or(name.At, of)), policy.CodeMissing, key+" is missing", "add `"+key+": ` and a name")
 	return false
 }
 
-func (c *checker) policy() *policy.Policy {
+func (c *checker) buildPolicy() *policy.Policy {
 	p := &policy.Policy{Options: c.options, Ungranted: c.ungranted}
 	for _, d := range c.documents {
 		p.Sources = append(p.Sources, d.Source)

@@ -11,7 +11,7 @@ import (
 func (c *checker) findCollisions() {
 	for _, t := range c.types {
 		for _, r := range t.relations {
-			c.relationCollides(t, r)
+			c.reportRelationCollision(t, r)
 		}
 	}
 	for _, b := range c.bindings {
@@ -21,26 +21,27 @@ func (c *checker) findCollisions() {
 		}
 		for _, t := range b.members {
 			if t.granted.has(base.number) {
-				message := "action " + quote(b.Action) + " has the name of the relation for role bindings of " + quote(base.Name)
-				c.reportCollision(b.Source.At(b.At), t, message, t.Binding(base.Name))
+				message := "action " + quoteName(b.Action) + " has the name of the relation for role bindings of " + quoteName(base.Name)
+				c.reportCollision(b.Source.PlaceAt(b.At), t, message, t.FindBinding(base.Name))
 			}
 		}
 	}
 }
 
-func (c *checker) relationCollides(t *typ, r *relation) {
+func (c *checker) reportRelationCollision(t *draftType, r *draftRelation) {
 	if a := c.actions[r.Name]; a != nil && t.bound.has(a.number) {
-		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" has the name of an action", t.Binding(a.Name))
+		c.reportCollision(t.Source.PlaceAt(r.At), t, "relation "+quoteName(r.Name)+" has the name of an action", t.FindBinding(a.Name))
 	}
 	base, found := strings.CutSuffix(r.Name, c.options.RoleSuffix)
 	if a := c.actions[base]; found && a != nil && t.granted.has(a.number) {
-		c.reportCollision(t.Source.At(r.At), t, "relation "+quote(r.Name)+" has the name of the relation for role bindings of "+quote(a.Name), t.Binding(a.Name))
+		c.reportCollision(t.Source.PlaceAt(r.At), t,
+			"relation "+quoteName(r.Name)+" has the name of the relation for role bindings of "+quoteName(a.Name), t.FindBinding(a.Name))
 	}
 }
 
-func (c *checker) reportCollision(place policy.Place, t *typ, message string, other *policy.Binding) {
-	found := c.findings.Add(place, policy.CodeCollision, "in type "+quote(t.Name)+" "+message, "rename one of them")
+func (c *checker) reportCollision(place policy.Place, t *draftType, message string, other *policy.Binding) {
+	found := c.findings.Add(place, policy.CodeCollision, "in type "+quoteName(t.Name)+" "+message, "rename one of them")
 	if other != nil {
-		found.Also(other.Source.At(other.At), "the binding of the action")
+		found.AddRelated(other.Source.PlaceAt(other.At), "the binding of the action")
 	}
 }

@@ -8,43 +8,43 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// typ is a type under construction.
-type typ struct {
+// draftType is a type under construction.
+type draftType struct {
 	*policy.Type
 	declared syntax.ResourceType
 	// relations holds the relations of the type, sorted by name.
-	relations []*relation
+	relations []*draftRelation
 	// bound holds the actions bound to the type, granted those that a subject can have.
-	bound, granted bits
+	bound, granted bitSet
 	// stamp is the number of the last expansion that visited the type.
 	stamp int
 	used  bool
 	// readers holds relations with bindings that wait for actions on this type. Readers of its unions wait for them,
 	// too.
-	readers  []*relation
-	memberOf []*union
+	readers  []*draftRelation
+	memberOf []*draftUnion
 	queued   bool
 }
 
-// union is a union under construction.
-type union struct {
+// draftUnion is a union under construction.
+type draftUnion struct {
 	*policy.Union
 	written []syntax.Name
-	members []*typ
+	members []*draftType
 	// all holds the actions bound to every member, any those that a subject can have on some member.
-	all, any bits
-	readers  []*relation
+	all, any bitSet
+	readers  []*draftRelation
 	used     bool
 }
 
-// action is an action under construction. Its number is its position by name.
-type action struct {
+// draftAction is an action under construction. Its number is its position by name.
+type draftAction struct {
 	*policy.Action
 	number int
 	used   bool
 }
 
-func (c *checker) declare() {
+func (c *checker) declareAll() {
 	for _, d := range c.documents {
 		for _, written := range d.ResourceTypes {
 			c.declareType(d.Source, written)
@@ -58,27 +58,27 @@ func (c *checker) declare() {
 	}
 	for _, u := range c.allUnions {
 		if t := c.types[u.Name]; t != nil {
-			c.findings.Add(u.Source.At(u.At), policy.CodeTypeIsUnion, quote(u.Name)+" is both a type and a union", "rename one of them").
-				Also(t.Source.At(t.At), "the type")
+			c.findings.Add(u.Source.PlaceAt(u.At), policy.CodeTypeIsUnion, quoteName(u.Name)+" is both a type and a union", "rename one of them").
+				AddRelated(t.Source.PlaceAt(t.At), "the type")
 		}
 	}
-	slices.SortStableFunc(c.allActions, func(a, b *action) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(c.allActions, func(a, b *draftAction) int { return strings.Compare(a.Name, b.Name) })
 	for i, a := range c.allActions {
 		a.number = i
 	}
 }
 
-func (c *checker) declareType(source *policy.Source, written syntax.ResourceType) {
-	t := &typ{declared: written, Type: &policy.Type{
+func (c *checker) declareType(source *policy.DocumentSource, written syntax.ResourceType) {
+	t := &draftType{declared: written, Type: &policy.Type{
 		Name: written.Name.Text, IDPrefix: written.IDPrefix.Text, Source: source, At: written.Name.At,
 	}}
 	c.allTypes = append(c.allTypes, t)
 	if c.requireName(source, written.Name, "name", written.At) {
-		place := source.At(t.At)
+		place := source.PlaceAt(t.At)
 		c.checkTypeName(place, "type", t.Name)
 		if first := c.types[t.Name]; first != nil {
-			c.findings.Add(place, policy.CodeDupType, "type "+quote(t.Name)+" is declared twice", "keep one declaration, with the relationships of both").
-				Also(first.Source.At(first.At), "the first")
+			c.findings.Add(place, policy.CodeDupType, "type "+quoteName(t.Name)+" is declared twice", "keep one declaration, with the relationships of both").
+				AddRelated(first.Source.PlaceAt(first.At), "the first")
 		} else {
 			c.types[t.Name] = t
 		}
@@ -86,14 +86,14 @@ func (c *checker) declareType(source *policy.Source, written syntax.ResourceType
 	c.checkIDPrefix(t)
 }
 
-func (c *checker) checkIDPrefix(t *typ) {
+func (c *checker) checkIDPrefix(t *draftType) {
 	prefix := t.declared.IDPrefix
 	if !c.requireName(t.Source, prefix, "idPrefix", t.declared.At) {
 		return
 	}
-	place := t.Source.At(prefix.At)
+	place := t.Source.PlaceAt(prefix.At)
 	if !policy.IsIDPrefix(prefix.Text) {
-		c.findings.Add(place, policy.CodeIDPrefix, "idPrefix "+quote(prefix.Text)+" is not a prefix of ids",
+		c.findings.Add(place, policy.CodeIDPrefix, "idPrefix "+quoteName(prefix.Text)+" is not a prefix of ids",
 			"use three or more lower-case letters and digits")
 		return
 	}
@@ -104,45 +104,47 @@ func (c *checker) checkIDPrefix(t *typ) {
 	}
 	// A type that is declared twice is already reported.
 	if first.Name != t.Name {
-		c.findings.Add(place, policy.CodeDupIDPrefix, "types "+quote(first.Name)+" and "+quote(t.Name)+" have the same idPrefix "+quote(prefix.Text),
+		c.findings.Add(place, policy.CodeDupIDPrefix,
+			"types "+quoteName(first.Name)+" and "+quoteName(t.Name)+" have the same idPrefix "+quoteName(prefix.Text),
 			"give each type a prefix of its own: ids must tell their type").
-			Also(first.Source.At(first.declared.IDPrefix.At), "the first")
+			AddRelated(first.Source.PlaceAt(first.declared.IDPrefix.At), "the first")
 	}
 }
 
-func (c *checker) declareUnion(source *policy.Source, written syntax.Union) {
-	u := &union{written: written.Members, Union: &policy.Union{Name: written.Name.Text, Source: source, At: written.Name.At}}
+func (c *checker) declareUnion(source *policy.DocumentSource, written syntax.Union) {
+	u := &draftUnion{written: written.Members, Union: &policy.Union{Name: written.Name.Text, Source: source, At: written.Name.At}}
 	c.allUnions = append(c.allUnions, u)
 	if len(written.Members) == 0 {
-		c.reportAbsent(source.At(written.At), policy.CodeEmptyUnion, "union "+quote(u.Name)+" has no members", "list types under resourceTypes, or remove the union")
+		c.reportAbsent(source.PlaceAt(written.At), policy.CodeEmptyUnion, "union "+quoteName(u.Name)+" has no members",
+			"list types under resourceTypes, or remove the union")
 	}
 	if !c.requireName(source, written.Name, "name", written.At) {
 		return
 	}
-	place := source.At(u.At)
+	place := source.PlaceAt(u.At)
 	c.checkTypeName(place, "union", u.Name)
 	if first := c.unions[u.Name]; first != nil {
-		c.findings.Add(place, policy.CodeDupUnion, "union "+quote(u.Name)+" is declared twice", "keep one declaration, with the members of both").
-			Also(first.Source.At(first.At), "the first")
+		c.findings.Add(place, policy.CodeDupUnion, "union "+quoteName(u.Name)+" is declared twice", "keep one declaration, with the members of both").
+			AddRelated(first.Source.PlaceAt(first.At), "the first")
 		return
 	}
 	c.unions[u.Name] = u
 }
 
-func (c *checker) declareAction(source *policy.Source, written syntax.Action) {
-	a := &action{Action: &policy.Action{Name: written.Name.Text, Source: source, At: written.Name.At}}
+func (c *checker) declareAction(source *policy.DocumentSource, written syntax.Action) {
+	a := &draftAction{Action: &policy.Action{Name: written.Name.Text, Source: source, At: written.Name.At}}
 	c.allActions = append(c.allActions, a)
 	if !c.requireName(source, written.Name, "name", written.At) {
 		return
 	}
-	place := source.At(a.At)
+	place := source.PlaceAt(a.At)
 	if !policy.IsActionName(a.Name) {
-		c.findings.Add(place, policy.CodeName, quote(a.Name)+" cannot name an action",
+		c.findings.Add(place, policy.CodeName, quoteName(a.Name)+" cannot name an action",
 			"use two or more lower-case letters and underscores, first a letter")
 	}
 	if first := c.actions[a.Name]; first != nil {
-		c.findings.Add(place, policy.CodeDupAction, "action "+quote(a.Name)+" is declared twice", "keep one declaration").
-			Also(first.Source.At(first.At), "the first")
+		c.findings.Add(place, policy.CodeDupAction, "action "+quoteName(a.Name)+" is declared twice", "keep one declaration").
+			AddRelated(first.Source.PlaceAt(first.At), "the first")
 		return
 	}
 	c.actions[a.Name] = a
@@ -150,7 +152,7 @@ func (c *checker) declareAction(source *policy.Source, written syntax.Action) {
 
 func (c *checker) checkTypeName(place policy.Place, what, name string) {
 	if !policy.IsTypeName(name) {
-		c.findings.Add(place, policy.CodeName, quote(name)+" cannot name a "+what, "use lower-case letters, digits and underscores, first a letter")
+		c.findings.Add(place, policy.CodeName, quoteName(name)+" cannot name a "+what, "use lower-case letters, digits and underscores, first a letter")
 		return
 	}
 	c.warnUnderscore(place, what, name)
@@ -158,7 +160,7 @@ func (c *checker) checkTypeName(place policy.Place, what, name string) {
 
 func (c *checker) warnUnderscore(place policy.Place, what, name string) {
 	if c.options.Strict && strings.Contains(name, "_") {
-		c.findings.Add(place, policy.CodeUnderscore, "the name of "+what+" "+quote(name)+" has an underscore",
+		c.findings.Add(place, policy.CodeUnderscore, "the name of "+what+" "+quoteName(name)+" has an underscore",
 			"the strict grammar has only letters and digits in the names of types and unions, only letters in those of relations")
 	}
 }

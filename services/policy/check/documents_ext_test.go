@@ -38,7 +38,7 @@ actionBindings:
 	second := "unions: [{name: foo, resourceTypes: [foo]}]\n"
 	want += "\nq.yaml:1:17 E-TYPE-IS-UNION"
 	for _, all := range [][]syntax.File{files(first, second), {files(first, second)[1], files(first, second)[0]}} {
-		if _, found := check.Files(all, syntax.Limits{}, policy.Options{}); summary(found) != want {
+		if _, found := check.Files(all, syntax.ParseLimits{}, policy.Options{}); summary(found) != want {
 			t.Errorf("found\n%s\nwant\n%s", detail(found), want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestWhatMayBeInAnUnreadableDocumentIsNotMissed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, found := check.Files(files(base, test.text), syntax.Limits{}, policy.Options{})
+			p, found := check.Files(files(base, test.text), syntax.ParseLimits{}, policy.Options{})
 			var codes []string
 			for _, d := range found {
 				codes = append(codes, string(d.Code))
@@ -78,9 +78,9 @@ func TestWhatMayBeInAnUnreadableDocumentIsNotMissed(t *testing.T) {
 
 func TestFindingsAreTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
-	for seed := range policytest.Seeds(t, 300) {
+	for seed := range policytest.TestSeeds(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 6))
-		documents, _ := syntax.Parse(files(policytest.Generate(seed)...), syntax.Limits{})
+		documents, _ := syntax.ParseFiles(files(policytest.GeneratePolicy(seed)...), syntax.ParseLimits{})
 		spoil(random, documents)
 		_, want := check.Documents(documents, policy.Options{Strict: true})
 		random.Shuffle(len(documents), func(i, j int) { documents[i], documents[j] = documents[j], documents[i] })
@@ -93,9 +93,9 @@ func TestFindingsAreTheSameInAnyOrder(t *testing.T) {
 func TestDocumentsThatAreObjectsAreOnePolicyToo(t *testing.T) {
 	t.Parallel()
 	object := func(name, text string) *syntax.Document {
-		documents, _ := syntax.Parse(files(text), syntax.Limits{})
-		documents[0].Source = &policy.Source{File: name, Owner: name}
-		syntax.FromObject(documents[0], "spec")
+		documents, _ := syntax.ParseFiles(files(text), syntax.ParseLimits{})
+		documents[0].Source = &policy.DocumentSource{File: name, Owner: name}
+		syntax.SetObjectPositions(documents[0], "spec")
 		return documents[0]
 	}
 	parts := []*syntax.Document{
@@ -118,7 +118,7 @@ func TestDocumentsThatAreObjectsAreOnePolicyToo(t *testing.T) {
 
 func TestNothingIsDeclaredForAReasonThatIsToldAlone(t *testing.T) {
 	t.Parallel()
-	_, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte("resourceTypess: []\n")}}, syntax.Limits{}, policy.Options{})
+	_, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte("resourceTypess: []\n")}}, syntax.ParseLimits{}, policy.Options{})
 	if len(found) != 1 || found[0].Code != policy.CodeUnknownKey {
 		t.Errorf("found %v", found)
 	}

@@ -27,7 +27,7 @@ actionBindings:
       - relationshipAction: {relation: owner, actionName: tenant_gte}
 `
 	files := []syntax.File{{Name: "tenants.yaml", Content: []byte(tenants)}, {Name: "folders.yaml", Content: []byte(folders)}}
-	p, found := check.Files(files, syntax.Limits{}, policy.Options{})
+	p, found := check.Files(files, syntax.ParseLimits{}, policy.Options{})
 	fmt.Println("there is a policy:", p != nil)
 	for _, d := range found {
 		fmt.Println(d)
@@ -39,8 +39,8 @@ actionBindings:
 
 // Documents need not come from files.
 func ExampleDocuments() {
-	object := syntax.FromObject(&syntax.Document{
-		Source:  &policy.Source{File: "policydocument/storage/folders", Owner: "storage"},
+	object := syntax.SetObjectPositions(&syntax.Document{
+		Source:  &policy.DocumentSource{File: "policydocument/storage/folders", Owner: "storage"},
 		Actions: []syntax.Action{{Name: syntax.Name{Text: "Open"}}},
 	}, "spec")
 	_, found := check.Documents([]*syntax.Document{object}, policy.Options{})

@@ -6,10 +6,10 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// waiting is an action on a type that a subject can have once it can have the action of a step on a target.
-type waiting struct {
-	binding *binding
-	action  *action
+// waitingGrant is an action on a type that a subject can have once it can have the action of a step on a target.
+type waitingGrant struct {
+	binding *draftBinding
+	action  *draftAction
 }
 
 // reportUngranted reports the actions that no subject can ever have, whatever roles are bound. It starts with the actions
@@ -18,8 +18,8 @@ func (c *checker) reportUngranted() {
 	if !c.registerWaiting() {
 		return
 	}
-	var queue []*typ
-	enqueue := func(t *typ) {
+	var queue []*draftType
+	enqueue := func(t *draftType) {
 		if !t.queued {
 			t.queued = true
 			queue = append(queue, t)
@@ -34,18 +34,18 @@ func (c *checker) reportUngranted() {
 		t := queue[len(queue)-1]
 		queue, t.queued = queue[:len(queue)-1], false
 		for _, r := range t.readers {
-			r.grant(t.granted, enqueue)
+			r.grantWaitingActions(t.granted, enqueue)
 		}
 		for _, u := range t.memberOf {
-			if len(u.readers) == 0 || !u.any.or(t.granted) {
+			if len(u.readers) == 0 || !u.any.unionWith(t.granted) {
 				continue
 			}
 			for _, r := range u.readers {
-				r.grant(u.any, enqueue)
+				r.grantWaitingActions(u.any, enqueue)
 			}
 		}
 	}
-	c.noteUngranted()
+	c.reportUngrantedBindings()
 }
 
 // registerWaiting registers the bindings without a role binding at their relations, and reports whether any exists.
@@ -58,9 +58,9 @@ func (c *checker) registerWaiting() bool {
 		for _, t := range b.members {
 			found = true
 			for _, s := range b.steps {
-				if r := t.relation(s.Relation); r != nil && s.action != nil {
-					c.read(r)
-					r.waiting = append(r.waiting, waiting{binding: b, action: s.action})
+				if r := t.relationNamed(s.Relation); r != nil && s.action != nil {
+					c.registerReader(r)
+					r.waiting = append(r.waiting, waitingGrant{binding: b, action: s.action})
 				}
 			}
 		}
@@ -68,8 +68,8 @@ func (c *checker) registerWaiting() bool {
 	return found
 }
 
-// read registers a relation at its targets.
-func (c *checker) read(r *relation) {
+// registerReader registers a relation at its targets.
+func (c *checker) registerReader(r *draftRelation) {
 	if len(r.waiting) > 0 {
 		return
 	}
@@ -79,15 +79,15 @@ func (c *checker) read(r *relation) {
 			continue
 		}
 		if target.u.any == nil {
-			target.u.any = newBits(len(c.allActions))
+			target.u.any = newBitSet(len(c.allActions))
 		}
 		target.u.readers = append(target.u.readers, r)
 	}
 }
 
-// grant gives the actions that wait at the relation for one of these actions.
-func (r *relation) grant(actions bits, changed func(*typ)) {
-	r.waiting = slices.DeleteFunc(r.waiting, func(w waiting) bool {
+// grantWaitingActions gives the actions that wait at the relation for one of these actions.
+func (r *draftRelation) grantWaitingActions(actions bitSet, changed func(*draftType)) {
+	r.waiting = slices.DeleteFunc(r.waiting, func(w waitingGrant) bool {
 		if !actions.has(w.action.number) {
 			return false
 		}
@@ -99,7 +99,7 @@ func (r *relation) grant(actions bits, changed func(*typ)) {
 	})
 }
 
-func (c *checker) noteUngranted() {
+func (c *checker) reportUngrantedBindings() {
 	for _, b := range c.bindings {
 		if b.RoleBinding || b.action == nil {
 			continue
@@ -107,12 +107,12 @@ func (c *checker) noteUngranted() {
 		var names []string
 		for _, t := range b.members {
 			if !t.granted.has(b.action.number) {
-				names = append(names, quote(t.Name))
-				c.ungranted = append(c.ungranted, policy.Grant{Type: t.Type, Binding: b.Binding})
+				names = append(names, quoteName(t.Name))
+				c.ungranted = append(c.ungranted, policy.ActionOnType{Type: t.Type, Binding: b.Binding})
 			}
 		}
 		if len(names) > 0 {
-			c.findings.Add(b.Source.At(b.At), policy.CodeNeverGranted, "nobody can ever have action "+quote(b.Action)+" on "+firstWords(names),
+			c.findings.Add(b.Source.PlaceAt(b.At), policy.CodeNeverGranted, "nobody can ever have action "+quoteName(b.Action)+" on "+firstWords(names),
 				"add `roleBinding: {}` here, or where the relations lead")
 		}
 	}

@@ -30,7 +30,7 @@ func testRefusals(t *testing.T, refusals map[string]refusal) {
 				text = base + "---\n" + test.text
 			}
 			text, places := unmark(text)
-			p, found := check.Files(files(text), syntax.Limits{}, test.options)
+			p, found := check.Files(files(text), syntax.ParseLimits{}, test.options)
 			if got, want := summary(found), expectation(places, strings.Fields(test.want)); got != want {
 				t.Errorf("found\n%swant\n%s\nin\n%s", detail(found), want, text)
 			}

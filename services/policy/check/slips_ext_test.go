@@ -72,18 +72,18 @@ func corpus(t *testing.T) [][]*syntax.Document {
 			texts = append(texts, []string{text})
 		}
 	}
-	for seed := range policytest.Seeds(t, 2000) {
-		texts = append(texts, policytest.Generate(seed))
+	for seed := range policytest.TestSeeds(t, 2000) {
+		texts = append(texts, policytest.GeneratePolicy(seed))
 	}
 	var all [][]*syntax.Document
 	for _, text := range texts {
-		if documents, found := syntax.Parse(files(text...), syntax.Limits{}); !found.HasErrors() {
+		if documents, found := syntax.ParseFiles(files(text...), syntax.ParseLimits{}); !found.HasErrors() {
 			all = append(all, documents)
 		}
 	}
-	for seed := range policytest.Seeds(t, 4000) {
+	for seed := range policytest.TestSeeds(t, 4000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		documents, _ := syntax.Parse(files(policytest.Generate(seed)...), syntax.Limits{})
+		documents, _ := syntax.ParseFiles(files(policytest.GeneratePolicy(seed)...), syntax.ParseLimits{})
 		spoil(random, documents)
 		all = append(all, documents)
 	}

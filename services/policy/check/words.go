@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-// quote returns a name as findings show it.
-func quote(name string) string { return words.Quote(name) }
+// quoteName returns a name as findings show it.
+func quoteName(name string) string { return words.QuoteName(name) }
 
 // mostWords bounds the names that a finding lists.
 const mostWords = 5

@@ -27,17 +27,17 @@ type tally struct{ yes, no, deep, givenUp int }
 func TestTheEnginesDecideAsTheDocumentsSay(t *testing.T) {
 	client := openFGA(t)
 	tallies := map[string]*tally{"SpiceDB": {}, "OpenFGA": {}}
-	for seed := range policytest.Seeds(t, *asked) {
-		texts := policytest.Generate(seed)
+	for seed := range policytest.TestSeeds(t, *asked) {
+		texts := policytest.GeneratePolicy(seed)
 		p := valid(t, policy.Options{}, texts...)
 		random := rand.New(rand.NewPCG(seed, 1))
 		w := readSource(t, texts).randomWorld(random)
 		questions := w.questions(random, questionsOfPolicy)
 		engines := map[string]engine{}
-		if schema, found := spicedb.Schema(p, spicedb.Options{}); !found.HasErrors() {
+		if schema, found := spicedb.CompileSchema(p, spicedb.Options{}); !found.HasErrors() {
 			engines["SpiceDB"] = newSpiceDB(t, schema)
 		}
-		if !openfga.Check(p, openfga.Options{}).HasErrors() {
+		if !openfga.CheckModel(p, openfga.Options{}).HasErrors() {
 			engines["OpenFGA"] = newOpenFGA(t, client, modelOf(t, p, formOf(seed)))
 		}
 		for name, e := range engines {

@@ -35,7 +35,7 @@ func valid(t *testing.T, o policy.Options, texts ...string) *policy.Policy {
 	for i, text := range texts {
 		files = append(files, syntax.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)})
 	}
-	p, found := check.Files(files, syntax.Limits{}, o)
+	p, found := check.Files(files, syntax.ParseLimits{}, o)
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, texts)
 	}

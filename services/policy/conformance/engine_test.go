@@ -23,7 +23,7 @@ func TestTheEnginesDecideAsTheExampleSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := valid(t, policy.Options{}, string(text))
-	schema, _ := spicedb.Schema(p, spicedb.Options{})
+	schema, _ := spicedb.CompileSchema(p, spicedb.Options{})
 	engines := map[string]engine{"SpiceDB": newSpiceDB(t, schema)}
 	client := openFGA(t)
 	for _, form := range forms() {

@@ -177,12 +177,12 @@ func TestManifestsAreJudgedAsTheAPIServerDoes(t *testing.T) {
 			text := strings.Replace(manifest, m[0], m[1], 1)
 			object, _, _ := strings.Cut(text, "---\n")
 			refused := crd.judge(object)
-			_, found := check.Files([]syntax.File{{Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
+			_, found := check.Files([]syntax.File{{Content: []byte(text)}}, syntax.ParseLimits{}, policy.Options{})
 			if (refused != nil) != formal(found) {
 				t.Fatalf("the API server says %v, we say %v", refused, found)
 			}
 			formatted, wrong := format.Source(syntax.File{Content: []byte(text)})
-			_, still := check.Files([]syntax.File{{Content: formatted}}, syntax.Limits{}, policy.Options{})
+			_, still := check.Files([]syntax.File{{Content: formatted}}, syntax.ParseLimits{}, policy.Options{})
 			if mended := !slices.ContainsFunc(found, func(d policy.Diagnostic) bool { return d.Code != policy.CodeManifest }); mended && formal(still) {
 				t.Errorf("it is formatted, and still %v", still)
 			}

@@ -27,9 +27,9 @@ func TestOpenFGATakesEveryPolicyThatPassesItsCheck(t *testing.T) {
 func testOpenFGACorpus(t *testing.T, policies uint64) int {
 	t.Helper()
 	refused := 0
-	for seed := range policytest.Seeds(t, policies) {
-		p := valid(t, policy.Options{}, policytest.Generate(seed)...)
-		if openfga.Check(p, openfga.Options{}).HasErrors() {
+	for seed := range policytest.TestSeeds(t, policies) {
+		p := valid(t, policy.Options{}, policytest.GeneratePolicy(seed)...)
+		if openfga.CheckModel(p, openfga.Options{}).HasErrors() {
 			refused++
 			continue
 		}
@@ -39,7 +39,7 @@ func testOpenFGACorpus(t *testing.T, policies uint64) int {
 			sameModel(t, p, model)
 		}
 		if t.Failed() {
-			t.Fatalf("the policy of seed %d is\n%s", seed, policytest.Generate(seed))
+			t.Fatalf("the policy of seed %d is\n%s", seed, policytest.GeneratePolicy(seed))
 		}
 	}
 	return refused
@@ -52,7 +52,7 @@ func validModel(t *testing.T, p *policy.Policy) *openfgav1.AuthorizationModel {
 	if _, err := typesystem.NewAndValidate(t.Context(), model); err != nil {
 		t.Errorf("%v in\n%s", err, protojson.Format(model))
 	}
-	measured(t, "the model", stored(model), func(o openfga.Options) policy.Diagnostics { return openfga.Check(p, o) })
+	measured(t, "the model", stored(model), func(o openfga.Options) policy.Diagnostics { return openfga.CheckModel(p, o) })
 	return model
 }
 
@@ -83,7 +83,7 @@ func sameModel(t *testing.T, p *policy.Policy, model *openfgav1.AuthorizationMod
 	}
 	merged := modelOf(t, p, "modules")
 	measured(t, "the modules", stored(merged), func(o openfga.Options) policy.Diagnostics {
-		_, found := openfga.Modules(p, o)
+		_, found := openfga.CompileModules(p, o)
 		return found
 	})
 	if _, err := typesystem.NewAndValidate(t.Context(), merged); err != nil {

@@ -28,7 +28,7 @@ func openFGA(t *testing.T) *fga.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	client, err := fga.Dial(fga.Config{Target: server.Target()})
+	client, err := fga.Dial(fga.Config{Target: server.GRPCTarget()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +79,13 @@ func modelOf(t *testing.T, p *policy.Policy, form string) *openfgav1.Authorizati
 	model := &openfgav1.AuthorizationModel{}
 	switch form {
 	case "JSON":
-		out, found = openfga.JSON(p, openfga.Options{})
+		out, found = openfga.CompileJSON(p, openfga.Options{})
 		err = protojson.Unmarshal(out, model)
 	case "DSL":
-		out, found = openfga.DSL(p, openfga.Options{})
+		out, found = openfga.CompileDSL(p, openfga.Options{})
 		model, err = transformer.TransformDSLToProto(string(out))
 	default:
-		modules, found = openfga.Modules(p, openfga.Options{})
+		modules, found = openfga.CompileModules(p, openfga.Options{})
 		var files []transformer.ModuleFile
 		for _, m := range modules {
 			files = append(files, transformer.ModuleFile{Name: m.File, Contents: string(m.Content)})

@@ -20,7 +20,7 @@ func TestOpenFGAReadsModulesAndTheirManifestWhoeverProvidesThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := valid(t, policy.Options{}, "# Provided by "+owner+"\n"+one("foo", "own", "get"), strings.Replace(one("a"+strings.Repeat("b", 60), "own", "put"), "idPrefix: foo", "idPrefix: bar", 1))
-			modules, found := openfga.Modules(p, openfga.Options{})
+			modules, found := openfga.CompileModules(p, openfga.Options{})
 			if found.HasErrors() {
 				t.Fatal(found)
 			}
@@ -31,7 +31,7 @@ func TestOpenFGAReadsModulesAndTheirManifestWhoeverProvidesThem(t *testing.T) {
 				}
 				want = append(want, m.File)
 			}
-			manifest, err := transformer.TransformModFile(string(openfga.Manifest(modules)))
+			manifest, err := transformer.TransformModFile(string(openfga.ModFile(modules)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 func plainModel(t *testing.T, typ, relation, action string) string {
 	t.Helper()
 	others := policy.Options{SubjectTypes: []string{"person"}}
-	model, found := openfga.DSL(valid(t, others, one("typename", "relationname", "actionname")), openfga.Options{})
+	model, found := openfga.CompileDSL(valid(t, others, one("typename", "relationname", "actionname")), openfga.Options{})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}
@@ -52,7 +52,7 @@ func TestTheWordsOfOpenFGAAreThoseThatItKeeps(t *testing.T) {
 				theirs = taken(t, plainModel(t, names[0], names[1], names[2])) && theirs
 			}
 			for _, names := range [][3]string{{word, "own", "get"}, {"foo", word, "get"}, {"foo", "own", word}} {
-				ours := !openfga.Check(valid(t, policy.Options{}, one(names[0], names[1], names[2])), openfga.Options{}).HasErrors()
+				ours := !openfga.CheckModel(valid(t, policy.Options{}, one(names[0], names[1], names[2])), openfga.Options{}).HasErrors()
 				if ours != theirs {
 					t.Errorf("OpenFGA takes it: %v, we, in %v: %v", theirs, names, ours)
 				}

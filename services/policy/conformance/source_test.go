@@ -26,7 +26,7 @@ func readSource(t *testing.T, texts []string) source {
 	for _, text := range texts {
 		files = append(files, syntax.File{Content: []byte(text)})
 	}
-	documents, found := syntax.Parse(files, syntax.Limits{})
+	documents, found := syntax.ParseFiles(files, syntax.ParseLimits{})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}

@@ -33,9 +33,9 @@ func TestSpiceDBTakesEveryPolicyThatPassesItsCheck(t *testing.T) {
 func testSpiceDBCorpus(t *testing.T, policies uint64) int {
 	t.Helper()
 	refused := 0
-	for seed := range policytest.Seeds(t, policies) {
-		texts := policytest.Generate(seed)
-		schema, found := spicedb.Schema(valid(t, policy.Options{}, texts...), spicedb.Options{})
+	for seed := range policytest.TestSeeds(t, policies) {
+		texts := policytest.GeneratePolicy(seed)
+		schema, found := spicedb.CompileSchema(valid(t, policy.Options{}, texts...), spicedb.Options{})
 		if found.HasErrors() {
 			refused++
 			continue
@@ -56,7 +56,7 @@ func one(typ, relation, action string) string {
 // plain returns the schema of a policy without SpiceDB's checks: the names are inserted afterwards.
 func plain(t *testing.T, typ, relation, action string) string {
 	t.Helper()
-	schema, found := spicedb.Schema(valid(t, policy.Options{}, one("typename", "relationname", "actionname")), spicedb.Options{})
+	schema, found := spicedb.CompileSchema(valid(t, policy.Options{}, one("typename", "relationname", "actionname")), spicedb.Options{})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}
@@ -82,7 +82,7 @@ func TestTheCheckKnowsWhichNamesSpiceDBTakes(t *testing.T) {
 			}
 			t.Run(position+" "+name, func(t *testing.T) {
 				t.Parallel()
-				found := spicedb.Check(valid(t, policy.Options{}, one(names[0], names[1], names[2])), spicedb.Options{})
+				found := spicedb.CheckSchema(valid(t, policy.Options{}, one(names[0], names[1], names[2])), spicedb.Options{})
 				_, err := compile(t, plain(t, names[0], names[1], names[2]))
 				if found.HasErrors() != (err != nil) {
 					t.Errorf("SpiceDB says %v, we say %v", err, found)
@@ -98,9 +98,9 @@ func TestTheCheckKnowsWhichPrefixesSpiceDBTakes(t *testing.T) {
 	for _, prefix := range []string{"foo", "fo", "f", "foo/bar", "foo/b", "Foo", "foo-bar", "foo_", "a1b", "1ab", "with", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("abc/", 31) + "abc"} {
 		t.Run(prefix, func(t *testing.T) {
 			t.Parallel()
-			schema, _ := spicedb.Schema(p, spicedb.Options{})
+			schema, _ := spicedb.CompileSchema(p, spicedb.Options{})
 			_, err := compile(t, strings.ReplaceAll(string(schema), "infratographer/", prefix+"/"))
-			_, found := spicedb.Schema(p, spicedb.Options{Prefix: prefix})
+			_, found := spicedb.CompileSchema(p, spicedb.Options{Prefix: prefix})
 			if found.HasErrors() != (err != nil) {
 				t.Errorf("SpiceDB says %v, we say %v", err, found)
 			}
@@ -121,7 +121,7 @@ func TestSpiceDBTakesOtherOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			schema, found := spicedb.Schema(valid(t, test.options, one("foo", "own", "get")), test.target)
+			schema, found := spicedb.CompileSchema(valid(t, test.options, one("foo", "own", "get")), test.target)
 			if found.HasErrors() {
 				t.Fatal(found)
 			}

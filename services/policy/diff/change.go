@@ -7,59 +7,59 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Class is the effect of a change on users and stored data.
-type Class string
+// ChangeClass is the effect of a change on users and stored data.
+type ChangeClass string
 
 // Classes of changes, the worst first.
 const (
 	// BreakingForData changes orphan stored relationships; access that depends on them is lost, too.
-	BreakingForData Class = "breaking-for-data"
+	BreakingForData ChangeClass = "breaking-for-data"
 	// BreakingForIDs changes make the IDs of a type unrecognizable.
-	BreakingForIDs Class = "breaking-for-ids"
+	BreakingForIDs ChangeClass = "breaking-for-ids"
 	// Widening changes may give a user more access.
-	Widening Class = "widening"
+	Widening ChangeClass = "widening"
 	// Narrowing changes may take access from a user.
-	Narrowing Class = "narrowing"
+	Narrowing ChangeClass = "narrowing"
 	// Harmless changes alter no decision about existing resources.
-	Harmless Class = "harmless"
+	Harmless ChangeClass = "harmless"
 	// None is the class of no change.
-	None Class = ""
+	None ChangeClass = ""
 )
 
-// Classes returns all classes of changes, the worst first.
-func Classes() []Class {
-	return []Class{BreakingForData, BreakingForIDs, Widening, Narrowing, Harmless}
+// AllClasses returns all classes of changes, the worst first.
+func AllClasses() []ChangeClass {
+	return []ChangeClass{BreakingForData, BreakingForIDs, Widening, Narrowing, Harmless}
 }
 
-// Worse reports whether c is worse than o.
-func (c Class) Worse(o Class) bool { return c.rank() < o.rank() }
+// IsWorseThan reports whether c is worse than o.
+func (c ChangeClass) IsWorseThan(o ChangeClass) bool { return c.severityRank() < o.severityRank() }
 
-func (c Class) rank() int {
-	if i := slices.Index(Classes(), c); i >= 0 {
+func (c ChangeClass) severityRank() int {
+	if i := slices.Index(AllClasses(), c); i >= 0 {
 		return i
 	}
-	return len(Classes())
+	return len(AllClasses())
 }
 
-// What is the part of a policy that changed.
-type What string
+// ChangedPart is the part of a policy that changed.
+type ChangedPart string
 
 // Parts of a policy.
 const (
-	Type      What = "type"
-	IDPrefix  What = "idPrefix"
-	Relation  What = "relation"
-	Target    What = "target"
-	Union     What = "union"
-	Action    What = "action"
-	Binding   What = "binding"
-	Condition What = "condition"
+	Type      ChangedPart = "type"
+	IDPrefix  ChangedPart = "idPrefix"
+	Relation  ChangedPart = "relation"
+	Target    ChangedPart = "target"
+	Union     ChangedPart = "union"
+	Action    ChangedPart = "action"
+	Binding   ChangedPart = "binding"
+	Condition ChangedPart = "condition"
 )
 
-// Change is one difference between two policies.
-type Change struct {
-	Class Class `json:"class"`
-	What  What  `json:"what"`
+// PolicyChange is one difference between two policies.
+type PolicyChange struct {
+	Class ChangeClass `json:"class"`
+	What  ChangedPart `json:"what"`
 	// Type is the type that changed; it is empty for unions and actions.
 	Type string `json:"type,omitempty"`
 	// Name names the part: a relation, "relation: target", an action, "action: condition", a union, or a type.
@@ -71,20 +71,20 @@ type Change struct {
 	New policy.Place `json:"new,omitzero"`
 }
 
-// Worst returns the worst class among changes, or None if there are no changes.
-func Worst(changes []Change) Class {
+// WorstClass returns the worst class among changes, or None if there are no changes.
+func WorstClass(changes []PolicyChange) ChangeClass {
 	worst := None
 	for _, c := range changes {
-		if c.Class.Worse(worst) {
+		if c.Class.IsWorseThan(worst) {
 			worst = c.Class
 		}
 	}
 	return worst
 }
 
-func (c Change) compare(o Change) int {
+func (c PolicyChange) compare(o PolicyChange) int {
 	return cmp.Or(
-		cmp.Compare(c.Class.rank(), o.Class.rank()),
+		cmp.Compare(c.Class.severityRank(), o.Class.severityRank()),
 		cmp.Compare(c.Type, o.Type), cmp.Compare(c.What, o.What), cmp.Compare(c.Name, o.Name), cmp.Compare(c.Message, o.Message),
 	)
 }

@@ -12,16 +12,16 @@ import (
 
 func TestTheWorstClassCounts(t *testing.T) {
 	t.Parallel()
-	classes := append(diff.Classes(), diff.None)
+	classes := append(diff.AllClasses(), diff.None)
 	for i, worse := range classes {
 		for _, other := range classes[i:] {
-			changes := []diff.Change{{Class: other}, {Class: worse}, {Class: other}}
-			if got := diff.Worst(changes); got != worse {
+			changes := []diff.PolicyChange{{Class: other}, {Class: worse}, {Class: other}}
+			if got := diff.WorstClass(changes); got != worse {
 				t.Errorf("of %s and %s the worst is %s", worse, other, got)
 			}
 		}
 	}
-	if got := diff.Worst(nil); got != diff.None {
+	if got := diff.WorstClass(nil); got != diff.None {
 		t.Errorf("of nothing the worst is %q", got)
 	}
 }
@@ -29,7 +29,7 @@ func TestTheWorstClassCounts(t *testing.T) {
 func TestTextGroupsByClassTheWorstFirst(t *testing.T) {
 	t.Parallel()
 	after := edit(t, base, "idPrefix: prj", "idPrefix: project", "      - relation: friend\n        targetTypes: [tenant]\n", "", "  - name: edit\n", "")
-	got := diff.Text(diff.Policies(parse(t, policy.Options{}, base), parse(t, policy.Options{}, after)))
+	got := diff.RenderText(diff.Policies(parse(t, policy.Options{}, base), parse(t, policy.Options{}, after)))
 	const want = `breaking for data:
   0.yaml:13:19: relation friend of project is removed: stored relationships in it would be orphaned
 breaking for ids:
@@ -44,10 +44,10 @@ harmless:
 
 func TestNoChangeSaysSo(t *testing.T) {
 	t.Parallel()
-	if got := diff.Text(nil); got != "no change in meaning\n" {
+	if got := diff.RenderText(nil); got != "no change in meaning\n" {
 		t.Errorf("got %q", got)
 	}
-	data, err := diff.JSON(nil)
+	data, err := diff.RenderJSON(nil)
 	if want := "{\n  \"worst\": \"\",\n  \"changes\": []\n}\n"; err != nil || string(data) != want {
 		t.Errorf("got %s, %v", data, err)
 	}
@@ -56,7 +56,7 @@ func TestNoChangeSaysSo(t *testing.T) {
 func TestJSONIsForPrograms(t *testing.T) {
 	t.Parallel()
 	changes := diff.Policies(parse(t, policy.Options{}, base), parse(t, policy.Options{}, edit(t, base, "  - name: edit\n", "  - name: edit\n  - name: drop\n")))
-	data, err := diff.JSON(changes)
+	data, err := diff.RenderJSON(changes)
 	if err != nil {
 		t.Fatal(err)
 	}

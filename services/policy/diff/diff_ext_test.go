@@ -47,7 +47,7 @@ func parse(t *testing.T, o policy.Options, documents ...string) *policy.Policy {
 	for i, d := range documents {
 		files = append(files, syntax.File{Name: fmt.Sprintf("%d.yaml", i), Content: []byte(d)})
 	}
-	p, found := check.Files(files, syntax.Limits{}, o)
+	p, found := check.Files(files, syntax.ParseLimits{}, o)
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, strings.Join(documents, "\n---\n"))
 	}
@@ -66,7 +66,7 @@ func edit(t *testing.T, text string, pairs ...string) string {
 	return text
 }
 
-func summary(changes []diff.Change) []string {
+func summary(changes []diff.PolicyChange) []string {
 	lines := make([]string, 0, len(changes))
 	for _, c := range changes {
 		lines = append(lines, strings.Join([]string{string(c.Class), string(c.What), c.Type, c.Name}, " | "))
@@ -177,7 +177,7 @@ func TestWhatOnlyLooksDifferentIsNoChange(t *testing.T) {
 			t.Parallel()
 			p, q := parse(t, policy.Options{}, test.before...), parse(t, policy.Options{}, test.after...)
 			if changes := slices.Concat(diff.Policies(p, q), diff.Policies(q, p)); len(changes) > 0 {
-				t.Errorf("got\n%s", diff.Text(changes))
+				t.Errorf("got\n%s", diff.RenderText(changes))
 			}
 		})
 	}

@@ -26,7 +26,7 @@ actionBindings:
 
 // read returns the policy in one file.
 func read(text string) *policy.Policy {
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 	}
@@ -37,8 +37,8 @@ func ExamplePolicies() {
 	before := read(folders)
 	after := read(strings.Replace(folders, "      - roleBinding: {}\n", "", 1))
 	changes := diff.Policies(before, after)
-	fmt.Println("the worst is", diff.Worst(changes))
-	fmt.Print(diff.Text(changes))
+	fmt.Println("the worst is", diff.WorstClass(changes))
+	fmt.Print(diff.RenderText(changes))
 	// Output:
 	// the worst is breaking-for-data
 	// breaking for data:

@@ -11,7 +11,7 @@ func pairByName[T any](before, after []*T, name func(*T) string) iter.Seq2[*T, *
 		o, n := before, after
 		for len(o) > 0 || len(n) > 0 {
 			var was, is *T
-			order := compareFirst(o, n, name)
+			order := compareFirstNames(o, n, name)
 			if order <= 0 {
 				was, o = o[0], o[1:]
 			}
@@ -25,8 +25,8 @@ func pairByName[T any](before, after []*T, name func(*T) string) iter.Seq2[*T, *
 	}
 }
 
-// compareFirst compares the first items of two lists. One of the lists may be empty.
-func compareFirst[T any](o, n []*T, name func(*T) string) int {
+// compareFirstNames compares the first items of two lists. One of the lists may be empty.
+func compareFirstNames[T any](o, n []*T, name func(*T) string) int {
 	switch {
 	case len(n) == 0:
 		return -1

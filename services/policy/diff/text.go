@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Text returns the changes for people, grouped by class.
-func Text(changes []Change) string {
+// RenderText returns the changes for people, grouped by class.
+func RenderText(changes []PolicyChange) string {
 	if len(changes) == 0 {
 		return "no change in meaning\n"
 	}
@@ -26,14 +26,14 @@ func Text(changes []Change) string {
 	return b.String()
 }
 
-// JSON returns the changes for programs, with their worst class.
-func JSON(changes []Change) ([]byte, error) {
+// RenderJSON returns the changes for programs, with their worst class.
+func RenderJSON(changes []PolicyChange) ([]byte, error) {
 	report := struct {
-		Worst   Class    `json:"worst"`
-		Changes []Change `json:"changes"`
-	}{Worst(changes), changes}
+		Worst   ChangeClass    `json:"worst"`
+		Changes []PolicyChange `json:"changes"`
+	}{WorstClass(changes), changes}
 	if changes == nil {
-		report.Changes = []Change{}
+		report.Changes = []PolicyChange{}
 	}
 	data, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {

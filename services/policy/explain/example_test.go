@@ -24,7 +24,7 @@ actionBindings:
 `
 
 func ExampleAction() {
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 		return
@@ -34,7 +34,7 @@ func ExampleAction() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Print(tree.Text())
+	fmt.Print(tree.RenderText())
 	_, err = explain.Action(p, "folder", "opne")
 	fmt.Println(err)
 	// Output:

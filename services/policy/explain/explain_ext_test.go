@@ -15,7 +15,7 @@ import (
 
 func parse(t *testing.T, document string) *policy.Policy {
 	t.Helper()
-	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(document)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(document)}}, syntax.ParseLimits{}, policy.Options{})
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, document)
 	}
@@ -37,7 +37,7 @@ func text(t *testing.T, p *policy.Policy, typeName, action string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree.Text()
+	return tree.RenderText()
 }
 
 func TestAnActionIsExplainedToItsRoleBindings(t *testing.T) {

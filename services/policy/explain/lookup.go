@@ -9,27 +9,27 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-// lookup returns the type, or an error if it does not exist or lacks the action.
-func lookup(p *policy.Policy, typeName, action string) (*policy.Type, error) {
-	t := p.Type(typeName)
+// findBoundType returns the type, or an error if it does not exist or lacks the action.
+func findBoundType(p *policy.Policy, typeName, action string) (*policy.Type, error) {
+	t := p.FindType(typeName)
 	if t == nil {
-		if u := p.Union(typeName); u != nil {
-			return nil, fmt.Errorf("%s is a union: name one of its types: %s", u.Name, words.Some(names(u.Members, nameOfType), mostNames))
+		if u := p.FindUnion(typeName); u != nil {
+			return nil, fmt.Errorf("%s is a union: name one of its types: %s", u.Name, words.ListSome(collectNames(u.Members, nameOfType), mostNames))
 		}
-		return nil, fmt.Errorf("there is no type %.64q: %s", typeName, suggest(typeName, "types", names(p.Types, nameOfType)))
+		return nil, fmt.Errorf("there is no type %.64q: %s", typeName, suggestNames(typeName, "types", collectNames(p.Types, nameOfType)))
 	}
-	if t.Binding(action) != nil {
+	if t.FindBinding(action) != nil {
 		return t, nil
 	}
-	bound := names(t.Bindings, func(b *policy.Binding) string { return b.Action })
-	declared := names(p.Actions, func(a *policy.Action) string { return a.Name })
+	bound := collectNames(t.Bindings, func(b *policy.Binding) string { return b.Action })
+	declared := collectNames(p.Actions, func(a *policy.Action) string { return a.Name })
 	switch {
 	case slices.Contains(declared, action):
-		return nil, fmt.Errorf("action %s is not bound to type %s: %s, and %s", action, t.Name, actionsText(t.Name, bound), boundTo(p, action))
+		return nil, fmt.Errorf("action %s is not bound to type %s: %s, and %s", action, t.Name, actionsText(t.Name, bound), boundTypesText(p, action))
 	case len(bound) > 0:
-		return nil, fmt.Errorf("type %s has no action %.64q: %s", t.Name, action, suggest(action, "actions", bound))
+		return nil, fmt.Errorf("type %s has no action %.64q: %s", t.Name, action, suggestNames(action, "actions", bound))
 	default:
-		return nil, fmt.Errorf("there is no action %.64q: %s", action, suggest(action, "actions", declared))
+		return nil, fmt.Errorf("there is no action %.64q: %s", action, suggestNames(action, "actions", declared))
 	}
 }
 
@@ -37,38 +37,38 @@ func actionsText(typeName string, actions []string) string {
 	if len(actions) == 0 {
 		return "nothing is bound to " + typeName
 	}
-	return typeName + " has " + words.Some(actions, mostNames)
+	return typeName + " has " + words.ListSome(actions, mostNames)
 }
 
-func boundTo(p *policy.Policy, action string) string {
+func boundTypesText(p *policy.Policy, action string) string {
 	var types []string
 	for _, t := range p.Types {
-		if t.Binding(action) != nil {
+		if t.FindBinding(action) != nil {
 			types = append(types, t.Name)
 		}
 	}
 	if len(types) == 0 {
 		return "the action is bound to nothing"
 	}
-	return "the action is bound to " + words.Some(types, mostNames)
+	return "the action is bound to " + words.ListSome(types, mostNames)
 }
 
-// suggest returns the names that were probably meant, or else some of the known names.
-func suggest(name, what string, known []string) string {
-	switch near := nearest(name, known); {
+// suggestNames returns the names that were probably meant, or else some of the known names.
+func suggestNames(name, what string, known []string) string {
+	switch near := nearestNames(name, known); {
 	case len(near) > 0:
 		return "did you mean " + strings.Join(near, " or ") + "?"
 	case len(known) == 0:
 		return "there are no " + what
 	default:
-		return "the " + what + " are " + words.Some(known, mostNames)
+		return "the " + what + " are " + words.ListSome(known, mostNames)
 	}
 }
 
 // mostNames bounds the names that an error lists.
 const mostNames = 8
 
-func names[T any](items []T, name func(T) string) []string {
+func collectNames[T any](items []T, name func(T) string) []string {
 	all := make([]string, len(items))
 	for i, item := range items {
 		all[i] = name(item)
@@ -78,8 +78,8 @@ func names[T any](items []T, name func(T) string) []string {
 
 func nameOfType(t *policy.Type) string { return t.Name }
 
-// nearest returns up to three known names with the fewest typing mistakes, if these are few.
-func nearest(name string, known []string) []string {
+// nearestNames returns up to three known names with the fewest typing mistakes, if these are few.
+func nearestNames(name string, known []string) []string {
 	const most, maxLength = 3, 128
 	if len(name) > maxLength {
 		return nil
@@ -89,7 +89,7 @@ func nearest(name string, known []string) []string {
 		if max(len(k)-len(name), len(name)-len(k)) > best {
 			continue
 		}
-		switch d := words.Distance(name, k); {
+		switch d := words.EditDistance(name, k); {
 		case d < best:
 			best, near = d, []string{k}
 		case d == best && len(near) > 0 && len(near) < most:

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Text returns the tree for people.
-func (t *Tree) Text() string {
-	p := printer{}
-	p.b.WriteString(t.Action + " on " + t.Type + t.remark() + "\n")
-	p.ways(t, "")
+// RenderText returns the tree for people.
+func (t *ActionTree) RenderText() string {
+	p := treePrinter{}
+	p.b.WriteString(t.Action + " on " + t.Type + t.treeRemark() + "\n")
+	p.writeWays(t, "")
 	return p.b.String()
 }
 
-type printer struct{ b strings.Builder }
+type treePrinter struct{ b strings.Builder }
 
-// branch writes one line of a tree, and returns the prefix of the lines below it.
-func (p *printer) branch(indent string, last bool, text string) string {
+// writeBranch writes one line of a tree, and returns the prefix of the lines below it.
+func (p *treePrinter) writeBranch(indent string, last bool, text string) string {
 	fork, below := "├─ ", "│  "
 	if last {
 		fork, below = "└─ ", "   "
@@ -25,23 +25,23 @@ func (p *printer) branch(indent string, last bool, text string) string {
 	return indent + below
 }
 
-func (p *printer) ways(t *Tree, indent string) {
+func (p *treePrinter) writeWays(t *ActionTree, indent string) {
 	if t.Role != nil {
-		p.branch(indent, len(t.Steps) == 0, "role binding in "+t.Role.Relation+", of "+t.Role.Holder)
+		p.writeBranch(indent, len(t.Steps) == 0, "role binding in "+t.Role.Relation+", of "+t.Role.Holder)
 	}
 	for i, s := range t.Steps {
-		below := p.branch(indent, i == len(t.Steps)-1, s.Relation+" -> "+s.Action+bracket(s.Declared.String()))
+		below := p.writeBranch(indent, i == len(t.Steps)-1, s.Relation+" -> "+s.Action+inBrackets(s.Declared.String()))
 		for j, target := range s.Targets {
-			p.ways(target, p.branch(below, j == len(s.Targets)-1 && s.More == 0, "on "+target.Type+target.remark()))
+			p.writeWays(target, p.writeBranch(below, j == len(s.Targets)-1 && s.More == 0, "on "+target.Type+target.treeRemark()))
 		}
 		if s.More > 0 {
-			p.branch(below, true, fmt.Sprintf("on %d more types, too many to show", s.More))
+			p.writeBranch(below, true, fmt.Sprintf("on %d more types, too many to show", s.More))
 		}
 	}
 }
 
-// remark returns notes about an action on a type, apart from its paths.
-func (t *Tree) remark() string {
+// treeRemark returns notes about an action on a type, apart from its paths.
+func (t *ActionTree) treeRemark() string {
 	remark := ""
 	switch t.Ending {
 	case Recursion:
@@ -55,12 +55,12 @@ func (t *Tree) remark() string {
 		remark += ": nobody can ever have it"
 	}
 	if t.On != "" {
-		return remark + bracket("bound to "+t.On+", "+t.Bound.String())
+		return remark + inBrackets("bound to "+t.On+", "+t.Bound.String())
 	}
-	return remark + bracket(t.Bound.String())
+	return remark + inBrackets(t.Bound.String())
 }
 
-func bracket(s string) string {
+func inBrackets(s string) string {
 	if s == "" {
 		return ""
 	}

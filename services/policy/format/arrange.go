@@ -11,47 +11,47 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/tree"
 )
 
-// shape lists the keys of a mapping of the language in order.
-type shape []field
+// mappingShape lists the keys of a mapping of the language in order.
+type mappingShape []shapeField
 
-// field is a key, with the shape of its value or of the items of its value.
-type field struct {
+// shapeField is a key, with the shape of its value or of the items of its value.
+type shapeField struct {
 	key   string
 	alias string
-	of    shape
+	of    mappingShape
 	// verbatim is true if the value does not belong to the language.
 	verbatim bool
 }
 
 const keyName = "name"
 
-// manifest returns the shape of a manifest. Its metadata and status do not belong to the policy.
-func manifest() shape {
-	store := field{key: "storeRef", of: shape{{key: keyName}, {key: "cluster"}}}
-	return shape{
+// manifestShape returns the shape of a manifest. Its metadata and status do not belong to the policy.
+func manifestShape() mappingShape {
+	store := shapeField{key: "storeRef", of: mappingShape{{key: keyName}, {key: "cluster"}}}
+	return mappingShape{
 		{key: "apiVersion"},
 		{key: "kind"},
 		{key: "metadata", verbatim: true},
-		{key: "spec", of: append(shape{store}, top()...)},
+		{key: "spec", of: append(mappingShape{store}, documentShape()...)},
 		{key: "status", verbatim: true},
 	}
 }
 
-// top returns the shape of a document.
-func top() shape {
-	reference := shape{{key: keyName}}
-	return shape{
-		{key: "resourceTypes", of: shape{
+// documentShape returns the shape of a document.
+func documentShape() mappingShape {
+	reference := mappingShape{{key: keyName}}
+	return mappingShape{
+		{key: "resourceTypes", of: mappingShape{
 			{key: keyName},
 			{key: "idPrefix"},
-			{key: "relationships", of: shape{{key: "relation"}, {key: "targetTypes", of: reference}}},
+			{key: "relationships", of: mappingShape{{key: "relation"}, {key: "targetTypes", of: reference}}},
 		}},
-		{key: "unions", of: shape{{key: keyName}, {key: "resourceTypes", alias: "resourceTypeNames", of: reference}}},
+		{key: "unions", of: mappingShape{{key: keyName}, {key: "resourceTypes", alias: "resourceTypeNames", of: reference}}},
 		{key: "actions", of: reference},
-		{key: "actionBindings", of: shape{
+		{key: "actionBindings", of: mappingShape{
 			{key: "actionName"},
 			{key: "typeName"},
-			{key: "conditions", of: shape{{key: "roleBinding"}, {key: "relationshipAction", of: shape{{key: "relation"}, {key: "actionName"}}}}},
+			{key: "conditions", of: mappingShape{{key: "roleBinding"}, {key: "relationshipAction", of: mappingShape{{key: "relation"}, {key: "actionName"}}}}},
 		}},
 	}
 }
@@ -64,11 +64,11 @@ func arrangeDocument(root *yaml.Node) {
 	first := root.Content[0]
 	comment := first.HeadComment
 	first.HeadComment = ""
-	shape := top()
+	shape := documentShape()
 	if hasKey(root, "kind") {
-		shape = manifest()
+		shape = manifestShape()
 	}
-	arrange(root, shape)
+	arrangeNode(root, shape)
 	if first = root.Content[0]; comment != "" {
 		first.HeadComment = strings.TrimSuffix(comment+"\n"+first.HeadComment, "\n")
 	}
@@ -87,13 +87,13 @@ func hasKey(n *yaml.Node, key string) bool {
 // plain matches texts that need no quotes in any position.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// arrange puts a value and its content into block style, and normalizes and sorts its keys.
-func arrange(n *yaml.Node, s shape) {
+// arrangeNode puts a value and its content into block style, and normalizes and sorts its keys.
+func arrangeNode(n *yaml.Node, s mappingShape) {
 	if n.Kind == yaml.AliasNode {
 		return
 	}
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" && (!tree.IsText(n.Value) || !plain.MatchString(n.Value)) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" && (!tree.IsTextScalar(n.Value) || !plain.MatchString(n.Value)) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	if n.Kind == yaml.MappingNode {
@@ -106,14 +106,14 @@ func arrange(n *yaml.Node, s shape) {
 		if item.Kind == yaml.ScalarNode {
 			wrapInName(item)
 		}
-		arrange(item, s)
+		arrangeNode(item, s)
 	}
 }
 
-func arrangeFields(n *yaml.Node, s shape) {
+func arrangeFields(n *yaml.Node, s mappingShape) {
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		rank := s.rank(key.Value)
+		rank := s.keyRank(key.Value)
 		if rank == len(s) {
 			continue
 		}
@@ -123,11 +123,11 @@ func arrangeFields(n *yaml.Node, s shape) {
 			*value = yaml.Node{Kind: yaml.SequenceNode, HeadComment: value.HeadComment, Content: []*yaml.Node{only}}
 		}
 		if !s[rank].verbatim {
-			arrange(value, s[rank].of)
+			arrangeNode(value, s[rank].of)
 		}
 	}
 	pairs := slices.Collect(slices.Chunk(n.Content, 2))
-	slices.SortStableFunc(pairs, func(a, b []*yaml.Node) int { return cmp.Compare(s.rank(a[0].Value), s.rank(b[0].Value)) })
+	slices.SortStableFunc(pairs, func(a, b []*yaml.Node) int { return cmp.Compare(s.keyRank(a[0].Value), s.keyRank(b[0].Value)) })
 	n.Content = slices.Concat(pairs...)
 }
 
@@ -138,8 +138,8 @@ func wrapInName(item *yaml.Node) {
 	*item = yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, value}, HeadComment: item.HeadComment, FootComment: item.FootComment}
 }
 
-// rank returns the position of a key in its mapping. Unknown keys, such as merge keys, come last in their own order.
-func (s shape) rank(key string) int {
+// keyRank returns the position of a key in its mapping. Unknown keys, such as merge keys, come last in their own order.
+func (s mappingShape) keyRank(key string) int {
 	for i, f := range s {
 		if strings.EqualFold(key, f.key) || strings.EqualFold(key, f.alias) {
 			return i

@@ -7,26 +7,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// spot is a node with its parent.
-type spot struct {
+// positionedNode is a node with its parent.
+type positionedNode struct {
 	*yaml.Node
 
-	parent *spot
+	parent *positionedNode
 	// key is the key of a mapping value; nil for other nodes.
 	key *yaml.Node
 }
 
-func (s *spot) place() place { return place{s.Line, s.Column} }
+func (s *positionedNode) place() textPlace { return textPlace{s.Line, s.Column} }
 
-func (s *spot) isFlow() bool { return s.Style&yaml.FlowStyle != 0 }
+func (s *positionedNode) isFlow() bool { return s.Style&yaml.FlowStyle != 0 }
 
 // canFollowComment reports whether comments may precede the node. They may not precede a block below its key.
-func (s *spot) canFollowComment() bool {
+func (s *positionedNode) canFollowComment() bool {
 	return s.parent != nil && (s.key == nil || s.Kind == yaml.ScalarNode || s.Kind == yaml.AliasNode || s.isFlow())
 }
 
-// within reports whether the node is in a collection.
-func (s *spot) within(collection *yaml.Node) bool {
+// isWithin reports whether the node is in a collection.
+func (s *positionedNode) isWithin(collection *yaml.Node) bool {
 	for s = s.parent; s != nil; s = s.parent {
 		if s.Node == collection {
 			return true
@@ -35,28 +35,30 @@ func (s *spot) within(collection *yaml.Node) bool {
 	return false
 }
 
-// spots returns all nodes in the order of the text. A collection precedes its content.
-func spots(n *yaml.Node, parent *spot, key *yaml.Node) []*spot {
-	s := &spot{Node: n, parent: parent, key: key}
-	all := []*spot{s}
+// flattenNodes returns all nodes in the order of the text. A collection precedes its content.
+func flattenNodes(n *yaml.Node, parent *positionedNode, key *yaml.Node) []*positionedNode {
+	s := &positionedNode{Node: n, parent: parent, key: key}
+	all := []*positionedNode{s}
 	for i, child := range n.Content {
 		key = nil
 		if n.Kind == yaml.MappingNode && i%2 == 1 {
 			key = n.Content[i-1]
 		}
-		all = append(all, spots(child, s, key)...)
+		all = append(all, flattenNodes(child, s, key)...)
 	}
 	return all
 }
 
-// attach attaches every comment to a node. A comment at the end of a line belongs to the node before it. A comment on
+// attachComments attaches every comment to a node. A comment at the end of a line belongs to the node before it. A comment on
 // its own line belongs to the next node, unless its block ends before that.
-func attach(root *yaml.Node, comments []comment) {
-	all := spots(root, nil, nil)
-	slices.SortStableFunc(all, func(a, b *spot) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
+func attachComments(root *yaml.Node, comments []placedComment) {
+	all := flattenNodes(root, nil, nil)
+	slices.SortStableFunc(all, func(a, b *positionedNode) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 	for _, c := range comments {
-		following, _ := slices.BinarySearchFunc(all, c.place, func(s *spot, p place) int {
-			if s.place().before(p) {
+		following, _ := slices.BinarySearchFunc(all, c.textPlace, func(s *positionedNode, p textPlace) int {
+			if s.place().isBefore(p) {
 				return -1
 			}
 			return 1
@@ -69,29 +71,29 @@ func attach(root *yaml.Node, comments []comment) {
 		if following > 0 {
 			around = collectionAtEnd(c, previous[following-1])
 		}
-		next := slices.IndexFunc(all[following:], (*spot).canFollowComment)
+		next := slices.IndexFunc(all[following:], (*positionedNode).canFollowComment)
 		switch {
-		case next >= 0 && all[following+next].within(around):
-			join(&all[following+next].HeadComment, c.text)
+		case next >= 0 && all[following+next].isWithin(around):
+			appendLine(&all[following+next].HeadComment, c.text)
 		case len(around.Content) == 0:
-			join(&around.HeadComment, c.text)
+			appendLine(&around.HeadComment, c.text)
 		default:
-			join(&around.FootComment, c.text)
+			appendLine(&around.FootComment, c.text)
 		}
 	}
 }
 
 // attachToPrevious attaches a comment to the node before it in its line, and reports whether one exists.
-func attachToPrevious(c comment, previous []*spot) bool {
-	if c.closed != (place{}) {
-		i := slices.IndexFunc(previous, func(s *spot) bool { return s.place() == c.closed && s.isFlow() })
+func attachToPrevious(c placedComment, previous []*positionedNode) bool {
+	if c.closed != (textPlace{}) {
+		i := slices.IndexFunc(previous, func(s *positionedNode) bool { return s.place() == c.closed && s.isFlow() })
 		if i < 0 {
 			return false
 		}
 		if s := previous[i]; s.key != nil && s.LineComment == "" {
 			s.LineComment = c.text
 		} else {
-			join(&s.HeadComment, c.text)
+			appendLine(&s.HeadComment, c.text)
 		}
 		return true
 	}
@@ -101,15 +103,15 @@ func attachToPrevious(c comment, previous []*spot) bool {
 	if s := previous[len(previous)-1]; s.LineComment == "" {
 		s.LineComment = c.text
 	} else {
-		join(&s.HeadComment, c.text)
+		appendLine(&s.HeadComment, c.text)
 	}
 	return true
 }
 
 // collectionAtEnd returns the collection at whose end a comment is: the brackets around it, or the block that its column
 // indicates.
-func collectionAtEnd(c comment, previous *spot) *yaml.Node {
-	var found *spot
+func collectionAtEnd(c placedComment, previous *positionedNode) *yaml.Node {
+	var found *positionedNode
 	for s := previous; s != nil; s = s.parent {
 		switch {
 		case s.isFlow() && s.place() == c.inside:
@@ -125,7 +127,7 @@ func collectionAtEnd(c comment, previous *spot) *yaml.Node {
 	return found.Node
 }
 
-func join(to *string, text string) {
+func appendLine(to *string, text string) {
 	if *to != "" {
 		*to += "\n"
 	}

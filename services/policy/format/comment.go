@@ -2,29 +2,29 @@ package format
 
 import "strings"
 
-// place is a line and a column of a text; both count from 1.
-type place struct{ line, column int }
+// textPlace is a line and a column of a text; both count from 1.
+type textPlace struct{ line, column int }
 
-func (p place) before(o place) bool {
+func (p textPlace) isBefore(o textPlace) bool {
 	return p.line < o.line || p.line == o.line && p.column < o.column
 }
 
-// comment is a comment with its place.
-type comment struct {
-	place
+// placedComment is a comment with its place.
+type placedComment struct {
+	textPlace
 
 	text string
 	// alone is true if the comment is the only content of its line.
 	alone bool
 	// closed is the place of the brackets that close right before the comment, inside the place of the open brackets
 	// around it. Both are zero if there are none.
-	closed, inside place
+	closed, inside textPlace
 }
 
-// scanner finds the comments of a document. YAML libraries move some comments and lose others.
-type scanner struct {
-	at       place
-	comments []comment
+// commentScanner finds the comments of a document. YAML libraries move some comments and lose others.
+type commentScanner struct {
+	at       textPlace
+	comments []placedComment
 	bare     strings.Builder
 	// quote is the opening quote of the present text; 0 outside of quotes.
 	quote byte
@@ -32,44 +32,44 @@ type scanner struct {
 	// open brackets.
 	last   byte
 	spaced bool
-	closed place
-	open   []place
+	closed textPlace
+	open   []textPlace
 }
 
-// scan returns the comments of a text, and the text without them.
-func scan(text string) (bare string, comments []comment) {
-	var s scanner
+// scanComments returns the comments of a text, and the text without them.
+func scanComments(text string) (bare string, comments []placedComment) {
+	var s commentScanner
 	for line := range strings.Lines(text) {
-		s.at = place{s.at.line + 1, 0}
-		s.last, s.spaced, s.closed = 0, true, place{}
-		s.line(line)
+		s.at = textPlace{s.at.line + 1, 0}
+		s.last, s.spaced, s.closed = 0, true, textPlace{}
+		s.scanLine(line)
 	}
 	return s.bare.String(), s.comments
 }
 
-func (s *scanner) line(line string) {
-	content := strings.TrimRight(line, "\r\n")
+func (s *commentScanner) scanLine(scanLine string) {
+	content := strings.TrimRight(scanLine, "\r\n")
 	for i := range len(content) {
 		s.at.column++
 		if content[i] == '#' && s.quote == 0 && s.spaced {
-			s.comment(content[i:])
+			s.addComment(content[i:])
 			break
 		}
-		s.character(content, i)
+		s.scanCharacter(content, i)
 		s.bare.WriteByte(content[i])
 	}
-	s.bare.WriteString(line[len(content):])
+	s.bare.WriteString(scanLine[len(content):])
 }
 
-func (s *scanner) comment(text string) {
-	c := comment{place: s.at, text: strings.TrimRight(text, " \t"), alone: s.last == 0, closed: s.closed}
+func (s *commentScanner) addComment(text string) {
+	c := placedComment{textPlace: s.at, text: strings.TrimRight(text, " \t"), alone: s.last == 0, closed: s.closed}
 	if len(s.open) > 0 {
 		c.inside = s.open[len(s.open)-1]
 	}
 	s.comments = append(s.comments, c)
 }
 
-func (s *scanner) character(content string, i int) {
+func (s *commentScanner) scanCharacter(content string, i int) {
 	c := content[i]
 	switch {
 	case s.quote == '"' && c == '\\':
@@ -89,7 +89,7 @@ func (s *scanner) character(content string, i int) {
 		s.closed = s.open[len(s.open)-1]
 		s.open = s.open[:len(s.open)-1]
 	case c != ' ' && c != '\t' && c != ',':
-		s.closed = place{}
+		s.closed = textPlace{}
 	}
 	if s.spaced = c == ' ' || c == '\t'; !s.spaced {
 		s.last = c
@@ -97,7 +97,7 @@ func (s *scanner) character(content string, i int) {
 }
 
 // canBeginValue reports whether a value may begin after this part of a line. Elsewhere, a quote is an ordinary character.
-func (s *scanner) canBeginValue(before string) bool {
+func (s *commentScanner) canBeginValue(before string) bool {
 	before = strings.TrimRight(before, " \t")
 	if before == "" || strings.ContainsRune("-:,[{?", rune(before[len(before)-1])) {
 		return true

@@ -72,18 +72,18 @@ func says(t *testing.T, texts []string) string {
 	for i, text := range texts {
 		files = append(files, syntax.File{Name: fmt.Sprint(i), Content: []byte(text)})
 	}
-	p, found := check.Files(files, syntax.Limits{}, policy.Options{})
+	p, found := check.Files(files, syntax.ParseLimits{}, policy.Options{})
 	if p == nil {
 		t.Fatal(found)
 	}
-	return string(policytest.Canonical(p))
+	return string(policytest.CanonicalYAML(p))
 }
 
 func TestNoCommentIsLostOrMoved(t *testing.T) {
 	t.Parallel()
-	for seed := range policytest.Seeds(t, 300) {
+	for seed := range policytest.TestSeeds(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		texts, outs := policytest.Generate(seed), []string(nil)
+		texts, outs := policytest.GeneratePolicy(seed), []string(nil)
 		for _, text := range texts {
 			text, with, above := commented(text, random)
 			out, found := format.Source(syntax.File{Content: []byte(text)})

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Object names the custom resource that a document becomes.
-type Object struct {
+// ManifestTarget names the custom resource that a document becomes.
+type ManifestTarget struct {
 	// Store is the name of the Store of the policy.
 	Store string
 	// Namespace is the namespace of the object; empty means that of kubectl.
@@ -23,29 +23,29 @@ type Object struct {
 	Name string
 }
 
-// Manifests formats one file, and turns each document into the manifest of a custom resource. Existing manifests keep
+// ToManifests formats one file, and turns each document into the manifest of a custom resource. Existing manifests keep
 // their names.
-func Manifests(file syntax.File, o Object) ([]byte, policy.Diagnostics) {
+func ToManifests(file syntax.File, o ManifestTarget) ([]byte, policy.Diagnostics) {
 	taken := map[string]bool{}
-	return write(file, func(d *syntax.Document, root *yaml.Node) error {
+	return formatFile(file, func(d *syntax.Document, root *yaml.Node) error {
 		if hasKey(root, "kind") {
 			return nil
 		}
-		name, err := o.nameOf(d)
+		name, err := o.manifestName(d)
 		if err == nil && taken[name] {
 			err = fmt.Errorf("two documents would have the name %q", name)
 		}
 		taken[name] = true
 		d.Source.Owner = syntax.ObjectOwner(cmp.Or(o.Namespace, "default") + "/" + name)
-		o.wrap(root, name)
+		o.wrapInManifest(root, name)
 		return err
 	})
 }
 
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// nameOf derives the name of an object from the owner of the document.
-func (o Object) nameOf(d *syntax.Document) (string, error) {
+// manifestName derives the name of an object from the owner of the document.
+func (o ManifestTarget) manifestName(d *syntax.Document) (string, error) {
 	name := o.Name
 	if name == "" {
 		name = strings.NewReplacer("_", "-", " ", "-", ".", "-", "/", "-").Replace(strings.ToLower(d.Source.Owner))
@@ -59,8 +59,8 @@ func (o Object) nameOf(d *syntax.Document) (string, error) {
 	return name, nil
 }
 
-// wrap puts a document into a manifest. A comment before the document stays before the manifest.
-func (o Object) wrap(root *yaml.Node, name string) {
+// wrapInManifest puts a document into a manifest. A comment before the document stays before the manifest.
+func (o ManifestTarget) wrapInManifest(root *yaml.Node, name string) {
 	text := func(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value} }
 	mapping := func(content ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Content: content} }
 	metadata := mapping(text("name"), text(name))

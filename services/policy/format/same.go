@@ -20,11 +20,11 @@ func withoutPositions(d *syntax.Document) any {
 	for _, t := range d.ResourceTypes {
 		says = append(says, t.Name.Text, t.IDPrefix.Text)
 		for _, r := range t.Relationships {
-			says = append(says, r.Relation.Text, texts(r.Targets))
+			says = append(says, r.Relation.Text, nameTexts(r.Targets))
 		}
 	}
 	for _, u := range d.Unions {
-		says = append(says, u.Name.Text, texts(u.Members))
+		says = append(says, u.Name.Text, nameTexts(u.Members))
 	}
 	for _, a := range d.Actions {
 		says = append(says, a.Name.Text)
@@ -41,7 +41,7 @@ func withoutPositions(d *syntax.Document) any {
 	return append(says, d.Source.Owner, len(d.ResourceTypes), len(d.Unions), len(d.Actions), len(d.Bindings))
 }
 
-func texts(names []syntax.Name) []string {
+func nameTexts(names []syntax.Name) []string {
 	all := make([]string, len(names))
 	for i, n := range names {
 		all[i] = n.Text

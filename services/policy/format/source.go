@@ -21,12 +21,12 @@ const maxBytes = 4 << 20
 // Source formats one file: standard spelling and order of keys, block style, two spaces of indentation. Documents,
 // items and comments keep their order. The text is nil if the findings have errors.
 func Source(file syntax.File) ([]byte, policy.Diagnostics) {
-	return write(file, func(*syntax.Document, *yaml.Node) error { return nil })
+	return formatFile(file, func(*syntax.Document, *yaml.Node) error { return nil })
 }
 
-// write formats a file after change has modified its documents.
-func write(file syntax.File, change func(*syntax.Document, *yaml.Node) error) ([]byte, policy.Diagnostics) {
-	before, found := documents(file.Name, file.Content)
+// formatFile formats a file after change has modified its documents.
+func formatFile(file syntax.File, change func(*syntax.Document, *yaml.Node) error) ([]byte, policy.Diagnostics) {
+	before, found := parseDocuments(file.Name, file.Content)
 	if found.HasErrors() {
 		return nil, found
 	}
@@ -34,51 +34,51 @@ func write(file syntax.File, change func(*syntax.Document, *yaml.Node) error) ([
 		return file.Content, found
 	}
 	number := 0
-	out, err := rewrite(file.Content, func(root *yaml.Node) error {
+	out, err := formatDocuments(file.Content, func(root *yaml.Node) error {
 		if number++; number > len(before) {
 			return errors.New("its documents cannot be told apart")
 		}
 		return change(before[number-1], root)
 	})
 	if err == nil {
-		err = verify(before, out)
+		err = verifyOutput(before, out)
 	}
 	if err != nil {
-		var findings policy.Collector
-		findings.Add((&policy.Source{File: file.Name}).At(policy.Position{}), policy.CodeFormat,
+		var findings policy.DiagnosticCollector
+		findings.Add((&policy.DocumentSource{File: file.Name}).PlaceAt(policy.Position{}), policy.CodeFormat,
 			"the file cannot be formatted: "+err.Error(), "give comments lines of their own, and write plain lists and mappings")
 		return nil, findings.Diagnostics()
 	}
 	return out, found
 }
 
-// documents reads a file. It ignores errors about the form of a manifest, because formatting corrects that form.
-func documents(name string, content []byte) ([]*syntax.Document, policy.Diagnostics) {
-	all, found := syntax.Parse([]syntax.File{{Name: name, Content: content}}, syntax.Limits{Bytes: maxBytes, GeneralBytes: maxBytes})
+// parseDocuments reads a file. It ignores errors about the form of a manifest, because formatting corrects that form.
+func parseDocuments(name string, content []byte) ([]*syntax.Document, policy.Diagnostics) {
+	all, found := syntax.ParseFiles([]syntax.File{{Name: name, Content: content}}, syntax.ParseLimits{Bytes: maxBytes, GeneralBytes: maxBytes})
 	return all, slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Code == policy.CodeManifest })
 }
 
-// verify checks that the output has the same content, and that formatting it again changes nothing. The YAML library
+// verifyOutput checks that the output has the same content, and that formatting it again changes nothing. The YAML library
 // sometimes moves comments.
-func verify(before []*syntax.Document, out []byte) error {
-	after, found := documents("", out)
+func verifyOutput(before []*syntax.Document, out []byte) error {
+	after, found := parseDocuments("", out)
 	if found.HasErrors() || !haveSameContent(before, after) {
 		return errors.New("it would not say the same")
 	}
-	again, err := rewrite(out, func(*yaml.Node) error { return nil })
+	again, err := formatDocuments(out, func(*yaml.Node) error { return nil })
 	if err == nil && !bytes.Equal(out, again) {
 		err = errors.New("its comments would move")
 	}
 	return err
 }
 
-// rewrite formats each document separately, so that no comment moves to another document.
-func rewrite(content []byte, change func(root *yaml.Node) error) ([]byte, error) {
+// formatDocuments formats each document separately, so that no comment moves to another document.
+func formatDocuments(content []byte, change func(root *yaml.Node) error) ([]byte, error) {
 	var out bytes.Buffer
 	kept := 0
-	for part := range tree.Split(strings.TrimPrefix(string(content), "\ufeff")) {
-		bare, comments := scan(part.Text)
-		text, err := formatted(bare, comments, change)
+	for part := range tree.SplitDocuments(strings.TrimPrefix(string(content), "\ufeff")) {
+		bare, comments := scanComments(part.Text)
+		text, err := formatDocument(bare, comments, change)
 		if err != nil {
 			return nil, err
 		}
@@ -91,48 +91,48 @@ func rewrite(content []byte, change func(root *yaml.Node) error) ([]byte, error)
 		out.WriteString(text)
 		kept += len(comments)
 	}
-	if _, all := scan(string(content)); len(all) != kept {
+	if _, all := scanComments(string(content)); len(all) != kept {
 		return nil, errors.New("it would lose a comment")
 	}
 	return out.Bytes(), nil
 }
 
-// formatted returns a document with its comments, or only the comments if it has no other content.
-func formatted(bare string, comments []comment, change func(root *yaml.Node) error) (string, error) {
+// formatDocument returns a document with its comments, or only the comments if it has no other content.
+func formatDocument(bare string, comments []placedComment, change func(root *yaml.Node) error) (string, error) {
 	var read yaml.Node
 	if err := yaml.Unmarshal([]byte(bare), &read); err != nil {
 		return "", fmt.Errorf("reading YAML: %w", err)
 	}
 	if read.Kind == 0 || read.Content[0].ShortTag() == "!!null" {
-		var p printer
+		var p nodePrinter
 		for _, c := range comments {
-			p.lines(0, c.text)
+			p.printCommentLines(0, c.text)
 		}
 		return p.out.String(), nil
 	}
 	root := read.Content[0]
-	about := metadata(root)
-	attach(root, comments)
+	about := manifestMetadata(root)
+	attachComments(root, comments)
 	arrangeDocument(root)
 	if err := change(root); err != nil {
 		return "", err
 	}
-	text, err := document(root)
-	if _, written := scan(text); err == nil && !sameComments(comments, written) {
+	text, err := printDocument(root)
+	if _, written := scanComments(text); err == nil && !equalComments(comments, written) {
 		err = errors.New("it would lose a comment")
 	}
 	var again yaml.Node
 	if err == nil {
 		err = yaml.Unmarshal([]byte(text), &again)
 	}
-	if err == nil && about != nil && !reflect.DeepEqual(about, metadata(again.Content[0])) {
+	if err == nil && about != nil && !reflect.DeepEqual(about, manifestMetadata(again.Content[0])) {
 		err = errors.New("its metadata would not be the same")
 	}
 	return text, err
 }
 
-// metadata returns the metadata of a manifest, which does not belong to the policy; nil if there is none.
-func metadata(root *yaml.Node) any {
+// manifestMetadata returns the metadata of a manifest, which does not belong to the policy; nil if there is none.
+func manifestMetadata(root *yaml.Node) any {
 	var manifest struct{ Metadata any }
 	if err := root.Decode(&manifest); err != nil {
 		return nil // Only a mapping has metadata.
@@ -145,8 +145,8 @@ func hasContent(bare string) bool {
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(bare), "---"), " \n\r\t") != ""
 }
 
-func sameComments(a, b []comment) bool {
-	texts := func(comments []comment) []string {
+func equalComments(a, b []placedComment) bool {
+	texts := func(comments []placedComment) []string {
 		var all []string
 		for _, c := range comments {
 			all = append(all, strings.Fields(c.text)...)

@@ -101,8 +101,8 @@ func TestTheExampleIsFormattedButForItsCase(t *testing.T) {
 
 func TestWhatIsFormattedStaysSo(t *testing.T) {
 	t.Parallel()
-	for seed := range policytest.Seeds(t, 300) {
-		for _, text := range policytest.Generate(seed) {
+	for seed := range policytest.TestSeeds(t, 300) {
+		for _, text := range policytest.GeneratePolicy(seed) {
 			once, found := format.Source(syntax.File{Content: []byte(text)})
 			if found.HasErrors() {
 				t.Fatalf("%v in\n%s", found, text)

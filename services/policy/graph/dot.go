@@ -8,8 +8,8 @@ import (
 // maxDOT bounds a graph for Graphviz, in bytes.
 const maxDOT = 4 << 20
 
-// DOT returns the graph for Graphviz. It returns an error if the graph is too large; use a filter then.
-func (g *Graph) DOT() ([]byte, error) {
+// RenderDOT returns the graph for Graphviz. It returns an error if the graph is too large; use a filter then.
+func (g *Graph) RenderDOT() ([]byte, error) {
 	b := strings.Builder{}
 	b.WriteString("digraph policy {\n  rankdir=LR;\n  node [shape=box, fontname=\"Helvetica\"];\n  edge [fontname=\"Helvetica\", fontsize=11];\n")
 	for _, n := range g.Nodes {
@@ -20,17 +20,17 @@ func (g *Graph) DOT() ([]byte, error) {
 		case n.Union:
 			style = ", style=rounded"
 		}
-		fmt.Fprintf(&b, "  \"%s\" [label=\"%s\"%s];\n", dotEscape(n.id()), g.dotLabel(n), style)
+		fmt.Fprintf(&b, "  \"%s\" [label=\"%s\"%s];\n", escapeDOT(n.uniqueID()), g.dotLabel(n), style)
 		if b.Len() > maxDOT {
-			return nil, errTooLarge("Graphviz", maxDOT)
+			return nil, tooLargeError("Graphviz", maxDOT)
 		}
 	}
 	for _, e := range g.Edges {
-		label := strings.Join(dotLines(append([]string{e.Relation}, lines(e.Flows, g.Brief)...)), `\n`)
+		label := strings.Join(escapeDOTLines(append([]string{e.Relation}, listLines(e.Flows, g.Brief)...)), `\n`)
 		for _, to := range e.To {
-			fmt.Fprintf(&b, "  \"%s\" -> \"%s\" [label=\"%s\"];\n", dotEscape(e.From.id()), dotEscape(to.id()), label)
+			fmt.Fprintf(&b, "  \"%s\" -> \"%s\" [label=\"%s\"];\n", escapeDOT(e.From.uniqueID()), escapeDOT(to.uniqueID()), label)
 			if b.Len() > maxDOT {
-				return nil, errTooLarge("Graphviz", maxDOT)
+				return nil, tooLargeError("Graphviz", maxDOT)
 			}
 		}
 	}
@@ -40,27 +40,27 @@ func (g *Graph) DOT() ([]byte, error) {
 
 // dotLabel returns the text of a node. The escape \n ends a centered line, \l a left-aligned one.
 func (g *Graph) dotLabel(n *Node) string {
-	label := dotEscape(n.Name) + `\n`
-	if kind := n.kind(); kind != "" {
-		label += dotEscape(kind) + `\n`
+	label := escapeDOT(n.Name) + `\n`
+	if kind := n.subtitle(); kind != "" {
+		label += escapeDOT(kind) + `\n`
 	}
 	if len(n.Actions) > 0 {
-		label += strings.Join(dotLines(lines(n.Actions, g.Brief)), `\l`) + `\l`
+		label += strings.Join(escapeDOTLines(listLines(n.Actions, g.Brief)), `\l`) + `\l`
 	}
 	return label
 }
 
-func dotLines(lines []string) []string {
+func escapeDOTLines(lines []string) []string {
 	for i, line := range lines {
-		lines[i] = dotEscape(line)
+		lines[i] = escapeDOT(line)
 	}
 	return lines
 }
 
-func dotEscape(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(s))
+func escapeDOT(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printableText(s))
 }
 
-func errTooLarge(format string, most int) error {
+func tooLargeError(format string, most int) error {
 	return fmt.Errorf("the graph has more than %d bytes for %s: filter by type, action or owner", most, format)
 }

@@ -25,9 +25,9 @@ const (
 	titleTenths  = 86
 )
 
-// drawing is a graph in columns. Even columns hold boxes, and the columns between them the labels of arrows. A line
+// graphDrawing is a graph in columns. Even columns hold boxes, and the columns between them the labels of arrows. A line
 // that passes a column has a bend there.
-type drawing struct {
+type graphDrawing struct {
 	brief bool
 	// of holds the box of each node.
 	of       map[*Node]*vertex
@@ -35,7 +35,7 @@ type drawing struct {
 	columns  [][]*vertex
 	// lone holds the boxes without connections. They are placed below all columns.
 	lone  []*vertex
-	lines []*line
+	lines []*arrowLine
 }
 
 // vertex is a box for a node, a label for an edge, or a bend, which has neither.
@@ -53,11 +53,11 @@ type vertex struct {
 	left, right  []*vertex
 }
 
-// middle returns the height at which lines meet the vertex.
-func (n *vertex) middle() int { return n.y + n.body/2 }
+// middleY returns the height at which lines meet the vertex.
+func (n *vertex) middleY() int { return n.y + n.body/2 }
 
-// line is the part of an arrow from one box or label to the next. All vertices between are bends.
-type line struct {
+// arrowLine is the part of an arrow from one box or label to the next. All vertices between are bends.
+type arrowLine struct {
 	vertices []*vertex
 	// tip is true if the line ends with the head of the arrow.
 	tip bool
@@ -65,7 +65,7 @@ type line struct {
 	from, to int
 }
 
-func newDrawing(g *Graph) (*drawing, error) {
+func newDrawing(g *Graph) (*graphDrawing, error) {
 	types := 0
 	for _, n := range g.Nodes {
 		if !n.Union {
@@ -75,25 +75,25 @@ func newDrawing(g *Graph) (*drawing, error) {
 	if types > maxBoxes {
 		return nil, fmt.Errorf("the graph has %d types, and a drawing at most %d: filter by type, action or owner", types, maxBoxes)
 	}
-	d := &drawing{brief: g.Brief, of: map[*Node]*vertex{}}
+	d := &graphDrawing{brief: g.Brief, of: map[*Node]*vertex{}}
 	for _, b := range g.Nodes {
-		d.of[b] = d.add(&vertex{box: b})
+		d.of[b] = d.addVertex(&vertex{box: b})
 	}
-	back := d.layer(g)
+	back := d.assignLayers(g)
 	for i, a := range g.Edges {
-		d.arrow(a, back)
+		d.addArrow(a, back)
 		if max(i, len(d.lines), len(d.vertices)) > maxVertices {
 			return nil, errors.New("the graph has too many arrows to draw them: filter by type, action or owner")
 		}
 	}
-	d.fill()
+	d.fillColumns()
 	return d, nil
 }
 
-// fill puts the vertices into their columns.
-func (d *drawing) fill() {
+// fillColumns puts the vertices into their columns.
+func (d *graphDrawing) fillColumns() {
 	for _, n := range d.vertices {
-		n.measure(d.brief)
+		n.computeSize(d.brief)
 		if len(n.left)+len(n.right) == 0 {
 			d.lone = append(d.lone, n)
 			continue
@@ -106,13 +106,13 @@ func (d *drawing) fill() {
 	}
 }
 
-func (d *drawing) add(n *vertex) *vertex {
+func (d *graphDrawing) addVertex(n *vertex) *vertex {
 	d.vertices = append(d.vertices, n)
 	return n
 }
 
-// arrow adds a label for the targets to the right, another for those to the left, and the lines.
-func (d *drawing) arrow(a *Edge, back map[arc]bool) {
+// addArrow adds a label for the targets to the right, another for those to the left, and the lines.
+func (d *graphDrawing) addArrow(a *Edge, back map[boxArrow]bool) {
 	from := d.of[a.From]
 	labels := map[bool]*vertex{}
 	for _, b := range a.To {
@@ -121,39 +121,39 @@ func (d *drawing) arrow(a *Edge, back map[arc]bool) {
 			from.loops = append(from.loops, a)
 			continue
 		}
-		leftwards := back[arc{from, to}]
+		leftwards := back[boxArrow{from, to}]
 		if b.Union {
 			// Many edges lead to a union, and lines would hide the rest: the label names the union instead.
-			d.line(from, d.add(&vertex{label: a, column: from.column + 1}), 1)
+			d.addLine(from, d.addVertex(&vertex{label: a, column: from.column + 1}), 1)
 			continue
 		}
 		if a.Relation == "" {
-			d.line(from, to, step(leftwards)).tip = true
+			d.addLine(from, to, columnStep(leftwards)).tip = true
 			continue
 		}
 		if labels[leftwards] == nil {
-			labels[leftwards] = d.add(&vertex{label: a, column: from.column + step(leftwards)})
-			d.line(from, labels[leftwards], step(leftwards)).tip = false
+			labels[leftwards] = d.addVertex(&vertex{label: a, column: from.column + columnStep(leftwards)})
+			d.addLine(from, labels[leftwards], columnStep(leftwards)).tip = false
 		}
-		d.line(labels[leftwards], to, step(leftwards)).tip = true
+		d.addLine(labels[leftwards], to, columnStep(leftwards)).tip = true
 	}
 }
 
-func step(leftwards bool) int {
+func columnStep(leftwards bool) int {
 	if leftwards {
 		return -1
 	}
 	return 1
 }
 
-func (d *drawing) line(from, to *vertex, step int) *line {
-	l := &line{vertices: []*vertex{from}}
+func (d *graphDrawing) addLine(from, to *vertex, step int) *arrowLine {
+	l := &arrowLine{vertices: []*vertex{from}}
 	for last := from; last != to; {
 		next := to
 		if column := last.column + step; column != to.column {
-			next = d.add(&vertex{column: column})
+			next = d.addVertex(&vertex{column: column})
 		}
-		connect(last, next)
+		connectVertices(last, next)
 		l.vertices = append(l.vertices, next)
 		last = next
 	}
@@ -161,31 +161,31 @@ func (d *drawing) line(from, to *vertex, step int) *line {
 	return l
 }
 
-func connect(a, b *vertex) {
+func connectVertices(a, b *vertex) {
 	if a.column > b.column {
 		a, b = b, a
 	}
 	a.right, b.left = append(a.right, b), append(b.left, a)
 }
 
-// measure computes the size of a vertex.
-func (n *vertex) measure(brief bool) {
+// computeSize computes the size of a vertex.
+func (n *vertex) computeSize(brief bool) {
 	switch {
 	case n.label != nil:
-		n.width, n.height = n.label.size(brief)
+		n.width, n.height = n.label.labelSize(brief)
 		n.body = n.height
 	case n.box != nil:
-		n.width = 2*padding + width(n.box.Name, titleTenths)
+		n.width = 2*padding + textWidth(n.box.Name, titleTenths)
 		n.body = 2*padding + lineHeight
-		if kind := n.box.kind(); kind != "" {
-			n.width, n.body = max(n.width, 2*padding+width(kind, letterTenths)), n.body+lineHeight
+		if kind := n.box.subtitle(); kind != "" {
+			n.width, n.body = max(n.width, 2*padding+textWidth(kind, letterTenths)), n.body+lineHeight
 		}
-		for _, line := range lines(n.box.Actions, brief) {
-			n.width, n.body = max(n.width, 2*padding+width(line, letterTenths)), n.body+lineHeight
+		for _, line := range listLines(n.box.Actions, brief) {
+			n.width, n.body = max(n.width, 2*padding+textWidth(line, letterTenths)), n.body+lineHeight
 		}
 		n.height = n.body
 		for _, a := range n.loops {
-			w, h := a.size(brief)
+			w, h := a.labelSize(brief)
 			n.width, n.height = max(n.width, w+4*loopInset), n.height+h+loopGap
 		}
 		if len(n.loops) > 0 {
@@ -194,15 +194,15 @@ func (n *vertex) measure(brief bool) {
 	}
 }
 
-// size returns the width and height of the edge's label.
-func (a *Edge) size(brief bool) (int, int) {
-	w, h := width(a.Relation, letterTenths), lineHeight
-	for _, line := range a.lines(brief) {
-		w, h = max(w, width(line, letterTenths)), h+lineHeight
+// labelSize returns the width and height of the edge's label.
+func (a *Edge) labelSize(brief bool) (int, int) {
+	w, h := textWidth(a.Relation, letterTenths), lineHeight
+	for _, line := range a.labelLines(brief) {
+		w, h = max(w, textWidth(line, letterTenths)), h+lineHeight
 	}
 	return w + 2*padding, h + padding
 }
 
-func width(s string, tenths int) int {
-	return (utf8.RuneCountInString(printable(s))*tenths + 9) / 10
+func textWidth(s string, tenths int) int {
+	return (utf8.RuneCountInString(printableText(s))*tenths + 9) / 10
 }

@@ -23,7 +23,7 @@ func anyGraph(r *rand.Rand) *Graph {
 		r.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
 		g.Edges = append(g.Edges, &Edge{
 			Relation: "parent", From: g.Nodes[r.IntN(len(g.Nodes))], To: to[:1+r.IntN(min(4, len(to)))],
-			Flows: slices.Repeat([]Flow{{"view", "edit"}}, r.IntN(16)),
+			Flows: slices.Repeat([]ActionFlow{{"view", "edit"}}, r.IntN(16)),
 		})
 	}
 	if len(g.Nodes) > 3 && g.Brief {
@@ -37,9 +37,9 @@ func anyGraph(r *rand.Rand) *Graph {
 }
 
 // forAnyGraph runs a test on drawings of random graphs.
-func forAnyGraph(t *testing.T, test func(t *testing.T, g *Graph, d *drawing)) {
+func forAnyGraph(t *testing.T, test func(t *testing.T, g *Graph, d *graphDrawing)) {
 	t.Helper()
-	for seed := range policytest.Seeds(t, 100) {
+	for seed := range policytest.TestSeeds(t, 100) {
 		g := anyGraph(rand.New(rand.NewPCG(seed, seed)))
 		d, err := newDrawing(g)
 		if err != nil {
@@ -53,9 +53,9 @@ func forAnyGraph(t *testing.T, test func(t *testing.T, g *Graph, d *drawing)) {
 
 func TestNothingInADrawingOverlaps(t *testing.T) {
 	t.Parallel()
-	forAnyGraph(t, func(t *testing.T, _ *Graph, d *drawing) {
-		d.order()
-		d.place()
+	forAnyGraph(t, func(t *testing.T, _ *Graph, d *graphDrawing) {
+		d.reduceCrossings()
+		d.placeVertices()
 		for i, a := range d.vertices {
 			if a.x < margin || a.y < margin {
 				t.Errorf("node %d is at %d, %d", i, a.x, a.y)
@@ -71,9 +71,9 @@ func TestNothingInADrawingOverlaps(t *testing.T) {
 
 func TestEveryArrowReachesEachOfItsTargetsOnce(t *testing.T) {
 	t.Parallel()
-	forAnyGraph(t, func(t *testing.T, g *Graph, d *drawing) {
-		d.order()
-		d.place()
+	forAnyGraph(t, func(t *testing.T, g *Graph, d *graphDrawing) {
+		d.reduceCrossings()
+		d.placeVertices()
 		var want, got []string
 		for i, a := range g.Edges {
 			for _, to := range a.To {
@@ -114,13 +114,13 @@ func TestEveryArrowReachesEachOfItsTargetsOnce(t *testing.T) {
 
 func TestOrderNeverAddsCrossings(t *testing.T) {
 	t.Parallel()
-	forAnyGraph(t, func(t *testing.T, _ *Graph, d *drawing) {
-		if got, want := d.crossings(), crossingsOneByOne(d); got != want {
+	forAnyGraph(t, func(t *testing.T, _ *Graph, d *graphDrawing) {
+		if got, want := d.countCrossings(), crossingsOneByOne(d); got != want {
 			t.Fatalf("counted %d crossings of %d", got, want)
 		}
-		before := d.crossings()
-		d.order()
-		if after := d.crossings(); after > before {
+		before := d.countCrossings()
+		d.reduceCrossings()
+		if after := d.countCrossings(); after > before {
 			t.Errorf("%d crossings have become %d", before, after)
 		}
 		for _, column := range d.columns {
@@ -133,7 +133,7 @@ func TestOrderNeverAddsCrossings(t *testing.T) {
 	})
 }
 
-func crossingsOneByOne(d *drawing) int {
+func crossingsOneByOne(d *graphDrawing) int {
 	total := 0
 	for _, column := range d.columns {
 		for i, a := range column {
@@ -165,9 +165,9 @@ func TestCrossingsThatCanBeAvoidedAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := d.crossings()
-	if d.order(); before == 0 || d.crossings() != 0 {
-		t.Errorf("%d crossings have become %d", before, d.crossings())
+	before := d.countCrossings()
+	if d.reduceCrossings(); before == 0 || d.countCrossings() != 0 {
+		t.Errorf("%d crossings have become %d", before, d.countCrossings())
 	}
 }
 
@@ -210,8 +210,8 @@ func TestLoneBoxesStandInRowsBelow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.order()
-	d.place()
+	d.reduceCrossings()
+	d.placeVertices()
 	bottom := 0
 	for _, n := range slices.Concat(d.columns...) {
 		bottom = max(bottom, n.y+n.height)

@@ -24,12 +24,12 @@ actionBindings:
 `
 
 func ExampleGraph() {
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 		return
 	}
-	flowchart, err := graph.Of(p, graph.Filter{}).Mermaid()
+	flowchart, err := graph.FromPolicy(p, graph.Filter{}).RenderMermaid()
 	if err != nil {
 		fmt.Println(err)
 	}

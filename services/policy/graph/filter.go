@@ -26,29 +26,29 @@ type Filter struct {
 
 // Validate returns an error unless the focus is empty or a type of the policy.
 func (f Filter) Validate(p *policy.Policy) error {
-	if f.Focus == "" || p.Type(f.Focus) != nil {
+	if f.Focus == "" || p.FindType(f.Focus) != nil {
 		return nil
 	}
 	var names []string
 	for _, t := range p.Types {
 		names = append(names, t.Name)
 	}
-	return fmt.Errorf("focus: there is no type %.64q: the policy has %s", f.Focus, words.Some(names, mostLines))
+	return fmt.Errorf("focus: there is no type %.64q: the policy has %s", f.Focus, words.ListSome(names, mostLines))
 }
 
-func (f Filter) typeName(t *policy.Type) bool { return matches(f.Types, t.Name) }
+func (f Filter) matchesType(t *policy.Type) bool { return matchesOrUnset(f.Types, t.Name) }
 
-func (f Filter) action(names ...string) bool {
+func (f Filter) matchesAction(names ...string) bool {
 	for _, name := range names {
-		if matches(f.Actions, name) {
+		if matchesOrUnset(f.Actions, name) {
 			return true
 		}
 	}
 	return false
 }
 
-// owner reports whether one of the sources has a matching owner.
-func (f Filter) owner(sources ...*policy.Source) bool {
+// matchesOwner reports whether one of the sources has a matching owner.
+func (f Filter) matchesOwner(sources ...*policy.DocumentSource) bool {
 	if f.Owners == nil {
 		return true
 	}
@@ -60,6 +60,6 @@ func (f Filter) owner(sources ...*policy.Source) bool {
 	return false
 }
 
-func matches(expression *regexp.Regexp, s string) bool {
+func matchesOrUnset(expression *regexp.Regexp, s string) bool {
 	return expression == nil || expression.MatchString(s)
 }

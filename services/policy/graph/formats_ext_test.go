@@ -19,9 +19,9 @@ func hostile() *graph.Graph {
 		Actions: []graph.Action{{Name: "view", ByRole: true}, {Name: strings.Repeat("é", 200)}},
 	}
 	beside := &graph.Node{Name: "subgraph", Beside: true}
-	flows := make([]graph.Flow, 20)
+	flows := make([]graph.ActionFlow, 20)
 	for i := range flows {
-		flows[i] = graph.Flow{Tail: "view", Head: "edit"}
+		flows[i] = graph.ActionFlow{Tail: "view", Head: "edit"}
 	}
 	return &graph.Graph{Nodes: []*graph.Node{end, beside}, Edges: []*graph.Edge{
 		{Relation: "click", From: end, To: []*graph.Node{end, beside}, Flows: flows},
@@ -31,7 +31,7 @@ func hostile() *graph.Graph {
 
 func TestDOTQuotesWhatItShows(t *testing.T) {
 	t.Parallel()
-	got, err := hostile().DOT()
+	got, err := hostile().RenderDOT()
 	flows := `click` + strings.Repeat(`\nview <- edit`, 11) + `\nand 9 more`
 	want := `digraph policy {
   rankdir=LR;
@@ -52,7 +52,7 @@ func TestDOTQuotesWhatItShows(t *testing.T) {
 
 func TestMermaidNumbersWhatMeansSomethingToIt(t *testing.T) {
 	t.Parallel()
-	got, err := hostile().Mermaid()
+	got, err := hostile().RenderMermaid()
 	flows := `<i>click</i>` + strings.Repeat(`<br/>view #60;- edit`, 11) + `<br/>and 9 more`
 	want := `flowchart LR
   t_end["<b>end</b><br/><i>#34;#93;#59; #60;script#62;a#40;1#41;#60;/script#62; #38; #35;quot#59; #96;md#96; #37;#37; #92;n ` +
@@ -71,7 +71,7 @@ func TestMermaidNumbersWhatMeansSomethingToIt(t *testing.T) {
 
 func TestSVGIsXMLThatShowsEverythingAndRunsNothing(t *testing.T) {
 	t.Parallel()
-	got, err := hostile().SVG()
+	got, err := hostile().RenderSVG()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Graph is a drawable graph. [Of] returns one that is sorted by name.
+// Graph is a drawable graph. [FromPolicy] returns one that is sorted by name.
 type Graph struct {
 	Nodes []*Node
 	Edges []*Edge
@@ -27,8 +27,8 @@ type Node struct {
 	Union bool
 }
 
-// id returns a unique ID. Types and unions share no names, and no name of a type contains a space.
-func (n *Node) id() string {
+// uniqueID returns a unique ID. Types and unions share no names, and no name of a type contains a space.
+func (n *Node) uniqueID() string {
 	if n.Types > 0 {
 		return "owner " + n.Name
 	}
@@ -47,29 +47,29 @@ type Edge struct {
 	Relation string
 	From     *Node
 	To       []*Node
-	Flows    []Flow
+	Flows    []ActionFlow
 
 	// union is the union that the relation names, if all its members are in To.
 	union string
 }
 
-// Flow gives action Tail at the tail of an edge to subjects with action Head at its head. Both are usually the same.
-type Flow struct{ Tail, Head string }
+// ActionFlow gives action Tail at the tail of an edge to subjects with action Head at its head. Both are usually the same.
+type ActionFlow struct{ Tail, Head string }
 
 // String returns the action, or "tail <- head" if the actions differ.
-func (f Flow) String() string {
+func (f ActionFlow) String() string {
 	if f.Tail == f.Head {
 		return f.Tail
 	}
 	return f.Tail + " <- " + f.Head
 }
 
-// Of returns the part of a policy that the filter selects.
-func Of(p *policy.Policy, f Filter) *Graph {
-	b := builder{policy: p, filter: f, nodes: map[*policy.Type]*node{}}
+// FromPolicy returns the part of a policy that the filter selects.
+func FromPolicy(p *policy.Policy, f Filter) *Graph {
+	b := graphBuilder{policy: p, filter: f, nodes: map[*policy.Type]*nodeBuilder{}}
 	for _, t := range p.Types {
-		if !t.Synthesised() {
-			b.nodes[t] = b.node(t)
+		if !t.IsSynthesised() {
+			b.nodes[t] = b.newNode(t)
 		}
 	}
 	g := &Graph{}
@@ -78,7 +78,7 @@ func Of(p *policy.Policy, f Filter) *Graph {
 			continue
 		}
 		for _, r := range t.Relations {
-			if e := b.edge(t, r); e != nil {
+			if e := b.newEdge(t, r); e != nil {
 				g.Edges = append(g.Edges, e)
 			}
 		}
@@ -89,32 +89,32 @@ func Of(p *policy.Policy, f Filter) *Graph {
 			g.Nodes = append(g.Nodes, &n.Node)
 		}
 	}
-	return g.Reduce(f)
+	return g.Simplify(f)
 }
 
-type builder struct {
+type graphBuilder struct {
 	policy *policy.Policy
 	filter Filter
-	nodes  map[*policy.Type]*node
+	nodes  map[*policy.Type]*nodeBuilder
 }
 
-// node is a node under construction.
-type node struct {
+// nodeBuilder is a node under construction.
+type nodeBuilder struct {
 	Node
 
 	actions   map[string]bool
 	connected bool
 }
 
-func (b *builder) node(t *policy.Type) *node {
+func (b *graphBuilder) newNode(t *policy.Type) *nodeBuilder {
 	f := b.filter
-	n := &node{Node: Node{Name: t.Name, Owner: t.Source.Owner}, actions: map[string]bool{}}
+	n := &nodeBuilder{Node: Node{Name: t.Name, Owner: t.Source.Owner}, actions: map[string]bool{}}
 	for _, bound := range t.Bindings {
-		if f.action(bound.Action) && f.owner(t.Source, bound.Source) {
+		if f.matchesAction(bound.Action) && f.matchesOwner(t.Source, bound.Source) {
 			n.actions[bound.Action] = true
 		}
 	}
-	wanted := f.typeName(t) && (len(n.actions) > 0 || f.Actions == nil && f.owner(t.Source))
+	wanted := f.matchesType(t) && (len(n.actions) > 0 || f.Actions == nil && f.matchesOwner(t.Source))
 	if !wanted {
 		n.Beside = true
 		clear(n.actions)
@@ -123,7 +123,7 @@ func (b *builder) node(t *policy.Type) *node {
 }
 
 // setActions sets the list of actions from the noted ones.
-func (n *node) setActions(t *policy.Type) {
+func (n *nodeBuilder) setActions(t *policy.Type) {
 	for _, bound := range t.Bindings {
 		if n.actions[bound.Action] {
 			n.Actions = append(n.Actions, Action{Name: bound.Action, ByRole: bound.RoleBinding})
@@ -131,16 +131,16 @@ func (n *node) setActions(t *policy.Type) {
 	}
 }
 
-// edge returns the selected part of a relation, or nil.
-func (b *builder) edge(t *policy.Type, r *policy.Relation) *Edge {
+// newEdge returns the selected part of a relation, or nil.
+func (b *graphBuilder) newEdge(t *policy.Type, r *policy.Relation) *Edge {
 	from := b.nodes[t]
-	e := &Edge{Relation: r.Name, From: &from.Node, Flows: b.flows(t, r)}
-	if len(e.Flows) == 0 && (b.filter.Actions != nil || !b.filter.owner(r.Source)) {
+	e := &Edge{Relation: r.Name, From: &from.Node, Flows: b.actionFlows(t, r)}
+	if len(e.Flows) == 0 && (b.filter.Actions != nil || !b.filter.matchesOwner(r.Source)) {
 		return nil
 	}
 	for _, target := range r.Targets {
 		to := b.nodes[target]
-		if to == nil || !b.filter.typeName(t) && !b.filter.typeName(target) {
+		if to == nil || !b.filter.matchesType(t) && !b.filter.matchesType(target) {
 			continue
 		}
 		from.connected, to.connected = true, true
@@ -152,21 +152,21 @@ func (b *builder) edge(t *policy.Type, r *policy.Relation) *Edge {
 	if len(e.To) == 0 {
 		return nil
 	}
-	if of := r.References; len(of) == 1 && len(e.To) == len(r.Targets) && b.policy.Union(of[0].Name) != nil {
+	if of := r.References; len(of) == 1 && len(e.To) == len(r.Targets) && b.policy.FindUnion(of[0].Name) != nil {
 		e.union = of[0].Name
 	}
 	return e
 }
 
-func (b *builder) flows(t *policy.Type, r *policy.Relation) []Flow {
-	var flows []Flow
+func (b *graphBuilder) actionFlows(t *policy.Type, r *policy.Relation) []ActionFlow {
+	var flows []ActionFlow
 	for _, bound := range t.Bindings {
-		if !b.filter.owner(r.Source, bound.Source) {
+		if !b.filter.matchesOwner(r.Source, bound.Source) {
 			continue
 		}
 		for _, s := range bound.Steps {
-			if s.Relation == r.Name && b.filter.action(bound.Action, s.Action) {
-				flows = append(flows, Flow{Tail: bound.Action, Head: s.Action})
+			if s.Relation == r.Name && b.filter.matchesAction(bound.Action, s.Action) {
+				flows = append(flows, ActionFlow{Tail: bound.Action, Head: s.Action})
 			}
 		}
 	}
@@ -174,4 +174,4 @@ func (b *builder) flows(t *policy.Type, r *policy.Relation) []Flow {
 	return flows
 }
 
-func compareFlows(a, b Flow) int { return strings.Compare(a.String(), b.String()) }
+func compareFlows(a, b ActionFlow) int { return strings.Compare(a.String(), b.String()) }

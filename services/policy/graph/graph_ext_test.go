@@ -19,7 +19,7 @@ import (
 func parse(t *testing.T, documents ...string) *policy.Policy {
 	t.Helper()
 	content := strings.Join(documents, "\n---\n")
-	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(content)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(content)}}, syntax.ParseLimits{}, policy.Options{})
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, content)
 	}
@@ -38,7 +38,7 @@ func fixture(t *testing.T) []string {
 // formats returns all formats of a graph, by the extension of their files.
 func formats() map[string]func(*graph.Graph) ([]byte, error) {
 	return map[string]func(*graph.Graph) ([]byte, error){
-		"dot": (*graph.Graph).DOT, "mmd": (*graph.Graph).Mermaid, "svg": (*graph.Graph).SVG,
+		"dot": (*graph.Graph).RenderDOT, "mmd": (*graph.Graph).RenderMermaid, "svg": (*graph.Graph).RenderSVG,
 	}
 }
 
@@ -47,7 +47,7 @@ func TestTheFixtureIsDrawnAsItAlwaysWas(t *testing.T) {
 	for extension, draw := range formats() {
 		t.Run(extension, func(t *testing.T) {
 			t.Parallel()
-			got, err := draw(graph.Of(parse(t, fixture(t)...), graph.Filter{}))
+			got, err := draw(graph.FromPolicy(parse(t, fixture(t)...), graph.Filter{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,11 +71,11 @@ func TestTheOrderOfDocumentsIsNotVisible(t *testing.T) {
 	for extension, draw := range formats() {
 		t.Run(extension, func(t *testing.T) {
 			t.Parallel()
-			want, err := draw(graph.Of(parse(t, fixture(t)...), graph.Filter{}))
+			want, err := draw(graph.FromPolicy(parse(t, fixture(t)...), graph.Filter{}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := draw(graph.Of(parse(t, documents...), graph.Filter{}))
+			got, err := draw(graph.FromPolicy(parse(t, documents...), graph.Filter{}))
 			if err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%v; got\n%s", err, got)
 			}
@@ -170,7 +170,7 @@ actionBindings:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := graph.Of(p, graph.Filter{Types: expression(test.types), Actions: expression(test.actions), Owners: expression(test.owners)})
+			g := graph.FromPolicy(p, graph.Filter{Types: expression(test.types), Actions: expression(test.actions), Owners: expression(test.owners)})
 			if got := summary(g); !slices.Equal(got, test.want) {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
@@ -200,7 +200,7 @@ func TestRolesAreDrawnOnlyIfADocumentDeclaresThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := summary(graph.Of(parse(t, test.documents...), graph.Filter{})); !slices.Equal(got, test.want) {
+			if got := summary(graph.FromPolicy(parse(t, test.documents...), graph.Filter{})); !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -2,13 +2,13 @@ package graph
 
 import "slices"
 
-// arc is an arrow from one box to another.
-type arc struct{ from, to *vertex }
+// boxArrow is an arrow from one box to another.
+type boxArrow struct{ from, to *vertex }
 
-// layer sets the column of every box, and returns the arrows that point left. Each of them closes a cycle; all others
+// assignLayers sets the column of every box, and returns the arrows that point left. Each of them closes a cycle; all others
 // point right.
-func (d *drawing) layer(g *Graph) map[arc]bool {
-	l := layering{targets: map[*vertex][]*vertex{}, state: map[*vertex]int{}, back: map[arc]bool{}}
+func (d *graphDrawing) assignLayers(g *Graph) map[boxArrow]bool {
+	l := layerWalk{targets: map[*vertex][]*vertex{}, state: map[*vertex]int{}, back: map[boxArrow]bool{}}
 	for _, a := range g.Edges {
 		from := d.of[a.From]
 		for _, b := range a.To {
@@ -18,44 +18,44 @@ func (d *drawing) layer(g *Graph) map[arc]bool {
 		}
 	}
 	for _, n := range d.vertices {
-		l.visit(n)
+		l.visitVertex(n)
 	}
-	l.columns()
+	l.assignColumns()
 	return l.back
 }
 
-// layering is a depth-first walk over the boxes.
-type layering struct {
+// layerWalk is a depth-first walk over the boxes.
+type layerWalk struct {
 	targets map[*vertex][]*vertex
 	// state of a box is 0 before the walk, 1 during the walk below it, and 2 after that.
 	state map[*vertex]int
-	back  map[arc]bool
+	back  map[boxArrow]bool
 	// sorted holds the boxes, each after all boxes that it leads to.
 	sorted []*vertex
 }
 
-func (l *layering) visit(n *vertex) {
+func (l *layerWalk) visitVertex(n *vertex) {
 	if l.state[n] != 0 {
 		return
 	}
 	l.state[n] = 1
 	for _, to := range l.targets[n] {
 		if l.state[to] == 1 {
-			l.back[arc{n, to}] = true
+			l.back[boxArrow{n, to}] = true
 		}
-		l.visit(to)
+		l.visitVertex(to)
 	}
 	l.state[n] = 2
 	l.sorted = append(l.sorted, n)
 }
 
-// columns puts every box two columns to the right of its last predecessor. A box without predecessors moves next to its
+// assignColumns puts every box two columns to the right of its last predecessor. A box without predecessors moves next to its
 // targets.
-func (l *layering) columns() {
+func (l *layerWalk) assignColumns() {
 	entered := map[*vertex]bool{}
 	for _, n := range slices.Backward(l.sorted) {
 		for _, to := range l.targets[n] {
-			if !l.back[arc{n, to}] {
+			if !l.back[boxArrow{n, to}] {
 				entered[to] = true
 				to.column = max(to.column, n.column+2)
 			}

@@ -16,8 +16,8 @@ const (
 	mostLetters = 64
 )
 
-// lines returns a line for each item, and the number of omitted items. A brief list of many items is one line.
-func lines[T fmt.Stringer](items []T, brief bool) []string {
+// listLines returns a line for each item, and the number of omitted items. A brief list of many items is one line.
+func listLines[T fmt.Stringer](items []T, brief bool) []string {
 	if brief && len(items) > mostInBrief {
 		return []string{fmt.Sprintf("%d actions", len(items))}
 	}
@@ -35,17 +35,17 @@ func lines[T fmt.Stringer](items []T, brief bool) []string {
 	return all
 }
 
-// lines returns the lines of the edge's label below the relation.
-func (e *Edge) lines(brief bool) []string {
+// labelLines returns the lines of the edge's label below the relation.
+func (e *Edge) labelLines(brief bool) []string {
 	var all []string
 	if e.To[0].Union {
 		all = append(all, "→ "+e.To[0].Name)
 	}
-	return append(all, lines(e.Flows, brief)...)
+	return append(all, listLines(e.Flows, brief)...)
 }
 
-// kind returns the line below the name of a node: the owner of a type, or the sort of the node. It may be empty.
-func (n *Node) kind() string {
+// subtitle returns the line below the name of a node: the owner of a type, or the sort of the node. It may be empty.
+func (n *Node) subtitle() string {
 	switch {
 	case n.Union:
 		return "union"
@@ -56,8 +56,8 @@ func (n *Node) kind() string {
 	}
 }
 
-// hint returns the filter that shows more of a node; it is empty for a union.
-func (n *Node) hint() string {
+// filterHint returns the filter that shows more of a node; it is empty for a union.
+func (n *Node) filterHint() string {
 	switch {
 	case n.Union:
 		return ""
@@ -76,8 +76,8 @@ func (a Action) String() string {
 	return "○ " + a.Name
 }
 
-// printable cuts long texts, and replaces characters that cannot be printed.
-func printable(s string) string {
+// printableText cuts long texts, and replaces characters that cannot be printed.
+func printableText(s string) string {
 	letters := 0
 	for i := range s {
 		if letters++; letters == mostLetters && len(s[i:]) > len("…") {

@@ -11,9 +11,9 @@ const (
 	maxMermaidArrows = 500
 )
 
-// Mermaid returns the graph as a Mermaid flowchart, which many Markdown viewers draw. It returns an error if the graph
+// RenderMermaid returns the graph as a Mermaid flowchart, which many Markdown viewers draw. It returns an error if the graph
 // exceeds Mermaid's limits; use a filter then.
-func (g *Graph) Mermaid() ([]byte, error) {
+func (g *Graph) RenderMermaid() ([]byte, error) {
 	b, arrows := strings.Builder{}, 0
 	b.WriteString("flowchart LR\n")
 	for _, n := range g.Nodes {
@@ -21,13 +21,13 @@ func (g *Graph) Mermaid() ([]byte, error) {
 		if n.Beside {
 			class = ":::beside"
 		}
-		fmt.Fprintf(&b, "  %s[\"%s\"]%s\n", mermaidID(n), g.mermaidNode(n), class)
+		fmt.Fprintf(&b, "  %s[\"%s\"]%s\n", mermaidID(n), g.mermaidNodeLabel(n), class)
 		if b.Len() > maxMermaidBytes {
-			return nil, errTooLarge("Mermaid", maxMermaidBytes)
+			return nil, tooLargeError("Mermaid", maxMermaidBytes)
 		}
 	}
 	for _, e := range g.Edges {
-		label := g.mermaidEdge(e)
+		label := g.mermaidEdgeLabel(e)
 		if arrows += len(e.To); arrows > maxMermaidArrows {
 			return nil, fmt.Errorf("the graph has more than %d arrows for Mermaid: filter by type, action or owner", maxMermaidArrows)
 		}
@@ -35,31 +35,31 @@ func (g *Graph) Mermaid() ([]byte, error) {
 			fmt.Fprintf(&b, "  %s -->%s %s\n", mermaidID(e.From), label, mermaidID(to))
 		}
 		if b.Len() > maxMermaidBytes {
-			return nil, errTooLarge("Mermaid", maxMermaidBytes)
+			return nil, tooLargeError("Mermaid", maxMermaidBytes)
 		}
 	}
 	b.WriteString("  classDef beside stroke-dasharray: 4 3\n")
 	return []byte(b.String()), nil
 }
 
-func (g *Graph) mermaidNode(n *Node) string {
-	words := []string{"<b>" + mermaidEscape(n.Name) + "</b>"}
-	if kind := n.kind(); kind != "" {
-		words = append(words, "<i>"+mermaidEscape(kind)+"</i>")
+func (g *Graph) mermaidNodeLabel(n *Node) string {
+	words := []string{"<b>" + escapeMermaid(n.Name) + "</b>"}
+	if kind := n.subtitle(); kind != "" {
+		words = append(words, "<i>"+escapeMermaid(kind)+"</i>")
 	}
-	for _, line := range lines(n.Actions, g.Brief) {
-		words = append(words, mermaidEscape(line))
+	for _, line := range listLines(n.Actions, g.Brief) {
+		words = append(words, escapeMermaid(line))
 	}
 	return strings.Join(words, "<br/>")
 }
 
-func (g *Graph) mermaidEdge(e *Edge) string {
+func (g *Graph) mermaidEdgeLabel(e *Edge) string {
 	if e.Relation == "" {
 		return ""
 	}
-	words := []string{"<i>" + mermaidEscape(e.Relation) + "</i>"}
-	for _, line := range lines(e.Flows, g.Brief) {
-		words = append(words, mermaidEscape(line))
+	words := []string{"<i>" + escapeMermaid(e.Relation) + "</i>"}
+	for _, line := range listLines(e.Flows, g.Brief) {
+		words = append(words, escapeMermaid(line))
 	}
 	return `|"` + strings.Join(words, "<br/>") + `"|`
 }
@@ -72,10 +72,10 @@ func mermaidID(n *Node) string {
 	return "t_" + n.Name
 }
 
-// mermaidEscape escapes every character with a possible meaning in Mermaid or HTML.
-func mermaidEscape(s string) string {
+// escapeMermaid escapes every character with a possible meaning in Mermaid or HTML.
+func escapeMermaid(s string) string {
 	var b strings.Builder
-	for _, r := range printable(s) {
+	for _, r := range printableText(s) {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" _-.,/●○…", r):
 			b.WriteRune(r)

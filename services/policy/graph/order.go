@@ -8,19 +8,19 @@ import (
 // sweeps is the number of passes that improve the order of the columns.
 const sweeps = 12
 
-// order arranges the columns so that few lines cross. It puts vertices near their neighbors.
-func (d *drawing) order() {
-	best, crossings := d.rows(), d.crossings()
+// reduceCrossings arranges the columns so that few lines cross. It puts vertices near their neighbors.
+func (d *graphDrawing) reduceCrossings() {
+	best, crossings := d.currentRows(), d.countCrossings()
 	for i := range sweeps {
 		for j := range d.columns {
 			if i%2 == 0 {
-				arrange(d.columns[j], func(n *vertex) []*vertex { return n.left })
+				sortByNeighbours(d.columns[j], func(n *vertex) []*vertex { return n.left })
 			} else {
-				arrange(d.columns[len(d.columns)-1-j], func(n *vertex) []*vertex { return n.right })
+				sortByNeighbours(d.columns[len(d.columns)-1-j], func(n *vertex) []*vertex { return n.right })
 			}
 		}
-		if c := d.crossings(); c < crossings {
-			best, crossings = d.rows(), c
+		if c := d.countCrossings(); c < crossings {
+			best, crossings = d.currentRows(), c
 		}
 	}
 	for i, n := range d.vertices {
@@ -31,7 +31,7 @@ func (d *drawing) order() {
 	}
 }
 
-func (d *drawing) rows() []int {
+func (d *graphDrawing) currentRows() []int {
 	rows := make([]int, len(d.vertices))
 	for i, n := range d.vertices {
 		rows[i] = n.row
@@ -39,8 +39,8 @@ func (d *drawing) rows() []int {
 	return rows
 }
 
-// arrange sorts a column by the mean row of the neighbors of each vertex.
-func arrange(column []*vertex, neighbours func(*vertex) []*vertex) {
+// sortByNeighbours sorts a column by the mean row of the neighbors of each vertex.
+func sortByNeighbours(column []*vertex, neighbours func(*vertex) []*vertex) {
 	// The unit is a thousandth of a row: integers are the same on every machine.
 	wish := make(map[*vertex]int, len(column))
 	for _, n := range column {
@@ -59,18 +59,18 @@ func arrange(column []*vertex, neighbours func(*vertex) []*vertex) {
 	}
 }
 
-// crossings counts the pairs of lines that cross between two columns.
-func (d *drawing) crossings() int {
+// countCrossings counts the pairs of lines that cross between two columns.
+func (d *graphDrawing) countCrossings() int {
 	total := 0
 	for i := range len(d.columns) - 1 {
-		total += inversions(d.columns[i], len(d.columns[i+1]))
+		total += countInversions(d.columns[i], len(d.columns[i+1]))
 	}
 	return total
 }
 
-// inversions counts pairs of lines whose ends are in the opposite order of their beginnings. It uses a tree of partial
+// countInversions counts pairs of lines whose ends are in the opposite order of their beginnings. It uses a tree of partial
 // sums over the rows of the next column.
-func inversions(column []*vertex, rows int) int {
+func countInversions(column []*vertex, rows int) int {
 	sums, seen, total := make([]int, rows+1), 0, 0
 	for _, n := range column {
 		for _, m := range n.right {

@@ -15,9 +15,9 @@ const (
 	bendWeight = 8
 )
 
-// place sets the position of every vertex: columns side by side, each vertex as near to the height of its neighbors as
+// placeVertices sets the position of every vertex: columns side by side, each vertex as near to the height of its neighbors as
 // the order allows.
-func (d *drawing) place() {
+func (d *graphDrawing) placeVertices() {
 	x := margin
 	for _, column := range d.columns {
 		widest := 0
@@ -46,11 +46,11 @@ func (d *drawing) place() {
 		}
 	}
 	d.moveToMargin()
-	d.attach()
+	d.attachLineEnds()
 }
 
 // moveToMargin moves the drawing to the top margin, and puts the lone boxes below.
-func (d *drawing) moveToMargin() {
+func (d *graphDrawing) moveToMargin() {
 	connected := slices.Concat(d.columns...)
 	top, right, bottom := 0, leastWidth, margin
 	for i, n := range connected {
@@ -72,11 +72,11 @@ func (d *drawing) moveToMargin() {
 	}
 }
 
-// block is a run of adjacent vertices. wish is the weighted sum of their desired heights.
-type block struct{ wish, weight, vertices int }
+// vertexBlock is a run of adjacent vertices. wish is the weighted sum of their desired heights.
+type vertexBlock struct{ wish, weight, vertices int }
 
-// top returns the height of the first vertex.
-func (b block) top() int {
+// topY returns the height of the first vertex.
+func (b vertexBlock) topY() int {
 	top := b.wish / b.weight
 	if b.wish%b.weight < 0 {
 		top--
@@ -84,13 +84,13 @@ func (b block) top() int {
 	return top
 }
 
-func (b block) join(o block) block {
-	return block{wish: b.wish + o.wish, weight: b.weight + o.weight, vertices: b.vertices + o.vertices}
+func (b vertexBlock) mergeBlocks(o vertexBlock) vertexBlock {
+	return vertexBlock{wish: b.wish + o.wish, weight: b.weight + o.weight, vertices: b.vertices + o.vertices}
 }
 
 func (n *vertex) isBend() bool { return n.box == nil && n.label == nil }
 
-func (n *vertex) weight() int {
+func (n *vertex) placementWeight() int {
 	if n.isBend() {
 		return bendWeight
 	}
@@ -100,20 +100,20 @@ func (n *vertex) weight() int {
 // moveToNeighbors moves the vertices of a column as near as possible to their neighbors, and keeps their order. Vertices that
 // overlap become a block at the mean of their desired heights.
 func moveToNeighbors(column []*vertex, neighbours func(*vertex) []*vertex) {
-	var blocks []block
+	var blocks []vertexBlock
 	offset := 0
 	for _, n := range column {
 		wish := n.y
 		if near := neighbours(n); len(near) > 0 {
 			sum := 0
 			for _, m := range near {
-				sum += m.middle()
+				sum += m.middleY()
 			}
 			wish = sum/len(near) - n.body/2
 		}
-		blocks = append(blocks, block{wish: (wish - offset) * n.weight(), weight: n.weight(), vertices: 1})
-		for last := len(blocks) - 1; last > 0 && blocks[last-1].top() > blocks[last].top(); last-- {
-			blocks[last-1] = blocks[last-1].join(blocks[last])
+		blocks = append(blocks, vertexBlock{wish: (wish - offset) * n.placementWeight(), weight: n.placementWeight(), vertices: 1})
+		for last := len(blocks) - 1; last > 0 && blocks[last-1].topY() > blocks[last].topY(); last-- {
+			blocks[last-1] = blocks[last-1].mergeBlocks(blocks[last])
 			blocks = blocks[:last]
 		}
 		offset += n.height + rowGap
@@ -121,33 +121,33 @@ func moveToNeighbors(column []*vertex, neighbours func(*vertex) []*vertex) {
 	i, offset := 0, 0
 	for _, b := range blocks {
 		for range b.vertices {
-			column[i].y = b.top() + offset
+			column[i].y = b.topY() + offset
 			offset += column[i].height + rowGap
 			i++
 		}
 	}
 }
 
-// end is one end of a line.
-type end struct {
+// lineEnd is one end of a line.
+type lineEnd struct {
 	height *int
 	// other is the height of the next vertex on the line.
 	other int
 }
 
-// attach spreads the ends of lines over the sides of boxes, in the order of their other ends.
-func (d *drawing) attach() {
+// attachLineEnds spreads the ends of lines over the sides of boxes, in the order of their other ends.
+func (d *graphDrawing) attachLineEnds() {
 	type side struct {
 		of   *vertex
 		left bool
 	}
-	ends, sides := map[side][]end{}, []side(nil)
+	ends, sides := map[side][]lineEnd{}, []side(nil)
 	note := func(of, next *vertex, height *int) {
 		s := side{of, next.column < of.column}
 		if ends[s] == nil {
 			sides = append(sides, s)
 		}
-		ends[s] = append(ends[s], end{height, next.middle()})
+		ends[s] = append(ends[s], lineEnd{height, next.middleY()})
 	}
 	for _, l := range d.lines {
 		last := len(l.vertices) - 1
@@ -156,9 +156,9 @@ func (d *drawing) attach() {
 	}
 	for _, s := range sides {
 		all := ends[s]
-		slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(a.other, b.other) })
+		slices.SortStableFunc(all, func(a, b lineEnd) int { return cmp.Compare(a.other, b.other) })
 		for i, e := range all {
-			*e.height = s.of.middle()
+			*e.height = s.of.middleY()
 			if s.of.box != nil {
 				*e.height = s.of.y + s.of.body*(i+1)/(len(all)+1)
 			}

@@ -8,27 +8,27 @@ import (
 // mostInFull bounds the nodes of a graph with lists of actions.
 const mostInFull = 30
 
-// Reduce makes a graph readable. It merges the types that the filter collapses, removes nodes far from the focus, and
+// Simplify makes a graph readable. It merges the types that the filter collapses, removes nodes far from the focus, and
 // counts actions if the graph is large. It may change g.
-func (g *Graph) Reduce(f Filter) *Graph {
+func (g *Graph) Simplify(f Filter) *Graph {
 	if f.Collapse != nil {
-		g = g.collapse(f)
+		g = g.collapseOwners(f)
 	}
 	if f.Focus != "" {
 		g = g.nodesNear(f.Focus, max(f.Depth, 1))
 	}
 	if len(g.Nodes) > mostInFull {
 		g.Brief = true
-		g.showUnions()
+		g.addUnionNodes()
 	}
 	slices.SortFunc(g.Nodes, compareNodes)
 	return g
 }
 
-func compareNodes(a, b *Node) int { return strings.Compare(a.id(), b.id()) }
+func compareNodes(a, b *Node) int { return strings.Compare(a.uniqueID(), b.uniqueID()) }
 
-// collapse merges all types of each matching owner into one node, except for the owner of the focus.
-func (g *Graph) collapse(f Filter) *Graph {
+// collapseOwners merges all types of each matching owner into one node, except for the owner of the focus.
+func (g *Graph) collapseOwners(f Filter) *Graph {
 	out, focused := &Graph{}, ""
 	for _, n := range g.Nodes {
 		if n.Name == f.Focus {
@@ -61,14 +61,14 @@ func (g *Graph) collapse(f Filter) *Graph {
 			to = &Edge{Relation: e.Relation, From: of.from}
 			edges[of], out.Edges = to, append(out.Edges, to)
 		}
-		to.join(e, in)
+		to.mergeEdge(e, in)
 	}
 	out.Edges = slices.DeleteFunc(out.Edges, func(e *Edge) bool { return len(e.To) == 0 })
 	return out
 }
 
-// join adds another edge, with its nodes mapped by in. Arrows inside of a collapsed node are left out.
-func (e *Edge) join(o *Edge, in map[*Node]*Node) {
+// mergeEdge adds another edge, with its nodes mapped by in. Arrows inside of a collapsed node are left out.
+func (e *Edge) mergeEdge(o *Edge, in map[*Node]*Node) {
 	for _, n := range o.To {
 		if n = in[n]; n != e.From || n.Types == 0 {
 			e.To = append(e.To, n)
@@ -123,8 +123,8 @@ func (g *Graph) nodesNear(name string, depth int) *Graph {
 	return out
 }
 
-// showUnions adds a node for each union to which several relations lead, and redirects their edges to it.
-func (g *Graph) showUnions() {
+// addUnionNodes adds a node for each union to which several relations lead, and redirects their edges to it.
+func (g *Graph) addUnionNodes() {
 	edges, unions := map[string][]*Edge{}, map[string]*Node{}
 	for _, e := range g.Edges {
 		if e.union != "" && len(e.To) > 1 {

@@ -53,7 +53,7 @@ unions: [{name: owners, resourceTypes: [tenant, project]}]
 
 func TestSixtyTypesAreDrawnInBrief(t *testing.T) {
 	t.Parallel()
-	g := graph.Of(parse(t, services(12, 5)...), graph.Filter{})
+	g := graph.FromPolicy(parse(t, services(12, 5)...), graph.Filter{})
 	if len(g.Nodes) != 63 || !g.Brief {
 		t.Fatalf("%d nodes, in brief %t", len(g.Nodes), g.Brief)
 	}
@@ -67,7 +67,7 @@ func TestSixtyTypesAreDrawnInBrief(t *testing.T) {
 			t.Errorf("%s does not count actions:\n%.1000s", extension, text)
 		}
 	}
-	svg, err := g.SVG()
+	svg, err := g.RenderSVG()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestSixtyTypesAreDrawnInBrief(t *testing.T) {
 	if err := xml.Unmarshal(svg, &size); err != nil || size.Width > 1200 {
 		t.Errorf("the picture is %d wide (%v)", size.Width, err)
 	}
-	few := graph.Of(parse(t, services(5, 5)...), graph.Filter{})
+	few := graph.FromPolicy(parse(t, services(5, 5)...), graph.Filter{})
 	if few.Brief || len(few.Nodes) != 27 {
 		t.Errorf("of %d nodes, in brief %t", len(few.Nodes), few.Brief)
 	}
@@ -123,7 +123,7 @@ func TestAGraphIsReducedToWhatIsAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := graph.Of(p, test.filter)
+			g := graph.FromPolicy(p, test.filter)
 			if got := summary(g); !slices.Equal(got, test.want) {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}

@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// SVG returns the graph as a self-contained picture. It returns an error if the graph is too large; use a filter then.
-func (g *Graph) SVG() ([]byte, error) {
+// RenderSVG returns the graph as a self-contained picture. It returns an error if the graph is too large; use a filter then.
+func (g *Graph) RenderSVG() ([]byte, error) {
 	d, err := newDrawing(g)
 	if err != nil {
 		return nil, err
 	}
-	d.order()
-	d.place()
-	p := painter{brief: g.Brief}
-	p.open(d, legend(g))
+	d.reduceCrossings()
+	d.placeVertices()
+	p := svgPainter{brief: g.Brief}
+	p.writeHeader(d, legendLines(g))
 	for _, l := range d.lines {
-		p.line(l)
+		p.drawLine(l)
 	}
 	for _, n := range d.vertices {
-		p.vertex(n)
+		p.drawVertex(n)
 	}
 	p.b.WriteString("</svg>\n")
 	return []byte(p.b.String()), nil
@@ -36,8 +36,8 @@ text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 <path d="M0 0L10 5L0 10z" fill="#6e7781"/></marker></defs>
 `
 
-// legend returns the lines that explain a drawing.
-func legend(g *Graph) []string {
+// legendLines returns the lines that explain a drawing.
+func legendLines(g *Graph) []string {
 	all := []string{
 		"An arrow follows a relation: a user with an action on the type at its head has the action on the type at its tail.",
 		"● role bindings of the resource can give the action, ○ only relations can.",
@@ -55,19 +55,19 @@ func legend(g *Graph) []string {
 	return all
 }
 
-// painter writes a drawing.
-type painter struct {
+// svgPainter writes a drawing.
+type svgPainter struct {
 	b     strings.Builder
 	brief bool
 }
 
-func (p *painter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
+func (p *svgPainter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
 
-func (p *painter) text(x, y int, class, s string) {
-	p.printf("<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, class, svgEscape(printable(s)))
+func (p *svgPainter) writeText(x, y int, class, s string) {
+	p.printf("<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, class, escapeSVG(printableText(s)))
 }
 
-func (p *painter) open(d *drawing, legend []string) {
+func (p *svgPainter) writeHeader(d *graphDrawing, legend []string) {
 	right, bottom := 0, margin
 	for _, n := range d.vertices {
 		right, bottom = max(right, n.x+n.width+margin), max(bottom, n.y+n.height+margin)
@@ -80,25 +80,25 @@ func (p *painter) open(d *drawing, legend []string) {
 	p.b.WriteString("<title>Policy</title>\n" + style)
 	p.printf("<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", right, height)
 	for i, s := range legend {
-		p.printf("<text x=\"%d\" y=\"%d\" class=\"legend\">%s</text>\n", margin, bottom+(i+1)*lineHeight, svgEscape(s))
+		p.printf("<text x=\"%d\" y=\"%d\" class=\"legend\">%s</text>\n", margin, bottom+(i+1)*lineHeight, escapeSVG(s))
 	}
 }
 
-// line draws curves between columns, and straight lines through the columns that it passes.
-func (p *painter) line(l *line) {
+// drawLine draws curves between columns, and straight lines through the columns that it passes.
+func (p *svgPainter) drawLine(l *arrowLine) {
 	last := len(l.vertices) - 1
 	leftwards := l.vertices[last].column < l.vertices[0].column
-	x, y := l.vertices[0].side(leftwards), l.from
+	x, y := l.vertices[0].sideX(leftwards), l.from
 	p.printf("<path class=\"line\" d=\"M%d %d", x, y)
 	for i, n := range l.vertices[1:] {
-		toX, toY := n.side(!leftwards), n.middle()
+		toX, toY := n.sideX(!leftwards), n.middleY()
 		if i+1 == last {
 			toY = l.to
 		}
 		p.printf("C%d %d %d %d %d %d", (x+toX)/2, y, (x+toX)/2, toY, toX, toY)
 		x, y = toX, toY
 		if i+1 < last {
-			x = n.side(leftwards)
+			x = n.sideX(leftwards)
 			p.printf("H%d", x)
 		}
 	}
@@ -109,29 +109,29 @@ func (p *painter) line(l *line) {
 	p.b.WriteString("/>\n")
 }
 
-func (n *vertex) side(left bool) int {
+func (n *vertex) sideX(left bool) int {
 	if left {
 		return n.x
 	}
 	return n.x + n.width
 }
 
-func (p *painter) vertex(n *vertex) {
+func (p *svgPainter) drawVertex(n *vertex) {
 	switch {
 	case n.label != nil:
-		p.label(n.label, n.x, n.y)
+		p.drawLabel(n.label, n.x, n.y)
 	case n.box != nil:
-		p.printf("<g id=\"%s\">\n", svgEscape(n.box.id()))
-		if hint := n.box.hint(); hint != "" {
-			p.printf("<title>%s</title>\n", svgEscape(printable(hint)))
+		p.printf("<g id=\"%s\">\n", escapeSVG(n.box.uniqueID()))
+		if hint := n.box.filterHint(); hint != "" {
+			p.printf("<title>%s</title>\n", escapeSVG(printableText(hint)))
 		}
-		p.loops(n)
-		p.box(n)
+		p.drawLoops(n)
+		p.drawBox(n)
 		p.b.WriteString("</g>\n")
 	}
 }
 
-func (p *painter) box(n *vertex) {
+func (p *svgPainter) drawBox(n *vertex) {
 	class, round := "box", 5
 	switch {
 	case n.box.Beside:
@@ -141,31 +141,31 @@ func (p *painter) box(n *vertex) {
 	}
 	p.printf("<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"/>\n", class, n.x, n.y, n.width, n.body, round)
 	x, y := n.x+padding, n.y+padding+lineHeight-4
-	p.text(x, y, "name", n.box.Name)
-	if kind := n.box.kind(); kind != "" {
+	p.writeText(x, y, "name", n.box.Name)
+	if kind := n.box.subtitle(); kind != "" {
 		y += lineHeight
-		p.text(x, y, "owner", kind)
+		p.writeText(x, y, "owner", kind)
 	}
-	for _, line := range lines(n.box.Actions, p.brief) {
+	for _, line := range listLines(n.box.Actions, p.brief) {
 		y += lineHeight
-		p.text(x, y, "action", line)
+		p.writeText(x, y, "action", line)
 	}
 }
 
-// label writes the relation and its flows.
-func (p *painter) label(a *Edge, x, y int) {
-	w, h := a.size(p.brief)
+// drawLabel writes the relation and its flows.
+func (p *svgPainter) drawLabel(a *Edge, x, y int) {
+	w, h := a.labelSize(p.brief)
 	p.printf("<rect class=\"label\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", x, y, w, h)
 	x, y = x+padding, y+padding/2+lineHeight-4
-	p.text(x, y, "relation", a.Relation)
-	for _, line := range a.lines(p.brief) {
+	p.writeText(x, y, "relation", a.Relation)
+	for _, line := range a.labelLines(p.brief) {
 		y += lineHeight
-		p.text(x, y, "flow", line)
+		p.writeText(x, y, "flow", line)
 	}
 }
 
-// loops draws the arrows of a box to itself as one arrow below it.
-func (p *painter) loops(n *vertex) {
+// drawLoops draws the arrows of a box to itself as one arrow below it.
+func (p *svgPainter) drawLoops(n *vertex) {
 	if len(n.loops) == 0 {
 		return
 	}
@@ -174,12 +174,12 @@ func (p *painter) loops(n *vertex) {
 		left, top, bottom-8, left, bottom, left+8, bottom, right-8, right, bottom, right, bottom-8, top+1)
 	y := top + loopGap
 	for _, a := range n.loops {
-		p.label(a, left+padding, y)
-		_, h := a.size(p.brief)
+		p.drawLabel(a, left+padding, y)
+		_, h := a.labelSize(p.brief)
 		y += h + loopGap
 	}
 }
 
-func svgEscape(s string) string {
+func escapeSVG(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(s)
 }

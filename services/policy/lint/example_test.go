@@ -24,7 +24,7 @@ actionBindings:
 `
 
 func ExamplePolicy() {
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 		return

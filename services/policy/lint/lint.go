@@ -27,26 +27,26 @@ func Policy(p *policy.Policy) policy.Diagnostics {
 	l := linter{policy: p}
 	for _, u := range p.Unions {
 		if len(u.Members) == 1 {
-			l.found.Add(u.Source.At(u.At), policy.CodeOneMemberUnion, fmt.Sprintf("union %q has one member", u.Name),
+			l.found.Add(u.Source.PlaceAt(u.At), policy.CodeOneMemberUnion, fmt.Sprintf("union %q has one member", u.Name),
 				"refer to "+u.Members[0].Name+" itself, or add members")
 		}
 	}
-	l.nearLimits()
-	l.recursion()
-	l.repetition()
-	l.verbs()
+	l.warnNearLimits()
+	l.warnRecursion()
+	l.warnRepetition()
+	l.warnMissingVerbs()
 	return l.found.Diagnostics()
 }
 
 type linter struct {
-	found  policy.Collector
+	found  policy.DiagnosticCollector
 	policy *policy.Policy
 }
 
-func (l *linter) nearLimits() {
+func (l *linter) warnNearLimits() {
 	for _, a := range l.policy.Actions {
 		if len(a.Name) > nearAction {
-			l.found.Add(a.Source.At(a.At), policy.CodeNearLimit, fmt.Sprintf("action %.64q has %d characters; OpenFGA takes 45 where it has role bindings",
+			l.found.Add(a.Source.PlaceAt(a.At), policy.CodeNearLimit, fmt.Sprintf("action %.64q has %d characters; OpenFGA takes 45 where it has role bindings",
 				a.Name, len(a.Name)), "shorten the name")
 		}
 	}
@@ -56,13 +56,13 @@ func (l *linter) nearLimits() {
 	}
 }
 
-// repetition reports bindings that differ only in their type.
-func (l *linter) repetition() {
+// warnRepetition reports bindings that differ only in their type.
+func (l *linter) warnRepetition() {
 	groups := map[string][]*policy.Binding{}
 	for _, t := range l.policy.Types {
 		for _, b := range t.Bindings {
 			if b.On == t.Name {
-				groups[conditionsOf(b)] = append(groups[conditionsOf(b)], b)
+				groups[conditionsKey(b)] = append(groups[conditionsKey(b)], b)
 			}
 		}
 	}
@@ -74,13 +74,14 @@ func (l *linter) repetition() {
 		for _, b := range group {
 			names = append(names, b.On)
 		}
-		l.found.Add(group[0].Source.At(group[0].At), policy.CodeRepeatedBinding,
-			fmt.Sprintf("action %q is bound with the same conditions to %s", group[0].Action, words.Some(names, maxShown)), "bind it once, to a union of them")
+		l.found.Add(group[0].Source.PlaceAt(group[0].At), policy.CodeRepeatedBinding,
+			fmt.Sprintf("action %q is bound with the same conditions to %s", group[0].Action, words.ListSome(names, maxShown)),
+			"bind it once, to a union of them")
 	}
 }
 
-// conditionsOf returns a key that is equal for bindings of one action with the same conditions.
-func conditionsOf(b *policy.Binding) string {
+// conditionsKey returns a key that is equal for bindings of one action with the same conditions.
+func conditionsKey(b *policy.Binding) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %t", b.Action, b.RoleBinding)
 	for _, s := range b.Steps {
@@ -89,8 +90,8 @@ func conditionsOf(b *policy.Binding) string {
 	return text.String()
 }
 
-// verbs reports nouns without a verb that most other nouns have, among actions with names noun_verb.
-func (l *linter) verbs() {
+// warnMissingVerbs reports nouns without a verb that most other nouns have, among actions with names noun_verb.
+func (l *linter) warnMissingVerbs() {
 	nouns, verbs := map[string][]*policy.Action{}, map[string]int{}
 	has := map[string]bool{}
 	for _, a := range l.policy.Actions {
@@ -112,7 +113,7 @@ func (l *linter) verbs() {
 		}
 		slices.Sort(lacks)
 		first := slices.MinFunc(actions, func(a, b *policy.Action) int { return cmp.Compare(a.Name, b.Name) })
-		l.found.Add(first.Source.At(first.At), policy.CodeVerbs,
-			fmt.Sprintf("there is %q, but no %s as most others have", first.Name, words.Some(lacks, maxShown)), "declare it, if it was forgotten")
+		l.found.Add(first.Source.PlaceAt(first.At), policy.CodeVerbs,
+			fmt.Sprintf("there is %q, but no %s as most others have", first.Name, words.ListSome(lacks, maxShown)), "declare it, if it was forgotten")
 	}
 }

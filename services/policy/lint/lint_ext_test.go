@@ -14,7 +14,7 @@ import (
 
 func lintText(t *testing.T, text string) string {
 	t.Helper()
-	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.ParseLimits{}, policy.Options{})
 	if p == nil {
 		t.Fatal(found)
 	}

@@ -47,9 +47,9 @@ func TestWhatOpenFGADoesNotTakeIsRefused(t *testing.T) {
 		"101 types":                    {text: types(99), want: " E-OPENFGA-TYPES"},
 		"101 types of more":            {text: types(99), options: Options{MaxTypes: 101}},
 		"types without limit":          {text: types(200), options: Options{MaxTypes: -1}},
-		"256 KiB":                      {text: string(policytest.Large(20, 100)), want: " E-OPENFGA-SIZE"},
-		"more than 256 KiB":            {text: string(policytest.Large(20, 100)), options: Options{MaxBytes: 1 << 20}},
-		"any number of bytes":          {text: string(policytest.Large(20, 100)), options: Options{MaxBytes: -1}},
+		"256 KiB":                      {text: string(policytest.LargePolicy(20, 100)), want: " E-OPENFGA-SIZE"},
+		"more than 256 KiB":            {text: string(policytest.LargePolicy(20, 100)), options: Options{MaxBytes: 1 << 20}},
+		"any number of bytes":          {text: string(policytest.LargePolicy(20, 100)), options: Options{MaxBytes: -1}},
 		"schema 1.2":                   {text: one("foo", "own", "get", true), options: Options{SchemaVersion: "1.2"}},
 		"schema 1.0":                   {text: one("foo", "own", "get", true), options: Options{SchemaVersion: "1.0"}, want: " E-OPTION"},
 		"core module of another name":  {text: one("foo", "own", "get", true), options: Options{CoreModule: "my-core"}},
@@ -59,7 +59,7 @@ func TestWhatOpenFGADoesNotTakeIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := valid(t, test.text)
-			found := Check(p, test.options)
+			found := CheckModel(p, test.options)
 			var got []string
 			for _, d := range found {
 				got = append(got, fmt.Sprintf("%s %s", d.Place, d.Code))
@@ -70,12 +70,12 @@ func TestWhatOpenFGADoesNotTakeIsRefused(t *testing.T) {
 			if strings.Join(got, "\n") != test.want {
 				t.Errorf("found %v, want %s", found, test.want)
 			}
-			for form, compile := range map[string]func(*policy.Policy, Options) ([]byte, policy.Diagnostics){"DSL": DSL, "JSON": JSON} {
+			for form, compile := range map[string]func(*policy.Policy, Options) ([]byte, policy.Diagnostics){"DSL": CompileDSL, "JSON": CompileJSON} {
 				if out, found := compile(p, test.options); (out == nil) != (test.want != "") || found.HasErrors() != (out == nil) {
 					t.Errorf("%s has %d bytes, with %v", form, len(out), found)
 				}
 			}
-			if modules, _ := Modules(p, test.options); (modules == nil) != (test.want != "") {
+			if modules, _ := CompileModules(p, test.options); (modules == nil) != (test.want != "") {
 				t.Errorf("there are %d modules", len(modules))
 			}
 		})
@@ -100,7 +100,7 @@ func types(n int) string {
 
 func valid(t *testing.T, text string) *policy.Policy {
 	t.Helper()
-	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, policy.Options{})
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.ParseLimits{}, policy.Options{})
 	if p == nil {
 		t.Fatalf("%v in\n%s", found, text)
 	}

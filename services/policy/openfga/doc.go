@@ -7,6 +7,6 @@
 //	    define loadbalancer_get_role: [role#subject]
 //	    define parent: [tenant]
 //
-// The output is sorted, so that a policy always gives the same model. [Check] rejects policies that OpenFGA would
+// The output is sorted, so that a policy always gives the same model. [CheckModel] rejects policies that OpenFGA would
 // reject. All forms of a policy that passes have the same meaning.
 package openfga

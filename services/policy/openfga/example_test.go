@@ -23,13 +23,13 @@ actionBindings:
       - relationshipAction: {relation: parent, actionName: open}
 `
 
-func ExampleDSL() {
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.Limits{}, policy.Options{})
+func ExampleCompileDSL() {
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 		return
 	}
-	model, found := openfga.DSL(p, openfga.Options{})
+	model, found := openfga.CompileDSL(p, openfga.Options{})
 	fmt.Printf("%s%v", model, found)
 	// Output:
 	// model
@@ -50,14 +50,14 @@ func ExampleDSL() {
 }
 
 // Each owner of documents has a module. The undeclared types of roles and subjects have one, too.
-func ExampleModules() {
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.Limits{}, policy.Options{})
+func ExampleCompileModules() {
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 		return
 	}
-	modules, _ := openfga.Modules(p, openfga.Options{})
-	fmt.Printf("%s", openfga.Manifest(modules))
+	modules, _ := openfga.CompileModules(p, openfga.Options{})
+	fmt.Printf("%s", openfga.ModFile(modules))
 	for _, m := range modules {
 		fmt.Printf("\n# %s\n%s", m.File, m.Content)
 	}

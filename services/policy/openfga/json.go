@@ -2,83 +2,83 @@ package openfga
 
 import "github.com/entail-dev/entail/services/policy"
 
-// JSON compiles a policy to a model in the form of OpenFGA's API. The model is nil if the findings have errors.
+// CompileJSON compiles a policy to a model in the form of OpenFGA's API. The model is nil if the findings have errors.
 //
 // It needs no JSON encoder: names need no quoting, and a model may be large.
-func JSON(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
-	m := newModel(p, o)
-	return m.write(m.check(o, false), func(w writer) {
-		w.out.Text(`{"schema_version":"`, m.options.SchemaVersion, `","type_definitions":[`)
+func CompileJSON(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
+	m := newPolicyModel(p, o)
+	return m.writeUnlessErrors(m.checkModel(o, false), func(w modelWriter) {
+		w.out.WriteText(`{"schema_version":"`, m.options.SchemaVersion, `","type_definitions":[`)
 		for i, t := range p.Types {
-			w.comma(i)
-			w.typeJSON(t, m.definitions[i])
+			w.writeComma(i)
+			w.writeTypeJSON(t, m.definitions[i])
 		}
-		w.out.Text("]}\n")
+		w.out.WriteText("]}\n")
 	})
 }
 
-func (w writer) comma(i int) {
+func (w modelWriter) writeComma(i int) {
 	if i > 0 {
-		w.out.Text(",")
+		w.out.WriteText(",")
 	}
 }
 
-func (w writer) typeJSON(t *policy.Type, all []definition) {
-	w.out.Text(`{"type":"`, t.Name, `"`)
+func (w modelWriter) writeTypeJSON(t *policy.Type, all []relationDefinition) {
+	w.out.WriteText(`{"type":"`, t.Name, `"`)
 	if len(all) == 0 {
-		w.out.Text("}")
+		w.out.WriteText("}")
 		return
 	}
-	w.out.Text(`,"relations":{`)
+	w.out.WriteText(`,"relations":{`)
 	for i, d := range all {
-		w.comma(i)
-		w.out.Text(`"`, d.name, `":`)
+		w.writeComma(i)
+		w.out.WriteText(`"`, d.name, `":`)
 		if d.relation != nil || d.role {
-			w.out.Text(`{"this":{}}`)
+			w.out.WriteText(`{"this":{}}`)
 		} else {
-			w.conditionsJSON(d.bound)
+			w.writeConditionsJSON(d.bound)
 		}
 	}
-	w.out.Text(`},"metadata":{"relations":{`)
+	w.out.WriteText(`},"metadata":{"relations":{`)
 	for i, d := range all {
-		w.comma(i)
-		w.out.Text(`"`, d.name, `":{`)
-		w.targetsJSON(d)
-		w.out.Text("}")
+		w.writeComma(i)
+		w.out.WriteText(`"`, d.name, `":{`)
+		w.writeTargetsJSON(d)
+		w.out.WriteText("}")
 	}
-	w.out.Text("}}}")
+	w.out.WriteText("}}}")
 }
 
-func (w writer) targetsJSON(d definition) {
+func (w modelWriter) writeTargetsJSON(d relationDefinition) {
 	switch {
 	case d.relation != nil:
-		w.out.Text(`"directly_related_user_types":[`)
+		w.out.WriteText(`"directly_related_user_types":[`)
 		for i, target := range d.relation.Targets {
-			w.comma(i)
-			w.out.Text(`{"type":"`, target.Name, `"}`)
+			w.writeComma(i)
+			w.out.WriteText(`{"type":"`, target.Name, `"}`)
 		}
-		w.out.Text("]")
+		w.out.WriteText("]")
 	case d.role:
-		w.out.Text(`"directly_related_user_types":[{"type":"`, w.options.RoleType, `","relation":"`, w.options.RoleRelation, `"}]`)
+		w.out.WriteText(`"directly_related_user_types":[{"type":"`, w.options.RoleType, `","relation":"`, w.options.RoleRelation, `"}]`)
 	}
 }
 
-// conditionsJSON writes a union only for two or more conditions, because OpenFGA rejects smaller unions.
-func (w writer) conditionsJSON(b *policy.Binding) {
+// writeConditionsJSON writes a union only for two or more conditions, because OpenFGA rejects smaller unions.
+func (w modelWriter) writeConditionsJSON(b *policy.Binding) {
 	several := len(b.Steps) > 1 || b.RoleBinding && len(b.Steps) > 0
 	if several {
-		w.out.Text(`{"union":{"child":[`)
+		w.out.WriteText(`{"union":{"child":[`)
 	}
 	if b.RoleBinding {
-		w.out.Text(`{"computedUserset":{"relation":"`, b.Action, w.options.RoleSuffix, `"}}`)
+		w.out.WriteText(`{"computedUserset":{"relation":"`, b.Action, w.options.RoleSuffix, `"}}`)
 	}
 	for i, s := range b.Steps {
 		if i > 0 || b.RoleBinding {
-			w.out.Text(",")
+			w.out.WriteText(",")
 		}
-		w.out.Text(`{"tupleToUserset":{"tupleset":{"relation":"`, s.Relation, `"},"computedUserset":{"relation":"`, s.Action, `"}}}`)
+		w.out.WriteText(`{"tupleToUserset":{"tupleset":{"relation":"`, s.Relation, `"},"computedUserset":{"relation":"`, s.Action, `"}}}`)
 	}
 	if several {
-		w.out.Text("]}}")
+		w.out.WriteText("]}}")
 	}
 }

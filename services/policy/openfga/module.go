@@ -20,39 +20,39 @@ type Module struct {
 	File    string
 	Content []byte
 	// Sources holds the documents of the module; it is empty for a module of undeclared types.
-	Sources []*policy.Source
+	Sources []*policy.DocumentSource
 }
 
-// Modules compiles a policy to a modular model, sorted by name. The result is nil if the findings have errors.
+// CompileModules compiles a policy to a modular model, sorted by name. The result is nil if the findings have errors.
 //
 // The module of an owner contains the declarations and bindings of its documents. A document without a usable owner
 // gets a module with the name of its first declaration, so that the split into files makes no difference. A document
 // with only unions and actions has no module, because a model has neither.
-func Modules(p *policy.Policy, o Options) ([]Module, policy.Diagnostics) {
-	m := newModel(p, o)
-	found := m.check(o, true)
+func CompileModules(p *policy.Policy, o Options) ([]Module, policy.Diagnostics) {
+	m := newPolicyModel(p, o)
+	found := m.checkModel(o, true)
 	if found.HasErrors() {
 		return nil, found
 	}
 	var modules []Module
-	for _, part := range m.parts() {
-		content, _ := m.write(nil, func(w writer) {
-			w.out.Text("module ", part.name, "\n")
+	for _, part := range m.splitIntoModules() {
+		content, _ := m.writeUnlessErrors(nil, func(w modelWriter) {
+			w.out.WriteText("module ", part.name, "\n")
 			for _, keyword := range []string{"type", "extend type"} {
 				for _, f := range part.fragments {
 					if f.keyword() == keyword {
-						w.typ(keyword, f.of, f.definitions)
+						w.writeType(keyword, f.of, f.definitions)
 					}
 				}
 			}
 		})
-		modules = append(modules, Module{Name: part.name, File: fileOf(part.name), Content: content, Sources: part.sources})
+		modules = append(modules, Module{Name: part.name, File: moduleFileName(part.name), Content: content, Sources: part.sources})
 	}
 	return modules, found
 }
 
-// Manifest returns the file fga.mod of modules.
-func Manifest(modules []Module) []byte {
+// ModFile returns the file fga.mod of modules.
+func ModFile(modules []Module) []byte {
 	var b strings.Builder
 	b.WriteString("schema: '1.2'\ncontents:\n")
 	for _, m := range modules {
@@ -61,51 +61,51 @@ func Manifest(modules []Module) []byte {
 	return []byte(b.String())
 }
 
-func fileOf(module string) string { return module + ".fga" }
+func moduleFileName(module string) string { return module + ".fga" }
 
-// part is the content of one module.
-type part struct {
+// modulePart is the content of one module.
+type modulePart struct {
 	name      string
-	sources   []*policy.Source
-	fragments []*fragment
+	sources   []*policy.DocumentSource
+	fragments []*typeFragment
 }
 
-// fragment is the part of a type in one module.
-type fragment struct {
+// typeFragment is the part of a type in one module.
+type typeFragment struct {
 	of          *policy.Type
 	own         bool
-	definitions []definition
+	definitions []relationDefinition
 }
 
-func (f *fragment) keyword() string {
+func (f *typeFragment) keyword() string {
 	if f.own {
 		return "type"
 	}
 	return "extend type"
 }
 
-// parts distributes types and their definitions to modules.
-func (m *model) parts() []*part {
+// splitIntoModules distributes types and their definitions to modules.
+func (m *policyModel) splitIntoModules() []*modulePart {
 	names := m.moduleNames()
-	parts := map[string]*part{}
+	parts := map[string]*modulePart{}
 	for i, t := range m.policy.Types {
-		fragments := map[string]*fragment{}
-		add := func(source *policy.Source) *fragment {
+		fragments := map[string]*typeFragment{}
+		add := func(source *policy.DocumentSource) *typeFragment {
 			name := names[source]
 			if fragments[name] == nil {
-				fragments[name] = &fragment{of: t}
+				fragments[name] = &typeFragment{of: t}
 				if parts[name] == nil {
-					parts[name] = &part{name: name}
+					parts[name] = &modulePart{name: name}
 				}
 				parts[name].fragments = append(parts[name].fragments, fragments[name])
 			}
 			return fragments[name]
 		}
-		if !t.Synthesised() || !slices.Contains(m.options.ExternalTypes, t.Name) {
+		if !t.IsSynthesised() || !slices.Contains(m.options.ExternalTypes, t.Name) {
 			add(t.Source).own = true
 		}
 		for _, d := range m.definitions[i] {
-			f := add(d.source())
+			f := add(d.sourceDocument())
 			f.definitions = append(f.definitions, d)
 		}
 	}
@@ -114,12 +114,12 @@ func (m *model) parts() []*part {
 			part.sources = append(part.sources, source)
 		}
 	}
-	return slices.SortedFunc(maps.Values(parts), func(a, b *part) int { return strings.Compare(a.name, b.name) })
+	return slices.SortedFunc(maps.Values(parts), func(a, b *modulePart) int { return strings.Compare(a.name, b.name) })
 }
 
 // moduleNames returns the module of each document, and of undeclared types by the key nil.
-func (m *model) moduleNames() map[*policy.Source]string {
-	names := map[*policy.Source]string{nil: m.options.CoreModule}
+func (m *policyModel) moduleNames() map[*policy.DocumentSource]string {
+	names := map[*policy.DocumentSource]string{nil: m.options.CoreModule}
 	for _, source := range m.policy.Sources {
 		if isModuleName(source.Owner) {
 			names[source] = source.Owner
@@ -128,21 +128,21 @@ func (m *model) moduleNames() map[*policy.Source]string {
 	// Each type and binding is declared once, so the first one of a document can name it. Types come first.
 	for _, t := range m.policy.Types {
 		if names[t.Source] == "" {
-			names[t.Source] = shorten(t.Name)
+			names[t.Source] = shortenName(t.Name)
 		}
 	}
 	for _, t := range m.policy.Types {
 		for _, b := range t.Bindings {
 			if names[b.Source] == "" {
-				names[b.Source] = shorten(t.Name + "-" + b.Action)
+				names[b.Source] = shortenName(t.Name + "-" + b.Action)
 			}
 		}
 	}
 	return names
 }
 
-// shorten cuts a name to the limit. A checksum keeps different names different.
-func shorten(name string) string {
+// shortenName cuts a name to the limit. A checksum keeps different names different.
+func shortenName(name string) string {
 	if len(name) <= maxModuleName {
 		return name
 	}
@@ -159,5 +159,5 @@ func isModuleName(s string) bool {
 			return false
 		}
 	}
-	return s != "" && len(s) <= maxModuleName && !isWord(s)
+	return s != "" && len(s) <= maxModuleName && !isReservedWord(s)
 }

@@ -12,11 +12,11 @@ import (
 
 func modulesOf(t *testing.T, o policy.Options, text string) []openfga.Module {
 	t.Helper()
-	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, o)
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.ParseLimits{}, o)
 	if p == nil {
 		t.Fatal(found)
 	}
-	modules, found := openfga.Modules(p, openfga.Options{})
+	modules, found := openfga.CompileModules(p, openfga.Options{})
 	if modules == nil {
 		t.Fatal(found)
 	}
@@ -73,7 +73,7 @@ func TestTheManifestListsTheModules(t *testing.T) {
 	modules := modulesOf(t, policy.Options{}, "# Provided by b\nresourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n---\n# Provided by a-b\n"+
 		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")
 	const want = "schema: '1.2'\ncontents:\n  - a-b.fga\n  - b.fga\n  - core.fga\n"
-	if got := string(openfga.Manifest(modules)); got != want {
+	if got := string(openfga.ModFile(modules)); got != want {
 		t.Errorf("manifest %s, want %s", got, want)
 	}
 	if len(modules[0].Sources) != 1 || modules[0].Sources[0].Document != 2 || len(modules[2].Sources) != 0 {
@@ -84,7 +84,7 @@ func TestTheManifestListsTheModules(t *testing.T) {
 func TestExternalTypesOfSubjectsAreInNoModule(t *testing.T) {
 	t.Parallel()
 	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte("resourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n" +
-		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")}}, syntax.Limits{}, policy.Options{})
+		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")}}, syntax.ParseLimits{}, policy.Options{})
 	if p == nil {
 		t.Fatal(found)
 	}
@@ -93,7 +93,7 @@ func TestExternalTypesOfSubjectsAreInNoModule(t *testing.T) {
 		"user": "module core\n\ntype role\n  relations\n    define subject: [user]\n",
 		"foo":  "module core\n\ntype role\n  relations\n    define subject: [user]\n\ntype user\n",
 	} {
-		modules, _ := openfga.Modules(p, openfga.Options{ExternalTypes: []string{external}})
+		modules, _ := openfga.CompileModules(p, openfga.Options{ExternalTypes: []string{external}})
 		if len(modules) != 2 || string(modules[0].Content) != want {
 			t.Errorf("external %q: %q, want %q", external, modules[0].Content, want)
 		}

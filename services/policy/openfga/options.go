@@ -15,9 +15,9 @@ type Options struct {
 	// is "core".
 	CoreModule string
 	// ExternalTypes holds undeclared types that are defined outside of the policy, so that no module defines them. Only
-	// [Modules] uses it.
+	// [CompileModules] uses it.
 	ExternalTypes []string
-	// SchemaVersion is the schema version of [DSL] and [JSON]: "1.1", the default, or "1.2". [Modules] always uses 1.2.
+	// SchemaVersion is the schema version of [CompileDSL] and [CompileJSON]: "1.1", the default, or "1.2". [CompileModules] always uses 1.2.
 	SchemaVersion string
 }
 

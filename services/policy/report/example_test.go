@@ -9,14 +9,14 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func ExampleText() {
+func ExampleRenderText() {
 	const text = `
 resourceTypes: [{name: folder, idPrefix: fldr}]
 actions: [{name: open}, {name: open}]
 `
 	file := syntax.File{Name: "folder.yaml", Content: []byte(text)}
-	_, found := check.Files([]syntax.File{file}, syntax.Limits{}, policy.Options{})
-	fmt.Print(report.Text(found, file))
+	_, found := check.Files([]syntax.File{file}, syntax.ParseLimits{}, policy.Options{})
+	fmt.Print(report.RenderText(found, file))
 	// Output:
 	// folder.yaml:3:32: E-DUP-ACTION action "open" is declared twice
 	//     | actions: [{name: open}, {name: open}]

@@ -12,9 +12,9 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// Text returns the findings for people. Below each finding it shows the line, if its file is given, the related places
+// RenderText returns the findings for people. Below each finding it shows the line, if its file is given, the related places
 // and the hint.
-func Text(found policy.Diagnostics, files ...syntax.File) string {
+func RenderText(found policy.Diagnostics, files ...syntax.File) string {
 	var b strings.Builder
 	lines := map[string][]string{}
 	for _, f := range files {
@@ -22,7 +22,7 @@ func Text(found policy.Diagnostics, files ...syntax.File) string {
 	}
 	for _, d := range found {
 		fmt.Fprintf(&b, "%s\n", d)
-		b.WriteString(excerpt(lines[d.File], d.Place))
+		b.WriteString(lineExcerpt(lines[d.File], d.Place))
 		for _, related := range d.Related {
 			fmt.Fprintf(&b, "    %s: %s\n", related.Place, related.Message)
 		}
@@ -34,8 +34,8 @@ func Text(found policy.Diagnostics, files ...syntax.File) string {
 // maxExcerpt bounds the shown part of a line, in characters.
 const maxExcerpt = 120
 
-// excerpt returns the line with a caret below the place; it is empty if the line does not exist.
-func excerpt(lines []string, at policy.Place) string {
+// lineExcerpt returns the line with a caret below the place; it is empty if the line does not exist.
+func lineExcerpt(lines []string, at policy.Place) string {
 	if at.Line < 1 || at.Line > len(lines) {
 		return ""
 	}
@@ -53,15 +53,15 @@ func excerpt(lines []string, at policy.Place) string {
 	return "    | " + string(shown) + "\n    | " + strings.Repeat(" ", at.Column-1-from) + "^\n"
 }
 
-// JSON returns the findings as a JSON array.
-func JSON(found policy.Diagnostics) ([]byte, error) {
+// RenderJSON returns the findings as a JSON array.
+func RenderJSON(found policy.Diagnostics) ([]byte, error) {
 	if found == nil {
 		found = policy.Diagnostics{}
 	}
-	return marshal(found)
+	return marshalIndented(found)
 }
 
-func marshal(v any) ([]byte, error) {
+func marshalIndented(v any) ([]byte, error) {
 	out, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("writing findings: %w", err)

@@ -10,13 +10,13 @@ import (
 )
 
 func found() policy.Diagnostics {
-	file := &policy.Source{File: "a b/p.yaml", Document: 2}
-	object := &policy.Source{File: "policydocument/team/lb"}
-	object.Field("spec")
-	var f policy.Collector
-	f.Add(file.At(policy.TextPosition(3, 9)), policy.CodeDupAction, `action "get" is declared twice`, "keep one declaration").
-		Also(file.At(policy.TextPosition(1, 2)), "the first")
-	f.Add(object.At(object.Field("spec.actions[0].name")), policy.CodeUnusedAction, `no binding has the action "get"`, "remove it")
+	file := &policy.DocumentSource{File: "a b/p.yaml", Document: 2}
+	object := &policy.DocumentSource{File: "policydocument/team/lb"}
+	object.AddFieldPosition("spec")
+	var f policy.DiagnosticCollector
+	f.Add(file.PlaceAt(policy.TextPosition(3, 9)), policy.CodeDupAction, `action "get" is declared twice`, "keep one declaration").
+		AddRelated(file.PlaceAt(policy.TextPosition(1, 2)), "the first")
+	f.Add(object.PlaceAt(object.AddFieldPosition("spec.actions[0].name")), policy.CodeUnusedAction, `no binding has the action "get"`, "remove it")
 	f.Add(policy.Place{}, policy.CodeEmpty, "there is no policy", "name files")
 	return f.Diagnostics()
 }
@@ -31,14 +31,14 @@ a b/p.yaml:3:9: E-DUP-ACTION action "get" is declared twice
 policydocument/team/lb: spec.actions[0].name: W-UNUSED-ACTION no binding has the action "get"
     hint: remove it
 `
-	if got := report.Text(found()); got != want {
+	if got := report.RenderText(found()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestJSONHasEveryField(t *testing.T) {
 	t.Parallel()
-	out, err := report.JSON(found())
+	out, err := report.RenderJSON(found())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +57,14 @@ func TestJSONHasEveryField(t *testing.T) {
 	if back[2]["path"] != "spec.actions[0].name" || back[2]["severity"] != "warning" || len(back) != 3 {
 		t.Errorf("got %s", out)
 	}
-	if out, err := report.JSON(nil); err != nil || string(out) != "[]\n" {
+	if out, err := report.RenderJSON(nil); err != nil || string(out) != "[]\n" {
 		t.Errorf("of nothing it is %s, %v", out, err)
 	}
 }
 
 func TestSARIFNamesRulesAndPlaces(t *testing.T) {
 	t.Parallel()
-	out, err := report.SARIF(found())
+	out, err := report.RenderSARIF(found())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestSARIFNamesRulesAndPlaces(t *testing.T) {
 			Results []struct {
 				RuleID, Level    string
 				Message          struct{ Text string }
-				Locations        []location
-				RelatedLocations []location
+				Locations        []sarifLocation
+				RelatedLocations []sarifLocation
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func TestSARIFNamesRulesAndPlaces(t *testing.T) {
 	}
 }
 
-type location struct {
+type sarifLocation struct {
 	PhysicalLocation struct {
 		ArtifactLocation struct{ URI string }
 		Region           struct{ StartLine, StartColumn int }

@@ -7,103 +7,103 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// SARIF returns a SARIF log of version 2.1.0 with one run.
-func SARIF(found policy.Diagnostics) ([]byte, error) {
+// RenderSARIF returns a SARIF log of version 2.1.0 with one run.
+func RenderSARIF(found policy.Diagnostics) ([]byte, error) {
 	codes := map[policy.Code]bool{}
-	results := make([]result, 0, len(found))
+	results := make([]sarifResult, 0, len(found))
 	for _, d := range found {
 		codes[d.Code] = true
-		r := result{
-			RuleID: d.Code, Level: d.Severity, Message: text{d.Message + ". Hint: " + d.Hint}, Locations: locations(d.Place, ""),
+		r := sarifResult{
+			RuleID: d.Code, Level: d.Severity, Message: sarifText{d.Message + ". Hint: " + d.Hint}, Locations: sarifLocations(d.Place, ""),
 		}
 		for _, related := range d.Related {
-			r.Related = append(r.Related, locations(related.Place, related.Message)...)
+			r.Related = append(r.Related, sarifLocations(related.Place, related.Message)...)
 		}
 		results = append(results, r)
 	}
-	rules := make([]rule, 0, len(codes))
+	rules := make([]sarifRule, 0, len(codes))
 	for code := range codes {
-		rules = append(rules, rule{ID: code, Short: text{code.Description()}, Help: code.Help()})
+		rules = append(rules, sarifRule{ID: code, Short: sarifText{code.Description()}, Help: code.HelpURL()})
 	}
-	slices.SortFunc(rules, func(a, b rule) int {
+	slices.SortFunc(rules, func(a, b sarifRule) int {
 		if a.ID < b.ID {
 			return -1
 		}
 		return 1
 	})
-	return marshal(sarif{
+	return marshalIndented(sarifLog{
 		Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0",
-		Runs: []run{{Tool: tool{driver{Name: "entail", Rules: rules}}, Results: results}},
+		Runs: []sarifRun{{Tool: sarifTool{sarifDriver{Name: "entail", Rules: rules}}, Results: results}},
 	})
 }
 
 type (
-	sarif struct {
-		Schema  string `json:"$schema"`
-		Version string `json:"version"`
-		Runs    []run  `json:"runs"`
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
 	}
-	run struct {
-		Tool    tool     `json:"tool"`
-		Results []result `json:"results"`
+	sarifRun struct {
+		Tool    sarifTool     `json:"tool"`
+		Results []sarifResult `json:"results"`
 	}
-	tool struct {
-		Driver driver `json:"driver"`
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
 	}
-	driver struct {
-		Name  string `json:"name"`
-		Rules []rule `json:"rules"`
+	sarifDriver struct {
+		Name  string      `json:"name"`
+		Rules []sarifRule `json:"rules"`
 	}
-	rule struct {
+	sarifRule struct {
 		ID    policy.Code `json:"id"`
-		Short text        `json:"shortDescription"`
+		Short sarifText   `json:"shortDescription"`
 		Help  string      `json:"helpUri"`
 	}
-	result struct {
+	sarifResult struct {
 		RuleID    policy.Code     `json:"ruleId"`
 		Level     policy.Severity `json:"level"`
-		Message   text            `json:"message"`
-		Locations []location      `json:"locations,omitempty"`
-		Related   []location      `json:"relatedLocations,omitempty"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations,omitempty"`
+		Related   []sarifLocation `json:"relatedLocations,omitempty"`
 	}
-	text struct {
+	sarifText struct {
 		Text string `json:"text"`
 	}
-	location struct {
-		Physical physical  `json:"physicalLocation"`
-		Logical  []logical `json:"logicalLocations,omitempty"`
-		Message  *text     `json:"message,omitempty"`
+	sarifLocation struct {
+		Physical sarifPhysicalLocation  `json:"physicalLocation"`
+		Logical  []sarifLogicalLocation `json:"logicalLocations,omitempty"`
+		Message  *sarifText             `json:"message,omitempty"`
 	}
-	physical struct {
-		Artifact artifact `json:"artifactLocation"`
-		Region   *region  `json:"region,omitempty"`
+	sarifPhysicalLocation struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   *sarifRegion  `json:"region,omitempty"`
 	}
-	artifact struct {
+	sarifArtifact struct {
 		URI string `json:"uri"`
 	}
-	region struct {
+	sarifRegion struct {
 		StartLine   int `json:"startLine"`
 		StartColumn int `json:"startColumn"`
 	}
-	logical struct {
+	sarifLogicalLocation struct {
 		Name string `json:"fullyQualifiedName"`
 	}
 )
 
-// locations returns one location, or none for a finding without a file.
-func locations(p policy.Place, message string) []location {
+// sarifLocations returns one location, or none for a finding without a file.
+func sarifLocations(p policy.Place, message string) []sarifLocation {
 	if p.File == "" {
 		return nil
 	}
-	l := location{Physical: physical{Artifact: artifact{URI: (&url.URL{Path: p.File}).String()}}}
+	l := sarifLocation{Physical: sarifPhysicalLocation{Artifact: sarifArtifact{URI: (&url.URL{Path: p.File}).String()}}}
 	if p.Line > 0 {
-		l.Physical.Region = &region{StartLine: p.Line, StartColumn: p.Column}
+		l.Physical.Region = &sarifRegion{StartLine: p.Line, StartColumn: p.Column}
 	}
 	if p.Path != "" {
-		l.Logical = []logical{{Name: p.Path}}
+		l.Logical = []sarifLogicalLocation{{Name: p.Path}}
 	}
 	if message != "" {
-		l.Message = &text{message}
+		l.Message = &sarifText{message}
 	}
-	return []location{l}
+	return []sarifLocation{l}
 }

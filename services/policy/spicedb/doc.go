@@ -9,6 +9,6 @@
 //
 //	permission loadbalancer_get = loadbalancer_get_role + parent->loadbalancer_get
 //
-// The output is sorted, so that a policy always gives the same schema. [Check] rejects policies that SpiceDB would
+// The output is sorted, so that a policy always gives the same schema. [CheckSchema] rejects policies that SpiceDB would
 // reject.
 package spicedb

@@ -23,13 +23,13 @@ actionBindings:
       - relationshipAction: {relation: parent, actionName: open}
 `
 
-func ExampleSchema() {
-	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.Limits{}, policy.Options{})
+func ExampleCompileSchema() {
+	p, found := check.Files([]syntax.File{{Name: "folder.yaml", Content: []byte(folders)}}, syntax.ParseLimits{}, policy.Options{})
 	if found.HasErrors() {
 		fmt.Println(found)
 		return
 	}
-	schema, found := spicedb.Schema(p, spicedb.Options{Prefix: "example"})
+	schema, found := spicedb.CompileSchema(p, spicedb.Options{Prefix: "example"})
 	fmt.Printf("%s%v", schema, found)
 	// Output:
 	// definition example/folder {

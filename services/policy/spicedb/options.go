@@ -19,8 +19,8 @@ type Options struct {
 // defaultMaxBytes is the limit of WriteSchema.
 const defaultMaxBytes = 4 << 20
 
-// prefix returns the prefix of the names of types, with its slash.
-func (o Options) prefix() string {
+// typePrefix returns the prefix of the names of types, with its slash.
+func (o Options) typePrefix() string {
 	if o.Unprefixed {
 		return ""
 	}
@@ -32,8 +32,8 @@ func (o Options) Validate() error {
 	if o.Unprefixed {
 		return nil
 	}
-	for part := range strings.SplitSeq(strings.TrimSuffix(o.prefix(), "/"), "/") {
-		if !isName(part) || len(part) > maxPrefixPart || isKeyword(part) {
+	for part := range strings.SplitSeq(strings.TrimSuffix(o.typePrefix(), "/"), "/") {
+		if !isSpiceDBName(part) || len(part) > maxPrefixPart || isKeyword(part) {
 			return fmt.Errorf("prefix %.64q: use 3 to 63 lower-case letters, digits and underscores, first a letter, last no underscore", o.Prefix)
 		}
 	}

@@ -8,92 +8,92 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/output"
 )
 
-// Schema compiles a policy to a schema. The schema is nil if the findings have errors.
-func Schema(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
-	found := Check(p, o)
+// CompileSchema compiles a policy to a schema. The schema is nil if the findings have errors.
+func CompileSchema(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
+	found := CheckSchema(p, o)
 	if found.HasErrors() {
 		return nil, found
 	}
 	limit := cmp.Or(o.MaxBytes, defaultMaxBytes)
-	schema, size := output.Of(limit, func(w *output.Writer) {
-		s := writer{out: w, prefix: o.prefix(), options: p.Options}
+	schema, size := output.WriteWithinLimit(limit, func(w *output.MeasuringWriter) {
+		s := schemaWriter{out: w, prefix: o.typePrefix(), options: p.Options}
 		for i, t := range p.Types {
 			if i > 0 {
-				s.out.Text("\n")
+				s.out.WriteText("\n")
 			}
-			s.definition(t)
+			s.writeDefinition(t)
 		}
 	})
 	if schema == nil {
-		return nil, tooLarge(size, limit)
+		return nil, schemaTooLarge(size, limit)
 	}
 	return schema, found
 }
 
-func tooLarge(size, limit int) policy.Diagnostics {
-	var findings policy.Collector
+func schemaTooLarge(size, limit int) policy.Diagnostics {
+	var findings policy.DiagnosticCollector
 	findings.Add(policy.Place{}, policy.CodeSpiceDBSize, fmt.Sprintf("the schema has %d bytes, of at most %d", size, limit),
 		"make unions, the relations to them or the bindings of them smaller, or raise the limit of SpiceDB and the one here (--spicedb-max-bytes)")
 	return findings.Diagnostics()
 }
 
-type writer struct {
-	out     *output.Writer
+type schemaWriter struct {
+	out     *output.MeasuringWriter
 	prefix  string
 	options policy.Options
 }
 
-func (w writer) definition(t *policy.Type) {
-	w.out.Text("definition ", w.prefix, t.Name, " {\n")
+func (w schemaWriter) writeDefinition(t *policy.Type) {
+	w.out.WriteText("definition ", w.prefix, t.Name, " {\n")
 	start := w.out.Size()
 	for _, r := range t.Relations {
-		w.relation(r)
+		w.writeRelation(r)
 	}
-	gap := w.gap(start)
+	gap := w.groupGap(start)
 	for _, b := range t.Bindings {
 		if b.RoleBinding {
-			w.out.Text(gap, "  relation ", b.Action, w.options.RoleSuffix, ": ", w.prefix, w.options.RoleType, "#", w.options.RoleRelation, "\n")
+			w.out.WriteText(gap, "  relation ", b.Action, w.options.RoleSuffix, ": ", w.prefix, w.options.RoleType, "#", w.options.RoleRelation, "\n")
 			gap = ""
 		}
 	}
-	gap = w.gap(start)
+	gap = w.groupGap(start)
 	for _, b := range t.Bindings {
-		w.out.Text(gap)
-		w.permission(b)
+		w.out.WriteText(gap)
+		w.writePermission(b)
 		gap = ""
 	}
-	w.out.Text("}\n")
+	w.out.WriteText("}\n")
 }
 
-// gap returns the text between groups of lines: an empty line if lines precede.
-func (w writer) gap(start int) string {
+// groupGap returns the text between groups of lines: an empty line if lines precede.
+func (w schemaWriter) groupGap(start int) string {
 	if w.out.Size() > start {
 		return "\n"
 	}
 	return ""
 }
 
-func (w writer) relation(r *policy.Relation) {
-	w.out.Text("  relation ", r.Name, ": ")
+func (w schemaWriter) writeRelation(r *policy.Relation) {
+	w.out.WriteText("  relation ", r.Name, ": ")
 	for i, target := range r.Targets {
 		if i > 0 {
-			w.out.Text(" | ")
+			w.out.WriteText(" | ")
 		}
-		w.out.Text(w.prefix, target.Name)
+		w.out.WriteText(w.prefix, target.Name)
 	}
-	w.out.Text("\n")
+	w.out.WriteText("\n")
 }
 
-func (w writer) permission(b *policy.Binding) {
-	w.out.Text("  permission ", b.Action, " = ")
+func (w schemaWriter) writePermission(b *policy.Binding) {
+	w.out.WriteText("  permission ", b.Action, " = ")
 	separator := ""
 	if b.RoleBinding {
-		w.out.Text(b.Action, w.options.RoleSuffix)
+		w.out.WriteText(b.Action, w.options.RoleSuffix)
 		separator = " + "
 	}
 	for _, s := range b.Steps {
-		w.out.Text(separator, s.Relation, "->", s.Action)
+		w.out.WriteText(separator, s.Relation, "->", s.Action)
 		separator = " + "
 	}
-	w.out.Text("\n")
+	w.out.WriteText("\n")
 }

@@ -14,7 +14,7 @@ import (
 
 func valid(t *testing.T, o policy.Options, text string) *policy.Policy {
 	t.Helper()
-	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{}, o)
+	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.ParseLimits{}, o)
 	if p == nil {
 		t.Fatal(found)
 	}
@@ -68,7 +68,7 @@ func TestEachConditionIsAClause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			schema, found := spicedb.Schema(valid(t, test.options, test.text), test.target)
+			schema, found := spicedb.CompileSchema(valid(t, test.options, test.text), test.target)
 			if string(schema) != test.want || len(found) > 0 {
 				t.Errorf("schema is\n%s\nwant\n%s\n%v", schema, test.want, found)
 			}
@@ -106,12 +106,12 @@ func TestWhatSpiceDBDoesNotTakeIsRefused(t *testing.T) {
 		"too long with it":        {text: one(a(64), "own", "get"), target: spicedb.Options{Prefix: a(60) + "/bar"}, want: "p.yaml:1:24 E-SPICEDB-NAME"},
 		"prefix that cannot be":   {text: one("foo", "own", "get"), target: spicedb.Options{Prefix: "a"}, want: " E-OPTION"},
 		"prefix of empty parts":   {text: one("foo", "own", "get"), target: spicedb.Options{Prefix: "foo//bar"}, want: " E-OPTION"},
-		"more than 4 MiB":         {text: string(policytest.Multiplied(500, 100)), want: " E-SPICEDB-SIZE"},
-		"more than that, allowed": {text: string(policytest.Multiplied(500, 100)), target: spicedb.Options{MaxBytes: -1}},
+		"more than 4 MiB":         {text: string(policytest.LargePolicyByUnion(500, 100)), want: " E-SPICEDB-SIZE"},
+		"more than that, allowed": {text: string(policytest.LargePolicyByUnion(500, 100)), target: spicedb.Options{MaxBytes: -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			schema, found := spicedb.Schema(valid(t, policy.Options{}, test.text), test.target)
+			schema, found := spicedb.CompileSchema(valid(t, policy.Options{}, test.text), test.target)
 			var got []string
 			for _, d := range found {
 				got = append(got, fmt.Sprintf("%s %s", d.Place, d.Code))

@@ -2,8 +2,8 @@ package syntax
 
 import "strings"
 
-// ownerOf returns the owner that a comment at the beginning of a document names: "# Provided by NAME".
-func ownerOf(text string) string {
+// ownerFromComment returns the owner that a comment at the beginning of a document names: "# Provided by NAME".
+func ownerFromComment(text string) string {
 	const phrase = "provided by "
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

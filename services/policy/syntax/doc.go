@@ -6,5 +6,5 @@
 // `resourceTypes`. Targets and members are `name: x` or only x.
 //
 // A comment "Provided by NAME" at the beginning names the owner of a document. A document may also be the spec of a
-// Kubernetes manifest of kind PolicyDocument. [Limits] bounds time and memory for any input.
+// Kubernetes manifest of kind PolicyDocument. [ParseLimits] bounds time and memory for any input.
 package syntax

@@ -4,7 +4,7 @@ import "github.com/entail-dev/entail/services/policy"
 
 // Document is one part of a policy in its written form. Its content has not been checked.
 type Document struct {
-	Source *policy.Source
+	Source *policy.DocumentSource
 	// Object is the namespace/name of the custom resource if the document is in a manifest.
 	Object string
 
@@ -17,12 +17,12 @@ type Document struct {
 	faulty, incomplete bool
 }
 
-// Valid reports whether the document was read without errors. Package check makes no policy of an invalid document.
-func (d *Document) Valid() bool { return !d.faulty }
+// IsValid reports whether the document was read without errors. Package check makes no policy of an invalid document.
+func (d *Document) IsValid() bool { return !d.faulty }
 
-// Complete reports whether the whole document could be read, with or without errors. In an incomplete document, a part
+// IsComplete reports whether the whole document could be read, with or without errors. In an incomplete document, a part
 // that seems to be missing may exist.
-func (d *Document) Complete() bool { return !d.incomplete }
+func (d *Document) IsComplete() bool { return !d.incomplete }
 
 // Name is a name in its written form; an empty text means that it is missing.
 type Name struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func ExampleParse() {
+func ExampleParseFiles() {
 	const text = `
 # Provided by storage-api
 resourceTypes:
@@ -16,10 +16,10 @@ resourceTypes:
 action:
   - name: open
 `
-	documents, found := syntax.Parse([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.Limits{})
+	documents, found := syntax.ParseFiles([]syntax.File{{Name: "folder.yaml", Content: []byte(text)}}, syntax.ParseLimits{})
 	for _, d := range documents {
 		name := d.ResourceTypes[0].Name
-		fmt.Println(name.Text, "of", d.Source.Owner, "is at", d.Source.At(name.At))
+		fmt.Println(name.Text, "of", d.Source.Owner, "is at", d.Source.PlaceAt(name.At))
 	}
 	for _, d := range found {
 		fmt.Println(d)
@@ -31,12 +31,12 @@ action:
 	// did you mean actions?
 }
 
-func ExampleFromObject() {
-	d := syntax.FromObject(&syntax.Document{
-		Source:  &policy.Source{File: "policydocument/storage/folders", Owner: "storage"},
+func ExampleSetObjectPositions() {
+	d := syntax.SetObjectPositions(&syntax.Document{
+		Source:  &policy.DocumentSource{File: "policydocument/storage/folders", Owner: "storage"},
 		Actions: []syntax.Action{{Name: syntax.Name{Text: "open"}}, {Name: syntax.Name{Text: "close"}}},
 	}, "spec")
-	fmt.Println(d.Source.At(d.Actions[1].Name.At))
+	fmt.Println(d.Source.PlaceAt(d.Actions[1].Name.At))
 	// Output:
 	// policydocument/storage/folders: spec.actions[1].name
 }

@@ -23,55 +23,55 @@ const (
 	maxItems, maxNestItems = 1000, 200
 )
 
-// unwrap returns the document in a manifest of a PolicyDocument. Any other root is itself a document. A manifest must
+// unwrapManifest returns the document in a manifest of a PolicyDocument. Any other root is itself a document. A manifest must
 // follow the rules of the custom resource: content that the API server rejects or drops is an error.
-func (d *decoder) unwrap(root tree.Node) tree.Node {
-	version, is := child(root, "apiVersion"), child(root, "kind")
+func (d *documentDecoder) unwrapManifest(root tree.Node) tree.Node {
+	version, is := childValue(root, "apiVersion"), childValue(root, "kind")
 	if version.Line == 0 || is.Line == 0 {
 		return root
 	}
 	if version.Text != APIVersion || is.Text != Kind {
-		d.unreadable(is, "an object of the kind "+words.Quote(is.Text)+" in "+words.Quote(version.Text)+" is no policy",
+		d.reportUnreadable(is, "an object of the kind "+words.QuoteName(is.Text)+" in "+words.QuoteName(version.Text)+" is no policy",
 			"name files that hold documents, or objects of the kind "+Kind+" in "+APIVersion)
 		return tree.Node{}
 	}
 	d.manifest = true
 	d.reportUnknownKeys(root, "a manifest", "apiVersion", "kind", "metadata", "spec", "status")
-	d.metadata(child(root, "metadata"), is)
-	spec := child(root, "spec")
+	d.decodeMetadata(childValue(root, "metadata"), is)
+	spec := childValue(root, "spec")
 	if spec.Line == 0 || spec.Kind == tree.Null {
-		d.report(is, policy.CodeMissing, "the manifest has no spec", "put storeRef and the lists of the document under `spec:`")
+		d.reportError(is, policy.CodeMissing, "the manifest has no spec", "put storeRef and the lists of the document under `spec:`")
 		return tree.Node{}
 	}
 	if spec.Kind == tree.Mapping {
-		d.storeRef(child(spec, "storeRef"), spec)
+		d.checkStoreRef(childValue(spec, "storeRef"), spec)
 	}
-	return without(spec, "storeRef")
+	return withoutKey(spec, "storeRef")
 }
 
-func (d *decoder) metadata(n, manifest tree.Node) {
+func (d *documentDecoder) decodeMetadata(n, manifest tree.Node) {
 	d.reportUnknownKeys(n, "metadata", "name", "namespace", "labels", "annotations", "generateName", "finalizers", "ownerReferences", "uid", "resourceVersion",
 		"generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink")
-	if cmp.Or(child(n, "name").Text, child(n, "generateName").Text) == "" {
-		d.report(manifest, policy.CodeMissing, "the manifest has no name", "add `metadata: {name: ...}`")
+	if cmp.Or(childValue(n, "name").Text, childValue(n, "generateName").Text) == "" {
+		d.reportError(manifest, policy.CodeMissing, "the manifest has no name", "add `metadata: {name: ...}`")
 	}
-	namespace := cmp.Or(child(n, "namespace").Text, "default")
-	d.document.Object = namespace + "/" + child(n, "name").Text
+	namespace := cmp.Or(childValue(n, "namespace").Text, "default")
+	d.document.Object = namespace + "/" + childValue(n, "name").Text
 	d.document.Source.Owner = ObjectOwner(d.document.Object)
 }
 
-func (d *decoder) storeRef(n, spec tree.Node) {
+func (d *documentDecoder) checkStoreRef(n, spec tree.Node) {
 	d.reportUnknownKeys(n, "storeRef", "name", "cluster")
-	name, cluster := child(n, "name"), child(n, "cluster")
+	name, cluster := childValue(n, "name"), childValue(n, "cluster")
 	if name.Text == "" {
-		d.report(spec, policy.CodeMissing, "the manifest names no store", "add `storeRef: {name: ...}` to its spec")
+		d.reportError(spec, policy.CodeMissing, "the manifest names no store", "add `storeRef: {name: ...}` to its spec")
 	}
-	d.text(name, maxStore)
-	d.text(cluster, maxStore)
+	d.reportInvalidText(name, maxStore)
+	d.reportInvalidText(cluster, maxStore)
 }
 
 // reportUnknownKeys reports the keys of a mapping that the API server would drop.
-func (d *decoder) reportUnknownKeys(n tree.Node, what string, keys ...string) {
+func (d *documentDecoder) reportUnknownKeys(n tree.Node, what string, keys ...string) {
 	if n.Kind != tree.Mapping {
 		return
 	}
@@ -79,9 +79,9 @@ func (d *decoder) reportUnknownKeys(n tree.Node, what string, keys ...string) {
 	for i := 0; i < len(n.Children); i += 2 {
 		switch key := n.Children[i]; {
 		case !slices.Contains(keys, key.Text):
-			d.unknownKey(key, what, keys)
+			d.reportUnknownKey(key, what, keys)
 		case seen[key.Text]:
-			d.report(key, policy.CodeDupKey, what+" has the key "+key.Text+" twice", "keep one of them")
+			d.reportError(key, policy.CodeDupKey, what+" has the key "+key.Text+" twice", "keep one of them")
 		default:
 			seen[key.Text] = true
 		}
@@ -89,41 +89,41 @@ func (d *decoder) reportUnknownKeys(n tree.Node, what string, keys ...string) {
 }
 
 // reportFileOnlyForm reports a form that is valid in a file, but not in a manifest.
-func (d *decoder) reportFileOnlyForm(is bool, n tree.Node, message, hint string) {
+func (d *documentDecoder) reportFileOnlyForm(is bool, n tree.Node, message, hint string) {
 	if d.manifest && !is {
-		d.report(n, policy.CodeManifest, "the custom resource does not take this document: "+message,
+		d.reportError(n, policy.CodeManifest, "the custom resource does not take this document: "+message,
 			hint+"; `entail policy fmt -w` writes the form that it takes")
 	}
 }
 
 // reportSpelling reports a key of a manifest with another spelling. The API server treats it as unknown.
-func (d *decoder) reportSpelling(key tree.Node, as string) {
-	d.reportFileOnlyForm(key.Text == as, key, "it has the key "+words.Quote(key.Text), "write "+as)
+func (d *documentDecoder) reportSpelling(key tree.Node, as string) {
+	d.reportFileOnlyForm(key.Text == as, key, "it has the key "+words.QuoteName(key.Text), "write "+as)
 }
 
-// text reports a text that a manifest cannot have: Kubernetes reads it as another type, or it is too long.
-func (d *decoder) text(n tree.Node, most int) {
-	d.reportFileOnlyForm(n.Kind != tree.Scalar || !n.Plain || tree.IsText(n.Text), n,
-		"YAML has "+words.Quote(n.Text)+" for a number, a truth value or the like", "put it in quotes")
+// reportInvalidText reports a text that a manifest cannot have: Kubernetes reads it as another type, or it is too long.
+func (d *documentDecoder) reportInvalidText(n tree.Node, most int) {
+	d.reportFileOnlyForm(n.Kind != tree.Scalar || !n.Plain || tree.IsTextScalar(n.Text), n,
+		"YAML has "+words.QuoteName(n.Text)+" for a number, a truth value or the like", "put it in quotes")
 	if length := utf8.RuneCountInString(n.Text); d.manifest && length > most {
-		d.report(n, policy.CodeLimit, fmt.Sprintf("the text has %d characters, and the custom resource takes %d", length, most), "shorten it")
+		d.reportError(n, policy.CodeLimit, fmt.Sprintf("the text has %d characters, and the custom resource takes %d", length, most), "shorten it")
 	}
 }
 
-// length reports a list that is too long for a manifest.
-func (d *decoder) length(list tree.Node, what string) {
+// reportLongList reports a list that is too long for a manifest.
+func (d *documentDecoder) reportLongList(list tree.Node, what string) {
 	most := maxItems
 	if what == "relationships" || what == "conditions" {
 		most = maxNestItems
 	}
 	if d.manifest && len(list.Children) > most {
-		d.report(list, policy.CodeLimit, fmt.Sprintf("%s has %d items, and the custom resource takes %d", what, len(list.Children), most),
+		d.reportError(list, policy.CodeLimit, fmt.Sprintf("%s has %d items, and the custom resource takes %d", what, len(list.Children), most),
 			"put some into another document")
 	}
 }
 
-// child returns the value of a key in Kubernetes' spelling. Its line is 0 if the key is absent.
-func child(n tree.Node, key string) tree.Node {
+// childValue returns the value of a key in Kubernetes' spelling. Its line is 0 if the key is absent.
+func childValue(n tree.Node, key string) tree.Node {
 	if n.Kind == tree.Mapping {
 		for i := 0; i < len(n.Children); i += 2 {
 			if n.Children[i].Text == key {
@@ -134,7 +134,7 @@ func child(n tree.Node, key string) tree.Node {
 	return tree.Node{}
 }
 
-func without(n tree.Node, key string) tree.Node {
+func withoutKey(n tree.Node, key string) tree.Node {
 	var kept []tree.Node
 	for i := 0; i+1 < len(n.Children); i += 2 {
 		if n.Children[i].Text != key {

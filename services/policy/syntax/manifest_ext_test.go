@@ -41,9 +41,9 @@ func TestAManifestHoldsADocument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			documents, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte(test.text)}}, syntax.Limits{})
+			documents, found := syntax.ParseFiles([]syntax.File{{Name: "p.yaml", Content: []byte(test.text)}}, syntax.ParseLimits{})
 			if test.want != "" {
-				if len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || documents[0].Valid() {
+				if len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || documents[0].IsValid() {
 					t.Errorf("found %v, want %s", found, test.want)
 				}
 				return

@@ -8,57 +8,59 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// FromObject sets the positions in a document from an object, and returns the document. Each part gets the position of
-// its field, as [Parse] sets lines. Root is the path of the field with the four lists, such as "spec".
-func FromObject(d *Document, root string) *Document {
-	f := fields{d.Source}
-	f.at(root)
+// SetObjectPositions sets the positions in a document from an object, and returns the document. Each part gets the position of
+// its field, as [ParseFiles] sets lines. Root is the path of the field with the four lists, such as "spec".
+func SetObjectPositions(d *Document, root string) *Document {
+	f := fieldPositioner{d.Source}
+	f.nextPosition(root)
 	for i := range d.ResourceTypes {
-		f.resourceType(&d.ResourceTypes[i], fmt.Sprintf("%s.resourceTypes[%d]", root, i))
+		f.positionResourceType(&d.ResourceTypes[i], fmt.Sprintf("%s.resourceTypes[%d]", root, i))
 	}
 	for i := range d.Unions {
 		u, path := &d.Unions[i], fmt.Sprintf("%s.unions[%d]", root, i)
-		u.At, u.Name.At = f.at(path), f.at(path+".name")
-		f.names(u.Members, path+".resourceTypes")
+		u.At, u.Name.At = f.nextPosition(path), f.nextPosition(path+".name")
+		f.positionNames(u.Members, path+".resourceTypes")
 	}
 	for i := range d.Actions {
 		a, path := &d.Actions[i], fmt.Sprintf("%s.actions[%d]", root, i)
-		a.At, a.Name.At = f.at(path), f.at(path+".name")
+		a.At, a.Name.At = f.nextPosition(path), f.nextPosition(path+".name")
 	}
 	for i := range d.Bindings {
-		f.binding(&d.Bindings[i], fmt.Sprintf("%s.actionBindings[%d]", root, i))
+		f.positionBinding(&d.Bindings[i], fmt.Sprintf("%s.actionBindings[%d]", root, i))
 	}
 	return d
 }
 
-// fields assigns positions to the fields of an object, in the order of the object.
-type fields struct{ source *policy.Source }
+// fieldPositioner assigns positions to the fields of an object, in the order of the object.
+type fieldPositioner struct{ source *policy.DocumentSource }
 
-func (f fields) at(path string) policy.Position { return f.source.Field(path) }
+func (f fieldPositioner) nextPosition(path string) policy.Position {
+	return f.source.AddFieldPosition(path)
+}
 
-func (f fields) names(names []Name, path string) {
-	for i := range names {
-		names[i].At = f.at(fmt.Sprintf("%s[%d]", path, i))
+func (f fieldPositioner) positionNames(positionNames []Name, path string) {
+	for i := range positionNames {
+		positionNames[i].At = f.nextPosition(fmt.Sprintf("%s[%d]", path, i))
 	}
 }
 
-func (f fields) resourceType(t *ResourceType, path string) {
-	t.At, t.Name.At, t.IDPrefix.At = f.at(path), f.at(path+".name"), f.at(path+".idPrefix")
+func (f fieldPositioner) positionResourceType(t *ResourceType, path string) {
+	t.At, t.Name.At, t.IDPrefix.At = f.nextPosition(path), f.nextPosition(path+".name"), f.nextPosition(path+".idPrefix")
 	for i := range t.Relationships {
 		r, path := &t.Relationships[i], fmt.Sprintf("%s.relationships[%d]", path, i)
-		r.At, r.Relation.At = f.at(path), f.at(path+".relation")
-		f.names(r.Targets, path+".targetTypes")
+		r.At, r.Relation.At = f.nextPosition(path), f.nextPosition(path+".relation")
+		f.positionNames(r.Targets, path+".targetTypes")
 	}
 }
 
-func (f fields) binding(b *Binding, path string) {
-	b.At, b.Action.At, b.Type.At = f.at(path), f.at(path+".actionName"), f.at(path+".typeName")
+func (f fieldPositioner) positionBinding(b *Binding, path string) {
+	b.At, b.Action.At, b.Type.At = f.nextPosition(path), f.nextPosition(path+".actionName"), f.nextPosition(path+".typeName")
 	for i := range b.Conditions {
 		c, path := &b.Conditions[i], fmt.Sprintf("%s.conditions[%d]", path, i)
-		c.At = f.at(path)
+		c.At = f.nextPosition(path)
 		if step := c.RelationshipAction; step != nil {
 			path += ".relationshipAction"
-			step.At, step.Relation.At, step.Action.At = f.at(path), f.at(path+".relation"), f.at(path+".actionName")
+			step.At, step.Relation.At, step.Action.At = f.nextPosition(path), f.nextPosition(path+".relation"), f.nextPosition(path+".actionName")
 		}
 	}
 }

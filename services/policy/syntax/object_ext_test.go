@@ -11,7 +11,7 @@ import (
 func TestFieldsOfObjectsHavePaths(t *testing.T) {
 	t.Parallel()
 	d := &syntax.Document{
-		Source: &policy.Source{File: "policydocument/team/lb"},
+		Source: &policy.DocumentSource{File: "policydocument/team/lb"},
 		ResourceTypes: []syntax.ResourceType{{
 			Name: syntax.Name{Text: "foo"}, IDPrefix: syntax.Name{Text: "permfoo"},
 			Relationships: []syntax.Relationship{{Relation: syntax.Name{Text: "own"}, Targets: []syntax.Name{{Text: "foo"}, {Text: "bar"}}}},
@@ -26,7 +26,7 @@ func TestFieldsOfObjectsHavePaths(t *testing.T) {
 			},
 		}},
 	}
-	syntax.FromObject(d, "spec")
+	syntax.SetObjectPositions(d, "spec")
 	binding := d.Bindings[0]
 	for want, at := range map[string]policy.Position{
 		"spec":                                                               {},
@@ -46,7 +46,7 @@ func TestFieldsOfObjectsHavePaths(t *testing.T) {
 		"spec.actionBindings[0].conditions[1].relationshipAction.relation":   binding.Conditions[1].RelationshipAction.Relation.At,
 		"spec.actionBindings[0].conditions[1].relationshipAction.actionName": binding.Conditions[1].RelationshipAction.Action.At,
 	} {
-		place := d.Source.At(at)
+		place := d.Source.PlaceAt(at)
 		if place.Path != want || place.Line != 0 || place.Column != 0 {
 			t.Errorf("%+v, want %s", place, want)
 		}

@@ -18,8 +18,8 @@ type File struct {
 	Content []byte
 }
 
-// Limits bounds the input of one call. Zero fields mean defaults.
-type Limits struct {
+// ParseLimits bounds the input of one call. Zero fields mean defaults.
+type ParseLimits struct {
 	// Bytes bounds all files together. The default is 32 MiB.
 	Bytes int
 	// Documents bounds the documents in all files. The default is 10,000.
@@ -32,91 +32,91 @@ type Limits struct {
 	GeneralBytes int
 }
 
-func (l Limits) orDefault() Limits {
-	return Limits{
+func (l ParseLimits) orDefault() ParseLimits {
+	return ParseLimits{
 		Bytes: cmp.Or(l.Bytes, 32<<20), Documents: cmp.Or(l.Documents, 10_000), Depth: cmp.Or(l.Depth, 32),
 		Nodes: cmp.Or(l.Nodes, 3_000_000), GeneralBytes: cmp.Or(l.GeneralBytes, 4<<20),
 	}
 }
 
-// Parse reads all documents of all files. It also returns documents with errors: package check finds their other
+// ParseFiles reads all documents of all files. It also returns documents with errors: package check finds their other
 // errors, but makes no policy of them.
-func Parse(files []File, limits Limits) ([]*Document, policy.Diagnostics) {
+func ParseFiles(files []File, limits ParseLimits) ([]*Document, policy.Diagnostics) {
 	limits = limits.orDefault()
-	p := parser{limits: limits, budget: tree.Budget{Depth: limits.Depth, Nodes: limits.Nodes, General: limits.GeneralBytes}}
+	p := fileParser{limits: limits, budget: tree.ParseBudget{Depth: limits.Depth, Nodes: limits.Nodes, General: limits.GeneralBytes}}
 	for _, f := range files {
 		if p.bytes += len(f.Content); p.bytes > limits.Bytes {
-			p.refuse(&policy.Source{File: f.Name}, fmt.Sprintf("the files have more than %d bytes", limits.Bytes))
+			p.reportRefused(&policy.DocumentSource{File: f.Name}, fmt.Sprintf("the files have more than %d bytes", limits.Bytes))
 			break
 		}
-		if !p.file(f) {
+		if !p.parseFile(f) {
 			break
 		}
 	}
 	return p.documents, p.findings.Diagnostics()
 }
 
-type parser struct {
-	limits       Limits
-	budget       tree.Budget
+type fileParser struct {
+	limits       ParseLimits
+	budget       tree.ParseBudget
 	bytes, count int
 	documents    []*Document
-	findings     policy.Collector
+	findings     policy.DiagnosticCollector
 }
 
-// file reads one file, and reports whether to continue.
-func (p *parser) file(f File) bool {
+// parseFile reads one file, and reports whether to continue.
+func (p *fileParser) parseFile(f File) bool {
 	number := 0
-	for part := range tree.Split(strings.TrimPrefix(string(f.Content), "\ufeff")) {
+	for part := range tree.SplitDocuments(strings.TrimPrefix(string(f.Content), "\ufeff")) {
 		number++
-		source := &policy.Source{File: f.Name, Document: number, Owner: ownerOf(part.Text)}
+		source := &policy.DocumentSource{File: f.Name, Document: number, Owner: ownerFromComment(part.Text)}
 		if p.count++; p.count > p.limits.Documents {
-			p.refuse(source, fmt.Sprintf("there are more than %d documents", p.limits.Documents))
+			p.reportRefused(source, fmt.Sprintf("there are more than %d documents", p.limits.Documents))
 			return false
 		}
-		if !p.document(source, part) {
+		if !p.parseDocument(source, part) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *parser) document(source *policy.Source, part tree.Part) bool {
-	root, err := tree.Parse(part.Text, part.Line, &p.budget)
-	if err != nil || !utf8.ValidString(part.Text) || oddBreak(part.Text) >= 0 {
-		return p.unreadable(source, part, err)
+func (p *fileParser) parseDocument(source *policy.DocumentSource, part tree.DocumentPart) bool {
+	root, err := tree.ParseDocument(part.Text, part.Line, &p.budget)
+	if err != nil || !utf8.ValidString(part.Text) || oddLineBreakIndex(part.Text) >= 0 {
+		return p.reportUnreadable(source, part, err)
 	}
 	if root.Kind == tree.Null {
 		return true
 	}
-	d := decoder{document: &Document{Source: source}, findings: &p.findings}
-	d.decode(root)
+	d := documentDecoder{document: &Document{Source: source}, findings: &p.findings}
+	d.decodeDocument(root)
 	p.documents = append(p.documents, d.document)
 	return true
 }
 
-// unreadable reports why a document cannot be read, and returns whether to continue.
-func (p *parser) unreadable(source *policy.Source, part tree.Part, err error) bool {
+// reportUnreadable reports why a document cannot be read, and returns whether to continue.
+func (p *fileParser) reportUnreadable(source *policy.DocumentSource, part tree.DocumentPart, err error) bool {
 	p.documents = append(p.documents, &Document{Source: source, faulty: true, incomplete: true})
-	e, code := &tree.Error{}, policy.CodeSyntax
-	switch wrong := misencoded(part); {
+	e, code := &tree.ParseError{}, policy.CodeSyntax
+	switch wrong := encodingError(part); {
 	case errors.As(err, &e) && e.Limit:
 		code = policy.CodeLimit
 	case wrong != nil:
 		e, code = wrong, policy.CodeEncoding
 	}
-	p.findings.Add(source.At(policy.TextPosition(e.Line, e.Column)), code, e.Message, e.Hint)
+	p.findings.Add(source.PlaceAt(policy.TextPosition(e.Line, e.Column)), code, e.Message, e.Hint)
 	return !e.Limit
 }
 
-func (p *parser) refuse(source *policy.Source, message string) {
+func (p *fileParser) reportRefused(source *policy.DocumentSource, message string) {
 	p.documents = append(p.documents, &Document{Source: source, faulty: true, incomplete: true})
-	p.findings.Add(source.At(policy.Position{}), policy.CodeLimit, message, "split the policy, or raise the limit")
+	p.findings.Add(source.PlaceAt(policy.Position{}), policy.CodeLimit, message, "split the policy, or raise the limit")
 }
 
-// oddBreak returns the index of the first line break that only YAML recognizes, or -1. Editors do not count it, so the
+// oddLineBreakIndex returns the index of the first line break that only YAML recognizes, or -1. Editors do not count it, so the
 // lines of findings would be wrong.
-func oddBreak(text string) int {
+func oddLineBreakIndex(text string) int {
 	for i, r := range text {
 		if r == '\u0085' || r == '\u2028' || r == '\u2029' || r == '\r' && !strings.HasPrefix(text[i+1:], "\n") {
 			return i
@@ -125,23 +125,23 @@ func oddBreak(text string) int {
 	return -1
 }
 
-// misencoded returns an error for the first character that YAML does not allow, or nil.
-func misencoded(part tree.Part) *tree.Error {
+// encodingError returns an error for the first character that YAML does not allow, or nil.
+func encodingError(part tree.DocumentPart) *tree.ParseError {
 	line, column := int32(part.Line), int32(1)
-	odd := oddBreak(part.Text)
+	odd := oddLineBreakIndex(part.Text)
 	for i, r := range part.Text {
 		switch {
 		case i == odd:
-			return &tree.Error{
+			return &tree.ParseError{
 				Line: line, Column: column, Message: fmt.Sprintf("the text has %U as the end of a line, which only YAML knows as one", r),
 				Hint: "end lines by a line feed",
 			}
 		case r == '\n':
 			line, column = line+1, 0
 		case r == utf8.RuneError && !strings.HasPrefix(part.Text[i:], string(utf8.RuneError)):
-			return &tree.Error{Line: line, Column: column, Message: "the text is not UTF-8", Hint: "save the file as UTF-8"}
+			return &tree.ParseError{Line: line, Column: column, Message: "the text is not UTF-8", Hint: "save the file as UTF-8"}
 		case r < ' ' && r != '\t' && r != '\r', r == 0x7f:
-			return &tree.Error{
+			return &tree.ParseError{
 				Line: line, Column: column, Message: fmt.Sprintf("the text has the control character %U", r), Hint: "remove the character",
 			}
 		}

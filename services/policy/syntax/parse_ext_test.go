@@ -15,7 +15,7 @@ func read(texts ...string) ([]*syntax.Document, policy.Diagnostics) {
 	for i, text := range texts {
 		files = append(files, syntax.File{Name: string(rune('p'+i)) + ".yaml", Content: []byte(text)})
 	}
-	return syntax.Parse(files, syntax.Limits{})
+	return syntax.ParseFiles(files, syntax.ParseLimits{})
 }
 
 func summary(found policy.Diagnostics) string {
@@ -97,8 +97,8 @@ func TestTheFormOfDocumentsIsChecked(t *testing.T) {
 					t.Errorf("nothing says %q: %s", says, text)
 				}
 			}
-			if d := documents[0]; d.Complete() == test.incomplete || d.Valid() == (test.faulty || test.incomplete) {
-				t.Errorf("valid %t, complete %t", d.Valid(), d.Complete())
+			if d := documents[0]; d.IsComplete() == test.incomplete || d.IsValid() == (test.faulty || test.incomplete) {
+				t.Errorf("valid %t, complete %t", d.IsValid(), d.IsComplete())
 			}
 		})
 	}
@@ -189,14 +189,14 @@ func TestNamesKnowTheirPlace(t *testing.T) {
 	if len(found) > 0 || len(documents) != 3 {
 		t.Fatal(found, documents)
 	}
-	for i, want := range []policy.Source{{File: "p.yaml", Document: 1}, {File: "q.yaml", Document: 1, Owner: "x"}, {File: "q.yaml", Document: 2, Owner: "y-api"}} {
+	for i, want := range []policy.DocumentSource{{File: "p.yaml", Document: 1}, {File: "q.yaml", Document: 1, Owner: "x"}, {File: "q.yaml", Document: 2, Owner: "y-api"}} {
 		if got := *documents[i].Source; !reflect.DeepEqual(got, want) {
 			t.Errorf("source %+v, want %+v", got, want)
 		}
 	}
 	for i, want := range []string{"q.yaml:4:9", "q.yaml:9:10"} {
 		d := documents[i+1]
-		if got := d.Source.At(d.Actions[0].Name.At).String(); got != want {
+		if got := d.Source.PlaceAt(d.Actions[0].Name.At).String(); got != want {
 			t.Errorf("%s is at %s, want %s", d.Actions[0].Name.Text, got, want)
 		}
 	}
@@ -208,8 +208,8 @@ func TestRBACOfPermissionsAPIIsNamed(t *testing.T) {
 		"rbac: {roleResource: role}\n", "actionBindings: [{actionName: get, typeName: foo, conditions: [{rolebindingv2: {}}]}]\n",
 		"resourceTypes: [{name: foo, idPrefix: foo, relationships: [{relation: own, targetTypes: [{name: foo, subjectRelation: own}]}]}]\n",
 	} {
-		documents, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.Limits{})
-		if len(found) != 1 || !strings.Contains(found[0].Message, "RBAC v2 of permissions-api is not supported") || documents[0].Complete() {
+		documents, found := syntax.ParseFiles([]syntax.File{{Name: "p.yaml", Content: []byte(text)}}, syntax.ParseLimits{})
+		if len(found) != 1 || !strings.Contains(found[0].Message, "RBAC v2 of permissions-api is not supported") || documents[0].IsComplete() {
 			t.Errorf("%s: found %v", text, found)
 		}
 	}
@@ -218,12 +218,12 @@ func TestRBACOfPermissionsAPIIsNamed(t *testing.T) {
 func TestLinesEndAsEditorsCountThem(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]string{"CR": "\r", "NEL": "\u0085", "LS": "\u2028", "PS": "\u2029", "CR CR LF": "\r\r\n"} {
-		_, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte("actions:\r\n- name: a # b" + end + "- name: c\n")}}, syntax.Limits{})
+		_, found := syntax.ParseFiles([]syntax.File{{Name: "p.yaml", Content: []byte("actions:\r\n- name: a # b" + end + "- name: c\n")}}, syntax.ParseLimits{})
 		if len(found) != 1 || found[0].Code != policy.CodeEncoding || found[0].Line != 2 || found[0].Column != 14 {
 			t.Errorf("%s: found %v", name, found)
 		}
 	}
-	documents, found := syntax.Parse([]syntax.File{{Name: "p.yaml", Content: []byte("actions:\r\n- name: a\r\n---\r\nactions: []\r\n")}}, syntax.Limits{})
+	documents, found := syntax.ParseFiles([]syntax.File{{Name: "p.yaml", Content: []byte("actions:\r\n- name: a\r\n---\r\nactions: []\r\n")}}, syntax.ParseLimits{})
 	if len(documents) != 2 || len(found) > 0 {
 		t.Errorf("CR LF: %d documents, %v", len(documents), found)
 	}

@@ -15,16 +15,16 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Hold keeps the finalizer on a kcp APIBinding while the binding lives. It removes the finalizer of a deleted binding
+// SyncBindingFinalizer keeps the finalizer on a kcp APIBinding while the binding lives. It removes the finalizer of a deleted binding
 // after it has deleted the AuthorizationModels that only this binding needed. It waits for nothing else.
-func (p *Provider) Hold(ctx context.Context, r controller.Reporter, binding event.Key) error {
+func (p *Provider) SyncBindingFinalizer(ctx context.Context, r controller.UntypedRequest, binding event.Key) error {
 	b, ok := p.state.bindings.Get(binding)
-	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.IsIgnored() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
+	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.IsPlatformBinding() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
 		return nil
 	}
-	wanted := b.Value.MustBeHeld() && b.Value.DeletionTimestamp == nil
+	wanted := b.Value.NeedsFinalizer() && b.Value.DeletionTimestamp == nil
 	if held := slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer); held != wanted {
-		if err := p.setFinalizer(ctx, r, b, wanted); err != nil {
+		if err := p.setBindingFinalizer(ctx, r, b, wanted); err != nil {
 			return err
 		}
 	}
@@ -32,12 +32,12 @@ func (p *Provider) Hold(ctx context.Context, r controller.Reporter, binding even
 	return nil
 }
 
-func (p *Provider) setFinalizer(ctx context.Context, r controller.Reporter, b informer.Object[plan.Binding], wanted bool) error {
-	kind, edit := kinds.Bindings(), p.applier.Kube.AddFinalizer
+func (p *Provider) setBindingFinalizer(ctx context.Context, r controller.UntypedRequest, b informer.Object[plan.APIBinding], wanted bool) error {
+	kind, edit := kinds.APIBindings(), p.applier.Kube.AddFinalizer
 	kind.Version = b.Version
 	if !wanted {
 		edit = p.applier.Kube.RemoveFinalizer
-		if err := p.deleteUnwanted(ctx, r, b.Value); err != nil {
+		if err := p.deleteUnneededModels(ctx, r, b.Value); err != nil {
 			return err
 		}
 	}
@@ -48,15 +48,15 @@ func (p *Provider) setFinalizer(ctx context.Context, r controller.Reporter, b in
 	return r.RecordWrite(ctx, b.Change, now)
 }
 
-// deleteUnwanted deletes the AuthorizationModels that were generated for a binding and that nothing needs any more.
-func (p *Provider) deleteUnwanted(ctx context.Context, r controller.Reporter, b *plan.Binding) error {
+// deleteUnneededModels deletes the AuthorizationModels that were generated for a binding and that nothing needs any more.
+func (p *Provider) deleteUnneededModels(ctx context.Context, r controller.UntypedRequest, b *plan.APIBinding) error {
 	stores := map[event.Key]bool{}
-	for _, m := range p.state.shared.ModelsFor(b.Status.ExportCluster + "/" + b.ExportName()) {
-		stores[module.StoreOf(m)] = true
+	for _, m := range p.state.shared.ModelsGeneratedFor(b.Status.ExportCluster + "/" + b.ExportName()) {
+		stores[module.ReferencedStoreKey(m)] = true
 	}
 	for store := range stores {
-		found := p.state.collectState(store, p.moduleTemplate())
-		if err := p.applier.Apply(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.Make(found.input).Delete}); err != nil {
+		found := p.state.collectSnapshot(store, p.moduleTemplate())
+		if err := p.applier.ApplyPlan(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.Make(found.input).Delete}); err != nil {
 			return err
 		}
 	}

@@ -35,40 +35,40 @@ func New(v *informer.Informer, cfg discovery.Config, applier *module.Applier) *P
 	s := newState(v, applier.State)
 	p := &Provider{state: s, discovery: discovery.New(cfg, applier.Kube, s), applier: applier}
 	v.OnReload(p.discovery.Invalidate)
-	v.OnChange(p.markOutdated)
+	v.OnChange(p.invalidateDiscovery)
 	return p
 }
 
-// markOutdated marks the discovered resources as outdated if a definition changed. It runs on every change of the view,
+// invalidateDiscovery marks the discovered resources as outdated if a definition changed. It runs on every change of the view,
 // before the change is reconciled.
-func (p *Provider) markOutdated(object event.Key) {
-	if object.GroupResource == kinds.Definitions().GroupResource && p.isConcerned(object) {
+func (p *Provider) invalidateDiscovery(object event.Key) {
+	if object.GroupResource == kinds.CustomResourceDefinitions().GroupResource && p.isInDiscoveredGroup(object) {
 		p.discovery.Invalidate()
 	}
 }
 
-// Keys lists the Stores that an object of an API affects. An APIBinding is also a key itself.
-func (p *Provider) Keys(k event.Key) []event.Key {
+// AffectedKeys lists the Stores that an object of an API affects. An APIBinding is also a key itself.
+func (p *Provider) AffectedKeys(k event.Key) []event.Key {
 	s := p.state
 	switch k.GroupResource {
-	case kinds.Definitions().GroupResource:
-		return append(s.labelledStores(k), p.discoveringStores(k)...)
-	case kinds.Bindings().GroupResource:
-		if b, _ := s.bindings.Last(k); b.Value == nil {
+	case kinds.CustomResourceDefinitions().GroupResource:
+		return append(s.storesNamedByLabel(k), p.storesUsingDiscovery(k)...)
+	case kinds.APIBindings().GroupResource:
+		if b, _ := s.bindings.GetOrTombstone(k); b.Value == nil {
 			return []event.Key{k}
 		}
-		return append([]event.Key{k}, s.storesOf(k.Cluster)...)
+		return append([]event.Key{k}, s.storesOfWorkspace(k.Cluster)...)
 	case kinds.AccountInfos().GroupResource:
-		if i, _ := s.accounts.Last(k); i.Value != nil && k.Name == corev1alpha1.AccountInfoName {
-			return []event.Key{s.organizationKey(i.Value)}
+		if i, _ := s.accounts.GetOrTombstone(k); i.Value != nil && k.Name == corev1alpha1.AccountInfoName {
+			return []event.Key{s.organizationStoreKey(i.Value)}
 		}
-	case kinds.Exports().GroupResource:
-		return s.boundTo(k.Cluster, k.Name)
-	case kinds.ResourceSchemas().GroupResource:
+	case kinds.APIExports().GroupResource:
+		return s.storesBindingExport(k.Cluster, k.Name)
+	case kinds.APIResourceSchemas().GroupResource:
 		var keys []event.Key
-		for _, e := range s.exports.By(bySchema, k.Name) {
+		for _, e := range s.exports.ListByIndex(bySchema, k.Name) {
 			if e.Key.Cluster == k.Cluster {
-				keys = append(keys, s.boundTo(k.Cluster, e.Key.Name)...)
+				keys = append(keys, s.storesBindingExport(k.Cluster, e.Key.Name)...)
 			}
 		}
 		return keys
@@ -76,12 +76,12 @@ func (p *Provider) Keys(k event.Key) []event.Key {
 	return nil
 }
 
-// discoveringStores lists the Stores whose models contain all resources in the group of a definition.
-func (p *Provider) discoveringStores(definition event.Key) []event.Key {
+// storesUsingDiscovery lists the Stores whose models contain all resources in the group of a definition.
+func (p *Provider) storesUsingDiscovery(definition event.Key) []event.Key {
 	var keys []event.Key
-	if p.isConcerned(definition) {
+	if p.isInDiscoveredGroup(definition) {
 		for _, s := range p.state.shared.Stores.All() {
-			if s.Key.Cluster == p.state.shared.Cluster && plan.HasDiscovery(s.Value) {
+			if s.Key.Cluster == p.state.shared.Cluster && plan.UsesDiscovery(s.Value) {
 				keys = append(keys, s.Key)
 			}
 		}
@@ -89,26 +89,26 @@ func (p *Provider) discoveringStores(definition event.Key) []event.Key {
 	return keys
 }
 
-// isConcerned reports whether discovery covers the group of a definition in this cluster. The name of a definition is
+// isInDiscoveredGroup reports whether discovery covers the group of a definition in this cluster. The name of a definition is
 // <plural>.<group>.
-func (p *Provider) isConcerned(definition event.Key) bool {
+func (p *Provider) isInDiscoveredGroup(definition event.Key) bool {
 	_, group, _ := strings.Cut(definition.Name, ".")
-	return definition.Cluster == p.state.shared.Cluster && p.discovery.CanInclude(group)
+	return definition.Cluster == p.state.shared.Cluster && p.discovery.CanIncludeGroup(group)
 }
 
-// Sync applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been
+// SyncModels applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been
 // discovered. It applies none for a Store in deletion.
-func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.Key) ([]module.Member, error) {
-	discoverErr := p.refreshResources(ctx, store)
-	if _, ready := p.Modules(store); !ready {
+func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, store event.Key) ([]module.StatusTarget, error) {
+	discoverErr := p.refreshDiscovery(ctx, store)
+	if _, ready := p.DirectModules(store); !ready {
 		return nil, discoverErr
 	}
-	found := p.state.collectState(store, p.moduleTemplate())
+	found := p.state.collectSnapshot(store, p.moduleTemplate())
 	todo := plan.Make(found.input)
 	if s, ok := p.state.shared.Stores.Get(store); ok && s.Value.DeletionTimestamp != nil {
 		todo.Apply = nil
 	}
-	err := p.applier.Apply(ctx, r, found.carriers, todo.Plan)
+	err := p.applier.ApplyPlan(ctx, r, found.carriers, todo.Plan)
 	for _, d := range found.definitions {
 		outcome, message := eventv1.Outcome_OUTCOME_APPLIED, ""
 		for unnamed, why := range todo.Unnamed {
@@ -121,37 +121,37 @@ func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.
 	return nil, errors.Join(discoverErr, err)
 }
 
-// refreshResources refreshes the resources of the API server if the Store uses them. If that fails, the resources found before
+// refreshDiscovery refreshes the resources of the API server if the Store uses them. If that fails, the resources found before
 // stay in use.
-func (p *Provider) refreshResources(ctx context.Context, store event.Key) error {
-	if s, ok := p.discoveringStore(store); ok && s.Value.DeletionTimestamp == nil {
+func (p *Provider) refreshDiscovery(ctx context.Context, store event.Key) error {
+	if s, ok := p.storeUsingDiscovery(store); ok && s.Value.DeletionTimestamp == nil {
 		return p.discovery.Refresh(ctx)
 	}
 	return nil
 }
 
-// Modules returns the modules of the API server's own resources, if the Store is in this cluster and uses them.
-func (p *Provider) Modules(store event.Key) (modules []model.Module, ready bool) {
-	s, ok := p.discoveringStore(store)
+// DirectModules returns the modules of the API server's own resources, if the Store is in this cluster and uses them.
+func (p *Provider) DirectModules(store event.Key) (modules []model.Module, ready bool) {
+	s, ok := p.storeUsingDiscovery(store)
 	if !ok {
 		return nil, true
 	}
 	modules, ready = p.discovery.Modules()
-	return p.markYielding(store, modules), ready || s.Value.DeletionTimestamp != nil
+	return p.markYieldingModules(store, modules), ready || s.Value.DeletionTimestamp != nil
 }
 
-// markYielding returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
+// markYieldingModules returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
 // annotation of an AuthorizationModel does not prove that, because any author can write it.
-func (p *Provider) markYielding(store event.Key, modules []model.Module) []model.Module {
+func (p *Provider) markYieldingModules(store event.Key, modules []model.Module) []model.Module {
 	offered, wanted := map[string]bool{}, map[string]bool{}
 	for _, m := range modules {
 		offered[m.API] = true
 	}
-	made := p.state.shared.ModelsOf(store)
-	if !slices.ContainsFunc(made, func(m module.Model) bool { return offered[m.Value.Annotations[corev1alpha1.ResourceAnnotation]] }) {
+	made := p.state.shared.ModelsOfStore(store)
+	if !slices.ContainsFunc(made, func(m module.ModelObject) bool { return offered[m.Value.Annotations[corev1alpha1.ResourceAnnotation]] }) {
 		return modules
 	}
-	for _, w := range p.state.collectState(store, p.moduleTemplate()).input.Wanted {
+	for _, w := range p.state.collectSnapshot(store, p.moduleTemplate()).input.Wanted {
 		wanted[w.Resource.String()] = true
 	}
 	marked := slices.Clone(modules)
@@ -161,13 +161,13 @@ func (p *Provider) markYielding(store event.Key, modules []model.Module) []model
 	return marked
 }
 
-// discoveringStore returns a Store of this cluster whose model contains the API server's own resources.
-func (p *Provider) discoveringStore(store event.Key) (module.Store, bool) {
+// storeUsingDiscovery returns a Store of this cluster whose model contains the API server's own resources.
+func (p *Provider) storeUsingDiscovery(store event.Key) (module.StoreObject, bool) {
 	s, ok := p.state.shared.Stores.Get(store)
-	return s, ok && store.Cluster == p.state.shared.Cluster && plan.HasDiscovery(s.Value)
+	return s, ok && store.Cluster == p.state.shared.Cluster && plan.UsesDiscovery(s.Value)
 }
 
 // moduleTemplate returns the template for modules of APIs.
-func (p *Provider) moduleTemplate() plan.Template {
-	return plan.Template{AccountType: p.discovery.AccountType()}
+func (p *Provider) moduleTemplate() plan.ModuleTemplate {
+	return plan.ModuleTemplate{AccountType: p.discovery.AccountType()}
 }

@@ -20,25 +20,25 @@ import (
 
 // fixture is a provider with a view filled by hand.
 type fixture struct {
-	*moduletest.Feed
+	*moduletest.ViewFeed
 
 	provider *Provider
 }
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	f := moduletest.NewFeed(t)
-	return fixture{f, New(f.View, discovery.Defaults(), &module.Applier{State: module.NewState(f.View, moduletest.Cluster)})}
+	f := moduletest.NewViewFeed(t)
+	return fixture{f, New(f.View, discovery.Defaults(), &module.Applier{State: module.NewStoreListers(f.View, moduletest.Cluster)})}
 }
 
 // raw puts an object as the API server would send it.
 func (f fixture) raw(kind kinds.Kind, cluster, name, object string) event.Key {
-	return f.Put(kind, cluster, name, json.RawMessage(object))
+	return f.PutObject(kind, cluster, name, json.RawMessage(object))
 }
 
 // snapshot returns the state from which modules of a Store are planned.
-func (f fixture) snapshot(store event.Key) *snapshot {
-	return f.provider.state.collectState(store, plan.Template{})
+func (f fixture) snapshot(store event.Key) *storeSnapshot {
+	return f.provider.state.collectSnapshot(store, plan.ModuleTemplate{})
 }
 
 func storeKey(name string) event.Key { return module.StoreKey(name, moduletest.Cluster) }
@@ -58,33 +58,33 @@ const (
 
 func TestAnAPITouchesTheStoresWhoseModelsItBelongsInto(t *testing.T) {
 	f := newFixture(t)
-	demo, other := f.Store("local", "demo", ""), f.Store("local", "other", "")
-	f.Store("local", "orgs", "")
-	f.Store("east", "far", "")
+	demo, other := f.PutStore("local", "demo", ""), f.PutStore("local", "other", "")
+	f.PutStore("local", "orgs", "")
+	f.PutStore("east", "far", "")
 	f.raw(kinds.AccountInfos(), "team", "account", acmeAccount)
-	binding := f.raw(kinds.Bindings(), "team", "b", localBinding)
-	orphan := f.raw(kinds.Bindings(), "lost", "b", localBinding)
-	export := f.raw(kinds.Exports(), "local", "widgets", localExport)
+	binding := f.raw(kinds.APIBindings(), "team", "b", localBinding)
+	orphan := f.raw(kinds.APIBindings(), "lost", "b", localBinding)
+	export := f.raw(kinds.APIExports(), "local", "widgets", localExport)
 	tests := map[string]struct {
 		object event.Key
 		want   []event.Key
 	}{
-		"a labelled definition":              {f.raw(kinds.Definitions(), "local", "widgets.example.com", widgetsCRD), []event.Key{demo}},
-		"one of another cluster":             {f.raw(kinds.Definitions(), "east", "widgets.example.com", widgetsCRD), nil},
-		"a definition in a discovered group": {f.raw(kinds.Definitions(), "local", "pages.ui.platform-mesh.io", pagesCRD), []event.Key{demo, other}},
+		"a labelled definition":              {f.raw(kinds.CustomResourceDefinitions(), "local", "widgets.example.com", widgetsCRD), []event.Key{demo}},
+		"one of another cluster":             {f.raw(kinds.CustomResourceDefinitions(), "east", "widgets.example.com", widgetsCRD), nil},
+		"a definition in a discovered group": {f.raw(kinds.CustomResourceDefinitions(), "local", "pages.ui.platform-mesh.io", pagesCRD), []event.Key{demo, other}},
 		"a binding":                          {binding, []event.Key{binding, acme()}},
 		"a binding of nobody":                {orphan, []event.Key{orphan}},
 		"an export":                          {export, []event.Key{acme()}},
-		"an export of the name elsewhere":    {f.raw(kinds.Exports(), "east", "widgets", localExport), nil},
-		"a schema":                           {f.raw(kinds.ResourceSchemas(), "local", "v1.widgets", localSchema), []event.Key{acme()}},
-		"a schema of the name elsewhere":     {f.raw(kinds.ResourceSchemas(), "west", "v1.widgets", localSchema), nil},
+		"an export of the name elsewhere":    {f.raw(kinds.APIExports(), "east", "widgets", localExport), nil},
+		"a schema":                           {f.raw(kinds.APIResourceSchemas(), "local", "v1.widgets", localSchema), []event.Key{acme()}},
+		"a schema of the name elsewhere":     {f.raw(kinds.APIResourceSchemas(), "west", "v1.widgets", localSchema), nil},
 		"an AccountInfo":                     {event.Key{Cluster: "team", GroupResource: kinds.AccountInfos().GroupResource, Name: "account"}, []event.Key{acme()}},
 		"an AccountInfo that nobody reads":   {f.raw(kinds.AccountInfos(), "team", "other", acmeAccount), nil},
-		"an object that nobody knows":        {event.Key{Cluster: "local", GroupResource: kinds.Definitions().GroupResource, Name: "x.example.com"}, nil},
+		"an object that nobody knows":        {event.Key{Cluster: "local", GroupResource: kinds.CustomResourceDefinitions().GroupResource, Name: "x.example.com"}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := f.provider.Keys(test.object); !slices.Equal(got, test.want) {
+			if got := f.provider.AffectedKeys(test.object); !slices.Equal(got, test.want) {
 				t.Errorf("touches %v, want %v", got, test.want)
 			}
 		})
@@ -93,21 +93,21 @@ func TestAnAPITouchesTheStoresWhoseModelsItBelongsInto(t *testing.T) {
 
 func TestADeletedDefinitionTouchesTheStoreOfItsLabel(t *testing.T) {
 	f := newFixture(t)
-	crd := f.Put(kinds.Definitions(), "local", "widgets.example.com", json.RawMessage(widgetsCRD), moduletest.Gone)
-	if got := f.provider.Keys(crd); !slices.Equal(got, []event.Key{storeKey("demo")}) {
+	crd := f.PutObject(kinds.CustomResourceDefinitions(), "local", "widgets.example.com", json.RawMessage(widgetsCRD), moduletest.MarkDeleted)
+	if got := f.provider.AffectedKeys(crd); !slices.Equal(got, []event.Key{storeKey("demo")}) {
 		t.Errorf("touches %v", got)
 	}
-	if !f.provider.state.IsGone(plan.Resource{Group: "example.com", Plural: "widgets"}) || f.provider.state.IsGone(plan.Resource{Plural: "pods"}) {
+	if !f.provider.state.IsDefinitionDeleted(plan.APIResource{Group: "example.com", Plural: "widgets"}) || f.provider.state.IsDefinitionDeleted(plan.APIResource{Plural: "pods"}) {
 		t.Error("it is not known what was deleted")
 	}
 }
 
 func TestOnlyWhatIsServedHereIsServed(t *testing.T) {
 	f := newFixture(t)
-	f.raw(kinds.Definitions(), "local", "widgets.example.com", widgetsCRD)
-	f.raw(kinds.Definitions(), "east", "widgets.example.com", widgetsCRD)
+	f.raw(kinds.CustomResourceDefinitions(), "local", "widgets.example.com", widgetsCRD)
+	f.raw(kinds.CustomResourceDefinitions(), "east", "widgets.example.com", widgetsCRD)
 	for version, want := range map[string]int{"v1": 1, "v2": 0} {
-		if got := f.provider.state.Serving(schema.GroupVersion{Group: "example.com", Version: version}); len(got) != want {
+		if got := f.provider.state.ServedResources(schema.GroupVersion{Group: "example.com", Version: version}); len(got) != want {
 			t.Errorf("%s serves %v", version, got)
 		}
 	}
@@ -115,9 +115,9 @@ func TestOnlyWhatIsServedHereIsServed(t *testing.T) {
 
 func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	f := newFixture(t)
-	f.raw(kinds.Bindings(), "team", "b", localBinding)
-	f.raw(kinds.Exports(), "local", "widgets", localExport)
-	f.raw(kinds.ResourceSchemas(), "local", "v1.widgets", localSchema)
+	f.raw(kinds.APIBindings(), "team", "b", localBinding)
+	f.raw(kinds.APIExports(), "local", "widgets", localExport)
+	f.raw(kinds.APIResourceSchemas(), "local", "v1.widgets", localSchema)
 	if g := f.snapshot(acme()); len(g.input.Wanted) != 0 || !g.input.Unsure["local/widgets"] {
 		t.Errorf("before the AccountInfo is known: %+v", g.input)
 	}
@@ -129,8 +129,8 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 	if g := f.snapshot(storeKey("acme")); len(g.input.Wanted) != 0 {
 		t.Errorf("a Store of the name here wants %+v", g.input.Wanted)
 	}
-	f.Put(kinds.Exports(), "local", "widgets", json.RawMessage(localExport), moduletest.Gone)
-	f.Put(kinds.AuthorizationModels(), "local", "widgets-acme", corev1alpha1.AuthorizationModel{
+	f.PutObject(kinds.APIExports(), "local", "widgets", json.RawMessage(localExport), moduletest.MarkDeleted)
+	f.PutObject(kinds.AuthorizationModels(), "local", "widgets-acme", corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets-acme", Annotations: map[string]string{
 			corev1alpha1.ResourceAnnotation: "widgets.example.com", corev1alpha1.ExportAnnotation: "local/widgets",
 		}},
@@ -144,7 +144,7 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 // silent is an API server without resources.
 type silent struct{ asked int }
 
-func (s *silent) Resources(context.Context, string) ([]metav1.APIResource, error) {
+func (s *silent) DiscoverResources(context.Context, string) ([]metav1.APIResource, error) {
 	s.asked++
 	return nil, nil
 }
@@ -156,26 +156,26 @@ func TestDiscoveryIsDoneForStoresThatWantItAndWhenADefinitionChanged(t *testing.
 	f.provider.discovery = discovery.New(cfg, api, f.provider.state)
 	expect := func(what string, store event.Key, want int) {
 		t.Helper()
-		err := f.provider.refreshResources(t.Context(), store)
-		if _, ready := f.provider.Modules(store); err != nil || !ready || api.asked != want {
+		err := f.provider.refreshDiscovery(t.Context(), store)
+		if _, ready := f.provider.DirectModules(store); err != nil || !ready || api.asked != want {
 			t.Errorf("%s: ready %t, asked %d times, want %d (%v)", what, ready, api.asked, want, err)
 		}
 	}
-	expect("the platform's Store", f.Store("local", "orgs", ""), 0)
-	expect("a Store elsewhere", f.Store("east", "demo", ""), 0)
+	expect("the platform's Store", f.PutStore("local", "orgs", ""), 0)
+	expect("a Store elsewhere", f.PutStore("east", "demo", ""), 0)
 	expect("a Store that does not exist", storeKey("none"), 0)
-	demo := f.Store("local", "demo", "")
+	demo := f.PutStore("local", "demo", "")
 	expect("a Store", demo, 1)
-	f.raw(kinds.Definitions(), "local", "widgets.example.com", widgetsCRD)
+	f.raw(kinds.CustomResourceDefinitions(), "local", "widgets.example.com", widgetsCRD)
 	expect("after a change elsewhere", demo, 1)
-	f.raw(kinds.Definitions(), "local", "pages.ui.platform-mesh.io", pagesCRD)
+	f.raw(kinds.CustomResourceDefinitions(), "local", "pages.ui.platform-mesh.io", pagesCRD)
 	expect("after a change", demo, 2)
 }
 
 func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
 	f := newFixture(t)
-	demo := f.Store("local", "demo", "id1")
-	f.Put(kinds.AuthorizationModels(), "east", "widgets-demo", corev1alpha1.AuthorizationModel{
+	demo := f.PutStore("local", "demo", "id1")
+	f.PutObject(kinds.AuthorizationModels(), "east", "widgets-demo", corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets-demo", Annotations: map[string]string{corev1alpha1.ResourceAnnotation: "widgets.example.com"}},
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}},
 	})
@@ -187,8 +187,8 @@ func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
 
 func TestABindingInAnotherClusterIsNotOursToHold(t *testing.T) {
 	f := newFixture(t)
-	binding := f.raw(kinds.Bindings(), "east", "b", localBinding)
-	if err := f.provider.Hold(t.Context(), nil, binding); err != nil { // It must not write to an API server or report: it has neither.
+	binding := f.raw(kinds.APIBindings(), "east", "b", localBinding)
+	if err := f.provider.SyncBindingFinalizer(t.Context(), nil, binding); err != nil { // It must not write to an API server or report: it has neither.
 		t.Error(err)
 	}
 }

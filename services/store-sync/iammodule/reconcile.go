@@ -37,35 +37,35 @@ func New(v *informer.Informer, store string, applier *module.Applier) *Provider 
 	return &Provider{state: newState(v, module.StoreKey(store, applier.State.Cluster)), applier: applier}
 }
 
-// Keys returns the IAM store for every ProtectedResource of this cluster.
-func (p *Provider) Keys(k event.Key) []event.Key {
+// AffectedKeys returns the IAM store for every ProtectedResource of this cluster.
+func (p *Provider) AffectedKeys(k event.Key) []event.Key {
 	if k.GroupResource != kinds.ProtectedResources().GroupResource || k.Cluster != p.state.store.Cluster {
 		return nil
 	}
 	return []event.Key{p.state.store}
 }
 
-// Sync creates the IAM store if a ProtectedResource exists and the Store does not. No AuthorizationModel carries the
+// SyncModels creates the IAM store if a ProtectedResource exists and the Store does not. No AuthorizationModel carries the
 // types.
-func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.Key) ([]module.Member, error) {
+func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, store event.Key) ([]module.StatusTarget, error) {
 	if store != p.state.store {
 		return nil, nil
 	}
-	errs := []error{p.removeFinalizers(ctx, r)}
-	found := p.state.liveResources()
+	errs := []error{p.removeLegacyFinalizers(ctx, r)}
+	found := p.state.undeletedResources()
 	if len(found) > 0 {
-		errs = append(errs, p.createStore(ctx, r, found[0]))
+		errs = append(errs, p.ensureIAMStore(ctx, r, found[0]))
 	}
-	return membersOf(found), errors.Join(errs...)
+	return statusTargetsOf(found), errors.Join(errs...)
 }
 
-// Waiting returns the ProtectedResources whose condition Ready does not cover their current generation.
-func (p *Provider) Waiting(store event.Key) (waiting []module.Member) {
+// WaitingResources returns the ProtectedResources whose condition Ready does not cover their current generation.
+func (p *Provider) WaitingResources(store event.Key) (waiting []module.StatusTarget) {
 	if store != p.state.store {
 		return nil
 	}
-	found := p.state.liveResources()
-	for i, m := range membersOf(found) {
+	found := p.state.undeletedResources()
+	for i, m := range statusTargetsOf(found) {
 		ready := meta.FindStatusCondition(found[i].Value.Status.Conditions, iamv1alpha1.Ready)
 		if ready == nil || ready.ObservedGeneration != found[i].Generation {
 			waiting = append(waiting, m)
@@ -74,51 +74,52 @@ func (p *Provider) Waiting(store event.Key) (waiting []module.Member) {
 	return waiting
 }
 
-func membersOf(found []resource) (membersOf []module.Member) {
-	var all types
+func statusTargetsOf(found []protectedResource) (statusTargetsOf []module.StatusTarget) {
+	var all resourceTypes
 	for _, o := range found {
 		all = append(all, o.Value)
 	}
-	judge := registryFunc(all)
+	judge := cachedRegistryFunc(all)
 	for _, o := range found {
-		membersOf = append(membersOf, module.Member{
-			Change: o.Change, Kind: kinds.ProtectedResources(), Expected: expectedState(o), Carrier: o.Key,
-			Status: func(v moduleplan.Verdict) moduleplan.Status {
-				return plan.Status(o.Value, judge(v.Room).Finding(o.Key.Name), v)
+		statusTargetsOf = append(statusTargetsOf, module.StatusTarget{
+			Change: o.Change, Kind: kinds.ProtectedResources(), Expected: expectedResource(o), Carrier: o.Key,
+			Status: func(v moduleplan.Verdict) moduleplan.ObjectStatus {
+				return plan.DesiredStatus(o.Value, judge(v.Room).FindingFor(o.Key.Name), v)
 			},
 		})
 	}
-	return membersOf
+	return statusTargetsOf
 }
 
-// registryFunc returns a function that registers ProtectedResources within the room of the model. It caches the last
+// cachedRegistryFunc returns a function that registers ProtectedResources within the room of the model. It caches the last
 // registry, because the room is the same for one pass. A zero room means that the room is unknown.
-func registryFunc(all types) func(model.Limits) *iam.Registry {
+func cachedRegistryFunc(all resourceTypes) func(model.Limits) *iam.Registry {
 	var last model.Limits
 	var registry *iam.Registry
 	return func(room model.Limits) *iam.Registry {
 		switch {
 		case registry != nil && room == last:
 		case room == (model.Limits{}):
-			registry = iam.Register(all)
+			registry = iam.NewRegistry(all)
 		default:
-			registry = iam.Within(all, iam.Room{Types: room.Types, Bytes: room.Bytes})
+			registry = iam.RegistryWithinBudget(all, iam.ModelBudget{Types: room.Types, Bytes: room.Bytes})
 		}
 		last = room
 		return registry
 	}
 }
 
-// createStore creates the IAM store if it does not exist.
-func (p *Provider) createStore(ctx context.Context, r controller.Reporter, cause resource) error {
+// ensureIAMStore creates the IAM store if it does not exist.
+func (p *Provider) ensureIAMStore(ctx context.Context, r controller.UntypedRequest, cause protectedResource) error {
 	if _, there := p.applier.State.Stores.Get(p.state.store); there {
 		return nil
 	}
-	cluster, err := p.applier.Kube.Epoch(ctx)
+	cluster, err := p.applier.Kube.ClusterUID(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := p.applier.Kube.Apply(ctx, kinds.Stores(), event.Change{Key: p.state.store}, map[string]any{"spec": plan.Store(p.state.store.Name, cluster)})
+	now, err := p.applier.Kube.Apply(ctx, kinds.Stores(), event.Change{Key: p.state.store},
+		map[string]any{"spec": plan.IAMStoreSpec(p.state.store.Name, cluster)})
 	if err != nil {
 		return err
 	}
@@ -126,8 +127,8 @@ func (p *Provider) createStore(ctx context.Context, r controller.Reporter, cause
 	return r.RecordWrite(ctx, cause.Change, now)
 }
 
-// removeFinalizers removes the finalizers that other software left. Nothing else would remove them.
-func (p *Provider) removeFinalizers(ctx context.Context, r controller.Reporter) error {
+// removeLegacyFinalizers removes the finalizers that other software left. Nothing else would remove them.
+func (p *Provider) removeLegacyFinalizers(ctx context.Context, r controller.UntypedRequest) error {
 	var errs []error
 	for _, o := range p.state.resources.All() {
 		if o.Key.Cluster != p.state.store.Cluster || !slices.Contains(o.Value.Finalizers, iamv1alpha1.ProtectedResourceFinalizer) {
@@ -142,19 +143,19 @@ func (p *Provider) removeFinalizers(ctx context.Context, r controller.Reporter) 
 	return fault.Join(errs...)
 }
 
-// Missing lists the ProtectedResources at the API server. It returns the state in the view of those that are alive there
+// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the view of those that are alive there
 // and that the IAM store's model leaves out.
-func (p *Provider) Missing(ctx context.Context, store event.Key) (out []verify.Expected, err error) {
+func (p *Provider) ListMissingResources(ctx context.Context, store event.Key) (out []verify.ExpectedState, err error) {
 	if store != p.state.store {
 		return nil, nil
 	}
 	known := map[string]bool{}
-	for _, o := range p.state.liveResources() {
+	for _, o := range p.state.undeletedResources() {
 		known[o.Key.Name] = true
 	}
-	err = event.Each(p.applier.Kube.List(ctx, kinds.ProtectedResources(), ""), func(r *iamv1alpha1.ProtectedResource) {
+	err = event.DecodeEach(p.applier.Kube.List(ctx, kinds.ProtectedResources(), ""), func(r *iamv1alpha1.ProtectedResource) {
 		if !known[r.Name] && r.DeletionTimestamp == nil {
-			out = append(out, expectedState(p.state.lastState(r.Name)))
+			out = append(out, expectedResource(p.state.resourceOrTombstone(r.Name)))
 		}
 	})
 	if errors.Is(err, kube.ErrNotServed) {
@@ -163,17 +164,17 @@ func (p *Provider) Missing(ctx context.Context, store event.Key) (out []verify.E
 	return out, err
 }
 
-// Modules returns the module with the types. Without a ProtectedResource it holds no type, and still reserves the names
+// DirectModules returns the module with the types. Without a ProtectedResource it holds no type, and still reserves the names
 // that such types would have.
-func (p *Provider) Modules(store event.Key) (modules []model.Module, ready bool) {
+func (p *Provider) DirectModules(store event.Key) (modules []model.Module, ready bool) {
 	if store != p.state.store {
 		return nil, true
 	}
-	var all types
-	for _, o := range p.state.liveResources() {
-		all = append(all, relevantFields(o.Value))
+	var all resourceTypes
+	for _, o := range p.state.undeletedResources() {
+		all = append(all, modelRelevantFields(o.Value))
 	}
-	m := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}
+	m := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}
 	if len(all) > 0 {
 		m.Types = all
 	}

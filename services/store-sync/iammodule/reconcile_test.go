@@ -15,15 +15,15 @@ import (
 )
 
 type fixture struct {
-	*moduletest.Feed
+	*moduletest.ViewFeed
 
 	provider *Provider
 }
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	f := moduletest.NewFeed(t)
-	return fixture{f, New(f.View, "iam", &module.Applier{State: module.NewState(f.View, moduletest.Cluster)})}
+	f := moduletest.NewViewFeed(t)
+	return fixture{f, New(f.View, "iam", &module.Applier{State: module.NewStoreListers(f.View, moduletest.Cluster)})}
 }
 
 func (f fixture) put(cluster, name string, edit ...func(*iamv1alpha1.ProtectedResource)) event.Key {
@@ -32,19 +32,19 @@ func (f fixture) put(cluster, name string, edit ...func(*iamv1alpha1.ProtectedRe
 	for _, e := range edit {
 		e(p)
 	}
-	return f.Put(kinds.ProtectedResources(), cluster, name, p)
+	return f.PutObject(kinds.ProtectedResources(), cluster, name, p)
 }
 
 // typesOf returns the types that a Store's model gets within the room.
 func (f fixture) typesOf(t *testing.T, store string, count int) []string {
 	t.Helper()
-	modules, ready := f.provider.Modules(module.StoreKey(store, moduletest.Cluster))
+	modules, ready := f.provider.DirectModules(module.StoreKey(store, moduletest.Cluster))
 	if !ready {
 		t.Fatal("there are no modules yet")
 	}
 	var names []string
 	for _, m := range modules {
-		for _, typ := range m.Types.Within(count, 1<<20) {
+		for _, typ := range m.Types.TypesWithin(count, 1<<20) {
 			names = append(names, typ.GetType())
 		}
 	}
@@ -57,7 +57,7 @@ func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
 		t.Errorf("with nothing registered the Store has %v", got)
 	}
 	for store, want := range map[string]int{"iam": 1, "demo": 0} {
-		if got, _ := f.provider.Modules(module.StoreKey(store, moduletest.Cluster)); len(got) != want {
+		if got, _ := f.provider.DirectModules(module.StoreKey(store, moduletest.Cluster)); len(got) != want {
 			t.Errorf("with nothing registered %s has the modules %v", store, got)
 		}
 	}
@@ -72,11 +72,11 @@ func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
 	for k, want := range map[event.Key]int{
 		key: 1, {Cluster: "elsewhere", GroupResource: key.GroupResource, Name: "E"}: 0, module.StoreKey("iam", moduletest.Cluster): 0,
 	} {
-		if got := f.provider.Keys(k); len(got) != want || want > 0 && got[0] != f.provider.state.store {
+		if got := f.provider.AffectedKeys(k); len(got) != want || want > 0 && got[0] != f.provider.state.store {
 			t.Errorf("%s touches %v", k, got)
 		}
 	}
-	if members, err := f.provider.Sync(t.Context(), nil, module.StoreKey("demo", moduletest.Cluster)); len(members) > 0 || err != nil {
+	if members, err := f.provider.SyncModels(t.Context(), nil, module.StoreKey("demo", moduletest.Cluster)); len(members) > 0 || err != nil {
 		t.Errorf("another Store has the members %v (%v)", members, err)
 	}
 }
@@ -84,9 +84,9 @@ func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
 func TestTheAnswerIsTheSameUntilSomethingMatters(t *testing.T) {
 	f := newFixture(t)
 	asked := 0
-	cache := module.NewCache(func([]model.Module) (int, error) { asked++; return asked, nil })
+	cache := module.NewLastAnswerCache(func([]model.Module) (int, error) { asked++; return asked, nil })
 	ask := func() int {
-		modules, _ := f.provider.Modules(f.provider.state.store)
+		modules, _ := f.provider.DirectModules(f.provider.state.store)
 		answer, _ := cache.Get(f.provider.state.store, modules)
 		return answer
 	}

@@ -21,8 +21,8 @@ func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
 	const core, text = "module core\n\ntype user\n", "module m\n\ntype doc\n  relations\n    define owner: [user]\n"
 	merged := func(live string, bytes int) (doc, kind bool, reason string) {
 		result, err := model.Merge(model.Module{DSL: core, Live: core}, []model.Module{
-			{Origin: model.Origin{Kind: model.IAM}, Types: types{edited}},
-			{Origin: model.Origin{Kind: model.AuthorizationModel, Name: "m"}, DSL: text, Live: live},
+			{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: resourceTypes{edited}},
+			{Origin: model.ModuleOrigin{Kind: model.AuthorizationModel, Name: "m"}, DSL: text, Live: live},
 		}, model.Limits{Bytes: bytes})
 		if err != nil {
 			return false, false, err.Error()
@@ -30,7 +30,7 @@ func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
 		has := func(name string) bool {
 			return slices.ContainsFunc(result.Model.GetTypeDefinitions(), func(d *openfgav1.TypeDefinition) bool { return d.GetType() == name })
 		}
-		return has("doc"), has("a.example/K"), registryFunc(types{edited})(result.Room).Finding("k").Reason
+		return has("doc"), has("a.example/K"), cachedRegistryFunc(resourceTypes{edited})(result.Room).FindingFor("k").Reason
 	}
 	for name, test := range map[string]struct {
 		live      string

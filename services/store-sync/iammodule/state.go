@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/verify"
 )
 
-type resource = informer.Object[iamv1alpha1.ProtectedResource]
+type protectedResource = informer.Object[iamv1alpha1.ProtectedResource]
 
 // state holds the objects from which the types of IAM are made.
 type state struct {
@@ -23,36 +23,36 @@ type state struct {
 }
 
 func newState(v *informer.Informer, store event.Key) *state {
-	return &state{store: store, resources: informer.Register[iamv1alpha1.ProtectedResource](v, kinds.ProtectedResources(), nil)}
+	return &state{store: store, resources: informer.RegisterLister[iamv1alpha1.ProtectedResource](v, kinds.ProtectedResources(), nil)}
 }
 
-// liveResources returns the ProtectedResources of this cluster that are not in deletion, sorted by name.
-func (s *state) liveResources() []resource {
-	found := slices.DeleteFunc(slices.Clone(s.resources.All()), func(o resource) bool {
+// undeletedResources returns the ProtectedResources of this cluster that are not in deletion, sorted by name.
+func (s *state) undeletedResources() []protectedResource {
+	found := slices.DeleteFunc(slices.Clone(s.resources.All()), func(o protectedResource) bool {
 		return o.Key.Cluster != s.store.Cluster || o.Value.DeletionTimestamp != nil
 	})
-	slices.SortFunc(found, func(a, b resource) int { return strings.Compare(a.Key.Name, b.Key.Name) })
+	slices.SortFunc(found, func(a, b protectedResource) int { return strings.Compare(a.Key.Name, b.Key.Name) })
 	return found
 }
 
-// lastState returns the newest known state of a ProtectedResource of this cluster, live or deleted.
-func (s *state) lastState(name string) resource {
+// resourceOrTombstone returns the newest known state of a ProtectedResource of this cluster, live or deleted.
+func (s *state) resourceOrTombstone(name string) protectedResource {
 	key := event.Key{Cluster: s.store.Cluster, GroupResource: kinds.ProtectedResources().GroupResource, Name: name}
-	o, _ := s.resources.Last(key)
+	o, _ := s.resources.GetOrTombstone(key)
 	o.Key = key
 	return o
 }
 
-// expectedState returns the expected state of a ProtectedResource: the fields on which the model depends.
-func expectedState(o resource) verify.Expected {
-	return verify.Expect(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
-		b := relevantFields(p)
+// expectedResource returns the expected state of a ProtectedResource: the fields on which the model depends.
+func expectedResource(o protectedResource) verify.ExpectedState {
+	return verify.ExpectObject(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
+		b := modelRelevantFields(p)
 		return []any{b.ObjectMeta, b.Spec}, b.Status
 	})
 }
 
-// relevantFields returns a ProtectedResource with only the fields that influence the model, without the dates of its status.
-func relevantFields(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+// modelRelevantFields returns a ProtectedResource with only the fields that influence the model, without the dates of its status.
+func modelRelevantFields(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	b := &iamv1alpha1.ProtectedResource{Spec: p.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: p.Name, Generation: p.Generation, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
 	}}

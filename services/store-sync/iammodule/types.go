@@ -7,16 +7,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// types makes the types of the model from ProtectedResources.
-type types []*iamv1alpha1.ProtectedResource
+// resourceTypes makes the types of the model from ProtectedResources.
+type resourceTypes []*iamv1alpha1.ProtectedResource
 
-// Live returns the types of all kinds in force.
-func (t types) Live() []*openfgav1.TypeDefinition { return iam.InForce(t).Types() }
+// LiveTypes returns the types of all kinds in force.
+func (t resourceTypes) LiveTypes() []*openfgav1.TypeDefinition {
+	return iam.RecordedRegistry(t).TypeDefinitions()
+}
 
-// Unchanged returns the types of the kinds whose registration has the current generation.
-func (t types) Unchanged() []*openfgav1.TypeDefinition { return iam.Unchanged(t).Types() }
+// UnchangedTypes returns the types of the kinds whose registration has the current generation.
+func (t resourceTypes) UnchangedTypes() []*openfgav1.TypeDefinition {
+	return iam.UnchangedRegistry(t).TypeDefinitions()
+}
 
-// Within returns the types that fit into the given room.
-func (t types) Within(count, bytes int) []*openfgav1.TypeDefinition {
-	return iam.Within(t, iam.Room{Types: count, Bytes: bytes}).Types()
+// TypesWithin returns the types that fit into the given room.
+func (t resourceTypes) TypesWithin(count, bytes int) []*openfgav1.TypeDefinition {
+	return iam.RegistryWithinBudget(t, iam.ModelBudget{Types: count, Bytes: bytes}).TypeDefinitions()
 }

@@ -18,44 +18,44 @@ const (
 	longestName = 50
 )
 
-// fillClaims fills in claims and needs of the unit. It returns an error text if the unit defines a name twice.
-func (u *parsedModule) fillClaims() string {
-	u.claims = map[name]definition{}
-	var twice problems
-	add := func(n name, d definition) {
+// collectClaimsAndNeeds fills in claims and needs of the unit. It returns an error text if the unit defines a name twice.
+func (u *parsedModule) collectClaimsAndNeeds() string {
+	u.claims = map[definitionName]relationDefinition{}
+	var twice problemList
+	add := func(n definitionName, d relationDefinition) {
 		if _, known := u.claims[n]; known {
 			twice.addProblem(fmt.Sprintf("%s%s is defined twice in the module: remove one", u.source.findDefinition(n), n))
 		}
 		u.claims[n] = d
-		u.needs = append(u.needs, needsOf(n, d)...)
+		u.needs = append(u.needs, needsOfRelation(n, d)...)
 	}
 	for _, t := range u.types {
-		add(name{typ: t.GetType()}, definition{})
+		add(definitionName{typ: t.GetType()}, relationDefinition{})
 	}
 	for _, t := range u.extensions {
-		n := name{typ: t.GetType()}
-		u.needs = append(u.needs, need{by: n, what: n})
+		n := definitionName{typ: t.GetType()}
+		u.needs = append(u.needs, definitionNeed{by: n, what: n})
 	}
 	for _, t := range slices.Concat(u.types, u.extensions) {
-		relations := definitionsOf(t)
-		for _, n := range slices.SortedFunc(maps.Keys(relations), name.compareName) {
+		relations := relationsOfType(t)
+		for _, n := range slices.SortedFunc(maps.Keys(relations), definitionName.compareName) {
 			add(n, relations[n])
 		}
 	}
 	for _, c := range slices.Sorted(maps.Keys(u.conditions)) {
-		add(name{cond: c}, definition{})
+		add(definitionName{cond: c}, relationDefinition{})
 	}
 	return twice.String()
 }
 
-// apiViolation returns what OpenFGA's API would refuse in the unit. The API checks a write request in this way before
+// apiRefusalReason returns what OpenFGA's API would refuse in the unit. The API checks a write request in this way before
 // validation.
-func (u *parsedModule) apiViolation(limits Limits) string {
-	var all problems
+func (u *parsedModule) apiRefusalReason(limits Limits) string {
+	var all problemList
 	if have := utf8.RuneCountInString(u.name); have > longestName {
 		all.addProblem(fmt.Sprintf("the module's name has %d characters, of at most %d: shorten it", have, longestName))
 	}
-	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compareName) {
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), definitionName.compareName) {
 		if why := n.refusalReason(); why != "" {
 			all.addProblem(fmt.Sprintf("%s%s: %s", u.source.findDefinition(n), n, why))
 		}
@@ -67,7 +67,7 @@ func (u *parsedModule) apiViolation(limits Limits) string {
 		all.addProblem(why)
 	}
 	if len(all.shown) == 0 {
-		u.addServerErrors(&all)
+		u.addValidationErrors(&all)
 	}
 	return all.String()
 }
@@ -92,17 +92,17 @@ func (u *parsedModule) exceededLimits(limits Limits) []string {
 	return all
 }
 
-// addServerErrors adds the errors of the generated checks of OpenFGA's API, and of its compiler for the conditions. The server
+// addValidationErrors adds the errors of the generated checks of OpenFGA's API, and of its compiler for the conditions. The server
 // compiles conditions in random order, and no other module could repair them.
-func (u *parsedModule) addServerErrors(all *problems) {
+func (u *parsedModule) addValidationErrors(all *problemList) {
 	for _, t := range slices.Concat(u.types, u.extensions) {
 		if err := t.Validate(); err != nil {
-			n := name{typ: t.GetType()}
+			n := definitionName{typ: t.GetType()}
 			all.addProblem(fmt.Sprintf("%sOpenFGA refuses %s: %v", u.source.findDefinition(n), n, err))
 		}
 	}
 	for _, c := range slices.Sorted(maps.Keys(u.conditions)) {
-		n, condition := name{cond: c}, u.conditions[c]
+		n, condition := definitionName{cond: c}, u.conditions[c]
 		err := condition.Validate()
 		if err == nil {
 			err = validateModel(&openfgav1.AuthorizationModel{
@@ -117,7 +117,7 @@ func (u *parsedModule) addServerErrors(all *problems) {
 }
 
 // refusalReason returns why OpenFGA would refuse the name, or "".
-func (n name) refusalReason() string {
+func (n definitionName) refusalReason() string {
 	for _, part := range []struct {
 		text string
 		max  int

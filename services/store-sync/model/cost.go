@@ -13,100 +13,102 @@ import (
 // copy of one entry of a map, about 40 nanoseconds.
 const maxCost = 5_000_000
 
-// costError means that the validation of a model would take too long.
-type costError struct{ name name }
+// validationCostError means that the validation of a model would take too long.
+type validationCostError struct{ name definitionName }
 
-func (e *costError) Error() string {
+func (e *validationCostError) Error() string {
 	return fmt.Sprintf("with %s the model takes OpenFGA too long to validate, because there are too many ways "+
 		"through other relations: refer to fewer relations, and to each only once", e.name)
 }
 
-// cost estimates the cost of validation.
+// costEstimator estimates the cost of validation.
 //
 // OpenFGA walks from every relation through all relations it refers to, twice. The first walk finds circles, the second
 // finds a subject that could have the relation. A walk does not remember other branches, so its time can grow
 // exponentially with the size of the model. Afterwards OpenFGA builds a weighted graph, which is slow if many relations
 // depend on each other mutually.
-type cost struct {
-	relations map[name]definition
-	circles   map[name]*walk
+type costEstimator struct {
+	relations map[definitionName]relationDefinition
+	circles   map[definitionName]*cycleWalkCost
 	// loop is the first relation found that is defined by itself.
-	loop  name
-	knots knots
+	loop  definitionName
+	knots relationComponents
 	spent int
 }
 
-// checkAffordable returns an error if validating the model would cost too much, or if a relation is defined by itself.
-func checkAffordable(m *openfgav1.AuthorizationModel) error { return newCost(m).countStep() }
+// checkValidationCost returns an error if validating the model would cost too much, or if a relation is defined by itself.
+func checkValidationCost(m *openfgav1.AuthorizationModel) error {
+	return newCostEstimator(m).checkTotalCost()
+}
 
-func newCost(m *openfgav1.AuthorizationModel) *cost {
-	c := &cost{relations: map[name]definition{}, circles: map[name]*walk{}}
-	c.knots = knots{references: c.referencesOf, index: map[name]int{}, open: map[name]bool{}}
+func newCostEstimator(m *openfgav1.AuthorizationModel) *costEstimator {
+	c := &costEstimator{relations: map[definitionName]relationDefinition{}, circles: map[definitionName]*cycleWalkCost{}}
+	c.knots = relationComponents{references: c.referencedRelations, index: map[definitionName]int{}, open: map[definitionName]bool{}}
 	for _, t := range m.GetTypeDefinitions() {
-		maps.Copy(c.relations, definitionsOf(t))
+		maps.Copy(c.relations, relationsOfType(t))
 	}
 	return c
 }
 
-func (c *cost) countStep() error {
-	for _, n := range slices.SortedFunc(maps.Keys(c.relations), name.compareName) {
-		circle, ok := c.circleCost(n)
+func (c *costEstimator) checkTotalCost() error {
+	for _, n := range slices.SortedFunc(maps.Keys(c.relations), definitionName.compareName) {
+		circle, ok := c.cycleSearchCost(n)
 		if !ok {
 			return &typesystem.InvalidRelationError{ObjectType: c.loop.typ, Relation: c.loop.rel, Cause: typesystem.ErrCycle}
 		}
-		c.spent += circle.entries + c.knots.groupCost(n)
-		c.searchEntry(n, c.relations[n].rewrite, visited{})
+		c.spent += circle.entries + c.knots.reachableComponentsCost(n)
+		c.searchEntrypoint(n, c.relations[n].rewrite, visitedRelations{})
 		if c.spent > maxCost {
-			return &costError{n}
+			return &validationCostError{n}
 		}
 	}
 	return nil
 }
 
-// referencesOf returns the relations to which a relation refers, each as often as it does.
-func (c *cost) referencesOf(n name) []name {
-	var all []name
+// referencedRelations returns the relations to which a relation refers, each as often as it does.
+func (c *costEstimator) referencedRelations(n definitionName) []definitionName {
+	var all []definitionName
 	d := c.relations[n]
 	for _, t := range d.types {
 		if t.GetRelation() != "" {
-			all = append(all, name{typ: t.GetType(), rel: t.GetRelation()})
+			all = append(all, definitionName{typ: t.GetType(), rel: t.GetRelation()})
 		}
 	}
-	eachNode(d.rewrite, func(node *openfgav1.Userset) {
+	eachRewrite(d.rewrite, func(node *openfgav1.Userset) {
 		if to := node.GetComputedUserset(); to != nil {
-			all = append(all, name{typ: n.typ, rel: to.GetRelation()})
+			all = append(all, definitionName{typ: n.typ, rel: to.GetRelation()})
 		}
 		if to := node.GetTupleToUserset(); to != nil {
-			for _, t := range c.relations[name{typ: n.typ, rel: to.GetTupleset().GetRelation()}].types {
-				all = append(all, name{typ: t.GetType(), rel: to.GetComputedUserset().GetRelation()})
+			for _, t := range c.relations[definitionName{typ: n.typ, rel: to.GetTupleset().GetRelation()}].types {
+				all = append(all, definitionName{typ: t.GetType(), rel: to.GetComputedUserset().GetRelation()})
 			}
 		}
 	})
 	return all
 }
 
-// walk is the cost of the walk for circles from a relation. It counts the steps, and the copied entries of the map of
+// cycleWalkCost is the cost of the walk for circles from a relation. It counts the steps, and the copied entries of the map of
 // visited relations. The map grows with the distance.
-type walk struct {
+type cycleWalkCost struct {
 	steps, entries int
 	done           bool
 }
 
-// circleCost returns the cost of the walk for circles from a relation, and false if a circle exists.
-func (c *cost) circleCost(n name) (*walk, bool) {
+// cycleSearchCost returns the cost of the walk for circles from a relation, and false if a circle exists.
+func (c *costEstimator) cycleSearchCost(n definitionName) (*cycleWalkCost, bool) {
 	if w, known := c.circles[n]; known {
 		if !w.done {
 			c.loop = n
 		}
 		return w, w.done
 	}
-	w, ok := &walk{}, true
+	w, ok := &cycleWalkCost{}, true
 	c.circles[n] = w
-	eachNode(c.relations[n].rewrite, func(node *openfgav1.Userset) {
+	eachRewrite(c.relations[n].rewrite, func(node *openfgav1.Userset) {
 		w.steps, w.entries = w.steps+1, w.entries+1
 		if to := node.GetComputedUserset(); to != nil && ok {
-			var next *walk
-			next, ok = c.circleCost(name{typ: n.typ, rel: to.GetRelation()})
+			var next *cycleWalkCost
+			next, ok = c.cycleSearchCost(definitionName{typ: n.typ, rel: to.GetRelation()})
 			w.steps = min(w.steps+next.steps, maxCost)
 			w.entries = min(w.entries+next.entries+next.steps, maxCost)
 		}
@@ -115,20 +117,20 @@ func (c *cost) circleCost(n name) (*walk, bool) {
 	return w, ok
 }
 
-// visited holds the relations on a walk by type, and reports for each whether the walk found a subject there.
-type visited map[string]map[string]bool
+// visitedRelations holds the relations on a walk by type, and reports for each whether the walk found a subject there.
+type visitedRelations map[string]map[string]bool
 
-// searchEntry repeats the walk that searches for a subject that could have the relation, and counts its cost.
-func (c *cost) searchEntry(at name, rewrite *openfgav1.Userset, before visited) bool {
+// searchEntrypoint repeats the walk that searches for a subject that could have the relation, and counts its cost.
+func (c *costEstimator) searchEntrypoint(at definitionName, rewrite *openfgav1.Userset, before visitedRelations) bool {
 	if c.spent > maxCost {
 		return true
 	}
 	c.spent += 10 + len(before)
 	switch rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_Union:
-		return slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return c.searchEntry(at, child, before) })
+		return slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return c.searchEntrypoint(at, child, before) })
 	case *openfgav1.Userset_Intersection, *openfgav1.Userset_Difference:
-		return !slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return !c.searchEntry(at, child, before) })
+		return !slices.ContainsFunc(childUsersets(rewrite), func(child *openfgav1.Userset) bool { return !c.searchEntrypoint(at, child, before) })
 	}
 	seen := maps.Clone(before)
 	if seen[at.typ] == nil {
@@ -137,83 +139,83 @@ func (c *cost) searchEntry(at name, rewrite *openfgav1.Userset, before visited) 
 	seen[at.typ][at.rel] = false // The inner map is shared, so earlier steps on this type see it too.
 	switch r := rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_ComputedUserset:
-		return c.followRelation(name{typ: at.typ, rel: r.ComputedUserset.GetRelation()}, seen)
+		return c.searchReferencedRelation(definitionName{typ: at.typ, rel: r.ComputedUserset.GetRelation()}, seen)
 	case *openfgav1.Userset_TupleToUserset:
-		tupleset := name{typ: at.typ, rel: r.TupleToUserset.GetTupleset().GetRelation()}
+		tupleset := definitionName{typ: at.typ, rel: r.TupleToUserset.GetTupleset().GetRelation()}
 		return slices.ContainsFunc(c.relations[tupleset].types, func(t *openfgav1.RelationReference) bool {
-			return c.followRelation(name{typ: t.GetType(), rel: r.TupleToUserset.GetComputedUserset().GetRelation()}, seen)
+			return c.searchReferencedRelation(definitionName{typ: t.GetType(), rel: r.TupleToUserset.GetComputedUserset().GetRelation()}, seen)
 		})
 	default:
-		return c.searchDirect(at, seen)
+		return c.searchAssignableSubjects(at, seen)
 	}
 }
 
-// followRelation continues to a relation unless it was visited or does not exist.
-func (c *cost) followRelation(to name, seen visited) bool {
+// searchReferencedRelation continues to a relation unless it was visited or does not exist.
+func (c *costEstimator) searchReferencedRelation(to definitionName, seen visitedRelations) bool {
 	if found, known := seen[to.typ][to.rel]; known {
 		return found
 	}
 	d, exists := c.relations[to]
-	return exists && c.searchEntry(to, d.rewrite, seen)
+	return exists && c.searchEntrypoint(to, d.rewrite, seen)
 }
 
-// searchDirect continues to the subjects that can be assigned to a relation.
-func (c *cost) searchDirect(at name, seen visited) bool {
+// searchAssignableSubjects continues to the subjects that can be assigned to a relation.
+func (c *costEstimator) searchAssignableSubjects(at definitionName, seen visitedRelations) bool {
 	return slices.ContainsFunc(c.relations[at].types, func(t *openfgav1.RelationReference) bool {
 		if t.GetRelation() == "" {
 			seen[at.typ][at.rel] = true
 			return true
 		}
-		to := name{typ: t.GetType(), rel: t.GetRelation()}
+		to := definitionName{typ: t.GetType(), rel: t.GetRelation()}
 		_, known := seen[to.typ][to.rel]
-		return !known && c.searchEntry(to, c.relations[to].rewrite, seen)
+		return !known && c.searchEntrypoint(to, c.relations[to].rewrite, seen)
 	})
 }
 
-// knots finds the groups of relations that depend on each other mutually. These are the strongly connected components
+// relationComponents finds the groups of relations that depend on each other mutually. These are the strongly connected components
 // of their references, found by Tarjan's algorithm.
-type knots struct {
-	references func(name) []name
-	index      map[name]int
+type relationComponents struct {
+	references func(definitionName) []definitionName
+	index      map[definitionName]int
 	// path and open hold the relations whose group is not complete yet.
-	path []name
-	open map[name]bool
+	path []definitionName
+	open map[definitionName]bool
 	sum  int
 }
 
-// groupCost returns the cost of the groups that can be reached from a relation and were not counted before.
-func (k *knots) groupCost(n name) int {
+// reachableComponentsCost returns the cost of the groups that can be reached from a relation and were not counted before.
+func (k *relationComponents) reachableComponentsCost(n definitionName) int {
 	k.sum = 0
 	if k.index[n] == 0 {
-		k.visitName(n)
+		k.visitRelation(n)
 	}
 	return k.sum
 }
 
-// visitName returns the smallest index in the group of n.
-func (k *knots) visitName(n name) int {
+// visitRelation returns the smallest index in the group of n.
+func (k *relationComponents) visitRelation(n definitionName) int {
 	lowest := len(k.index) + 1
 	k.index[n] = lowest
 	k.path, k.open[n] = append(k.path, n), true
 	for _, to := range k.references(n) {
 		if k.index[to] == 0 {
-			lowest = min(lowest, k.visitName(to))
+			lowest = min(lowest, k.visitRelation(to))
 		} else if k.open[to] {
 			lowest = min(lowest, k.index[to])
 		}
 	}
 	if lowest == k.index[n] {
 		start := slices.Index(k.path, n)
-		k.completeGroup(k.path[start:])
+		k.addComponentCost(k.path[start:])
 		k.path = k.path[:start]
 	}
 	return lowest
 }
 
-// completeGroup adds the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
+// addComponentCost adds the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
 // square of the number of relations, with the references among them, and with the references beyond those of a simple
 // ring.
-func (k *knots) completeGroup(group []name) {
+func (k *relationComponents) addComponentCost(group []definitionName) {
 	inside := 0
 	for _, n := range group {
 		for _, to := range k.references(n) {

@@ -26,20 +26,20 @@ func TestTheEstimateWalksAsOpenFGADoes(t *testing.T) {
 				fmt.Fprintf(&b, "    define %s: %s\n", r, rewrite(t, relations, i))
 			}
 		}
-		u := newUnit(newEssence(b.String()), Limits{}.OrDefault())
+		u := parseModuleText(normalizeText(b.String()), Limits{}.OrDefault())
 		if u.broken != "" {
 			t.Fatal(u.broken)
 		}
-		m := newGraph([]*parsedModule{u}).mergeUnits(set{true})
-		c := newCost(m)
-		all := slices.SortedFunc(maps.Keys(c.relations), name.compareName)
-		nobody := slices.IndexFunc(all, func(n name) bool { return !c.searchEntry(n, c.relations[n].rewrite, visited{}) })
+		m := newModuleGraph([]*parsedModule{u}).mergeIntoModel(moduleSet{true})
+		c := newCostEstimator(m)
+		all := slices.SortedFunc(maps.Keys(c.relations), definitionName.compareName)
+		nobody := slices.IndexFunc(all, func(n definitionName) bool { return !c.searchEntrypoint(n, c.relations[n].rewrite, visitedRelations{}) })
 
 		_, err := typesystem.NewAndValidate(context.Background(), m)
 		var invalid *typesystem.InvalidRelationError
 		switch {
 		case errors.As(err, &invalid):
-			if nobody < 0 || all[nobody] != (name{typ: invalid.ObjectType, rel: invalid.Relation}) {
+			if nobody < 0 || all[nobody] != (definitionName{typ: invalid.ObjectType, rel: invalid.Relation}) {
 				t.Fatalf("OpenFGA says %v, the estimate %d of %v\n%s", err, nobody, all, b.String())
 			}
 		case err != nil:
@@ -78,12 +78,12 @@ func TestOrdinaryModelsAreFarFromTheBound(t *testing.T) {
 			fmt.Fprintf(&b, "    define role%d: [user, group#member] or role%d or role%d from parent\n", role+1, role, role+1)
 		}
 	}
-	u := newUnit(newEssence(b.String()), Limits{}.OrDefault())
+	u := parseModuleText(normalizeText(b.String()), Limits{}.OrDefault())
 	if u.broken != "" {
 		t.Fatal(u.broken)
 	}
-	c := newCost(newGraph([]*parsedModule{u}).mergeUnits(set{true}))
-	if err := c.countStep(); err != nil {
+	c := newCostEstimator(newModuleGraph([]*parsedModule{u}).mergeIntoModel(moduleSet{true}))
+	if err := c.checkTotalCost(); err != nil {
 		t.Fatal(err)
 	}
 	if c.spent > maxCost/100 {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Change describes how one definition differs between two models.
-type Change struct {
+// DefinitionChange describes how one definition differs between two models.
+type DefinitionChange struct {
 	Definition
 
 	// Before and After are the text after the name in the DSL. They are empty for a type, or if the definition is
@@ -24,36 +24,36 @@ type Change struct {
 }
 
 // Diff lists the differences in meaning between two models, sorted by condition, type and relation. Nil stands for an
-// empty model. Diff also lists a relation if only a change elsewhere affects its subjects. The error is that of [DSL].
-func Diff(before, after *openfgav1.AuthorizationModel) ([]Change, error) {
-	was, err := newSide(before)
+// empty model. Diff also lists a relation if only a change elsewhere affects its subjects. The error is that of [RenderDSL].
+func Diff(before, after *openfgav1.AuthorizationModel) ([]DefinitionChange, error) {
+	was, err := newDiffSide(before)
 	if err != nil {
 		return nil, err
 	}
-	is, err := newSide(after)
+	is, err := newDiffSide(after)
 	if err != nil {
 		return nil, err
 	}
-	names := slices.SortedFunc(maps.Keys(was.definitions), name.compareName)
-	for _, n := range slices.SortedFunc(maps.Keys(is.definitions), name.compareName) {
+	names := slices.SortedFunc(maps.Keys(was.definitions), definitionName.compareName)
+	for _, n := range slices.SortedFunc(maps.Keys(is.definitions), definitionName.compareName) {
 		if _, both := was.definitions[n]; !both {
 			names = append(names, n)
 		}
 	}
-	slices.SortFunc(names, name.compareName)
-	var changes []Change
+	slices.SortFunc(names, definitionName.compareName)
+	var changes []DefinitionChange
 	for _, n := range names {
-		if c, differs := compareSides(n, was, is); differs {
+		if c, differs := compareDefinitionSides(n, was, is); differs {
 			changes = append(changes, c)
 		}
 	}
 	return changes, nil
 }
 
-func compareSides(n name, was, is *side) (Change, bool) {
+func compareDefinitionSides(n definitionName, was, is *diffSide) (DefinitionChange, bool) {
 	old, had := was.definitions[n]
 	now, has := is.definitions[n]
-	c := Change{Definition: now, Before: was.text[n], After: is.text[n], Added: !had, Removed: !has}
+	c := DefinitionChange{Definition: now, Before: was.text[n], After: is.text[n], Added: !had, Removed: !has}
 	if !has {
 		c.Definition = old
 	}
@@ -62,46 +62,46 @@ func compareSides(n name, was, is *side) (Change, bool) {
 	return c, c.Added || c.Removed || moved || c.Before != c.After || len(c.Gained)+len(c.Lost) > 0
 }
 
-// side is one of the two models.
-type side struct {
-	definitions map[name]Definition
-	text        map[name]string
-	reach       map[name]kinds
+// diffSide is one of the two models.
+type diffSide struct {
+	definitions map[definitionName]Definition
+	text        map[definitionName]string
+	reach       map[definitionName]subjectKinds
 }
 
-func newSide(m *openfgav1.AuthorizationModel) (*side, error) {
-	s := &side{definitions: map[name]Definition{}, text: map[name]string{}, reach: map[name]kinds{}}
+func newDiffSide(m *openfgav1.AuthorizationModel) (*diffSide, error) {
+	s := &diffSide{definitions: map[definitionName]Definition{}, text: map[definitionName]string{}, reach: map[definitionName]subjectKinds{}}
 	if len(m.GetTypeDefinitions()) == 0 {
 		return s, nil
 	}
-	canonical := normalModel(m)
+	canonical := normalizeModel(m)
 	canonical.Conditions = m.GetConditions()
-	for _, d := range Definitions(m) {
-		s.definitions[name{d.Type, d.Relation, d.Condition}] = d
+	for _, d := range ListDefinitions(m) {
+		s.definitions[definitionName{d.Type, d.Relation, d.Condition}] = d
 	}
-	text, err := DSL(proto.CloneOf(canonical))
+	text, err := RenderDSL(proto.CloneOf(canonical))
 	if err != nil {
 		return nil, err
 	}
-	s.text, s.reach = definitionTexts(text), reachableKinds(m)
+	s.text, s.reach = definitionTexts(text), reachableSubjectKinds(m)
 	return s, nil
 }
 
-// definitionTexts splits a model's text, as [DSL] writes it, into the texts of its relations and conditions.
-func definitionTexts(text string) map[name]string {
-	texts := map[name]string{}
-	var at name
+// definitionTexts splits a model's text, as [RenderDSL] writes it, into the texts of its relations and conditions.
+func definitionTexts(text string) map[definitionName]string {
+	texts := map[definitionName]string{}
+	var at definitionName
 	for line := range strings.SplitSeq(text, "\n") {
-		keyword, rest := nextWord(line)
-		subject, after := nextWord(rest)
+		keyword, rest := cutFirstWord(line)
+		subject, after := cutFirstWord(rest)
 		switch keyword {
 		case "type":
-			at = name{typ: subject}
+			at = definitionName{typ: subject}
 		case "define":
-			at = name{typ: at.typ, rel: subject}
+			at = definitionName{typ: at.typ, rel: subject}
 			texts[at] = strings.TrimSpace(strings.TrimPrefix(after, ":"))
 		case "condition":
-			at = name{cond: subject}
+			at = definitionName{cond: subject}
 			texts[at] = strings.TrimSpace(after)
 		default:
 			if at.cond != "" && strings.TrimSpace(line) != "" {

@@ -85,7 +85,7 @@ func TestADiffTellsWhatDiffersAndWhoMayNowReachWhat(t *testing.T) {
 }
 
 // lines renders changes as +type#relation "before" > "after" +gained -lost.
-func lines(changes []model.Change) []string {
+func lines(changes []model.DefinitionChange) []string {
 	var all []string
 	for _, c := range changes {
 		sign := "~"

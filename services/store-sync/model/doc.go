@@ -9,7 +9,7 @@
 //     package precedence;
 //   - the living part passes the same validation that the OpenFGA server does on a write.
 //
-// Every module gets a [Report]. For a rejected module it contains the error, the place and the remedy. The result is a
+// Every module gets a [ModuleReport]. For a rejected module it contains the error, the place and the remedy. The result is a
 // function of the modules alone: their order does not matter, and a rejected module has no influence on the others.
 //
 // Modules come from outside, and a kilobyte of hostile DSL can keep OpenFGA's parser or its validation busy for hours.

@@ -21,14 +21,14 @@ func Equal(a, b *openfgav1.AuthorizationModel) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
-	return proto.Equal(normalModel(a), normalModel(b))
+	return proto.Equal(normalizeModel(a), normalizeModel(b))
 }
 
-// normalModel returns a model in a form that all models of the same meaning share.
-func normalModel(m *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
+// normalizeModel returns a model in a form that all models of the same meaning share.
+func normalizeModel(m *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel {
 	n := &openfgav1.AuthorizationModel{SchemaVersion: m.GetSchemaVersion(), Conditions: map[string]*openfgav1.Condition{}}
 	for _, t := range m.GetTypeDefinitions() {
-		n.TypeDefinitions = append(n.TypeDefinitions, normalType(t))
+		n.TypeDefinitions = append(n.TypeDefinitions, normalizeType(t))
 	}
 	slices.SortStableFunc(n.GetTypeDefinitions(), func(a, b *openfgav1.TypeDefinition) int {
 		return strings.Compare(a.GetType(), b.GetType())
@@ -44,68 +44,68 @@ func normalModel(m *openfgav1.AuthorizationModel) *openfgav1.AuthorizationModel 
 	return n
 }
 
-func normalType(t *openfgav1.TypeDefinition) *openfgav1.TypeDefinition {
+func normalizeType(t *openfgav1.TypeDefinition) *openfgav1.TypeDefinition {
 	n := &openfgav1.TypeDefinition{
 		Type:      t.GetType(),
 		Relations: map[string]*openfgav1.Userset{},
 		Metadata:  &openfgav1.Metadata{Module: t.GetMetadata().GetModule(), Relations: map[string]*openfgav1.RelationMetadata{}},
 	}
 	for relation, rewrite := range t.GetRelations() {
-		types := slices.SortedFunc(slices.Values(t.GetMetadata().GetRelations()[relation].GetDirectlyRelatedUserTypes()), compareTypes)
-		n.Relations[relation] = normalRewrite(rewrite)
+		types := slices.SortedFunc(slices.Values(t.GetMetadata().GetRelations()[relation].GetDirectlyRelatedUserTypes()), compareRelationReferences)
+		n.Relations[relation] = normalizeRewrite(rewrite)
 		n.Metadata.Relations[relation] = &openfgav1.RelationMetadata{
 			DirectlyRelatedUserTypes: slices.CompactFunc(types, func(a, b *openfgav1.RelationReference) bool { return proto.Equal(a, b) }),
-			Module:                   moduleOf(t, relation),
+			Module:                   moduleOfRelation(t, relation),
 		}
 	}
 	return n
 }
 
-func compareTypes(a, b *openfgav1.RelationReference) int {
+func compareRelationReferences(a, b *openfgav1.RelationReference) int {
 	return cmp.Or(
 		cmp.Compare(a.GetType(), b.GetType()),
 		cmp.Compare(a.GetRelation(), b.GetRelation()),
 		cmp.Compare(a.GetCondition(), b.GetCondition()),
-		bytes.Compare(encodeMessage(a), encodeMessage(b)),
+		bytes.Compare(marshalDeterministic(a), marshalDeterministic(b)),
 	)
 }
 
-// normalRewrite flattens and sorts unions and intersections.
-func normalRewrite(rewrite *openfgav1.Userset) *openfgav1.Userset {
+// normalizeRewrite flattens and sorts unions and intersections.
+func normalizeRewrite(rewrite *openfgav1.Userset) *openfgav1.Userset {
 	switch r := rewrite.GetUserset().(type) {
 	case *openfgav1.Userset_Union:
-		operands := normalOperands(r.Union.GetChild(), func(u *openfgav1.Userset) []*openfgav1.Userset { return u.GetUnion().GetChild() })
+		operands := normalizeOperands(r.Union.GetChild(), func(u *openfgav1.Userset) []*openfgav1.Userset { return u.GetUnion().GetChild() })
 		if len(operands) == 1 {
 			return operands[0]
 		}
 		return &openfgav1.Userset{Userset: &openfgav1.Userset_Union{Union: &openfgav1.Usersets{Child: operands}}}
 	case *openfgav1.Userset_Intersection:
-		operands := normalOperands(r.Intersection.GetChild(), func(u *openfgav1.Userset) []*openfgav1.Userset { return u.GetIntersection().GetChild() })
+		operands := normalizeOperands(r.Intersection.GetChild(), func(u *openfgav1.Userset) []*openfgav1.Userset { return u.GetIntersection().GetChild() })
 		if len(operands) == 1 {
 			return operands[0]
 		}
 		return &openfgav1.Userset{Userset: &openfgav1.Userset_Intersection{Intersection: &openfgav1.Usersets{Child: operands}}}
 	case *openfgav1.Userset_Difference:
 		return &openfgav1.Userset{Userset: &openfgav1.Userset_Difference{Difference: &openfgav1.Difference{
-			Base: normalRewrite(r.Difference.GetBase()), Subtract: normalRewrite(r.Difference.GetSubtract()),
+			Base: normalizeRewrite(r.Difference.GetBase()), Subtract: normalizeRewrite(r.Difference.GetSubtract()),
 		}}}
 	default:
 		return rewrite
 	}
 }
 
-// normalOperands returns the operands of an operation in normal form, sorted, each once. An operand that is the same
+// normalizeOperands returns the operands of an operation in normal form, sorted, each once. An operand that is the same
 // operation again is replaced by its own operands, which inner returns.
-func normalOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset) []*openfgav1.Userset) []*openfgav1.Userset {
+func normalizeOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset) []*openfgav1.Userset) []*openfgav1.Userset {
 	sorted := map[string]*openfgav1.Userset{}
 	for _, operand := range operands {
-		operand = normalRewrite(operand)
+		operand = normalizeRewrite(operand)
 		same := inner(operand)
 		if len(same) == 0 {
 			same = []*openfgav1.Userset{operand}
 		}
 		for _, o := range same {
-			sorted[string(encodeMessage(o))] = o
+			sorted[string(marshalDeterministic(o))] = o
 		}
 	}
 	all := make([]*openfgav1.Userset, 0, len(sorted))
@@ -115,9 +115,9 @@ func normalOperands(operands []*openfgav1.Userset, inner func(*openfgav1.Userset
 	return all
 }
 
-// encodeMessage returns equal bytes for equal messages. It cannot fail for messages with valid UTF-8, which a model's always
+// marshalDeterministic returns equal bytes for equal messages. It cannot fail for messages with valid UTF-8, which a model's always
 // are.
-func encodeMessage(m proto.Message) []byte {
+func marshalDeterministic(m proto.Message) []byte {
 	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	return encoded
 }

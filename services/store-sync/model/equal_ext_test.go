@@ -161,7 +161,7 @@ func TestWhatAServerOrAnotherToolAddsMakesNoDifference(t *testing.T) {
 
 func TestTheDSLOfAModelMeansTheSame(t *testing.T) {
 	original := edited(t, "module various", "module core")
-	text, err := model.DSL(original)
+	text, err := model.RenderDSL(original)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestTheDSLOfAModelMeansTheSame(t *testing.T) {
 		t.Error("rendering changed the model")
 	}
 	slices.Reverse(original.GetTypeDefinitions())
-	if second, _ := model.DSL(original); second != text {
+	if second, _ := model.RenderDSL(original); second != text {
 		t.Errorf("another order of types renders as\n%s", second)
 	}
 }
@@ -198,7 +198,7 @@ func TestAModelThatTheDSLCannotExpressIsAnError(t *testing.T) {
 		}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if text, err := model.DSL(m); err == nil {
+			if text, err := model.RenderDSL(m); err == nil {
 				t.Errorf("got %s", text)
 			}
 		})

@@ -43,7 +43,7 @@ func FuzzMerge(f *testing.F) {
 			t.Fatalf("not deterministic:\n%+v\n%+v", result, again)
 		}
 		if err == nil {
-			if _, err := model.DSL(result.Model); err != nil {
+			if _, err := model.RenderDSL(result.Model); err != nil {
 				t.Fatal(err)
 			}
 		}

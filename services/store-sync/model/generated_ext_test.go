@@ -18,7 +18,7 @@ const thing = "module things\n\ntype thing\n  relations\n    define reader: [use
 func TestEqualTextForTwoAPIsIsAConflictAndElseADuplicate(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, second string
-		want          model.State
+		want          model.MergeState
 	}{
 		"two APIs":                   {"things.a.com", "things.b.com", model.Rejected},
 		"one API":                    {"things.a.com", "things.a.com", model.Duplicate},
@@ -39,7 +39,7 @@ func TestEqualTextForTwoAPIsIsAConflictAndElseADuplicate(t *testing.T) {
 }
 
 func TestAModuleThatCouldNotBeMadeIsRejectedAlone(t *testing.T) {
-	bad := model.Module{Origin: model.Origin{Kind: model.Discovered, Name: "things"}, Fault: "no name\nfor it"}
+	bad := model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Name: "things"}, Fault: "no name\nfor it"}
 	result := mustMerge(t, bad, named("m1", thing))
 	if r := result.Reports[2]; r.State != model.Rejected || r.Message != "no name for it" {
 		t.Errorf("report is %+v", r)

@@ -74,15 +74,15 @@ func (e *LimitError) Error() string {
 		"or raise the limits of types and bytes both here and in OpenFGA", strings.Join(over, " and "))
 }
 
-// checkModel returns a LimitError if OpenFGA would refuse the model for its size.
-func (l Limits) checkModel(m *openfgav1.AuthorizationModel) error {
-	if e := l.exceededLimit(m); e.Types > e.MaxTypes || e.Conditions > e.MaxConditions || e.Bytes > e.MaxBytes {
+// checkModelSize returns a LimitError if OpenFGA would refuse the model for its size.
+func (l Limits) checkModelSize(m *openfgav1.AuthorizationModel) error {
+	if e := l.measureModel(m); e.Types > e.MaxTypes || e.Conditions > e.MaxConditions || e.Bytes > e.MaxBytes {
 		return e
 	}
 	return nil
 }
 
-func (l Limits) exceededLimit(m *openfgav1.AuthorizationModel) *LimitError {
+func (l Limits) measureModel(m *openfgav1.AuthorizationModel) *LimitError {
 	return &LimitError{
 		Types: len(m.GetTypeDefinitions()), MaxTypes: l.Types,
 		Conditions: len(m.GetConditions()), MaxConditions: maxConditions,
@@ -105,7 +105,7 @@ func (l Limits) unreadableReason(e normalizedText) string {
 		return fmt.Sprintf("the conditions of the module have %d bytes, of at most %d: shorten them or split the module",
 			n, maxConditionBytes)
 	}
-	return e.tangledPlace()
+	return e.tooComplexReason()
 }
 
 // conditionBytes returns the size of the conditions. The grammar requires all of them after the types.
@@ -119,9 +119,9 @@ func (e normalizedText) conditionBytes() int {
 	return sum
 }
 
-// tangledPlace returns where a line is too long for the parser, or brackets are nested too deeply or too often. It returns
+// tooComplexReason returns where a line is too long for the parser, or brackets are nested too deeply or too often. It returns
 // "" if none is.
-func (e normalizedText) tangledPlace() string {
+func (e normalizedText) tooComplexReason() string {
 	depth, groups, lookahead := 0, 0, 0
 	for i, line := range e.lines {
 		if len(line) > maxLineBytes {

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
-// lastLive parses the last live text of a module. It was accepted before, so no limit applies.
-func (s source) lastLive(u *parsedModule) *parsedModule {
+// parseLiveText parses the last live text of a module. It was accepted before, so no limit applies.
+func (s moduleSource) parseLiveText(u *parsedModule) *parsedModule {
 	switch {
 	case s.Live == "":
 		return nil
@@ -24,25 +24,25 @@ func (s source) lastLive(u *parsedModule) *parsedModule {
 	case s.settled && u.original != nil:
 		return u.original
 	}
-	live := newUnit(newEssence(s.Live), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
+	live := parseModuleText(normalizeText(s.Live), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
 	if live.broken != "" {
 		return nil
 	}
 	return live
 }
 
-// wholeUnit returns the unit with the module's text.
-func (u *parsedModule) wholeUnit() *parsedModule { return cmp.Or(u.original, u) }
+// wholeModule returns the unit with the module's text.
+func (u *parsedModule) wholeModule() *parsedModule { return cmp.Or(u.original, u) }
 
-// liveParts returns one unit for each definition of the module's last live text. These stay, as far as they remain valid,
+// splitLiveDefinitions returns one unit for each definition of the module's last live text. These stay, as far as they remain valid,
 // if the module itself cannot live.
-func (u *parsedModule) liveParts() []*parsedModule {
+func (u *parsedModule) splitLiveDefinitions() []*parsedModule {
 	if u.live == nil || u.settled && u.original != nil {
 		return nil
 	}
 	hosts := map[string]*parsedModule{}
-	for _, n := range slices.SortedFunc(maps.Keys(u.live.claims), name.compareName) {
-		p := u.partOf(n)
+	for _, n := range slices.SortedFunc(maps.Keys(u.live.claims), definitionName.compareName) {
+		p := u.newLivePart(n)
 		if p.host = hosts[n.typ]; n.rel == "" {
 			p.host, hosts[n.typ] = nil, p
 		}
@@ -51,14 +51,14 @@ func (u *parsedModule) liveParts() []*parsedModule {
 	return u.parts
 }
 
-func (u *parsedModule) partOf(n name) *parsedModule {
+func (u *parsedModule) newLivePart(n definitionName) *parsedModule {
 	d := u.live.claims[n]
-	p := &parsedModule{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.wholeUnit(), claims: map[name]definition{n: d}}
+	p := &parsedModule{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.wholeModule(), claims: map[definitionName]relationDefinition{n: d}}
 	switch {
 	case n.cond != "":
 		p.conditions = map[string]*openfgav1.Condition{n.cond: u.live.conditions[n.cond]}
 	case n.rel != "":
-		p.needs = append(needsOf(n, d), need{by: name{typ: n.typ}, what: name{typ: n.typ}})
+		p.needs = append(needsOfRelation(n, d), definitionNeed{by: definitionName{typ: n.typ}, what: definitionName{typ: n.typ}})
 		p.extensions = []*openfgav1.TypeDefinition{{
 			Type: n.typ, Relations: map[string]*openfgav1.Userset{n.rel: d.rewrite},
 			Metadata: &openfgav1.Metadata{Relations: map[string]*openfgav1.RelationMetadata{n.rel: {DirectlyRelatedUserTypes: d.types}}},
@@ -71,24 +71,24 @@ func (u *parsedModule) partOf(n name) *parsedModule {
 
 // comparePrecedence compares two units by their claims to n. For one object, the present text comes before the parts of its
 // last live one.
-func (u *parsedModule) comparePrecedence(n name, o *parsedModule) int {
-	return cmp.Or(precedence.Compare(u.claimTo(n), o.claimTo(n)), cmp.Compare(u.partRank(), o.partRank()), cmp.Compare(u.index, o.index))
+func (u *parsedModule) comparePrecedence(n definitionName, o *parsedModule) int {
+	return cmp.Or(precedence.Compare(u.precedenceClaimTo(n), o.precedenceClaimTo(n)), cmp.Compare(u.partRank(), o.partRank()), cmp.Compare(u.index, o.index))
 }
 
-// claimTo returns the unit's claim to n. Documents are planned as one policy beside what is live, so a new module must not
+// precedenceClaimTo returns the unit's claim to n. Documents are planned as one policy beside what is live, so a new module must not
 // take a name from that plan.
-func (u *parsedModule) claimTo(n name) precedence.Claim {
+func (u *parsedModule) precedenceClaimTo(n definitionName) precedence.Claim {
 	held := u.whole != nil
 	if u.live != nil {
 		_, held = u.live.claims[n]
 	}
 	switch {
 	case u.settled && u.whole == nil:
-		return u.claimFor(precedence.Present)
+		return u.claimWithLiveness(precedence.Present)
 	case held:
-		return u.claimFor(precedence.Earlier)
+		return u.claimWithLiveness(precedence.Earlier)
 	default:
-		c := u.claimFor(precedence.None)
+		c := u.claimWithLiveness(precedence.None)
 		c.Document = u.Origin.Kind == Policy
 		return c
 	}
@@ -102,8 +102,8 @@ func (u *parsedModule) partRank() int {
 	return 1
 }
 
-// claimFor returns the module's claim to a name, given how far the module is live.
-func (m Module) claimFor(live precedence.Liveness) precedence.Claim {
+// claimWithLiveness returns the module's claim to a name, given how far the module is live.
+func (m Module) claimWithLiveness(live precedence.Liveness) precedence.Claim {
 	if m.Origin.Kind == Core {
 		live = precedence.None // The core module outranks all others in any case.
 	}
@@ -112,10 +112,10 @@ func (m Module) claimFor(live precedence.Liveness) precedence.Claim {
 	}
 }
 
-// forgetDropped drops from a module's last live text the definitions that its readable new text does not have, unless the rest
+// forgetDroppedDefinitions drops from a module's last live text the definitions that its readable new text does not have, unless the rest
 // needs them. Only the live parts of other modules count, because their new texts may still be rejected.
-func (g *graph) forgetDropped(u *parsedModule) {
-	if u.settled || u.wholeUnit().claims == nil {
+func (g *moduleGraph) forgetDroppedDefinitions(u *parsedModule) {
+	if u.settled || u.wholeModule().claims == nil {
 		return
 	}
 	rest := g.emptySet()
@@ -126,13 +126,13 @@ func (g *graph) forgetDropped(u *parsedModule) {
 	for _, p := range u.parts {
 		left[p.index] = true
 		for n := range p.claims {
-			_, rest[p.index] = u.wholeUnit().claims[n]
+			_, rest[p.index] = u.wholeModule().claims[n]
 		}
 	}
 	for again := true; again; {
 		again = false
 		for _, p := range u.parts {
-			for _, i := range g.lackingUnits(p, rest, left) {
+			for _, i := range g.missingPrerequisites(p, rest, left) {
 				rest[i], again = true, true
 			}
 		}
@@ -142,8 +142,8 @@ func (g *graph) forgetDropped(u *parsedModule) {
 	}
 }
 
-// lackingUnits returns the units of a larger set without which a part is not valid in a smaller one.
-func (g *graph) lackingUnits(p *parsedModule, in, of set) []int {
+// missingPrerequisites returns the units of a larger set without which a part is not valid in a smaller one.
+func (g *moduleGraph) missingPrerequisites(p *parsedModule, in, of moduleSet) []int {
 	if !in[p.index] {
 		return nil
 	}
@@ -152,10 +152,10 @@ func (g *graph) lackingUnits(p *parsedModule, in, of set) []int {
 		lacking = append(lacking, p.host.index)
 	}
 	for _, n := range p.needs {
-		if g.isMet(in, n) {
+		if g.isNeedMet(in, n) {
 			continue
 		}
-		for _, i := range g.unitsMeeting(of, n) {
+		for _, i := range g.modulesMeetingNeed(of, n) {
 			if !in[i] {
 				lacking = append(lacking, i)
 			}
@@ -164,52 +164,52 @@ func (g *graph) lackingUnits(p *parsedModule, in, of set) []int {
 	return lacking
 }
 
-// remainingText is what is left of the last live text of a module that does not live: without what the new text no longer
+// remainingLiveText is what is left of the last live text of a module that does not live: without what the new text no longer
 // has, and without what others define now. If that is the present text, which would count as live from then on, it is also without
 // what lives of a module with the earlier text alone.
-func (g *graph) remainingText(u *parsedModule, lives set) (text string, less bool) {
-	text, less = g.leftOver(u, lives, g.hasPart)
-	if !u.settled && newEssence(text).String() == u.source.String() {
-		return g.leftOver(u, lives, func(p *parsedModule, lives set) bool { return lives[p.index] })
+func (g *moduleGraph) remainingLiveText(u *parsedModule, lives moduleSet) (text string, less bool) {
+	text, less = g.remainingTextWhere(u, lives, g.isPartLive)
+	if !u.settled && normalizeText(text).String() == u.source.String() {
+		return g.remainingTextWhere(u, lives, func(p *parsedModule, lives moduleSet) bool { return lives[p.index] })
 	}
 	return text, less
 }
 
-// leftOver returns the part of a last live text that holds, or that nobody else defines.
-func (g *graph) leftOver(u *parsedModule, lives set, holds func(*parsedModule, set) bool) (text string, less bool) {
-	left := map[name]bool{}
+// remainingTextWhere returns the part of a last live text that holds, or that nobody else defines.
+func (g *moduleGraph) remainingTextWhere(u *parsedModule, lives moduleSet, holds func(*parsedModule, moduleSet) bool) (text string, less bool) {
+	left := map[definitionName]bool{}
 	for _, p := range u.parts {
 		for n := range p.claims {
-			left[n] = !g.gone[p.index] && (holds(p, lives) || g.rivalOf(n, p, lives) == nil)
+			left[n] = !g.gone[p.index] && (holds(p, lives) || g.rivalDefiner(n, p, lives) == nil)
 		}
 	}
 	for n, stays := range left {
-		left[n] = stays && (n.rel == "" || !u.live.hasType(n.typ) || left[name{typ: n.typ}])
+		left[n] = stays && (n.rel == "" || !u.live.hasType(n.typ) || left[definitionName{typ: n.typ}])
 	}
-	maps.DeleteFunc(left, func(_ name, stays bool) bool { return !stays })
+	maps.DeleteFunc(left, func(_ definitionName, stays bool) bool { return !stays })
 	if len(left) == len(u.live.claims) {
 		return u.Live, false
 	}
 	if len(left) == 0 {
 		return "", true
 	}
-	text = u.live.selectDefinitions(left)
-	again := newUnit(newEssence(text), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
-	if again.broken != "" || len(again.claims) != len(left) || !again.isWithin(u.live) {
+	text = u.live.renderSelectedDefinitions(left)
+	again := parseModuleText(normalizeText(text), Limits{Types: math.MaxInt, Bytes: math.MaxInt})
+	if again.broken != "" || len(again.claims) != len(left) || !again.isSubsetOf(u.live) {
 		return u.Live, false // The shortened text must be exact; else the whole text stays.
 	}
 	return text, true
 }
 
-// hasPart reports whether a part lives, itself or by a module with the same text. Two modules that had the same text have the same part.
-func (g *graph) hasPart(p *parsedModule, lives set) bool {
+// isPartLive reports whether a part lives, itself or by a module with the same text. Two modules that had the same text have the same part.
+func (g *moduleGraph) isPartLive(p *parsedModule, lives moduleSet) bool {
 	if lives[p.index] {
 		return true
 	}
 	for n := range p.claims {
 		if slices.ContainsFunc(g.providers[n], func(i int) bool {
 			other := g.units[i]
-			return lives[i] && other.Origin != p.Origin && (other.source.String() == p.source.String() || other.whole != nil && p.hasEqual(n, other))
+			return lives[i] && other.Origin != p.Origin && (other.source.String() == p.source.String() || other.whole != nil && p.hasSameDefinition(n, other))
 		}) {
 			return true
 		}
@@ -217,18 +217,18 @@ func (g *graph) hasPart(p *parsedModule, lives set) bool {
 	return false
 }
 
-// selectDefinitions returns a text with the definitions of the unit that keep selects.
-func (u *parsedModule) selectDefinitions(keep map[name]bool) string {
+// renderSelectedDefinitions returns a text with the definitions of the unit that keep selects.
+func (u *parsedModule) renderSelectedDefinitions(keep map[definitionName]bool) string {
 	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_1, Conditions: maps.Clone(u.conditions)}
-	maps.DeleteFunc(m.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return !keep[name{cond: c}] })
+	maps.DeleteFunc(m.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return !keep[definitionName{cond: c}] })
 	for _, t := range slices.Concat(u.types, u.extensions) {
 		t = proto.CloneOf(t)
-		maps.DeleteFunc(t.GetRelations(), func(r string, _ *openfgav1.Userset) bool { return !keep[name{typ: t.GetType(), rel: r}] })
-		if keep[name{typ: t.GetType()}] || len(t.GetRelations()) > 0 {
+		maps.DeleteFunc(t.GetRelations(), func(r string, _ *openfgav1.Userset) bool { return !keep[definitionName{typ: t.GetType(), rel: r}] })
+		if keep[definitionName{typ: t.GetType()}] || len(t.GetRelations()) > 0 {
 			m.TypeDefinitions = append(m.TypeDefinitions, t)
 		}
 	}
-	text, err := DSL(m)
+	text, err := RenderDSL(m)
 	if err != nil {
 		return ""
 	}
@@ -241,22 +241,22 @@ func (u *parsedModule) selectDefinitions(keep map[name]bool) string {
 
 // hasType reports whether the unit itself defines a type.
 func (u *parsedModule) hasType(typ string) bool {
-	_, own := u.claims[name{typ: typ}]
+	_, own := u.claims[definitionName{typ: typ}]
 	return own
 }
 
-// isWithin reports whether another unit has every definition of this one, unchanged.
-func (u *parsedModule) isWithin(o *parsedModule) bool {
+// isSubsetOf reports whether another unit has every definition of this one, unchanged.
+func (u *parsedModule) isSubsetOf(o *parsedModule) bool {
 	for n := range u.claims {
-		if !u.hasEqual(n, o) {
+		if !u.hasSameDefinition(n, o) {
 			return false
 		}
 	}
 	return true
 }
 
-// hasEqual reports whether another unit has the same definition of n.
-func (u *parsedModule) hasEqual(n name, o *parsedModule) bool {
+// hasSameDefinition reports whether another unit has the same definition of n.
+func (u *parsedModule) hasSameDefinition(n definitionName, o *parsedModule) bool {
 	d := u.claims[n]
 	other, has := o.claims[n]
 	return has && proto.Equal(d.rewrite, other.rewrite) && proto.Equal(u.conditions[n.cond], o.conditions[n.cond]) &&

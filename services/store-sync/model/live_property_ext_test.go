@@ -32,7 +32,7 @@ func lived(t *rapid.T) []model.Module {
 	return modules
 }
 
-func mergeAll(t failer, modules []model.Module) model.Result {
+func mergeAll(t failer, modules []model.Module) model.MergeResult {
 	result, err := model.Merge(modules[0], modules[1:], model.Limits{})
 	if err != nil {
 		t.Fatalf("merging: %v", err)
@@ -42,7 +42,7 @@ func mergeAll(t failer, modules []model.Module) model.Result {
 
 // recorded returns the modules with the live texts of their merge.
 func recorded(t failer, modules []model.Module) []model.Module {
-	live := map[model.Origin]string{}
+	live := map[model.ModuleOrigin]string{}
 	for _, r := range mergeAll(t, modules).Reports {
 		live[r.Origin] = r.Live
 	}
@@ -124,8 +124,8 @@ func TestANewcomerTakesNothingOver(t *testing.T) {
 }
 
 // owners returns for every type of a model the module that defines it.
-func owners(r model.Result) map[string]model.Origin {
-	all := map[string]model.Origin{}
+func owners(r model.MergeResult) map[string]model.ModuleOrigin {
+	all := map[string]model.ModuleOrigin{}
 	for _, d := range r.Definitions {
 		if d.Relation == "" && d.Type != "" {
 			all[d.Type] = d.Origin
@@ -150,10 +150,10 @@ func types(module string, names []string) string {
 func TestNobodyLosesADefinitionButToABetterClaim(t *testing.T) {
 	draw := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 3, rapid.ID[string])
 	rapid.Check(t, func(t *rapid.T) {
-		wants, lives := map[model.Origin][]string{}, map[model.Origin][]string{}
+		wants, lives := map[model.ModuleOrigin][]string{}, map[model.ModuleOrigin][]string{}
 		coreNames := append([]string{"user"}, draw.Draw(t, "core")...)
 		modules := []model.Module{{DSL: types("core", coreNames), Live: types("core", []string{"user"})}}
-		wants[model.Origin{}] = coreNames
+		wants[model.ModuleOrigin{}] = coreNames
 		taken := map[string]bool{"user": true}
 		for i := range rapid.IntRange(1, 5).Draw(t, "count") {
 			m := named(fmt.Sprintf("m%d", i), "")

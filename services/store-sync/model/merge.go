@@ -18,53 +18,53 @@ import (
 // If no part of the core module can live, the error is a [*CoreError]. If the live part is already too large for the
 // limits and no module can be dropped, the error is a [*LimitError]. In both cases the result has reports, but no
 // model.
-func Merge(core Module, others []Module, limits Limits) (Result, error) {
+func Merge(core Module, others []Module, limits Limits) (MergeResult, error) {
 	limits = limits.OrDefault()
-	if typed, texts := separateTyped(others); typed != nil {
-		return mergeAround(*typed, core, texts, limits)
+	if typed, texts := separateGeneratedTypes(others); typed != nil {
+		return mergeBesideTypes(*typed, core, texts, limits)
 	}
 	return mergeTexts(core, others, limits, false)
 }
 
 // mergeTexts merges modules in DSL. With reserved, no module may define or extend a type with a reserved name. It merges
 // again while rejected modules lose parts of their last live texts: such a part may be all that needed another one.
-func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (Result, error) {
-	result, err := mergeOnce(core, others, limits, reserved)
-	if err != nil || !slices.ContainsFunc(result.Reports, Report.narrows) {
+func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (MergeResult, error) {
+	result, err := mergeTextsOnce(core, others, limits, reserved)
+	if err != nil || !slices.ContainsFunc(result.Reports, ModuleReport.losesLivePart) {
 		return result, err
 	}
 	left := slices.Concat([]Module{core}, others)
 	for i := range left {
-		if r, known := result.Report(left[i].Origin); known && r.narrows() {
+		if r, known := result.ReportOf(left[i].Origin); known && r.losesLivePart() {
 			left[i].Live = r.Live
 		}
 	}
 	again, err := mergeTexts(left[0], left[1:], limits, reserved)
 	for i, r := range again.Reports {
-		before, _ := result.Report(r.Origin)
+		before, _ := result.ReportOf(r.Origin)
 		again.Reports[i].Takes = r.Takes || before.Takes
 	}
 	return again, err
 }
 
-// mergeOnce merges modules in DSL with their last live texts as they are.
-func mergeOnce(core Module, others []Module, limits Limits, reserved bool) (Result, error) {
+// mergeTextsOnce merges modules in DSL with their last live texts as they are.
+func mergeTextsOnce(core Module, others []Module, limits Limits, reserved bool) (MergeResult, error) {
 	units := parseModules(core, others, limits)
-	g := newGraph(units)
+	g := newModuleGraph(units)
 	if reserved {
-		g.rejectReserved()
+		g.rejectReservedNames()
 	}
-	baseless := g.withoutBase()
-	lives, model, tooLarge := g.fitLimits(limits)
-	if lives[units[0].index] && !g.hasType(lives) {
+	baseless := g.dropBaselessModules()
+	lives, model, tooLarge := g.resolveWithinLimits(limits)
+	if lives[units[0].index] && !g.hasLiveType(lives) {
 		units[0].broken = "no module defines a type: start with one, such as `type user`"
-		lives, model, tooLarge = g.fitLimits(limits)
+		lives, model, tooLarge = g.resolveWithinLimits(limits)
 	}
 
-	result := Result{}
-	for _, u := range slices.SortedFunc(slices.Values(units), canonicalOrder) {
+	result := MergeResult{}
+	for _, u := range slices.SortedFunc(slices.Values(units), compareReportOrder) {
 		if !baseless[u.Base] {
-			result.Reports = append(result.Reports, g.reportUnit(u, lives))
+			result.Reports = append(result.Reports, g.reportModule(u, lives))
 		}
 	}
 	if result.Reports[0].State == Rejected {
@@ -73,13 +73,13 @@ func mergeOnce(core Module, others []Module, limits Limits, reserved bool) (Resu
 	if tooLarge != nil {
 		return result, tooLarge
 	}
-	result.Model, result.Definitions = model, g.definitionsIn(model, lives)
+	result.Model, result.Definitions = model, g.definitionsWithOrigins(model, lives)
 	return result, nil
 }
 
-// withoutBase drops the modules that build on a type which the live core module does not define, and returns these
+// dropBaselessModules drops the modules that build on a type which the live core module does not define, and returns these
 // types.
-func (g *graph) withoutBase() map[string]bool {
+func (g *moduleGraph) dropBaselessModules() map[string]bool {
 	out, baseless := slices.Clone(g.gone), map[string]bool{}
 	if !slices.ContainsFunc(g.units, func(u *parsedModule) bool { return u.Base != "" }) {
 		return baseless
@@ -87,49 +87,49 @@ func (g *graph) withoutBase() map[string]bool {
 	for i, u := range g.units {
 		out[i] = out[i] || u.broken != ""
 	}
-	lives := g.resolveLiving(out)
+	lives := g.resolveLiveModules(out)
 	for i, u := range g.units {
 		if u.Base == "" {
 			continue
 		}
-		definer := g.definerOf(name{typ: u.Base}, lives)
-		if baseless[u.Base] = definer == nil || definer.Kind() != Core; baseless[u.Base] {
+		definer := g.definerOf(definitionName{typ: u.Base}, lives)
+		if baseless[u.Base] = definer == nil || definer.OriginKind() != Core; baseless[u.Base] {
 			g.gone[i] = true
 		}
 	}
 	return baseless
 }
 
-// hasType reports whether a living module defines a type. OpenFGA refuses a model without types.
-func (g *graph) hasType(lives set) bool {
+// hasLiveType reports whether a living module defines a type. OpenFGA refuses a model without types.
+func (g *moduleGraph) hasLiveType(lives moduleSet) bool {
 	return slices.ContainsFunc(g.units, func(u *parsedModule) bool { return lives[u.index] && u.whole == nil && len(u.types) > 0 })
 }
 
-// canonicalOrder orders modules for the reports.
-func canonicalOrder(a, b *parsedModule) int {
+// compareReportOrder orders modules for the reports.
+func compareReportOrder(a, b *parsedModule) int {
 	return cmp.Or(a.Origin.Compare(b.Origin), cmp.Compare(a.DSL, b.DSL))
 }
 
 // parseModules parses the modules. A module with the text of another one that has a better claim becomes its duplicate, unless
 // the two are for different APIs.
 func parseModules(core Module, others []Module, limits Limits) []*parsedModule {
-	modules := make([]source, 0, len(others)+1)
+	modules := make([]moduleSource, 0, len(others)+1)
 	for _, m := range append([]Module{core}, others...) {
-		modules = append(modules, newSource(m))
+		modules = append(modules, newModuleSource(m))
 	}
-	slices.SortFunc(modules[1:], source.compareClaims)
+	slices.SortFunc(modules[1:], moduleSource.compareClaims)
 	units := make([]*parsedModule, len(modules))
 	known := map[string]*parsedModule{}
 	for i, m := range modules {
-		units[i] = m.parseUnit(known, limits)
+		units[i] = m.parseUnlessDuplicate(known, limits)
 		units[i].Module = m.Module
-		units[i].settled, units[i].live = m.settled, m.lastLive(units[i])
+		units[i].settled, units[i].live = m.settled, m.parseLiveText(units[i])
 	}
 	return units
 }
 
-// source is a module before it is parsed.
-type source struct {
+// moduleSource is a module before it is parsed.
+type moduleSource struct {
 	Module
 
 	essence normalizedText
@@ -138,28 +138,28 @@ type source struct {
 	settled bool
 }
 
-func newSource(m Module) source {
-	s := source{Module: m, essence: newEssence(m.DSL)}
+func newModuleSource(m Module) moduleSource {
+	s := moduleSource{Module: m, essence: normalizeText(m.DSL)}
 	s.text = s.essence.String()
-	s.settled = m.Live != "" && m.Fault == "" && s.text == newEssence(m.Live).String()
+	s.settled = m.Live != "" && m.Fault == "" && s.text == normalizeText(m.Live).String()
 	return s
 }
 
 // compareClaims orders modules by their claims.
-func (s source) compareClaims(o source) int {
-	return cmp.Or(precedence.Compare(s.claimOf(), o.claimOf()), cmp.Compare(s.DSL, o.DSL))
+func (s moduleSource) compareClaims(o moduleSource) int {
+	return cmp.Or(precedence.Compare(s.precedenceClaim(), o.precedenceClaim()), cmp.Compare(s.DSL, o.DSL))
 }
 
-// claimOf returns the module's claim to all names that its present text defines.
-func (s source) claimOf() precedence.Claim {
+// precedenceClaim returns the module's claim to all names that its present text defines.
+func (s moduleSource) precedenceClaim() precedence.Claim {
 	if s.settled {
-		return s.claimFor(precedence.Present)
+		return s.claimWithLiveness(precedence.Present)
 	}
-	return s.claimFor(precedence.None)
+	return s.claimWithLiveness(precedence.None)
 }
 
-// parseUnit parses the module, or marks it as a duplicate of one with the same text.
-func (s source) parseUnit(known map[string]*parsedModule, limits Limits) *parsedModule {
+// parseUnlessDuplicate parses the module, or marks it as a duplicate of one with the same text.
+func (s moduleSource) parseUnlessDuplicate(known map[string]*parsedModule, limits Limits) *parsedModule {
 	if fault := oneLine(s.Fault); fault != "" {
 		return &parsedModule{broken: fault}
 	}
@@ -167,7 +167,7 @@ func (s source) parseUnit(known map[string]*parsedModule, limits Limits) *parsed
 	if original != nil && (s.API == original.API || s.API == "" || original.API == "") {
 		return &parsedModule{name: original.name, original: original}
 	}
-	u := newUnit(s.essence, limits)
+	u := parseModuleText(s.essence, limits)
 	if original == nil {
 		known[s.text] = u
 	}
@@ -179,27 +179,27 @@ func withoutDuplicates(units []*parsedModule) []*parsedModule {
 	return slices.DeleteFunc(slices.Clone(units), func(u *parsedModule) bool { return u.original != nil })
 }
 
-// acceptUnits returns the living units, none of them in out, and their valid model. Every round adds one invalid unit to
+// acceptValidModules returns the living units, none of them in out, and their valid model. Every round adds one invalid unit to
 // out, so that units it conflicted with can return.
-func (g *graph) acceptUnits(out set) (set, *openfgav1.AuthorizationModel) {
+func (g *moduleGraph) acceptValidModules(out moduleSet) (moduleSet, *openfgav1.AuthorizationModel) {
 	for {
-		lives := g.resolveLiving(out)
-		model := g.mergeUnits(lives)
+		lives := g.resolveLiveModules(out)
+		model := g.mergeIntoModel(lives)
 		err := validateModel(model)
 		if err == nil {
 			return lives, model
 		}
-		f := g.blameUnit(lives, err)
+		f := g.findFaultyModule(lives, err)
 		out[f.unit] = true
 		g.units[f.unit].broken = g.explainFault(f)
 	}
 }
 
-// mergeUnits makes one model from a set of units without conflicts. It does not change the units.
+// mergeIntoModel makes one model from a set of units without conflicts. It does not change the units.
 //
 // The metadata names the module of every type and condition, and of a relation whose module differs from its type's. It
 // names no source file: OpenFGA restricts the names of files, and users know modules.
-func (g *graph) mergeUnits(in set) *openfgav1.AuthorizationModel {
+func (g *moduleGraph) mergeIntoModel(in moduleSet) *openfgav1.AuthorizationModel {
 	types := map[string]*openfgav1.TypeDefinition{}
 	conditions := map[string]*openfgav1.Condition{}
 	for _, i := range in.listMembers() {

@@ -16,7 +16,7 @@ type account
     define owner: [user]
 `}
 	good := model.Module{
-		Origin: model.Origin{Kind: model.AuthorizationModel, Name: "billing"},
+		Origin: model.ModuleOrigin{Kind: model.AuthorizationModel, Name: "billing"},
 		DSL: `module billing
 
 extend type account
@@ -25,7 +25,7 @@ extend type account
 `,
 	}
 	bad := model.Module{
-		Origin: model.Origin{Kind: model.AuthorizationModel, Name: "shipping"},
+		Origin: model.ModuleOrigin{Kind: model.AuthorizationModel, Name: "shipping"},
 		DSL: `module shipping
 
 extend type acount
@@ -44,7 +44,7 @@ extend type acount
 			fmt.Println("\t" + r.Message)
 		}
 	}
-	text, err := model.DSL(result.Model)
+	text, err := model.RenderDSL(result.Model)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -159,52 +159,52 @@ func TestOfTwoThatConflictTheLaterGivesWayUnlessTheEarlierIsRejectedItself(t *te
 	first := "module first\n\ntype x\n"
 	for name, tt := range map[string]struct {
 		modules []model.Module
-		want    map[string]model.State
+		want    map[string]model.MergeState
 	}{
 		"both are good": {
 			[]model.Module{named("a", first), named("b", "module second\n\ntype x\n  relations\n    define p: [user]\n")},
-			map[string]model.State{"a": model.Merged, "b": model.Rejected},
+			map[string]model.MergeState{"a": model.Merged, "b": model.Rejected},
 		},
 		"the earlier refers to nothing": {
 			[]model.Module{named("a", "module first\n\ntype x\n  relations\n    define p: [nobody]\n"), named("b", first)},
-			map[string]model.State{"a": model.Rejected, "b": model.Merged},
+			map[string]model.MergeState{"a": model.Rejected, "b": model.Merged},
 		},
 		"the earlier is invalid": {
 			[]model.Module{named("a", "module first\n\ntype x\n  relations\n    define p: [x#p]\n"), named("b", first)},
-			map[string]model.State{"a": model.Rejected, "b": model.Merged},
+			map[string]model.MergeState{"a": model.Rejected, "b": model.Merged},
 		},
 		"the earlier needs the later": {
 			[]model.Module{
 				named("a", "module first\n\ntype x\n  relations\n    define p: [y]\n"),
 				named("b", "module second\n\ntype x\n\ntype y\n"),
 			},
-			map[string]model.State{"a": model.Rejected, "b": model.Merged},
+			map[string]model.MergeState{"a": model.Rejected, "b": model.Merged},
 		},
 		"a third needs the one that gives way": {
 			[]model.Module{named("a", first), named("b", "module second\n\ntype x\n\ntype y\n"), named("c", "module third\n\ntype z\n  relations\n    define p: [y]\n")},
-			map[string]model.State{"a": model.Merged, "b": model.Rejected, "c": model.Rejected},
+			map[string]model.MergeState{"a": model.Merged, "b": model.Rejected, "c": model.Rejected},
 		},
 		"an earlier one that needs the later does not lend it its place": {
 			[]model.Module{
 				named("a", "module first\n\ntype z\n  relations\n    define p: [x#p]\n"), named("b", first),
 				named("c", "module third\n\ntype x\n  relations\n    define p: [user]\n"),
 			},
-			map[string]model.State{"a": model.Rejected, "b": model.Merged, "c": model.Rejected},
+			map[string]model.MergeState{"a": model.Rejected, "b": model.Merged, "c": model.Rejected},
 		},
 		"the one in between makes itself impossible": {
 			[]model.Module{
 				named("a", "module first\n\ntype x\n  relations\n    define p: [z]\n"),
 				named("b", "module second\n\ntype y\n  relations\n    define p: [x]\n"), named("c", "module third\n\ntype y\n\ntype z\n"),
 			},
-			map[string]model.State{"a": model.Merged, "b": model.Rejected, "c": model.Merged},
+			map[string]model.MergeState{"a": model.Merged, "b": model.Rejected, "c": model.Merged},
 		},
 		"the same text twice": {
 			[]model.Module{named("a", first), named("b", "# copied\n"+first+"\n\n")},
-			map[string]model.State{"a": model.Merged, "b": model.Duplicate},
+			map[string]model.MergeState{"a": model.Merged, "b": model.Duplicate},
 		},
 		"the same wrong text twice": {
 			[]model.Module{named("a", extension("p", "[nobody]")), named("b", extension("p", "[nobody]"))},
-			map[string]model.State{"a": model.Rejected, "b": model.Rejected},
+			map[string]model.MergeState{"a": model.Rejected, "b": model.Rejected},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestTheModulesOfAnInvalidPairAreNotBlamedForTheirDependents(t *testing.T) {
 	b := named("b", "module b\n\ntype y\n  relations\n    define q: [y#q]\n")
 	c := named("c", "module c\n\ntype y\n  relations\n    define q: [user]\n")
 	result := mustMerge(t, a, b, c)
-	for i, want := range []model.State{model.Merged, model.Merged, model.Rejected, model.Merged} {
+	for i, want := range []model.MergeState{model.Merged, model.Merged, model.Rejected, model.Merged} {
 		if result.Reports[i].State != want {
 			t.Errorf("report is %+v", result.Reports[i])
 		}
@@ -337,7 +337,7 @@ func TestAModuleTooLargeForAnyModelIsRejectedAlone(t *testing.T) {
 }
 
 func TestModulesStandInCanonicalOrder(t *testing.T) {
-	origins := []model.Origin{
+	origins := []model.ModuleOrigin{
 		{Kind: model.AuthorizationModel, Name: "b"},
 		{Kind: model.AuthorizationModel, Scope: "a", Name: "z"},
 		{Kind: model.AuthorizationModel, Scope: "a-b", Name: "a"},
@@ -373,7 +373,7 @@ func TestDefinitionsTellWhereEveryPartComesFrom(t *testing.T) {
 			t.Errorf("%s comes from %q, want %q", part, got[part], want)
 		}
 	}
-	for i, d := range model.Definitions(result.Model) {
+	for i, d := range model.ListDefinitions(result.Model) {
 		if want := result.Definitions[i]; d.Module != want.Module || d.Type != want.Type {
 			t.Errorf("the model tells %+v, the merge %+v", d, want)
 		}

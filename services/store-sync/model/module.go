@@ -9,12 +9,12 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// Kind is the kind of a module's source. Kinds are numbered in canonical order.
-type Kind int
+// OriginKind is the kind of a module's source. Kinds are numbered in canonical order.
+type OriginKind int
 
 // The kinds of module, in canonical order.
 const (
-	Core Kind = iota
+	Core OriginKind = iota
 	AuthorizationModel
 	Policy
 	IAM
@@ -22,7 +22,7 @@ const (
 )
 
 // String returns the name of the kind as users see it.
-func (k Kind) String() string {
+func (k OriginKind) String() string {
 	switch k {
 	case Core:
 		return "core"
@@ -39,9 +39,9 @@ func (k Kind) String() string {
 	}
 }
 
-// Origin identifies the source of a module. Its canonical order is by kind, then scope, then name.
-type Origin struct {
-	Kind Kind
+// ModuleOrigin identifies the source of a module. Its canonical order is by kind, then scope, then name.
+type ModuleOrigin struct {
+	Kind OriginKind
 	// Scope is the cluster of an AuthorizationModel, the namespace of a PolicyDocument or the group of a discovered
 	// API. It may be empty.
 	Scope string
@@ -50,7 +50,7 @@ type Origin struct {
 }
 
 // String returns the origin as users see it, such as "core" or "authorizationmodel/cluster/name".
-func (o Origin) String() string {
+func (o ModuleOrigin) String() string {
 	parts := []string{o.Kind.String()}
 	for _, part := range []string{o.Scope, o.Name} {
 		if part != "" {
@@ -61,21 +61,21 @@ func (o Origin) String() string {
 }
 
 // sortKey returns a text that sorts in the order of Compare.
-func (o Origin) sortKey() string {
+func (o ModuleOrigin) sortKey() string {
 	return strings.Join([]string{strconv.Itoa(int(o.Kind)), o.Scope, o.Name}, "\x00")
 }
 
 // Compare orders origins canonically.
-func (o Origin) Compare(p Origin) int {
+func (o ModuleOrigin) Compare(p ModuleOrigin) int {
 	return cmp.Or(cmp.Compare(o.Kind, p.Kind), cmp.Compare(o.Scope, p.Scope), cmp.Compare(o.Name, p.Name))
 }
 
 // Module is the source of one module of a store's model, in the OpenFGA DSL.
 type Module struct {
-	Origin Origin
+	Origin ModuleOrigin
 	DSL    string
 	// Types replace DSL in a module without a text. At most one module of a store has them.
-	Types Types
+	Types GeneratedTypes
 	// API names the API of a generated module, such as "widgets.example.com". It is empty for a module written by hand.
 	// Modules with the same text for two APIs are no duplicates: they conflict.
 	API string
@@ -93,28 +93,28 @@ type Module struct {
 	Created time.Time
 }
 
-// State is the result of the merge for a module.
-type State string
+// MergeState is the result of the merge for a module.
+type MergeState string
 
 // The states of a module.
 const (
 	// Merged means that the module is part of the model.
-	Merged State = "Merged"
+	Merged MergeState = "Merged"
 	// Duplicate means that another module with the same text is part of the model.
-	Duplicate State = "Duplicate"
+	Duplicate MergeState = "Duplicate"
 	// LastGoodLive means that only the still valid part of the last live text is in the model. The message gives the
 	// reason.
-	LastGoodLive State = "LastGoodLive"
+	LastGoodLive MergeState = "LastGoodLive"
 	// Rejected means that the module is not part of the model. The message gives the reason and the remedy.
-	Rejected State = "Rejected"
+	Rejected MergeState = "Rejected"
 )
 
-// Report is the result of the merge for one module.
-type Report struct {
-	Origin Origin
+// ModuleReport is the result of the merge for one module.
+type ModuleReport struct {
+	Origin ModuleOrigin
 	// Module is the name in the module's header, empty if it has none.
 	Module string
-	State  State
+	State  MergeState
 	// Message says for people what is wrong, where, and what to do. It is empty for a merged module.
 	Message string
 	// Digest identifies the types of a module without a text.
@@ -129,14 +129,14 @@ type Report struct {
 	Takes bool
 }
 
-// Result is the result of a merge.
-type Result struct {
+// MergeResult is the result of a merge.
+type MergeResult struct {
 	// Model has no id. Its types are sorted by name. Equal modules give equal bytes in deterministic encoding.
 	Model *openfgav1.AuthorizationModel
 	// Definitions lists each part of the model with its module.
 	Definitions []Definition
 	// Reports has one report for every module, in canonical order.
-	Reports []Report
+	Reports []ModuleReport
 	// Room is the space for the module without a text. It is zero if no such module exists.
 	Room Limits
 }
@@ -152,7 +152,7 @@ type Definition struct {
 	// Module is the name of the module that defines it, empty in a model that was not merged from modules.
 	Module string
 	// Origin is the source of that module. It is set only in a model from Merge.
-	Origin Origin
+	Origin ModuleOrigin
 }
 
 // CoreError means that a store can have no model because its core module cannot live.

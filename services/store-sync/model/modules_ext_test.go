@@ -33,7 +33,7 @@ func coreModule(dsl string) model.Module { return model.Module{DSL: dsl} }
 
 // named returns the module of an AuthorizationModel.
 func named(name, dsl string) model.Module {
-	return model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: name}, DSL: dsl}
+	return model.Module{Origin: model.ModuleOrigin{Kind: model.AuthorizationModel, Name: name}, DSL: dsl}
 }
 
 // resource returns a module of the form that discovery generates.
@@ -60,7 +60,7 @@ type G_S
     define get_iam_roles: member
     define get_iam_users: member
 `)
-	return model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: fmt.Sprintf("group%d.example.org", i), Name: fmt.Sprintf("things%d", i)}, DSL: dsl}
+	return model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Scope: fmt.Sprintf("group%d.example.org", i), Name: fmt.Sprintf("things%d", i)}, DSL: dsl}
 }
 
 // failer is a test, or a check of one property.
@@ -78,7 +78,7 @@ func bytesOf(t failer, m *openfgav1.AuthorizationModel) string {
 }
 
 // mustMerge merges modules that have a model.
-func mustMerge(t *testing.T, modules ...model.Module) model.Result {
+func mustMerge(t *testing.T, modules ...model.Module) model.MergeResult {
 	t.Helper()
 	result, err := model.Merge(coreModule(core), modules, model.Limits{})
 	if err != nil {
@@ -88,8 +88,8 @@ func mustMerge(t *testing.T, modules ...model.Module) model.Result {
 }
 
 // states returns the state of every module, by origin.
-func states(reports []model.Report) map[model.Origin]model.State {
-	all := map[model.Origin]model.State{}
+func states(reports []model.ModuleReport) map[model.ModuleOrigin]model.MergeState {
+	all := map[model.ModuleOrigin]model.MergeState{}
 	for _, r := range reports {
 		all[r.Origin] = r.State
 	}
@@ -152,6 +152,6 @@ func randomRewrite(t *rapid.T, relation string) string {
 	}
 }
 
-func without(modules []model.Module, origin model.Origin) []model.Module {
+func without(modules []model.Module, origin model.ModuleOrigin) []model.Module {
 	return slices.DeleteFunc(slices.Clone(modules), func(m model.Module) bool { return m.Origin == origin })
 }

@@ -9,11 +9,11 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// name identifies a definition of a module: a type (typ), a relation (typ and rel) or a condition (cond).
-type name struct{ typ, rel, cond string }
+// definitionName identifies a definition of a module: a type (typ), a relation (typ and rel) or a condition (cond).
+type definitionName struct{ typ, rel, cond string }
 
 // String returns the name as messages show it.
-func (n name) String() string {
+func (n definitionName) String() string {
 	switch {
 	case n.cond != "":
 		return "condition " + n.cond
@@ -24,78 +24,78 @@ func (n name) String() string {
 	}
 }
 
-func (n name) compareName(o name) int {
+func (n definitionName) compareName(o definitionName) int {
 	return cmp.Or(cmp.Compare(n.typ, o.typ), cmp.Compare(n.rel, o.rel), cmp.Compare(n.cond, o.cond))
 }
 
-// definition is the content of a relation. It is empty for a type or a condition.
-type definition struct {
+// relationDefinition is the content of a relation. It is empty for a type or a condition.
+type relationDefinition struct {
 	rewrite *openfgav1.Userset
 	// types are the types that may be assigned directly.
 	types []*openfgav1.RelationReference
 }
 
-// canLead reports whether the relation may follow `from`: it is assigned directly, and only to whole objects.
-func (d definition) canLead() bool {
+// canBeTupleset reports whether the relation may follow `from`: it is assigned directly, and only to whole objects.
+func (d relationDefinition) canBeTupleset() bool {
 	return d.rewrite.GetThis() != nil && !slices.ContainsFunc(d.types, func(r *openfgav1.RelationReference) bool {
 		return r.GetRelationOrWildcard() != nil
 	})
 }
 
-// definitionsOf returns the relations of a type by name.
-func definitionsOf(t *openfgav1.TypeDefinition) map[name]definition {
-	all := make(map[name]definition, len(t.GetRelations()))
+// relationsOfType returns the relations of a type by name.
+func relationsOfType(t *openfgav1.TypeDefinition) map[definitionName]relationDefinition {
+	all := make(map[definitionName]relationDefinition, len(t.GetRelations()))
 	for relation, rewrite := range t.GetRelations() {
 		types := t.GetMetadata().GetRelations()[relation].GetDirectlyRelatedUserTypes()
-		all[name{typ: t.GetType(), rel: relation}] = definition{rewrite, types}
+		all[definitionName{typ: t.GetType(), rel: relation}] = relationDefinition{rewrite, types}
 	}
 	return all
 }
 
-// need is a name that must be defined so that a relation, or an extension of a type, is valid.
-type need struct {
+// definitionNeed is a name that must be defined so that a relation, or an extension of a type, is valid.
+type definitionNeed struct {
 	// by is the definition with the need.
-	by name
+	by definitionName
 	// what must be defined.
-	what name
+	what definitionName
 	// from is set for a need of `rel from what`: then what must lead to a type with the relation from.
 	from string
 }
 
-// needsOf returns the names to which a relation refers, without duplicates.
-func needsOf(by name, d definition) []need {
-	found := map[need]bool{}
+// needsOfRelation returns the names to which a relation refers, without duplicates.
+func needsOfRelation(by definitionName, d relationDefinition) []definitionNeed {
+	found := map[definitionNeed]bool{}
 	for _, r := range d.types {
-		found[need{by: by, what: name{typ: r.GetType()}}] = true
+		found[definitionNeed{by: by, what: definitionName{typ: r.GetType()}}] = true
 		if r.GetRelation() != "" {
-			found[need{by: by, what: name{typ: r.GetType(), rel: r.GetRelation()}}] = true
+			found[definitionNeed{by: by, what: definitionName{typ: r.GetType(), rel: r.GetRelation()}}] = true
 		}
 		if r.GetCondition() != "" {
-			found[need{by: by, what: name{cond: r.GetCondition()}}] = true
+			found[definitionNeed{by: by, what: definitionName{cond: r.GetCondition()}}] = true
 		}
 	}
-	eachNode(d.rewrite, func(node *openfgav1.Userset) {
+	eachRewrite(d.rewrite, func(node *openfgav1.Userset) {
 		if c := node.GetComputedUserset(); c != nil {
-			found[need{by: by, what: name{typ: by.typ, rel: c.GetRelation()}}] = true
+			found[definitionNeed{by: by, what: definitionName{typ: by.typ, rel: c.GetRelation()}}] = true
 		}
 		if t := node.GetTupleToUserset(); t != nil {
-			tupleset := name{typ: by.typ, rel: t.GetTupleset().GetRelation()}
-			found[need{by: by, what: tupleset, from: t.GetComputedUserset().GetRelation()}] = true
+			tupleset := definitionName{typ: by.typ, rel: t.GetTupleset().GetRelation()}
+			found[definitionNeed{by: by, what: tupleset, from: t.GetComputedUserset().GetRelation()}] = true
 		}
 	})
-	return slices.SortedFunc(maps.Keys(found), func(a, b need) int {
+	return slices.SortedFunc(maps.Keys(found), func(a, b definitionNeed) int {
 		return cmp.Or(a.what.compareName(b.what), cmp.Compare(a.from, b.from))
 	})
 }
 
-// eachNode calls f for a rewrite and for every rewrite inside it.
-func eachNode(rewrite *openfgav1.Userset, f func(*openfgav1.Userset)) {
+// eachRewrite calls f for a rewrite and for every rewrite inside it.
+func eachRewrite(rewrite *openfgav1.Userset, f func(*openfgav1.Userset)) {
 	if rewrite == nil {
 		return
 	}
 	f(rewrite)
 	for _, child := range childUsersets(rewrite) {
-		eachNode(child, f)
+		eachRewrite(child, f)
 	}
 }
 

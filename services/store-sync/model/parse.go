@@ -35,32 +35,32 @@ type parsedModule struct {
 	types, extensions []*openfgav1.TypeDefinition
 	conditions        map[string]*openfgav1.Condition
 	// claims holds the definitions of the module, which no other module may define.
-	claims map[name]definition
+	claims map[definitionName]relationDefinition
 	// needs are the names that must be defined for the module to live.
-	needs []need
+	needs []definitionNeed
 }
 
-// newUnit parses the source of a module.
-func newUnit(source normalizedText, limits Limits) *parsedModule {
+// parseModuleText parses the source of a module.
+func parseModuleText(source normalizedText, limits Limits) *parsedModule {
 	u := &parsedModule{source: source}
 	if u.broken = limits.unreadableReason(source); u.broken != "" {
 		return u
 	}
-	keyword, rest := nextWord(source.lines[0])
+	keyword, rest := cutFirstWord(source.lines[0])
 	switch keyword {
 	case "model":
 		u.broken = "the source is a whole model, not a module: replace `model` and `schema` by `module <name>`"
 		return u
 	case "module":
-		u.name, _ = nextWord(rest)
+		u.name, _ = cutFirstWord(rest)
 	}
 	parsed, extensions, err := parseDSL(source.String())
 	if err != nil {
-		u.broken = source.explainError(err)
+		u.broken = source.explainParseError(err)
 		return u
 	}
 	for _, t := range parsed.GetTypeDefinitions() {
-		completeType(t)
+		normalizeParsedType(t)
 		if extensions[t.GetType()] == t {
 			u.extensions = append(u.extensions, t)
 		} else {
@@ -68,8 +68,8 @@ func newUnit(source normalizedText, limits Limits) *parsedModule {
 		}
 	}
 	u.conditions = parsed.GetConditions()
-	if u.broken = u.fillClaims(); u.broken == "" {
-		u.broken = u.apiViolation(limits)
+	if u.broken = u.collectClaimsAndNeeds(); u.broken == "" {
+		u.broken = u.apiRefusalReason(limits)
 	}
 	return u
 }
@@ -87,10 +87,10 @@ func parseDSL(text string) (
 	return transformer.TransformModularDSLToProto(text)
 }
 
-// completeType makes a parsed type equal to one decoded from the wire. The parser leaves the message for `[type]` nil.
-func completeType(t *openfgav1.TypeDefinition) {
+// normalizeParsedType makes a parsed type equal to one decoded from the wire. The parser leaves the message for `[type]` nil.
+func normalizeParsedType(t *openfgav1.TypeDefinition) {
 	for _, rewrite := range t.GetRelations() {
-		eachNode(rewrite, func(node *openfgav1.Userset) {
+		eachRewrite(rewrite, func(node *openfgav1.Userset) {
 			if this, ok := node.GetUserset().(*openfgav1.Userset_This); ok {
 				this.This = &openfgav1.DirectUserset{}
 			}
@@ -106,7 +106,7 @@ type normalizedText struct {
 	numbers []int
 }
 
-func newEssence(source string) normalizedText {
+func normalizeText(source string) normalizedText {
 	var e normalizedText
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\f", "\n").Replace(source)
 	for i, line := range strings.Split(source, "\n") {
@@ -123,31 +123,31 @@ func newEssence(source string) normalizedText {
 // String returns the lines as one text.
 func (e normalizedText) String() string { return strings.Join(e.lines, "\n") + "\n" }
 
-// explainError converts the parser's errors into one message about the source. The parser counts lines and columns from
+// explainParseError converts the parser's errors into one message about the source. The parser counts lines and columns from
 // zero.
-func (e normalizedText) explainError(err error) string {
+func (e normalizedText) explainParseError(err error) string {
 	var many *transformer.OpenFgaDslSyntaxMultipleError
 	if !errors.As(err, &many) {
 		return oneLine(err.Error())
 	}
-	var all problems
+	var all problemList
 	for _, one := range many.Errors {
 		var line, column int
 		text := one.Error()
 		_, what, _ := strings.Cut(text, ": ")
 		if n, _ := fmt.Sscanf(text, "syntax error at line=%d, column=%d:", &line, &column); n == 2 {
-			text = fmt.Sprintf("%ssyntax error: %s", place{e.numbers[min(line, len(e.numbers)-1)], column + 1}, what)
+			text = fmt.Sprintf("%ssyntax error: %s", sourcePlace{e.numbers[min(line, len(e.numbers)-1)], column + 1}, what)
 		}
 		all.addProblem(text)
 	}
 	return all.String()
 }
 
-// place is a line and a column of a source, both counted from one. The zero place is unknown.
-type place struct{ line, column int }
+// sourcePlace is a line and a column of a source, both counted from one. The zero place is unknown.
+type sourcePlace struct{ line, column int }
 
 // String returns the place as the beginning of a message.
-func (p place) String() string {
+func (p sourcePlace) String() string {
 	if p.line == 0 {
 		return ""
 	}
@@ -156,32 +156,32 @@ func (p place) String() string {
 
 // findDefinition returns the place at which a source defines n, or begins to extend it. It reads the DSL line by line, which is
 // enough for a source that parses.
-func (e normalizedText) findDefinition(n name) place {
+func (e normalizedText) findDefinition(n definitionName) sourcePlace {
 	current := "" // the type whose relations the lines define
 	for i, line := range e.lines {
-		keyword, rest := nextWord(line)
+		keyword, rest := cutFirstWord(line)
 		if keyword == "extend" {
-			keyword, rest = nextWord(rest)
+			keyword, rest = cutFirstWord(rest)
 		}
-		subject, after := nextWord(rest)
-		here := name{}
+		subject, after := cutFirstWord(rest)
+		here := definitionName{}
 		switch keyword {
 		case "type":
-			current, here = subject, name{typ: subject}
+			current, here = subject, definitionName{typ: subject}
 		case "define":
-			here = name{typ: current, rel: subject}
+			here = definitionName{typ: current, rel: subject}
 		case "condition":
-			here = name{cond: subject}
+			here = definitionName{cond: subject}
 		}
 		if here == n {
-			return place{e.numbers[i], len(line) - len(after) - len(subject) + 1}
+			return sourcePlace{e.numbers[i], len(line) - len(after) - len(subject) + 1}
 		}
 	}
-	return place{}
+	return sourcePlace{}
 }
 
-// nextWord splits off the first word, which ends at white space, a colon or a parenthesis.
-func nextWord(s string) (word, rest string) {
+// cutFirstWord splits off the first word, which ends at white space, a colon or a parenthesis.
+func cutFirstWord(s string) (word, rest string) {
 	s = strings.TrimLeft(s, " \t")
 	if end := strings.IndexAny(s, " \t:("); end >= 0 {
 		return s[:end], s[end:]
@@ -189,5 +189,7 @@ func nextWord(s string) (word, rest string) {
 	return s, ""
 }
 
-// Flaw returns why no model can hold a text, whatever the other modules are. It returns "" if a model can.
-func Flaw(text string, limits Limits) string { return newUnit(newEssence(text), limits).broken }
+// TextFlaw returns why no model can hold a text, whatever the other modules are. It returns "" if a model can.
+func TextFlaw(text string, limits Limits) string {
+	return parseModuleText(normalizeText(text), limits).broken
+}

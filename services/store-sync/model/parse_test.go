@@ -25,7 +25,7 @@ condition now (at: timestamp) {
   at < at
 }
 `
-	for n, want := range map[name]place{
+	for n, want := range map[definitionName]sourcePlace{
 		{typ: "doc"}:                     {5, 6},
 		{typ: "doc", rel: "reader"}:      {8, 12},
 		{typ: "account"}:                 {10, 16},
@@ -39,7 +39,7 @@ condition now (at: timestamp) {
 		for ending, text := range map[string]string{
 			"unix": source, "windows": strings.ReplaceAll(source, "\n", "\r\n"), "old": strings.ReplaceAll(source, "\n", "\r"),
 		} {
-			if got := newEssence(text).findDefinition(n); got != want {
+			if got := normalizeText(text).findDefinition(n); got != want {
 				t.Errorf("with %s line ends %s is at %v, want %v", ending, n, got, want)
 			}
 		}
@@ -47,7 +47,7 @@ condition now (at: timestamp) {
 }
 
 func TestMessagesHaveABound(t *testing.T) {
-	var all problems
+	var all problemList
 	for range 100 {
 		all.addProblem(strings.Repeat("ü", maxProblemBytes) + "\n\xff")
 	}
@@ -69,7 +69,7 @@ func TestWhatHasNoMeaningIsNotOfTheEssence(t *testing.T) {
 		"space":            "\n\nmodule m  \n\t\ntype x\t\n\n  relations\n    define p: [x#p]\n\n\n",
 		"windows":          strings.ReplaceAll(want, "\n", "\r\n"),
 	} {
-		if got := newEssence(source).String(); got != want {
+		if got := normalizeText(source).String(); got != want {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// DSL renders a model as one text in the OpenFGA DSL, with types and relations sorted by name. It returns an error for
+// RenderDSL renders a model as one text in the OpenFGA DSL, with types and relations sorted by name. It returns an error for
 // the few models that OpenFGA accepts as JSON but cannot express in its DSL.
-func DSL(m *openfgav1.AuthorizationModel) (text string, err error) {
+func RenderDSL(m *openfgav1.AuthorizationModel) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("rendering model %s: the model is malformed: %v", m.GetId(), r)
@@ -42,14 +42,14 @@ func DSL(m *openfgav1.AuthorizationModel) (text string, err error) {
 	return text, nil
 }
 
-// Definitions lists the definitions of a model, sorted: each type with its relations, and the conditions. The modules
+// ListDefinitions lists the definitions of a model, sorted: each type with its relations, and the conditions. The modules
 // are those of the model's metadata.
-func Definitions(m *openfgav1.AuthorizationModel) []Definition {
+func ListDefinitions(m *openfgav1.AuthorizationModel) []Definition {
 	var all []Definition
 	for _, t := range m.GetTypeDefinitions() {
 		all = append(all, Definition{Type: t.GetType(), Module: t.GetMetadata().GetModule()})
 		for relation := range t.GetRelations() {
-			all = append(all, Definition{Type: t.GetType(), Relation: relation, Module: moduleOf(t, relation)})
+			all = append(all, Definition{Type: t.GetType(), Relation: relation, Module: moduleOfRelation(t, relation)})
 		}
 	}
 	for n, c := range m.GetConditions() {
@@ -59,20 +59,20 @@ func Definitions(m *openfgav1.AuthorizationModel) []Definition {
 	return all
 }
 
-// Without returns the model without the definitions of modules of a kind.
-func (r Result) Without(kind Kind) *openfgav1.AuthorizationModel {
-	gone := map[name]bool{}
+// ModelWithoutKind returns the model without the definitions of modules of a kind.
+func (r MergeResult) ModelWithoutKind(kind OriginKind) *openfgav1.AuthorizationModel {
+	gone := map[definitionName]bool{}
 	for _, d := range r.Definitions {
-		gone[name{d.Type, d.Relation, d.Condition}] = d.Origin.Kind == kind
+		gone[definitionName{d.Type, d.Relation, d.Condition}] = d.Origin.Kind == kind
 	}
 	left := &openfgav1.AuthorizationModel{SchemaVersion: r.Model.GetSchemaVersion(), Conditions: maps.Clone(r.Model.GetConditions())}
-	maps.DeleteFunc(left.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return gone[name{cond: c}] })
+	maps.DeleteFunc(left.GetConditions(), func(c string, _ *openfgav1.Condition) bool { return gone[definitionName{cond: c}] })
 	for _, t := range r.Model.GetTypeDefinitions() {
-		if gone[name{typ: t.GetType()}] {
+		if gone[definitionName{typ: t.GetType()}] {
 			continue
 		}
 		t = proto.CloneOf(t)
-		maps.DeleteFunc(t.GetRelations(), func(rel string, _ *openfgav1.Userset) bool { return gone[name{typ: t.GetType(), rel: rel}] })
+		maps.DeleteFunc(t.GetRelations(), func(rel string, _ *openfgav1.Userset) bool { return gone[definitionName{typ: t.GetType(), rel: rel}] })
 		left.TypeDefinitions = append(left.TypeDefinitions, t)
 	}
 	return left
@@ -82,7 +82,7 @@ func (d Definition) compareDefinition(o Definition) int {
 	return cmp.Or(cmp.Compare(d.Condition, o.Condition), cmp.Compare(d.Type, o.Type), cmp.Compare(d.Relation, o.Relation))
 }
 
-// moduleOf returns the module of a relation: that of its metadata, else that of its type.
-func moduleOf(t *openfgav1.TypeDefinition, relation string) string {
+// moduleOfRelation returns the module of a relation: that of its metadata, else that of its type.
+func moduleOfRelation(t *openfgav1.TypeDefinition, relation string) string {
 	return cmp.Or(t.GetMetadata().GetRelations()[relation].GetModule(), t.GetMetadata().GetModule())
 }

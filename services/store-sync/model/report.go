@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
-// reportUnit returns the result for a unit, given the units that live.
-func (g *graph) reportUnit(u *parsedModule, lives set) Report {
-	r := Report{Origin: u.Origin, Module: oneLine(u.name), State: Merged, Live: u.DSL, Exceeds: u.exceeds}
+// reportModule returns the result for a unit, given the units that live.
+func (g *moduleGraph) reportModule(u *parsedModule, lives moduleSet) ModuleReport {
+	r := ModuleReport{Origin: u.Origin, Module: oneLine(u.name), State: Merged, Live: u.DSL, Exceeds: u.exceeds}
 	switch {
 	case u.original != nil:
 		r = g.reportDuplicate(u, lives)
@@ -21,10 +21,10 @@ func (g *graph) reportUnit(u *parsedModule, lives set) Report {
 		r.State, r.Message = Rejected, g.rejectionReason(u, lives)
 	}
 	if r.State == Merged || r.State == Duplicate {
-		r.Takes = u.live != nil && !u.live.isWithin(u.wholeUnit())
+		r.Takes = u.live != nil && !u.live.isSubsetOf(u.wholeModule())
 		return r
 	}
-	r.Unread = u.wholeUnit().claims == nil
+	r.Unread = u.wholeModule().claims == nil
 	if r.Live = u.Live; u.live == nil {
 		r.State = Rejected
 	}
@@ -32,28 +32,30 @@ func (g *graph) reportUnit(u *parsedModule, lives set) Report {
 		return r
 	}
 	r.State = Rejected
-	r.Live, r.Takes = g.remainingText(u, lives)
-	if slices.ContainsFunc(u.parts, func(p *parsedModule) bool { return !g.gone[p.index] && g.hasPart(p, lives) }) {
+	r.Live, r.Takes = g.remainingLiveText(u, lives)
+	if slices.ContainsFunc(u.parts, func(p *parsedModule) bool { return !g.gone[p.index] && g.isPartLive(p, lives) }) {
 		r.State = LastGoodLive
 	}
 	return r
 }
 
-// narrows reports whether the module is rejected, and its last live text loses a part.
-func (r Report) narrows() bool { return r.Takes && r.State != Merged && r.State != Duplicate }
+// losesLivePart reports whether the module is rejected, and its last live text loses a part.
+func (r ModuleReport) losesLivePart() bool {
+	return r.Takes && r.State != Merged && r.State != Duplicate
+}
 
-// Report returns the report on the module with this origin.
-func (r Result) Report(o Origin) (Report, bool) {
-	i := slices.IndexFunc(r.Reports, func(report Report) bool { return report.Origin == o })
+// ReportOf returns the report on the module with this origin.
+func (r MergeResult) ReportOf(o ModuleOrigin) (ModuleReport, bool) {
+	i := slices.IndexFunc(r.Reports, func(report ModuleReport) bool { return report.Origin == o })
 	if i < 0 {
-		return Report{}, false
+		return ModuleReport{}, false
 	}
 	return r.Reports[i], true
 }
 
 // reportDuplicate returns the report on a unit with the text of another.
-func (g *graph) reportDuplicate(u *parsedModule, lives set) Report {
-	r := g.reportUnit(u.original, lives)
+func (g *moduleGraph) reportDuplicate(u *parsedModule, lives moduleSet) ModuleReport {
+	r := g.reportModule(u.original, lives)
 	r.Origin = u.Origin
 	if r.State == Merged {
 		r.State, r.Message, r.Live = Duplicate, fmt.Sprintf("the same module as %s, which is part of the model", u.original.Origin), u.DSL
@@ -64,13 +66,13 @@ func (g *graph) reportDuplicate(u *parsedModule, lives set) Report {
 }
 
 // rejectionReason returns why a unit does not live.
-func (g *graph) rejectionReason(u *parsedModule, lives set) string {
+func (g *moduleGraph) rejectionReason(u *parsedModule, lives moduleSet) string {
 	if u.broken != "" {
 		return u.broken
 	}
-	var all problems
-	for _, n := range slices.SortedFunc(maps.Keys(u.claims), name.compareName) {
-		if other := g.rivalOf(n, u, lives); other != nil && !g.isRedundant(n, u, lives) {
+	var all problemList
+	for _, n := range slices.SortedFunc(maps.Keys(u.claims), definitionName.compareName) {
+		if other := g.rivalDefiner(n, u, lives); other != nil && !g.isFromTypeConflict(n, u, lives) {
 			all.addProblem(fmt.Sprintf("%s%s is already defined by %s: %s", u.source.findDefinition(n), n, other.Origin, u.conflictRemedy()))
 		}
 	}
@@ -80,9 +82,9 @@ func (g *graph) rejectionReason(u *parsedModule, lives set) string {
 		with[p.index] = false
 	}
 	for _, n := range u.needs {
-		ofNothing := n.what.rel != "" && !g.hasDefinition(with, name{typ: n.what.typ}) // The message about its missing type is enough.
-		if !ofNothing && !g.isMet(with, n) {
-			all.addProblem(u.source.findDefinition(n.by).String() + g.unmetMessage(n, with))
+		ofNothing := n.what.rel != "" && !g.hasDefinition(with, definitionName{typ: n.what.typ}) // The message about its missing type is enough.
+		if !ofNothing && !g.isNeedMet(with, n) {
+			all.addProblem(u.source.findDefinition(n.by).String() + g.unmetNeedMessage(n, with))
 		}
 	}
 	if len(all.shown) == 0 {
@@ -99,15 +101,15 @@ func (u *parsedModule) conflictRemedy() string {
 	return "rename it, or extend what is there"
 }
 
-// isRedundant reports whether a conflict over a relation follows from one over its type.
-func (g *graph) isRedundant(n name, u *parsedModule, lives set) bool {
-	typ := name{typ: n.typ}
+// isFromTypeConflict reports whether a conflict over a relation follows from one over its type.
+func (g *moduleGraph) isFromTypeConflict(n definitionName, u *parsedModule, lives moduleSet) bool {
+	typ := definitionName{typ: n.typ}
 	_, claimed := u.claims[typ]
-	return n.rel != "" && claimed && g.rivalOf(typ, u, lives) != nil
+	return n.rel != "" && claimed && g.rivalDefiner(typ, u, lives) != nil
 }
 
-// rivalOf returns a unit of the set that defines n and comes from another object, or nil.
-func (g *graph) rivalOf(n name, u *parsedModule, in set) *parsedModule {
+// rivalDefiner returns a unit of the set that defines n and comes from another object, or nil.
+func (g *moduleGraph) rivalDefiner(n definitionName, u *parsedModule, in moduleSet) *parsedModule {
 	for _, i := range g.providers[n] {
 		if in[i] && g.units[i].Origin != u.Origin {
 			return g.units[i]
@@ -117,7 +119,7 @@ func (g *graph) rivalOf(n name, u *parsedModule, in set) *parsedModule {
 }
 
 // definerOf returns a unit of the set that defines n, or nil.
-func (g *graph) definerOf(n name, in set) *parsedModule {
+func (g *moduleGraph) definerOf(n definitionName, in moduleSet) *parsedModule {
 	for _, i := range g.providers[n] {
 		if in[i] {
 			return g.units[i]
@@ -126,10 +128,10 @@ func (g *graph) definerOf(n name, in set) *parsedModule {
 	return nil
 }
 
-// unmetMessage returns the message about a need that is not met.
-func (g *graph) unmetMessage(n need, lives set) string {
+// unmetNeedMessage returns the message about a need that is not met.
+func (g *moduleGraph) unmetNeedMessage(n definitionNeed, lives moduleSet) string {
 	if n.from != "" && g.hasDefinition(lives, n.what) {
-		if !g.definerOf(n.what, lives).claims[n.what].canLead() {
+		if !g.definerOf(n.what, lives).claims[n.what].canBeTupleset() {
 			return fmt.Sprintf("%s uses `%s from %s`, but from needs a relation of the form [type]: change that relation",
 				n.by, n.from, n.what.rel)
 		}
@@ -146,11 +148,11 @@ func (g *graph) unmetMessage(n need, lives set) string {
 	return problem + "which no module defines: define it, or correct the name"
 }
 
-// definitionsIn lists the parts of a model with the origins of their modules.
-func (g *graph) definitionsIn(m *openfgav1.AuthorizationModel, lives set) []Definition {
-	all := Definitions(m)
+// definitionsWithOrigins lists the parts of a model with the origins of their modules.
+func (g *moduleGraph) definitionsWithOrigins(m *openfgav1.AuthorizationModel, lives moduleSet) []Definition {
+	all := ListDefinitions(m)
 	for i, d := range all {
-		all[i].Origin = g.definerOf(name{d.Type, d.Relation, d.Condition}, lives).Origin
+		all[i].Origin = g.definerOf(definitionName{d.Type, d.Relation, d.Condition}, lives).Origin
 	}
 	return all
 }
@@ -161,13 +163,13 @@ const (
 	maxProblemBytes = 400
 )
 
-// problems collects the problems of a module in one message.
-type problems struct {
+// problemList collects the problems of a module in one message.
+type problemList struct {
 	shown []string
 	more  int
 }
 
-func (p *problems) addProblem(problem string) {
+func (p *problemList) addProblem(problem string) {
 	if len(p.shown) == maxProblems {
 		p.more++
 		return
@@ -176,7 +178,7 @@ func (p *problems) addProblem(problem string) {
 }
 
 // String joins the problems.
-func (p *problems) String() string {
+func (p *problemList) String() string {
 	s := strings.Join(p.shown, "; ")
 	if p.more > 0 {
 		s += fmt.Sprintf("; and %d more", p.more)

@@ -2,10 +2,10 @@ package model
 
 import "slices"
 
-// set is a set of the units of a graph, by index.
-type set []bool
+// moduleSet is a set of the units of a graph, by index.
+type moduleSet []bool
 
-func (s set) unionWith(t set) set {
+func (s moduleSet) unionWith(t moduleSet) moduleSet {
 	u := slices.Clone(s)
 	for i := range t {
 		u[i] = u[i] || t[i]
@@ -13,7 +13,7 @@ func (s set) unionWith(t set) set {
 	return u
 }
 
-func (s set) listMembers() []int {
+func (s moduleSet) listMembers() []int {
 	var all []int
 	for i, in := range s {
 		if in {
@@ -23,23 +23,23 @@ func (s set) listMembers() []int {
 	return all
 }
 
-// graph holds the units of a store with their needs and their conflicts. Units are in the order of their claims, and
+// moduleGraph holds the units of a store with their needs and their conflicts. Units are in the order of their claims, and
 // the parts of last live texts come after all modules.
-type graph struct {
+type moduleGraph struct {
 	units     []*parsedModule
-	providers map[name][]int
+	providers map[definitionName][]int
 	// earlier holds for each unit the units with a better claim to a name that it defines too.
 	earlier [][]int
 	// gone holds the parts that their modules do not contain any more.
-	gone set
+	gone moduleSet
 }
 
-func newGraph(modules []*parsedModule) *graph {
+func newModuleGraph(modules []*parsedModule) *moduleGraph {
 	units := withoutDuplicates(modules)
 	for _, u := range modules {
-		units = append(units, u.liveParts()...)
+		units = append(units, u.splitLiveDefinitions()...)
 	}
-	g := &graph{units: units, providers: map[name][]int{}, earlier: make([][]int, len(units))}
+	g := &moduleGraph{units: units, providers: map[definitionName][]int{}, earlier: make([][]int, len(units))}
 	for i, u := range units {
 		u.index = i
 		for n := range u.claims {
@@ -47,7 +47,7 @@ func newGraph(modules []*parsedModule) *graph {
 		}
 	}
 	for n, all := range g.providers {
-		g.rankUnits(n, all)
+		g.rankDefiners(n, all)
 	}
 	for i, u := range units {
 		if u.whole != nil {
@@ -58,13 +58,13 @@ func newGraph(modules []*parsedModule) *graph {
 	}
 	g.gone = g.emptySet()
 	for _, u := range modules {
-		g.forgetDropped(u)
+		g.forgetDroppedDefinitions(u)
 	}
 	return g
 }
 
-// rankUnits records, for the units that define n, which one gives way to which.
-func (g *graph) rankUnits(n name, all []int) {
+// rankDefiners records, for the units that define n, which one gives way to which.
+func (g *moduleGraph) rankDefiners(n definitionName, all []int) {
 	sorted := slices.SortedFunc(slices.Values(all), func(i, j int) int { return g.units[i].comparePrecedence(n, g.units[j]) })
 	for k, i := range sorted {
 		for _, j := range sorted[:k] {
@@ -75,24 +75,24 @@ func (g *graph) rankUnits(n name, all []int) {
 	}
 }
 
-// resolveLiving returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
+// resolveLiveModules returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
 // claim conflicts with them.
 //
 // Whether a unit lives depends on whether others do not, so resolve approaches the answer from both sides. A unit is
 // sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside only
 // the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then an undecided unit is assumed to
 // live or, if that is contradictory, to be out.
-func (g *graph) resolveLiving(out set) set {
+func (g *moduleGraph) resolveLiveModules(out moduleSet) moduleSet {
 	out, assumed := slices.Clone(out), g.emptySet()
 	for {
-		sure, possible := g.boundLiving(out, assumed)
-		i := g.undecided(possible, sure.unionWith(assumed))
+		sure, possible := g.boundLiveModules(out, assumed)
+		i := g.firstUndecidedModule(possible, sure.unionWith(assumed))
 		if i < 0 {
 			return sure
 		}
 		trial := slices.Clone(assumed)
 		trial[i] = true
-		if _, possible = g.boundLiving(out, trial); firstIn(trial, possible) < 0 {
+		if _, possible = g.boundLiveModules(out, trial); firstDifference(trial, possible) < 0 {
 			assumed = trial
 		} else {
 			out[i], assumed = true, g.emptySet()
@@ -100,21 +100,21 @@ func (g *graph) resolveLiving(out set) set {
 	}
 }
 
-// undecided returns the earliest possible unit that is not decided, or -1. Units come first for which no unit with a
+// firstUndecidedModule returns the earliest possible unit that is not decided, or -1. Units come first for which no unit with a
 // better claim is possible: they depend on needs alone.
-func (g *graph) undecided(possible, decided set) int {
+func (g *moduleGraph) firstUndecidedModule(possible, decided moduleSet) int {
 	for i := range possible {
 		if possible[i] && !decided[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return possible[e] }) {
 			return i
 		}
 	}
-	return firstIn(possible, decided)
+	return firstDifference(possible, decided)
 }
 
-func (g *graph) emptySet() set { return make(set, len(g.units)) }
+func (g *moduleGraph) emptySet() moduleSet { return make(moduleSet, len(g.units)) }
 
-// firstIn returns the first member of s that is not in t, or -1.
-func firstIn(s, t set) int {
+// firstDifference returns the first member of s that is not in t, or -1.
+func firstDifference(s, t moduleSet) int {
 	for i := range s {
 		if s[i] && !t[i] {
 			return i
@@ -123,12 +123,12 @@ func firstIn(s, t set) int {
 	return -1
 }
 
-// boundLiving returns the units that live for sure and those that possibly do, if the assumed ones live.
-func (g *graph) boundLiving(out, assumed set) (sure, possible set) {
+// boundLiveModules returns the units that live for sure and those that possibly do, if the assumed ones live.
+func (g *moduleGraph) boundLiveModules(out, assumed moduleSet) (sure, possible moduleSet) {
 	sure = g.emptySet()
 	for {
-		possible = g.largestLiving(out, sure.unionWith(assumed))
-		next := g.largestLiving(out, possible.unionWith(assumed))
+		possible = g.largestConsistentSet(out, sure.unionWith(assumed))
+		next := g.largestConsistentSet(out, possible.unionWith(assumed))
 		if slices.Equal(sure, next) {
 			return sure, possible
 		}
@@ -136,9 +136,9 @@ func (g *graph) boundLiving(out, assumed set) (sure, possible set) {
 	}
 }
 
-// largestLiving returns the largest set of units with three properties. No member is in out, none conflicts with an earlier one
+// largestConsistentSet returns the largest set of units with three properties. No member is in out, none conflicts with an earlier one
 // in `before`, and the set meets all their needs.
-func (g *graph) largestLiving(out, before set) set {
+func (g *moduleGraph) largestConsistentSet(out, before moduleSet) moduleSet {
 	in := g.emptySet()
 	for i := range in {
 		in[i] = !out[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return before[e] })
@@ -146,10 +146,10 @@ func (g *graph) largestLiving(out, before set) set {
 	for changed := true; changed; {
 		changed = false
 		for i, u := range g.units {
-			if in[i] && u.host != nil && !g.hasPart(u.host, in) {
+			if in[i] && u.host != nil && !g.isPartLive(u.host, in) {
 				in[i], changed = false, true
 			}
-			if in[i] && slices.ContainsFunc(u.needs, func(n need) bool { return !g.isMet(in, n) }) {
+			if in[i] && slices.ContainsFunc(u.needs, func(n definitionNeed) bool { return !g.isNeedMet(in, n) }) {
 				in[i], changed = false, true
 			}
 		}
@@ -157,18 +157,18 @@ func (g *graph) largestLiving(out, before set) set {
 	return in
 }
 
-// isMet reports whether the units in the set meet the need.
-func (g *graph) isMet(in set, n need) bool {
+// isNeedMet reports whether the units in the set meet the need.
+func (g *moduleGraph) isNeedMet(in moduleSet, n definitionNeed) bool {
 	if n.from == "" {
 		return g.hasDefinition(in, n.what)
 	}
 	return slices.ContainsFunc(g.providers[n.what], func(i int) bool {
 		d := g.units[i].claims[n.what]
-		if !in[i] || !d.canLead() {
+		if !in[i] || !d.canBeTupleset() {
 			return false
 		}
 		for _, t := range d.types {
-			if g.hasDefinition(in, name{typ: t.GetType(), rel: n.from}) {
+			if g.hasDefinition(in, definitionName{typ: t.GetType(), rel: n.from}) {
 				return true
 			}
 		}
@@ -176,12 +176,12 @@ func (g *graph) isMet(in set, n need) bool {
 	})
 }
 
-func (g *graph) hasDefinition(in set, n name) bool {
+func (g *moduleGraph) hasDefinition(in moduleSet, n definitionName) bool {
 	return slices.ContainsFunc(g.providers[n], func(i int) bool { return in[i] })
 }
 
 // dependencyClosure returns the given units with all units of the set on which they depend.
-func (g *graph) dependencyClosure(in set, roots ...int) set {
+func (g *moduleGraph) dependencyClosure(in moduleSet, roots ...int) moduleSet {
 	reached, next := g.emptySet(), slices.Clone(roots)
 	for len(next) > 0 {
 		i := next[len(next)-1]
@@ -194,14 +194,14 @@ func (g *graph) dependencyClosure(in set, roots ...int) set {
 			next = append(next, host.index)
 		}
 		for _, n := range g.units[i].needs {
-			next = append(next, g.unitsMeeting(in, n)...)
+			next = append(next, g.modulesMeetingNeed(in, n)...)
 		}
 	}
 	return reached
 }
 
-// unitsMeeting returns the units of the set that help to meet the need.
-func (g *graph) unitsMeeting(in set, n need) []int {
+// modulesMeetingNeed returns the units of the set that help to meet the need.
+func (g *moduleGraph) modulesMeetingNeed(in moduleSet, n definitionNeed) []int {
 	var all []int
 	for _, i := range g.providers[n.what] {
 		if !in[i] {
@@ -210,7 +210,7 @@ func (g *graph) unitsMeeting(in set, n need) []int {
 		all = append(all, i)
 		for _, t := range g.units[i].claims[n.what].types {
 			if n.from != "" {
-				all = append(all, g.providers[name{typ: t.GetType(), rel: n.from}]...)
+				all = append(all, g.providers[definitionName{typ: t.GetType(), rel: n.from}]...)
 			}
 		}
 	}

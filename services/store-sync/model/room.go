@@ -8,37 +8,37 @@ import (
 	"github.com/entail-dev/entail/services/internal/precedence"
 )
 
-// fitLimits returns the units that live within the limits, and their valid model. If the room does not suffice for all,
+// resolveWithinLimits returns the units that live within the limits, and their valid model. If the room does not suffice for all,
 // live texts come first, then changed ones by their claims. A changed module without room keeps its last live text. A
 // live text is dropped only if the limits themselves became narrower: first those that the API server serves, then the
 // youngest.
-func (g *graph) fitLimits(limits Limits) (set, *openfgav1.AuthorizationModel, error) {
+func (g *moduleGraph) resolveWithinLimits(limits Limits) (moduleSet, *openfgav1.AuthorizationModel, error) {
 	out := slices.Clone(g.gone)
 	for i, u := range g.units {
 		out[i] = out[i] || u.broken != ""
 	}
-	lives, model := g.acceptUnits(out)
-	if limits.checkModel(model) == nil {
+	lives, model := g.acceptValidModules(out)
+	if limits.checkModelSize(model) == nil {
 		return lives, model, nil
 	}
-	waiting := g.newModules(out)
+	waiting := g.notYetLiveModules(out)
 	for _, i := range waiting {
 		out[i] = true
 	}
-	lives, model = g.acceptUnits(out)
-	for err := limits.checkModel(model); err != nil; err = limits.checkModel(model) {
-		if !g.canDropWeakest(out, lives, err) {
+	lives, model = g.acceptValidModules(out)
+	for err := limits.checkModelSize(model); err != nil; err = limits.checkModelSize(model) {
+		if !g.dropWeakestModule(out, lives, err) {
 			return lives, model, err
 		}
-		lives, model = g.acceptUnits(out)
+		lives, model = g.acceptValidModules(out)
 	}
-	g.admitWaiting(out, waiting, limits)
-	lives, model = g.acceptUnits(out)
+	g.admitModulesThatFit(out, waiting, limits)
+	lives, model = g.acceptValidModules(out)
 	return lives, model, nil
 }
 
-// newModules returns the modules whose present text is not live yet, by their claims.
-func (g *graph) newModules(out set) []int {
+// notYetLiveModules returns the modules whose present text is not live yet, by their claims.
+func (g *moduleGraph) notYetLiveModules(out moduleSet) []int {
 	var found []int
 	for i, u := range g.units {
 		if !out[i] && u.whole == nil && !u.settled {
@@ -48,8 +48,8 @@ func (g *graph) newModules(out set) []int {
 	return found
 }
 
-// admitWaiting adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
-func (g *graph) admitWaiting(out set, waiting []int, limits Limits) {
+// admitModulesThatFit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
+func (g *moduleGraph) admitModulesThatFit(out moduleSet, waiting []int, limits Limits) {
 	possible := slices.Clone(out)
 	for _, i := range waiting {
 		possible[i] = false
@@ -67,11 +67,11 @@ func (g *graph) admitWaiting(out set, waiting []int, limits Limits) {
 			for k, needed := range g.dependencyClosure(possible, i) {
 				trial[k] = trial[k] && (!needed || !slices.Contains(waiting, k))
 			}
-			lives := g.resolveLiving(trial)
+			lives := g.resolveLiveModules(trial)
 			if !lives[i] {
 				continue
 			}
-			if err := limits.checkModel(g.mergeUnits(lives)); err != nil {
+			if err := limits.checkModelSize(g.mergeIntoModel(lives)); err != nil {
 				g.units[i].broken, g.units[i].exceeds = "there is no room for it: "+err.Error(), true
 				continue
 			}
@@ -81,11 +81,12 @@ func (g *graph) admitWaiting(out set, waiting []int, limits Limits) {
 	}
 }
 
-// canDropWeakest drops the living module with the weakest claim. It returns false if only the core module is left.
-func (g *graph) canDropWeakest(out, lives set, why error) bool {
+// dropWeakestModule drops the living module with the weakest claim. It returns false if only the core module is left.
+func (g *moduleGraph) dropWeakestModule(out, lives moduleSet, why error) bool {
 	least := -1
 	for i, u := range g.units {
-		if lives[i] && u.Kind() != Core && (least < 0 || precedence.Compare(u.claimFor(precedence.None), g.units[least].claimFor(precedence.None)) > 0) {
+		if lives[i] && u.OriginKind() != Core && (least < 0 || precedence.Compare(u.claimWithLiveness(precedence.None),
+			g.units[least].claimWithLiveness(precedence.None)) > 0) {
 			least = i
 		}
 	}
@@ -100,5 +101,5 @@ func (g *graph) canDropWeakest(out, lives set, why error) bool {
 	return true
 }
 
-// Kind returns the kind of the unit's origin.
-func (u *parsedModule) Kind() Kind { return u.Origin.Kind }
+// OriginKind returns the kind of the unit's origin.
+func (u *parsedModule) OriginKind() OriginKind { return u.Origin.Kind }

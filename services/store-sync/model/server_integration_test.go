@@ -81,8 +81,8 @@ func TestTheServerTakesEveryMergedModelAndReturnsAnEqualOne(t *testing.T) {
 }
 
 // whole reports whether all modules are part of the model.
-func whole(r model.Result) bool {
-	return !slices.ContainsFunc(r.Reports, func(r model.Report) bool { return r.State != model.Merged })
+func whole(r model.MergeResult) bool {
+	return !slices.ContainsFunc(r.Reports, func(r model.ModuleReport) bool { return r.State != model.Merged })
 }
 
 func TestTheServerDrawsTheSameLimits(t *testing.T) {

@@ -12,16 +12,18 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// kinds counts types without relations: all, those of them in force, and those of these that are unchanged.
-type kinds struct {
+// subjectKinds counts types without relations: all, those of them in force, and those of these that are unchanged.
+type subjectKinds struct {
 	names           []string
 	live, unchanged int
 }
 
-func (k kinds) Live() []*openfgav1.TypeDefinition      { return bareTypes(k.names[:k.live]) }
-func (k kinds) Unchanged() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.unchanged]) }
+func (k subjectKinds) LiveTypes() []*openfgav1.TypeDefinition { return bareTypes(k.names[:k.live]) }
+func (k subjectKinds) UnchangedTypes() []*openfgav1.TypeDefinition {
+	return bareTypes(k.names[:k.unchanged])
+}
 
-func (k kinds) Within(count, _ int) []*openfgav1.TypeDefinition {
+func (k subjectKinds) TypesWithin(count, _ int) []*openfgav1.TypeDefinition {
 	return bareTypes(k.names[:max(0, min(count, len(k.names)))])
 }
 
@@ -34,11 +36,11 @@ func bareTypes(names []string) []*openfgav1.TypeDefinition {
 }
 
 func protected(live int, names ...string) model.Module {
-	return model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{names, live, live}}
+	return model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: subjectKinds{names, live, live}}
 }
 
 func written(text string) model.Module {
-	return model.Module{Origin: model.Origin{Kind: model.AuthorizationModel, Name: "m"}, DSL: text}
+	return model.Module{Origin: model.ModuleOrigin{Kind: model.AuthorizationModel, Name: "m"}, DSL: text}
 }
 
 const coreText = "module core\n\ntype user\n"
@@ -70,11 +72,11 @@ func TestTypesThatAreNoTextAreMergedWithTextsInAnyOrder(t *testing.T) {
 		if i := slices.IndexFunc(result.Definitions, func(d model.Definition) bool { return d.Type == "a.example/A" }); i < 0 || result.Definitions[i].Origin.Kind != model.IAM {
 			t.Errorf("the definitions are %+v", result.Definitions)
 		}
-		if i := slices.IndexFunc(result.Reports, func(r model.Report) bool { return r.Origin.Kind == model.IAM }); i < 0 || result.Reports[i].State != model.Merged ||
-			result.Reports[i].Digest != iam.Digest(bareTypes([]string{"z.example/Z", "a.example/A"})) {
+		if i := slices.IndexFunc(result.Reports, func(r model.ModuleReport) bool { return r.Origin.Kind == model.IAM }); i < 0 || result.Reports[i].State != model.Merged ||
+			result.Reports[i].Digest != iam.TypesDigest(bareTypes([]string{"z.example/Z", "a.example/A"})) {
 			t.Errorf("the reports are %+v", result.Reports)
 		}
-		if text, err := model.DSL(result.Model); err != nil || !strings.Contains(text, "type a.example/A") {
+		if text, err := model.RenderDSL(result.Model); err != nil || !strings.Contains(text, "type a.example/A") {
 			t.Errorf("it is rendered as %s (%v)", text, err)
 		}
 		slices.Reverse(others)
@@ -85,7 +87,7 @@ func TestNoTextMayTouchAReservedType(t *testing.T) {
 	const ordinary = "module m\n\ntype doc\n"
 	tests := map[string]struct {
 		text, live string
-		state      model.State
+		state      model.MergeState
 		types      string
 	}{
 		"one of its own":            {ordinary, "", model.Merged, "a.example/A doc user"},
@@ -122,7 +124,7 @@ func TestWithoutProtectedKindsNoNameIsReserved(t *testing.T) {
 }
 
 func TestNamesAreReservedBeforeTheFirstProtectedKind(t *testing.T) {
-	none := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}
+	none := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}
 	result, err := model.Merge(model.Module{DSL: coreText}, []model.Module{written("module m\n\ntype a.example/A\n"), none}, model.Limits{})
 	if err != nil || typesOf(result.Model) != "user" || len(result.Reports) != 2 || result.Reports[1].State != model.Rejected {
 		t.Errorf("the types are %s, the reports %+v (%v)", typesOf(result.Model), result.Reports, err)
@@ -160,7 +162,7 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 
 func TestAChangeOfWhatIsInForceTakesTheRoomOfNewTextsAlone(t *testing.T) {
 	const old = "module m\n\ntype doc\n"
-	changed := model.Module{Origin: model.Origin{Kind: model.IAM}, Types: kinds{[]string{"a.example/A", "b.example/B"}, 2, 1}}
+	changed := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: subjectKinds{[]string{"a.example/A", "b.example/B"}, 2, 1}}
 	tests := map[string]struct{ text, live, want string }{
 		"a new text":                   {old, "", "a.example/A b.example/B user"},
 		"a live text":                  {old, old, "a.example/A doc user"},

@@ -13,7 +13,7 @@ import (
 
 // validateModel runs the validation that the OpenFGA server runs on a write, unless that would take too long.
 func validateModel(m *openfgav1.AuthorizationModel) (err error) {
-	if err := checkAffordable(m); err != nil {
+	if err := checkValidationCost(m); err != nil {
 		return err
 	}
 	defer func() {
@@ -25,16 +25,16 @@ func validateModel(m *openfgav1.AuthorizationModel) (err error) {
 	return err
 }
 
-// fault is a unit that makes a model invalid, and the error.
-type fault struct {
+// moduleFault is a unit that makes a model invalid, and the error.
+type moduleFault struct {
 	unit int
 	err  error
 }
 
-// blameUnit finds a unit at fault in a set with an invalid model: its dependencies are valid, and it is not. If several
+// findFaultyModule finds a unit at fault in a set with an invalid model: its dependencies are valid, and it is not. If several
 // units depend on each other, blame returns the one with the weakest claim without which the others are valid.
-func (g *graph) blameUnit(in set, invalid error) fault {
-	f := g.findSuspect(in, invalid)
+func (g *moduleGraph) findFaultyModule(in moduleSet, invalid error) moduleFault {
+	f := g.findSuspectModule(in, invalid)
 	depends := g.dependencyClosure(in, f.unit)
 	below, circle := slices.Clone(depends), g.emptySet()
 	for _, i := range depends.listMembers() {
@@ -42,56 +42,56 @@ func (g *graph) blameUnit(in set, invalid error) fault {
 			below[i], circle[i] = false, true
 		}
 	}
-	if err := validateModel(g.mergeUnits(below)); err != nil {
-		return g.blameUnit(below, err)
+	if err := validateModel(g.mergeIntoModel(below)); err != nil {
+		return g.findFaultyModule(below, err)
 	}
 	for _, i := range slices.Backward(circle.listMembers()) {
 		others := g.emptySet()
 		for k := range others {
 			others[k] = !depends[k] || k == i
 		}
-		if g.units[i].Kind() != Core && g.units[i].whole == nil && validateModel(g.mergeUnits(g.resolveLiving(others))) == nil {
-			return fault{i, f.err}
+		if g.units[i].OriginKind() != Core && g.units[i].whole == nil && validateModel(g.mergeIntoModel(g.resolveLiveModules(others))) == nil {
+			return moduleFault{i, f.err}
 		}
 	}
 	return f
 }
 
-// findSuspect finds a unit whose model, together with its dependencies, is invalid. OpenFGA names the relation in most
+// findSuspectModule finds a unit whose model, together with its dependencies, is invalid. OpenFGA names the relation in most
 // errors. For other errors it finds the first unit that makes its predecessors invalid by binary search: more units
 // never make an invalid set valid.
-func (g *graph) findSuspect(in set, invalid error) fault {
+func (g *moduleGraph) findSuspectModule(in moduleSet, invalid error) moduleFault {
 	if r, ok := errors.AsType[*typesystem.InvalidRelationError](invalid); ok {
-		for _, i := range g.providers[name{typ: r.ObjectType, rel: r.Relation}] {
+		for _, i := range g.providers[definitionName{typ: r.ObjectType, rel: r.Relation}] {
 			if in[i] {
-				return fault{i, invalid}
+				return moduleFault{i, invalid}
 			}
 		}
 	}
 	units := in.listMembers()
 	last := sort.Search(len(units)-1, func(k int) bool {
-		return validateModel(g.mergeUnits(g.dependencyClosure(in, units[:k+1]...))) != nil
+		return validateModel(g.mergeIntoModel(g.dependencyClosure(in, units[:k+1]...))) != nil
 	})
-	if err := validateModel(g.mergeUnits(g.dependencyClosure(in, units[:last+1]...))); err != nil {
+	if err := validateModel(g.mergeIntoModel(g.dependencyClosure(in, units[:last+1]...))); err != nil {
 		invalid = err
 	}
-	return fault{units[last], invalid}
+	return moduleFault{units[last], invalid}
 }
 
 // explainFault returns a message for users about a fault.
-func (g *graph) explainFault(f fault) string {
+func (g *moduleGraph) explainFault(f moduleFault) string {
 	u := g.units[f.unit]
 	if relation, ok := errors.AsType[*typesystem.InvalidRelationError](f.err); ok {
-		n := name{typ: relation.ObjectType, rel: relation.Relation}
-		return u.source.findDefinition(n).String() + relationFault(n, relation)
+		n := definitionName{typ: relation.ObjectType, rel: relation.Relation}
+		return u.source.findDefinition(n).String() + relationFaultMessage(n, relation)
 	}
-	if costly, ok := errors.AsType[*costError](f.err); ok {
+	if costly, ok := errors.AsType[*validationCostError](f.err); ok {
 		return u.source.findDefinition(costly.name).String() + costly.Error()
 	}
 	return oneLine("OpenFGA refuses the model with this module: " + f.err.Error())
 }
 
-func relationFault(n name, e *typesystem.InvalidRelationError) string {
+func relationFaultMessage(n definitionName, e *typesystem.InvalidRelationError) string {
 	switch {
 	case errors.Is(e, typesystem.ErrCycle):
 		return n.String() + " is defined by itself, in a circle: break the circle"

@@ -15,13 +15,13 @@ import (
 
 // Applier creates, changes and deletes the AuthorizationModels that carry modules.
 type Applier struct {
-	State *State
+	State *StoreListers
 	Kube  *kube.Client
 	Log   *slog.Logger
 }
 
-// Carriers are the AuthorizationModels of this cluster that a provider generated for a Store.
-type Carriers struct {
+// CarrierModels are the AuthorizationModels of this cluster that a provider generated for a Store.
+type CarrierModels struct {
 	Models []*corev1alpha1.AuthorizationModel
 	// Causes holds the objects that need a model, by the value of the annotation. Otherwise is the cause of all others.
 	Causes    map[string]event.Change
@@ -31,11 +31,11 @@ type Carriers struct {
 	made       map[string]event.Change
 }
 
-// CarriersOf returns the AuthorizationModels of this cluster that refer to a Store and have a value in the annotation.
+// CarrierModelsOf returns the AuthorizationModels of this cluster that refer to a Store and have a value in the annotation.
 // The value names the object for which they were generated.
-func (s *State) CarriersOf(store event.Key, annotation string) *Carriers {
-	c := &Carriers{Causes: map[string]event.Change{}, annotation: annotation, made: map[string]event.Change{}}
-	for _, m := range s.ModelsOf(store) {
+func (s *StoreListers) CarrierModelsOf(store event.Key, annotation string) *CarrierModels {
+	c := &CarrierModels{Causes: map[string]event.Change{}, annotation: annotation, made: map[string]event.Change{}}
+	for _, m := range s.ModelsOfStore(store) {
 		if m.Value.Annotations[annotation] != "" && m.Key.Cluster == s.Cluster {
 			c.Models, c.made[m.Key.Name] = append(c.Models, m.Value), m.Change
 		}
@@ -43,20 +43,20 @@ func (s *State) CarriersOf(store event.Key, annotation string) *Carriers {
 	return c
 }
 
-// causeOf returns the object that needs an AuthorizationModel.
-func (c *Carriers) causeOf(m *corev1alpha1.AuthorizationModel) event.Change {
+// causeOfModel returns the object that needs an AuthorizationModel.
+func (c *CarrierModels) causeOfModel(m *corev1alpha1.AuthorizationModel) event.Change {
 	if cause, ok := c.Causes[m.Annotations[c.annotation]]; ok {
 		return cause
 	}
 	return c.Otherwise
 }
 
-// Apply carries out a plan. An error for one AuthorizationModel does not stop the others.
-func (a *Applier) Apply(ctx context.Context, p controller.Reporter, has *Carriers, todo plan.Plan) error {
+// ApplyPlan carries out a plan. An error for one AuthorizationModel does not stop the others.
+func (a *Applier) ApplyPlan(ctx context.Context, p controller.UntypedRequest, has *CarrierModels, todo plan.Plan) error {
 	var errs []error
 	for i := range todo.Apply {
 		m := &todo.Apply[i]
-		errs = append(errs, a.writeModule(ctx, p, m, has.made[m.Name], has.causeOf(m)))
+		errs = append(errs, a.writeAuthorizationModel(ctx, p, m, has.made[m.Name], has.causeOfModel(m)))
 	}
 	for _, name := range todo.Delete {
 		err := a.Kube.Delete(ctx, kinds.AuthorizationModels(), has.made[name])
@@ -67,20 +67,22 @@ func (a *Applier) Apply(ctx context.Context, p controller.Reporter, has *Carrier
 	return fault.Join(errs...)
 }
 
-// applyConfig holds the fields of an AuthorizationModel that this service owns. All other fields belong to others.
-type applyConfig struct {
+// modelApplyConfig holds the fields of an AuthorizationModel that this service owns. All other fields belong to others.
+type modelApplyConfig struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec corev1alpha1.AuthorizationModelSpec `json:"spec"`
 }
 
-// writeModule creates an AuthorizationModel, or changes the existing one.
-func (a *Applier) writeModule(ctx context.Context, p controller.Reporter, m *corev1alpha1.AuthorizationModel, seen, cause event.Change) error {
+// writeAuthorizationModel creates an AuthorizationModel, or changes the existing one.
+func (a *Applier) writeAuthorizationModel(ctx context.Context, p controller.UntypedRequest, m *corev1alpha1.AuthorizationModel, seen,
+	cause event.Change,
+) error {
 	if seen.UID == "" {
 		seen.Key = a.State.ModelKey(m.Name)
 	}
-	config := applyConfig{Spec: m.Spec}
+	config := modelApplyConfig{Spec: m.Spec}
 	config.Metadata.Annotations = m.Annotations
 	now, err := a.Kube.Apply(ctx, kinds.AuthorizationModels(), seen, config)
 	if err != nil {

@@ -11,30 +11,30 @@ import (
 // maxCached bounds the number of Stores with a cached answer.
 const maxCached = 64
 
-// Cache keeps the last answer for each recently used Store. Most passes follow a change of status and repeat the last
-// question. Create it with [NewCache].
-type Cache[Q, A any] struct {
+// LastAnswerCache keeps the last answer for each recently used Store. Most passes follow a change of status and repeat the last
+// question. Create it with [NewLastAnswerCache].
+type LastAnswerCache[Q, A any] struct {
 	kept   *lru.Cache
 	answer func(Q) (A, error)
 }
 
-type cached[Q, A any] struct {
+type cachedAnswer[Q, A any] struct {
 	question Q
 	answer   A
 	err      error
 }
 
-// NewCache returns an empty cache for the answers of a function.
-func NewCache[Q, A any](answer func(Q) (A, error)) *Cache[Q, A] {
-	return &Cache[Q, A]{lru.New(maxCached), answer}
+// NewLastAnswerCache returns an empty cache for the answers of a function.
+func NewLastAnswerCache[Q, A any](answer func(Q) (A, error)) *LastAnswerCache[Q, A] {
+	return &LastAnswerCache[Q, A]{lru.New(maxCached), answer}
 }
 
 // Get returns the answer to a question about a Store. The caller must change neither of them afterwards.
-func (c *Cache[Q, A]) Get(store event.Key, question Q) (A, error) {
+func (c *LastAnswerCache[Q, A]) Get(store event.Key, question Q) (A, error) {
 	kept, _ := c.kept.Get(store)
-	known, ok := kept.(cached[Q, A])
+	known, ok := kept.(cachedAnswer[Q, A])
 	if !ok || !reflect.DeepEqual(known.question, question) {
-		known = cached[Q, A]{question: question}
+		known = cachedAnswer[Q, A]{question: question}
 		known.answer, known.err = c.answer(question)
 		c.kept.Add(store, known)
 	}

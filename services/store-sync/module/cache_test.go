@@ -7,7 +7,7 @@ import (
 
 func TestOnlySoManyAnswersAreKept(t *testing.T) {
 	asked := 0
-	c := NewCache(func(q int) (int, error) { asked++; return -q, nil })
+	c := NewLastAnswerCache(func(q int) (int, error) { asked++; return -q, nil })
 	for i := range 2 * maxCached {
 		if got, _ := c.Get(StoreKey(strconv.Itoa(i), ""), i); got != -i {
 			t.Errorf("the answer to %d is %d", i, got)

@@ -10,10 +10,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/verify"
 )
 
-// ExpectStore returns the expected state of a Store: the fields on which its model and its OpenFGA store depend. They
+// ExpectedStore returns the expected state of a Store: the fields on which its model and its OpenFGA store depend. They
 // include our finalizer, but not tuple-sync's, which grants nothing.
-func ExpectStore(o Store) verify.Expected {
-	return verify.Expect(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+func ExpectedStore(o StoreObject) verify.ExpectedState {
+	return verify.ExpectObject(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		declared = []any{
 			objectTimes(s.ObjectMeta), slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer), s.Annotations[iaplv1alpha1.RolesAnnotation],
 			s.Spec.CoreModule, s.Spec.Discovery, s.Spec.DeletionPolicy, s.Spec.Adoption,
@@ -22,9 +22,9 @@ func ExpectStore(o Store) verify.Expected {
 	})
 }
 
-// ExpectModel returns the expected state of an AuthorizationModel: the fields on which the Store's model depends.
-func ExpectModel(o Model) verify.Expected {
-	return verify.Expect(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) {
+// ExpectedModel returns the expected state of an AuthorizationModel: the fields on which the Store's model depends.
+func ExpectedModel(o ModelObject) verify.ExpectedState {
+	return verify.ExpectObject(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) {
 		var generated []string
 		for _, name := range corev1alpha1.GeneratedAnnotations() {
 			generated = append(generated, m.Annotations[name])

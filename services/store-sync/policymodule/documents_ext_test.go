@@ -19,28 +19,28 @@ import (
 )
 
 func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
-	feed := moduletest.NewFeed(t)
-	shared := module.NewState(feed.View, moduletest.Cluster)
+	feed := moduletest.NewViewFeed(t)
+	shared := module.NewStoreListers(feed.View, moduletest.Cluster)
 	policies := policymodule.New(feed.View, &module.Applier{State: shared}, nil)
-	store := feed.Store(moduletest.Cluster, "demo", "id")
+	store := feed.PutStore(moduletest.Cluster, "demo", "id")
 	register := func(name, text string, edit ...func(*event.Change)) {
 		d := iaplv1alpha1.PolicyDocument{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team"}}
 		d.Spec.StoreRef.Name = "demo"
 		if err := yaml.UnmarshalStrict([]byte(text), &d.Spec.Policy); err != nil {
 			t.Fatal(err)
 		}
-		feed.Put(kinds.PolicyDocuments(), moduletest.Cluster, name, d, append(edit, func(c *event.Change) { c.Key.Namespace = "team" })...)
+		feed.PutObject(kinds.PolicyDocuments(), moduletest.Cluster, name, d, append(edit, func(c *event.Change) { c.Key.Namespace = "team" })...)
 	}
 	state := storestate.NewState(shared, policies)
 	carry := func() {
-		_, todo := storeplan.Decide(state.Snapshot(store, storeplan.Observed{}), policies.Registered(store), model.Limits{})
+		_, todo := storeplan.DecideModel(state.Snapshot(store, storeplan.Observed{}), policies.RegisteredDocuments(store), model.Limits{})
 		for _, m := range todo.Apply {
-			feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
+			feed.PutObject(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
 		}
 	}
 	// types returns the types that documents declare.
 	types := func(accepted bool) map[string]string {
-		documents, _, err := policies.Documents(store, accepted)
+		documents, _, err := policies.ParsedDocuments(store, accepted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
 	expect(true, map[string]string{tenants: "tenant", others: ""})
 	register("others", "resourceTypes: [{name: other, idPrefix: idnothe, relationships: [{relation: of, targetTypes: [{name: tenant}]}]}]")
 	carry()
-	register("tenants", "{}", moduletest.Gone)
+	register("tenants", "{}", moduletest.MarkDeleted)
 	expect(false, map[string]string{others: "other"})
 	expect(true, map[string]string{others: "other"})
 }

@@ -22,7 +22,7 @@ import (
 type Provider struct {
 	state   *state
 	applier *module.Applier
-	plans   *module.Cache[plan.Input, plan.Plan]
+	plans   *module.LastAnswerCache[plan.Input, plan.Plan]
 }
 
 var _ module.Provider = (*Provider)(nil)
@@ -31,11 +31,11 @@ var _ module.Provider = (*Provider)(nil)
 // which merged returns. If merged is nil, they need not fit.
 func New(v *informer.Informer, applier *module.Applier, merged Merged) *Provider {
 	made := func(in plan.Input) (plan.Plan, error) { return plan.Make(in), nil }
-	return &Provider{state: newState(v, applier.State, merged), applier: applier, plans: module.NewCache(made)}
+	return &Provider{state: newState(v, applier.State, merged), applier: applier, plans: module.NewLastAnswerCache(made)}
 }
 
-// plan returns the plan for the policy of a Store.
-func (p *Provider) plan(store event.Key, in plan.Input) plan.Plan {
+// planPolicy returns the plan for the policy of a Store.
+func (p *Provider) planPolicy(store event.Key, in plan.Input) plan.Plan {
 	made := func(in plan.Input) plan.Plan {
 		todo, _ := p.plans.Get(store, in) // It has no errors.
 		return todo
@@ -43,77 +43,80 @@ func (p *Provider) plan(store event.Key, in plan.Input) plan.Plan {
 	if p.state.merged == nil {
 		return made(in)
 	}
-	return plan.Settle(in, made, func(todo moduleplan.Plan) (model.Result, model.Limits, bool) { return p.state.merged(store, todo) })
+	return plan.UntilStable(in, made, func(todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) { return p.state.merged(store, todo) })
 }
 
-// Keys returns the Store to which a PolicyDocument refers.
-func (p *Provider) Keys(k event.Key) []event.Key {
+// AffectedKeys returns the Store to which a PolicyDocument refers.
+func (p *Provider) AffectedKeys(k event.Key) []event.Key {
 	if k.GroupResource != kinds.PolicyDocuments().GroupResource {
 		return nil
 	}
-	if d, _ := p.state.documents.Last(k); d.Value != nil {
-		return []event.Key{storeOf(d)}
+	if d, _ := p.state.documents.GetOrTombstone(k); d.Value != nil {
+		return []event.Key{referencedStoreKey(d)}
 	}
 	return nil
 }
 
-// Sync applies the AuthorizationModels of the PolicyDocuments of a Store in this cluster, as far as the documents fit
+// SyncModels applies the AuthorizationModels of the PolicyDocuments of a Store in this cluster, as far as the documents fit
 // together. It applies none for a Store in deletion.
-func (p *Provider) Sync(ctx context.Context, r controller.Reporter, store event.Key) ([]module.Member, error) {
-	found := p.state.collectState(store)
+func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, store event.Key) ([]module.StatusTarget, error) {
+	found := p.state.collectSnapshot(store)
 	if found.isEmpty() || store.Cluster != p.state.shared.Cluster {
 		return nil, nil
 	}
-	result := p.plan(store, found.input)
+	result := p.planPolicy(store, found.input)
 	todo := result.Plan
 	if s, ok := p.state.shared.Stores.Get(store); !ok || s.Value.DeletionTimestamp != nil {
 		todo.Apply = nil
 	}
-	err := p.applier.Apply(ctx, r, found.carriers, todo)
-	var members []module.Member
+	err := p.applier.ApplyPlan(ctx, r, found.carriers, todo)
+	var members []module.StatusTarget
 	for _, d := range found.documents {
 		if d.Value.DeletionTimestamp == nil {
-			members = append(members, p.memberFor(d, result.Validations[d.Key.Path()]))
+			members = append(members, p.statusTargetOf(d, result.Validations[d.Key.NamespacedName()]))
 		}
 	}
 	return members, err
 }
 
-// Registered returns the documents that refer to a Store. The previewed ones replace documents with the same name, and
+// RegisteredDocuments returns the documents that refer to a Store. The previewed ones replace documents with the same name, and
 // the others are added.
-func (p *Provider) Registered(store event.Key, previewed ...plan.Document) []plan.Document {
-	return p.state.collectState(store, previewed...).input.Documents
+func (p *Provider) RegisteredDocuments(store event.Key, previewed ...plan.Document) []plan.Document {
+	return p.state.collectSnapshot(store, previewed...).input.Documents
 }
 
-func (p *Provider) memberFor(d document, v plan.Validation) module.Member {
-	m := module.Member{Change: d.Change, Kind: kinds.PolicyDocuments(), Expected: expectedState(d), Status: func(verdict moduleplan.Verdict) moduleplan.Status {
-		return plan.Status(d.Value, v, verdict)
-	}}
+func (p *Provider) statusTargetOf(d policyDocument, v plan.DocumentValidation) module.StatusTarget {
+	m := module.StatusTarget{
+		Change: d.Change, Kind: kinds.PolicyDocuments(), Expected: expectedDocument(d),
+		Status: func(verdict moduleplan.Verdict) moduleplan.ObjectStatus {
+			return plan.DesiredStatus(d.Value, v, verdict)
+		},
+	}
 	if v.AuthorizationModel != "" {
 		m.Carrier = p.state.shared.ModelKey(v.AuthorizationModel)
 	}
 	return m
 }
 
-// Modules returns nothing: AuthorizationModels carry all modules of documents.
-func (p *Provider) Modules(event.Key) ([]model.Module, bool) { return nil, true }
+// DirectModules returns nothing: AuthorizationModels carry all modules of documents.
+func (p *Provider) DirectModules(event.Key) ([]model.Module, bool) { return nil, true }
 
-// Documents returns the documents that refer to a Store, valid or not, and the options of its policy. With accepted it
+// ParsedDocuments returns the documents that refer to a Store, valid or not, and the options of its policy. With accepted it
 // returns only the accepted part of each.
-func (p *Provider) Documents(store event.Key, accepted bool) ([]*syntax.Document, policy.Options, error) {
-	found := p.state.collectState(store)
+func (p *Provider) ParsedDocuments(store event.Key, accepted bool) ([]*syntax.Document, policy.Options, error) {
+	found := p.state.collectSnapshot(store)
 	texts := map[string]*iaplv1alpha1.Policy{}
 	for _, d := range found.input.Documents {
 		texts[d.Name] = d.Present
 	}
 	if accepted {
-		texts = p.plan(store, found.input).Texts
+		texts = p.planPolicy(store, found.input).Texts
 	}
 	var documents []*syntax.Document
 	for name, text := range texts {
-		documents = append(documents, plan.Read("policydocument/"+name, name, text))
+		documents = append(documents, plan.ToSyntaxDocument("policydocument/"+name, name, text))
 	}
-	options, err := found.input.Options()
+	options, err := found.input.PolicyOptions()
 	if err != nil {
 		return nil, options, err
 	}

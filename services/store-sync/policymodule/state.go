@@ -19,73 +19,74 @@ import (
 
 const byStoreRef = "store ref"
 
-type document = informer.Object[iaplv1alpha1.PolicyDocument]
+type policyDocument = informer.Object[iaplv1alpha1.PolicyDocument]
 
 // state holds the objects from which policies are made.
 type state struct {
-	shared    *module.State
+	shared    *module.StoreListers
 	documents *informer.Lister[iaplv1alpha1.PolicyDocument]
 	merged    Merged
 }
 
 // Merged returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the Store
 // does not exist or has no model.
-type Merged func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool)
+type Merged func(store event.Key, todo moduleplan.Plan) (model.MergeResult, model.Limits, bool)
 
-func newState(v *informer.Informer, shared *module.State, merged Merged) *state {
-	return &state{shared: shared, merged: merged, documents: informer.Register(v, kinds.PolicyDocuments(), map[string]func(*iaplv1alpha1.PolicyDocument) []string{
-		byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
-	})}
+func newState(v *informer.Informer, shared *module.StoreListers, merged Merged) *state {
+	return &state{shared: shared, merged: merged, documents: informer.RegisterLister(v, kinds.PolicyDocuments(),
+		map[string]func(*iaplv1alpha1.PolicyDocument) []string{
+			byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
+		})}
 }
 
-// storeOf returns the key of the Store to which a document refers, even if that does not exist.
-func storeOf(d document) event.Key {
+// referencedStoreKey returns the key of the Store to which a document refers, even if that does not exist.
+func referencedStoreKey(d policyDocument) event.Key {
 	return module.StoreKey(d.Value.Spec.StoreRef.Name, cmp.Or(d.Value.Spec.StoreRef.Cluster, d.Key.Cluster))
 }
 
-// snapshot holds everything that the policy of one Store depends on.
-type snapshot struct {
+// storeSnapshot holds everything that the policy of one Store depends on.
+type storeSnapshot struct {
 	input     plan.Input
-	documents []document
-	carriers  *module.Carriers
+	documents []policyDocument
+	carriers  *module.CarrierModels
 }
 
-// collectState collects the state from the view, and adds the previewed documents.
-func (s *state) collectState(store event.Key, previewed ...plan.Document) *snapshot {
-	found := &snapshot{carriers: s.shared.CarriersOf(store, corev1alpha1.DocumentAnnotation)}
+// collectSnapshot collects the state from the view, and adds the previewed documents.
+func (s *state) collectSnapshot(store event.Key, previewed ...plan.Document) *storeSnapshot {
+	found := &storeSnapshot{carriers: s.shared.CarrierModelsOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name
-	for _, d := range s.documents.By(byStoreRef, store.Name) {
-		if storeOf(d) != store || d.Key.Cluster != store.Cluster {
+	for _, d := range s.documents.ListByIndex(byStoreRef, store.Name) {
+		if referencedStoreKey(d) != store || d.Key.Cluster != store.Cluster {
 			continue
 		}
-		name := d.Key.Path()
+		name := d.Key.NamespacedName()
 		found.documents, found.carriers.Causes[name] = append(found.documents, d), d.Change
 		found.input.Documents = append(found.input.Documents, plan.Document{
 			Name: name, UID: string(d.Value.UID), Present: &d.Value.Spec.Policy, Created: d.Value.CreationTimestamp.Time,
 		})
 	}
 	for _, d := range previewed {
-		found.input.Preview(d)
+		found.input.AddPreviewedDocument(d)
 	}
 	for _, m := range found.carriers.Models {
-		found.input.Has = append(found.input.Has, relevantFields(m))
+		found.input.Has = append(found.input.Has, documentDerivedFields(m))
 	}
-	if o, ok := s.shared.Stores.Last(store); ok {
+	if o, ok := s.shared.Stores.GetOrTombstone(store); ok {
 		found.input.Roles, found.carriers.Otherwise = o.Value.Annotations[iaplv1alpha1.RolesAnnotation], o.Change
 	}
 	if s.merged != nil && !found.isEmpty() {
 		if merged, limits, ok := s.merged(store, moduleplan.Plan{}); ok {
-			found.input.Beside(merged, limits)
+			found.input.SetOtherModules(merged, limits)
 		}
 	}
 	return found
 }
 
 // isEmpty reports whether the Store has no policy.
-func (f *snapshot) isEmpty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
+func (f *storeSnapshot) isEmpty() bool { return len(f.input.Documents)+len(f.carriers.Models) == 0 }
 
-// relevantFields returns an AuthorizationModel with only the fields that depend on documents, without its status.
-func relevantFields(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
+// documentDerivedFields returns an AuthorizationModel with only the fields that depend on documents, without its status.
+func documentDerivedFields(m *corev1alpha1.AuthorizationModel) *corev1alpha1.AuthorizationModel {
 	b := &corev1alpha1.AuthorizationModel{Spec: m.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, DeletionTimestamp: m.DeletionTimestamp, Annotations: map[string]string{},
 	}}
@@ -95,9 +96,9 @@ func relevantFields(m *corev1alpha1.AuthorizationModel) *corev1alpha1.Authorizat
 	return b
 }
 
-// expectedState returns the expected state of a document: the fields on which a policy depends.
-func expectedState(d document) verify.Expected {
-	return verify.Expect(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
+// expectedDocument returns the expected state of a document: the fields on which a policy depends.
+func expectedDocument(d policyDocument) verify.ExpectedState {
+	return verify.ExpectObject(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
 		return []any{d.UID, d.CreationTimestamp, d.Spec}, nil
 	})
 }

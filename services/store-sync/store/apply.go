@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// applier carries out actions. No other code in this package writes to OpenFGA.
-type applier struct {
+// actionApplier carries out actions. No other code in this package writes to OpenFGA.
+type actionApplier struct {
 	kube *kube.Client
 	fga  *fga.Client
 	// made holds the ids of the OpenFGA stores that this process created.
@@ -35,7 +35,7 @@ type applier struct {
 const maxMade = 65536
 
 // applyAction carries out one action, and adds the result to obs.
-func (a *applier) applyAction(ctx context.Context, p controller.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) error {
+func (a *actionApplier) applyAction(ctx context.Context, p controller.UntypedRequest, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.FindStores, plan.GetStore, plan.LatestModel, plan.FindOwners:
 		return a.observeOpenFGA(ctx, action, in, obs)
@@ -51,24 +51,24 @@ func (a *applier) applyAction(ctx context.Context, p controller.Reporter, action
 }
 
 // observeOpenFGA reads from OpenFGA.
-func (a *applier) observeOpenFGA(ctx context.Context, action plan.Action, in plan.Input, obs *plan.Observed) error {
+func (a *actionApplier) observeOpenFGA(ctx context.Context, action plan.Action, in plan.Input, obs *plan.Observed) error {
 	switch action.Verb {
 	case plan.GetStore:
 		store, found, err := a.fga.GetStore(ctx, action.StoreID)
 		if err != nil {
 			return err
 		}
-		if obs.Found = plan.Store(store); !found {
+		if obs.Found = plan.OpenFGAStore(store); !found {
 			obs.Missing, obs.Absent = action.StoreID, append(obs.Absent, action.StoreID)
 		}
 	case plan.LatestModel:
-		latest, err := a.fga.LatestModel(ctx, action.StoreID)
+		latest, err := a.fga.ReadLatestModel(ctx, action.StoreID)
 		if err != nil {
 			return err
 		}
 		obs.LatestOf, obs.Latest = action.StoreID, latest
 	case plan.FindOwners:
-		owners, err := a.readOwners(ctx, in.Key.Name, action.StoreID)
+		owners, err := a.readIAMStoreOwners(ctx, in.Key.Name, action.StoreID)
 		if err != nil {
 			return err
 		}
@@ -80,24 +80,24 @@ func (a *applier) observeOpenFGA(ctx context.Context, action plan.Action, in pla
 		}
 		obs.Listed, obs.Named = true, nil
 		for _, found := range stores {
-			obs.Named = append(obs.Named, plan.Store(found))
+			obs.Named = append(obs.Named, plan.OpenFGAStore(found))
 		}
 	}
 	return nil
 }
 
-// readOwners reads from the tuples in the IAM store to which cluster it belongs.
-func (a *applier) readOwners(ctx context.Context, name, storeID string) (found plan.Owners, err error) {
-	cluster, err := a.kube.Epoch(ctx)
+// readIAMStoreOwners reads from the tuples in the IAM store to which cluster it belongs.
+func (a *actionApplier) readIAMStoreOwners(ctx context.Context, name, storeID string) (found plan.IAMStoreOwners, err error) {
+	cluster, err := a.kube.ClusterUID(ctx)
 	if err != nil {
 		return found, err
 	}
-	found.Owner = iam.StoreOwner(name, cluster)
-	if found.Named, err = a.fga.Owners(ctx, storeID); err != nil || len(found.Named) > 0 {
+	found.Owner = iam.StoreOwnerTuple(name, cluster)
+	if found.Named, err = a.fga.ReadOwnerTuples(ctx, storeID); err != nil || len(found.Named) > 0 {
 		return found, err
 	}
 	for t, err := range a.fga.ReadTuples(ctx, storeID) {
-		if k := t.GetKey(); err != nil || iam.IsOwnObject(k.GetObject()) {
+		if k := t.GetKey(); err != nil || iam.IsIAMObject(k.GetObject()) {
 			found.Granted = k.GetObject() + "#" + k.GetRelation() + "@" + k.GetUser()
 			return found, err
 		}
@@ -106,7 +106,7 @@ func (a *applier) readOwners(ctx context.Context, name, storeID string) (found p
 }
 
 // writeOpenFGA changes OpenFGA. If OpenFGA refuses a model or a name, write records that in obs and returns no error.
-func (a *applier) writeOpenFGA(ctx context.Context, p controller.Reporter, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
+func (a *actionApplier) writeOpenFGA(ctx context.Context, p controller.UntypedRequest, action plan.Action, in plan.Input, obs *plan.Observed) (err error) {
 	switch action.Verb {
 	case plan.CreateStore:
 		if obs.Created, err = a.fga.CreateStore(ctx, in.Key.Name); err == nil {
@@ -137,7 +137,7 @@ func (a *applier) writeOpenFGA(ctx context.Context, p controller.Reporter, actio
 	if err != nil {
 		return err
 	}
-	p.Count(in.Change)
+	p.CountWrite(in.Change)
 	a.log.InfoContext(ctx, "OpenFGA changed", slog.String("step", string(action.Verb)), slog.String("store", in.Key.Name),
 		slog.String("store_id", cmp.Or(action.StoreID, obs.Created)), slog.String("model_id", obs.Latest.GetId()))
 	return nil
@@ -149,12 +149,12 @@ func isRefusal(err error) bool {
 }
 
 // addFinalizers adds our finalizer to the Store, and tuple-sync's if the Store declares tuples. One call adds both.
-func (a *applier) addFinalizers(ctx context.Context, p controller.Reporter, in plan.Input) error {
-	seen, err := encodedStore(in)
+func (a *actionApplier) addFinalizers(ctx context.Context, p controller.UntypedRequest, in plan.Input) error {
+	seen, err := changeWithEncodedStore(in)
 	if err != nil {
 		return err
 	}
-	now, err := a.kube.AddFinalizers(ctx, kinds.Stores(), seen, plan.Finalizers(in.Store)...)
+	now, err := a.kube.AddFinalizers(ctx, kinds.Stores(), seen, plan.RequiredFinalizers(in.Store)...)
 	if err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func (a *applier) addFinalizers(ctx context.Context, p controller.Reporter, in p
 }
 
 // removeFinalizer removes our finalizer.
-func (a *applier) removeFinalizer(ctx context.Context, p controller.Reporter, in plan.Input, obs *plan.Observed) error {
-	seen, err := encodedStore(in)
+func (a *actionApplier) removeFinalizer(ctx context.Context, p controller.UntypedRequest, in plan.Input, obs *plan.Observed) error {
+	seen, err := changeWithEncodedStore(in)
 	if err != nil {
 		return err
 	}
@@ -175,8 +175,8 @@ func (a *applier) removeFinalizer(ctx context.Context, p controller.Reporter, in
 	return p.RecordWrite(ctx, in.Change, now)
 }
 
-// encodedStore returns the change of the Store with its object, so that one call can change the finalizers.
-func encodedStore(in plan.Input) (seen event.Change, err error) {
+// changeWithEncodedStore returns the change of the Store with its object, so that one call can change the finalizers.
+func changeWithEncodedStore(in plan.Input) (seen event.Change, err error) {
 	seen = in.Change
 	if seen.Object, err = json.Marshal(in.Store); err != nil {
 		return seen, fmt.Errorf("encoding %s: %w", seen.Key, err)
@@ -184,9 +184,9 @@ func encodedStore(in plan.Input) (seen event.Change, err error) {
 	return seen, nil
 }
 
-// discardStore deletes an OpenFGA store that was created for a Store which vanished before its status recorded it. No Store
+// discardUnrecordedStore deletes an OpenFGA store that was created for a Store which vanished before its status recorded it. No Store
 // would own it.
-func (a *applier) discardStore(ctx context.Context, in plan.Input, obs plan.Observed) error {
+func (a *actionApplier) discardUnrecordedStore(ctx context.Context, in plan.Input, obs plan.Observed) error {
 	if last := cmp.Or(in.Store, in.Gone); obs.Created == "" || last != nil && last.Status.StoreID == obs.Created {
 		return nil
 	}

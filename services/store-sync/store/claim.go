@@ -19,9 +19,9 @@ var (
 	errForeign = errors.New("the OpenFGA store may be another's")
 )
 
-// verifyGone checks that the Store is gone at the API server before its OpenFGA store is deleted. An OpenFGA store
+// verifyStoreGone checks that the Store is gone at the API server before its OpenFGA store is deleted. An OpenFGA store
 // with another name may belong to another owner.
-func (r *Reconciler) verifyGone(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
+func (r *Reconciler) verifyStoreGone(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	switch {
 	case action.Verb != plan.DeleteStore:
 		return nil
@@ -31,16 +31,16 @@ func (r *Reconciler) verifyGone(ctx context.Context, action plan.Action, in plan
 	_, err := r.applier.kube.Get(ctx, kinds.Stores(), "", in.Key.Name)
 	switch {
 	case errors.Is(err, kube.ErrNotFound):
-		return r.verifyLeft(ctx, action.StoreID, in)
+		return r.verifyFormerOwnership(ctx, action.StoreID, in)
 	case err != nil:
 		return err
 	}
 	return errLives
 }
 
-// verifyOwn keeps an OpenFGA store with the name of another existing Store. It runs before that store is deleted
+// verifyNoOtherOwner keeps an OpenFGA store with the name of another existing Store. It runs before that store is deleted
 // together with the Store that records it.
-func (r *Reconciler) verifyOwn(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
+func (r *Reconciler) verifyNoOtherOwner(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	name := obs.Found.Name
 	if action.Verb != plan.DeleteStore || obs.Found.ID != action.StoreID || name == in.Key.Name || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil
@@ -55,15 +55,15 @@ func (r *Reconciler) verifyOwn(ctx context.Context, action plan.Action, in plan.
 	return errForeign
 }
 
-// verifyLeft requires proof in OpenFGA that an OpenFGA store belonged to a deleted Store. The API
+// verifyFormerOwnership requires proof in OpenFGA that an OpenFGA store belonged to a deleted Store. The API
 // server holds no deleted object. One of three is enough: this process created the OpenFGA store, it is empty,
 // or it has the model that was recorded with it. NATS never carried the models of other owners.
-func (r *Reconciler) verifyLeft(ctx context.Context, id string, in plan.Input) error {
-	left := in.Left(id)
+func (r *Reconciler) verifyFormerOwnership(ctx context.Context, id string, in plan.Input) error {
+	left := in.DeletedStoresRecording(id)
 	if _, made := r.applier.made.Get(id); made || len(left) == 0 {
 		return nil
 	}
-	if latest, err := r.applier.fga.LatestModel(ctx, id); err != nil || latest == nil {
+	if latest, err := r.applier.fga.ReadLatestModel(ctx, id); err != nil || latest == nil {
 		return err
 	}
 	for _, former := range left {

@@ -9,24 +9,24 @@ import (
 // MergeCache merges the modules of Stores. It caches results, because parsing takes milliseconds per module.
 type MergeCache struct {
 	limits model.Limits
-	kept   *module.Cache[sources, model.Result]
+	kept   *module.LastAnswerCache[mergeSources, model.MergeResult]
 }
 
-type sources struct {
+type mergeSources struct {
 	core   model.Module
 	others []model.Module
 }
 
 // NewMergeCache returns an empty cache.
 func NewMergeCache(limits model.Limits) *MergeCache {
-	merge := func(s sources) (model.Result, error) { return model.Merge(s.core, s.others, limits) }
-	return &MergeCache{limits: limits, kept: module.NewCache(merge)}
+	merge := func(s mergeSources) (model.MergeResult, error) { return model.Merge(s.core, s.others, limits) }
+	return &MergeCache{limits: limits, kept: module.NewLastAnswerCache(merge)}
 }
 
 // Merge merges the modules of a live Store.
-func (c *MergeCache) Merge(in plan.Input) (model.Result, error) {
-	core, others := plan.Sources(in)
-	return c.kept.Get(in.Key, sources{core, others})
+func (c *MergeCache) Merge(in plan.Input) (model.MergeResult, error) {
+	core, others := plan.ModuleSources(in)
+	return c.kept.Get(in.Key, mergeSources{core, others})
 }
 
 // Limits returns the limits of a model.

@@ -20,11 +20,11 @@ func TestAMetricSaysSinceWhenAnEarlierTextIsLive(t *testing.T) {
 		return []metav1.Condition{{Type: typ, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(time.Unix(1000, 0))}}
 	}
 	for name, reason := range map[string]string{"kept": corev1alpha1.LastGoodLive, "out": "Rejected"} {
-		m := moduletest.Model(name, corev1alpha1.StoreRef{Name: "demo"})
+		m := moduletest.NewModel(name, corev1alpha1.StoreRef{Name: "demo"})
 		m.Status.Conditions = kept(corev1alpha1.Merged, reason)
-		f.Put(kinds.AuthorizationModels(), "local", name, m)
+		f.PutObject(kinds.AuthorizationModels(), "local", name, m)
 	}
-	f.Put(kinds.Stores(), "local", "demo", &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Status: corev1alpha1.StoreStatus{
+	f.PutObject(kinds.Stores(), "local", "demo", &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Status: corev1alpha1.StoreStatus{
 		Live: &corev1alpha1.LiveCoreModule{CoreModule: "module core"}, Conditions: kept(corev1alpha1.ModelSynced, plan.ReasonInvalidCore),
 	}})
 	const want = `

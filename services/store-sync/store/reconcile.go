@@ -29,24 +29,24 @@ type Reconciler struct {
 	view      *informer.Informer
 	merges    *MergeCache
 	verifier  *verify.Verifier
-	resources resources
-	applier   *applier
-	statuses  *statuses
+	resources missingResourceLister
+	applier   *actionApplier
+	statuses  *statusWriter
 }
 
-// resources finds the ProtectedResources that the view lacks.
-type resources interface {
-	// Missing lists the ProtectedResources at the API server. It returns the state in the view of those that are alive
+// missingResourceLister finds the ProtectedResources that the view lacks.
+type missingResourceLister interface {
+	// ListMissingResources lists the ProtectedResources at the API server. It returns the state in the view of those that are alive
 	// there and that a Store's model leaves out.
-	Missing(ctx context.Context, store event.Key) ([]verify.Expected, error)
+	ListMissingResources(ctx context.Context, store event.Key) ([]verify.ExpectedState, error)
 }
 
 // New returns a reconciler.
-func New(parts *setup.Parts, state *State, merges *MergeCache, verifier *verify.Verifier, protected resources) *Reconciler {
+func New(parts *setup.ServiceParts, state *State, merges *MergeCache, verifier *verify.Verifier, protected missingResourceLister) *Reconciler {
 	return &Reconciler{
 		state: state, view: parts.View, merges: merges, verifier: verifier, resources: protected,
-		applier: &applier{kube: parts.Kube, fga: parts.OpenFGA, made: lru.New(maxMade), log: parts.Log},
-		statuses: &statuses{
+		applier: &actionApplier{kube: parts.Kube, fga: parts.OpenFGA, made: lru.New(maxMade), log: parts.Log},
+		statuses: &statusWriter{
 			cluster: state.Shared.Cluster, state: state.Shared, writer: parts.Status, verifier: verifier,
 		},
 	}
@@ -59,37 +59,37 @@ var errEndless = errors.New("the pass does not come to an end")
 
 // Reconcile brings one Store in step, and plans again if objects change during the pass. It gets the members: the
 // objects behind modules of the Store, in the state from which the modules were made.
-func (r *Reconciler) Reconcile(ctx context.Context, p *controller.Request[event.Key], members []module.Member) error {
+func (r *Reconciler) Reconcile(ctx context.Context, p *controller.Request[event.Key], members []module.StatusTarget) error {
 	var obs plan.Observed
-	return reconcile.Retry(p.Key, func() error { return r.runPlan(ctx, p, members, &obs) })
+	return reconcile.RetryWhileStale(p.Key, func() error { return r.runPlan(ctx, p, members, &obs) })
 }
 
-// WriteOutage reports in the status of a Store, and of the objects that refer to it, that OpenFGA does not answer. It
+// WriteOutageStatuses reports in the status of a Store, and of the objects that refer to it, that OpenFGA does not answer. It
 // skips objects that are in step. waiting are members that wait for the Store.
-func (r *Reconciler) WriteOutage(ctx context.Context, key event.Key, why setup.Outage, waiting []module.Member) error {
+func (r *Reconciler) WriteOutageStatuses(ctx context.Context, key event.Key, why setup.Outage, waiting []module.StatusTarget) error {
 	in := r.state.Snapshot(key, plan.Observed{})
 	in.Now = metav1.Now().Rfc3339Copy()
-	return r.statuses.writeOutage(ctx, controller.NewPass(r.view, key, false), in, why, waiting)
+	return r.statuses.writeOutageStatuses(ctx, controller.NewRequest(r.view, key, false), in, why, waiting)
 }
 
 // runPlan carries out the actions of package plan until nothing is left to do.
-func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Key], members []module.Member, obs *plan.Observed) error {
+func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Key], members []module.StatusTarget, obs *plan.Observed) error {
 	in := r.takeSnapshot(p, *obs)
 	if in.Store == nil && obs.Created != "" {
-		return r.applier.discardStore(ctx, in, *obs)
+		return r.applier.discardUnrecordedStore(ctx, in, *obs)
 	}
-	if id := invalidID(in); id != "" {
+	if id := invalidStoreID(in); id != "" {
 		obs.Missing = id
 	}
 	for range maxActions {
-		action := plan.Next(in, *obs)
+		action := plan.NextAction(in, *obs)
 		err := r.verifyAction(ctx, action, in, *obs)
 		switch verb := action.Verb; {
 		case err != nil:
 		case verb == plan.Record:
-			err = r.statuses.writeStore(ctx, p, in, *obs)
+			err = r.statuses.writeStoreStatus(ctx, p, in, *obs)
 		case verb == plan.RecordLive:
-			err = r.statuses.recordLive(ctx, p, in)
+			err = r.statuses.recordLiveTexts(ctx, p, in)
 		case verb == plan.WriteStatus:
 			err = r.statuses.writeStatuses(ctx, p, in, *obs, members)
 		default:
@@ -104,10 +104,10 @@ func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Ke
 			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):
 			// The object is gone, or another has its name now. The event of that is on its way.
-			return r.applier.discardStore(ctx, in, *obs)
+			return r.applier.discardUnrecordedStore(ctx, in, *obs)
 		case errors.Is(err, kube.ErrForbidden) && action.Verb.ChangesFinalizer() && in.Store != nil:
 			obs.Forbidden = err
-			return errors.Join(err, r.statuses.writeStore(ctx, p, in, *obs))
+			return errors.Join(err, r.statuses.writeStoreStatus(ctx, p, in, *obs))
 		case errors.Is(err, fga.ErrStoreNotFound):
 			obs.Missing = action.StoreID
 		case err != nil || action.Verb == plan.WriteStatus:
@@ -129,9 +129,9 @@ func (r *Reconciler) takeSnapshot(p *controller.Request[event.Key], obs plan.Obs
 	return in
 }
 
-// invalidID returns the recorded id of the OpenFGA store if it has an invalid form, else "". A user wrote such an id,
+// invalidStoreID returns the recorded id of the OpenFGA store if it has an invalid form, else "". A user wrote such an id,
 // and it names no store.
-func invalidID(in plan.Input) string {
+func invalidStoreID(in plan.Input) string {
 	if in.Store == nil || in.Store.Status.StoreID == "" {
 		return ""
 	}

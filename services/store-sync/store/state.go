@@ -18,12 +18,12 @@ import (
 // State holds the view's objects of Stores, and the providers of their models.
 type State struct {
 	// Shared holds the tables.
-	Shared    *module.State
+	Shared    *module.StoreListers
 	providers []module.Provider
 }
 
 // NewState returns a state with these providers.
-func NewState(shared *module.State, providers ...module.Provider) *State {
+func NewState(shared *module.StoreListers, providers ...module.Provider) *State {
 	return &State{Shared: shared, providers: providers}
 }
 
@@ -32,36 +32,36 @@ func (s *State) AddProviders(providers ...module.Provider) {
 	s.providers = append(s.providers, providers...)
 }
 
-// Keys lists the Stores to reconcile after a Store or an AuthorizationModel changed. For an AuthorizationModel it is
+// AffectedStores lists the Stores to reconcile after a Store or an AuthorizationModel changed. For an AuthorizationModel it is
 // the Store that it extends. For a Store they are the Store itself, those that compete for its name or its OpenFGA
 // store, and those that wait for it.
-func (s *State) Keys(k event.Key) []event.Key {
+func (s *State) AffectedStores(k event.Key) []event.Key {
 	switch k.GroupResource {
 	case kinds.Stores().GroupResource:
-		return s.storeKeys(k)
+		return s.storesAffectedByStore(k)
 	case kinds.AuthorizationModels().GroupResource:
-		return s.modelKeys(k)
+		return s.storesAffectedByModel(k)
 	}
 	return nil
 }
 
-func (s *State) modelKeys(k event.Key) []event.Key {
+func (s *State) storesAffectedByModel(k event.Key) []event.Key {
 	var keys []event.Key
 	if m, live := s.Shared.Models.Get(k); live {
-		keys = append(keys, module.StoreOf(m))
+		keys = append(keys, module.ReferencedStoreKey(m))
 	}
-	for _, m := range s.Shared.Models.Gone(k) {
+	for _, m := range s.Shared.Models.Tombstones(k) {
 		if m.Value != nil {
-			keys = append(keys, module.StoreOf(m))
+			keys = append(keys, module.ReferencedStoreKey(m))
 		}
 	}
 	return keys
 }
 
-func (s *State) storeKeys(k event.Key) []event.Key {
+func (s *State) storesAffectedByStore(k event.Key) []event.Key {
 	var keys []event.Key
-	here := func(m module.Model) bool { return m.Key.Cluster == s.Shared.Cluster }
-	if k.Cluster == s.Shared.Cluster || slices.ContainsFunc(s.Shared.ModelsOf(k), here) {
+	here := func(m module.ModelObject) bool { return m.Key.Cluster == s.Shared.Cluster }
+	if k.Cluster == s.Shared.Cluster || slices.ContainsFunc(s.Shared.ModelsOfStore(k), here) {
 		keys = append(keys, k)
 	}
 	o, _ := s.Shared.Stores.Get(k)
@@ -88,14 +88,14 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 		in.Elsewhere = o.Value
 	case live:
 		in.Store, in.Change = o.Value, o.Change
-		for _, o := range s.Shared.Stores.Gone(key) {
+		for _, o := range s.Shared.Stores.Tombstones(key) {
 			if o.Value != nil {
 				in.Earlier = append(in.Earlier, o.Value)
 			}
 		}
 		in.Provided = s.providedModules(key)
 	case key.Cluster == s.Shared.Cluster:
-		for _, o := range s.Shared.Stores.Gone(key) {
+		for _, o := range s.Shared.Stores.Tombstones(key) {
 			switch {
 			case o.Value == nil:
 			case in.Gone == nil:
@@ -105,8 +105,8 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 			}
 		}
 	}
-	for _, m := range s.Shared.ModelsOf(key) {
-		in.Modules = append(in.Modules, plan.Module{Change: m.Change, Value: m.Value})
+	for _, m := range s.Shared.ModelsOfStore(key) {
+		in.Modules = append(in.Modules, plan.ModelObject{Change: m.Change, Value: m.Value})
 	}
 	ids := make([]string, 0, len(obs.Named)+len(in.Earlier))
 	for _, named := range obs.Named {
@@ -122,39 +122,39 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 // providedModules returns the modules that providers give directly.
 func (s *State) providedModules(store event.Key) (modules []model.Module) {
 	for _, p := range s.providers {
-		m, _ := p.Modules(store)
+		m, _ := p.DirectModules(store)
 		modules = append(modules, m...)
 	}
 	return modules
 }
 
-// MergedBy returns a function that merges the modules of a live Store as they are once a plan is carried out. It returns
+// MergeAfterPlanFunc returns a function that merges the modules of a live Store as they are once a plan is carried out. It returns
 // false for any other Store, and if the merge fails.
-func (s *State) MergedBy(merges *MergeCache) func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool) {
-	return func(store event.Key, todo moduleplan.Plan) (model.Result, model.Limits, bool) {
+func (s *State) MergeAfterPlanFunc(merges *MergeCache) func(store event.Key, todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) {
+	return func(store event.Key, todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) {
 		in := s.Snapshot(store, plan.Observed{})
 		if in.Store == nil {
-			return model.Result{}, merges.limits, false
+			return model.MergeResult{}, merges.limits, false
 		}
-		merged, err := merges.Merge(in.After(todo, metav1.Now()))
+		merged, err := merges.Merge(in.AfterPlan(todo, metav1.Now()))
 		return merged, merges.limits, err == nil
 	}
 }
 
 // rivalStores returns the other Stores with the same name, with the same OpenFGA store, or with one of ids.
-func (s *State) rivalStores(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.Rival {
-	found := s.Shared.StoresNamed(k.Name)
+func (s *State) rivalStores(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.RivalStore {
+	found := s.Shared.StoresByName(k.Name)
 	if o != nil {
 		ids = append(ids, o.Status.StoreID)
 	}
 	for _, id := range ids {
-		found = append(found, s.Shared.StoresOf(id)...)
+		found = append(found, s.Shared.StoresRecording(id)...)
 	}
-	var rivals []plan.Rival
+	var rivals []plan.RivalStore
 	for _, r := range found {
-		known := slices.ContainsFunc(rivals, func(other plan.Rival) bool { return other.Key == r.Key })
+		known := slices.ContainsFunc(rivals, func(other plan.RivalStore) bool { return other.Key == r.Key })
 		if r.Key != k && !known {
-			rivals = append(rivals, plan.Rival{Change: r.Change, Value: r.Value})
+			rivals = append(rivals, plan.RivalStore{Change: r.Change, Value: r.Value})
 		}
 	}
 	return rivals

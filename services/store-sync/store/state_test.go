@@ -18,32 +18,32 @@ import (
 )
 
 // newState returns the state of a view filled by hand.
-func newState(t *testing.T) (*moduletest.Feed, *State) {
+func newState(t *testing.T) (*moduletest.ViewFeed, *State) {
 	t.Helper()
-	f := moduletest.NewFeed(t)
-	return f, NewState(module.NewState(f.View, moduletest.Cluster))
+	f := moduletest.NewViewFeed(t)
+	return f, NewState(module.NewStoreListers(f.View, moduletest.Cluster))
 }
 
 // refer puts an AuthorizationModel here that refers to a Store.
-func refer(f *moduletest.Feed, name string, ref corev1alpha1.StoreRef) event.Key {
-	return f.Put(kinds.AuthorizationModels(), "local", name, moduletest.Model(name, ref))
+func refer(f *moduletest.ViewFeed, name string, ref corev1alpha1.StoreRef) event.Key {
+	return f.PutObject(kinds.AuthorizationModels(), "local", name, moduletest.NewModel(name, ref))
 }
 
 func storeKey(name string) event.Key { return module.StoreKey(name, "local") }
 
 func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 	f, s := newState(t)
-	demo, other := f.Store("local", "demo", "id1"), f.Store("local", "other", "id2")
-	twin, foreign := f.Store("local", "twin", "id2"), f.Store("east", "demo", "id3")
-	waiting := f.Put(kinds.Stores(), "local", "waiting", corev1alpha1.Store{
+	demo, other := f.PutStore("local", "demo", "id1"), f.PutStore("local", "other", "id2")
+	twin, foreign := f.PutStore("local", "twin", "id2"), f.PutStore("east", "demo", "id3")
+	waiting := f.PutObject(kinds.Stores(), "local", "waiting", corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: "waiting"},
 		Status: corev1alpha1.StoreStatus{Conditions: []metav1.Condition{{
 			Type: corev1alpha1.StoreSynced, Status: metav1.ConditionFalse, Reason: moduleplan.ReasonClaimed,
-			Message: moduleplan.ClaimMessage("id9", "holder", "local"),
+			Message: moduleplan.StoreClaimedMessage("id9", "holder", "local"),
 		}}},
 	})
-	holder := f.Put(kinds.Stores(), "local", "holder", corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "holder"}}, moduletest.Gone)
-	gone := f.Put(kinds.AuthorizationModels(), "local", "d", moduletest.Model("d", corev1alpha1.StoreRef{Name: "demo"}), moduletest.Gone)
+	holder := f.PutObject(kinds.Stores(), "local", "holder", corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "holder"}}, moduletest.MarkDeleted)
+	gone := f.PutObject(kinds.AuthorizationModels(), "local", "d", moduletest.NewModel("d", corev1alpha1.StoreRef{Name: "demo"}), moduletest.MarkDeleted)
 	tests := map[string]struct {
 		object event.Key
 		want   []event.Key
@@ -61,7 +61,7 @@ func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := s.Keys(test.object); !slices.Equal(got, test.want) {
+			if got := s.AffectedStores(test.object); !slices.Equal(got, test.want) {
 				t.Errorf("touches %v, want %v", got, test.want)
 			}
 		})
@@ -70,16 +70,16 @@ func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 
 func TestASnapshotHoldsWhatBelongsToTheStore(t *testing.T) {
 	f, s := newState(t)
-	demo := f.Store("local", "demo", "id1")
-	f.Store("local", "twin", "id1")
-	f.Store("local", "holder", "id9")
-	f.Store("local", "stranger", "id2")
-	f.Store("east", "demo", "")
+	demo := f.PutStore("local", "demo", "id1")
+	f.PutStore("local", "twin", "id1")
+	f.PutStore("local", "holder", "id9")
+	f.PutStore("local", "stranger", "id2")
+	f.PutStore("east", "demo", "")
 	refer(f, "mine", corev1alpha1.StoreRef{Name: "demo"})
 	refer(f, "named", corev1alpha1.StoreRef{Name: "demo", Cluster: "local"})
 	refer(f, "foreign", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"})
-	f.Put(kinds.AuthorizationModels(), "local", "gone", moduletest.Model("gone", corev1alpha1.StoreRef{Name: "demo"}), moduletest.Gone)
-	in := s.Snapshot(demo, plan.Observed{Named: []plan.Store{{ID: "id9"}}})
+	f.PutObject(kinds.AuthorizationModels(), "local", "gone", moduletest.NewModel("gone", corev1alpha1.StoreRef{Name: "demo"}), moduletest.MarkDeleted)
+	in := s.Snapshot(demo, plan.Observed{Named: []plan.OpenFGAStore{{ID: "id9"}}})
 	if in.Store == nil || in.Gone != nil || in.Change.Key != demo {
 		t.Errorf("the Store is %+v, %+v", in.Store, in.Gone)
 	}
@@ -101,21 +101,21 @@ func TestASnapshotHoldsWhatBelongsToTheStore(t *testing.T) {
 
 func TestAStoreOfAnotherClusterIsNotOursToTouch(t *testing.T) {
 	f, s := newState(t)
-	foreign := f.Store("east", "demo", "id1")
+	foreign := f.PutStore("east", "demo", "id1")
 	refer(f, "guest", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"})
 	in := s.Snapshot(foreign, plan.Observed{})
 	if in.Store != nil || in.Gone != nil || len(in.Modules) != 1 {
 		t.Errorf("input is %+v", in)
 	}
-	if a := plan.Next(in, plan.Observed{}); a.Verb != plan.WriteStatus {
+	if a := plan.NextAction(in, plan.Observed{}); a.Verb != plan.WriteStatus {
 		t.Errorf("we would %s", a.Verb)
 	}
 }
 
 func TestADeletedStoreIsRemembered(t *testing.T) {
 	f, s := newState(t)
-	demo := f.Store("local", "demo", "id1")
-	f.Put(kinds.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}}, moduletest.Gone)
+	demo := f.PutStore("local", "demo", "id1")
+	f.PutObject(kinds.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}}, moduletest.MarkDeleted)
 	if in := s.Snapshot(demo, plan.Observed{}); in.Store != nil || in.Gone == nil || in.Gone.Status.StoreID != "id1" || !in.Change.Deleted {
 		t.Errorf("input is %+v", in)
 	}
@@ -131,12 +131,12 @@ func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T)
 		if state != "" {
 			o.Status.Modules = []corev1alpha1.ModuleStatus{{Source: "authorizationmodel/local/guest", State: state}}
 		}
-		foreign := f.Put(kinds.Stores(), "east", "demo", o)
-		if got := s.Keys(foreign); !slices.Equal(got, []event.Key{foreign}) || !slices.Equal(s.Keys(guest), got) {
-			t.Errorf("the Store touches %v, the module %v", got, s.Keys(guest))
+		foreign := f.PutObject(kinds.Stores(), "east", "demo", o)
+		if got := s.AffectedStores(foreign); !slices.Equal(got, []event.Key{foreign}) || !slices.Equal(s.AffectedStores(guest), got) {
+			t.Errorf("the Store touches %v, the module %v", got, s.AffectedStores(guest))
 		}
 		in := s.Snapshot(foreign, plan.Observed{})
-		status := plan.ModuleStatus(in.Modules[0].Value, plan.Verdict(in, plan.Observed{}, guest))
+		status := plan.DesiredModuleStatus(in.Modules[0].Value, plan.ModuleVerdict(in, plan.Observed{}, guest))
 		c := meta.FindStatusCondition(status.Fields.(corev1alpha1.AuthorizationModelStatus).Conditions, corev1alpha1.Merged)
 		if c.Reason != want || (c.Status == metav1.ConditionTrue) != (state == "Merged") {
 			t.Errorf("%s: %+v", state, c)
@@ -147,7 +147,7 @@ func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T)
 func TestAModuleForAnUnknownClusterIsToldWhichNamesAreMeant(t *testing.T) {
 	f, s := newState(t)
 	lost := refer(f, "lost", corev1alpha1.StoreRef{Name: "demo", Cluster: "nowhere"})
-	verdict := plan.Verdict(s.Snapshot(s.Keys(lost)[0], plan.Observed{}), plan.Observed{}, lost)
+	verdict := plan.ModuleVerdict(s.Snapshot(s.AffectedStores(lost)[0], plan.Observed{}), plan.Observed{}, lost)
 	if c := verdict.Merged; c.Reason != plan.ReasonStoreNotFound || !strings.Contains(c.Message, `cluster "nowhere"`) || !strings.Contains(c.Message, `this one is "local"`) {
 		t.Errorf("condition is %+v", c)
 	}

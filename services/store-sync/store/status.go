@@ -17,32 +17,34 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// statuses writes missing parts of statuses, and reports the outcomes.
-type statuses struct {
+// statusWriter writes missing parts of statuses, and reports the outcomes.
+type statusWriter struct {
 	// cluster is the cluster to which this service writes.
 	cluster string
-	state   *module.State
+	state   *module.StoreListers
 	writer  *setup.StatusWriter
 	// verifier compares the API server's answers to status writes.
 	verifier *verify.Verifier
 }
 
-// object is an object whose status is written, with the state on which the decision was based.
-type object struct {
+// statusObject is an object whose status is written, with the state on which the decision was based.
+type statusObject struct {
 	kind kinds.Kind
-	is   verify.Expected
+	is   verify.ExpectedState
 }
 
-func storeObject(in plan.Input) object { return object{kinds.Stores(), expectStore(in)} }
-
-func moduleObject(m plan.Module) object {
-	return object{kinds.AuthorizationModels(), module.ExpectModel(module.Model(m))}
+func statusObjectOfStore(in plan.Input) statusObject {
+	return statusObject{kinds.Stores(), expectedStore(in)}
 }
 
-// newestState returns o with the latest state of the object, if the basis of the decision is unchanged. tuple-sync writes to
+func statusObjectOfModule(m plan.ModelObject) statusObject {
+	return statusObject{kinds.AuthorizationModels(), module.ExpectedModel(module.ModelObject(m))}
+}
+
+// withLatestState returns o with the latest state of the object, if the basis of the decision is unchanged. tuple-sync writes to
 // the same object.
-func (w *statuses) newestState(o object) object {
-	if now, ok := w.state.Expected(o.is.Change().Key); ok && now.Equals(o.is) {
+func (w *statusWriter) withLatestState(o statusObject) statusObject {
+	if now, ok := w.state.ExpectedObject(o.is.Change().Key); ok && now.Equals(o.is) {
 		o.is = now
 	}
 	return o
@@ -53,22 +55,22 @@ func (w *statuses) newestState(o object) object {
 // after the module's live text is recorded. An object whose status cannot be written does not stop the others, because
 // tuple-sync cannot write to it either. The statuses follow from the basis of the pass, not from later changes in the
 // view.
-func (w *statuses) writeStatuses(ctx context.Context, p controller.Reporter, in plan.Input, obs plan.Observed, members []module.Member) error {
-	refused := w.writeModules(ctx, p, in, obs)
-	if isPassing(refused) {
+func (w *statusWriter) writeStatuses(ctx context.Context, p controller.UntypedRequest, in plan.Input, obs plan.Observed, members []module.StatusTarget) error {
+	refused := w.writeModelStatuses(ctx, p, in, obs)
+	if mustEndPass(refused) {
 		return refused
 	}
 	switch {
 	case obs.Released || in.Store == nil && in.Gone != nil:
 		p.Report(in.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
 	case in.Store != nil:
-		if err := w.writeStore(ctx, p, in, obs); err != nil {
+		if err := w.writeStoreStatus(ctx, p, in, obs); err != nil {
 			return err
 		}
 	}
 	for _, m := range members {
 		// A member that changed meanwhile gets a pass for its own event.
-		_, err := w.writeStatus(ctx, p, object{m.Kind, m.Expected}, m.Status(plan.Verdict(in, obs, m.Carrier)))
+		_, err := w.writeStatus(ctx, p, statusObject{m.Kind, m.Expected}, m.Status(plan.ModuleVerdict(in, obs, m.Carrier)))
 		if err != nil && !errors.Is(err, reconcile.ErrStale) {
 			return err
 		}
@@ -76,15 +78,15 @@ func (w *statuses) writeStatuses(ctx context.Context, p controller.Reporter, in 
 	return refused
 }
 
-// writeModules writes the statuses of all AuthorizationModels that it can write, and returns the other errors.
-func (w *statuses) writeModules(ctx context.Context, p controller.Reporter, in plan.Input, obs plan.Observed) error {
+// writeModelStatuses writes the statuses of all AuthorizationModels that it can write, and returns the other errors.
+func (w *statusWriter) writeModelStatuses(ctx context.Context, p controller.UntypedRequest, in plan.Input, obs plan.Observed) error {
 	var refused []error
 	for _, m := range in.Modules {
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		_, err := w.writeStatus(ctx, p, moduleObject(m), plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key)))
-		if isPassing(err) {
+		_, err := w.writeStatus(ctx, p, statusObjectOfModule(m), plan.DesiredModuleStatus(m.Value, plan.ModuleVerdict(in, obs, m.Key)))
+		if mustEndPass(err) {
 			return err
 		}
 		refused = append(refused, err)
@@ -92,18 +94,18 @@ func (w *statuses) writeModules(ctx context.Context, p controller.Reporter, in p
 	return errors.Join(refused...)
 }
 
-// isPassing reports whether an error ends the pass. The API server's refusal to write one object does not.
-func isPassing(err error) bool {
+// mustEndPass reports whether an error ends the pass. The API server's refusal to write one object does not.
+func mustEndPass(err error) bool {
 	return errors.Is(err, reconcile.ErrStale) || fault.IsUnavailable(err) && !errors.Is(err, kube.ErrForbidden)
 }
 
-// recordLive records the next live text in all objects from which the next model removes something. It also clears the
+// recordLiveTexts records the next live text in all objects from which the next model removes something. It also clears the
 // digests that the model would make wrong. It reports nothing, because the pass continues.
-func (w *statuses) recordLive(ctx context.Context, p controller.Reporter, in plan.Input) error {
-	store, modules := plan.LiveRecords(in)
+func (w *statusWriter) recordLiveTexts(ctx context.Context, p controller.UntypedRequest, in plan.Input) error {
+	store, modules := plan.LiveTextRecords(in)
 	for _, m := range in.Modules {
 		if fields, ok := modules[m.Key]; ok {
-			if err := w.applyFields(ctx, p, moduleObject(m), fields); err != nil {
+			if err := w.applyStatusFields(ctx, p, statusObjectOfModule(m), fields); err != nil {
 				return err
 			}
 		}
@@ -111,46 +113,48 @@ func (w *statuses) recordLive(ctx context.Context, p controller.Reporter, in pla
 	if store == nil {
 		return nil
 	}
-	return w.applyFields(ctx, p, storeObject(in), store)
+	return w.applyStatusFields(ctx, p, statusObjectOfStore(in), store)
 }
 
-// writeOutage reports that OpenFGA does not answer, in a Store and in the AuthorizationModels and members that wait for
+// writeOutageStatuses reports that OpenFGA does not answer, in a Store and in the AuthorizationModels and members that wait for
 // it.
-func (w *statuses) writeOutage(ctx context.Context, p controller.Reporter, in plan.Input, why setup.Outage, waiting []module.Member) error {
+func (w *statusWriter) writeOutageStatuses(ctx context.Context, p controller.UntypedRequest, in plan.Input, why setup.Outage,
+	waiting []module.StatusTarget,
+) error {
 	var errs []error
-	write := func(o object, fields any) {
-		err := why.Pace(ctx)
+	write := func(o statusObject, fields any) {
+		err := why.AwaitPace(ctx)
 		if err == nil {
-			err = w.applyFields(ctx, p, o, fields)
+			err = w.applyStatusFields(ctx, p, o, fields)
 		}
 		errs = append(errs, err)
 	}
 	if in.Store != nil {
-		if fields, waits := plan.StoreOutage(in, why.Message()); waits {
-			write(storeObject(in), fields)
+		if fields, waits := plan.StoreOutageStatus(in, why.Message()); waits {
+			write(statusObjectOfStore(in), fields)
 		}
 	}
 	for _, m := range in.Modules {
 		if m.Value.DeletionTimestamp != nil || m.Key.Cluster != w.cluster {
 			continue
 		}
-		if fields, waits := plan.ModuleOutage(in, m, why.Message()); waits {
-			write(moduleObject(m), fields)
+		if fields, waits := plan.ModuleOutageStatus(in, m, why.Message()); waits {
+			write(statusObjectOfModule(m), fields)
 		}
 	}
 	for _, m := range waiting {
-		write(object{m.Kind, m.Expected}, m.Status(plan.OutageVerdict(in, why.Message())).Fields)
+		write(statusObject{m.Kind, m.Expected}, m.Status(plan.OutageVerdict(in, why.Message())).Fields)
 	}
 	return fault.Join(errs...)
 }
 
-// applyFields writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
-func (w *statuses) applyFields(ctx context.Context, p controller.Reporter, o object, fields any) error {
-	o = w.newestState(o)
+// applyStatusFields writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
+func (w *statusWriter) applyStatusFields(ctx context.Context, p controller.UntypedRequest, o statusObject, fields any) error {
+	o = w.withLatestState(o)
 	now, err := w.writer.Apply(ctx, p, o.kind, o.is.Change(), fields)
 	switch {
 	case err == nil:
-		return w.verifier.VerifyAnswer(ctx, o.is, now)
+		return w.verifier.VerifyWriteAnswer(ctx, o.is, now)
 	case errors.Is(err, kube.ErrNotFound):
 		return w.writer.Refresh(ctx, o.kind, o.is.Change())
 	default:
@@ -158,11 +162,11 @@ func (w *statuses) applyFields(ctx context.Context, p controller.Reporter, o obj
 	}
 }
 
-// writeStore writes the status of a Store.
-func (w *statuses) writeStore(ctx context.Context, p controller.Reporter, in plan.Input, obs plan.Observed) error {
-	fields := plan.StoreStatus(in, obs)
-	status := plan.Status(in, obs, fields)
-	written, err := w.writeStatus(ctx, p, storeObject(in), status)
+// writeStoreStatus writes the status of a Store.
+func (w *statusWriter) writeStoreStatus(ctx context.Context, p controller.UntypedRequest, in plan.Input, obs plan.Observed) error {
+	fields := plan.DesiredStoreStatus(in, obs)
+	status := plan.StoreStatusWithOutcome(in, obs, fields)
+	written, err := w.writeStatus(ctx, p, statusObjectOfStore(in), status)
 	if err == nil && !status.Same && !written {
 		err = kube.ErrNotFound
 	}
@@ -170,13 +174,13 @@ func (w *statuses) writeStore(ctx context.Context, p controller.Reporter, in pla
 }
 
 // writeStatus writes a status unless the object already has it, or is gone.
-func (w *statuses) writeStatus(ctx context.Context, p controller.Reporter, o object, s moduleplan.Status) (written bool, err error) {
-	o = w.newestState(o)
-	now, err := w.writer.Write(ctx, p, setup.Status{
+func (w *statusWriter) writeStatus(ctx context.Context, p controller.UntypedRequest, o statusObject, s moduleplan.ObjectStatus) (written bool, err error) {
+	o = w.withLatestState(o)
+	now, err := w.writer.Write(ctx, p, setup.StatusUpdate{
 		Kind: o.kind, Object: o.is.Change(), Fields: s.Fields, Same: s.Same, Outcome: s.Outcome, Message: s.Message, Notes: s.Notes,
 	})
 	if err != nil || now.ResourceVersion == o.is.Change().ResourceVersion {
 		return false, err
 	}
-	return true, w.verifier.VerifyAnswer(ctx, o.is, now)
+	return true, w.verifier.VerifyWriteAnswer(ctx, o.is, now)
 }

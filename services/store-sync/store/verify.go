@@ -19,40 +19,40 @@ import (
 func (r *Reconciler) verifyAction(ctx context.Context, action plan.Action, in plan.Input, obs plan.Observed) error {
 	switch {
 	case in.Store == nil:
-		return r.verifyGone(ctx, action, in, obs)
+		return r.verifyStoreGone(ctx, action, in, obs)
 	case action.Verb == plan.DeleteStore:
-		if err := r.verifyOwn(ctx, action, in, obs); err != nil {
+		if err := r.verifyNoOtherOwner(ctx, action, in, obs); err != nil {
 			return err
 		}
-		return r.verifier.Verify(ctx, expectStore(in))
+		return r.verifier.Verify(ctx, expectedStore(in))
 	case action.Verb == plan.Record && action.StoreID != obs.Created:
 		if !slices.Contains(obs.Foreign, action.StoreID) {
-			if err := r.verifyLeft(ctx, action.StoreID, in); err != nil {
+			if err := r.verifyFormerOwnership(ctx, action.StoreID, in); err != nil {
 				return err
 			}
 		}
-		return r.verifier.Verify(ctx, expectStore(in))
+		return r.verifier.Verify(ctx, expectedStore(in))
 	case action.Verb == plan.WriteModel:
-		return r.verifyDropped(ctx, in, obs)
+		return r.verifyDroppedModules(ctx, in, obs)
 	}
 	return nil
 }
 
-// verifyDropped lists the objects of modules at the API server before a model is written without a live module. If one
+// verifyDroppedModules lists the objects of modules at the API server before a model is written without a live module. If one
 // of them still exists, the view lags behind and the plan is stale.
-func (r *Reconciler) verifyDropped(ctx context.Context, in plan.Input, obs plan.Observed) error {
-	var missing []verify.Expected
+func (r *Reconciler) verifyDroppedModules(ctx context.Context, in plan.Input, obs plan.Observed) error {
+	var missing []verify.ExpectedState
 	if plan.DropsModules(in) {
 		known := map[string]bool{}
 		for _, m := range in.Modules {
 			known[m.Key.Name] = known[m.Key.Name] || m.Key.Cluster == in.Key.Cluster
 		}
-		err := event.Each(r.applier.kube.List(ctx, kinds.AuthorizationModels(), ""), func(m *corev1alpha1.AuthorizationModel) {
-			is := module.Model{Change: event.Change{Key: r.state.Shared.ModelKey(m.Name)}, Value: m}
-			if module.StoreOf(is) == in.Key && !known[m.Name] {
-				held, _ := r.state.Shared.Models.Last(is.Key)
+		err := event.DecodeEach(r.applier.kube.List(ctx, kinds.AuthorizationModels(), ""), func(m *corev1alpha1.AuthorizationModel) {
+			is := module.ModelObject{Change: event.Change{Key: r.state.Shared.ModelKey(m.Name)}, Value: m}
+			if module.ReferencedStoreKey(is) == in.Key && !known[m.Name] {
+				held, _ := r.state.Shared.Models.GetOrTombstone(is.Key)
 				held.Key = is.Key
-				missing = append(missing, module.ExpectModel(held))
+				missing = append(missing, module.ExpectedModel(held))
 			}
 		})
 		if err != nil {
@@ -60,7 +60,7 @@ func (r *Reconciler) verifyDropped(ctx context.Context, in plan.Input, obs plan.
 		}
 	}
 	if plan.DropsTypes(in, obs) {
-		resources, err := r.resources.Missing(ctx, in.Key)
+		resources, err := r.resources.ListMissingResources(ctx, in.Key)
 		if err != nil {
 			return err
 		}
@@ -75,6 +75,6 @@ func (r *Reconciler) verifyDropped(ctx context.Context, in plan.Input, obs plan.
 	return fmt.Errorf("modules of %s: %w", in.Key, reconcile.ErrStale) // The view has received them since.
 }
 
-func expectStore(in plan.Input) verify.Expected {
-	return module.ExpectStore(module.Store{Change: in.Change, Value: in.Store})
+func expectedStore(in plan.Input) verify.ExpectedState {
+	return module.ExpectedStore(module.StoreObject{Change: in.Change, Value: in.Store})
 }

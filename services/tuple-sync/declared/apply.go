@@ -25,64 +25,64 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Cluster holds the calls to the API server other than status writes.
-type Cluster interface {
+// APIServer holds the calls to the API server other than status writes.
+type APIServer interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 	AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 }
 
-// Reader reads the content of an OpenFGA store.
-type Reader interface {
+// StoreReader reads the content of an OpenFGA store.
+type StoreReader interface {
 	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
 	ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error]
 	ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error)
 	ReadChanges(ctx context.Context, storeID, token string, since time.Time) ([]*openfgav1.TupleChange, string, error)
 }
 
-// Writer changes OpenFGA stores. It returns the additions that the server refuses; then the caller must plan again.
-type Writer interface {
+// TupleWriter changes OpenFGA stores. It returns the additions that the server refuses; then the caller must plan again.
+type TupleWriter interface {
 	Write(ctx context.Context, w tuple.Write) (refused map[tuple.Tuple]error, err error)
 }
 
-// Models caches authorization models. Get returns nil if the store lacks the model.
-type Models interface {
+// ModelCache caches authorization models. Get returns nil if the store lacks the model.
+type ModelCache interface {
 	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
 	Put(model *plan.Model)
 	Drop(model *plan.Model)
 }
 
-// applier executes plans. Only it writes to the API server and OpenFGA. After an error at any point the next plan can
+// planApplier executes plans. Only it writes to the API server and OpenFGA. After an error at any point the next plan can
 // continue; [reconcile.ErrStale] requests that plan at once.
-type applier struct {
+type planApplier struct {
 	state   *State
-	records *records
+	records *verifiedRecords
 	view    *informer.Informer
-	cluster Cluster
+	cluster APIServer
 	status  *setup.StatusWriter
-	openFGA Reader
-	writer  Writer
-	models  Models
+	openFGA StoreReader
+	writer  TupleWriter
+	models  ModelCache
 	log     *slog.Logger
 	// retention is the time for which removed tuples are recorded; zero records none.
 	retention time.Duration
 	restored  func(tuples int)
 }
 
-func (a *applier) applyPlan(ctx context.Context, p *pass, s *snapshot, decided plan.Plan) error {
+func (a *planApplier) applyPlan(ctx context.Context, p *passState, s *planSnapshot, decided plan.Plan) error {
 	for _, o := range s.objects {
-		if err := a.tellUnreadable(ctx, p, o); err != nil {
+		if err := a.reportUnreadableRecord(ctx, p, o); err != nil {
 			return err
 		}
 	}
 	if err := a.forEachAction(ctx, p, s, decided, a.addFinalizer); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(decided.Actions, func(action plan.Action) bool { return action.AddFinalizer }) {
+	if slices.ContainsFunc(decided.Actions, func(action plan.OwnerAction) bool { return action.AddFinalizer }) {
 		return reconcile.ErrStale // The objects may have changed meanwhile.
 	}
 	if len(decided.Remove) > 0 {
-		if err := a.forEachAction(ctx, p, s, decided, a.confirmGone); err != nil {
+		if err := a.forEachAction(ctx, p, s, decided, a.verifyDeleted); err != nil {
 			return err
 		}
 		if err := a.recordRemovals(ctx, s, &decided); err != nil {
@@ -95,8 +95,8 @@ func (a *applier) applyPlan(ctx context.Context, p *pass, s *snapshot, decided p
 	if err := a.writeTuples(ctx, s.input, decided); err != nil {
 		return err
 	}
-	a.noteRestored(ctx, s, decided)
-	for _, do := range []step{a.recordCommit, a.removeFinalizer} {
+	a.reportRestoredTuples(ctx, s, decided)
+	for _, do := range []actionStep{a.recordCommit, a.removeFinalizer} {
 		if err := a.forEachAction(ctx, p, s, decided, do); err != nil {
 			return err
 		}
@@ -104,12 +104,12 @@ func (a *applier) applyPlan(ctx context.Context, p *pass, s *snapshot, decided p
 	return nil
 }
 
-// step executes one part of an action.
-type step func(ctx context.Context, p *pass, o *object, action plan.Action) error
+// actionStep executes one part of an action.
+type actionStep func(ctx context.Context, p *passState, o *ownerObject, action plan.OwnerAction) error
 
 // forEachAction executes a step for all actions. An object that cannot be changed becomes unwritable, and the others are planned
 // again.
-func (a *applier) forEachAction(ctx context.Context, p *pass, s *snapshot, decided plan.Plan, do step) error {
+func (a *planApplier) forEachAction(ctx context.Context, p *passState, s *planSnapshot, decided plan.Plan, do actionStep) error {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
 		err := do(ctx, p, o, action)
@@ -130,13 +130,13 @@ func (a *applier) forEachAction(ctx context.Context, p *pass, s *snapshot, decid
 }
 
 // markUnwritable marks an object as unwritable, and writes the reason to its status if that is allowed.
-func (a *applier) markUnwritable(ctx context.Context, p *pass, o *object, why error) {
+func (a *planApplier) markUnwritable(ctx context.Context, p *passState, o *ownerObject, why error) {
 	if p.forbidden == nil {
 		p.forbidden = why
 	}
 	p.unwritable[o.UID] = why
-	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.Forbid(&o.Owner, why), StoreID: o.StatusStoreID}
-	if u.Ready = o.Sum(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
+	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.ForbiddenCondition(&o.Owner, why), StoreID: o.StatusStoreID}
+	if u.Ready = o.ReadyCondition(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
 		return
 	}
 	if err := a.writeStatus(ctx, p, o, u); err != nil {
@@ -144,13 +144,13 @@ func (a *applier) markUnwritable(ctx context.Context, p *pass, o *object, why er
 	}
 }
 
-// tellUnreadable writes to an object's status that its record cannot be read. It keeps the record.
-func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error {
+// reportUnreadableRecord writes to an object's status that its record cannot be read. It keeps the record.
+func (a *planApplier) reportUnreadableRecord(ctx context.Context, p *passState, o *ownerObject) error {
 	if o.unreadable == nil || !errors.Is(p.unwritable[o.UID], o.unreadable) {
 		return nil
 	}
-	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.Unreadable(&o.Owner, o.unreadable), StoreID: o.StatusStoreID}
-	if u.Ready = o.Sum(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
+	u := &plan.StatusUpdate{Record: o.Record, Condition: plan.UnreadableCondition(&o.Owner, o.unreadable), StoreID: o.StatusStoreID}
+	if u.Ready = o.ReadyCondition(u.Condition); u.Condition == o.Condition && u.Ready == o.Ready {
 		return nil
 	}
 	fields, err := o.statusFields(a.state.packs, u)
@@ -165,14 +165,14 @@ func (a *applier) tellUnreadable(ctx context.Context, p *pass, o *object) error 
 	case err != nil: // Other objects continue.
 		a.log.WarnContext(ctx, "unreadable record not told", slog.String("object", o.Key.String()), slog.Any("error", err))
 	default:
-		a.status.Note(ctx, o.change, condition.Note{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
+		a.status.Note(ctx, o.change, condition.EventContent{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
 	}
 	return nil
 }
 
 // addFinalizer adds our finalizer. On a conflict it reads the object again and succeeds, because another plan follows
 // anyway.
-func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
+func (a *planApplier) addFinalizer(ctx context.Context, p *passState, o *ownerObject, action plan.OwnerAction) error {
 	if !action.AddFinalizer {
 		return nil
 	}
@@ -189,14 +189,14 @@ func (a *applier) addFinalizer(ctx context.Context, p *pass, o *object, action p
 	return err
 }
 
-// confirmGone verifies a deletion with the API server before tuples are removed. If the object still exists, the view
+// verifyDeleted verifies a deletion with the API server before tuples are removed. If the object still exists, the view
 // takes its present state and the plan is stale. A former state of a living object is verified once per pass.
-func (a *applier) confirmGone(ctx context.Context, p *pass, o *object, _ plan.Action) error {
+func (a *planApplier) verifyDeleted(ctx context.Context, p *passState, o *ownerObject, _ plan.OwnerAction) error {
 	if !o.Deleted || p.confirmed[o.UID] {
 		return nil
 	}
 	held := o.change
-	if namesake, ok := a.state.lookUp(o.Key); ok {
+	if namesake, ok := a.state.findObject(o.Key); ok {
 		held = namesake.change
 	}
 	now, err := a.cluster.Get(ctx, o.kind, o.Key.Namespace, o.Key.Name)
@@ -213,17 +213,17 @@ func (a *applier) confirmGone(ctx context.Context, p *pass, o *object, _ plan.Ac
 	return reconcile.ErrStale
 }
 
-func (a *applier) recordIntent(ctx context.Context, p *pass, o *object, action plan.Action) error {
+func (a *planApplier) recordIntent(ctx context.Context, p *passState, o *ownerObject, action plan.OwnerAction) error {
 	return a.writeStatus(ctx, p, o, action.Intent)
 }
 
 // recordCommit records the tuples that are in the store now.
-func (a *applier) recordCommit(ctx context.Context, p *pass, o *object, action plan.Action) error {
+func (a *planApplier) recordCommit(ctx context.Context, p *passState, o *ownerObject, action plan.OwnerAction) error {
 	return a.writeStatus(ctx, p, o, action.Commit)
 }
 
 // removeFinalizer removes our finalizer, so that the object can be deleted.
-func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, action plan.Action) error {
+func (a *planApplier) removeFinalizer(ctx context.Context, p *passState, o *ownerObject, action plan.OwnerAction) error {
 	if !action.RemoveFinalizer {
 		return nil
 	}
@@ -240,9 +240,9 @@ func (a *applier) removeFinalizer(ctx context.Context, p *pass, o *object, actio
 
 // writeTuples changes the store. If the server refuses tuples that the model allows, write remembers them with the model, and
 // the plan is stale.
-func (a *applier) writeTuples(ctx context.Context, in plan.Input, decided plan.Plan) error {
-	if in.StoreID != "" && (len(decided.Write) > 0 || decided.IsPromising()) {
-		if err := a.checkStore(ctx, in.StoreID); err != nil {
+func (a *planApplier) writeTuples(ctx context.Context, in plan.Input, decided plan.Plan) error {
+	if in.StoreID != "" && (len(decided.Write) > 0 || decided.CanMakeReady()) {
+		if err := a.checkStoreExists(ctx, in.StoreID); err != nil {
 			return err
 		}
 	}
@@ -253,11 +253,11 @@ func (a *applier) writeTuples(ctx context.Context, in plan.Input, decided plan.P
 	if in.Model != nil {
 		w.ModelID = in.Model.ID()
 	}
-	a.records.recordWritten(in.StoreID, w.Add)
+	a.records.recordStartedWrite(in.StoreID, w.Add)
 	refused, err := a.writer.Write(ctx, w)
 	switch {
 	case len(refused) > 0:
-		a.models.Put(in.Model.Refusing(refused))
+		a.models.Put(in.Model.WithRefusedTuples(refused))
 		return reconcile.ErrStale
 	case errors.Is(err, fga.ErrModelNotFound), errors.Is(err, fga.ErrStoreNotFound):
 		// The server has lost the model. Nothing can be added until store-sync has written another.
@@ -267,9 +267,9 @@ func (a *applier) writeTuples(ctx context.Context, in plan.Input, decided plan.P
 	return err
 }
 
-// checkStore returns an error if the store was deleted. OpenFGA accepts tuples for a deleted store, where they have no
+// checkStoreExists returns an error if the store was deleted. OpenFGA accepts tuples for a deleted store, where they have no
 // effect. store-sync checks for it after every change, and creates another.
-func (a *applier) checkStore(ctx context.Context, storeID string) error {
+func (a *planApplier) checkStoreExists(ctx context.Context, storeID string) error {
 	_, found, err := a.openFGA.GetStore(ctx, storeID)
 	if err == nil && !found {
 		return fault.Unavailable(fmt.Errorf("writing tuples to %s: %w", storeID, fga.ErrStoreNotFound))
@@ -277,8 +277,8 @@ func (a *applier) checkStore(ctx context.Context, storeID string) error {
 	return err
 }
 
-// observeStore reads the store, and keeps the tuples that are strays, recorded removals, declared or recorded.
-func (a *applier) observeStore(ctx context.Context, in *plan.Input) error {
+// readRelevantTuples reads the store, and keeps the tuples that are strays, recorded removals, declared or recorded.
+func (a *planApplier) readRelevantTuples(ctx context.Context, in *plan.Input) error {
 	in.Observed, in.Written = map[tuple.ID]tuple.Tuple{}, map[tuple.ID]time.Time{}
 	ours := map[tuple.ID]struct{}{}
 	for _, o := range in.Owners {
@@ -301,7 +301,7 @@ func (a *applier) observeStore(ctx context.Context, in *plan.Input) error {
 		if err != nil {
 			return err
 		}
-		held := tuple.Of(t.GetKey())
+		held := tuple.FromOpenFGA(t.GetKey())
 		if _, ok := ours[held.ID]; ok {
 			in.Observed[held.ID], in.Written[held.ID] = held, t.GetTimestamp().AsTime()
 		}

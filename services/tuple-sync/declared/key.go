@@ -21,69 +21,69 @@ func (k Key) String() string {
 	return k.Owner.String()
 }
 
-// Keys returns the keys that depend on an object: the store of its record and the store that it belongs to. A Store
+// AffectedKeys returns the keys that depend on an object: the store of its record and the store that it belongs to. A Store
 // without an OpenFGA store also affects its AuthorizationModels. An AuthorizationModel affects its Store, whose
 // deletion waits for it.
-func (s *State) Keys(k event.Key) []Key {
+func (s *State) AffectedKeys(k event.Key) []Key {
 	switch k.GroupResource {
 	case kinds.Stores().GroupResource:
-		return s.keysOfStore(k)
+		return s.keysAffectedByStore(k)
 	case kinds.AuthorizationModels().GroupResource:
-		return s.keysOfModel(k)
+		return s.keysAffectedByModel(k)
 	}
-	if i, _ := s.infos.Last(k); i.Value != nil {
-		return s.keysAt(organizationKey(i.Value))
+	if i, _ := s.infos.GetOrTombstone(k); i.Value != nil {
+		return s.keysOfStoreAt(organizationStoreKey(i.Value))
 	}
 	return nil
 }
 
-func (s *State) keysOfStore(k event.Key) []Key {
+func (s *State) keysAffectedByStore(k event.Key) []Key {
 	var keys []Key
-	gone := s.Stores.Gone(k)
+	gone := s.Stores.Tombstones(k)
 	for _, o := range gone {
 		if o.Value != nil {
-			keys = append(keys, storeKeys(recordedOfStore(o.Value).StoreID, o.Value.Status.StoreID)...)
+			keys = append(keys, openFGAStoreKeys(storedRecordOfStore(o.Value).StoreID, o.Value.Status.StoreID)...)
 		}
 	}
 	o, live := s.Stores.Get(k)
 	if live {
-		if keys = append(keys, keysOfLive(o)...); o.Value.Status.StoreID != "" {
+		if keys = append(keys, keysOfLiveStore(o)...); o.Value.Status.StoreID != "" {
 			return keys
 		}
 	} else if len(gone) == 0 {
 		return nil
 	}
-	for _, m := range s.dependentModules(k) {
+	for _, m := range s.modelsOfStore(k) {
 		keys = append(keys, s.keysOfLiveModel(m)...)
 	}
 	return keys
 }
 
-func (s *State) keysOfModel(k event.Key) []Key {
+func (s *State) keysAffectedByModel(k event.Key) []Key {
 	var keys []Key
 	if o, live := s.Models.Get(k); live {
-		keys = append(s.keysOfLiveModel(o), s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
+		keys = append(s.keysOfLiveModel(o), s.keysOfStoreAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
 	}
-	for _, o := range s.Models.Gone(k) {
+	for _, o := range s.Models.Tombstones(k) {
 		if o.Value != nil {
-			keys = append(keys, storeKeys(recordedOfModel(o.Value, "").StoreID)...)
-			keys = append(keys, s.keysAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
+			keys = append(keys, openFGAStoreKeys(storedRecordOfModel(o.Value, "").StoreID)...)
+			keys = append(keys, s.keysOfStoreAt(o.Value.Spec.StoreRef.Key(k.Cluster))...)
 		}
 	}
 	return keys
 }
 
-// keysAt returns the keys of a live Store.
-func (s *State) keysAt(store event.Key) []Key {
+// keysOfStoreAt returns the keys of a live Store.
+func (s *State) keysOfStoreAt(store event.Key) []Key {
 	o, ok := s.Stores.Get(store)
 	if !ok {
 		return nil
 	}
-	return keysOfLive(o)
+	return keysOfLiveStore(o)
 }
 
-func keysOfLive(o informer.Object[corev1alpha1.Store]) []Key {
-	return keysOf(o.Key, recordedOfStore(o.Value).StoreID, o.Value.Status.StoreID)
+func keysOfLiveStore(o informer.Object[corev1alpha1.Store]) []Key {
+	return recordedAndTargetKeys(o.Key, storedRecordOfStore(o.Value).StoreID, o.Value.Status.StoreID)
 }
 
 func (s *State) keysOfLiveModel(m informer.Object[corev1alpha1.AuthorizationModel]) []Key {
@@ -91,17 +91,17 @@ func (s *State) keysOfLiveModel(m informer.Object[corev1alpha1.AuthorizationMode
 	if of, ok := s.Stores.Get(m.Value.Spec.StoreRef.Key(m.Key.Cluster)); ok {
 		target = of.Value.Status.StoreID
 	}
-	return keysOf(m.Key, recordedOfModel(m.Value, target).StoreID, target)
+	return recordedAndTargetKeys(m.Key, storedRecordOfModel(m.Value, target).StoreID, target)
 }
 
-func keysOf(owner event.Key, recorded, target string) []Key {
-	if keys := storeKeys(recorded, target); keys != nil {
+func recordedAndTargetKeys(owner event.Key, recorded, target string) []Key {
+	if keys := openFGAStoreKeys(recorded, target); keys != nil {
 		return keys
 	}
 	return []Key{{Owner: owner}}
 }
 
-func storeKeys(ids ...string) []Key {
+func openFGAStoreKeys(ids ...string) []Key {
 	var keys []Key
 	for _, id := range ids {
 		if id != "" {

@@ -90,7 +90,7 @@ func TestAnObjectTouchesEveryStoreThatMayHaveToChange(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: c.ref}},
 				Status: corev1alpha1.AuthorizationModelStatus{ManagedTuples: c.module.ManagedTuples, StoreID: c.module.ManagedTuplesStoreID},
 			}, c.gone == "m")
-			if got := distinct(b.state.Keys(c.of)); !slices.Equal(got, c.want) {
+			if got := distinct(b.state.AffectedKeys(c.of)); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -102,10 +102,10 @@ func TestAReferenceToAnotherClusterIsNotToTheStoreOfThatNameHere(t *testing.T) {
 	store, module := keyOf(kinds.Stores(), "a"), keyOf(kinds.AuthorizationModels(), "m")
 	b.tell(store, corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "S"}}, false)
 	b.tell(module, corev1alpha1.AuthorizationModel{Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "a", Cluster: "far"}}}, false)
-	if got := distinct(b.state.Keys(module)); !slices.Equal(got, []Key{{Owner: module}}) {
+	if got := distinct(b.state.AffectedKeys(module)); !slices.Equal(got, []Key{{Owner: module}}) {
 		t.Errorf("got %v", got)
 	}
-	if got := distinct(b.state.Keys(store)); !slices.Equal(got, []Key{{StoreID: "S"}}) {
+	if got := distinct(b.state.AffectedKeys(store)); !slices.Equal(got, []Key{{StoreID: "S"}}) {
 		t.Errorf("the Store touches %v", got)
 	}
 }
@@ -120,10 +120,10 @@ func TestAnAccountInfoTouchesTheStoreOfItsOrganization(t *testing.T) {
 		b.tell(info, corev1alpha1.AccountInfo{
 			ObjectMeta: metav1.ObjectMeta{Name: "account"}, Spec: corev1alpha1.AccountInfoSpec{Account: account, Organization: account},
 		}, deleted)
-		if got := distinct(b.state.Keys(info)); !slices.Equal(got, []Key{{StoreID: "S1"}}) {
+		if got := distinct(b.state.AffectedKeys(info)); !slices.Equal(got, []Key{{StoreID: "S1"}}) {
 			t.Errorf("it touches %v", got)
 		}
-		o, _ := b.state.lookUp(store)
+		o, _ := b.state.findObject(store)
 		if want := map[bool]int{false: 2, true: 0}[deleted]; len(o.Declared) != want {
 			t.Errorf("the Store declares %v", o.Declared)
 		}

@@ -28,7 +28,7 @@ func TestAnObjectIsOutdatedWhileAnotherTextOfItIsLive(t *testing.T) {
 		m := &corev1alpha1.AuthorizationModel{
 			Spec: corev1alpha1.AuthorizationModelSpec{Model: "text"}, Status: corev1alpha1.AuthorizationModelStatus{Live: c.live, Conditions: c.conditions},
 		}
-		o := modelObject(newPacks(), informer.Object[corev1alpha1.AuthorizationModel]{Change: event.Change{Generation: 2}, Value: m}, store, "S")
+		o := newModelObject(newTupleListCache(), informer.Object[corev1alpha1.AuthorizationModel]{Change: event.Change{Generation: 2}, Value: m}, store, "S")
 		if o.Outdated != c.want {
 			t.Errorf("%s: %t, want %t", name, o.Outdated, c.want)
 		}

@@ -9,13 +9,13 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
-// WriteOutage writes to the objects of a key that OpenFGA is unavailable, unless they are in step. It changes no
+// WriteOutageStatuses writes to the objects of a key that OpenFGA is unavailable, unless they are in step. It changes no
 // record, and thereby no plan.
-func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why setup.Outage) error {
-	p := controller.NewPass(r.applier.view, key, false)
+func (r *Reconciler) WriteOutageStatuses(ctx context.Context, key Key, why setup.Outage) error {
+	p := controller.NewRequest(r.applier.view, key, false)
 	var errs []error
-	for _, o := range r.state.objectsUnder(key) {
-		u := plan.Unavailable(&o.Owner, why.Message())
+	for _, o := range r.state.objectsOfKey(key) {
+		u := plan.OutageStatusUpdate(&o.Owner, why.Message())
 		if u == nil || o.unreadable != nil || o.Key.Cluster != r.home {
 			continue
 		}
@@ -23,7 +23,7 @@ func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why setup.Outage)
 		if err != nil {
 			return err
 		}
-		if err := why.Pace(ctx); err != nil {
+		if err := why.AwaitPace(ctx); err != nil {
 			return err
 		}
 		_, err = r.applier.status.Apply(ctx, p, o.kind, o.change, fields)

@@ -13,12 +13,12 @@ import (
 func TestAPackedListIsUnpackedOnce(t *testing.T) {
 	list := numbered(0, 3)
 	slices.Reverse(list)
-	written, read := newPacks(), newPacks()
+	written, read := newTupleListCache(), newTupleListCache()
 	data, err := written.packTuples(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]*packedCache{"who packed it": written, "another": read} {
+	for name, p := range map[string]*tupleListCache{"who packed it": written, "another": read} {
 		first, err := p.unpackTuples(data)
 		if err != nil || !slices.Equal(first, numbered(0, 3)) {
 			t.Fatalf("%s reads %v, %v; want it in order", name, first, err)
@@ -34,18 +34,18 @@ func TestAPackedListIsUnpackedOnce(t *testing.T) {
 }
 
 func TestALongListOfTheViewIsReadOnce(t *testing.T) {
-	p, long := newPacks(), declaredTuples(numbered(0, corev1alpha1.LongRecord+1))
-	first, again, other := p.parseList(long), p.parseList(long), p.parseList(slices.Clone(long))
-	if !slices.Equal(first, tuple.ParseAll(long)) || &again[0] != &first[0] || &other[0] == &first[0] {
+	p, long := newTupleListCache(), toAPITuples(numbered(0, corev1alpha1.LongRecord+1))
+	first, again, other := p.parseDeclaredList(long), p.parseDeclaredList(long), p.parseDeclaredList(slices.Clone(long))
+	if !slices.Equal(first, tuple.ParseDeclaredList(long)) || &again[0] != &first[0] || &other[0] == &first[0] {
 		t.Error("it is not the list that was read before")
 	}
-	if short := p.parseList(long[:3]); len(short) != 3 || len(p.parseList(nil)) > 0 {
+	if short := p.parseDeclaredList(long[:3]); len(short) != 3 || len(p.parseDeclaredList(nil)) > 0 {
 		t.Errorf("of three tuples there are %d", len(short))
 	}
 }
 
 func TestNotAllListsAreRemembered(t *testing.T) {
-	p := newPacks()
+	p := newTupleListCache()
 	for i := range maxPacks + 10 {
 		if _, err := p.packTuples(numbered(i, i+1)); err != nil {
 			t.Fatal(err)
@@ -57,12 +57,12 @@ func TestNotAllListsAreRemembered(t *testing.T) {
 }
 
 func TestWhatIsRememberedOfListsTakesLittleRoom(t *testing.T) {
-	p := newPacks()
+	p := newTupleListCache()
 	large := numbered(0, 1)
 	large[0].Context = strings.Repeat("c", maxPackBytes/4)
 	for i, want := range []int{1, 2, 3, 3, 3} { // A fourth would take more than there is.
 		p.cacheTuples(fmt.Sprint(i), large)
-		if p.cacheTuples(fmt.Sprint(i), large); p.lists.Len() != want || p.bytes != want*listSize("0", large) {
+		if p.cacheTuples(fmt.Sprint(i), large); p.lists.Len() != want || p.bytes != want*cachedListSize("0", large) {
 			t.Errorf("after %d there are %d, of %d bytes", i+1, p.lists.Len(), p.bytes)
 		}
 	}

@@ -2,9 +2,9 @@ package declared
 
 import "github.com/entail-dev/entail/services/internal/controller"
 
-// pass holds the state of one reconciliation across its plans.
-type pass struct {
-	reporter controller.Reporter
+// passState holds the state of one reconciliation across its plans.
+type passState struct {
+	reporter controller.UntypedRequest
 	key      Key
 	resync   bool
 	// unwritable holds objects that cannot be changed, by UID. The others continue.

@@ -30,11 +30,11 @@ type Config struct {
 	View  *informer.Informer
 	// Home is the name of Cluster. Objects of other clusters are never written.
 	Home    string
-	Cluster Cluster
+	Cluster APIServer
 	Status  *setup.StatusWriter
-	OpenFGA Reader
-	Writer  Writer
-	Models  Models
+	OpenFGA StoreReader
+	Writer  TupleWriter
+	Models  ModelCache
 	Log     *slog.Logger
 	// Replica is the name of this replica.
 	Replica string
@@ -51,9 +51,9 @@ type Config struct {
 // Reconciler keeps declared tuples in step, one [Key] at a time.
 type Reconciler struct {
 	state   *State
-	models  Models
-	records *records
-	applier *applier
+	models  ModelCache
+	records *verifiedRecords
+	applier *planApplier
 	replica string
 	home    string
 	now     func() time.Duration
@@ -61,22 +61,22 @@ type Reconciler struct {
 
 // New returns a reconciler without records.
 func New(cfg Config) *Reconciler {
-	r := newRecords(cfg.Settling)
-	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, home: cfg.Home, now: cfg.Now, applier: &applier{
+	r := newVerifiedRecords(cfg.Settling)
+	return &Reconciler{state: cfg.State, models: cfg.Models, records: r, replica: cfg.Replica, home: cfg.Home, now: cfg.Now, applier: &planApplier{
 		state: cfg.State, records: r, view: cfg.View, cluster: cfg.Cluster, status: cfg.Status,
 		openFGA: cfg.OpenFGA, writer: cfg.Writer, models: cfg.Models, log: cfg.Log,
 		retention: cfg.Retention, restored: cfg.Restored,
 	}}
 }
 
-// Keys returns the keys that depend on an object.
-func (r *Reconciler) Keys(object event.Key) []Key { return r.state.Keys(object) }
+// AffectedKeys returns the keys that depend on an object.
+func (r *Reconciler) AffectedKeys(object event.Key) []Key { return r.state.AffectedKeys(object) }
 
 // Reconcile makes a store hold the tuples declared for it. It plans until nothing is left to do, because one object may
 // wait for what the plan did for another, and no event follows.
-func (r *Reconciler) Reconcile(ctx context.Context, to controller.Reporter, key Key, resync bool) error {
-	p := &pass{reporter: to, key: key, resync: resync, unwritable: map[string]error{}, confirmed: map[string]bool{}}
-	return reconcile.Retry(key, func() error {
+func (r *Reconciler) Reconcile(ctx context.Context, to controller.UntypedRequest, key Key, resync bool) error {
+	p := &passState{reporter: to, key: key, resync: resync, unwritable: map[string]error{}, confirmed: map[string]bool{}}
+	return reconcile.RetryWhileStale(key, func() error {
 		s, err := r.takeSnapshot(ctx, p)
 		if err != nil {
 			return err
@@ -88,13 +88,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.Reporter, key 
 		r.applier.reportOutcomes(p, s, decided)
 		r.records.finishPass(key.StoreID, s.begun)
 		if p.resync {
-			r.records.noteCompared(s.life)
+			r.records.markCompared(s.life)
 		}
 		if s.wait > 0 {
 			p.reporter.RequeueAfter(s.wait)
 			return nil
 		}
-		if slices.ContainsFunc(s.input.Owners, func(o plan.Owner) bool { return o.IsLingering() }) {
+		if slices.ContainsFunc(s.input.Owners, func(o plan.Owner) bool { return o.IsDeletingButNeeded() }) {
 			p.reporter.RequeueAfter(interval)
 		}
 		if decided.IsIdle() {
@@ -110,15 +110,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.Reporter, key 
 
 // takeSnapshot collects the input of a plan. It reads the store's tuples only at a resync, when a record may be wrong, or
 // after a restore of OpenFGA.
-func (r *Reconciler) takeSnapshot(ctx context.Context, p *pass) (*snapshot, error) {
+func (r *Reconciler) takeSnapshot(ctx context.Context, p *passState) (*planSnapshot, error) {
 	storeID := p.key.StoreID
-	s := &snapshot{
+	s := &planSnapshot{
 		input:   plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.orphanedWrites(storeID)},
-		objects: map[string]*object{}, begun: r.now(),
+		objects: map[string]*ownerObject{}, begun: r.now(),
 	}
-	declared, thorough, first := false, p.resync, r.records.isFirstPass(storeID)
+	declared, thorough, first := false, p.resync, r.records.noteFirstPass(storeID)
 	objects := r.relatedObjects(p)
-	modelID := modelOf(storeID, objects)
+	modelID := modelIDOfStore(storeID, objects)
 	s.life = storeID + "/" + modelID
 	for _, o := range objects {
 		switch {
@@ -129,7 +129,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, p *pass) (*snapshot, erro
 		}
 		_, o.Unwritable = p.unwritable[o.UID]
 		declared = declared || len(o.Declared) > 0
-		thorough = r.records.prepareRecord(storeID, &o, first, s.begun) || thorough
+		thorough = r.records.trustOrDoubtRecord(storeID, &o, first, s.begun) || thorough
 		s.wait = max(s.wait, o.Contested)
 		owner := o.Owner
 		if !o.IsStore && o.modelID > modelID {
@@ -148,11 +148,11 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, p *pass) (*snapshot, erro
 			return nil, err
 		}
 	}
-	return s, r.readStore(ctx, p, s, thorough)
+	return s, r.readStoreIfNeeded(ctx, p, s, thorough)
 }
 
-// modelOf returns the model ID of a store, or "".
-func modelOf(storeID string, objects []object) string {
+// modelIDOfStore returns the model ID of a store, or "".
+func modelIDOfStore(storeID string, objects []ownerObject) string {
 	modelID := ""
 	for _, o := range objects {
 		if o.IsStore && o.TargetStoreID == storeID {
@@ -164,10 +164,10 @@ func modelOf(storeID string, objects []object) string {
 
 // relatedObjects returns all objects related to the key of p. It watches them, so that a change of one enqueues the key even
 // if the object is no longer related.
-func (r *Reconciler) relatedObjects(p *pass) []object {
-	objects := r.state.objectsUnder(p.key)
+func (r *Reconciler) relatedObjects(p *passState) []ownerObject {
+	objects := r.state.objectsOfKey(p.key)
 	for p.reporter.Watch(watchedKeys(objects)...) {
-		objects = r.state.objectsUnder(p.key)
+		objects = r.state.objectsOfKey(p.key)
 	}
 	if p.key.StoreID == "" {
 		return objects
@@ -175,7 +175,7 @@ func (r *Reconciler) relatedObjects(p *pass) []object {
 	return append(objects, r.records.orphanedObjects(r.state, p.key.StoreID, objects)...)
 }
 
-func watchedKeys(objects []object) []event.Key {
+func watchedKeys(objects []ownerObject) []event.Key {
 	keys := make([]event.Key, 0, len(objects))
 	for _, o := range objects {
 		keys = append(append(keys, o.Key), o.infos...)

@@ -9,25 +9,25 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// recorded is the record of tuples as a status stores it: one by one, or packed if they are many. A reader combines
+// storedRecord is the record of tuples as a status stores it: one by one, or packed if they are many. A reader combines
 // both.
-type recorded struct {
+type storedRecord struct {
 	StoreID string
 	Tuples  []corev1alpha1.Tuple
 	Ledger  *corev1alpha1.Ledger
 }
 
-func recordedOfStore(s *corev1alpha1.Store) recorded {
-	return recorded{s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.Ledger}.withStore(s.Status.StoreID)
+func storedRecordOfStore(s *corev1alpha1.Store) storedRecord {
+	return storedRecord{s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.Ledger}.withDefaultStore(s.Status.StoreID)
 }
 
-func recordedOfModel(m *corev1alpha1.AuthorizationModel, target string) recorded {
-	return recorded{m.Status.StoreID, m.Status.ManagedTuples, m.Status.Ledger}.withStore(target)
+func storedRecordOfModel(m *corev1alpha1.AuthorizationModel, target string) storedRecord {
+	return storedRecord{m.Status.StoreID, m.Status.ManagedTuples, m.Status.Ledger}.withDefaultStore(target)
 }
 
-// withStore fills in the store of a record. A record without a store is from before that field existed, and belongs to target.
+// withDefaultStore fills in the store of a record. A record without a store is from before that field existed, and belongs to target.
 // An empty record has no store.
-func (r recorded) withStore(target string) recorded {
+func (r storedRecord) withDefaultStore(target string) storedRecord {
 	switch {
 	case r.isEmpty():
 		r.StoreID = ""
@@ -37,14 +37,14 @@ func (r recorded) withStore(target string) recorded {
 	return r
 }
 
-func (r recorded) isEmpty() bool { return len(r.Tuples) == 0 && r.Ledger == nil }
+func (r storedRecord) isEmpty() bool { return len(r.Tuples) == 0 && r.Ledger == nil }
 
 // decodeRecord decodes the record. On an error it is incomplete, but its store is known.
-func (r recorded) decodeRecord(p *packedCache) (plan.Record, error) {
+func (r storedRecord) decodeRecord(p *tupleListCache) (plan.TupleRecord, error) {
 	if r.isEmpty() {
-		return plan.Record{}, nil
+		return plan.TupleRecord{}, nil
 	}
-	out := plan.Record{StoreID: r.StoreID, Tuples: tuple.ParseAll(r.Tuples)}
+	out := plan.TupleRecord{StoreID: r.StoreID, Tuples: tuple.ParseDeclaredList(r.Tuples)}
 	if r.Ledger == nil {
 		return out, nil
 	}
@@ -55,48 +55,48 @@ func (r recorded) decodeRecord(p *packedCache) (plan.Record, error) {
 	if err != nil {
 		return out, fmt.Errorf("status.ledger: %w", err)
 	}
-	if beside := slices.Concat(out.Tuples, tuple.ParseAll(r.Ledger.Pending)); len(beside) > 0 {
-		packed = tuple.Sorted(slices.Concat(packed, beside))
+	if beside := slices.Concat(out.Tuples, tuple.ParseDeclaredList(r.Ledger.Pending)); len(beside) > 0 {
+		packed = tuple.SortedUnique(slices.Concat(packed, beside))
 	}
 	out.Tuples = packed
 	return out, nil
 }
 
-// recordFor returns the record to store for tuples. While tuples are being written, additions to a long list are stored
+// encodeRecord returns the record to store for tuples. While tuples are being written, additions to a long list are stored
 // beside it, which avoids packing it again.
-func (r recorded) recordFor(p *packedCache, storeID string, tuples []tuple.Tuple, writing bool) (recorded, error) {
+func (r storedRecord) encodeRecord(p *tupleListCache, storeID string, tuples []tuple.Tuple, writing bool) (storedRecord, error) {
 	if len(tuples) <= corev1alpha1.LongRecord {
-		return recorded{StoreID: storeID, Tuples: declaredTuples(tuples)}, nil
+		return storedRecord{StoreID: storeID, Tuples: toAPITuples(tuples)}, nil
 	}
 	next := corev1alpha1.Ledger{Revision: 1, Encoding: corev1alpha1.EncodingZstd}
 	if r.Ledger != nil && len(r.Tuples) == 0 && r.StoreID == storeID {
 		next.Revision += r.Ledger.Revision
 		if has, err := r.decodeRecord(p); err == nil && slices.Equal(has.Tuples, tuples) && (writing || len(r.Ledger.Pending) == 0) {
-			return recorded{StoreID: storeID, Ledger: r.Ledger}, nil
+			return storedRecord{StoreID: storeID, Ledger: r.Ledger}, nil
 		}
 		if packed, err := p.unpackTuples(r.Ledger.Data); err == nil && writing {
-			added, ok := withoutTuples(tuples, packed)
-			if next.Data, next.Pending = r.Ledger.Data, declaredTuples(added); ok && len(added) <= corev1alpha1.LongRecord {
-				return recorded{StoreID: storeID, Ledger: &next}, nil
+			added, ok := subtractTuples(tuples, packed)
+			if next.Data, next.Pending = r.Ledger.Data, toAPITuples(added); ok && len(added) <= corev1alpha1.LongRecord {
+				return storedRecord{StoreID: storeID, Ledger: &next}, nil
 			}
 		}
 	}
 	var err error
 	next.Data, err = p.packTuples(tuples)
 	next.Pending = nil
-	return recorded{StoreID: storeID, Ledger: &next}, err
+	return storedRecord{StoreID: storeID, Ledger: &next}, err
 }
 
-func declaredTuples(tuples []tuple.Tuple) []corev1alpha1.Tuple {
+func toAPITuples(tuples []tuple.Tuple) []corev1alpha1.Tuple {
 	list := make([]corev1alpha1.Tuple, len(tuples))
 	for i, t := range tuples {
-		list[i] = t.Declared()
+		list[i] = t.ToDeclared()
 	}
 	return list
 }
 
-// withoutTuples returns the tuples of all that are not in some. It returns false if some has others.
-func withoutTuples(all, some []tuple.Tuple) (rest []tuple.Tuple, ok bool) {
+// subtractTuples returns the tuples of all that are not in some. It returns false if some has others.
+func subtractTuples(all, some []tuple.Tuple) (rest []tuple.Tuple, ok bool) {
 	has := make(map[tuple.Tuple]struct{}, len(some))
 	for _, t := range some {
 		has[t] = struct{}{}

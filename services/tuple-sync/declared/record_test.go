@@ -20,13 +20,13 @@ func numbered(from, to int) []tuple.Tuple {
 }
 
 // keep records tuples, and expects to read them again.
-func keep(t *testing.T, r recorded, tuples []tuple.Tuple, writing bool) recorded {
+func keep(t *testing.T, r storedRecord, tuples []tuple.Tuple, writing bool) storedRecord {
 	t.Helper()
-	next, err := r.recordFor(newPacks(), "S", tuples, writing)
+	next, err := r.encodeRecord(newTupleListCache(), "S", tuples, writing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := next.decodeRecord(newPacks())
+	got, err := next.decodeRecord(newTupleListCache())
 	if err != nil || !slices.Equal(got.Tuples, tuples) || got.StoreID != "S" {
 		t.Fatalf("%d tuples of store %q are read, want %d; %v", len(got.Tuples), got.StoreID, len(tuples), err)
 	}
@@ -34,7 +34,7 @@ func keep(t *testing.T, r recorded, tuples []tuple.Tuple, writing bool) recorded
 }
 
 func TestALongRecordIsPackedAndWhatIsAddedKeptBeside(t *testing.T) {
-	short := keep(t, recorded{}, numbered(0, corev1alpha1.LongRecord), true)
+	short := keep(t, storedRecord{}, numbered(0, corev1alpha1.LongRecord), true)
 	if short.Ledger != nil || len(short.Tuples) != corev1alpha1.LongRecord {
 		t.Errorf("a short one is %+v", short)
 	}
@@ -66,9 +66,9 @@ func TestALongRecordIsPackedAndWhatIsAddedKeptBeside(t *testing.T) {
 }
 
 func TestWhoFindsBothFormsTakesAll(t *testing.T) {
-	both := keep(t, recorded{}, numbered(0, 300), false)
-	both.Tuples = declaredTuples(numbered(299, 303))
-	got, err := both.decodeRecord(newPacks())
+	both := keep(t, storedRecord{}, numbered(0, 300), false)
+	both.Tuples = toAPITuples(numbered(299, 303))
+	got, err := both.decodeRecord(newTupleListCache())
 	if err != nil || !slices.Equal(got.Tuples, numbered(0, 303)) {
 		t.Errorf("read are %d tuples, %v", len(got.Tuples), err)
 	}
@@ -81,7 +81,7 @@ func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
 	for name, l := range map[string]corev1alpha1.Ledger{
 		"noise": {Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "another encoding": {Encoding: "xz"},
 	} {
-		if got, err := (recorded{StoreID: "S", Ledger: &l}).decodeRecord(newPacks()); err == nil || got.StoreID != "S" {
+		if got, err := (storedRecord{StoreID: "S", Ledger: &l}).decodeRecord(newTupleListCache()); err == nil || got.StoreID != "S" {
 			t.Errorf("%s: read is %+v, %v", name, got, err)
 		}
 	}

@@ -13,24 +13,24 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// records holds the records that this process has verified: found at its first look at a store, written, or compared
+// verifiedRecords holds the records that this process has verified: found at its first look at a store, written, or compared
 // with OpenFGA.
 //
 // Another record was usually written by a previous leader. This process may have undone its tuples before it received
 // the record, so it reads the store before it relies on it. A record outlives its object here.
-type records struct {
+type verifiedRecords struct {
 	// settling bounds how long calls of the previous leader may still take effect.
 	settling time.Duration
 
 	mu sync.Mutex
 	// kept holds records by OpenFGA store and UID of the object.
-	kept map[string]map[string]kept
+	kept map[string]map[string]verifiedRecord
 	// passed holds the stores that had a pass.
 	passed *cache.LRUExpireCache
 	// compared holds the stores, with their models, that were compared with the record of removals.
 	compared *cache.LRUExpireCache
 	// contests holds contests by store and UID of the object.
-	contests map[string]map[string]contest
+	contests map[string]map[string]uncertainRecord
 	// written holds tuples, by store, that this process wrote and possibly no record lists.
 	written map[string]map[tuple.ID]tuple.Tuple
 	// cleaned holds the removed records of objects that were deleted without our finalizer, by UID. A dropped entry
@@ -44,47 +44,47 @@ const (
 	memoryTTL     = 8 * 24 * time.Hour
 )
 
-// kept is a record with the state of its object.
-type kept struct {
+// verifiedRecord is a record with the state of its object.
+type verifiedRecord struct {
 	change event.Change
 	tuples []tuple.Tuple
 }
 
-// contest means that another replica may still execute a record, until a time of the configured clock.
-type contest struct {
+// uncertainRecord means that another replica may still execute a record, until a time of the configured clock.
+type uncertainRecord struct {
 	version string
 	until   time.Duration
 	// over means that the store was read after that time.
 	over bool
 }
 
-func newRecords(settling time.Duration) *records {
-	return &records{
+func newVerifiedRecords(settling time.Duration) *verifiedRecords {
+	return &verifiedRecords{
 		settling: settling,
-		kept:     map[string]map[string]kept{}, contests: map[string]map[string]contest{},
+		kept:     map[string]map[string]verifiedRecord{}, contests: map[string]map[string]uncertainRecord{},
 		passed: cache.NewLRUExpireCache(maxRemembered), compared: cache.NewLRUExpireCache(maxRemembered),
 		written: map[string]map[tuple.ID]tuple.Tuple{}, cleaned: cache.NewLRUExpireCache(maxRemembered),
 	}
 }
 
-// isFirstPass reports whether this is the first pass of a store. Passes of one store run one after the other.
-func (r *records) isFirstPass(storeID string) bool {
+// noteFirstPass reports whether this is the first pass of a store. Passes of one store run one after the other.
+func (r *verifiedRecords) noteFirstPass(storeID string) bool {
 	_, again := r.passed.Get(storeID)
 	r.passed.Add(storeID, nil, memoryTTL)
 	return !again
 }
 
-// noteCompared records that a store was compared with the record of removals.
-func (r *records) noteCompared(life string) { r.compared.Add(life, nil, memoryTTL) }
+// markCompared records that a store was compared with the record of removals.
+func (r *verifiedRecords) markCompared(life string) { r.compared.Add(life, nil, memoryTTL) }
 
-// isCompared reports whether [records.noteCompared] was called for a store and its model.
-func (r *records) isCompared(life string) bool {
+// isCompared reports whether [verifiedRecords.markCompared] was called for a store and its model.
+func (r *verifiedRecords) isCompared(life string) bool {
 	_, ok := r.compared.Get(life)
 	return ok
 }
 
 // isTrusted reports whether the record of o is verified or empty.
-func (r *records) isTrusted(o object) bool {
+func (r *verifiedRecords) isTrusted(o ownerObject) bool {
 	if len(o.Record.Tuples) == 0 {
 		return true
 	}
@@ -94,28 +94,28 @@ func (r *records) isTrusted(o object) bool {
 	return ok && !o.Deleted && slices.Equal(k.tuples, o.Record.Tuples)
 }
 
-// startContest starts a contest, unless the last one was about the same version.
-func (r *records) startContest(storeID string, o object, until time.Duration) {
+// startUncertainty starts a contest, unless the last one was about the same version.
+func (r *verifiedRecords) startUncertainty(storeID string, o ownerObject, until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.contests[storeID] == nil {
-		r.contests[storeID] = map[string]contest{}
+		r.contests[storeID] = map[string]uncertainRecord{}
 	}
 	if last, ok := r.contests[storeID][o.UID]; !ok || last.version != o.change.ResourceVersion {
-		r.contests[storeID][o.UID] = contest{version: o.change.ResourceVersion, until: until}
+		r.contests[storeID][o.UID] = uncertainRecord{version: o.change.ResourceVersion, until: until}
 	}
 }
 
-// prepareRecord keeps the record of an object or starts its contest, and reports whether the store must be read before the
+// trustOrDoubtRecord keeps the record of an object or starts its contest, and reports whether the store must be read before the
 // record is used. In the first pass of a store, only deleted objects and contested records need that.
-func (r *records) prepareRecord(storeID string, o *object, first bool, now time.Duration) (thorough bool) {
+func (r *verifiedRecords) trustOrDoubtRecord(storeID string, o *ownerObject, first bool, now time.Duration) (thorough bool) {
 	if o.Record.StoreID == storeID && !r.isTrusted(*o) {
 		thorough = o.Deleted || !first
 		if o.Condition.Reason == plan.Syncing {
-			r.startContest(storeID, *o, now+r.settling)
+			r.startUncertainty(storeID, *o, now+r.settling)
 		}
 		if first && !o.Deleted {
-			r.keepRecord(storeID, *o)
+			r.keepVerifiedRecord(storeID, *o)
 		}
 	}
 	r.mu.Lock()
@@ -126,8 +126,8 @@ func (r *records) prepareRecord(storeID string, o *object, first bool, now time.
 	return thorough
 }
 
-// recordWritten stores the tuples of a write that is about to start, before any commit.
-func (r *records) recordWritten(storeID string, tuples []tuple.Tuple) {
+// recordStartedWrite stores the tuples of a write that is about to start, before any commit.
+func (r *verifiedRecords) recordStartedWrite(storeID string, tuples []tuple.Tuple) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.written[storeID] == nil {
@@ -139,14 +139,14 @@ func (r *records) recordWritten(storeID string, tuples []tuple.Tuple) {
 }
 
 // orphanedWrites returns tuples that this process wrote for a plan that did not finish.
-func (r *records) orphanedWrites(storeID string) []tuple.Tuple {
+func (r *verifiedRecords) orphanedWrites(storeID string) []tuple.Tuple {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.written[storeID]))
 }
 
 // finishPass drops the written tuples of a store, and closes contests whose time has passed.
-func (r *records) finishPass(storeID string, now time.Duration) {
+func (r *verifiedRecords) finishPass(storeID string, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, storeID)
@@ -156,8 +156,8 @@ func (r *records) finishPass(storeID string, now time.Duration) {
 	}
 }
 
-// keepRecord stores the record of o in one store as verified.
-func (r *records) keepRecord(storeID string, o object) {
+// keepVerifiedRecord stores the record of o in one store as verified.
+func (r *verifiedRecords) keepVerifiedRecord(storeID string, o ownerObject) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o.Record.StoreID != storeID {
@@ -165,13 +165,13 @@ func (r *records) keepRecord(storeID string, o object) {
 		return
 	}
 	if r.kept[storeID] == nil {
-		r.kept[storeID] = map[string]kept{}
+		r.kept[storeID] = map[string]verifiedRecord{}
 	}
-	r.kept[storeID][o.UID] = kept{o.change, o.Record.Tuples}
+	r.kept[storeID][o.UID] = verifiedRecord{o.change, o.Record.Tuples}
 }
 
-// markClean marks a deleted object as done, until a different last record of it appears.
-func (r *records) markClean(storeID string, o object) {
+// markCleanedUp marks a deleted object as done, until a different last record of it appears.
+func (r *verifiedRecords) markCleanedUp(storeID string, o ownerObject) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropRecord(storeID, o.UID)
@@ -179,7 +179,7 @@ func (r *records) markClean(storeID string, o object) {
 }
 
 // dropRecord removes a record. The caller holds the lock.
-func (r *records) dropRecord(storeID, uid string) {
+func (r *verifiedRecords) dropRecord(storeID, uid string) {
 	delete(r.kept[storeID], uid)
 	if delete(r.contests[storeID], uid); len(r.contests[storeID]) == 0 {
 		delete(r.contests, storeID)
@@ -192,15 +192,15 @@ func (r *records) dropRecord(storeID, uid string) {
 // orphanedObjects returns objects that were deleted without our finalizer, and whose tuples may still be in a store. They come
 // from tombstones, or from kept records of objects that vanished without one. live lists the other objects of the
 // store.
-func (r *records) orphanedObjects(s *State, storeID string, live []object) []object {
+func (r *verifiedRecords) orphanedObjects(s *State, storeID string, live []ownerObject) []ownerObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := map[string]struct{}{}
 	for _, o := range live {
 		known[o.UID] = struct{}{}
 	}
-	var orphans []object
-	for _, o := range s.deletedObjects(storeID) {
+	var orphans []ownerObject
+	for _, o := range s.deletedObjectsOf(storeID) {
 		cleaned, ok := r.cleaned.Get(o.UID)
 		if tuples, _ := cleaned.([]tuple.Tuple); !ok || !slices.Equal(tuples, o.Record.Tuples) {
 			known[o.UID] = struct{}{}
@@ -211,11 +211,11 @@ func (r *records) orphanedObjects(s *State, storeID string, live []object) []obj
 		if _, ok := known[uid]; ok {
 			continue
 		}
-		if s.hasOwnRecord(k.change.Key, uid) {
+		if s.isRecordSuperseded(k.change.Key, uid) {
 			r.dropRecord(storeID, uid)
 			continue
 		}
-		orphans = append(orphans, deletedObject(k.change, plan.Record{StoreID: storeID, Tuples: k.tuples}, plan.Condition{}))
+		orphans = append(orphans, newDeletedObject(k.change, plan.TupleRecord{StoreID: storeID, Tuples: k.tuples}, plan.OwnerCondition{}))
 	}
 	return orphans
 }

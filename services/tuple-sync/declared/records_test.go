@@ -9,10 +9,10 @@ import (
 )
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	r := newRecords(0)
+	r := newVerifiedRecords(0)
 	for i := range maxRemembered + 10 {
-		r.markClean("S1", object{Owner: plan.Owner{UID: fmt.Sprint(i)}})
-		if !r.isFirstPass(fmt.Sprint(i)) || r.isFirstPass(fmt.Sprint(i)) {
+		r.markCleanedUp("S1", ownerObject{Owner: plan.Owner{UID: fmt.Sprint(i)}})
+		if !r.noteFirstPass(fmt.Sprint(i)) || r.noteFirstPass(fmt.Sprint(i)) {
 			t.Fatal("the first pass is not told from others")
 		}
 	}
@@ -22,9 +22,9 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 }
 
 func TestWhatIsTriedAgainForLongIsRememberedOnce(t *testing.T) {
-	r := newRecords(0)
+	r := newVerifiedRecords(0)
 	for range 3 {
-		r.recordWritten("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
+		r.recordStartedWrite("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
 	}
 	if n := len(r.orphanedWrites("S1")); n != 1 {
 		t.Errorf("%d are remembered", n)

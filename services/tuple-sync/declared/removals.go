@@ -30,52 +30,52 @@ const (
 // tuplesRestored is the reason of the Event about restored tuples.
 const tuplesRestored = "TuplesRestored"
 
-// decodeRemovals decodes the record of tuples removed from a store.
-func (o *object) decodeRemovals(storeID string) (plan.Removals, error) {
+// decodeRemovedTuples decodes the record of tuples removed from a store.
+func (o *ownerObject) decodeRemovedTuples(storeID string) (plan.RemovedTuples, error) {
 	if o == nil || o.removed == nil || o.removed.StoreID != storeID {
-		return plan.Removals{}, nil
+		return plan.RemovedTuples{}, nil
 	}
-	return plan.UnpackRemovals(o.removed)
+	return plan.UnpackRemovedTuples(o.removed)
 }
 
-// beginRemovals returns an empty record for a Store that has none for this OpenFGA store. It returns nil if the Store
+// newRemovalsRecord returns an empty record for a Store that has none for this OpenFGA store. It returns nil if the Store
 // needs none.
-func (a *applier) beginRemovals(storeID string, o *object) *corev1alpha1.RemovedTuples {
-	if a.retention == 0 || !o.HasRemovalsOf(storeID) || o.removed != nil && o.removed.StoreID == storeID {
+func (a *planApplier) newRemovalsRecord(storeID string, o *ownerObject) *corev1alpha1.RemovedTuples {
+	if a.retention == 0 || !o.IsRemovalsRecorderOf(storeID) || o.removed != nil && o.removed.StoreID == storeID {
 		return nil
 	}
-	return plan.BeginRemovals(storeID, time.Now())
+	return plan.NewRemovedTuples(storeID, time.Now())
 }
 
-// readStore reads the store if the plan needs it: when a record may be wrong, at a resync, and when OpenFGA may have
+// readStoreIfNeeded reads the store if the plan needs it: when a record may be wrong, at a resync, and when OpenFGA may have
 // been restored. It checks for a restore at the start and with each new model, because store-sync writes one if OpenFGA
 // lost the last.
-func (r *Reconciler) readStore(ctx context.Context, p *pass, s *snapshot, thorough bool) (err error) {
+func (r *Reconciler) readStoreIfNeeded(ctx context.Context, p *passState, s *planSnapshot, thorough bool) (err error) {
 	storeID := s.input.StoreID
 	if storeID == "" || !thorough && r.records.isCompared(s.life) {
 		return nil
 	}
-	if s.input.Removals, err = s.store.decodeRemovals(storeID); err != nil {
+	if s.input.Removals, err = s.store.decodeRemovedTuples(storeID); err != nil {
 		r.applier.log.WarnContext(ctx, "record of removed tuples cannot be read", slog.String("store", storeID), slog.Any("error", err))
 	}
 	if list := s.input.Removals.List; !thorough && len(list) > 0 {
-		if thorough, err = r.applier.hasLost(ctx, storeID, list[len(list)-1]); err != nil {
+		if thorough, err = r.applier.hasLostRemoval(ctx, storeID, list[len(list)-1]); err != nil {
 			return err
 		}
 		p.resync = thorough
 	}
 	if thorough {
-		return r.applier.observeStore(ctx, &s.input)
+		return r.applier.readRelevantTuples(ctx, &s.input)
 	}
 	if len(s.input.Removals.List) > 0 {
-		r.records.noteCompared(s.life)
+		r.records.markCompared(s.life)
 	}
 	return nil
 }
 
-// hasLost reports whether OpenFGA's list of changes lacks the last recorded removal. It does if the database was
+// hasLostRemoval reports whether OpenFGA's list of changes lacks the last recorded removal. It does if the database was
 // restored from an earlier backup.
-func (a *applier) hasLost(ctx context.Context, storeID string, last plan.Removal) (bool, error) {
+func (a *planApplier) hasLostRemoval(ctx context.Context, storeID string, last plan.RemovedTuple) (bool, error) {
 	token, since := "", last.Removed.Add(-clockSkew)
 	for range maxChangePages {
 		page, next, err := a.openFGA.ReadChanges(ctx, storeID, token, since)
@@ -83,7 +83,7 @@ func (a *applier) hasLost(ctx context.Context, storeID string, last plan.Removal
 			return false, err
 		}
 		for _, c := range page {
-			if c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_DELETE && tuple.Of(c.GetTupleKey()).ID == last.ID {
+			if c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_DELETE && tuple.FromOpenFGA(c.GetTupleKey()).ID == last.ID {
 				return false, nil
 			}
 		}
@@ -95,27 +95,27 @@ func (a *applier) hasLost(ctx context.Context, storeID string, last plan.Removal
 }
 
 // recordRemovals adds the removed tuples to the record of the Store in the plan.
-func (a *applier) recordRemovals(ctx context.Context, s *snapshot, decided *plan.Plan) error {
+func (a *planApplier) recordRemovals(ctx context.Context, s *planSnapshot, decided *plan.Plan) error {
 	if a.retention == 0 || s.input.StoreID == "" {
 		return nil
 	}
 	removals, written := s.input.Removals, s.input.Written
 	if s.input.Observed == nil {
 		var err error
-		if written, err = a.writtenAt(ctx, s.input.StoreID, decided.Remove); err != nil {
+		if written, err = a.writeTimesOf(ctx, s.input.StoreID, decided.Remove); err != nil {
 			return err
 		}
-		removals, _ = s.store.decodeRemovals(s.input.StoreID) // An unreadable record starts again.
+		removals, _ = s.store.decodeRemovedTuples(s.input.StoreID) // An unreadable record starts again.
 	}
 	if len(removals.List) == 0 { // The first record of this process needs no comparison.
-		a.records.noteCompared(s.life)
+		a.records.markCompared(s.life)
 	}
 	return decided.RecordRemovals(removals, written, time.Now(), a.retention)
 }
 
-// writtenAt returns when OpenFGA wrote each of these tuples that it holds. For many tuples it first reads pages of the
+// writeTimesOf returns when OpenFGA wrote each of these tuples that it holds. For many tuples it first reads pages of the
 // store, while that may take fewer calls than single reads.
-func (a *applier) writtenAt(ctx context.Context, storeID string, tuples []tuple.Tuple) (map[tuple.ID]time.Time, error) {
+func (a *planApplier) writeTimesOf(ctx context.Context, storeID string, tuples []tuple.Tuple) (map[tuple.ID]time.Time, error) {
 	written, missing := make(map[tuple.ID]time.Time, len(tuples)), make(map[tuple.ID]bool, len(tuples))
 	for _, t := range tuples {
 		missing[t.ID] = true
@@ -125,7 +125,7 @@ func (a *applier) writtenAt(ctx context.Context, storeID string, tuples []tuple.
 			if err != nil {
 				return nil, err
 			}
-			if held := tuple.Of(t.GetKey()); missing[held.ID] {
+			if held := tuple.FromOpenFGA(t.GetKey()); missing[held.ID] {
 				written[held.ID] = t.GetTimestamp().AsTime()
 				delete(missing, held.ID)
 			}
@@ -141,7 +141,7 @@ func (a *applier) writtenAt(ctx context.Context, storeID string, tuples []tuple.
 	}
 	for id := range missing {
 		group.Go(func() error {
-			t, found, err := a.openFGA.ReadTuple(ctx, storeID, tuple.Tuple{ID: id}.Key())
+			t, found, err := a.openFGA.ReadTuple(ctx, storeID, tuple.Tuple{ID: id}.ToOpenFGA())
 			if found {
 				mu.Lock()
 				defer mu.Unlock()
@@ -153,8 +153,8 @@ func (a *applier) writtenAt(ctx context.Context, storeID string, tuples []tuple.
 	return written, group.Wait()
 }
 
-// noteRestored reports restored tuples that were removed again, by an Event of the Store, a log line and a metric.
-func (a *applier) noteRestored(ctx context.Context, s *snapshot, decided plan.Plan) {
+// reportRestoredTuples reports restored tuples that were removed again, by an Event of the Store, a log line and a metric.
+func (a *planApplier) reportRestoredTuples(ctx context.Context, s *planSnapshot, decided plan.Plan) {
 	n := len(decided.Restored)
 	if n == 0 {
 		return
@@ -162,5 +162,5 @@ func (a *applier) noteRestored(ctx context.Context, s *snapshot, decided plan.Pl
 	a.restored(n)
 	message := fmt.Sprintf("OpenFGA held %d removed tuples again, for example %s, as after a restore; tuple-sync removed them.", n, decided.Restored[0])
 	a.log.WarnContext(ctx, "restored tuples removed", slog.String("store", s.input.StoreID), slog.Int("tuples", n))
-	a.status.Note(ctx, s.store.change, condition.Note{Warning: true, Reason: tuplesRestored, Message: message})
+	a.status.Note(ctx, s.store.change, condition.EventContent{Warning: true, Reason: tuplesRestored, Message: message})
 }

@@ -19,8 +19,8 @@ import (
 // maxConflicts bounds the attempts to write one status while others write the same object.
 const maxConflicts = 8
 
-// storeStatus and modelStatus are our parts of a status.
-type storeStatus struct {
+// storeStatusFields and modelStatus are our parts of a status.
+type storeStatusFields struct {
 	ManagedTuples        []corev1alpha1.Tuple        `json:"managedTuples,omitempty"`
 	Ledger               *corev1alpha1.Ledger        `json:"ledger,omitempty"`
 	ManagedTuplesStoreID string                      `json:"managedTuplesStoreId,omitempty"`
@@ -30,7 +30,7 @@ type storeStatus struct {
 	Conditions           []metav1.Condition          `json:"conditions"`
 }
 
-type modelStatus struct {
+type modelStatusFields struct {
 	ManagedTuples      []corev1alpha1.Tuple `json:"managedTuples,omitempty"`
 	Ledger             *corev1alpha1.Ledger `json:"ledger,omitempty"`
 	TupleCount         int                  `json:"tupleCount"`
@@ -40,8 +40,8 @@ type modelStatus struct {
 }
 
 // statusFields converts u to our part of the object's status.
-func (o *object) statusFields(p *packedCache, u *plan.StatusUpdate) (any, error) {
-	r, err := o.recorded.recordFor(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
+func (o *ownerObject) statusFields(p *tupleListCache, u *plan.StatusUpdate) (any, error) {
+	r, err := o.recorded.encodeRecord(p, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason == plan.Syncing)
 	if err != nil {
 		return nil, err
 	}
@@ -49,27 +49,30 @@ func (o *object) statusFields(p *packedCache, u *plan.StatusUpdate) (any, error)
 		r = o.recorded
 	}
 	count := len(u.Record.Tuples)
-	conditions := condition.Apply(o.conditions, []string{corev1alpha1.TuplesSynced, corev1alpha1.Ready, corev1alpha1.RemovalsRecorded}, 0, metav1.Time{})
+	conditions := condition.MergeConditions(o.conditions, []string{
+		corev1alpha1.TuplesSynced, corev1alpha1.Ready,
+		corev1alpha1.RemovalsRecorded,
+	}, 0, metav1.Time{})
 	setCondition(&conditions, corev1alpha1.TuplesSynced, u.Condition)
 	setCondition(&conditions, corev1alpha1.Ready, u.Ready)
 	if o.IsStore {
 		removed := cmp.Or(u.Removed, o.removed)
 		if removed != nil {
-			setCondition(&conditions, corev1alpha1.RemovalsRecorded, plan.RemovalsCondition(removed, o.Generation))
+			setCondition(&conditions, corev1alpha1.RemovalsRecorded, plan.RemovalsRecordedCondition(removed, o.Generation))
 		}
-		return storeStatus{
+		return storeStatusFields{
 			ManagedTuples: r.Tuples, Ledger: r.Ledger, ManagedTuplesStoreID: u.StoreID, TupleCount: count, RemovedTuples: removed,
 			ObservedGeneration: u.Ready.Generation, Conditions: conditions,
 		}, nil
 	}
-	return modelStatus{
+	return modelStatusFields{
 		ManagedTuples: r.Tuples, Ledger: r.Ledger, StoreID: u.StoreID, TupleCount: count,
 		ObservedGeneration: u.Ready.Generation, Conditions: conditions,
 	}, nil
 }
 
 // setCondition sets a condition, unless it has no reason yet. Package plan bounds its message.
-func setCondition(conditions *[]metav1.Condition, typ string, c plan.Condition) {
+func setCondition(conditions *[]metav1.Condition, typ string, c plan.OwnerCondition) {
 	if c.Reason == "" {
 		return
 	}
@@ -84,12 +87,12 @@ func setCondition(conditions *[]metav1.Condition, typ string, c plan.Condition) 
 
 // writeStatus writes a status by compare-and-swap. It tries again if the object changed in ways that the plan does not
 // depend on.
-func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.StatusUpdate) error {
+func (a *planApplier) writeStatus(ctx context.Context, p *passState, o *ownerObject, u *plan.StatusUpdate) error {
 	if u == nil {
 		return nil
 	}
 	if u.Removed == nil {
-		u.Removed = a.beginRemovals(p.key.StoreID, o)
+		u.Removed = a.newRemovalsRecord(p.key.StoreID, o)
 	}
 	for range maxConflicts {
 		fields, err := o.statusFields(a.state.packs, u)
@@ -107,19 +110,19 @@ func (a *applier) writeStatus(ctx context.Context, p *pass, o *object, u *plan.S
 		if !stale {
 			o.Record, o.Condition, o.Ready = u.Record, u.Condition, u.Ready
 			o.removed = cmp.Or(u.Removed, o.removed)
-			a.records.keepRecord(p.key.StoreID, *o)
+			a.records.keepVerifiedRecord(p.key.StoreID, *o)
 		}
-		if err := a.followObject(o); err != nil || !stale {
+		if err := a.refreshObject(o); err != nil || !stale {
 			return err
 		}
 	}
 	return reconcile.ErrStale
 }
 
-// followObject replaces o by its newest state. It returns [reconcile.ErrStale] if the plan does not hold for that.
-func (a *applier) followObject(o *object) error {
-	now, ok := a.state.lookUp(o.Key)
-	if !ok || !isSameFor(*o, now) {
+// refreshObject replaces o by its newest state. It returns [reconcile.ErrStale] if the plan does not hold for that.
+func (a *planApplier) refreshObject(o *ownerObject) error {
+	now, ok := a.state.findObject(o.Key)
+	if !ok || !isEqualForPlan(*o, now) {
 		return reconcile.ErrStale
 	}
 	now.Contested = o.Contested
@@ -128,18 +131,18 @@ func (a *applier) followObject(o *object) error {
 }
 
 // reportOutcomes stores the records that are verified now, and reports the outcome of each object.
-func (a *applier) reportOutcomes(p *pass, s *snapshot, decided plan.Plan) {
+func (a *planApplier) reportOutcomes(p *passState, s *planSnapshot, decided plan.Plan) {
 	for _, action := range decided.Actions {
 		o := s.objects[action.Evaluation.Owner.UID]
 		if o.Deleted && o.Contested == 0 {
-			a.records.markClean(p.key.StoreID, *o)
+			a.records.markCleanedUp(p.key.StoreID, *o)
 		} else if action.Evaluation.HasWholeRecord() && s.input.Model != nil {
-			a.records.keepRecord(p.key.StoreID, *o)
+			a.records.keepVerifiedRecord(p.key.StoreID, *o)
 		}
-		if _, taken := a.state.lookUp(o.Key); taken && o.Deleted {
+		if _, taken := a.state.findObject(o.Key); taken && o.Deleted {
 			continue // The outcome of the present object of the name counts.
 		}
-		outcome, message := outcomeOf(action.NextCondition)
+		outcome, message := outcomeOfCondition(action.NextCondition)
 		if err, ok := p.unwritable[o.UID]; ok {
 			outcome, message = eventv1.Outcome_OUTCOME_REJECTED, err.Error()
 		}
@@ -147,7 +150,7 @@ func (a *applier) reportOutcomes(p *pass, s *snapshot, decided plan.Plan) {
 	}
 }
 
-func outcomeOf(c plan.Condition) (eventv1.Outcome, string) {
+func outcomeOfCondition(c plan.OwnerCondition) (eventv1.Outcome, string) {
 	switch c.Reason {
 	case plan.Invalid:
 		return eventv1.Outcome_OUTCOME_REJECTED, c.Message

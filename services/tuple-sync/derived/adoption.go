@@ -18,8 +18,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
 )
 
-// home holds the last finding about the OpenFGA store that the Store names.
-type home struct {
+// storeState holds the last finding about the OpenFGA store that the Store names.
+type storeState struct {
 	// uid is the UID of the Store.
 	uid, storeID string
 	// adopted means that this cluster owns the OpenFGA store. Without it, nothing is changed there.
@@ -28,16 +28,16 @@ type home struct {
 	obstacle *condition.Condition
 }
 
-func newHome(store informer.Object[corev1alpha1.Store]) *home {
-	return &home{uid: store.UID, storeID: store.Value.Status.StoreID}
+func newStoreState(store informer.Object[corev1alpha1.Store]) *storeState {
+	return &storeState{uid: store.UID, storeID: store.Value.Status.StoreID}
 }
 
-// homeOf returns the finding about the OpenFGA store that a Store names.
-func (r *Reconciler) homeOf(store informer.Object[corev1alpha1.Store]) home {
+// storeStateOf returns the finding about the OpenFGA store that a Store names.
+func (r *Reconciler) storeStateOf(store informer.Object[corev1alpha1.Store]) storeState {
 	if h := r.home.Load(); h != nil && h.uid == store.UID && h.storeID == store.Value.Status.StoreID {
 		return *h
 	}
-	return home{}
+	return storeState{}
 }
 
 // currentObstacle returns the reason why nothing of IAM is in force. It returns nil if no reason exists, or none is known yet.
@@ -45,22 +45,23 @@ func (r *Reconciler) currentObstacle() *condition.Condition {
 	store, known := r.State.iamStore()
 	switch {
 	case !known:
-		return missingCondition(fmt.Sprintf("Store %s has no model in OpenFGA, so OpenFGA holds nothing of IAM", r.State.store.Name))
-	case r.State.isEnding(store):
-		return missingCondition(fmt.Sprintf("Store %s is being deleted and no kind is registered: all tuples of IAM are removed from OpenFGA", store.Key.Name))
+		return noIAMStoreCondition(fmt.Sprintf("Store %s has no model in OpenFGA, so OpenFGA holds nothing of IAM", r.State.store.Name))
+	case r.State.isStoreEnding(store):
+		return noIAMStoreCondition(fmt.Sprintf(
+			"Store %s is being deleted and no kind is registered: all tuples of IAM are removed from OpenFGA", store.Key.Name))
 	}
-	return r.homeOf(store).obstacle
+	return r.storeStateOf(store).obstacle
 }
 
-func missingCondition(message string) *condition.Condition {
+func noIAMStoreCondition(message string) *condition.Condition {
 	return &condition.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: iamv1alpha1.NoIAMStore, Message: message}
 }
 
-// locateStore checks whether OpenFGA has the store that the Store names, and whether this cluster owns it. The check is
+// checkStoreAndOwner checks whether OpenFGA has the store that the Store names, and whether this cluster owns it. The check is
 // needed because OpenFGA accepts tuples for a deleted store, where they have no effect. store-sync creates another
 // store, unless the Store is being deleted.
-func (r *Reconciler) locateStore(ctx context.Context, p Pass) error {
-	return reconcile.Retry(p.Key, func() error {
+func (r *Reconciler) checkStoreAndOwner(ctx context.Context, p ReconcileRequest) error {
+	return reconcile.RetryWhileStale(p.Key, func() error {
 		store, known := r.State.iamStore()
 		if !known {
 			r.home.Store(nil)
@@ -72,13 +73,13 @@ func (r *Reconciler) locateStore(ctx context.Context, p Pass) error {
 		case err != nil:
 			return err
 		case found:
-			return r.adoptStore(ctx, store)
+			return r.checkAdoption(ctx, store)
 		}
 		r.copy.forgetCopy()
-		h := newHome(store)
-		h.obstacle = missingCondition(fmt.Sprintf("OpenFGA does not have store %s any more; store-sync makes another", id))
+		h := newStoreState(store)
+		h.obstacle = noIAMStoreCondition(fmt.Sprintf("OpenFGA does not have store %s any more; store-sync makes another", id))
 		r.home.Store(h)
-		if r.State.isEnding(store) {
+		if r.State.isStoreEnding(store) {
 			r.emptied.Store(true)
 			return nil
 		}
@@ -86,30 +87,30 @@ func (r *Reconciler) locateStore(ctx context.Context, p Pass) error {
 	})
 }
 
-// adoptStore checks whether this cluster owns an OpenFGA store. An adopted store stays adopted while the Store's status
+// checkAdoption checks whether this cluster owns an OpenFGA store. An adopted store stays adopted while the Store's status
 // declares it. Deleting the owner tuple therefore does not stop the removal of other tuples.
-func (r *Reconciler) adoptStore(ctx context.Context, store informer.Object[corev1alpha1.Store]) error {
-	cluster, err := r.Cluster.Epoch(ctx)
+func (r *Reconciler) checkAdoption(ctx context.Context, store informer.Object[corev1alpha1.Store]) error {
+	cluster, err := r.Cluster.ClusterUID(ctx)
 	if err != nil {
 		return err
 	}
-	owner := iam.StoreOwner(store.Key.Name, cluster)
-	if r.homeOf(store).adopted && iam.HasOwner(store.Value, owner) {
+	owner := iam.StoreOwnerTuple(store.Key.Name, cluster)
+	if r.storeStateOf(store).adopted && iam.HasDeclaredOwner(store.Value, owner) {
 		return nil
 	}
-	named, err := r.OpenFGA.Owners(ctx, store.Value.Status.StoreID)
+	named, err := r.OpenFGA.ReadOwnerTuples(ctx, store.Value.Status.StoreID)
 	if err != nil {
 		return err
 	}
-	h := newHome(store)
-	adopted, refusal := iam.Adoption(store.Value, owner, named)
+	h := newStoreState(store)
+	adopted, refusal := iam.DecideAdoption(store.Value, owner, named)
 	if h.adopted = adopted; adopted {
-		if err := r.Verifier.Verify(ctx, expectStore(store)); err != nil {
+		if err := r.Verifier.Verify(ctx, expectedStore(store)); err != nil {
 			return err // An adopted store loses all tuples that no object declares.
 		}
 	} else if r.emptied.Store(true); refusal != "" {
 		h.obstacle = &condition.Condition{
-			Type: iamv1alpha1.Ready, Status: metav1.ConditionFalse, Reason: iamv1alpha1.NotAdopted, Message: plan.NotAdopted(store.Value, refusal),
+			Type: iamv1alpha1.Ready, Status: metav1.ConditionFalse, Reason: iamv1alpha1.NotAdopted, Message: plan.NotAdoptedMessage(store.Value, refusal),
 		}
 	}
 	r.home.Store(h)
@@ -118,7 +119,7 @@ func (r *Reconciler) adoptStore(ctx context.Context, store informer.Object[corev
 
 // reportObstacle enqueues the status of every declared object when the obstacle changed. If the store is not adopted, it also
 // logs that and writes an event for the Store.
-func (r *Reconciler) reportObstacle(ctx context.Context, p Pass) {
+func (r *Reconciler) reportObstacle(ctx context.Context, p ReconcileRequest) {
 	why := condition.Condition{}
 	if is := r.currentObstacle(); is != nil {
 		why = *is
@@ -136,6 +137,6 @@ func (r *Reconciler) reportObstacle(ctx context.Context, p Pass) {
 	if store, known := r.State.iamStore(); known && why.Reason == iamv1alpha1.NotAdopted {
 		r.refused.Set(1)
 		r.Log.WarnContext(ctx, "IAM store is not known to be ours", slog.String("store_id", store.Value.Status.StoreID))
-		r.Status.Note(ctx, store.Change, condition.Note{Warning: true, Reason: why.Reason, Message: why.Message})
+		r.Status.Note(ctx, store.Change, condition.EventContent{Warning: true, Reason: why.Reason, Message: why.Message})
 	}
 }

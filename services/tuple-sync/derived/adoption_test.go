@@ -18,7 +18,7 @@ import (
 )
 
 // owner returns the tuple that names a cluster as the owner of the store.
-func owner(cluster string) tuple.Tuple { return convertTuple(iam.StoreOwner("iam", cluster)) }
+func owner(cluster string) tuple.Tuple { return fromIAMTuple(iam.StoreOwnerTuple("iam", cluster)) }
 
 // declare has the Store be so, with its OpenFGA store.
 func (b *bed) declare(spec corev1alpha1.StoreSpec) {
@@ -96,7 +96,7 @@ func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
 		"another cluster's":               {held: []tuple.Tuple{owner("another")}},
 		"another cluster's, by its Store": {spec: declaring("another"), held: []tuple.Tuple{owner("another")}},
 		"another cluster's, by another name of the Store, and ours": {
-			spec: declaring("this"), held: []tuple.Tuple{convertTuple(iam.StoreOwner("permissions", "another")), owner("this")},
+			spec: declaring("this"), held: []tuple.Tuple{fromIAMTuple(iam.StoreOwnerTuple("permissions", "another")), owner("this")},
 		},
 		"another cluster's and ours": {spec: declaring("this"), held: []tuple.Tuple{owner("another"), owner("this")}},
 		"ours under a condition": {held: []tuple.Tuple{{ID: owner("this").ID}}, spec: corev1alpha1.StoreSpec{
@@ -115,7 +115,7 @@ func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
 				t.Fatalf("it holds %v, want %v", held, theirs)
 			}
 			b.wantAll("False/" + iamv1alpha1.NotAdopted)
-			told := slices.DeleteFunc(slices.Clone(b.notes), func(n condition.Note) bool { return n.Reason != iamv1alpha1.NotAdopted })
+			told := slices.DeleteFunc(slices.Clone(b.notes), func(n condition.EventContent) bool { return n.Reason != iamv1alpha1.NotAdopted })
 			if len(told) != 1 || !strings.Contains(told[0].Message, "entail iam adopt --dry-run") {
 				t.Errorf("told is %v", told)
 			}
@@ -183,8 +183,8 @@ func TestAStoreThatIsNotOursIsNotHeld(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}, Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"},
 	})
 	b.work()
-	if held := b.openFGA.holds(); !b.IsEmptied() || !slices.Equal(held, theirs) {
-		t.Errorf("it may go: %v; it holds %v", b.IsEmptied(), held)
+	if held := b.openFGA.holds(); !b.IsIAMStoreEmptied() || !slices.Equal(held, theirs) {
+		t.Errorf("it may go: %v; it holds %v", b.IsIAMStoreEmptied(), held)
 	}
 }
 
@@ -239,14 +239,14 @@ func TestWhatGoesWithAnAdoptionIsKnownBefore(t *testing.T) {
 	b, theirs := foreign(t)
 	tuples := func() (all []tuple.Tuple) {
 		for _, h := range b.openFGA.tuples {
-			all = append(all, tuple.Of(h.GetKey()))
+			all = append(all, tuple.FromOpenFGA(h.GetKey()))
 		}
 		return all
 	}
 	preview := func(adopted bool, want int) {
 		t.Helper()
-		p, err := b.Preview(t.Context())
-		if goes := p.Undeclared(tuples()); err != nil || p.StoreID != "store" || p.Adopted != adopted || len(goes) != want || (p.Message == "") != adopted {
+		p, err := b.PreviewAdoption(t.Context())
+		if goes := p.UndeclaredTuples(tuples()); err != nil || p.StoreID != "store" || p.Adopted != adopted || len(goes) != want || (p.Message == "") != adopted {
 			t.Errorf("it is %+v (%v), and there go %v, want %d", p, err, goes, want)
 		}
 	}
@@ -265,7 +265,7 @@ func TestWhatGoesWithAnAdoptionIsKnownBefore(t *testing.T) {
 	preview(true, 0)
 	b.openFGA.gone = true
 	b.drop(kinds.Stores(), "iam")
-	if p, err := b.Preview(t.Context()); err != nil || p.StoreID != "" {
+	if p, err := b.PreviewAdoption(t.Context()); err != nil || p.StoreID != "" {
 		t.Errorf("it is %+v (%v)", p, err)
 	}
 }

@@ -82,7 +82,7 @@ func TestWhatIsOnAnObjectGoesWithItAndIsNotOnTheNextOne(t *testing.T) {
 	b.peopled()
 	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 	on := &iamv1alpha1.PolicyBinding{}
-	on.Spec.RoleRef.Name, on.Spec.Subjects = "viewer", []iamv1alpha1.Subject{b.subject(kinds.Users(), "bob")}
+	on.Spec.RoleRef.Name, on.Spec.Subjects = "viewer", []iamv1alpha1.Subject{b.subject(kinds.IAMUsers(), "bob")}
 	on.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
 		APIGroup: resourcemanagerv1alpha1.GroupVersion.Group, Kind: "Organization", Name: "acme", UID: b.api[b.keyOf(kinds.Organizations(), "acme")].UID,
 	}
@@ -118,7 +118,7 @@ func TestHeirsOfHeirsFollowARole(t *testing.T) {
 	b.inStep("with a permission")
 	base(getProject)
 	b.work()
-	if b.holdsAny("#" + iam.Relation(getDoc) + "@") {
+	if b.holdsAny("#" + iam.RelationOf(getDoc) + "@") {
 		t.Errorf("without it the store holds %v", b.openFGA.holds())
 	}
 }

@@ -54,7 +54,7 @@ type bed struct {
 	openFGA *server
 	// api are the objects, gone those of the past, and notes the Events about them.
 	api, gone map[event.Key]event.Change
-	notes     []condition.Note
+	notes     []condition.EventContent
 	version   int
 	// reads counts requests to the API server, by kind.
 	reads map[event.GroupResource]int
@@ -118,7 +118,7 @@ func (b *bed) open() {
 		OpenFGA: b.openFGA, Writer: b.openFGA, Models: b, Log: log, Metrics: b.metrics,
 	})
 	v.OnChange(func(k event.Key) {
-		now := b.Keys(k)
+		now := b.AffectedKeys(k)
 		b.ask(append(slices.Clone(now), b.routes[k]...)...)
 		if !b.passing { // Of our own writes the bus tells late, with what comes next.
 			b.routes[k] = now
@@ -130,7 +130,7 @@ func (b *bed) open() {
 }
 
 func newState(v *informer.Informer, b *bed) *State {
-	return NewState(v, informer.Register[corev1alpha1.Store](v, kinds.Stores(), nil), b.keyOf(kinds.Stores(), "iam"), false)
+	return NewState(v, informer.RegisterLister[corev1alpha1.Store](v, kinds.Stores(), nil), b.keyOf(kinds.Stores(), "iam"), false)
 }
 
 func (b *bed) keyOf(kind kinds.Kind, name string) event.Key {
@@ -258,8 +258,8 @@ var errTrouble = fault.Unavailable(errors.New("no answer"))
 func (b *bed) pass(k Key, resync bool) error {
 	b.passing = true
 	defer func() { b.passing = false }()
-	return b.Reconcile(b.t.Context(), Pass{
-		Key: k, Resync: resync, Reporter: watcher{controller.NewPass(b.View, k, resync), b}, Enqueue: b.enqueue,
+	return b.Reconcile(b.t.Context(), ReconcileRequest{
+		Key: k, Resync: resync, Reporter: watcher{controller.NewRequest(b.View, k, resync), b}, Enqueue: b.enqueue,
 	})
 }
 
@@ -302,7 +302,7 @@ func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, f
 	return b.written(b.api[c.Key], o), nil
 }
 
-func (b *bed) Epoch(context.Context) (string, error) { return "this", nil }
+func (b *bed) ClusterUID(context.Context) (string, error) { return "this", nil }
 
 func (b *bed) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, status any) (event.Change, error) {
 	now, there := b.api[c.Key]
@@ -335,7 +335,7 @@ func (b *bed) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, statu
 	return b.written(b.api[c.Key], object), nil
 }
 
-func (b *bed) Event(_ context.Context, _ event.Change, note condition.Note) error {
+func (b *bed) RecordEvent(_ context.Context, _ event.Change, note condition.EventContent) error {
 	b.notes = append(b.notes, note)
 	return nil
 }
@@ -406,13 +406,13 @@ func (s *server) holds() []string {
 // peopled declares that alice, who is of the staff, and bob may get all documents.
 func (b *bed) peopled() {
 	b.t.Helper()
-	b.put(kinds.Users(), "alice", &iamv1alpha1.User{})
-	b.put(kinds.Users(), "bob", &iamv1alpha1.User{})
-	b.put(kinds.Groups(), "staff", &iamv1alpha1.Group{})
+	b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
+	b.put(kinds.IAMUsers(), "bob", &iamv1alpha1.User{})
+	b.put(kinds.IAMGroups(), "staff", &iamv1alpha1.Group{})
 	b.join("alice-staff", "alice", "staff")
 	b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getDoc}}})
-	b.bind("staff", "viewer", b.subject(kinds.Groups(), "staff"))
-	b.bind("bob", "viewer", b.subject(kinds.Users(), "bob"))
+	b.bind("staff", "viewer", b.subject(kinds.IAMGroups(), "staff"))
+	b.bind("bob", "viewer", b.subject(kinds.IAMUsers(), "bob"))
 	b.work()
 }
 
@@ -457,14 +457,14 @@ func (b *bed) wanted() []string {
 		}
 	}
 	store, _ := s.iamStore()
-	objects, all := s.declaredObjects(s.basisOf(store), b.model), map[string]bool{}
+	objects, all := s.declaredLookup(s.currentBasis(store), b.model), map[string]bool{}
 	for k := range b.api {
 		if s.tableOf(k.GroupResource) == nil {
 			continue
 		}
-		for _, object := range s.affectedObjects(k, alwaysHeld) {
-			for _, tuple := range objects.Wanted(object) {
-				all[convertTuple(tuple).String()] = true
+		for _, object := range s.affectedOpenFGAObjects(k, alwaysHeld) {
+			for _, tuple := range objects.DesiredTuples(object) {
+				all[fromIAMTuple(tuple).String()] = true
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func (b *bed) bindMany(bindings, projects, users int) {
 	b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getProject}}})
 	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 	for i := range users {
-		b.put(kinds.Users(), fmt.Sprint("user-", i), &iamv1alpha1.User{})
+		b.put(kinds.IAMUsers(), fmt.Sprint("user-", i), &iamv1alpha1.User{})
 	}
 	for i := range projects {
 		p := &resourcemanagerv1alpha1.Project{}
@@ -33,7 +33,7 @@ func (b *bed) bindMany(bindings, projects, users int) {
 	for i := range bindings {
 		p := &iamv1alpha1.PolicyBinding{}
 		p.Spec.RoleRef.Name = "viewer"
-		p.Spec.Subjects = []iamv1alpha1.Subject{b.subject(kinds.Users(), fmt.Sprint("user-", i%users))}
+		p.Spec.Subjects = []iamv1alpha1.Subject{b.subject(kinds.IAMUsers(), fmt.Sprint("user-", i%users))}
 		project := b.keyOf(kinds.Projects(), fmt.Sprint("project-", i%projects))
 		p.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
 			APIGroup: project.Group, Kind: "Project", Name: project.Name, UID: b.api[project].UID,
@@ -52,7 +52,7 @@ func (b *bed) fill() {
 	objects := map[string]bool{}
 	for k := range b.api {
 		if b.State.tableOf(k.GroupResource) != nil {
-			for _, object := range b.State.affectedObjects(k, alwaysHeld) {
+			for _, object := range b.State.affectedOpenFGAObjects(k, alwaysHeld) {
 				objects[object] = true
 			}
 		}

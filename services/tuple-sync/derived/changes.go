@@ -14,35 +14,35 @@ import (
 const (
 	// late bounds how much later a change may be committed than changes that follow it in OpenFGA's list.
 	late = time.Minute
-	// looksBack bounds the time between two calls of [replica.rereadChanges].
+	// looksBack bounds the time between two calls of [tupleReplica.rereadRecentChanges].
 	looksBack = 10 * time.Second
 )
 
-// change is an entry of OpenFGA's list.
-type change struct {
+// tupleChange is an entry of OpenFGA's list.
+type tupleChange struct {
 	tuple   iam.Tuple
 	written bool
 	at      time.Time
 }
 
-func newChange(c *openfgav1.TupleChange) change {
+func toTupleChange(c *openfgav1.TupleChange) tupleChange {
 	t := c.GetTupleKey()
-	return change{
+	return tupleChange{
 		iam.Tuple{User: t.GetUser(), Relation: t.GetRelation(), Object: t.GetObject()},
 		c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_WRITE, c.GetTimestamp().AsTime(),
 	}
 }
 
-// catchUp reads the changes since the last call, from the saved continuation token. Decisions wait for it when the copy
-// is not fresh, so it reads nothing twice. [replica.rereadChanges] finds changes that were committed late.
-func (m *replica) catchUp(ctx context.Context, storeID string) error {
+// readNewChanges reads the changes since the last call, from the saved continuation token. Decisions wait for it when the copy
+// is not fresh, so it reads nothing twice. [tupleReplica.rereadRecentChanges] finds changes that were committed late.
+func (m *tupleReplica) readNewChanges(ctx context.Context, storeID string) error {
 	begun, since := bootclock.Now(), time.Time{}
 	if m.token == "" && !m.last.IsZero() {
 		since = m.last.Add(-late)
 	}
-	read := newReading(m.token, nil)
-	err := m.readChanges(ctx, storeID, since, read)
-	m.compareChanges(read.is) // As far as it was read: that is not read again.
+	read := newChangesRead(m.token, nil)
+	err := m.readRemainingChanges(ctx, storeID, since, read)
+	m.markContradictedObjects(read.is) // As far as it was read: that is not read again.
 	m.token = read.token
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,13 +53,13 @@ func (m *replica) catchUp(ctx context.Context, storeID string) error {
 	return err
 }
 
-// rereadChanges reads recent changes again, because a change that is committed late appears in the list before changes
+// rereadRecentChanges reads recent changes again, because a change that is committed late appears in the list before changes
 // already read.
 //
 // If the list lacks a change that was read before, its history differs: the database was probably restored. Restored
 // tuples appear in no list, so rereadChanges reads the whole store. On an error it stays due. The last change of every read
 // is kept in tips, so a lost history is found however much was written since. No decision waits for rereadChanges.
-func (m *replica) rereadChanges(ctx context.Context, storeID string) error {
+func (m *tupleReplica) rereadRecentChanges(ctx context.Context, storeID string) error {
 	begun, loads := bootclock.Now(), m.loadCount()
 	m.reading.Lock()
 	since := m.last
@@ -75,22 +75,22 @@ func (m *replica) rereadChanges(ctx context.Context, storeID string) error {
 	if !since.IsZero() {
 		since = since.Add(-late)
 	}
-	read := newReading("", tips)
-	err := m.readChanges(ctx, storeID, since, read)
-	m.compareChanges(read.is)
+	read := newChangesRead("", tips)
+	err := m.readRemainingChanges(ctx, storeID, since, read)
+	m.markContradictedObjects(read.is)
 	lost := len(read.missing) > 0
 	if err == nil && lost {
-		err = m.reviewStore(ctx, storeID)
+		err = m.markDifferingObjects(ctx, storeID)
 	}
 	if err != nil || !m.finishReread(loads, begun, len(tips), read.tips) || !lost {
 		return err
 	}
-	return m.rewindChanges(ctx, storeID, since)
+	return m.rereadFromTime(ctx, storeID, since)
 }
 
 // finishReread replaces the first tips, which rereadChanges has searched for, by the newest change that it read. It returns false
 // if the copy was reset meanwhile.
-func (m *replica) finishReread(loads int, begun time.Duration, tips int, newest []change) bool {
+func (m *tupleReplica) finishReread(loads int, begun time.Duration, tips int, newest []tupleChange) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.loads != loads {
@@ -103,53 +103,53 @@ func (m *replica) finishReread(loads int, begun time.Duration, tips int, newest 
 	return true
 }
 
-// rewindChanges follows the list of changes from since, without a continuation token. A token of the previous history may skip
+// rereadFromTime follows the list of changes from since, without a continuation token. A token of the previous history may skip
 // changes of the new one.
-func (m *replica) rewindChanges(ctx context.Context, storeID string, since time.Time) error {
+func (m *tupleReplica) rereadFromTime(ctx context.Context, storeID string, since time.Time) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
 	m.token, m.last = "", since.Add(late)
-	return m.followLocked(ctx, storeID)
+	return m.loadAndFollowLocked(ctx, storeID)
 }
 
 // isRereadDue reports whether rereadChanges is due.
-func (m *replica) isRereadDue() bool {
+func (m *tupleReplica) isRereadDue() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return bootclock.Since(m.back) >= looksBack
 }
 
-// reading collects a part of the list of changes. It holds whether each tuple exists, the expected changes not found
+// changesRead collects a part of the list of changes. It holds whether each tuple exists, the expected changes not found
 // yet, the last change of each page, and the continuation token.
-type reading struct {
+type changesRead struct {
 	is      map[iam.Tuple]bool
-	missing map[change]bool
-	tips    []change
+	missing map[tupleChange]bool
+	tips    []tupleChange
 	token   string
 }
 
-func newReading(token string, look []change) *reading {
-	r := &reading{is: map[iam.Tuple]bool{}, missing: map[change]bool{}, token: token}
+func newChangesRead(token string, look []tupleChange) *changesRead {
+	r := &changesRead{is: map[iam.Tuple]bool{}, missing: map[tupleChange]bool{}, token: token}
 	for _, c := range look {
 		r.missing[c] = true
 	}
 	return r
 }
 
-// readChanges reads the rest of the list. On an error, r holds everything read before it.
-func (m *replica) readChanges(ctx context.Context, storeID string, since time.Time, r *reading) error {
+// readRemainingChanges reads the rest of the list. On an error, r holds everything read before it.
+func (m *tupleReplica) readRemainingChanges(ctx context.Context, storeID string, since time.Time, r *changesRead) error {
 	for {
 		page, next, err := m.openFGA.ReadChanges(ctx, storeID, r.token, since)
 		if err != nil {
 			return err
 		}
 		for _, entry := range page {
-			c := newChange(entry)
+			c := toTupleChange(entry)
 			r.is[c.tuple] = c.written
 			delete(r.missing, c)
 		}
 		if len(page) > 0 {
-			r.tips = append(r.tips, newChange(page[len(page)-1]))
+			r.tips = append(r.tips, toTupleChange(page[len(page)-1]))
 		}
 		if r.token = next; len(page) == 0 || next == "" {
 			return nil
@@ -157,12 +157,12 @@ func (m *replica) readChanges(ctx context.Context, storeID string, since time.Ti
 	}
 }
 
-// compareChanges marks objects as doubted if the list of changes contradicts the copy.
-func (m *replica) compareChanges(is map[iam.Tuple]bool) {
+// markContradictedObjects marks objects as doubted if the list of changes contradicts the copy.
+func (m *tupleReplica) markContradictedObjects(is map[iam.Tuple]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for t, there := range is {
-		if _, copied := m.objects[t.Object][edge{t.Relation, t.User}]; copied != there && iam.IsOwnObject(t.Object) {
+		if _, copied := m.objects[t.Object][relationUser{t.Relation, t.User}]; copied != there && iam.IsIAMObject(t.Object) {
 			m.markSuspectLocked(t.Object)
 		}
 	}

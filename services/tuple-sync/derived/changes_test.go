@@ -55,14 +55,14 @@ func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple,
 	}
 }
 
-func (s *server) ReadObject(_ context.Context, _, object string) ([]*openfgav1.Tuple, error) {
+func (s *server) ReadObjectTuples(_ context.Context, _, object string) ([]*openfgav1.Tuple, error) {
 	if s.asked != nil {
 		defer s.asked()
 	}
 	return slices.DeleteFunc(slices.Clone(s.tuples), func(t *openfgav1.Tuple) bool { return t.GetKey().GetObject() != object }), nil
 }
 
-func (s *server) Owners(context.Context, string) (owners []iam.Tuple, err error) {
+func (s *server) ReadOwnerTuples(context.Context, string) (owners []iam.Tuple, err error) {
 	for _, t := range s.tuples {
 		k := t.GetKey()
 		if named := (iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}); k.GetCondition() == nil && iam.IsOwnerTuple(named) {
@@ -107,7 +107,7 @@ func (s *server) ReadChanges(_ context.Context, _, token string, since time.Time
 
 // tupleOf is a tuple that says which user it is of.
 func tupleOf(object, user string) *openfgav1.TupleKey {
-	return &openfgav1.TupleKey{Object: iam.GroupType + ":" + object, Relation: "member", User: iam.User(user)}
+	return &openfgav1.TupleKey{Object: iam.GroupType + ":" + object, Relation: "member", User: iam.UserSubject(user)}
 }
 
 // commit makes a change of some time be there.
@@ -124,22 +124,22 @@ func (s *server) commit(at time.Time, t *openfgav1.TupleKey, written bool) {
 }
 
 // doubtedAfter returns the doubted objects after the copy has followed the store.
-func (m *replica) doubtedAfter(t *testing.T) []string {
+func (m *tupleReplica) doubtedAfter(t *testing.T) []string {
 	t.Helper()
 	if err := m.looks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	all := m.suspects()
+	all := m.suspectObjects()
 	slices.Sort(all)
 	for _, object := range all {
-		if _, _, err := m.heldTuples(t.Context(), "store", object); err != nil {
+		if _, _, err := m.readObjectTuples(t.Context(), "store", object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return all
 }
 
-func (m *replica) wantDoubts(t *testing.T, when string, want ...string) {
+func (m *tupleReplica) wantDoubts(t *testing.T, when string, want ...string) {
 	t.Helper()
 	for i := range want {
 		want[i] = iam.GroupType + ":" + want[i]
@@ -150,18 +150,18 @@ func (m *replica) wantDoubts(t *testing.T, when string, want ...string) {
 }
 
 // looks follows the store, and looks back if it is time to.
-func (m *replica) looks(ctx context.Context) error {
-	if err := m.followStore(ctx, "store"); err != nil || !m.isRereadDue() {
+func (m *tupleReplica) looks(ctx context.Context) error {
+	if err := m.loadAndFollow(ctx, "store"); err != nil || !m.isRereadDue() {
 		return err
 	}
-	return m.rereadChanges(ctx, "store")
+	return m.rereadRecentChanges(ctx, "store")
 }
 
 // wait makes the next rereadChanges due.
-func (m *replica) wait() { m.back -= looksBack }
+func (m *tupleReplica) wait() { m.back -= looksBack }
 
 // fails makes the next look one back, which must fail: so is the one after that.
-func (m *replica) fails(t *testing.T) {
+func (m *tupleReplica) fails(t *testing.T) {
 	t.Helper()
 	m.wait()
 	if err := m.looks(t.Context()); err == nil {
@@ -213,7 +213,7 @@ func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
 	m.wantDoubts(t, "at first")
 	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
 	s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false) // Revoked, by us.
-	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
+	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.UserSubject("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
 	m.wantDoubts(t, "after a revocation")
 	s.tuples, s.list = backup.tuples, backup.list
 	m.wait()
@@ -247,7 +247,7 @@ func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
 			s.tuples, s.list = backup.tuples, backup.list
 			for i := range 3 { // In between it is only followed.
 				s.commit(now.Add(time.Hour+time.Duration(i)*time.Second), tupleOf("c", "carol"), i%2 == 0)
-				if err := m.followStore(t.Context(), "store"); err != nil {
+				if err := m.loadAndFollow(t.Context(), "store"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -275,7 +275,7 @@ func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
 	b.follow()
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
-	go func() { done <- b.copy.rereadChanges(t.Context(), "store") }()
+	go func() { done <- b.copy.rereadRecentChanges(t.Context(), "store") }()
 	<-begun
 	b.openFGA.stumble = nil
 	b.copy.mu.Lock()
@@ -298,7 +298,7 @@ func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 	m.wantDoubts(t, "at first")
 	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
 	s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false)
-	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
+	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.UserSubject("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
 	m.wantDoubts(t, "after a revocation")
 	s.tuples, s.list = backup.tuples, backup.list
 	s.commit(now.Add(2*time.Hour), tupleOf("b", "bob"), true) // The new history goes on.
@@ -331,7 +331,7 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 		return nil
 	}
 	m.fails(t)
-	if got := m.suspects(); len(got) != 3 {
+	if got := m.suspectObjects(); len(got) != 3 {
 		t.Errorf("as far as it was read, %v are doubted", got)
 	}
 	m.wantDoubts(t, "once it can be read", "b", "c", "d")
@@ -342,37 +342,37 @@ func TestADoubtStandsUntilTheObjectWasRead(t *testing.T) {
 	object := iam.GroupType + ":a"
 	s := &server{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}
 	m := newReplica(s)
-	if err := m.followStore(t.Context(), "store"); err != nil {
+	if err := m.loadAndFollow(t.Context(), "store"); err != nil {
 		t.Fatal(err)
 	}
 	joined := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "alice", UID: "1"}}}
 	joined.Spec.UserRef.Name = "alice"
-	n := &snapshot{of: basis{storeID: "store"}, objects: &iam.Lookup{
+	n := &iamSnapshot{of: inputBasis{storeID: "store"}, objects: &iam.Lookup{
 		GroupOf:       func(string) *iamv1alpha1.Group { return &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "a"}} },
 		MembershipsOf: func(string, string) []*iamv1alpha1.GroupMembership { return []*iamv1alpha1.GroupMembership{joined} },
 		User: func(name string) *iamv1alpha1.User {
 			return &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
 		},
 	}}
-	if !m.hasExactly(n, object) {
+	if !m.hasExactlyDesired(n, object) {
 		t.Fatal("it does not hold what was read")
 	}
 	s.tuples = nil // Somebody took it away.
 	m.markSuspect(object)
 	s.asked = func() {
-		if m.hasExactly(n, object) {
+		if m.hasExactlyDesired(n, object) {
 			t.Error("it holds what is wanted, says a copy that is being read anew")
 		}
 		m.markSuspect(object)
 	}
-	if _, _, err := m.heldTuples(t.Context(), "store", object); err != nil {
+	if _, _, err := m.readObjectTuples(t.Context(), "store", object); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(m.suspects(), object) {
+	if !slices.Contains(m.suspectObjects(), object) {
 		t.Error("a doubt that came while the object was read is forgotten")
 	}
 	s.asked = nil
-	if has, _, err := m.heldTuples(t.Context(), "store", object); err != nil || len(has) > 0 || len(m.suspects()) > 0 {
-		t.Errorf("it has %v, and in doubt are %v: %v", has, m.suspects(), err)
+	if has, _, err := m.readObjectTuples(t.Context(), "store", object); err != nil || len(has) > 0 || len(m.suspectObjects()) > 0 {
+		t.Errorf("it has %v, and in doubt are %v: %v", has, m.suspectObjects(), err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // door returns a tuple that no object declares.
 func door(user string) tuple.Tuple {
-	return tuple.Tuple{ID: tuple.ID{Object: iam.GroupType + ":door", Relation: "member", User: iam.User(user)}}
+	return tuple.Tuple{ID: tuple.ID{Object: iam.GroupType + ":door", Relation: "member", User: iam.UserSubject(user)}}
 }
 
 // Any number of undeclared tuples of one object cause one Event.
@@ -51,7 +51,7 @@ func TestARevocationIsNotToldAsSomebodysDoing(t *testing.T) {
 	if left := len(b.openFGA.holds()); left >= held {
 		t.Errorf("%d tuples are left of %d", left, held)
 	}
-	if slices.ContainsFunc(b.notes, func(n condition.Note) bool { return n.Reason == "UndeclaredTupleRemoved" }) {
+	if slices.ContainsFunc(b.notes, func(n condition.EventContent) bool { return n.Reason == "UndeclaredTupleRemoved" }) {
 		t.Errorf("told is %+v", b.notes)
 	}
 	families, err := b.metrics.Gather()

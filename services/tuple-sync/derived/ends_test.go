@@ -44,15 +44,15 @@ func TestAStoreThatGoesWithTheLastKindIsEmptiedFirst(t *testing.T) {
 				t.Fatal("nobody has anything")
 			}
 			for _, step := range steps {
-				if b.follow(); b.IsEmptied() {
+				if b.follow(); b.IsIAMStoreEmptied() {
 					t.Error("it may go too early")
 				}
 				step(b)
 			}
 			b.work()
 			b.follow() // The tail looks again.
-			if left := b.openFGA.holds(); len(left) > 0 || !b.IsEmptied() {
-				t.Errorf("it may go: %v; there is left %v", b.IsEmptied(), left)
+			if left := b.openFGA.holds(); len(left) > 0 || !b.IsIAMStoreEmptied() {
+				t.Errorf("it may go: %v; there is left %v", b.IsIAMStoreEmptied(), left)
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestAStoreThatGoesIsNotHeldByWhatOpenFGADoesNotHave(t *testing.T) {
 	b.unprotect()
 	b.doom()
 	b.openFGA.gone = true
-	if b.follow(); !b.IsEmptied() {
+	if b.follow(); !b.IsIAMStoreEmptied() {
 		t.Error("it waits for a store that is gone")
 	}
 }
@@ -72,7 +72,7 @@ func TestAStoreThatGoesIsNotHeldByWhatOpenFGADoesNotHave(t *testing.T) {
 func TestAStoreThatGoesIsNotHeldByAModelItNeverHad(t *testing.T) {
 	b := newBed(t)
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
-	if b.follow(); !b.IsEmptied() {
+	if b.follow(); !b.IsIAMStoreEmptied() {
 		t.Error("it waits")
 	}
 }
@@ -84,7 +84,7 @@ func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
 	before := b.openFGA.holds()
 	b.stuck = errTrouble
 	idle := func(state iamv1alpha1.ActivationState, finalizers ...string) {
-		b.put(kinds.Users(), "bob", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Finalizers: finalizers}, Status: iamv1alpha1.UserStatus{State: state}})
+		b.put(kinds.IAMUsers(), "bob", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Finalizers: finalizers}, Status: iamv1alpha1.UserStatus{State: state}})
 	}
 	idle(iamv1alpha1.Inactive, iamv1alpha1.SystemGroupFinalizer)
 	b.try(40)
@@ -94,7 +94,7 @@ func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
 	}
 	b.stuck = nil
 	b.work()
-	if f := b.api[b.keyOf(kinds.Users(), "bob")].Object; strings.Contains(string(f), iamv1alpha1.SystemGroupFinalizer) {
+	if f := b.api[b.keyOf(kinds.IAMUsers(), "bob")].Object; strings.Contains(string(f), iamv1alpha1.SystemGroupFinalizer) {
 		t.Errorf("the finalizer stays: %s", f)
 	}
 }
@@ -112,7 +112,7 @@ func TestWhatOtherSoftwareHeldIsLetGo(t *testing.T) {
 		"held-role":       {kinds.IAMRoles(), &iamv1alpha1.Role{ObjectMeta: held("iam.miloapis.com/openfga-role")}},
 		"held-binding":    {kinds.PolicyBindings(), &iamv1alpha1.PolicyBinding{ObjectMeta: held("iam.miloapis.com/policybinding")}},
 		"held-membership": {kinds.GroupMemberships(), &iamv1alpha1.GroupMembership{ObjectMeta: held("iam.miloapis.com/groupmembership")}},
-		"held-user":       {kinds.Users(), &iamv1alpha1.User{ObjectMeta: held("iam.miloapis.com/system-group-membership")}},
+		"held-user":       {kinds.IAMUsers(), &iamv1alpha1.User{ObjectMeta: held("iam.miloapis.com/system-group-membership")}},
 		"held-account":    {kinds.IAMServiceAccounts(), &iamv1alpha1.ServiceAccount{ObjectMeta: held("iam.miloapis.com/system-group-membership")}},
 		"held-project":    {kinds.Projects(), &resourcemanagerv1alpha1.Project{ObjectMeta: held("resourceownerhierarchy.iam.miloapis.com/finalizer")}},
 	} {
@@ -132,7 +132,7 @@ func TestWhatOtherSoftwareHeldIsLetGo(t *testing.T) {
 func TestAMembershipIsNotForAUserWhoIsGoing(t *testing.T) {
 	b := newBed(t)
 	b.peopled()
-	k := b.put(kinds.Users(), "carol", &iamv1alpha1.User{})
+	k := b.put(kinds.IAMUsers(), "carol", &iamv1alpha1.User{})
 	b.work()
 	b.written(b.api[k], &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "carol", UID: types.UID(b.api[k].UID), DeletionTimestamp: new(metav1.Now())}})
 	b.join("carol-staff", "carol", "staff")
@@ -141,8 +141,8 @@ func TestAMembershipIsNotForAUserWhoIsGoing(t *testing.T) {
 	if strings.Contains(membership(), b.api[k].UID) {
 		t.Errorf("it is for who is going: %s", membership())
 	}
-	b.drop(kinds.Users(), "carol")
-	b.put(kinds.Users(), "carol", &iamv1alpha1.User{})
+	b.drop(kinds.IAMUsers(), "carol")
+	b.put(kinds.IAMUsers(), "carol", &iamv1alpha1.User{})
 	b.work()
 	if !strings.Contains(membership(), b.api[k].UID) {
 		t.Errorf("it is for nobody: %s", membership())

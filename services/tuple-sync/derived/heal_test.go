@@ -43,7 +43,7 @@ func TestABindingThatComesBeforeAllThatItNames(t *testing.T) {
 	whole := newBed(t)
 	whole.peopled()
 	of := []kinds.Kind{
-		kinds.PolicyBindings(), kinds.GroupMemberships(), kinds.IAMRoles(), kinds.Groups(), kinds.Users(), kinds.ProtectedResources(),
+		kinds.PolicyBindings(), kinds.GroupMemberships(), kinds.IAMRoles(), kinds.IAMGroups(), kinds.IAMUsers(), kinds.ProtectedResources(),
 	}
 	for i := range of {
 		b := newBed(t)
@@ -91,7 +91,7 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(b.dirty, Key{sort: whole})
-	go func() { read <- b.compareStore(t.Context()) }()
+	go func() { read <- b.compareStoreWithCopy(t.Context()) }()
 	<-b.openFGA.begun
 	b.drop(kinds.PolicyBindings(), "bob")
 	b.follow()
@@ -110,7 +110,7 @@ func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
 	b.copy.read += time.Hour // However slow the machine is, it is fresh.
 	b.openFGA.stumble = func(string) error { close(begun); <-read; return nil }
-	go func() { done <- b.copy.followStore(t.Context(), "store") }()
+	go func() { done <- b.copy.loadAndFollow(t.Context(), "store") }()
 	<-begun
 	b.openFGA.stumble = nil
 	b.drop(kinds.PolicyBindings(), "bob")

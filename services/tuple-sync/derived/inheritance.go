@@ -8,27 +8,27 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// inherited caches results that depend on roles only. They are valid for the version of the roles in of.
-type inherited struct {
+// inheritanceCache caches results that depend on roles only. They are valid for the version of the roles in of.
+type inheritanceCache struct {
 	mu    sync.Mutex
 	of    uint64
-	from  *iam.Inheritance
+	from  *iam.InheritanceCache
 	heirs map[string][]event.Key
 }
 
 // currentInheritance returns the cached permissions of the present roles.
-func (s *State) currentInheritance() *iam.Inheritance {
+func (s *State) currentInheritance() *iam.InheritanceCache {
 	s.inherited.mu.Lock()
 	defer s.inherited.mu.Unlock()
-	s.dropInheritance()
+	s.dropOutdatedInheritance()
 	return s.inherited.from
 }
 
-// dropInheritance drops the cache if roles changed. The caller holds the lock. Later results use roles at least as new as the
+// dropOutdatedInheritance drops the cache if roles changed. The caller holds the lock. Later results use roles at least as new as the
 // version in of.
-func (s *State) dropInheritance() {
+func (s *State) dropOutdatedInheritance() {
 	if changes := s.roles.changeCount(); s.inherited.from == nil || s.inherited.of != changes {
-		s.inherited.of, s.inherited.from, s.inherited.heirs = changes, new(iam.Inheritance), nil
+		s.inherited.of, s.inherited.from, s.inherited.heirs = changes, new(iam.InheritanceCache), nil
 	}
 }
 
@@ -36,7 +36,7 @@ func (s *State) dropInheritance() {
 func (s *State) inheritorsByRole() map[string][]event.Key {
 	s.inherited.mu.Lock()
 	defer s.inherited.mu.Unlock()
-	if s.dropInheritance(); s.inherited.heirs == nil {
+	if s.dropOutdatedInheritance(); s.inherited.heirs == nil {
 		s.inherited.heirs = map[string][]event.Key{}
 		for _, o := range s.roles.rows.All() {
 			for _, ref := range o.Value.Spec.InheritedRoles {

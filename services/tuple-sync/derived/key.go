@@ -2,14 +2,14 @@ package derived
 
 import "github.com/entail-dev/entail/services/internal/event"
 
-// sort selects the work for a key.
-type sort int
+// workKind selects the work for a key.
+type workKind int
 
 const (
-	none sort = iota
+	none workKind = iota
 	// tail examines the store as a whole: its existence, writes of others, and a new model.
 	tail
-	// back reads recent changes again; see [replica.rereadChanges].
+	// back reads recent changes again; see [tupleReplica.rereadRecentChanges].
 	back
 	// whole compares the whole store with the copy.
 	whole
@@ -37,7 +37,7 @@ const (
 
 // Key is the unit of reconciliation. The zero value stands for no work.
 type Key struct {
-	sort   sort
+	sort   workKind
 	object string
 	owner  event.Key
 }

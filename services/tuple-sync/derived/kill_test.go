@@ -9,5 +9,5 @@ import (
 )
 
 func TestEveryMutantDies(t *testing.T) {
-	mutant.Kill(t, ".", mutants(), []string{"."})
+	mutant.KillAll(t, ".", mutants(), []string{"."})
 }

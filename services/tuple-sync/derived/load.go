@@ -12,20 +12,20 @@ import (
 )
 
 // loadStore reads a whole store and replaces the copy.
-func (m *replica) loadStore(ctx context.Context, storeID string) error {
-	held, last, err := m.readAll(ctx, storeID)
+func (m *tupleReplica) loadStore(ctx context.Context, storeID string) error {
+	held, last, err := m.readIAMTuples(ctx, storeID)
 	if err != nil {
 		return err
 	}
 	m.token, m.last = "", last
-	m.resetTo(storeID, held)
+	m.replaceContent(storeID, held)
 	return nil
 }
 
-// reviewStore reads the whole store, and marks objects as doubted that differ from the copy. Writes during the read also
+// markDifferingObjects reads the whole store, and marks objects as doubted that differ from the copy. Writes during the read also
 // cause doubts, which the next pass of the object clears.
-func (m *replica) reviewStore(ctx context.Context, storeID string) error {
-	held, _, err := m.readAll(ctx, storeID)
+func (m *tupleReplica) markDifferingObjects(ctx context.Context, storeID string) error {
+	held, _, err := m.readIAMTuples(ctx, storeID)
 	if err != nil {
 		return err
 	}
@@ -42,9 +42,9 @@ func (m *replica) reviewStore(ctx context.Context, storeID string) error {
 	return nil
 }
 
-// readAll returns the tuples of IAM's types in a store, and the time of its newest tuple of any type.
-func (m *replica) readAll(ctx context.Context, storeID string) (held map[string]edges, last time.Time, err error) {
-	held = map[string]edges{}
+// readIAMTuples returns the tuples of IAM's types in a store, and the time of its newest tuple of any type.
+func (m *tupleReplica) readIAMTuples(ctx context.Context, storeID string) (held map[string]objectTuples, last time.Time, err error) {
+	held = map[string]objectTuples{}
 	for t, err := range m.openFGA.ReadTuples(ctx, storeID) {
 		if err != nil {
 			return nil, last, err
@@ -52,17 +52,17 @@ func (m *replica) readAll(ctx context.Context, storeID string) (held map[string]
 		if at := t.GetTimestamp().AsTime(); at.After(last) {
 			last = at
 		}
-		putTuple(held, t.GetKey())
+		addIAMTuple(held, t.GetKey())
 	}
 	return held, last, nil
 }
 
-func putTuple(objects map[string]edges, t *openfgav1.TupleKey) {
-	if !iam.IsOwnObject(t.GetObject()) {
+func addIAMTuple(objects map[string]objectTuples, t *openfgav1.TupleKey) {
+	if !iam.IsIAMObject(t.GetObject()) {
 		return
 	}
 	if objects[t.GetObject()] == nil {
-		objects[t.GetObject()] = edges{}
+		objects[t.GetObject()] = objectTuples{}
 	}
-	objects[t.GetObject()][edge{t.GetRelation(), t.GetUser()}] = struct{}{}
+	objects[t.GetObject()][relationUser{t.GetRelation(), t.GetUser()}] = struct{}{}
 }

@@ -19,7 +19,7 @@ import (
 func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 	for name, take := range map[string]func(*bed){
 		"a binding goes":             func(b *bed) { b.drop(kinds.PolicyBindings(), "bob") },
-		"a subject is taken out":     func(b *bed) { b.bind("bob", "viewer", b.subject(kinds.Users(), "alice")) },
+		"a subject is taken out":     func(b *bed) { b.bind("bob", "viewer", b.subject(kinds.IAMUsers(), "alice")) },
 		"a user is Inactive":         func(b *bed) { b.inactive("bob") },
 		"a user is to go":            func(b *bed) { b.going("bob") },
 		"a role gives nothing more":  func(b *bed) { b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{}) },
@@ -78,11 +78,11 @@ func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 }
 
 func (b *bed) inactive(user string) {
-	b.put(kinds.Users(), user, &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}})
+	b.put(kinds.IAMUsers(), user, &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}})
 }
 
 func (b *bed) going(user string) {
-	b.put(kinds.Users(), user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
+	b.put(kinds.IAMUsers(), user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
 }
 
 // The mark of an object ends.

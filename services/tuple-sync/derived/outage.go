@@ -16,28 +16,28 @@ import (
 	"github.com/entail-dev/entail/services/internal/setup"
 )
 
-// WriteOutage writes into the declared objects that wait for a key that OpenFGA is unavailable. It skips objects that
+// WriteOutageStatuses writes into the declared objects that wait for a key that OpenFGA is unavailable. It skips objects that
 // are in step. The status update enqueues their keys again, so their status recovers later.
-func (r *Reconciler) WriteOutage(ctx context.Context, key Key, why setup.Outage) error {
-	p := controller.NewPass(r.View, key, false)
+func (r *Reconciler) WriteOutageStatuses(ctx context.Context, key Key, why setup.Outage) error {
+	p := controller.NewRequest(r.View, key, false)
 	var errs []error
-	for _, k := range r.concernedObjects(key) {
+	for _, k := range r.objectsWaitingForKey(key) {
 		f, s := r.outageStatus(ctx, k, why.Message())
 		if s == nil {
 			continue
 		}
-		if err := why.Pace(ctx); err != nil {
+		if err := why.AwaitPace(ctx); err != nil {
 			return err
 		}
-		kind, _ := kinds.Of(k.GroupResource)
+		kind, _ := kinds.ByResource(k.GroupResource)
 		_, err := r.Status.Apply(ctx, p, kind, f.change, s.fields)
 		errs = append(errs, err)
 	}
 	return fault.Join(errs...)
 }
 
-// concernedObjects returns the declared objects whose status depends on a key, or that wait for its OpenFGA object.
-func (r *Reconciler) concernedObjects(key Key) (owners []event.Key) {
+// objectsWaitingForKey returns the declared objects whose status depends on a key, or that wait for its OpenFGA object.
+func (r *Reconciler) objectsWaitingForKey(key Key) (owners []event.Key) {
 	switch key.sort {
 	case spread, record, status:
 		return []event.Key{key.owner}
@@ -53,8 +53,8 @@ func (r *Reconciler) concernedObjects(key Key) (owners []event.Key) {
 // outageStatus returns the status of an object during an outage, or nil if nothing is to be written. That is so for objects
 // that are in step or already report the outage. While the content of OpenFGA is unknown, a status of the present
 // generation stays.
-func (r *Reconciler) outageStatus(ctx context.Context, k event.Key, message string) (found, *statusUpdate) {
-	f, live := r.State.tableOf(k.GroupResource).lastFound(k)
+func (r *Reconciler) outageStatus(ctx context.Context, k event.Key, message string) (declaredObject, *statusUpdate) {
+	f, live := r.State.tableOf(k.GroupResource).liveOrDeleted(k)
 	if !live || !f.alive {
 		return f, nil
 	}
@@ -72,11 +72,11 @@ func (r *Reconciler) outageStatus(ctx context.Context, k event.Key, message stri
 	}
 	n, err := r.declaredSnapshot(ctx)
 	switch {
-	case err != nil || n == nil || !r.copy.isOf(n.of.storeID):
+	case err != nil || n == nil || !r.copy.isCopyOf(n.of.storeID):
 		if said {
 			return f, nil
 		}
-	case r.inStep(n, Key{sort: status, owner: k}):
+	case r.waitUnlessInStep(n, Key{sort: status, owner: k}):
 		return f, nil
 	}
 	return f, s

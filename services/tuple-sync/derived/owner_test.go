@@ -60,11 +60,11 @@ func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
 func TestWhatOthersSayOfWhetherAnObjectIsReadyStands(t *testing.T) {
 	for reason, want := range map[string]string{"Unknown": "True/Reconciled", "SigningUp": "Unknown/SigningUp"} {
 		b := newBed(t)
-		b.put(kinds.Users(), "alice", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{
+		b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{
 			Conditions: []metav1.Condition{{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: reason}},
 		}})
 		b.work()
-		if got := b.tells(kinds.Users(), "alice"); got != want {
+		if got := b.tells(kinds.IAMUsers(), "alice"); got != want {
 			t.Errorf("after %s it is %s, want %s", reason, got, want)
 		}
 	}

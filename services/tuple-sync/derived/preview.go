@@ -8,8 +8,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Preview describes the effect of adopting an OpenFGA store as the IAM store.
-type Preview struct {
+// AdoptionPreview describes the effect of adopting an OpenFGA store as the IAM store.
+type AdoptionPreview struct {
 	// StoreID is the OpenFGA store that the Store names, otherwise the oldest of its name. It is empty without such a
 	// store.
 	StoreID string
@@ -20,19 +20,19 @@ type Preview struct {
 	ends    bool
 }
 
-// Preview returns the effect of adopting the OpenFGA store. It changes nothing.
-func (r *Reconciler) Preview(ctx context.Context) (Preview, error) {
-	p := Preview{}
+// PreviewAdoption returns the effect of adopting the OpenFGA store. It changes nothing.
+func (r *Reconciler) PreviewAdoption(ctx context.Context) (AdoptionPreview, error) {
+	p := AdoptionPreview{}
 	if why := r.currentObstacle(); why != nil {
 		p.Message = why.Message
 	}
 	store, known := r.State.iamStore()
 	if known {
 		model, err := r.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
-		of := r.State.basisOf(store)
-		p.StoreID, p.Adopted, p.ends = of.storeID, r.homeOf(store).adopted, of.ends
+		of := r.State.currentBasis(store)
+		p.StoreID, p.Adopted, p.ends = of.storeID, r.storeStateOf(store).adopted, of.ends
 		if model != nil {
-			p.objects = r.State.declaredObjects(of, model)
+			p.objects = r.State.declaredLookup(of, model)
 		}
 		return p, err
 	}
@@ -49,17 +49,17 @@ func (r *Reconciler) Preview(ctx context.Context) (Preview, error) {
 	return p, nil
 }
 
-// Undeclared returns the held tuples that an adoption removes: tuples of IAM's types that no object declares. Without a
+// UndeclaredTuples returns the held tuples that an adoption removes: tuples of IAM's types that no object declares. Without a
 // model no tuple counts as declared, because the types of the future model are unknown.
-func (p Preview) Undeclared(held []tuple.Tuple) (all []tuple.Tuple) {
+func (p AdoptionPreview) UndeclaredTuples(held []tuple.Tuple) (all []tuple.Tuple) {
 	for _, t := range held {
-		if iam.IsOwnObject(t.Object) && !p.contains(t) {
+		if iam.IsIAMObject(t.Object) && !p.isDeclared(t) {
 			all = append(all, t)
 		}
 	}
 	return all
 }
 
-func (p Preview) contains(t tuple.Tuple) bool {
-	return p.objects != nil && !p.ends && slices.ContainsFunc(p.objects.Wanted(t.Object), func(w iam.Tuple) bool { return convertTuple(w) == t })
+func (p AdoptionPreview) isDeclared(t tuple.Tuple) bool {
+	return p.objects != nil && !p.ends && slices.ContainsFunc(p.objects.DesiredTuples(t.Object), func(w iam.Tuple) bool { return fromIAMTuple(w) == t })
 }

@@ -31,40 +31,40 @@ type Config struct {
 	State    *State
 	View     *informer.Informer
 	Verifier *verify.Verifier
-	Cluster  Cluster
+	Cluster  APIServer
 	Status   *setup.StatusWriter
-	OpenFGA  OpenFGA
-	Writer   Writer
-	Models   Models
+	OpenFGA  OpenFGAReader
+	Writer   TupleWriter
+	Models   ModelReader
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 }
 
-// Cluster holds the calls to the API server other than status writes.
-type Cluster interface {
+// APIServer holds the calls to the API server other than status writes.
+type APIServer interface {
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
-	// Epoch returns the UID of the cluster.
-	Epoch(ctx context.Context) (string, error)
+	// ClusterUID returns the UID of the cluster.
+	ClusterUID(ctx context.Context) (string, error)
 }
 
-// OpenFGA holds the read calls to OpenFGA.
-type OpenFGA interface {
-	Reader
+// OpenFGAReader holds the read calls to OpenFGA.
+type OpenFGAReader interface {
+	StoreReader
 	GetStore(ctx context.Context, storeID string) (fga.Store, bool, error)
 	// FindStores returns all stores of a name, the oldest first.
 	FindStores(ctx context.Context, name string) ([]fga.Store, error)
-	// Owners returns the tuples of a store that name its owner.
-	Owners(ctx context.Context, storeID string) ([]iam.Tuple, error)
+	// ReadOwnerTuples returns the tuples of a store that name its owner.
+	ReadOwnerTuples(ctx context.Context, storeID string) ([]iam.Tuple, error)
 }
 
-// Writer changes OpenFGA stores, and returns the additions that the server refuses.
-type Writer interface {
+// TupleWriter changes OpenFGA stores, and returns the additions that the server refuses.
+type TupleWriter interface {
 	Write(ctx context.Context, w tuple.Write) (refused map[tuple.Tuple]error, err error)
 }
 
-// Models returns authorization models. It returns nil if the store lacks the model.
-type Models interface {
+// ModelReader returns authorization models. It returns nil if the store lacks the model.
+type ModelReader interface {
 	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
 }
 
@@ -72,18 +72,18 @@ type Models interface {
 type Reconciler struct {
 	Config
 
-	copy *replica
+	copy *tupleReplica
 	// swept is the basis for which all objects were last enqueued. loaded is the number of resets of the copy at that
 	// time. Only the tail uses them.
-	swept  basis
+	swept  inputBasis
 	loaded int
 	// asked is the moment when all objects were last enqueued. If nothing has changed since, spread has nothing to do.
-	asked atomic.Pointer[moment]
+	asked atomic.Pointer[inputVersion]
 	// told is the obstacle for which statuses were last enqueued; only the tail uses it.
 	told condition.Condition
 	// home holds the last finding about the store. missed means that a pass did nothing, because no adopted store
 	// exists.
-	home   atomic.Pointer[home]
+	home   atomic.Pointer[storeState]
 	missed atomic.Bool
 	// emptied means that the IAM store ends and was empty at the last check, or that it is not ours.
 	emptied atomic.Bool
@@ -103,23 +103,23 @@ func New(cfg Config) *Reconciler {
 	return r
 }
 
-// Pass holds the arguments of one reconciliation.
-type Pass struct {
+// ReconcileRequest holds the arguments of one reconciliation.
+type ReconcileRequest struct {
 	Key      Key
 	Resync   bool
-	Reporter controller.Reporter
+	Reporter controller.UntypedRequest
 	// Enqueue requests further keys.
 	Enqueue func(priority int, keys ...Key)
 }
 
-// Keys returns the keys that depend on an object.
-func (r *Reconciler) Keys(k event.Key) []Key {
+// AffectedKeys returns the keys that depend on an object.
+func (r *Reconciler) AffectedKeys(k event.Key) []Key {
 	switch {
 	case k == r.State.store:
 		return []Key{{sort: tail}}
 	case k.Cluster != r.State.store.Cluster || r.State.tableOf(k.GroupResource) == nil:
 		return nil
-	case k.Target && r.isIdle(k):
+	case k.Target && r.isIdleTarget(k):
 		r.State.clearRevoking(k) // There is nothing to spread.
 		return nil
 	case k.GroupResource == kinds.ProtectedResources().GroupResource:
@@ -129,10 +129,10 @@ func (r *Reconciler) Keys(k event.Key) []Key {
 	if !k.Target { // A target has no status of ours.
 		keys = append(keys, Key{sort: status, owner: k})
 	}
-	if isUIDBinding(k.GroupResource) {
+	if isUIDRecordingKind(k.GroupResource) {
 		keys = append(keys, Key{sort: record, owner: k})
 	}
-	for _, object := range r.State.affectedHolders(k, r.copy.mayHold) {
+	for _, object := range r.State.affectedTupleHolders(k, r.copy.mayHoldTuples) {
 		keys = append(keys, Key{sort: tuples, object: object})
 	}
 	return keys
@@ -158,20 +158,20 @@ func (r *Reconciler) Priority(k Key) int {
 }
 
 // Reconcile does the work of one key.
-func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
+func (r *Reconciler) Reconcile(ctx context.Context, p ReconcileRequest) error {
 	switch p.Key.sort {
 	case tail:
-		return r.syncStore(ctx, p)
+		return r.syncIAMStore(ctx, p)
 	case back:
-		return r.rereadChanges(ctx, p)
+		return r.rereadRecentChanges(ctx, p)
 	case whole:
-		return r.compareStore(ctx)
+		return r.compareStoreWithCopy(ctx)
 	case spread:
-		return r.fanOut(ctx, p)
+		return r.enqueueDependents(ctx, p)
 	case tuples:
 		return r.syncObject(ctx, p)
 	case record:
-		return r.bindUID(ctx, p)
+		return r.recordUID(ctx, p)
 	case status:
 		return r.writeStatus(ctx, p)
 	case none:
@@ -179,41 +179,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, p Pass) error {
 	return nil
 }
 
-// moment identifies the input of a decision: the version of the declared objects, at least, and the basis.
-type moment struct {
+// inputVersion identifies the input of a decision: the version of the declared objects, at least, and the basis.
+type inputVersion struct {
 	changes uint64
-	of      basis
+	of      inputBasis
 }
 
-// snapshot is the input of a pass: the store, its model, and the declared objects under this model.
-type snapshot struct {
-	moment  moment
-	of      basis
+// iamSnapshot is the input of a pass: the store, its model, and the declared objects under this model.
+type iamSnapshot struct {
+	moment  inputVersion
+	of      inputBasis
 	model   *plan.Model
 	objects *iam.Lookup
 	store   event.Change
 }
 
 // freshSnapshot returns the present snapshot, and makes sure that the copy is of this store and fresh.
-func (r *Reconciler) freshSnapshot(ctx context.Context) (*snapshot, error) {
+func (r *Reconciler) freshSnapshot(ctx context.Context) (*iamSnapshot, error) {
 	n, err := r.declaredSnapshot(ctx)
 	if n == nil || err != nil {
 		return nil, err
 	}
-	return n, r.copy.refreshCopy(ctx, n.of.storeID)
+	return n, r.copy.refreshUnlessFresh(ctx, n.of.storeID)
 }
 
 // declaredSnapshot returns the present snapshot without reading the store. It returns nil if the Store names no store or no
 // model, or the store is not adopted.
-func (r *Reconciler) declaredSnapshot(ctx context.Context) (*snapshot, error) {
+func (r *Reconciler) declaredSnapshot(ctx context.Context) (*iamSnapshot, error) {
 	changes := r.State.changeCount() // Read first, so that later reads are at least as new.
 	store, known := r.State.iamStore()
-	if !known || !r.homeOf(store).adopted {
+	if !known || !r.storeStateOf(store).adopted {
 		r.missed.Store(true) // The tail enqueues everything once a store exists.
 		return nil, nil      //nolint:nilnil // That there is none is an answer.
 	}
-	n := &snapshot{of: r.State.basisOf(store), store: store.Change}
-	n.moment = moment{changes, n.of}
+	n := &iamSnapshot{of: r.State.currentBasis(store), store: store.Change}
+	n.moment = inputVersion{changes, n.of}
 	var err error
 	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {
 		return nil, err
@@ -221,25 +221,25 @@ func (r *Reconciler) declaredSnapshot(ctx context.Context) (*snapshot, error) {
 	if n.model == nil { // store-sync writes another model soon; the key is retried.
 		return nil, fault.Unavailable(fmt.Errorf("model %s: %w", n.of.modelID, fga.ErrModelNotFound))
 	}
-	n.objects = r.State.declaredObjects(n.of, n.model)
+	n.objects = r.State.declaredLookup(n.of, n.model)
 	return n, nil
 }
 
 // desiredTuples returns the tuples that an object must hold. It returns none if the store ends.
-func (n *snapshot) desiredTuples(object string) []iam.Tuple {
+func (n *iamSnapshot) desiredTuples(object string) []iam.Tuple {
 	if n.of.ends {
 		return nil
 	}
-	return n.objects.Wanted(object)
+	return n.objects.DesiredTuples(object)
 }
 
-// differenceOf returns the missing tuples that the model allows and OpenFGA has not refused, and the tuples to remove.
-func (r *Reconciler) differenceOf(n *snapshot, object string, has edges) (add, remove []iam.Tuple) {
-	wanted := map[edge]bool{}
+// tupleDifference returns the missing tuples that the model allows and OpenFGA has not refused, and the tuples to remove.
+func (r *Reconciler) tupleDifference(n *iamSnapshot, object string, has objectTuples) (add, remove []iam.Tuple) {
+	wanted := map[relationUser]bool{}
 	for _, t := range n.desiredTuples(object) {
-		e := edge{t.Relation, t.User}
+		e := relationUser{t.Relation, t.User}
 		wanted[e] = true
-		if _, ok := has[e]; !ok && r.copy.canTake(t, n.of.modelID) && n.model.Validate(convertTuple(t)) == nil {
+		if _, ok := has[e]; !ok && r.copy.isAcceptableTuple(t, n.of.modelID) && n.model.ValidateTuple(fromIAMTuple(t)) == nil {
 			add = append(add, t)
 		}
 	}
@@ -251,14 +251,14 @@ func (r *Reconciler) differenceOf(n *snapshot, object string, has edges) (add, r
 	return add, remove
 }
 
-func convertTuple(t iam.Tuple) tuple.Tuple {
+func fromIAMTuple(t iam.Tuple) tuple.Tuple {
 	return tuple.Tuple{ID: tuple.ID{Object: t.Object, Relation: t.Relation, User: t.User}}
 }
 
-func convertAll(tuples []iam.Tuple) []tuple.Tuple {
+func fromIAMTuples(tuples []iam.Tuple) []tuple.Tuple {
 	all := make([]tuple.Tuple, len(tuples))
 	for i, t := range tuples {
-		all[i] = convertTuple(t)
+		all[i] = fromIAMTuple(t)
 	}
 	return all
 }

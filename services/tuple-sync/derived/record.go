@@ -16,28 +16,28 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
 )
 
-// projectStatus is our part of a Project's status.
-type projectStatus struct {
+// projectStatusFields is our part of a Project's status.
+type projectStatusFields struct {
 	Organization *resourcemanagerv1alpha1.ProjectOrganization `json:"organization,omitempty"`
 	Conditions   []metav1.Condition                           `json:"conditions,omitempty"`
 }
 
-// unboundRef is an object that names another one, whose UID its status does not record yet.
-type unboundRef struct {
-	found
+// missingUIDRecord is an object that names another one, whose UID its status does not record yet.
+type missingUIDRecord struct {
+	declaredObject
 
 	kind kinds.Kind
 	// named is the object that it names.
-	named found
+	named declaredObject
 	// fields returns the status to write.
 	fields func(uid string) any
 }
 
-// bindUID writes the UID of the named user into a membership, or of the organization into a project. It does so once the
+// recordUID writes the UID of the named user into a membership, or of the organization into a project. It does so once the
 // named object exists. Without the record nothing is granted, so that a later object of the same name inherits nothing.
-func (r *Reconciler) bindUID(ctx context.Context, p Pass) error {
-	return reconcile.Retry(p.Key, func() error {
-		u := r.State.unboundReference(p.Key.owner)
+func (r *Reconciler) recordUID(ctx context.Context, p ReconcileRequest) error {
+	return reconcile.RetryWhileStale(p.Key, func() error {
+		u := r.State.findMissingUIDRecord(p.Key.owner)
 		if u == nil {
 			return nil
 		}
@@ -52,18 +52,18 @@ func (r *Reconciler) bindUID(ctx context.Context, p Pass) error {
 			}
 			return err
 		}
-		for _, object := range r.State.affectedObjects(p.Key.owner, r.copy.mayHold) {
+		for _, object := range r.State.affectedOpenFGAObjects(p.Key.owner, r.copy.mayHoldTuples) {
 			p.Enqueue(changes, Key{sort: tuples, object: object})
 		}
 		p.Enqueue(statuses, Key{sort: status, owner: p.Key.owner})
-		return r.Verifier.VerifyAnswer(ctx, u.expected, now)
+		return r.Verifier.VerifyWriteAnswer(ctx, u.expected, now)
 	})
 }
 
 // readPresentUID reads the UID of the object that has the name now from the API server. It returns "" if none exists, or if it
 // is being deleted.
-func (r *Reconciler) readPresentUID(ctx context.Context, seen found) (uid string, err error) {
-	kind, _ := kinds.Of(seen.change.Key.GroupResource)
+func (r *Reconciler) readPresentUID(ctx context.Context, seen declaredObject) (uid string, err error) {
+	kind, _ := kinds.ByResource(seen.change.Key.GroupResource)
 	now, err := r.Cluster.Newest(ctx, kind, seen.change)
 	if err != nil || now.Deleted {
 		return "", err
@@ -78,60 +78,61 @@ func (r *Reconciler) readPresentUID(ctx context.Context, seen found) (uid string
 	return now.UID, nil
 }
 
-// isUIDBinding reports whether objects of a kind record a UID.
-func isUIDBinding(kind event.GroupResource) bool {
+// isUIDRecordingKind reports whether objects of a kind record a UID.
+func isUIDRecordingKind(kind event.GroupResource) bool {
 	return kind == kinds.GroupMemberships().GroupResource || kind == kinds.Projects().GroupResource
 }
 
-// unboundReference returns an object that must record a UID. It returns nil if the record exists already, or the named object
+// findMissingUIDRecord returns an object that must record a UID. It returns nil if the record exists already, or the named object
 // does not exist.
-func (s *State) unboundReference(k event.Key) *unboundRef {
-	if !isUIDBinding(k.GroupResource) {
+func (s *State) findMissingUIDRecord(k event.Key) *missingUIDRecord {
+	if !isUIDRecordingKind(k.GroupResource) {
 		return nil
 	}
-	u := &unboundRef{}
+	u := &missingUIDRecord{}
 	var live, lives bool
-	if u.found, live = s.tableOf(k.GroupResource).lastFound(k); !live || !u.alive {
+	if u.declaredObject, live = s.tableOf(k.GroupResource).liveOrDeleted(k); !live || !u.alive {
 		return nil
 	}
-	u.kind, _ = kinds.Of(k.GroupResource)
+	u.kind, _ = kinds.ByResource(k.GroupResource)
 	var named event.Key
 	if k.GroupResource == kinds.Projects().GroupResource {
-		named = s.ofProject(k, u)
+		named = s.fillProjectRecord(k, u)
 	} else {
-		named = s.ofMembership(k, u)
+		named = s.fillMembershipRecord(k, u)
 	}
 	if u.fields == nil {
 		return nil
 	}
-	if u.named, lives = s.tableOf(named.GroupResource).lastFound(named); !lives || !u.named.alive {
+	if u.named, lives = s.tableOf(named.GroupResource).liveOrDeleted(named); !lives || !u.named.alive {
 		return nil
 	}
 	return u
 }
 
-func (s *State) ofMembership(k event.Key, u *unboundRef) (user event.Key) {
+func (s *State) fillMembershipRecord(k event.Key, u *missingUIDRecord) (user event.Key) {
 	m, _ := s.memberships.rows.Get(k)
 	name, first := m.Value.Spec.UserRef.Name, m.Value.Status.User
 	if first == nil || first.Name != name {
 		u.fields = func(uid string) any {
 			return membershipStatus{
 				User:       &iamv1alpha1.Member{Name: name, UID: uid},
-				Conditions: newSaid(0, m.Value.Status.Conditions, plan.GroupMembershipTypes()).before,
+				Conditions: newStatusUpdate(0, m.Value.Status.Conditions, plan.GroupMembershipConditionTypes()).before,
 			}
 		}
 	}
 	return s.users.keyOf("", name)
 }
 
-func (s *State) ofProject(k event.Key, u *unboundRef) (organization event.Key) {
+func (s *State) fillProjectRecord(k event.Key, u *missingUIDRecord) (organization event.Key) {
 	p, _ := s.projects.rows.Get(k)
 	name, first := p.Value.Spec.OwnerRef.Name, p.Value.Status.Organization
 	if first == nil || first.Name != name {
 		u.fields = func(uid string) any {
-			return projectStatus{
+			return projectStatusFields{
 				Organization: &resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid},
-				Conditions:   condition.Apply(p.Value.Status.Conditions, []string{iamv1alpha1.Ready}, 0, metav1.Time{}), // Apply deletes omitted conditions.
+				Conditions:   condition.MergeConditions(p.Value.Status.Conditions, []string{iamv1alpha1.Ready}, 0, metav1.Time{}),
+				// Apply deletes omitted conditions.
 			}
 		}
 	}

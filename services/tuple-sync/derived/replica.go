@@ -22,22 +22,22 @@ const (
 	fresh = 4 * time.Second
 )
 
-// Reader reads the content of an OpenFGA store.
-type Reader interface {
+// StoreReader reads the content of an OpenFGA store.
+type StoreReader interface {
 	ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error]
-	ReadObject(ctx context.Context, storeID, object string) ([]*openfgav1.Tuple, error)
+	ReadObjectTuples(ctx context.Context, storeID, object string) ([]*openfgav1.Tuple, error)
 	ReadChanges(ctx context.Context, storeID, token string, since time.Time) ([]*openfgav1.TupleChange, string, error)
 }
 
-// edge is a tuple without its object.
-type edge struct{ relation, user string }
+// relationUser is a tuple without its object.
+type relationUser struct{ relation, user string }
 
-// edges are the tuples of one object.
-type edges map[edge]struct{}
+// objectTuples are the tuples of one object.
+type objectTuples map[relationUser]struct{}
 
-// replica is a copy of the tuples of IAM's types in one OpenFGA store.
-type replica struct {
-	openFGA Reader
+// tupleReplica is a copy of the tuples of IAM's types in one OpenFGA store.
+type tupleReplica struct {
+	openFGA StoreReader
 
 	// reading serializes reads of the whole store and of its changes. It guards token and last.
 	reading sync.Mutex
@@ -51,16 +51,16 @@ type replica struct {
 	read time.Duration
 	// tips holds the last change of each page read since the last rereadChanges. back is the start of that rereadChanges, by our
 	// clock.
-	tips []change
+	tips []tupleChange
 	back time.Duration
 	// loads counts resets: loads of a store, and calls of forget.
 	loads   int
-	objects map[string]edges
+	objects map[string]objectTuples
 	// doubted holds the objects whose copy may be wrong, with the number of their last doubt.
 	doubted map[string]uint64
 	// steady holds the objects that were in step at the moment settled.
 	steady  map[string]struct{}
-	settled moment
+	settled inputVersion
 	// raised counts the doubts.
 	raised uint64
 	// waiting holds the keys that wait until an object is in step.
@@ -71,65 +71,65 @@ type replica struct {
 	refused map[iam.Tuple]string
 }
 
-func newReplica(openFGA Reader) *replica {
-	m := &replica{openFGA: openFGA, waiting: map[string]map[Key]bool{}, engaged: map[string]int{}}
+func newReplica(openFGA StoreReader) *tupleReplica {
+	m := &tupleReplica{openFGA: openFGA, waiting: map[string]map[Key]bool{}, engaged: map[string]int{}}
 	m.forgetCopy()
 	return m
 }
 
-// resetTo replaces the copy by one of another store.
-func (m *replica) resetTo(storeID string, objects map[string]edges) {
+// replaceContent replaces the copy by one of another store.
+func (m *tupleReplica) replaceContent(storeID string, objects map[string]objectTuples) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.storeID, m.objects, m.doubted, m.refused = storeID, objects, map[string]uint64{}, map[iam.Tuple]string{}
-	m.steady, m.settled = map[string]struct{}{}, moment{}
+	m.steady, m.settled = map[string]struct{}{}, inputVersion{}
 	m.loads, m.read, m.tips, m.back = m.loads+1, 0, nil, bootclock.Now()
 }
 
 // forgetCopy drops the copy, so that the next follow loads the store again.
-func (m *replica) forgetCopy() { m.resetTo("", map[string]edges{}) }
+func (m *tupleReplica) forgetCopy() { m.replaceContent("", map[string]objectTuples{}) }
 
-// isOf reports whether this is a copy of the given store.
-func (m *replica) isOf(storeID string) bool {
+// isCopyOf reports whether this is a copy of the given store.
+func (m *tupleReplica) isCopyOf(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID
 }
 
 // isFresh reports whether this is a copy of the given store, and its changes were read less than 4 seconds ago (fresh).
-func (m *replica) isFresh(storeID string) bool {
+func (m *tupleReplica) isFresh(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID && bootclock.Since(m.read) < fresh
 }
 
 // loadCount returns the number of resets.
-func (m *replica) loadCount() int {
+func (m *tupleReplica) loadCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.loads
 }
 
-// followStore loads the store if the copy is of another one, and reads its changes. Objects that changed unexpectedly become
+// loadAndFollow loads the store if the copy is of another one, and reads its changes. Objects that changed unexpectedly become
 // doubted.
-func (m *replica) followStore(ctx context.Context, storeID string) error {
+func (m *tupleReplica) loadAndFollow(ctx context.Context, storeID string) error {
 	m.reading.Lock()
 	defer m.reading.Unlock()
-	return m.followLocked(ctx, storeID)
+	return m.loadAndFollowLocked(ctx, storeID)
 }
 
-// followLocked does the work of [replica.followStore]. The caller holds reading.
-func (m *replica) followLocked(ctx context.Context, storeID string) error {
-	if !m.isOf(storeID) {
+// loadAndFollowLocked does the work of [tupleReplica.loadAndFollow]. The caller holds reading.
+func (m *tupleReplica) loadAndFollowLocked(ctx context.Context, storeID string) error {
+	if !m.isCopyOf(storeID) {
 		if err := m.loadStore(ctx, storeID); err != nil {
 			return err
 		}
 	}
-	return m.catchUp(ctx, storeID)
+	return m.readNewChanges(ctx, storeID)
 }
 
-// refreshCopy calls [replica.followLocked] unless the copy is fresh.
-func (m *replica) refreshCopy(ctx context.Context, storeID string) error {
+// refreshUnlessFresh calls [tupleReplica.loadAndFollowLocked] unless the copy is fresh.
+func (m *tupleReplica) refreshUnlessFresh(ctx context.Context, storeID string) error {
 	if m.isFresh(storeID) { // A running read blocks no pass while the copy is fresh.
 		return nil
 	}
@@ -138,39 +138,39 @@ func (m *replica) refreshCopy(ctx context.Context, storeID string) error {
 	if m.isFresh(storeID) {
 		return nil
 	}
-	return m.followLocked(ctx, storeID)
+	return m.loadAndFollowLocked(ctx, storeID)
 }
 
-// suspects lists the doubted objects.
-func (m *replica) suspects() []string {
+// suspectObjects lists the doubted objects.
+func (m *tupleReplica) suspectObjects() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.doubted))
 }
 
 // markSuspect makes the next pass read an object before it decides, because the result of a write is unknown.
-func (m *replica) markSuspect(object string) {
+func (m *tupleReplica) markSuspect(object string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.markSuspectLocked(object)
 }
 
 // markSuspectLocked marks an object as doubted. The caller holds the lock.
-func (m *replica) markSuspectLocked(object string) {
+func (m *tupleReplica) markSuspectLocked(object string) {
 	m.raised++
 	m.doubted[object] = m.raised
 	delete(m.steady, object)
 }
 
-// isSure reports whether the copy is of this store and the object is not doubted. The caller holds the lock.
-func (m *replica) isSure(storeID, object string) bool {
+// isObjectCertain reports whether the copy is of this store and the object is not doubted. The caller holds the lock.
+func (m *tupleReplica) isObjectCertain(storeID, object string) bool {
 	return m.storeID == storeID && m.doubted[object] == 0
 }
 
-// heldTuples returns the tuples of an object. If the object is doubted, held reads it from OpenFGA, and strange lists the
+// readObjectTuples returns the tuples of an object. If the object is doubted, held reads it from OpenFGA, and strange lists the
 // tuples that the copy lacked. The doubt stands until the copy holds the result, so no pass relies on the old copy
 // meanwhile.
-func (m *replica) heldTuples(ctx context.Context, storeID, object string) (has edges, strange []iam.Tuple, err error) {
+func (m *tupleReplica) readObjectTuples(ctx context.Context, storeID, object string) (has objectTuples, strange []iam.Tuple, err error) {
 	m.mu.Lock()
 	doubt, known, is := m.doubted[object], maps.Clone(m.objects[object]), m.storeID == storeID
 	m.mu.Unlock()
@@ -180,13 +180,13 @@ func (m *replica) heldTuples(ctx context.Context, storeID, object string) (has e
 	if doubt == 0 {
 		return known, nil, nil
 	}
-	read, err := m.openFGA.ReadObject(ctx, storeID, object)
+	read, err := m.openFGA.ReadObjectTuples(ctx, storeID, object)
 	if err != nil {
 		return nil, nil, err
 	}
-	held := map[string]edges{}
+	held := map[string]objectTuples{}
 	for _, t := range read {
-		putTuple(held, t.GetKey())
+		addIAMTuple(held, t.GetKey())
 	}
 	for e := range held[object] {
 		if _, ok := known[e]; !ok {
@@ -196,7 +196,7 @@ func (m *replica) heldTuples(ctx context.Context, storeID, object string) (has e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.storeID == storeID {
-		m.keepTuples(object, maps.Clone(held[object]))
+		m.setObjectTuples(object, maps.Clone(held[object]))
 		if m.doubted[object] == doubt { // A later doubt stays: this read may have missed its cause.
 			delete(m.doubted, object)
 		}
@@ -204,8 +204,8 @@ func (m *replica) heldTuples(ctx context.Context, storeID, object string) (has e
 	return held[object], strange, nil
 }
 
-// keepTuples stores the tuples of an object. The caller holds the lock.
-func (m *replica) keepTuples(object string, has edges) {
+// setObjectTuples stores the tuples of an object. The caller holds the lock.
+func (m *tupleReplica) setObjectTuples(object string, has objectTuples) {
 	delete(m.steady, object)
 	if len(has) == 0 {
 		delete(m.objects, object)
@@ -215,7 +215,7 @@ func (m *replica) keepTuples(object string, has edges) {
 }
 
 // recordWrite applies our own write to the copy.
-func (m *replica) recordWrite(storeID, object string, add, remove []iam.Tuple) {
+func (m *tupleReplica) recordWrite(storeID, object string, add, remove []iam.Tuple) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.storeID != storeID {
@@ -223,26 +223,26 @@ func (m *replica) recordWrite(storeID, object string, add, remove []iam.Tuple) {
 	}
 	has := m.objects[object]
 	if has == nil {
-		has = edges{}
+		has = objectTuples{}
 	}
 	for _, t := range remove {
-		delete(has, edge{t.Relation, t.User})
+		delete(has, relationUser{t.Relation, t.User})
 	}
 	for _, t := range add {
-		has[edge{t.Relation, t.User}] = struct{}{}
+		has[relationUser{t.Relation, t.User}] = struct{}{}
 	}
-	m.keepTuples(object, has)
+	m.setObjectTuples(object, has)
 }
 
 // recordRefusal remembers that OpenFGA refused a tuple with a model.
-func (m *replica) recordRefusal(t iam.Tuple, modelID string) {
+func (m *tupleReplica) recordRefusal(t iam.Tuple, modelID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refused[t] = modelID
 }
 
-// canTake reports whether OpenFGA has not refused the tuple with this model.
-func (m *replica) canTake(t iam.Tuple, modelID string) bool {
+// isAcceptableTuple reports whether OpenFGA has not refused the tuple with this model.
+func (m *tupleReplica) isAcceptableTuple(t iam.Tuple, modelID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.refused[t] != modelID
@@ -250,7 +250,7 @@ func (m *replica) canTake(t iam.Tuple, modelID string) bool {
 
 // beginWrite counts a pass that may write an object, until end is called. A pass calls it before it reads the declared
 // state.
-func (m *replica) beginWrite(object string) (end func()) {
+func (m *tupleReplica) beginWrite(object string) (end func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.engaged[object]++
@@ -263,47 +263,47 @@ func (m *replica) beginWrite(object string) (end func()) {
 	}
 }
 
-// mayHold reports whether an object may hold tuples: by the copy, because of a doubt, or because a pass may be writing
+// mayHoldTuples reports whether an object may hold tuples: by the copy, because of a doubt, or because a pass may be writing
 // it.
-func (m *replica) mayHold(object string) bool {
+func (m *tupleReplica) mayHoldTuples(object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects[object]) > 0 || m.doubted[object] > 0 || m.engaged[object] > 0
 }
 
-// knownObjects lists the objects that hold tuples, by the copy.
-func (m *replica) knownObjects() []string {
+// objectsWithTuples lists the objects that hold tuples, by the copy.
+func (m *tupleReplica) objectsWithTuples() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.objects))
 }
 
 // isEmpty reports whether the copy holds no tuples and no doubts.
-func (m *replica) isEmpty() bool {
+func (m *tupleReplica) isEmpty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects)+len(m.doubted) == 0
 }
 
 // tupleCount returns the number of tuples of an object, by the copy.
-func (m *replica) tupleCount(object string) int {
+func (m *tupleReplica) tupleCount(object string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects[object])
 }
 
-// hasExactly reports whether an object holds exactly the wanted tuples, without a doubt. It caches true until something
+// hasExactlyDesired reports whether an object holds exactly the wanted tuples, without a doubt. It caches true until something
 // changes, because many keys depend on one object.
-func (m *replica) hasExactly(n *snapshot, object string) bool {
-	if m.isSteady(n, object) {
+func (m *tupleReplica) hasExactlyDesired(n *iamSnapshot, object string) bool {
+	if m.isVerifiedAt(n, object) {
 		return true
 	}
 	wanted := n.desiredTuples(object)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	has := m.objects[object]
-	holds := m.isSure(n.of.storeID, object) && len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
-		_, ok := has[edge{t.Relation, t.User}]
+	holds := m.isObjectCertain(n.of.storeID, object) && len(wanted) == len(has) && !slices.ContainsFunc(wanted, func(t iam.Tuple) bool {
+		_, ok := has[relationUser{t.Relation, t.User}]
 		return !ok
 	})
 	if holds {
@@ -314,7 +314,7 @@ func (m *replica) hasExactly(n *snapshot, object string) bool {
 
 // markVerified records that an object is in step at a moment. The caller holds the lock. A newer moment drops all older
 // results, which bounds their number.
-func (m *replica) markVerified(object string, at moment) {
+func (m *tupleReplica) markVerified(object string, at inputVersion) {
 	if at.changes < m.settled.changes {
 		return
 	}
@@ -324,18 +324,18 @@ func (m *replica) markVerified(object string, at moment) {
 	m.steady[object] = struct{}{}
 }
 
-// isSteady reports whether [replica.markVerified] recorded the object at the moment of n, and its tuples have not changed
+// isVerifiedAt reports whether [tupleReplica.markVerified] recorded the object at the moment of n, and its tuples have not changed
 // since.
-func (m *replica) isSteady(n *snapshot, object string) bool {
+func (m *tupleReplica) isVerifiedAt(n *iamSnapshot, object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := m.steady[object]
 	return ok && m.settled == n.moment && m.storeID == n.of.storeID
 }
 
-// copyOf returns the tuples of an object by the copy, and whether they are sure.
-func (m *replica) copyOf(storeID, object string) (is edges, sure bool) {
+// copiedTuples returns the tuples of an object by the copy, and whether they are sure.
+func (m *tupleReplica) copiedTuples(storeID, object string) (is objectTuples, sure bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.objects[object]), m.isSure(storeID, object)
+	return maps.Clone(m.objects[object]), m.isObjectCertain(storeID, object)
 }

@@ -41,27 +41,27 @@ type (
 
 // statusUpdate holds the present and the next status of an object.
 type statusUpdate struct {
-	expected      verify.Expected
+	expected      verify.ExpectedState
 	has, fields   any
 	before, after []metav1.Condition
 }
 
 // writeStatus writes the status of a declared object, once OpenFGA holds everything that follows from it, and nothing else.
-func (r *Reconciler) writeStatus(ctx context.Context, p Pass) error {
-	return reconcile.Retry(p.Key, func() error {
+func (r *Reconciler) writeStatus(ctx context.Context, p ReconcileRequest) error {
+	return reconcile.RetryWhileStale(p.Key, func() error {
 		k := p.Key.owner
-		f, live := r.State.tableOf(k.GroupResource).lastFound(k)
+		f, live := r.State.tableOf(k.GroupResource).liveOrDeleted(k)
 		if f.meta == nil {
 			return nil
 		}
 		if why := r.currentObstacle(); why != nil {
-			return r.writeNotReady(ctx, p, f, *why)
+			return r.writeNotReadyStatus(ctx, p, f, *why)
 		}
 		n, err := r.declaredSnapshot(ctx)
 		if err != nil {
 			return err
 		}
-		if n == nil || r.State.unboundReference(k) != nil || !r.inStep(n, p.Key) {
+		if n == nil || r.State.findMissingUIDRecord(k) != nil || !r.waitUnlessInStep(n, p.Key) {
 			p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, "the IAM store does not hold it yet")
 			return nil
 		}
@@ -74,12 +74,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, p Pass) error {
 	})
 }
 
-// writeNotReady writes why a declared object is not in force. While the reason may pass soon (status Unknown), an object
+// writeNotReadyStatus writes why a declared object is not in force. While the reason may pass soon (status Unknown), an object
 // without a status gets none.
-func (r *Reconciler) writeNotReady(ctx context.Context, p Pass, f found, why condition.Condition) error {
+func (r *Reconciler) writeNotReadyStatus(ctx context.Context, p ReconcileRequest, f declaredObject, why condition.Condition) error {
 	p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, why.Message)
 	s := r.buildStatus(nil, f.change.Key, why)
-	if is, live := r.State.tableOf(f.change.Key.GroupResource).lastFound(f.change.Key); s == nil || !live || !is.alive {
+	if is, live := r.State.tableOf(f.change.Key.GroupResource).liveOrDeleted(f.change.Key); s == nil || !live || !is.alive {
 		return nil
 	}
 	if ready := meta.FindStatusCondition(s.before, iamv1alpha1.Ready); why.Status == metav1.ConditionUnknown && (ready == nil || ready.Status == why.Status) {
@@ -88,35 +88,35 @@ func (r *Reconciler) writeNotReady(ctx context.Context, p Pass, f found, why con
 	return r.applyStatus(ctx, p, f, s)
 }
 
-// inStep reports whether all OpenFGA objects of a declared object hold exactly their wanted tuples. If not, the key
+// waitUnlessInStep reports whether all OpenFGA objects of a declared object hold exactly their wanted tuples. If not, the key
 // waits for the first that does not.
-func (r *Reconciler) inStep(n *snapshot, key Key) bool {
-	for _, object := range r.State.statusDependsOn(key.owner, r.copy.mayHold) {
-		if r.copy.hasExactly(n, object) {
+func (r *Reconciler) waitUnlessInStep(n *iamSnapshot, key Key) bool {
+	for _, object := range r.State.statusDependsOn(key.owner, r.copy.mayHoldTuples) {
+		if r.copy.hasExactlyDesired(n, object) {
 			continue
 		}
-		r.copy.waitFor(object, key)
+		r.copy.addWaiter(object, key)
 		// Check again: a pass may have finished before await. A tuple that the model does not allow keeps the key
 		// waiting for another model.
-		if !r.copy.hasExactly(n, object) {
+		if !r.copy.hasExactlyDesired(n, object) {
 			return false
 		}
-		r.copy.cancelWait(object, key)
+		r.copy.removeWaiter(object, key)
 	}
 	return true
 }
 
 // buildStatus returns the status to write, or nil if other software owns it. Without a snapshot, away holds the condition that
 // explains why.
-func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Condition) *statusUpdate {
+func (r *Reconciler) buildStatus(n *iamSnapshot, k event.Key, away ...condition.Condition) *statusUpdate {
 	switch k.GroupResource {
 	case kinds.ProtectedResources().GroupResource:
 		o, _ := r.State.resources.rows.Get(k)
 		if o.Value == nil || n == nil {
 			return nil
 		}
-		s := newSaid(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, r.State.observedCondition(o.Value))
-		s.expected = r.State.resources.expectedState(o)
+		s := newStatusUpdate(o.Generation, o.Value.Status.Conditions, []string{iamv1alpha1.Observed}, r.State.observedCondition(o.Value))
+		s.expected = r.State.resources.expectedObject(o)
 		s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 		return s
 	case kinds.IAMRoles().GroupResource:
@@ -126,10 +126,10 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 		}
 		effective, set := o.Value.Status.EffectivePermissions, away
 		if n != nil {
-			effective, set = plan.Role(n.objects, o.Value)
+			effective, set = plan.RoleConditions(n.objects, o.Value)
 		}
-		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.RoleTypes(), set...)
-		s.expected = r.State.roles.expectedState(o)
+		s := newStatusUpdate(o.Generation, o.Value.Status.Conditions, plan.RoleConditionTypes(), set...)
+		s.expected = r.State.roles.expectedObject(o)
 		s.has = roleStatus{o.Value.Status.EffectivePermissions, o.Value.Status.ObservedGeneration, s.before}
 		s.fields = roleStatus{effective, o.Generation, s.after}
 		return s
@@ -140,10 +140,10 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 		}
 		set := away
 		if n != nil {
-			set = plan.PolicyBinding(n.objects, o.Value)
+			set = plan.PolicyBindingConditions(n.objects, o.Value)
 		}
-		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.PolicyBindingTypes(), set...)
-		s.expected = r.State.bindings.expectedState(o)
+		s := newStatusUpdate(o.Generation, o.Value.Status.Conditions, plan.PolicyBindingConditionTypes(), set...)
+		s.expected = r.State.bindings.expectedObject(o)
 		s.has, s.fields = bindingStatus{o.Value.Status.ObservedGeneration, s.before}, bindingStatus{o.Generation, s.after}
 		return s
 	case kinds.GroupMemberships().GroupResource:
@@ -153,38 +153,42 @@ func (r *Reconciler) buildStatus(n *snapshot, k event.Key, away ...condition.Con
 		}
 		set := away
 		if n != nil {
-			set = plan.GroupMembership(n.objects, o.Value)
+			set = plan.GroupMembershipConditions(n.objects, o.Value)
 		}
-		s := newSaid(o.Generation, o.Value.Status.Conditions, plan.GroupMembershipTypes(), set...)
-		s.expected = r.State.memberships.expectedState(o)
+		s := newStatusUpdate(o.Generation, o.Value.Status.Conditions, plan.GroupMembershipConditionTypes(), set...)
+		s.expected = r.State.memberships.expectedObject(o)
 		s.has, s.fields = membershipStatus{o.Value.Status.User, s.before}, membershipStatus{o.Value.Status.User, s.after}
 		return s
-	case kinds.Users().GroupResource:
-		return readyOnlyStatus(r.State.users, k, plan.User, away)
+	case kinds.IAMUsers().GroupResource:
+		return readyOnlyStatus(r.State.users, k, plan.UserCondition, away)
 	case kinds.IAMServiceAccounts().GroupResource:
-		return readyOnlyStatus(r.State.accounts, k, plan.ServiceAccount, away)
-	case kinds.Groups().GroupResource:
-		return readyOnlyStatus(r.State.groups, k, plan.Group, away)
+		return readyOnlyStatus(r.State.accounts, k, plan.ServiceAccountCondition, away)
+	case kinds.IAMGroups().GroupResource:
+		return readyOnlyStatus(r.State.groups, k, plan.GroupCondition, away)
 	case kinds.Organizations().GroupResource:
-		return readyOnlyStatus(r.State.organizations, k, plan.Organization, away)
+		return readyOnlyStatus(r.State.organizations, k, plan.OrganizationCondition, away)
 	case kinds.Projects().GroupResource:
-		s := readyOnlyStatus(r.State.projects, k, func(p *resourcemanagerv1alpha1.Project) condition.Condition { return plan.Project(n.objects, p) }, away)
+		s := readyOnlyStatus(r.State.projects, k, func(p *resourcemanagerv1alpha1.Project) condition.Condition {
+			return plan.ProjectCondition(n.objects, p)
+		}, away)
 		if o, _ := r.State.projects.rows.Get(k); s != nil {
-			s.has, s.fields = projectStatus{o.Value.Status.Organization, s.before}, projectStatus{o.Value.Status.Organization, s.after}
+			s.has, s.fields = projectStatusFields{o.Value.Status.Organization, s.before}, projectStatusFields{o.Value.Status.Organization, s.after}
 		}
 		return s
 	}
 	return nil
 }
 
-type conditioned[T any] interface {
-	object[T]
+type objectWithConditions[T any] interface {
+	objectConstraint[T]
 	GetConditions() []metav1.Condition
 }
 
 // readyOnlyStatus returns the status of an object that has only the condition Ready. It returns nil if Ready has a reason of
 // other software, whose condition then stays.
-func readyOnlyStatus[T any, P conditioned[T]](t *table[T, P], k event.Key, judge func(*T) condition.Condition, away []condition.Condition) *statusUpdate {
+func readyOnlyStatus[T any, P objectWithConditions[T]](t *table[T, P], k event.Key, judge func(*T) condition.Condition,
+	away []condition.Condition,
+) *statusUpdate {
 	o, _ := t.rows.Get(k)
 	if o.Value == nil {
 		return nil
@@ -197,23 +201,23 @@ func readyOnlyStatus[T any, P conditioned[T]](t *table[T, P], k event.Key, judge
 	if len(away) == 0 {
 		set = []condition.Condition{judge(o.Value)}
 	}
-	s := newSaid(o.Generation, has, []string{iamv1alpha1.Ready}, set...)
-	s.expected = t.expectedState(o)
+	s := newStatusUpdate(o.Generation, has, []string{iamv1alpha1.Ready}, set...)
+	s.expected = t.expectedObject(o)
 	s.has, s.fields = conditionsStatus{s.before}, conditionsStatus{s.after}
 	return s
 }
 
-// newSaid orders the conditions as types does, because clients of the kinds' authors read them by position.
-func newSaid(generation int64, has []metav1.Condition, types []string, set ...condition.Condition) *statusUpdate {
+// newStatusUpdate orders the conditions as types does, because clients of the kinds' authors read them by position.
+func newStatusUpdate(generation int64, has []metav1.Condition, types []string, set ...condition.Condition) *statusUpdate {
 	return &statusUpdate{
-		before: condition.InOrder(condition.Apply(has, types, 0, metav1.Time{}), types),
-		after:  condition.InOrder(condition.Apply(has, types, generation, metav1.Now().Rfc3339Copy(), set...), types),
+		before: condition.SortByType(condition.MergeConditions(has, types, 0, metav1.Time{}), types),
+		after:  condition.SortByType(condition.MergeConditions(has, types, generation, metav1.Now().Rfc3339Copy(), set...), types),
 	}
 }
 
-func (r *Reconciler) applyStatus(ctx context.Context, p Pass, f found, s *statusUpdate) error {
-	kind, _ := kinds.Of(f.change.Key.GroupResource)
-	status := setup.Status{
+func (r *Reconciler) applyStatus(ctx context.Context, p ReconcileRequest, f declaredObject, s *statusUpdate) error {
+	kind, _ := kinds.ByResource(f.change.Key.GroupResource)
+	status := setup.StatusUpdate{
 		Kind: kind, Object: f.change, Fields: s.fields, Same: equality.Semantic.DeepEqual(s.has, s.fields),
 		Outcome: eventv1.Outcome_OUTCOME_APPLIED,
 	}
@@ -228,13 +232,13 @@ func (r *Reconciler) applyStatus(ctx context.Context, p Pass, f found, s *status
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, ready.Message // The author of the object cannot correct it here.
 	case ready.Type == iamv1alpha1.Ready && ready.Status != metav1.ConditionTrue:
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, ready.Message
-		if c, ok := condition.Changed(s.before, s.after, iamv1alpha1.Ready); ok {
-			status.Notes = []condition.Note{{Warning: true, Reason: c.Reason, Message: c.Message}}
+		if c, ok := condition.ChangedCondition(s.before, s.after, iamv1alpha1.Ready); ok {
+			status.Notes = []condition.EventContent{{Warning: true, Reason: c.Reason, Message: c.Message}}
 		}
 	}
 	now, err := r.Status.Write(ctx, p.Reporter, status)
 	if err != nil || now.ResourceVersion == f.change.ResourceVersion {
 		return err
 	}
-	return r.Verifier.VerifyAnswer(ctx, s.expected, now)
+	return r.Verifier.VerifyWriteAnswer(ctx, s.expected, now)
 }

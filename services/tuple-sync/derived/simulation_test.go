@@ -22,7 +22,7 @@ import (
 // Whatever changes and fails, the store finally holds what follows from the objects. A reconciler that then starts again
 // writes nothing.
 func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
-	for seed := range seeds.Range(t, 150) {
+	for seed := range seeds.SeedRange(t, 150) {
 		b, r := newBed(t), rand.New(rand.NewPCG(seed, 1))
 		b.fail = func() error {
 			if r.IntN(12) == 0 {
@@ -60,7 +60,7 @@ func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 
 // Objects may be deleted in any order: each removes its tuples, and none is left.
 func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
-	for seed := range seeds.Range(t, 80) {
+	for seed := range seeds.SeedRange(t, 80) {
 		b, r := newBed(t), rand.New(rand.NewPCG(seed, 2))
 		b.backwards = seed%2 == 1
 		b.varied()
@@ -70,7 +70,7 @@ func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
 			if k.GroupResource == kinds.Stores().GroupResource {
 				continue
 			}
-			kind, _ := kinds.Of(k.GroupResource)
+			kind, _ := kinds.ByResource(k.GroupResource)
 			b.drop(kind, k.Name)
 			if b.try(r.IntN(6)); r.IntN(4) > 0 {
 				continue
@@ -96,9 +96,9 @@ func (b *bed) anything(r *rand.Rand) {
 		if r.IntN(5) == 0 {
 			u.Status.State = iamv1alpha1.Inactive
 		}
-		b.put(kinds.Users(), some("user"), u)
+		b.put(kinds.IAMUsers(), some("user"), u)
 	case 1:
-		b.put(kinds.Groups(), some("group"), &iamv1alpha1.Group{})
+		b.put(kinds.IAMGroups(), some("group"), &iamv1alpha1.Group{})
 	case 2:
 		b.join(some("member"), some("user"), some("group")) // Perhaps one that is there: for another user, of another group.
 	case 3:
@@ -115,7 +115,7 @@ func (b *bed) anything(r *rand.Rand) {
 	case 6, 7, 8:
 		b.bindAny(r, some)
 	default:
-		of := []kinds.Kind{kinds.Users(), kinds.Groups(), kinds.GroupMemberships(), kinds.IAMRoles(), kinds.Organizations(), kinds.Projects(), kinds.PolicyBindings()}
+		of := []kinds.Kind{kinds.IAMUsers(), kinds.IAMGroups(), kinds.GroupMemberships(), kinds.IAMRoles(), kinds.Organizations(), kinds.Projects(), kinds.PolicyBindings()}
 		prefixes := []string{"user", "group", "member", "role", "org", "project", "binding"}
 		i := r.IntN(len(of))
 		b.drop(of[i], some(prefixes[i]))
@@ -128,7 +128,7 @@ func (b *bed) bindAny(r *rand.Rand, some func(string) string) {
 	p := &iamv1alpha1.PolicyBinding{ObjectMeta: metav1.ObjectMeta{}}
 	p.Spec.RoleRef.Name = some("role")
 	p.Spec.Subjects = []iamv1alpha1.Subject{
-		b.subject(kinds.Users(), some("user")), b.subject(kinds.Groups(), some("group")), {Kind: "Group", Name: "oidc:staff"},
+		b.subject(kinds.IAMUsers(), some("user")), b.subject(kinds.IAMGroups(), some("group")), {Kind: "Group", Name: "oidc:staff"},
 	}[r.IntN(3):]
 	if name := some("project"); r.IntN(3) > 0 {
 		p.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{

@@ -19,20 +19,20 @@ const recent = 2
 // tupleCheck reports whether an OpenFGA object may hold tuples now.
 type tupleCheck func(object string) bool
 
-// affectedObjects returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may
+// affectedOpenFGAObjects returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may
 // have had any number of earlier objects. Those count only while their OpenFGA objects may hold tuples.
-func (s *State) affectedObjects(k event.Key, mayHold tupleCheck) (objects []string) {
+func (s *State) affectedOpenFGAObjects(k event.Key, mayHold tupleCheck) (objects []string) {
 	switch k.GroupResource {
 	case kinds.PolicyBindings().GroupResource:
-		objects = versionObjects(s.bindings, k, mayHold, s.ofBinding)
+		objects = versionObjects(s.bindings, k, mayHold, s.objectsOfBinding)
 	case kinds.IAMRoles().GroupResource:
 		objects = versionObjects(s.roles, k, mayHold, func(r *iamv1alpha1.Role, _ tupleCheck) []string { return []string{iam.RoleObject(r)} })
-	case kinds.Groups().GroupResource:
+	case kinds.IAMGroups().GroupResource:
 		objects = versionObjects(s.groups, k, mayHold, func(g *iamv1alpha1.Group, _ tupleCheck) []string { return []string{iam.GroupObject(g)} })
 	case kinds.GroupMemberships().GroupResource:
-		objects = versionObjects(s.memberships, k, mayHold, s.ofMembers)
+		objects = versionObjects(s.memberships, k, mayHold, s.groupsOfMembership)
 	}
-	if f, _ := s.tableOf(k.GroupResource).lastFound(k); f.object != "" {
+	if f, _ := s.tableOf(k.GroupResource).liveOrDeleted(k); f.object != "" {
 		objects = append(objects, f.object)
 	}
 	return objects
@@ -40,10 +40,10 @@ func (s *State) affectedObjects(k event.Key, mayHold tupleCheck) (objects []stri
 
 // versionObjects returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it
 // marks these as idle.
-func versionObjects[T any, P object[T]](
+func versionObjects[T any, P objectConstraint[T]](
 	t *table[T, P], k event.Key, mayHold tupleCheck, of func(*T, tupleCheck) []string,
 ) (objects []string) {
-	all, resting := t.activeVersions(k), true
+	all, resting := t.undrainedVersions(k), true
 	for i, o := range all {
 		if o.Value == nil {
 			continue
@@ -66,19 +66,19 @@ func needsCheck(nth int, object string, mayHold tupleCheck) bool {
 	return nth < recent || mayHold(object)
 }
 
-// affectedHolders returns the objects of [State.affectedObjects] that can hold tuples. IAM's own kinds hold none unless a
+// affectedTupleHolders returns the objects of [State.affectedOpenFGAObjects] that can hold tuples. IAM's own kinds hold none unless a
 // ProtectedResource registers them. A new registration enqueues everything.
-func (s *State) affectedHolders(k event.Key, mayHold tupleCheck) []string {
-	return slices.DeleteFunc(s.affectedObjects(k, mayHold), func(object string) bool {
-		typ := iam.TypeOf(object)
-		return s.types[typ] != nil && s.resources.rows.Count(byType, typ) == 0
+func (s *State) affectedTupleHolders(k event.Key, mayHold tupleCheck) []string {
+	return slices.DeleteFunc(s.affectedOpenFGAObjects(k, mayHold), func(object string) bool {
+		typ := iam.TypeOfObject(object)
+		return s.types[typ] != nil && s.resources.rows.CountByIndex(byType, typ) == 0
 	})
 }
 
 // statusDependsOn returns the OpenFGA objects that the status of k depends on. A binding's status also depends on the
 // tuples of its role.
 func (s *State) statusDependsOn(k event.Key, mayHold tupleCheck) []string {
-	objects := s.affectedObjects(k, mayHold)
+	objects := s.affectedOpenFGAObjects(k, mayHold)
 	if b, ok := s.bindings.rows.Get(k); ok {
 		if r := s.roles.getLive(cmp.Or(b.Value.Spec.RoleRef.Namespace, b.Value.Namespace), b.Value.Spec.RoleRef.Name); r != nil {
 			objects = append(objects, iam.RoleObject(r))
@@ -87,20 +87,20 @@ func (s *State) statusDependsOn(k event.Key, mayHold tupleCheck) []string {
 	return objects
 }
 
-// ofBinding returns the target of a binding, and its grants for all roles that have or had the name.
-func (s *State) ofBinding(b *iamv1alpha1.PolicyBinding, mayHold tupleCheck) []string {
-	target := iam.TargetOf(b)
+// objectsOfBinding returns the target of a binding, and its grants for all roles that have or had the name.
+func (s *State) objectsOfBinding(b *iamv1alpha1.PolicyBinding, mayHold tupleCheck) []string {
+	target := iam.TargetOfBinding(b)
 	objects := []string{target}
 	for i, r := range s.roles.allVersions(s.roles.keyOf(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
-		if grant := iam.Grant(r, target); needsCheck(i, grant, mayHold) {
+		if grant := iam.GrantObject(r, target); needsCheck(i, grant, mayHold) {
 			objects = append(objects, grant)
 		}
 	}
 	return objects
 }
 
-// ofMembers returns the groups that have or had the name.
-func (s *State) ofMembers(m *iamv1alpha1.GroupMembership, mayHold tupleCheck) (objects []string) {
+// groupsOfMembership returns the groups that have or had the name.
+func (s *State) groupsOfMembership(m *iamv1alpha1.GroupMembership, mayHold tupleCheck) (objects []string) {
 	for i, g := range s.groups.allVersions(s.groups.keyOf(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
 		if group := iam.GroupObject(g); needsCheck(i, group, mayHold) {
 			objects = append(objects, group)
@@ -109,32 +109,32 @@ func (s *State) ofMembers(m *iamv1alpha1.GroupMembership, mayHold tupleCheck) (o
 	return objects
 }
 
-// membersOf returns the memberships of an OpenFGA group object. The pass watches them all, because their effect may
+// membershipsOf returns the memberships of an OpenFGA group object. The pass watches them all, because their effect may
 // change without an earlier link to this object.
-func (s *State) membersOf(object string) (keys []event.Key) {
-	for _, g := range s.groups.objectsBy(itself, object) {
-		for _, m := range s.memberships.objectsBy(byGroup, namespacedPath(g.Key.Namespace, g.Key.Name)) {
+func (s *State) membershipsOf(object string) (keys []event.Key) {
+	for _, g := range s.groups.liveObjectsBy(itself, object) {
+		for _, m := range s.memberships.liveObjectsBy(byGroup, namespacedPath(g.Key.Namespace, g.Key.Name)) {
 			keys = append(keys, m.Key)
 		}
 	}
 	return keys
 }
 
-// dependentsOf returns the declared objects that depend on k, without k.
-func (s *State) dependentsOf(k event.Key) []event.Key {
-	f, _ := s.tableOf(k.GroupResource).lastFound(k)
+// declaredDependentsOf returns the declared objects that depend on k, without k.
+func (s *State) declaredDependentsOf(k event.Key) []event.Key {
+	f, _ := s.tableOf(k.GroupResource).liveOrDeleted(k)
 	if f.meta == nil {
 		return nil
 	}
 	keys := map[event.Key]bool{}
 	bindings := func(index, value string) {
-		for _, b := range s.bindings.objectsBy(index, value) {
+		for _, b := range s.bindings.liveObjectsBy(index, value) {
 			keys[b.Key] = true
 		}
 	}
 	bindings(byTarget, f.object)
 	for _, kind := range s.allTables() {
-		for _, owned := range kind.ownedBy(ownerIndex(iam.TypeOf(f.object), k.Name)) {
+		for _, owned := range kind.objectsOwnedBy(ownerIndexKey(iam.TypeOfObject(f.object), k.Name)) {
 			keys[owned.change.Key] = true
 		}
 	}
@@ -142,19 +142,19 @@ func (s *State) dependentsOf(k event.Key) []event.Key {
 	case kinds.IAMRoles().GroupResource:
 		bindings(byRole, namespacedPath(k.Namespace, k.Name))
 		s.addInheritors(namespacedPath(k.Namespace, k.Name), keys)
-	case kinds.Users().GroupResource:
-		bindings(bySubject, subjectIndex(iamv1alpha1.UserKind, "", k.Name))
-		for _, m := range s.memberships.objectsBy(byUser, k.Name) {
+	case kinds.IAMUsers().GroupResource:
+		bindings(bySubject, subjectIndexKey(iamv1alpha1.UserKind, "", k.Name))
+		for _, m := range s.memberships.liveObjectsBy(byUser, k.Name) {
 			keys[m.Key] = true
 		}
 	case kinds.IAMServiceAccounts().GroupResource:
-		bindings(bySubject, subjectIndex(iamv1alpha1.ServiceAccountKind, "", k.Name))
+		bindings(bySubject, subjectIndexKey(iamv1alpha1.ServiceAccountKind, "", k.Name))
 		for _, a := range s.accounts.allVersions(k) {
-			bindings(bySubject, iam.ServiceAccount(string(a.UID)))
+			bindings(bySubject, iam.ServiceAccountSubject(string(a.UID)))
 		}
-	case kinds.Groups().GroupResource:
-		bindings(bySubject, subjectIndex(iamv1alpha1.GroupKind, k.Namespace, k.Name))
-		for _, m := range s.memberships.objectsBy(byGroup, namespacedPath(k.Namespace, k.Name)) {
+	case kinds.IAMGroups().GroupResource:
+		bindings(bySubject, subjectIndexKey(iamv1alpha1.GroupKind, k.Namespace, k.Name))
+		for _, m := range s.memberships.liveObjectsBy(byGroup, namespacedPath(k.Namespace, k.Name)) {
 			keys[m.Key] = true
 		}
 	}
@@ -179,21 +179,21 @@ func (s *State) addInheritors(role string, keys map[event.Key]bool) {
 	}
 }
 
-// fanOut enqueues everything that depends on a declared object. It also removes the finalizer of a predecessor of this
+// enqueueDependents enqueues everything that depends on a declared object. It also removes the finalizer of a predecessor of this
 // service.
-func (r *Reconciler) fanOut(ctx context.Context, p Pass) error {
+func (r *Reconciler) enqueueDependents(ctx context.Context, p ReconcileRequest) error {
 	r.State.clearRevoking(p.Key.owner)
 	n, err := r.freshSnapshot(ctx)
 	if err != nil {
 		r.State.markRevoking(p.Key.owner) // The retry is as urgent.
-		return errors.Join(err, r.letGo(ctx, p))
+		return errors.Join(err, r.removeLegacyFinalizer(ctx, p))
 	}
 	if asked := r.asked.Load(); n != nil && asked != nil && *asked == n.moment {
-		return r.letGo(ctx, p)
+		return r.removeLegacyFinalizer(ctx, p)
 	}
 	objects := map[string]bool{}
-	for _, k := range append(r.State.dependentsOf(p.Key.owner), p.Key.owner) {
-		for _, object := range r.State.affectedHolders(k, r.copy.mayHold) {
+	for _, k := range append(r.State.declaredDependentsOf(p.Key.owner), p.Key.owner) {
+		for _, object := range r.State.affectedTupleHolders(k, r.copy.mayHoldTuples) {
 			objects[object] = true
 		}
 		if k != p.Key.owner {
@@ -203,15 +203,15 @@ func (r *Reconciler) fanOut(ctx context.Context, p Pass) error {
 	if n != nil {
 		r.enqueueObjects(n, p, objects)
 	}
-	return r.letGo(ctx, p) // Last: nothing that is taken away waits for it.
+	return r.removeLegacyFinalizer(ctx, p) // Last: nothing that is taken away waits for it.
 }
 
 // requeueStatus enqueues the record and the status of a declared object.
-func (r *Reconciler) requeueStatus(p Pass, k event.Key) {
+func (r *Reconciler) requeueStatus(p ReconcileRequest, k event.Key) {
 	if k.Target {
 		return
 	}
-	if isUIDBinding(k.GroupResource) {
+	if isUIDRecordingKind(k.GroupResource) {
 		p.Enqueue(changes, Key{sort: record, owner: k})
 	}
 	p.Enqueue(statuses, Key{sort: status, owner: k})
@@ -226,7 +226,7 @@ func legacyFinalizer(kind event.GroupResource) string {
 		return iamv1alpha1.PolicyBindingFinalizer
 	case kinds.GroupMemberships().GroupResource:
 		return iamv1alpha1.GroupMembershipFinalizer
-	case kinds.Users().GroupResource, kinds.IAMServiceAccounts().GroupResource:
+	case kinds.IAMUsers().GroupResource, kinds.IAMServiceAccounts().GroupResource:
 		return iamv1alpha1.SystemGroupFinalizer
 	case kinds.Projects().GroupResource:
 		return resourcemanagerv1alpha1.HierarchyFinalizer
@@ -234,15 +234,15 @@ func legacyFinalizer(kind event.GroupResource) string {
 	return ""
 }
 
-// letGo removes the finalizer of a predecessor from a live object. No tuple follows from an object in deletion.
-func (r *Reconciler) letGo(ctx context.Context, p Pass) error {
+// removeLegacyFinalizer removes the finalizer of a predecessor from a live object. No tuple follows from an object in deletion.
+func (r *Reconciler) removeLegacyFinalizer(ctx context.Context, p ReconcileRequest) error {
 	k := p.Key.owner
 	held := legacyFinalizer(k.GroupResource)
-	f, live := r.State.tableOf(k.GroupResource).lastFound(k)
+	f, live := r.State.tableOf(k.GroupResource).liveOrDeleted(k)
 	if !live || held == "" || !slices.Contains(f.meta.Finalizers, held) {
 		return nil
 	}
-	kind, _ := kinds.Of(k.GroupResource)
+	kind, _ := kinds.ByResource(k.GroupResource)
 	now, err := r.Cluster.RemoveFinalizer(ctx, kind, f.change, held)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // has reports whether a user is in a group, by OpenFGA.
 func (b *bed) has(group, user string) bool {
-	return slices.Contains(b.openFGA.holds(), iam.GroupType+":"+b.api[b.keyOf(kinds.Groups(), group)].UID+"#member@"+iam.User(user))
+	return slices.Contains(b.openFGA.holds(), iam.GroupType+":"+b.api[b.keyOf(kinds.IAMGroups(), group)].UID+"#member@"+iam.UserSubject(user))
 }
 
 // What a membership says can change, also after everything else has come, and after another replica took over.
@@ -19,17 +19,17 @@ func TestAMembershipThatIsEditedIsLeftBehindNowhere(t *testing.T) {
 	for name, again := range map[string]func(*bed){"by who has seen it all": func(*bed) {}, "by who has just begun": (*bed).open} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
-			b.put(kinds.Users(), "alice", &iamv1alpha1.User{})
-			b.put(kinds.Users(), "bob", &iamv1alpha1.User{})
+			b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
+			b.put(kinds.IAMUsers(), "bob", &iamv1alpha1.User{})
 			b.join("m", "alice", "later")
 			b.work()
-			b.put(kinds.Groups(), "later", &iamv1alpha1.Group{})
+			b.put(kinds.IAMGroups(), "later", &iamv1alpha1.Group{})
 			b.work()
 			if !b.has("later", "alice") {
 				t.Fatal("alice is no member")
 			}
 			again(b)
-			b.put(kinds.Groups(), "other", &iamv1alpha1.Group{})
+			b.put(kinds.IAMGroups(), "other", &iamv1alpha1.Group{})
 			b.join("m", "alice", "other")
 			b.work()
 			if b.has("later", "alice") || !b.has("other", "alice") {
@@ -48,16 +48,16 @@ func TestAMembershipThatIsEditedIsLeftBehindNowhere(t *testing.T) {
 // What nobody registers holds nothing, and need not be looked at; what somebody comes to register is.
 func TestObjectsAreLookedAtOnceTheirKindIsRegistered(t *testing.T) {
 	b := newBed(t)
-	alice := b.put(kinds.Users(), "alice", &iamv1alpha1.User{})
-	typ := iam.Type(alice.Group, kinds.Users().Kind)
-	its := Key{sort: tuples, object: iam.Object(typ, "", "alice")}
+	alice := b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
+	typ := iam.OpenFGAType(alice.Group, kinds.IAMUsers().Kind)
+	its := Key{sort: tuples, object: iam.ObjectName(typ, "", "alice")}
 	b.work()
-	if slices.Contains(b.Keys(alice), its) {
+	if slices.Contains(b.AffectedKeys(alice), its) {
 		t.Error("an object of a kind that nobody registers is looked at")
 	}
 	b.put(kinds.ProtectedResources(), "users", protect(typ, "users"))
 	b.work()
-	if !slices.Contains(b.Keys(alice), its) {
+	if !slices.Contains(b.AffectedKeys(alice), its) {
 		t.Error("an object of a kind that is registered is not looked at")
 	}
 }

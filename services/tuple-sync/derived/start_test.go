@@ -13,7 +13,7 @@ func TestGrantsReadNoObjectFromTheAPIServer(t *testing.T) {
 	b.bindMany(bindings, bindings, 1)
 	for _, when := range []string{"with an empty store", "with all in step", "with one more binding"} {
 		if when == "with one more binding" {
-			b.bind("more", "viewer", b.subject(kinds.Users(), "user-0"))
+			b.bind("more", "viewer", b.subject(kinds.IAMUsers(), "user-0"))
 		}
 		b.open()
 		clear(b.reads)

@@ -57,20 +57,20 @@ type State struct {
 	projects      *table[resourcemanagerv1alpha1.Project, *resourcemanagerv1alpha1.Project]
 	// targets holds the objects of all other registered kinds. observed holds which of these kinds the watcher follows.
 	targets  *table[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
-	observed *observed
+	observed *observedKinds
 	// kinds holds all tables but targets.
-	kinds map[event.GroupResource]followed
+	kinds map[event.GroupResource]anyTable
 	// types holds the same tables by OpenFGA type.
-	types map[string]followed
+	types map[string]anyTable
 	// trust lets bindings act on objects of kinds that the watcher does not follow.
 	trust bool
 
 	// revision counts relevant changes of ProtectedResources. judged holds their relevant fields at the last change.
 	revision atomic.Uint64
 	judged   map[event.Key]string
-	registry cache
+	registry lookupCache
 	// inherited caches role permissions and inheritors.
-	inherited inherited
+	inherited inheritanceCache
 	// taken holds declared objects that may remove tuples and were not spread since.
 	taken struct {
 		mu   sync.Mutex
@@ -78,15 +78,15 @@ type State struct {
 	}
 }
 
-// cache keeps the last result of [State.declaredObjects], with its basis.
-type cache struct {
+// lookupCache keeps the last result of [State.declaredLookup], with its basis.
+type lookupCache struct {
 	mu      sync.Mutex
-	of      basis
+	of      inputBasis
 	objects *iam.Lookup
 }
 
-// basis identifies the inputs that all tuples depend on.
-type basis struct {
+// inputBasis identifies the inputs that all tuples depend on.
+type inputBasis struct {
 	storeID, modelID string
 	revision         uint64
 	// ends means that the store must become empty.
@@ -101,68 +101,68 @@ func NewState(v *informer.Informer, stores *informer.Lister[corev1alpha1.Store],
 		judged: map[event.Key]string{}, trust: trust, stores: stores, store: store,
 	}
 	s.taken.keys = map[event.Key]bool{}
-	s.resources = registerTable(v, s, config[iamv1alpha1.ProtectedResource]{
+	s.resources = registerTable(v, s, tableConfig[iamv1alpha1.ProtectedResource]{
 		kind: kinds.ProtectedResources(), cluster: cluster, matters: func(p *iamv1alpha1.ProtectedResource) (_, _ any) { return p.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.ProtectedResource) []string{
 			byType: func(p *iamv1alpha1.ProtectedResource) []string {
-				return []string{iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind)}
+				return []string{iam.OpenFGAType(p.Spec.ServiceRef.Name, p.Spec.Kind)}
 			},
 		},
 	})
-	s.roles = registerTable(v, s, config[iamv1alpha1.Role]{
+	s.roles = registerTable(v, s, tableConfig[iamv1alpha1.Role]{
 		kind: kinds.IAMRoles(), cluster: cluster, matters: func(r *iamv1alpha1.Role) (_, _ any) { return r.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.Role) []string{
 			itself: func(r *iamv1alpha1.Role) []string { return []string{iam.RoleObject(r)} },
 		},
 	})
-	s.bindings = registerTable(v, s, config[iamv1alpha1.PolicyBinding]{
+	s.bindings = registerTable(v, s, tableConfig[iamv1alpha1.PolicyBinding]{
 		kind: kinds.PolicyBindings(), cluster: cluster, matters: func(b *iamv1alpha1.PolicyBinding) (_, _ any) { return b.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.PolicyBinding) []string{
-			byTarget: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.TargetOf(b)} },
+			byTarget: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.TargetOfBinding(b)} },
 			byTargetType: func(b *iamv1alpha1.PolicyBinding) []string {
-				if typ := iam.TypeOf(iam.TargetOf(b)); b.Spec.ResourceSelector.ResourceRef != nil && s.types[typ] == nil {
+				if typ := iam.TypeOfObject(iam.TargetOfBinding(b)); b.Spec.ResourceSelector.ResourceRef != nil && s.types[typ] == nil {
 					return []string{typ}
 				}
 				return nil
 			},
-			byGrant: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.GrantIndex(b)} },
+			byGrant: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.GrantIndexKey(b)} },
 			byRole: func(b *iamv1alpha1.PolicyBinding) []string {
 				return []string{namespacedPath(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)}
 			},
 			bySubject: func(b *iamv1alpha1.PolicyBinding) (subjects []string) {
 				for _, subject := range b.Spec.Subjects {
-					subjects = append(subjects, subjectIndex(subject.Kind, subject.Namespace, subject.Name))
-					if isCore(subject) {
-						subjects = append(subjects, iam.ServiceAccount(subject.UID))
+					subjects = append(subjects, subjectIndexKey(subject.Kind, subject.Namespace, subject.Name))
+					if isCoreServiceAccount(subject) {
+						subjects = append(subjects, iam.ServiceAccountSubject(subject.UID))
 					}
 				}
 				return subjects
 			},
 		},
 	})
-	s.registerSubjects(v, cluster)
-	s.organizations = registerTable(v, s, config[resourcemanagerv1alpha1.Organization]{
+	s.registerSubjectTables(v, cluster)
+	s.organizations = registerTable(v, s, tableConfig[resourcemanagerv1alpha1.Organization]{
 		kind: kinds.Organizations(), cluster: cluster, matters: func(*resourcemanagerv1alpha1.Organization) (_, _ any) { return nil, nil },
 	})
-	s.projects = registerTable(v, s, config[resourcemanagerv1alpha1.Project]{
+	s.projects = registerTable(v, s, tableConfig[resourcemanagerv1alpha1.Project]{
 		kind: kinds.Projects(), cluster: cluster, target: iam.TargetOfProject,
 		matters: func(p *resourcemanagerv1alpha1.Project) (_, _ any) { return p.Spec, p.Status.Organization },
 	})
-	s.kinds = map[event.GroupResource]followed{
+	s.kinds = map[event.GroupResource]anyTable{
 		kinds.ProtectedResources().GroupResource: s.resources, kinds.IAMRoles().GroupResource: s.roles,
-		kinds.PolicyBindings().GroupResource: s.bindings, kinds.Groups().GroupResource: s.groups,
-		kinds.GroupMemberships().GroupResource: s.memberships, kinds.Users().GroupResource: s.users,
+		kinds.PolicyBindings().GroupResource: s.bindings, kinds.IAMGroups().GroupResource: s.groups,
+		kinds.GroupMemberships().GroupResource: s.memberships, kinds.IAMUsers().GroupResource: s.users,
 		kinds.IAMServiceAccounts().GroupResource: s.accounts, kinds.Organizations().GroupResource: s.organizations,
 		kinds.Projects().GroupResource: s.projects,
 	}
-	s.types = map[string]followed{}
-	for _, kind := range kinds.IAM() {
-		s.types[iam.Type(kind.Group, kind.Kind)] = s.kinds[kind.GroupResource]
+	s.types = map[string]anyTable{}
+	for _, kind := range kinds.IAMKinds() {
+		s.types[iam.OpenFGAType(kind.Group, kind.Kind)] = s.kinds[kind.GroupResource]
 	}
-	s.followTargets(v, cluster)
-	v.OnLoad(s.recomputeRegistrations)
+	s.registerTargets(v, cluster)
+	v.OnLoaded(s.recomputeRegistrations)
 	v.OnChange(func(k event.Key) {
-		if s.tableOf(k.GroupResource) != nil && k.Cluster == cluster && s.isGone(k) {
+		if s.tableOf(k.GroupResource) != nil && k.Cluster == cluster && s.isDeleted(k) {
 			s.markRevoking(k)
 		}
 		if k.GroupResource == kinds.ProtectedResources().GroupResource && s.updateRegistration(k) {
@@ -201,15 +201,15 @@ func (s *State) updateRegistration(k event.Key) bool {
 	return is != was
 }
 
-// registerSubjects registers the kinds of subjects, and memberships.
-func (s *State) registerSubjects(v *informer.Informer, cluster string) {
-	s.groups = registerTable(v, s, config[iamv1alpha1.Group]{
-		kind: kinds.Groups(), cluster: cluster, matters: func(*iamv1alpha1.Group) (_, _ any) { return nil, nil },
+// registerSubjectTables registers the kinds of subjects, and memberships.
+func (s *State) registerSubjectTables(v *informer.Informer, cluster string) {
+	s.groups = registerTable(v, s, tableConfig[iamv1alpha1.Group]{
+		kind: kinds.IAMGroups(), cluster: cluster, matters: func(*iamv1alpha1.Group) (_, _ any) { return nil, nil },
 		indexes: map[string]func(*iamv1alpha1.Group) []string{
 			itself: func(g *iamv1alpha1.Group) []string { return []string{iam.GroupObject(g)} },
 		},
 	})
-	s.memberships = registerTable(v, s, config[iamv1alpha1.GroupMembership]{
+	s.memberships = registerTable(v, s, tableConfig[iamv1alpha1.GroupMembership]{
 		kind: kinds.GroupMemberships(), cluster: cluster,
 		matters: func(m *iamv1alpha1.GroupMembership) (_, _ any) { return m.Spec, m.Status.User },
 		indexes: map[string]func(*iamv1alpha1.GroupMembership) []string{
@@ -219,26 +219,28 @@ func (s *State) registerSubjects(v *informer.Informer, cluster string) {
 			byUser: func(m *iamv1alpha1.GroupMembership) []string { return []string{m.Spec.UserRef.Name} },
 		},
 	})
-	s.users = registerTable(v, s, config[iamv1alpha1.User]{
-		kind: kinds.Users(), cluster: cluster, matters: func(u *iamv1alpha1.User) (_, _ any) { return u.Status.State, nil },
+	s.users = registerTable(v, s, tableConfig[iamv1alpha1.User]{
+		kind: kinds.IAMUsers(), cluster: cluster, matters: func(u *iamv1alpha1.User) (_, _ any) { return u.Status.State, nil },
 	})
-	s.accounts = registerTable(v, s, config[iamv1alpha1.ServiceAccount]{
+	s.accounts = registerTable(v, s, tableConfig[iamv1alpha1.ServiceAccount]{
 		kind: kinds.IAMServiceAccounts(), cluster: cluster, matters: func(a *iamv1alpha1.ServiceAccount) (_, _ any) { return a.Spec, nil },
 		indexes: map[string]func(*iamv1alpha1.ServiceAccount) []string{
-			itself: func(a *iamv1alpha1.ServiceAccount) []string { return []string{iam.ServiceAccount(string(a.UID))} },
+			itself: func(a *iamv1alpha1.ServiceAccount) []string {
+				return []string{iam.ServiceAccountSubject(string(a.UID))}
+			},
 		},
 	})
 }
 
-// isCore reports whether a subject is a ServiceAccount of the core API. Only its UID is compared.
-func isCore(s iamv1alpha1.Subject) bool {
+// isCoreServiceAccount reports whether a subject is a ServiceAccount of the core API. Only its UID is compared.
+func isCoreServiceAccount(s iamv1alpha1.Subject) bool {
 	return s.Kind == iamv1alpha1.ServiceAccountKind && s.Namespace != ""
 }
 
 func namespacedPath(namespace, name string) string { return namespace + "/" + name }
 
-// subjectIndex returns one value for all references to the same subject. It ignores the namespace of users.
-func subjectIndex(kind, namespace, name string) string {
+// subjectIndexKey returns one value for all references to the same subject. It ignores the namespace of users.
+func subjectIndexKey(kind, namespace, name string) string {
 	if kind == iamv1alpha1.UserKind {
 		namespace = ""
 	}
@@ -252,8 +254,8 @@ func (s *State) iamStore() (o informer.Object[corev1alpha1.Store], known bool) {
 	return o, ok && o.Value.Status.StoreID != "" && o.Value.Status.AuthorizationModelID != ""
 }
 
-func (s *State) basisOf(o informer.Object[corev1alpha1.Store]) basis {
-	return basis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.isEnding(o)}
+func (s *State) currentBasis(o informer.Object[corev1alpha1.Store]) inputBasis {
+	return inputBasis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.isStoreEnding(o)}
 }
 
 // changeCount returns a number that grows whenever the declared objects may have changed.
@@ -264,21 +266,21 @@ func (s *State) changeCount() (n uint64) {
 	return n + s.observed.revision.Load()
 }
 
-// isEnding reports whether the Store is being deleted and no ProtectedResource is alive. The OpenFGA store is emptied
+// isStoreEnding reports whether the Store is being deleted and no ProtectedResource is alive. The OpenFGA store is emptied
 // first, because clients could otherwise still query it.
-func (s *State) isEnding(store informer.Object[corev1alpha1.Store]) bool {
+func (s *State) isStoreEnding(store informer.Object[corev1alpha1.Store]) bool {
 	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.liveKeys(), func(k event.Key) bool {
-		f, live := s.resources.lastFound(k)
+		f, live := s.resources.liveOrDeleted(k)
 		return live && f.alive
 	})
 }
 
-// declaredObjects returns the declared objects under a model. A kind whose type the model lacks does not count as registered.
-func (s *State) declaredObjects(of basis, model *plan.Model) *iam.Lookup {
+// declaredLookup returns the declared objects under a model. A kind whose type the model lacks does not count as registered.
+func (s *State) declaredLookup(of inputBasis, model *plan.Model) *iam.Lookup {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	if s.registry.objects == nil || s.registry.of != of {
-		s.registry.of, s.registry.objects = of, s.objectsOf(model)
+		s.registry.of, s.registry.objects = of, s.newLookup(model)
 	}
 	if inheritance := s.currentInheritance(); s.registry.objects.Inheritance != inheritance {
 		objects := *s.registry.objects // Earlier callers may still use the old permissions.
@@ -288,7 +290,7 @@ func (s *State) declaredObjects(of basis, model *plan.Model) *iam.Lookup {
 	return s.registry.objects
 }
 
-func (s *State) objectsOf(model *plan.Model) *iam.Lookup {
+func (s *State) newLookup(model *plan.Model) *iam.Lookup {
 	var all []*iamv1alpha1.ProtectedResource
 	for _, o := range s.resources.rows.All() {
 		if o.Key.Cluster == s.store.Cluster {
@@ -296,42 +298,42 @@ func (s *State) objectsOf(model *plan.Model) *iam.Lookup {
 		}
 	}
 	return &iam.Lookup{
-		Registry: iam.RegisterIn(all, model.Has),
+		Registry: iam.NewRegistryForTypes(all, model.HasType),
 		Role:     s.roles.getLive, Group: s.groups.getLive,
 		User:           func(name string) *iamv1alpha1.User { return s.users.getLive("", name) },
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.getLive("", name) },
-		Target: func(object string) (iam.Target, bool) {
-			if kind := s.ofType(iam.TypeOf(object)); kind != nil {
+		Target: func(object string) (iam.BindingTarget, bool) {
+			if kind := s.tableOfType(iam.TypeOfObject(object)); kind != nil {
 				return kind.targetOf(object)
 			}
-			return iam.Target{}, false
+			return iam.BindingTarget{}, false
 		},
-		Trusted: func(typ string) bool { return s.trust && s.ofType(typ) == nil },
+		Trusted: func(typ string) bool { return s.trust && s.tableOfType(typ) == nil },
 		Scope:   s.scopeOf,
 		Inactive: func(subject string) bool {
-			a := firstOf(s.accounts.valuesBy(itself, subject))
+			a := firstOrNil(s.accounts.liveValuesBy(itself, subject))
 			return a != nil && a.Spec.State == iamv1alpha1.Inactive
 		},
-		RoleOf:     func(object string) *iamv1alpha1.Role { return firstOf(s.roles.valuesBy(itself, object)) },
-		GroupOf:    func(object string) *iamv1alpha1.Group { return firstOf(s.groups.valuesBy(itself, object)) },
-		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.valuesBy(byTarget, target) },
-		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding { return s.bindings.valuesBy(byGrant, index) },
+		RoleOf:     func(object string) *iamv1alpha1.Role { return firstOrNil(s.roles.liveValuesBy(itself, object)) },
+		GroupOf:    func(object string) *iamv1alpha1.Group { return firstOrNil(s.groups.liveValuesBy(itself, object)) },
+		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding { return s.bindings.liveValuesBy(byTarget, target) },
+		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding { return s.bindings.liveValuesBy(byGrant, index) },
 		MembershipsOf: func(ns, name string) []*iamv1alpha1.GroupMembership {
-			return s.memberships.valuesBy(byGroup, namespacedPath(ns, name))
+			return s.memberships.liveValuesBy(byGroup, namespacedPath(ns, name))
 		},
 	}
 }
 
-func firstOf[T any](all []*T) *T {
+func firstOrNil[T any](all []*T) *T {
 	if len(all) == 0 {
 		return nil
 	}
 	return all[0]
 }
 
-// expectStore returns the expected state of the Store: its deletion, its adoption, its OpenFGA store and its model.
-func expectStore(o informer.Object[corev1alpha1.Store]) verify.Expected {
-	return verify.Expect(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+// expectedStore returns the expected state of the Store: its deletion, its adoption, its OpenFGA store and its model.
+func expectedStore(o informer.Object[corev1alpha1.Store]) verify.ExpectedState {
+	return verify.ExpectObject(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		return []any{s.DeletionTimestamp, s.Spec.Adoption}, []any{s.Status.StoreID, s.Status.AuthorizationModelID}
 	})
 }

@@ -18,7 +18,7 @@ func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 	for name, change := range map[string]func(b *bed, group string){
 		"what is declared": func(b *bed, _ string) { b.join("m", "bob", "staff") },
 		"what is there": func(b *bed, group string) {
-			b.copy.recordWrite("store", group, nil, []iam.Tuple{{User: iam.User("alice"), Relation: "member", Object: group}})
+			b.copy.recordWrite("store", group, nil, []iam.Tuple{{User: iam.UserSubject("alice"), Relation: "member", Object: group}})
 		},
 		"what is sure":       func(b *bed, group string) { b.copy.markSuspect(group) },
 		"which store":        func(b *bed, _ string) { b.copy.forgetCopy() },
@@ -26,24 +26,24 @@ func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
-			b.put(kinds.Users(), "alice", &iamv1alpha1.User{})
-			b.put(kinds.Users(), "bob", &iamv1alpha1.User{})
-			b.put(kinds.Groups(), "staff", &iamv1alpha1.Group{})
+			b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
+			b.put(kinds.IAMUsers(), "bob", &iamv1alpha1.User{})
+			b.put(kinds.IAMGroups(), "staff", &iamv1alpha1.Group{})
 			b.join("m", "alice", "staff")
 			b.work()
-			group := iam.GroupType + ":" + b.api[b.keyOf(kinds.Groups(), "staff")].UID
-			now := func() *snapshot {
+			group := iam.GroupType + ":" + b.api[b.keyOf(kinds.IAMGroups(), "staff")].UID
+			now := func() *iamSnapshot {
 				n, err := b.declaredSnapshot(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				return n
 			}
-			if !b.copy.hasExactly(now(), group) || !b.copy.isSteady(now(), group) {
+			if !b.copy.hasExactlyDesired(now(), group) || !b.copy.isVerifiedAt(now(), group) {
 				t.Fatal("the group is not in step")
 			}
 			change(b, group)
-			if b.copy.isSteady(now(), group) {
+			if b.copy.isVerifiedAt(now(), group) {
 				t.Error("it is taken to be in step for what was found out before")
 			}
 		})
@@ -56,7 +56,7 @@ func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 	b.peopled()
 	for i := range 30 {
 		p := &iamv1alpha1.PolicyBinding{Spec: iamv1alpha1.PolicyBindingSpec{
-			RoleRef: iamv1alpha1.RoleReference{Name: "viewer"}, Subjects: []iamv1alpha1.Subject{b.subject(kinds.Users(), "bob")},
+			RoleRef: iamv1alpha1.RoleReference{Name: "viewer"}, Subjects: []iamv1alpha1.Subject{b.subject(kinds.IAMUsers(), "bob")},
 		}}
 		p.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Doc", Namespace: ns, Name: fmt.Sprint("d", i), UID: "x"}
 		b.put(kinds.PolicyBindings(), "it", p)
@@ -64,10 +64,10 @@ func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 		b.drop(kinds.PolicyBindings(), "it")
 		b.work()
 	}
-	if keys := b.Keys(b.keyOf(kinds.PolicyBindings(), "it")); len(keys) > 10 {
+	if keys := b.AffectedKeys(b.keyOf(kinds.PolicyBindings(), "it")); len(keys) > 10 {
 		t.Errorf("all that had the name is looked at: %v", keys)
 	}
-	if asked := b.State.bindings.activeVersions(b.keyOf(kinds.PolicyBindings(), "it")); len(asked) > 4 {
+	if asked := b.State.bindings.undrainedVersions(b.keyOf(kinds.PolicyBindings(), "it")); len(asked) > 4 {
 		t.Errorf("%d that had the name do not rest", len(asked))
 	}
 	b.follow()
@@ -92,17 +92,17 @@ func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
 			b.peopled()
 			again := func(role string) {
 				b.put(kinds.IAMRoles(), role, &iamv1alpha1.Role{})
-				b.bind("it", role, b.subject(kinds.Users(), "bob"))
+				b.bind("it", role, b.subject(kinds.IAMUsers(), "bob"))
 			}
 			again("first")
 			b.work()
-			grant := iam.Grant(&iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{UID: types.UID(b.api[b.keyOf(kinds.IAMRoles(), "first")].UID)}}, iam.Root("a.example/Doc"))
+			grant := iam.GrantObject(&iamv1alpha1.Role{ObjectMeta: metav1.ObjectMeta{UID: types.UID(b.api[b.keyOf(kinds.IAMRoles(), "first")].UID)}}, iam.RootObject("a.example/Doc"))
 			for i := range 5 {
 				b.drop(kinds.PolicyBindings(), "it")
 				again(fmt.Sprint("other-", i))
 			}
 			there(b, grant)
-			if keys := b.Keys(b.keyOf(kinds.PolicyBindings(), "it")); !slices.Contains(keys, Key{sort: tuples, object: grant}) {
+			if keys := b.AffectedKeys(b.keyOf(kinds.PolicyBindings(), "it")); !slices.Contains(keys, Key{sort: tuples, object: grant}) {
 				t.Errorf("nobody looks at %s: %v", grant, keys)
 			}
 		})
@@ -112,8 +112,8 @@ func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
 // A status change, however often, causes no new comparison.
 func TestWhatIsSaidOfAnObjectLeavesAllInStep(t *testing.T) {
 	b := newBed(t)
-	b.put(kinds.Users(), "alice", &iamv1alpha1.User{})
-	b.put(kinds.Groups(), "staff", &iamv1alpha1.Group{})
+	b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
+	b.put(kinds.IAMGroups(), "staff", &iamv1alpha1.Group{})
 	b.join("m", "alice", "staff")
 	b.work()
 	before := b.State.changeCount()

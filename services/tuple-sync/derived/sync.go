@@ -16,24 +16,24 @@ import (
 )
 
 // syncObject makes an OpenFGA object hold exactly its wanted tuples, and enqueues the keys that wait for it.
-func (r *Reconciler) syncObject(ctx context.Context, p Pass) error {
+func (r *Reconciler) syncObject(ctx context.Context, p ReconcileRequest) error {
 	defer r.copy.beginWrite(p.Key.object)()
 	var doors []iam.Tuple
 	more := false
-	err := reconcile.Retry(p.Key, func() error {
+	err := reconcile.RetryWhileStale(p.Key, func() error {
 		n, err := r.freshSnapshot(ctx)
 		if n == nil || err != nil {
 			return err
 		}
-		p.Reporter.Watch(r.State.membersOf(p.Key.object)...)
-		if r.copy.hasExactly(n, p.Key.object) {
+		p.Reporter.Watch(r.State.membershipsOf(p.Key.object)...)
+		if r.copy.hasExactlyDesired(n, p.Key.object) {
 			return nil
 		}
-		has, strange, err := r.copy.heldTuples(ctx, n.of.storeID, p.Key.object)
+		has, strange, err := r.copy.readObjectTuples(ctx, n.of.storeID, p.Key.object)
 		if err != nil {
 			return err
 		}
-		add, remove := r.differenceOf(n, p.Key.object, has)
+		add, remove := r.tupleDifference(n, p.Key.object, has)
 		if err := r.removeTuples(ctx, p, n, remove); err != nil {
 			return err
 		}
@@ -41,39 +41,39 @@ func (r *Reconciler) syncObject(ctx context.Context, p Pass) error {
 		more, err = r.addTuples(ctx, p, n, add)
 		return err
 	})
-	r.reportUnexpected(ctx, p.Key.object, doors)
+	r.reportUndeclaredRemoved(ctx, p.Key.object, doors)
 	switch {
 	case more:
 		p.Enqueue(changes, p.Key)
 	case err == nil:
-		p.Enqueue(statuses, r.copy.takeWaiting(p.Key.object)...)
+		p.Enqueue(statuses, r.copy.takeWaiters(p.Key.object)...)
 	}
 	return err
 }
 
-// isLost reports whether OpenFGA lacks the store or its model.
-func isLost(err error) bool {
+// isStoreLost reports whether OpenFGA lacks the store or its model.
+func isStoreLost(err error) bool {
 	return errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound)
 }
 
 // removeTuples removes tuples by one write.
-func (r *Reconciler) removeTuples(ctx context.Context, p Pass, n *snapshot, removeTuples []iam.Tuple) error {
+func (r *Reconciler) removeTuples(ctx context.Context, p ReconcileRequest, n *iamSnapshot, removeTuples []iam.Tuple) error {
 	if len(removeTuples) == 0 {
 		return nil
 	}
 	_, err := r.Writer.Write(ctx, tuple.Write{
-		StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: convertAll(removeTuples), Sure: true,
+		StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: fromIAMTuples(removeTuples), Sure: true,
 		Term: p.Reporter.Term(),
 	})
 	switch {
-	case isLost(err):
+	case isStoreLost(err):
 		r.copy.forgetCopy()
 		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
 		r.copy.markSuspect(p.Key.object)
 		return err
 	}
-	p.Reporter.Count(n.store)
+	p.Reporter.CountWrite(n.store)
 	r.copy.recordWrite(n.of.storeID, p.Key.object, nil, removeTuples)
 	return nil
 }
@@ -86,22 +86,22 @@ const (
 )
 
 // addTuples adds tuples. It returns more if the bound of one pass left some.
-func (r *Reconciler) addTuples(ctx context.Context, p Pass, n *snapshot, addTuples []iam.Tuple) (more bool, err error) {
+func (r *Reconciler) addTuples(ctx context.Context, p ReconcileRequest, n *iamSnapshot, addTuples []iam.Tuple) (more bool, err error) {
 	now := addTuples[:min(len(addTuples), chunks*chunk)]
 	for some := range slices.Chunk(now, chunk) {
-		if err := r.addChunk(ctx, p, n, some); err != nil {
+		if err := r.addTupleChunk(ctx, p, n, some); err != nil {
 			return false, err
 		}
 	}
 	return len(now) < len(addTuples), nil
 }
 
-// addChunk adds tuples by one write. If OpenFGA refuses some, it remembers them with the model, and the key is planned
+// addTupleChunk adds tuples by one write. If OpenFGA refuses some, it remembers them with the model, and the key is planned
 // again.
-func (r *Reconciler) addChunk(ctx context.Context, p Pass, n *snapshot, add []iam.Tuple) error {
-	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: convertAll(add), Term: p.Reporter.Term()})
+func (r *Reconciler) addTupleChunk(ctx context.Context, p ReconcileRequest, n *iamSnapshot, add []iam.Tuple) error {
+	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: fromIAMTuples(add), Term: p.Reporter.Term()})
 	switch {
-	case isLost(err):
+	case isStoreLost(err):
 		r.copy.forgetCopy()
 		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
@@ -115,23 +115,23 @@ func (r *Reconciler) addChunk(ctx context.Context, p Pass, n *snapshot, add []ia
 		}
 		return reconcile.ErrStale
 	}
-	p.Reporter.Count(n.store)
+	p.Reporter.CountWrite(n.store)
 	r.copy.recordWrite(n.of.storeID, p.Key.object, add, nil)
 	return nil
 }
 
-// reportUnexpected counts removed tuples that others wrote. It writes one log line and one event for each object, for any
+// reportUndeclaredRemoved counts removed tuples that others wrote. It writes one log line and one event for each object, for any
 // number of tuples.
-func (r *Reconciler) reportUnexpected(ctx context.Context, object string, doors []iam.Tuple) {
+func (r *Reconciler) reportUndeclaredRemoved(ctx context.Context, object string, doors []iam.Tuple) {
 	if len(doors) == 0 {
 		return
 	}
 	r.undeclared.Add(float64(len(doors)))
-	told := fmt.Sprintf("other software wrote %d tuples of %s that no object declares, for example %s", len(doors), object, convertTuple(doors[0]))
+	told := fmt.Sprintf("other software wrote %d tuples of %s that no object declares, for example %s", len(doors), object, fromIAMTuple(doors[0]))
 	r.Log.WarnContext(ctx, "tuples of IAM removed that nobody declares", slog.String("object", object), slog.Int("tuples", len(doors)),
-		slog.String("such_as", convertTuple(doors[0]).String()))
+		slog.String("such_as", fromIAMTuple(doors[0]).String()))
 	if store, known := r.State.iamStore(); known {
-		r.Status.Note(ctx, store.Change, condition.Note{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})
+		r.Status.Note(ctx, store.Change, condition.EventContent{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})
 	}
 }
 

@@ -26,41 +26,41 @@ const (
 	byKin = "kin"
 )
 
-// found is a declared object of any kind.
-type found struct {
+// declaredObject is a declared object of any kind.
+type declaredObject struct {
 	change event.Change
 	// object is the OpenFGA object for it as a target.
 	object string
 	meta   *metav1.ObjectMeta
-	target iam.Target
+	target iam.BindingTarget
 	alive  bool
 	// expected is the state with which answers to our writes are compared.
-	expected verify.Expected
+	expected verify.ExpectedState
 }
 
-// followed is a table of any kind.
-type followed interface {
-	lastFound(k event.Key) (o found, live bool)
-	targetOf(object string) (t iam.Target, alive bool)
-	ownedBy(owner string) []found
-	// isOwner reports whether an owner has objects.
-	isOwner(owner string) bool
-	// keysByType returns the keys of objects with owners that have the type, or an owner of it.
-	keysByType(typ string) []event.Key
+// anyTable is a table of any kind.
+type anyTable interface {
+	liveOrDeleted(k event.Key) (o declaredObject, live bool)
+	targetOf(object string) (t iam.BindingTarget, alive bool)
+	objectsOwnedBy(owner string) []declaredObject
+	// hasObjectsOwnedBy reports whether an owner has objects.
+	hasObjectsOwnedBy(owner string) bool
+	// keysRelatedToType returns the keys of objects with owners that have the type, or an owner of it.
+	keysRelatedToType(typ string) []event.Key
 	liveKeys() []event.Key
 	changeCount() uint64
 	resetDrained()
 }
 
-// object is the constraint on all kinds.
-type object[T any] interface {
+// objectConstraint is the constraint on all kinds.
+type objectConstraint[T any] interface {
 	*T
 	metav1.ObjectMetaAccessor
 }
 
 // table holds the objects of one kind in this cluster.
-type table[T any, P object[T]] struct {
-	cfg  config[T]
+type table[T any, P objectConstraint[T]] struct {
+	cfg  tableConfig[T]
 	rows *informer.Lister[T]
 
 	mu sync.Mutex
@@ -69,42 +69,42 @@ type table[T any, P object[T]] struct {
 	idle map[event.Key]event.Change
 }
 
-// config describes one kind.
-type config[T any] struct {
+// tableConfig describes one kind.
+type tableConfig[T any] struct {
 	kind    kinds.Kind
 	cluster string
 	// typ returns the OpenFGA type of an object; nil if all objects of the kind have the same.
 	typ func(*T) string
 	// target describes an object as a target or a parent.
-	target func(*T) (iam.Target, bool)
-	// matters returns the fields that decisions depend on; see [verify.Expect].
+	target func(*T) (iam.BindingTarget, bool)
+	// matters returns the fields that decisions depend on; see [verify.ExpectObject].
 	matters func(*T) (declared, recorded any)
 	indexes map[string]func(*T) []string
 	// unsure reports whether the objects of a kind may be outdated; nil for tables that never are.
 	unsure func(event.GroupResource) bool
 }
 
-func metaOf[T any, P object[T]](value *T) *metav1.ObjectMeta {
+func metadataOf[T any, P objectConstraint[T]](value *T) *metav1.ObjectMeta {
 	m, _ := P(value).GetObjectMeta().(*metav1.ObjectMeta)
 	return m
 }
 
 // registerTable declares a table in v. A change that may remove tuples marks the key.
-func registerTable[T any, P object[T]](v *informer.Informer, s *State, c config[T]) *table[T, P] {
+func registerTable[T any, P objectConstraint[T]](v *informer.Informer, s *State, c tableConfig[T]) *table[T, P] {
 	if c.target == nil {
-		c.target = func(value *T) (iam.Target, bool) { return iam.TargetOfObject(metaOf[T, P](value)) }
+		c.target = func(value *T) (iam.BindingTarget, bool) { return iam.TargetOfObject(metadataOf[T, P](value)) }
 	}
 	if c.typ == nil {
-		all := iam.Type(c.kind.Group, c.kind.Kind)
+		all := iam.OpenFGAType(c.kind.Group, c.kind.Kind)
 		c.typ = func(*T) string { return all }
 	}
 	t := &table[T, P]{cfg: c, idle: map[event.Key]event.Change{}}
 	indexes := map[string]func(*T) []string{
-		byObject: func(value *T) []string { return []string{t.objectName(value)} },
+		byObject: func(value *T) []string { return []string{t.openFGAObjectName(value)} },
 		byOwner: func(value *T) (owners []string) {
 			target, _ := c.target(value)
 			for _, o := range target.Owners {
-				owners = append(owners, ownerIndex(o.Type, o.Name))
+				owners = append(owners, ownerIndexKey(o.Type, o.Name))
 			}
 			return owners
 		},
@@ -120,30 +120,30 @@ func registerTable[T any, P object[T]](v *informer.Informer, s *State, c config[
 		},
 	}
 	maps.Copy(indexes, c.indexes)
-	t.rows = informer.Register(v, c.kind, indexes)
-	t.rows.Alike(t.isAlike, func(k event.Key, was, is *informer.Object[T]) {
-		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.mayRemove(was.Value, is.Value)) {
+	t.rows = informer.RegisterLister(v, c.kind, indexes)
+	t.rows.SetEquivalence(t.isEqualForDecisions, func(k event.Key, was, is *informer.Object[T]) {
+		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.mayRemoveTuples(was.Value, is.Value)) {
 			s.markRevoking(k)
 		}
 	})
 	return t
 }
 
-func ownerIndex(typ, name string) string { return typ + ":" + name }
+func ownerIndexKey(typ, name string) string { return typ + ":" + name }
 
-func (t *table[T, P]) objectName(value *T) string {
-	m := metaOf[T, P](value)
-	return iam.Object(t.cfg.typ(value), m.Namespace, m.Name)
+func (t *table[T, P]) openFGAObjectName(value *T) string {
+	m := metadataOf[T, P](value)
+	return iam.ObjectName(t.cfg.typ(value), m.Namespace, m.Name)
 }
 
-// objectsBy returns the live objects of this cluster in an index, ordered by key.
-func (t *table[T, P]) objectsBy(index, value string) []informer.Object[T] {
-	return slices.DeleteFunc(t.rows.By(index, value), func(o informer.Object[T]) bool { return o.Key.Cluster != t.cfg.cluster })
+// liveObjectsBy returns the live objects of this cluster in an index, ordered by key.
+func (t *table[T, P]) liveObjectsBy(index, value string) []informer.Object[T] {
+	return slices.DeleteFunc(t.rows.ListByIndex(index, value), func(o informer.Object[T]) bool { return o.Key.Cluster != t.cfg.cluster })
 }
 
-func (t *table[T, P]) valuesBy(index, value string) []*T {
+func (t *table[T, P]) liveValuesBy(index, value string) []*T {
 	var all []*T
-	for _, o := range t.objectsBy(index, value) {
+	for _, o := range t.liveObjectsBy(index, value) {
 		all = append(all, o.Value)
 	}
 	return all
@@ -159,14 +159,14 @@ func (t *table[T, P]) keyOf(namespace, name string) event.Key {
 	return event.Key{Cluster: t.cfg.cluster, GroupResource: t.cfg.kind.GroupResource, Namespace: namespace, Name: name}
 }
 
-// activeVersions returns the states of a name that are not idle: the live one first, then the deleted ones.
-func (t *table[T, P]) activeVersions(k event.Key) (all []informer.Object[T]) {
+// undrainedVersions returns the states of a name that are not idle: the live one first, then the deleted ones.
+func (t *table[T, P]) undrainedVersions(k event.Key) (all []informer.Object[T]) {
 	if o, ok := t.rows.Get(k); ok {
 		all = append(all, o)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append(all, t.rows.GoneSince(k, t.idle[k])...)
+	return append(all, t.rows.TombstonesSince(k, t.idle[k])...)
 }
 
 // markDrained marks a deleted state, and all older ones of its name, as idle.
@@ -189,7 +189,7 @@ func (t *table[T, P]) allVersions(k event.Key) (all []*T) {
 	if o, ok := t.rows.Get(k); ok {
 		all = append(all, o.Value)
 	}
-	for _, o := range t.rows.Gone(k) {
+	for _, o := range t.rows.Tombstones(k) {
 		if o.Value != nil {
 			all = append(all, o.Value)
 		}
@@ -197,52 +197,52 @@ func (t *table[T, P]) allVersions(k event.Key) (all []*T) {
 	return all
 }
 
-func (t *table[T, P]) toFound(o informer.Object[T]) found {
-	f := found{change: o.Change, object: t.objectName(o.Value), meta: metaOf[T, P](o.Value), expected: t.expectedState(o)}
+func (t *table[T, P]) toDeclaredObject(o informer.Object[T]) declaredObject {
+	f := declaredObject{change: o.Change, object: t.openFGAObjectName(o.Value), meta: metadataOf[T, P](o.Value), expected: t.expectedObject(o)}
 	f.target, f.alive = t.cfg.target(o.Value)
 	return f
 }
 
-func (t *table[T, P]) expectedState(o informer.Object[T]) verify.Expected {
-	return verify.Expect(o, t.relevantFields)
+func (t *table[T, P]) expectedObject(o informer.Object[T]) verify.ExpectedState {
+	return verify.ExpectObject(o, t.decisionFields)
 }
 
-// relevantFields returns the fields that decisions depend on. It leaves out labels and most of the status.
-func (t *table[T, P]) relevantFields(value *T) (declared, recorded any) {
+// decisionFields returns the fields that decisions depend on. It leaves out labels and most of the status.
+func (t *table[T, P]) decisionFields(value *T) (declared, recorded any) {
 	declared, recorded = t.cfg.matters(value)
-	m := metaOf[T, P](value)
+	m := metadataOf[T, P](value)
 	return []any{m.CreationTimestamp, m.DeletionTimestamp, m.OwnerReferences, declared}, recorded
 }
 
-func (t *table[T, P]) isAlike(was, is *T) bool {
-	declaredWas, recordedWas := t.relevantFields(was)
-	declared, recorded := t.relevantFields(is)
+func (t *table[T, P]) isEqualForDecisions(was, is *T) bool {
+	declaredWas, recordedWas := t.decisionFields(was)
+	declared, recorded := t.decisionFields(is)
 	return equality.Semantic.DeepEqual([]any{declaredWas, recordedWas}, []any{declared, recorded})
 }
 
-// mayRemove reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
+// mayRemoveTuples reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
 // was granted without it.
-func (t *table[T, P]) mayRemove(was, is *T) bool {
-	declaredWas, recordedWas := t.relevantFields(was)
-	declared, recorded := t.relevantFields(is)
+func (t *table[T, P]) mayRemoveTuples(was, is *T) bool {
+	declaredWas, recordedWas := t.decisionFields(was)
+	declared, recorded := t.decisionFields(is)
 	before := reflect.ValueOf(recordedWas)
 	return !equality.Semantic.DeepEqual(declaredWas, declared) ||
 		before.IsValid() && !before.IsZero() && !equality.Semantic.DeepEqual(recordedWas, recorded)
 }
 
-func (t *table[T, P]) changeCount() uint64 { return t.rows.Changes() }
+func (t *table[T, P]) changeCount() uint64 { return t.rows.ChangeCount() }
 
-func (t *table[T, P]) lastFound(k event.Key) (found, bool) {
-	o, live := t.rows.Last(k)
+func (t *table[T, P]) liveOrDeleted(k event.Key) (declaredObject, bool) {
+	o, live := t.rows.GetOrTombstone(k)
 	if o.Value == nil || k.Cluster != t.cfg.cluster {
-		return found{}, false
+		return declaredObject{}, false
 	}
-	return t.toFound(o), live
+	return t.toDeclaredObject(o), live
 }
 
-// objectsNamed returns the live objects behind an OpenFGA object, without kinds that may be outdated.
-func (t *table[T, P]) objectsNamed(object string) []informer.Object[T] {
-	all := t.objectsBy(byObject, object)
+// trustedObjectsNamed returns the live objects behind an OpenFGA object, without kinds that may be outdated.
+func (t *table[T, P]) trustedObjectsNamed(object string) []informer.Object[T] {
+	all := t.liveObjectsBy(byObject, object)
 	if t.cfg.unsure == nil {
 		return all
 	}
@@ -250,28 +250,30 @@ func (t *table[T, P]) objectsNamed(object string) []informer.Object[T] {
 }
 
 // targetOf returns the target behind an OpenFGA object. It is not alive if none exists, or if it is being deleted.
-func (t *table[T, P]) targetOf(object string) (targetOf iam.Target, alive bool) {
-	for _, o := range t.objectsNamed(object) {
+func (t *table[T, P]) targetOf(object string) (targetOf iam.BindingTarget, alive bool) {
+	for _, o := range t.trustedObjectsNamed(object) {
 		return t.cfg.target(o.Value)
 	}
-	return iam.Target{}, false
+	return iam.BindingTarget{}, false
 }
 
-func (t *table[T, P]) ownedBy(owner string) (all []found) {
-	for _, o := range t.objectsBy(byOwner, owner) {
-		all = append(all, t.toFound(o))
+func (t *table[T, P]) objectsOwnedBy(owner string) (all []declaredObject) {
+	for _, o := range t.liveObjectsBy(byOwner, owner) {
+		all = append(all, t.toDeclaredObject(o))
 	}
 	return all
 }
 
-func (t *table[T, P]) keysByType(typ string) (keys []event.Key) {
-	for _, o := range t.objectsBy(byKin, typ) {
+func (t *table[T, P]) keysRelatedToType(typ string) (keys []event.Key) {
+	for _, o := range t.liveObjectsBy(byKin, typ) {
 		keys = append(keys, o.Key)
 	}
 	return keys
 }
 
-func (t *table[T, P]) isOwner(owner string) bool { return t.rows.Count(byOwner, owner) > 0 }
+func (t *table[T, P]) hasObjectsOwnedBy(owner string) bool {
+	return t.rows.CountByIndex(byOwner, owner) > 0
+}
 
 // liveKeys returns the keys of all live objects of this cluster.
 func (t *table[T, P]) liveKeys() []event.Key {

@@ -6,9 +6,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// syncStore examines the store as a whole, and runs again after interval.
-func (r *Reconciler) syncStore(ctx context.Context, p Pass) error {
-	err := r.locateStore(ctx, p)
+// syncIAMStore examines the store as a whole, and runs again after interval.
+func (r *Reconciler) syncIAMStore(ctx context.Context, p ReconcileRequest) error {
+	err := r.checkStoreAndOwner(ctx, p)
 	if r.reportObstacle(ctx, p); err != nil {
 		return err
 	}
@@ -17,12 +17,12 @@ func (r *Reconciler) syncStore(ctx context.Context, p Pass) error {
 		return err
 	}
 	if n == nil { // A change of the Store wakes the tail; an unadopted store is polled.
-		if store, known := r.State.iamStore(); known && !r.State.isEnding(store) {
+		if store, known := r.State.iamStore(); known && !r.State.isStoreEnding(store) {
 			p.Reporter.RequeueAfter(interval)
 		}
 		return nil
 	}
-	if err := r.copy.followStore(ctx, n.of.storeID); err != nil {
+	if err := r.copy.loadAndFollow(ctx, n.of.storeID); err != nil {
 		return err
 	}
 	if p.Resync {
@@ -31,13 +31,13 @@ func (r *Reconciler) syncStore(ctx context.Context, p Pass) error {
 			kind.resetDrained()
 		}
 	}
-	told := r.State.observed.changesSinceLast()
+	told := r.State.observed.takeChanges()
 	if missed, loaded := r.missed.Swap(false), r.copy.loadCount(); missed || r.swept != n.of || r.loaded != loaded {
 		r.enqueueAll(n, p)
 		r.asked.Store(&n.moment)
 		r.swept, r.loaded = n.of, loaded
 	} else {
-		r.enqueueObserved(n, p, told)
+		r.enqueueChangedKinds(n, p, told)
 	}
 	if r.copy.isRereadDue() {
 		p.Enqueue(mayTake, Key{sort: back})
@@ -48,48 +48,48 @@ func (r *Reconciler) syncStore(ctx context.Context, p Pass) error {
 	return nil
 }
 
-// rereadChanges runs [replica.rereadChanges] for the present store, beside the passes that decide.
-func (r *Reconciler) rereadChanges(ctx context.Context, p Pass) error {
+// rereadRecentChanges runs [tupleReplica.rereadRecentChanges] for the present store, beside the passes that decide.
+func (r *Reconciler) rereadRecentChanges(ctx context.Context, p ReconcileRequest) error {
 	n, err := r.declaredSnapshot(ctx)
-	if n == nil || err != nil || !r.copy.isOf(n.of.storeID) {
+	if n == nil || err != nil || !r.copy.isCopyOf(n.of.storeID) {
 		return err
 	}
-	err = r.copy.rereadChanges(ctx, n.of.storeID)
+	err = r.copy.rereadRecentChanges(ctx, n.of.storeID)
 	r.requeueSuspects(p)
 	return err
 }
 
 // requeueSuspects enqueues the doubted objects.
-func (r *Reconciler) requeueSuspects(p Pass) {
-	for _, object := range r.copy.suspects() {
+func (r *Reconciler) requeueSuspects(p ReconcileRequest) {
+	for _, object := range r.copy.suspectObjects() {
 		p.Enqueue(revokes, Key{sort: tuples, object: object})
 	}
 }
 
-// IsEmptied reports whether IAM no longer needs its store. That is so if the Store names no store or no model, if the
+// IsIAMStoreEmptied reports whether IAM no longer needs its store. That is so if the Store names no store or no model, if the
 // store ends and is empty, or if it is not ours.
-func (r *Reconciler) IsEmptied() bool {
+func (r *Reconciler) IsIAMStoreEmptied() bool {
 	_, known := r.State.iamStore()
 	return !known || r.emptied.Load()
 }
 
-// compareStore compares the whole store with the copy. The tail enqueues the differing objects. No pass waits for it.
-func (r *Reconciler) compareStore(ctx context.Context) error {
+// compareStoreWithCopy compares the whole store with the copy. The tail enqueues the differing objects. No pass waits for it.
+func (r *Reconciler) compareStoreWithCopy(ctx context.Context) error {
 	n, err := r.declaredSnapshot(ctx)
 	if n == nil || err != nil {
 		return err
 	}
-	return r.copy.reviewStore(ctx, n.of.storeID)
+	return r.copy.markDifferingObjects(ctx, n.of.storeID)
 }
 
 // enqueueAll enqueues all OpenFGA objects that hold or may want tuples, and all statuses.
-func (r *Reconciler) enqueueAll(n *snapshot, p Pass) {
+func (r *Reconciler) enqueueAll(n *iamSnapshot, p ReconcileRequest) {
 	objects := map[string]bool{}
-	for _, object := range r.copy.knownObjects() {
+	for _, object := range r.copy.objectsWithTuples() {
 		objects[object] = true
 	}
 	for _, kind := range r.State.kinds {
-		r.enqueueKeys(p, kind.liveKeys(), objects)
+		r.enqueueDeclaredObjects(p, kind.liveKeys(), objects)
 	}
 	for _, object := range r.State.ownedTargets() {
 		objects[object] = true
@@ -97,10 +97,10 @@ func (r *Reconciler) enqueueAll(n *snapshot, p Pass) {
 	r.enqueueObjects(n, p, objects)
 }
 
-// enqueueKeys adds the OpenFGA objects of declared objects to objects, and enqueues their statuses.
-func (r *Reconciler) enqueueKeys(p Pass, keys []event.Key, objects map[string]bool) {
+// enqueueDeclaredObjects adds the OpenFGA objects of declared objects to objects, and enqueues their statuses.
+func (r *Reconciler) enqueueDeclaredObjects(p ReconcileRequest, keys []event.Key, objects map[string]bool) {
 	for _, k := range keys {
-		for _, object := range r.State.affectedHolders(k, r.copy.mayHold) {
+		for _, object := range r.State.affectedTupleHolders(k, r.copy.mayHoldTuples) {
 			objects[object] = true
 		}
 		r.requeueStatus(p, k)
@@ -108,27 +108,27 @@ func (r *Reconciler) enqueueKeys(p Pass, keys []event.Key, objects map[string]bo
 }
 
 // enqueueObjects enqueues OpenFGA objects, those that lose tuples first.
-func (r *Reconciler) enqueueObjects(n *snapshot, p Pass, objects map[string]bool) {
+func (r *Reconciler) enqueueObjects(n *iamSnapshot, p ReconcileRequest, objects map[string]bool) {
 	for object := range objects {
-		p.Enqueue(r.priorityOf(n, object), Key{sort: tuples, object: object})
+		p.Enqueue(r.priorityOfObject(n, object), Key{sort: tuples, object: object})
 	}
 }
 
 // large bounds the number of tuples up to which an object is compared only to find its priority.
 const large = 256
 
-// priorityOf returns the priority of an OpenFGA object: first those that lose tuples, then large ones, which may.
-func (r *Reconciler) priorityOf(n *snapshot, object string) int {
+// priorityOfObject returns the priority of an OpenFGA object: first those that lose tuples, then large ones, which may.
+func (r *Reconciler) priorityOfObject(n *iamSnapshot, object string) int {
 	switch size := r.copy.tupleCount(object); {
 	case size == 0:
 		return changes
 	case size > large:
 		return mayTake
-	case r.copy.hasExactly(n, object):
+	case r.copy.hasExactlyDesired(n, object):
 		return changes
 	}
-	has, _ := r.copy.copyOf(n.of.storeID, object)
-	if _, remove := r.differenceOf(n, object, has); len(remove) > 0 {
+	has, _ := r.copy.copiedTuples(n.of.storeID, object)
+	if _, remove := r.tupleDifference(n, object, has); len(remove) > 0 {
 		return revokes
 	}
 	return changes

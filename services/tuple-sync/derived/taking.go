@@ -2,9 +2,9 @@ package derived
 
 import "github.com/entail-dev/entail/services/internal/event"
 
-// isGone reports whether a declared object existed and was deleted, so that its tuples must go.
-func (s *State) isGone(k event.Key) bool {
-	f, live := s.tableOf(k.GroupResource).lastFound(k)
+// isDeleted reports whether a declared object existed and was deleted, so that its tuples must go.
+func (s *State) isDeleted(k event.Key) bool {
+	f, live := s.tableOf(k.GroupResource).liveOrDeleted(k)
 	return f.meta != nil && !live
 }
 

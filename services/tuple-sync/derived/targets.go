@@ -18,50 +18,50 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
 )
 
-// observed holds the registered kinds, and whether the watcher follows their objects.
-type observed struct {
+// observedKinds holds the registered kinds, and whether the watcher follows their objects.
+type observedKinds struct {
 	mu sync.RWMutex
 	// names holds the type of each kind, and scopes what is known of it. types holds the same by type. Two kinds may
 	// have one type while a plural name changes.
 	names  map[event.GroupResource]string
-	scopes map[event.GroupResource]scope
-	types  map[string]scope
+	scopes map[event.GroupResource]kindScope
+	types  map[string]kindScope
 	// problems holds why the watcher does not follow a kind.
 	problems map[event.GroupResource]string
 	// told holds the changes since the last call of news. revision counts changes.
-	told     news
+	told     observationChanges
 	revision atomic.Uint64
-	of       func(event.GroupResource) informer.Observation
+	of       func(event.GroupResource) informer.TargetKindStatus
 }
 
-// scope holds whether the objects of a kind have namespaces, and whether the watcher follows them.
-type scope struct{ namespaced, followed bool }
+// kindScope holds whether the objects of a kind have namespaces, and whether the watcher follows them.
+type kindScope struct{ namespaced, followed bool }
 
-// followTargets registers the table of targets. The stream brings the kinds.
-func (s *State) followTargets(v *informer.Informer, cluster string) {
-	s.observed = &observed{
-		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]scope{}, types: map[string]scope{},
-		problems: map[event.GroupResource]string{}, told: newNews(),
-		of: func(kind event.GroupResource) informer.Observation { return v.Observation(cluster, kind) },
+// registerTargets registers the table of targets. The stream brings the kinds.
+func (s *State) registerTargets(v *informer.Informer, cluster string) {
+	s.observed = &observedKinds{
+		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]kindScope{}, types: map[string]kindScope{},
+		problems: map[event.GroupResource]string{}, told: newObservationChanges(),
+		of: func(kind event.GroupResource) informer.TargetKindStatus { return v.TargetKindStatus(cluster, kind) },
 	}
-	s.targets = registerTable(v, s, config[metav1.PartialObjectMetadata]{
-		kind: kinds.Kind{GroupResource: kinds.Targets()}, cluster: cluster,
+	s.targets = registerTable(v, s, tableConfig[metav1.PartialObjectMetadata]{
+		kind: kinds.Kind{GroupResource: kinds.AllTargets()}, cluster: cluster,
 		typ: func(m *metav1.PartialObjectMetadata) string {
 			gv, _ := schema.ParseGroupVersion(m.APIVersion) // The watcher wrote it, so it parses.
-			return iam.Type(gv.Group, m.Kind)
+			return iam.OpenFGAType(gv.Group, m.Kind)
 		},
 		matters: func(*metav1.PartialObjectMetadata) (_, _ any) { return nil, nil },
 		unsure:  s.observed.isUnobserved,
 	})
-	v.OnTarget(s.observed.storeObservation)
+	v.OnTargetKind(s.observed.updateObservation)
 }
 
-// storeObservation stores a new observation of a kind. The tail enqueues everything that depends on it.
-func (o *observed) storeObservation(kind event.GroupResource) {
+// updateObservation stores a new observation of a kind. The tail enqueues everything that depends on it.
+func (o *observedKinds) updateObservation(kind event.GroupResource) {
 	is := o.of(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	typ, before, now := iam.Type(kind.Group, is.Kind), o.names[kind], scope{is.Namespaced, is.Observed}
+	typ, before, now := iam.OpenFGAType(kind.Group, is.Kind), o.names[kind], kindScope{is.Namespaced, is.Observed}
 	if before == typ && o.scopes[kind] == now && o.problems[kind] == is.Problem {
 		return
 	}
@@ -79,7 +79,7 @@ func (o *observed) storeObservation(kind event.GroupResource) {
 }
 
 // combineScopes sets the scope of a type from all kinds that have it; a followed kind wins. The caller holds the lock.
-func (o *observed) combineScopes(typ string) {
+func (o *observedKinds) combineScopes(typ string) {
 	delete(o.types, typ)
 	for kind, named := range o.names {
 		if named == typ && !o.types[typ].followed {
@@ -89,69 +89,71 @@ func (o *observed) combineScopes(typ string) {
 }
 
 // isUnobserved reports whether a kind is known and not followed. Its objects in the table may be outdated.
-func (o *observed) isUnobserved(kind event.GroupResource) bool {
+func (o *observedKinds) isUnobserved(kind event.GroupResource) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	is, told := o.scopes[kind]
 	return told && !is.followed
 }
 
-// news holds the kinds whose observation changed, and their types.
-type news struct {
+// observationChanges holds the kinds whose observation changed, and their types.
+type observationChanges struct {
 	kinds map[event.GroupResource]bool
 	types map[string]bool
 }
 
-func newNews() news { return news{map[event.GroupResource]bool{}, map[string]bool{}} }
+func newObservationChanges() observationChanges {
+	return observationChanges{map[event.GroupResource]bool{}, map[string]bool{}}
+}
 
-// changesSinceLast returns the changes since its last call.
-func (o *observed) changesSinceLast() news {
+// takeChanges returns the changes since its last call.
+func (o *observedKinds) takeChanges() observationChanges {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	told := o.told
-	o.told = newNews()
+	o.told = newObservationChanges()
 	return told
 }
 
-// enqueueObserved enqueues everything that depends on the changed kinds.
-func (r *Reconciler) enqueueObserved(n *snapshot, p Pass, told news) {
+// enqueueChangedKinds enqueues everything that depends on the changed kinds.
+func (r *Reconciler) enqueueChangedKinds(n *iamSnapshot, p ReconcileRequest, told observationChanges) {
 	if len(told.kinds) == 0 {
 		return
 	}
 	objects := map[string]bool{}
-	for _, object := range r.copy.knownObjects() {
-		if told.types[iam.TypeOf(object)] {
+	for _, object := range r.copy.objectsWithTuples() {
+		if told.types[iam.TypeOfObject(object)] {
 			objects[object] = true
 		}
 	}
 	for typ := range told.types {
 		var bindings []event.Key
-		for _, b := range r.State.bindings.objectsBy(byTargetType, typ) {
+		for _, b := range r.State.bindings.liveObjectsBy(byTargetType, typ) {
 			bindings = append(bindings, b.Key)
 		}
-		r.enqueueKeys(p, bindings, objects)
+		r.enqueueDeclaredObjects(p, bindings, objects)
 		for _, kind := range r.State.allTables() {
-			for _, k := range kind.keysByType(typ) {
-				r.enqueueKeys(p, []event.Key{k}, objects)
+			for _, k := range kind.keysRelatedToType(typ) {
+				r.enqueueDeclaredObjects(p, []event.Key{k}, objects)
 			}
 		}
 	}
 	for _, k := range r.State.resources.liveKeys() {
-		if o, ok := r.State.resources.rows.Get(k); ok && told.kinds[iam.TargetsOf(o.Value.Spec)] {
+		if o, ok := r.State.resources.rows.Get(k); ok && told.kinds[iam.TargetResource(o.Value.Spec)] {
 			r.requeueStatus(p, k)
 		}
 	}
 	r.enqueueObjects(n, p, objects)
 }
 
-func (o *observed) scopeOf(typ string) scope {
+func (o *observedKinds) scopeOf(typ string) kindScope {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.types[typ]
 }
 
 // tableOf returns the table of a kind, or nil.
-func (s *State) tableOf(of event.GroupResource) followed {
+func (s *State) tableOf(of event.GroupResource) anyTable {
 	if of.Target {
 		return s.targets
 	}
@@ -159,12 +161,12 @@ func (s *State) tableOf(of event.GroupResource) followed {
 }
 
 // allTables returns all tables.
-func (s *State) allTables() []followed {
+func (s *State) allTables() []anyTable {
 	return append(slices.Collect(maps.Values(s.kinds)), s.targets)
 }
 
-// ofType returns the table of a type; nil if the watcher does not follow its objects.
-func (s *State) ofType(typ string) followed {
+// tableOfType returns the table of a type; nil if the watcher does not follow its objects.
+func (s *State) tableOfType(typ string) anyTable {
 	if kind := s.types[typ]; kind != nil {
 		return kind
 	}
@@ -176,8 +178,8 @@ func (s *State) ofType(typ string) followed {
 
 // scopeOf reports whether the objects of a type have namespaces, and whether the watcher follows them.
 func (s *State) scopeOf(typ string) (namespaced, followed bool) {
-	for _, kind := range kinds.IAM() {
-		if iam.Type(kind.Group, kind.Kind) == typ {
+	for _, kind := range kinds.IAMKinds() {
+		if iam.OpenFGAType(kind.Group, kind.Kind) == typ {
 			return !kind.Global, true
 		}
 	}
@@ -188,33 +190,33 @@ func (s *State) scopeOf(typ string) (namespaced, followed bool) {
 // ownedTargets returns the targets that may have parents. The tuples of other targets follow from bindings alone.
 func (s *State) ownedTargets() (objects []string) {
 	for _, k := range s.targets.liveKeys() {
-		if f, _ := s.targets.lastFound(k); len(f.target.Owners) > 0 {
+		if f, _ := s.targets.liveOrDeleted(k); len(f.target.Owners) > 0 {
 			objects = append(objects, f.object)
 		}
 	}
 	return objects
 }
 
-// isMeant reports whether a target matters: it has a binding or an owner, or it owns something. Most targets do not.
-func (s *State) isMeant(f found) bool {
-	owner := ownerIndex(iam.TypeOf(f.object), f.meta.Name)
-	return len(f.target.Owners) > 0 || s.bindings.rows.Count(byTarget, f.object) > 0 ||
-		slices.ContainsFunc(s.allTables(), func(k followed) bool { return k.isOwner(owner) })
+// isReferenced reports whether a target matters: it has a binding or an owner, or it owns something. Most targets do not.
+func (s *State) isReferenced(f declaredObject) bool {
+	owner := ownerIndexKey(iam.TypeOfObject(f.object), f.meta.Name)
+	return len(f.target.Owners) > 0 || s.bindings.rows.CountByIndex(byTarget, f.object) > 0 ||
+		slices.ContainsFunc(s.allTables(), func(k anyTable) bool { return k.hasObjectsOwnedBy(owner) })
 }
 
-// isIdle reports whether a target has no tuples and none can follow from it.
-func (r *Reconciler) isIdle(k event.Key) bool {
-	f, _ := r.State.targets.lastFound(k)
-	return f.meta == nil || r.copy.tupleCount(f.object) == 0 && !r.State.isMeant(f)
+// isIdleTarget reports whether a target has no tuples and none can follow from it.
+func (r *Reconciler) isIdleTarget(k event.Key) bool {
+	f, _ := r.State.targets.liveOrDeleted(k)
+	return f.meta == nil || r.copy.tupleCount(f.object) == 0 && !r.State.isReferenced(f)
 }
 
 // observedCondition returns the condition Observed of a registered kind.
 func (s *State) observedCondition(p *iamv1alpha1.ProtectedResource) condition.Condition {
-	typ, of := iam.Type(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetsOf(p.Spec)
+	typ, of := iam.OpenFGAType(p.Spec.ServiceRef.Name, p.Spec.Kind), iam.TargetResource(p.Spec)
 	is := s.observed.of(of)
-	followed := s.types[typ] != nil || is.Observed && iam.Type(of.Group, is.Kind) == typ
+	followed := s.types[typ] != nil || is.Observed && iam.OpenFGAType(of.Group, is.Kind) == typ
 	if is.Observed && !followed {
 		is.Problem = "the API server calls the kind of " + of.Resource + " " + is.Kind + ": is spec.kind right?"
 	}
-	return plan.Observed(followed, s.trust, is.Problem)
+	return plan.ObservedCondition(followed, s.trust, is.Problem)
 }

@@ -18,7 +18,7 @@ func BenchmarkTargets(b *testing.B) {
 	const targets = 50_000
 	for b.Loop() {
 		bed := newBed(b)
-		bed.State.observed.types[docType] = scope{followed: true}
+		bed.State.observed.types[docType] = kindScope{followed: true}
 		bed.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 		bed.project("web", "acme")
 		bed.work()
@@ -51,16 +51,16 @@ func BenchmarkObservations(b *testing.B) {
 	bed := newBed(b)
 	bed.peopled()
 	for i := range bindings {
-		bed.bind(fmt.Sprintf("binding-%d", i), "viewer", bed.subject(kinds.Users(), "bob"))
+		bed.bind(fmt.Sprintf("binding-%d", i), "viewer", bed.subject(kinds.IAMUsers(), "bob"))
 	}
 	bed.work()
-	var told informer.Observation
-	bed.State.observed.of = func(event.GroupResource) informer.Observation { return told }
+	var told informer.TargetKindStatus
+	bed.State.observed.of = func(event.GroupResource) informer.TargetKindStatus { return told }
 	for b.Loop() {
 		passes := 0
 		for i := range observations {
-			told = informer.Observation{Kind: fmt.Sprintf("Kind%d", i), Observed: !told.Observed}
-			bed.State.observed.storeObservation(event.GroupResource{Group: "b.example", Resource: fmt.Sprintf("kinds%d", i), Target: true})
+			told = informer.TargetKindStatus{Kind: fmt.Sprintf("Kind%d", i), Observed: !told.Observed}
+			bed.State.observed.updateObservation(event.GroupResource{Group: "b.example", Resource: fmt.Sprintf("kinds%d", i), Target: true})
 			bed.follow()
 			passes += len(bed.done)
 		}

@@ -61,14 +61,14 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 	b.doc("other", "web")
 	b.bindDoc("mine")
 	b.work()
-	docs, told := mine.GroupResource, informer.Observation{}
+	docs, told := mine.GroupResource, informer.TargetKindStatus{}
 	b.State.observed.names[docs] = docType
-	b.State.observed.of = func(event.GroupResource) informer.Observation { return told }
+	b.State.observed.of = func(event.GroupResource) informer.TargetKindStatus { return told }
 	whole := b.openFGA.holds()
-	tell := func(of event.GroupResource, is informer.Observation, held []string, may ...string) {
+	tell := func(of event.GroupResource, is informer.TargetKindStatus, held []string, may ...string) {
 		t.Helper()
 		told = is
-		b.State.observed.storeObservation(of)
+		b.State.observed.updateObservation(of)
 		b.follow()
 		if got := b.openFGA.holds(); !slices.Equal(got, held) {
 			t.Errorf("%s is %+v: the store holds\n%v\nwant\n%v", of, is, got, held)
@@ -84,16 +84,16 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 		return strings.HasPrefix(tuple, docType+":") || strings.HasSuffix(tuple, "oidc%3Asales#member") || strings.Contains(tuple, grantOf(whole, docType+":default/mine"))
 	})
 	trees := event.GroupResource{Group: "a.example", Resource: "trees", Target: true}
-	tell(trees, informer.Observation{Kind: "Tree", Observed: true}, whole)
-	tell(trees, informer.Observation{Kind: "Tree", Problem: "it is silent"}, whole)
-	tell(docs, informer.Observation{Kind: "Doc", Problem: "it is silent"}, rest, depends...)
-	tell(docs, informer.Observation{Kind: "Doc", Problem: "it is silent"}, rest)
-	tell(docs, informer.Observation{Kind: "Doc", Observed: true}, whole, depends...)
-	tell(docs, informer.Observation{Kind: "Other", Observed: true}, rest, depends...)
-	tell(docs, informer.Observation{Kind: "Doc", Observed: true}, whole, depends...)
+	tell(trees, informer.TargetKindStatus{Kind: "Tree", Observed: true}, whole)
+	tell(trees, informer.TargetKindStatus{Kind: "Tree", Problem: "it is silent"}, whole)
+	tell(docs, informer.TargetKindStatus{Kind: "Doc", Problem: "it is silent"}, rest, depends...)
+	tell(docs, informer.TargetKindStatus{Kind: "Doc", Problem: "it is silent"}, rest)
+	tell(docs, informer.TargetKindStatus{Kind: "Doc", Observed: true}, whole, depends...)
+	tell(docs, informer.TargetKindStatus{Kind: "Other", Observed: true}, rest, depends...)
+	tell(docs, informer.TargetKindStatus{Kind: "Doc", Observed: true}, whole, depends...)
 	b.drop(docKind(), "other")
 	clear(b.dirty) // Of what a view does not hold any more because nobody registers it, it does not tell.
-	tell(docs, informer.Observation{}, rest, depends...)
+	tell(docs, informer.TargetKindStatus{}, rest, depends...)
 }
 
 // Whoever gives a kind another plural may tell of the new one before the old one is gone.
@@ -103,29 +103,29 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 	b.owned()
 	b.bindDoc("mine")
 	b.work()
-	papers := kinds.Target(event.GroupResource{Group: "a.example", Resource: "papers"}, "v1", "Doc")
+	papers := kinds.TargetKind(event.GroupResource{Group: "a.example", Resource: "papers"}, "v1", "Doc")
 	old := b.keyOf(papers, "old")
 	b.api[old] = event.Change{Key: old, Version: "v1", UID: "nobody's"} // Whom the next binding means.
 	b.bindDoc("old")
 	b.put(papers, "old", target("Doc"))
-	docs, told := b.keyOf(docKind(), "mine").GroupResource, map[event.GroupResource]informer.Observation{}
-	b.State.observed.of = func(of event.GroupResource) informer.Observation { return told[of] }
+	docs, told := b.keyOf(docKind(), "mine").GroupResource, map[event.GroupResource]informer.TargetKindStatus{}
+	b.State.observed.of = func(of event.GroupResource) informer.TargetKindStatus { return told[of] }
 	for _, c := range []struct {
 		of        event.GroupResource
-		is        informer.Observation
+		is        informer.TargetKindStatus
 		mine, old bool
 	}{
-		{old.GroupResource, informer.Observation{Kind: "Doc", Observed: true}, true, true},
-		{docs, informer.Observation{Kind: "Doc", Observed: true}, true, true},
-		{old.GroupResource, informer.Observation{Kind: "Doc", Problem: "it is not served"}, true, false},
-		{docs, informer.Observation{Kind: "Doc", Problem: "it is silent"}, false, false},
-		{docs, informer.Observation{Kind: "Doc", Observed: true}, true, false},
-		{old.GroupResource, informer.Observation{}, true, false},
+		{old.GroupResource, informer.TargetKindStatus{Kind: "Doc", Observed: true}, true, true},
+		{docs, informer.TargetKindStatus{Kind: "Doc", Observed: true}, true, true},
+		{old.GroupResource, informer.TargetKindStatus{Kind: "Doc", Problem: "it is not served"}, true, false},
+		{docs, informer.TargetKindStatus{Kind: "Doc", Problem: "it is silent"}, false, false},
+		{docs, informer.TargetKindStatus{Kind: "Doc", Observed: true}, true, false},
+		{old.GroupResource, informer.TargetKindStatus{}, true, false},
 	} {
 		if told[c.of] = c.is; !c.is.Observed && c.is.Problem == "" {
 			b.drop(papers, "old") // As a view does, which holds nothing of it then.
 		}
-		b.State.observed.storeObservation(c.of)
+		b.State.observed.updateObservation(c.of)
 		b.follow()
 		for name, want := range map[string]bool{"mine": c.mine, "old": c.old} {
 			if got := grantOf(b.openFGA.holds(), docType+":"+ns+"/"+name) != "none"; got != want {
@@ -140,9 +140,9 @@ func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
 	b := newBed(t)
 	b.owned()
 	b.bindDoc("none")
-	docs, told := b.keyOf(docKind(), "none").GroupResource, informer.Observation{}
+	docs, told := b.keyOf(docKind(), "none").GroupResource, informer.TargetKindStatus{}
 	b.State.observed.names[docs] = docType
-	b.State.observed.of = func(event.GroupResource) informer.Observation { return told }
+	b.State.observed.of = func(event.GroupResource) informer.TargetKindStatus { return told }
 	binding := &iamv1alpha1.PolicyBinding{}
 	binding.Spec.RoleRef.Name, binding.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:sales"}}
 	binding.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Doc", Name: "none", UID: "1"}
@@ -151,16 +151,16 @@ func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
 	project.Spec.ResourceSelector.ResourceRef.APIGroup, project.Spec.ResourceSelector.ResourceRef.Kind = "resourcemanager.miloapis.com", "Project"
 	b.put(kinds.PolicyBindings(), "on-a-project", project)
 	for _, is := range []struct {
-		told               informer.Observation
+		told               informer.TargetKindStatus
 		there, where, name string
 	}{
-		{informer.Observation{Kind: "Doc", Namespaced: true, Problem: "it is silent"}, iamv1alpha1.TargetKindNotRecognized, iamv1alpha1.TargetKindNotRecognized, "silent"},
-		{informer.Observation{Kind: "Doc", Namespaced: true, Observed: true}, iamv1alpha1.TargetNotFound, iamv1alpha1.TargetNamespaceMissing, "known"},
-		{informer.Observation{Kind: "Doc", Observed: true}, iamv1alpha1.TargetNotFound, iamv1alpha1.TargetNotFound, "in no namespace"},
-		{informer.Observation{}, iamv1alpha1.TargetKindNotRecognized, iamv1alpha1.TargetKindNotRecognized, "not served"},
+		{informer.TargetKindStatus{Kind: "Doc", Namespaced: true, Problem: "it is silent"}, iamv1alpha1.TargetKindNotRecognized, iamv1alpha1.TargetKindNotRecognized, "silent"},
+		{informer.TargetKindStatus{Kind: "Doc", Namespaced: true, Observed: true}, iamv1alpha1.TargetNotFound, iamv1alpha1.TargetNamespaceMissing, "known"},
+		{informer.TargetKindStatus{Kind: "Doc", Observed: true}, iamv1alpha1.TargetNotFound, iamv1alpha1.TargetNotFound, "in no namespace"},
+		{informer.TargetKindStatus{}, iamv1alpha1.TargetKindNotRecognized, iamv1alpha1.TargetKindNotRecognized, "not served"},
 	} {
 		told = is.told
-		b.State.observed.storeObservation(docs)
+		b.State.observed.updateObservation(docs)
 		b.follow()
 		for name, want := range map[string]string{"on-none": is.there, "nowhere": is.where, "on-a-project": iamv1alpha1.TargetNotFound} {
 			if got := b.targetOf(name); got != want {
@@ -213,7 +213,7 @@ func TestWhatIsGrantedOnATargetGoesWithIt(t *testing.T) {
 			b.work()
 			grants := func() bool {
 				return slices.ContainsFunc(b.openFGA.holds(), func(tuple string) bool {
-					return strings.HasPrefix(tuple, docType+":"+ns+"/one#b@") || strings.HasSuffix(tuple, "#u@"+iam.TokenGroup("oidc:sales"))
+					return strings.HasPrefix(tuple, docType+":"+ns+"/one#b@") || strings.HasSuffix(tuple, "#u@"+iam.TokenGroupObject("oidc:sales"))
 				})
 			}
 			if !grants() {
@@ -231,7 +231,7 @@ func TestWhatIsGrantedOnATargetGoesWithIt(t *testing.T) {
 // kind. Nothing else leads to the target.
 func TestWhatBelongsToATargetIsItsAsLongAsBothAreThere(t *testing.T) {
 	const folderType = "a.example/Folder"
-	folders := kinds.Target(event.GroupResource{Group: "a.example", Resource: "folders"}, "v1", "Folder")
+	folders := kinds.TargetKind(event.GroupResource{Group: "a.example", Resource: "folders"}, "v1", "Folder")
 	for name, c := range map[string]struct {
 		goes func(b *bed, in metav1.OwnerReference)
 		has  bool
@@ -263,7 +263,7 @@ func TestWhatBelongsToATargetIsItsAsLongAsBothAreThere(t *testing.T) {
 			protected["folders"], protected["docs"] = protect(folderType, "folders"), protect(docType, "docs", projectType, folderType)
 			b.register(protected)
 			b.owned()
-			b.State.observed.types[folderType] = scope{followed: true}
+			b.State.observed.types[folderType] = kindScope{followed: true}
 			k := b.put(folders, "all", target("Folder"))
 			in := metav1.OwnerReference{APIVersion: "a.example/v1", Kind: "Folder", Name: "all", UID: types.UID(b.api[k].UID)}
 			b.put(docKind(), "one", target("Doc", in))
@@ -294,7 +294,7 @@ func grantOf(tuples []string, object string) string {
 // owned creates an organization with two projects, and a document in one.
 func (b *bed) owned() {
 	b.t.Helper()
-	b.State.observed.types[docType] = scope{followed: true}
+	b.State.observed.types[docType] = kindScope{followed: true}
 	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 	b.project("web", "acme")
 	b.project("api", "acme")
@@ -317,7 +317,7 @@ func registered() map[string]*iamv1alpha1.ProtectedResource {
 func (b *bed) register(protected map[string]*iamv1alpha1.ProtectedResource) {
 	b.t.Helper()
 	m := &openfgav1.AuthorizationModel{
-		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.Register(slices.Collect(maps.Values(protected))).Types(),
+		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.NewRegistry(slices.Collect(maps.Values(protected))).TypeDefinitions(),
 	}
 	for _, d := range m.GetTypeDefinitions() {
 		d.Metadata.Module = ""
@@ -332,7 +332,7 @@ func (b *bed) register(protected map[string]*iamv1alpha1.ProtectedResource) {
 }
 
 func docKind() kinds.Kind {
-	return kinds.Target(event.GroupResource{Group: "a.example", Resource: "docs"}, "v1", "Doc")
+	return kinds.TargetKind(event.GroupResource{Group: "a.example", Resource: "docs"}, "v1", "Doc")
 }
 
 // doc makes a document, of a project if that has a name.

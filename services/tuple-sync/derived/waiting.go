@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// waitFor enqueues a key once a pass has brought the object in step. The caller checks the object only afterwards, so
+// addWaiter enqueues a key once a pass has brought the object in step. The caller checks the object only afterwards, so
 // that no such pass is missed.
-func (m *replica) waitFor(object string, key Key) {
+func (m *tupleReplica) addWaiter(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.waiting[object] == nil {
@@ -17,14 +17,14 @@ func (m *replica) waitFor(object string, key Key) {
 }
 
 // waitingKeys lists the keys that wait for an object.
-func (m *replica) waitingKeys(object string) []Key {
+func (m *tupleReplica) waitingKeys(object string) []Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Keys(m.waiting[object]))
 }
 
-// cancelWait removes a key from the waiters of an object.
-func (m *replica) cancelWait(object string, key Key) {
+// removeWaiter removes a key from the waiters of an object.
+func (m *tupleReplica) removeWaiter(object string, key Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if delete(m.waiting[object], key); len(m.waiting[object]) == 0 {
@@ -32,8 +32,8 @@ func (m *replica) cancelWait(object string, key Key) {
 	}
 }
 
-// takeWaiting removes and returns all keys that wait for an object.
-func (m *replica) takeWaiting(object string) []Key {
+// takeWaiters removes and returns all keys that wait for an object.
+func (m *tupleReplica) takeWaiters(object string) []Key {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	keys := slices.Collect(maps.Keys(m.waiting[object]))

@@ -45,7 +45,7 @@ func run(ctx context.Context, kubeconfig, listen, domain string) error {
 		return fmt.Errorf("preparing to talk to the API server: %w", err)
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	names := dns.Services{Services: factory.Core().V1().Services().Lister(), Slices: factory.Discovery().V1().EndpointSlices().Lister()}
+	names := dns.ServiceResolver{Services: factory.Core().V1().Services().Lister(), Slices: factory.Discovery().V1().EndpointSlices().Lister()}
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
 	factory.WaitForCacheSync(ctx.Done())
@@ -55,11 +55,11 @@ func run(ctx context.Context, kubeconfig, listen, domain string) error {
 		return fmt.Errorf("listening: %w", err)
 	}
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return serve(conn, domain, names)
+	return serveQueries(conn, domain, names)
 }
 
-// serve answers one after the other, from memory, until the connection is closed.
-func serve(conn net.PacketConn, domain string, names dns.Names) error {
+// serveQueries answers one after the other, from memory, until the connection is closed.
+func serveQueries(conn net.PacketConn, domain string, names dns.AddressResolver) error {
 	query := make([]byte, maxQuery)
 	for {
 		n, from, err := conn.ReadFrom(query)
@@ -69,7 +69,7 @@ func serve(conn net.PacketConn, domain string, names dns.Names) error {
 		if err != nil {
 			return fmt.Errorf("reading from the network: %w", err)
 		}
-		if answer, err := dns.Answer(query[:n], domain, names); err == nil { // Whoever sends something else gets nothing.
+		if answer, err := dns.AnswerQuery(query[:n], domain, names); err == nil { // Whoever sends something else gets nothing.
 			_, _ = conn.WriteTo(answer, from)
 		}
 	}

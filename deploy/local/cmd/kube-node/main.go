@@ -21,7 +21,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: kube-node kubelet|kube-scheduler|kube-controller-manager|kube-proxy [flags]")
 		os.Exit(2)
 	}
-	command := component(os.Args[1])
+	command := newComponentCommand(os.Args[1])
 	if command == nil {
 		fmt.Fprintf(os.Stderr, "kube-node: %q is no component: kubelet, kube-scheduler, kube-controller-manager or kube-proxy\n", os.Args[1])
 		os.Exit(2)
@@ -30,8 +30,8 @@ func main() {
 	os.Exit(cli.Run(command))
 }
 
-// component makes the one that is asked for, and no other: each registers flags and features of the process.
-func component(name string) *cobra.Command {
+// newComponentCommand makes the one that is asked for, and no other: each registers flags and features of the process.
+func newComponentCommand(name string) *cobra.Command {
 	switch name {
 	case "kubelet":
 		return kubelet.NewKubeletCommand(context.Background())

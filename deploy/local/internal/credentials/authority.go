@@ -32,15 +32,15 @@ const (
 	clockSkew         = 5 * time.Minute
 )
 
-// Authority signs certificates.
-type Authority struct {
+// CertificateAuthority signs certificates.
+type CertificateAuthority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	now         time.Time
 }
 
-// Pair is a certificate and its private key, both in PEM.
-type Pair struct {
+// CertificatePair is a certificate and its private key, both in PEM.
+type CertificatePair struct {
 	Certificate []byte
 	Key         []byte
 }
@@ -48,7 +48,7 @@ type Pair struct {
 // LoadAuthority reads the authority from ca.crt and ca.key in dir. One that is
 // missing, damaged or about to expire is replaced: all that it ever signed is
 // signed anew at each start.
-func LoadAuthority(dir string, now time.Time) (*Authority, error) {
+func LoadAuthority(dir string, now time.Time) (*CertificateAuthority, error) {
 	if authority, err := readAuthority(dir, now); err == nil {
 		return authority, nil
 	}
@@ -59,17 +59,17 @@ func LoadAuthority(dir string, now time.Time) (*Authority, error) {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 	}
-	pair, err := (&Authority{now: now}).sign(template)
+	pair, err := (&CertificateAuthority{now: now}).signCertificate(template)
 	if err != nil {
 		return nil, err
 	}
-	if err := pair.Write(filepath.Join(dir, "ca")); err != nil {
+	if err := pair.WriteFiles(filepath.Join(dir, "ca")); err != nil {
 		return nil, err
 	}
 	return readAuthority(dir, now)
 }
 
-func readAuthority(dir string, now time.Time) (*Authority, error) {
+func readAuthority(dir string, now time.Time) (*CertificateAuthority, error) {
 	base := filepath.Join(dir, "ca")
 	pair, err := tls.LoadX509KeyPair(base+".crt", base+".key")
 	if err != nil {
@@ -82,18 +82,18 @@ func readAuthority(dir string, now time.Time) (*Authority, error) {
 	if now.Before(pair.Leaf.NotBefore) || now.Add(leafLifetime).After(pair.Leaf.NotAfter) {
 		return nil, fmt.Errorf("reading certificate authority: valid until %s only", pair.Leaf.NotAfter)
 	}
-	return &Authority{certificate: pair.Leaf, key: key, now: now}, nil
+	return &CertificateAuthority{certificate: pair.Leaf, key: key, now: now}, nil
 }
 
-// Certificate is the authority's own certificate in PEM, for clients to trust.
-func (a *Authority) Certificate() []byte {
-	return encode("CERTIFICATE", a.certificate.Raw)
+// CertificatePEM is the authority's own certificate in PEM, for clients to trust.
+func (a *CertificateAuthority) CertificatePEM() []byte {
+	return encodePEM("CERTIFICATE", a.certificate.Raw)
 }
 
-// Server signs a certificate for a server that answers under these names and
+// IssueServerCertificate signs a certificate for a server that answers under these names and
 // addresses.
-func (a *Authority) Server(hosts []string, addresses []net.IP) (Pair, error) {
-	return a.sign(&x509.Certificate{
+func (a *CertificateAuthority) IssueServerCertificate(hosts []string, addresses []net.IP) (CertificatePair, error) {
+	return a.signCertificate(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		NotAfter:    a.now.Add(leafLifetime),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -103,10 +103,10 @@ func (a *Authority) Server(hosts []string, addresses []net.IP) (Pair, error) {
 	})
 }
 
-// Client signs a certificate for a user; Kubernetes reads the user from the
+// IssueClientCertificate signs a certificate for a user; Kubernetes reads the user from the
 // common name and the groups from the organizations.
-func (a *Authority) Client(user string, groups []string) (Pair, error) {
-	return a.sign(&x509.Certificate{
+func (a *CertificateAuthority) IssueClientCertificate(user string, groups []string) (CertificatePair, error) {
+	return a.signCertificate(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		NotAfter:    a.now.Add(leafLifetime),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -114,12 +114,12 @@ func (a *Authority) Client(user string, groups []string) (Pair, error) {
 	})
 }
 
-// sign makes a key and its certificate; an authority without a certificate
+// signCertificate makes a key and its certificate; an authority without a certificate
 // makes its own.
-func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
+func (a *CertificateAuthority) signCertificate(template *x509.Certificate) (CertificatePair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making a key for %s: %w", template.Subject, err)
+		return CertificatePair{}, fmt.Errorf("making a key for %s: %w", template.Subject, err)
 	}
 	parent, signer := a.certificate, a.key
 	if parent == nil {
@@ -127,21 +127,21 @@ func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	}
 	template.NotBefore = a.now.Add(-clockSkew)
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
-		return Pair{}, fmt.Errorf("making a serial number for %s: %w", template.Subject, err)
+		return CertificatePair{}, fmt.Errorf("making a serial number for %s: %w", template.Subject, err)
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
-		return Pair{}, fmt.Errorf("signing the certificate of %s: %w", template.Subject, err)
+		return CertificatePair{}, fmt.Errorf("signing the certificate of %s: %w", template.Subject, err)
 	}
 	keyPEM, err := encodeKey(key)
 	if err != nil {
-		return Pair{}, err
+		return CertificatePair{}, err
 	}
-	return Pair{Certificate: encode("CERTIFICATE", raw), Key: keyPEM}, nil
+	return CertificatePair{Certificate: encodePEM("CERTIFICATE", raw), Key: keyPEM}, nil
 }
 
-// Write stores the pair in base.key and base.crt.
-func (p Pair) Write(base string) error {
+// WriteFiles stores the pair in base.key and base.crt.
+func (p CertificatePair) WriteFiles(base string) error {
 	if err := os.MkdirAll(filepath.Dir(base), 0o700); err != nil {
 		return fmt.Errorf("creating directory of certificates: %w", err)
 	}
@@ -151,6 +151,6 @@ func (p Pair) Write(base string) error {
 	return datadir.WriteFile(base+".crt", p.Certificate)
 }
 
-func encode(kind string, raw []byte) []byte {
+func encodePEM(kind string, raw []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw})
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func load(t *testing.T, dir string, now time.Time) *Authority {
+func load(t *testing.T, dir string, now time.Time) *CertificateAuthority {
 	t.Helper()
 	authority, err := LoadAuthority(dir, now)
 	if err != nil {
@@ -50,8 +50,8 @@ func TestAnAuthorityIsKeptUntilACertificateCouldOutliveIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			first := load(t, dir, start).Certificate()
-			second := load(t, dir, start.Add(test.later)).Certificate()
+			first := load(t, dir, start).CertificatePEM()
+			second := load(t, dir, start.Add(test.later)).CertificatePEM()
 			if kept := bytes.Equal(first, second); kept != test.kept {
 				t.Errorf("kept = %t, want %t", kept, test.kept)
 			}
@@ -76,15 +76,15 @@ func TestADamagedAuthorityIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			first := load(t, dir, time.Now()).Certificate()
+			first := load(t, dir, time.Now()).CertificatePEM()
 			if err := os.WriteFile(filepath.Join(dir, test.file), test.content, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			second := load(t, dir, time.Now())
-			if bytes.Equal(first, second.Certificate()) {
+			if bytes.Equal(first, second.CertificatePEM()) {
 				t.Error("the damaged authority is still in use")
 			}
-			if _, err := second.Client("alice", nil); err != nil {
+			if _, err := second.IssueClientCertificate("alice", nil); err != nil {
 				t.Errorf("the new authority does not sign: %v", err)
 			}
 		})
@@ -93,7 +93,7 @@ func TestADamagedAuthorityIsReplaced(t *testing.T) {
 
 func TestACertificateOfAServerHoldsForItsHosts(t *testing.T) {
 	authority := load(t, t.TempDir(), time.Now())
-	pair, err := authority.Server([]string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback})
+	pair, err := authority.IssueServerCertificate([]string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestACertificateOfAServerHoldsForItsHosts(t *testing.T) {
 
 func TestACertificateOfAClientCarriesUserAndGroups(t *testing.T) {
 	authority := load(t, t.TempDir(), time.Now())
-	pair, err := authority.Client("alice", []string{"dev", "system:masters"})
+	pair, err := authority.IssueClientCertificate("alice", []string{"dev", "system:masters"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestTheKeyOfServiceAccountsOutlivesRestartsAndIsReplacedWhenDamaged(t *test
 
 func TestAKubeconfigNeedsNoOtherFile(t *testing.T) {
 	dir := t.TempDir()
-	cluster := Cluster{Server: "https://127.0.0.1:6443", Authority: load(t, dir, time.Now())}
+	cluster := ClusterAccess{Server: "https://127.0.0.1:6443", Authority: load(t, dir, time.Now())}
 	path := filepath.Join(dir, "alice.kubeconfig")
 	if err := cluster.WriteKubeconfig(path, "alice", []string{"dev"}); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestAKubeconfigNeedsNoOtherFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Host != cluster.Server || !bytes.Equal(config.CAData, cluster.Authority.Certificate()) {
+	if config.Host != cluster.Server || !bytes.Equal(config.CAData, cluster.Authority.CertificatePEM()) {
 		t.Errorf("server = %s, want %s and its authority", config.Host, cluster.Server)
 	}
 	if user := parse(t, config.CertData).Subject.CommonName; user != "alice" {

@@ -9,22 +9,22 @@ import (
 	"github.com/entail-dev/entail/deploy/local/internal/datadir"
 )
 
-// Cluster is a server and the authority that its clients trust.
-type Cluster struct {
+// ClusterAccess is a server and the authority that its clients trust.
+type ClusterAccess struct {
 	Server    string
-	Authority *Authority
+	Authority *CertificateAuthority
 }
 
 // WriteKubeconfig gives a user a client certificate in a kubeconfig that
 // needs no other file.
-func (c Cluster) WriteKubeconfig(path, user string, groups []string) error {
-	pair, err := c.Authority.Client(user, groups)
+func (c ClusterAccess) WriteKubeconfig(path, user string, groups []string) error {
+	pair, err := c.Authority.IssueClientCertificate(user, groups)
 	if err != nil {
 		return err
 	}
 	const name = "kube-local"
 	data, err := clientcmd.Write(api.Config{
-		Clusters:       map[string]*api.Cluster{name: {Server: c.Server, CertificateAuthorityData: c.Authority.Certificate()}},
+		Clusters:       map[string]*api.Cluster{name: {Server: c.Server, CertificateAuthorityData: c.Authority.CertificatePEM()}},
 		AuthInfos:      map[string]*api.AuthInfo{user: {ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key}},
 		Contexts:       map[string]*api.Context{name: {Cluster: name, AuthInfo: user}},
 		CurrentContext: name,

@@ -17,7 +17,7 @@ import (
 // one when the file is missing or damaged. It outlives restarts, and so do
 // the tokens.
 func LoadSigningKey(path string) (*ecdsa.PrivateKey, error) {
-	if key, err := readKey(path); err == nil {
+	if key, err := readSigningKey(path); err == nil {
 		return key, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -31,7 +31,7 @@ func LoadSigningKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, datadir.WriteFile(path, data)
 }
 
-func readKey(path string) (*ecdsa.PrivateKey, error) {
+func readSigningKey(path string) (*ecdsa.PrivateKey, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading key: %w", err)
@@ -48,5 +48,5 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding key: %w", err)
 	}
-	return encode("EC PRIVATE KEY", raw), nil
+	return encodePEM("EC PRIVATE KEY", raw), nil
 }

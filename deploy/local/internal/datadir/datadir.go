@@ -32,12 +32,12 @@ func Open(path string) (*Dir, error) {
 		defer lock.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("data directory %s is in use by another kube-local (process %s): "+
-				"stop that one, or give this one another --data-dir", path, owner(path))
+				"stop that one, or give this one another --data-dir", path, lockOwnerPID(path))
 		}
 		return nil, fmt.Errorf("locking data directory %s: %w", path, err)
 	}
 	dir := &Dir{path: path, lock: lock}
-	if err := errors.Join(lock.Truncate(0), writeAt(lock, os.Getpid())); err != nil {
+	if err := errors.Join(lock.Truncate(0), writePID(lock, os.Getpid())); err != nil {
 		return nil, errors.Join(fmt.Errorf("noting the owner of %s: %w", path, err), dir.Close())
 	}
 	return dir, nil
@@ -70,12 +70,12 @@ func WriteFile(path string, data []byte) error {
 	return nil
 }
 
-func writeAt(f *os.File, pid int) error {
+func writePID(f *os.File, pid int) error {
 	_, err := f.WriteAt(fmt.Appendf(nil, "%d\n", pid), 0)
 	return err
 }
 
-func owner(path string) string {
+func lockOwnerPID(path string) string {
 	pid, err := os.ReadFile(filepath.Join(path, "lock"))
 	if err != nil || len(pid) == 0 {
 		return "unknown"

@@ -16,11 +16,11 @@ import (
 func (d *Dir) Listen(address net.IP, port int) (net.Listener, error) {
 	last := d.lastPort()
 	if port == 0 && last != 0 {
-		if listener, err := listen(address, last); err == nil {
+		if listener, err := listenTCP(address, last); err == nil {
 			return listener, nil
 		}
 	}
-	listener, err := listen(address, port)
+	listener, err := listenTCP(address, port)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("port %d of %s is in use: stop the process that holds it, or choose another --port (0 takes a free one)", port, address)
 	}
@@ -51,6 +51,6 @@ func (d *Dir) lastPort() int {
 	return int(port)
 }
 
-func listen(address net.IP, port int) (net.Listener, error) {
+func listenTCP(address net.IP, port int) (net.Listener, error) {
 	return net.ListenTCP("tcp", &net.TCPAddr{IP: address, Port: port})
 }

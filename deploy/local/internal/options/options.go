@@ -23,7 +23,7 @@ type Options struct {
 	Port        int
 	// ServerName is what others than this machine call the server; empty when it is on loopback.
 	ServerName string
-	Users      []User
+	Users      []ClientUser
 	// Nodes says that others run pods: the API server has what they need.
 	Nodes               bool
 	AuthorizationConfig string
@@ -70,7 +70,7 @@ func Parse(args []string, w io.Writer) (Options, error) {
 	if flags.NArg() > 0 {
 		return Options{}, fmt.Errorf("unexpected argument %q: kube-local takes flags only, see --help", flags.Arg(0))
 	}
-	if err := o.listen(bind); err != nil {
+	if err := o.checkBindAddress(bind); err != nil {
 		return Options{}, err
 	}
 	if o.Port < 0 || o.Port > 65535 {
@@ -81,11 +81,11 @@ func Parse(args []string, w io.Writer) (Options, error) {
 		return Options{}, err
 	}
 	o.Nodes = len(nodes) > 0
-	return o, o.resolve()
+	return o, o.resolvePaths()
 }
 
-// listen checks where the server is reached.
-func (o *Options) listen(bind string) error {
+// checkBindAddress checks where the server is reached.
+func (o *Options) checkBindAddress(bind string) error {
 	o.BindAddress = net.ParseIP(bind)
 	if o.ServerName == "" && (o.BindAddress == nil || !o.BindAddress.IsLoopback()) {
 		return fmt.Errorf("--bind-address %q is not a loopback address: use 127.0.0.1 or ::1, or say by --server-name how others reach it", bind)
@@ -99,9 +99,9 @@ func (o *Options) listen(bind string) error {
 	return nil
 }
 
-// resolve makes the paths absolute and checks what the API server would
+// resolvePaths makes the paths absolute and checks what the API server would
 // report only in its log.
-func (o *Options) resolve() error {
+func (o *Options) resolvePaths() error {
 	if o.DataDir == "" {
 		return errors.New("--data-dir is missing: name a directory that may hold the server's state")
 	}

@@ -93,7 +93,7 @@ func TestANodeBringsThoseWhoRunPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]User{}
+	files := map[string]ClientUser{}
 	for _, user := range options.Users {
 		files[user.File] = user
 	}

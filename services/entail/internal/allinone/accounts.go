@@ -14,30 +14,30 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// applyAccounts creates the accounts that services run as. In an external cluster it does so only if the user may
+// applyServiceAccounts creates the accounts that services run as. In an external cluster it does so only if the user may
 // impersonate them. Otherwise services act as the user.
-func (m *machine) applyAccounts(ctx context.Context, deploy fs.FS) error {
+func (m *localSystem) applyServiceAccounts(ctx context.Context, deploy fs.FS) error {
 	var err error
 	if m.servers.accounts = m.servers.local != nil; !m.servers.accounts {
-		m.servers.accounts, err = mayImpersonate(ctx, m.servers.kube)
+		m.servers.accounts, err = mayImpersonateServices(ctx, m.servers.kube)
 	}
 	if err != nil {
 		return err
 	}
 	if !m.servers.accounts {
-		m.printTextf("services act with your rights, because you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
+		m.printProgressf("services act with your rights, because you may not impersonate serviceaccounts in namespace %s", rbac.Namespace)
 		return nil
 	}
-	err = devserver.ApplyAccounts(ctx, m.servers.kube, deploy)
+	err = devserver.ApplyServiceAccounts(ctx, m.servers.kube, deploy)
 	if err != nil || m.servers.local == nil {
 		return err // Entail does not decide access in the user's cluster.
 	}
-	return devserver.ApplyRoles(ctx, m.servers.kube, deploy)
+	return devserver.ApplyPeopleRoles(ctx, m.servers.kube, deploy)
 }
 
-// mayImpersonate reports whether the user of cfg may impersonate every service. A user that is impersonated already may
+// mayImpersonateServices reports whether the user of cfg may impersonate every service. A user that is impersonated already may
 // not.
-func mayImpersonate(ctx context.Context, cfg *rest.Config) (bool, error) {
+func mayImpersonateServices(ctx context.Context, cfg *rest.Config) (bool, error) {
 	if cfg.Impersonate.UserName != "" {
 		return false, nil
 	}
@@ -59,14 +59,14 @@ func mayImpersonate(ctx context.Context, cfg *rest.Config) (bool, error) {
 	return true, nil
 }
 
-// configFor returns the configuration with which a service calls the API server: as its own account, or as the user.
-func (s *servers) configFor(service string) (*rest.Config, error) {
+// restConfigFor returns the configuration with which a service calls the API server: as its own account, or as the user.
+func (s *servers) restConfigFor(service string) (*rest.Config, error) {
 	if s.local != nil {
-		return s.local.ConfigOf(service)
+		return s.local.UserConfig(service)
 	}
 	cfg := rest.CopyConfig(s.kube)
 	if s.accounts {
-		cfg.Impersonate.UserName = rbac.Account{Service: service}.User()
+		cfg.Impersonate.UserName = rbac.Account{Service: service}.UserName()
 	}
 	return cfg, nil
 }

@@ -18,18 +18,18 @@ import (
 	"github.com/entail-dev/entail/deploy"
 )
 
-// authorizer is the webhook that the local API server calls for requests that its RBAC does not allow. The listener is
+// localAuthorizer is the webhook that the local API server calls for requests that its RBAC does not allow. The listener is
 // opened first, because the API server is configured with the address before the webhook serves.
-type authorizer struct {
+type localAuthorizer struct {
 	listener net.Listener
 	dir      string
 }
 
-func (a *authorizer) filePath(name string) string { return filepath.Join(a.dir, name) }
+func (a *localAuthorizer) filePath(name string) string { return filepath.Join(a.dir, name) }
 
 // prepareAuthorizer writes the files that the API server and the webhook read. It does nothing for an external cluster,
 // which has its own authorizers.
-func (m *machine) prepareAuthorizer() error {
+func (m *localSystem) prepareAuthorizer() error {
 	if m.cfg.HasExternalCluster() {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (m *machine) prepareAuthorizer() error {
 	if err != nil {
 		return fmt.Errorf("listening for the API server's questions (--authorizer-port): %w", err)
 	}
-	m.authorizer = &authorizer{listener: listener, dir: filepath.Join(m.dir, "authorizer")}
+	m.authorizer = &localAuthorizer{listener: listener, dir: filepath.Join(m.dir, "authorizer")}
 	m.cfg.authorization = m.authorizer.filePath("authorization.yaml")
 	if err := m.authorizer.writeFiles(); err != nil {
 		return fmt.Errorf("preparing the authorizer: %w", err)
@@ -46,12 +46,12 @@ func (m *machine) prepareAuthorizer() error {
 }
 
 // writeFiles creates a new certificate, and the files with which the API server finds and trusts the webhook.
-func (a *authorizer) writeFiles() error {
+func (a *localAuthorizer) writeFiles() error {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: loopback})
 	if err != nil {
 		return err
 	}
-	config, err := authorizationConfig(a.filePath("kubeconfig"))
+	config, err := buildAuthorizationConfig(a.filePath("kubeconfig"))
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (a *authorizer) writeFiles() error {
 	return errors.Join(errs...)
 }
 
-// authorizationConfig returns the shipped configuration without the Node authorizer: the local API server has no nodes.
-func authorizationConfig(kubeconfig string) ([]byte, error) {
+// buildAuthorizationConfig returns the shipped configuration without the Node authorizer: the local API server has no nodes.
+func buildAuthorizationConfig(kubeconfig string) ([]byte, error) {
 	shipped, err := fs.ReadFile(deploy.Files, "authorization/authorization.yaml")
 	if err != nil {
 		return nil, err

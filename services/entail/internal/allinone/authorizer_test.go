@@ -10,7 +10,7 @@ import (
 func TestTheLocalAPIServerReadsWhatIsShippedButForNodes(t *testing.T) {
 	cfg := Defaults()
 	cfg.Ports = Ports{}
-	m := &machine{cfg: cfg, dir: t.TempDir()}
+	m := &localSystem{cfg: cfg, dir: t.TempDir()}
 	if err := m.prepareAuthorizer(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestTheLocalAPIServerReadsWhatIsShippedButForNodes(t *testing.T) {
 func TestAClusterOfTheUsersAsksNobodyHere(t *testing.T) {
 	cfg := Defaults()
 	cfg.UseCluster = true
-	m := &machine{cfg: cfg, dir: t.TempDir()}
+	m := &localSystem{cfg: cfg, dir: t.TempDir()}
 	if err := m.prepareAuthorizer(); err != nil || m.authorizer != nil || m.cfg.authorization != "" {
 		t.Errorf("%+v, %v", m.authorizer, err)
 	}

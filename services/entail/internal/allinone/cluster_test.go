@@ -124,7 +124,7 @@ func TestSamplesAreCreatedOnlyWhereTheyAreMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &api{there: test.there, broken: test.broken}
-			created, err := createSamples(t.Context(), serveAPI(t, a), samples{path: file(t, test.content)})
+			created, err := createMissingSamples(t.Context(), serveAPI(t, a), sampleSource{path: file(t, test.content)})
 			if !slices.Equal(created, test.created) || len(a.created) != len(created) {
 				t.Errorf("created %v, want %v; the API server made %v", created, test.created, a.created)
 			}
@@ -133,7 +133,7 @@ func TestSamplesAreCreatedOnlyWhereTheyAreMissing(t *testing.T) {
 			}
 		})
 	}
-	if _, err := createSamples(t.Context(), &rest.Config{}, samples{path: "/nowhere"}); err == nil || !strings.Contains(err.Error(), "read samples") {
+	if _, err := createMissingSamples(t.Context(), &rest.Config{}, sampleSource{path: "/nowhere"}); err == nil || !strings.Contains(err.Error(), "read samples") {
 		t.Errorf("samples that are not there: %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestServicesActAsTheirAccountsWhereTheUserMayImpersonateAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := serveAPI(t, &api{allowed: test.allowed, broken: test.broken})
 			cfg.Impersonate.UserName = test.as
-			got, err := mayImpersonate(t.Context(), cfg)
+			got, err := mayImpersonateServices(t.Context(), cfg)
 			if got != test.want || (err != nil) != test.failed {
 				t.Errorf("got %t, %v", got, err)
 			}
@@ -179,8 +179,8 @@ func TestServicesActAsTheirAccountsWhereTheUserMayImpersonateAll(t *testing.T) {
 
 func TestWhoServicesActAsIsTold(t *testing.T) {
 	var told bytes.Buffer
-	m := &machine{cfg: Config{Progress: &told}, servers: &servers{kube: serveAPI(t, &api{})}}
-	if err := m.applyAccounts(t.Context(), fstest.MapFS{}); err != nil {
+	m := &localSystem{cfg: Config{Progress: &told}, servers: &servers{kube: serveAPI(t, &api{})}}
+	if err := m.applyServiceAccounts(t.Context(), fstest.MapFS{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "services act with your rights, because you may not impersonate serviceaccounts in namespace entail-system\n"; told.String() != want {
@@ -188,13 +188,13 @@ func TestWhoServicesActAsIsTold(t *testing.T) {
 	}
 	for accounts, want := range map[bool]string{false: "", true: "system:serviceaccount:entail-system:watcher"} {
 		m.servers.accounts = accounts
-		cfg, err := m.servers.configFor("watcher")
+		cfg, err := m.servers.restConfigFor("watcher")
 		if err != nil || cfg.Impersonate.UserName != want || m.servers.kube.Impersonate.UserName != "" {
 			t.Errorf("the watcher acts as %q, %v", cfg.Impersonate.UserName, err)
 		}
 	}
 	m.servers.kube = serveAPI(t, &api{broken: true})
-	if err := m.applyAccounts(t.Context(), fstest.MapFS{}); err == nil || !strings.Contains(err.Error(), "ask for your rights") {
+	if err := m.applyServiceAccounts(t.Context(), fstest.MapFS{}); err == nil || !strings.Contains(err.Error(), "ask for your rights") {
 		t.Errorf("of a cluster that tells nothing: %v", err)
 	}
 }
@@ -207,50 +207,50 @@ func TestAServiceIsAwaitedUntilItIsReady(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if err := awaitReady(t.Context(), []*worker{{name: "store-sync", address: server.URL}}); err != nil || asked != 3 {
+	if err := awaitAllReady(t.Context(), []*runningService{{name: "store-sync", address: server.URL}}); err != nil || asked != 3 {
 		t.Errorf("asked %d times, %v", asked, err)
 	}
 	asked = -1 << 30
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("Ctrl-C"))
-	err := (&worker{name: "store-sync", address: server.URL}).awaitReady(ctx)
+	err := (&runningService{name: "store-sync", address: server.URL}).awaitReady(ctx)
 	if err == nil || !strings.Contains(err.Error(), "wait for store-sync: Ctrl-C") {
 		t.Errorf("got %v", err)
 	}
-	if answer, ok := (&worker{address: server.URL}).isReady(t.Context()); ok || answer != "view: not all is known" {
+	if answer, ok := (&runningService{address: server.URL}).queryReadiness(t.Context()); ok || answer != "view: not all is known" {
 		t.Errorf("it says %q, %t", answer, ok)
 	}
-	if answer, ok := (&worker{address: "http://127.0.0.1:1"}).isReady(t.Context()); ok || !strings.Contains(answer, "refused") {
+	if answer, ok := (&runningService{address: "http://127.0.0.1:1"}).queryReadiness(t.Context()); ok || !strings.Contains(answer, "refused") {
 		t.Errorf("of nobody: %q, %t", answer, ok)
 	}
-	if answer, ok := (&worker{address: "://"}).isReady(t.Context()); ok || answer == "" {
+	if answer, ok := (&runningService{address: "://"}).queryReadiness(t.Context()); ok || answer == "" {
 		t.Errorf("of no address: %q, %t", answer, ok)
 	}
 }
 
 func TestAServiceThatEndsByItselfEndsEverything(t *testing.T) {
 	for name, test := range map[string]struct {
-		run  func(context.Context, surroundings) error
+		run  func(context.Context, suppliedSettings) error
 		want string // cause of the end of everything
 		end  string
 	}{
-		"it fails":         {run: func(context.Context, surroundings) error { return errors.New("no bus") }, want: "store-sync ended; its log is", end: "store-sync: no bus"},
-		"it just ends":     {run: func(context.Context, surroundings) error { return nil }, want: "store-sync ended; its log is"},
-		"it ends as asked": {run: func(ctx context.Context, _ surroundings) error { <-ctx.Done(); return nil }},
-		"it ends badly":    {run: func(ctx context.Context, _ surroundings) error { <-ctx.Done(); return errors.New("not drained") }, end: "store-sync: not drained"},
+		"it fails":         {run: func(context.Context, suppliedSettings) error { return errors.New("no bus") }, want: "store-sync ended; its log is", end: "store-sync: no bus"},
+		"it just ends":     {run: func(context.Context, suppliedSettings) error { return nil }, want: "store-sync ended; its log is"},
+		"it ends as asked": {run: func(ctx context.Context, _ suppliedSettings) error { <-ctx.Done(); return nil }},
+		"it ends badly":    {run: func(ctx context.Context, _ suppliedSettings) error { <-ctx.Done(); return errors.New("not drained") }, end: "store-sync: not drained"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alive, fail := context.WithCancelCause(t.Context())
 			defer fail(nil)
-			m := &machine{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: fail, servers: standing(t)}
-			w, err := m.startService(t.Context(), runner{name: "store-sync", run: test.run})
+			m := &localSystem{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: fail, servers: standing(t)}
+			w, err := m.startService(t.Context(), serviceRunner{name: "store-sync", run: test.run})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if test.want != "" {
 				<-alive.Done()
 			}
-			end := w.endWorker()
+			end := w.stopAndWait()
 			if (end == nil) != (test.end == "") || end != nil && end.Error() != test.end {
 				t.Errorf("it ended with %v, want %q", end, test.end)
 			}
@@ -278,9 +278,9 @@ func standing(t *testing.T) *servers {
 
 func TestAServiceIsGivenWhatThisProcessHas(t *testing.T) {
 	s := standing(t)
-	given := make(chan surroundings, 1)
-	m := &machine{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: func(error) {}, servers: s}
-	w, err := m.startService(t.Context(), runner{name: "tuple-sync", run: func(_ context.Context, around surroundings) error {
+	given := make(chan suppliedSettings, 1)
+	m := &localSystem{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: func(error) {}, servers: s}
+	w, err := m.startService(t.Context(), serviceRunner{name: "tuple-sync", run: func(_ context.Context, around suppliedSettings) error {
 		given <- around
 		return around.embed.Listener.Close()
 	}})
@@ -288,7 +288,7 @@ func TestAServiceIsGivenWhatThisProcessHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	around := <-given
-	if err := errors.Join(w.endWorker(), m.logs.closeLogs()); err != nil {
+	if err := errors.Join(w.stopAndWait(), m.logs.closeLogs()); err != nil {
 		t.Error(err)
 	}
 	if around.nats != s.nats.URL("tuple-sync") || !strings.Contains(around.nats, "tuple-sync:") || w.address != "http://"+around.embed.Listener.Addr().String() || around.embed.Log == nil {
@@ -300,13 +300,13 @@ func TestTheUsersClusterIsFoundByItsFile(t *testing.T) {
 	path := file(t, `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "https://cluster.example"}}],
 contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x, users: [{name: u, user: {token: t}}]}`)
 	s := &servers{}
-	if err := s.useCluster(Config{Kubeconfig: path}); err != nil || s.kube.Host != "https://cluster.example" || s.kubeconfig != path {
+	if err := s.useExternalCluster(Config{Kubeconfig: path}); err != nil || s.kube.Host != "https://cluster.example" || s.kubeconfig != path {
 		t.Errorf("it is %+v, %v", s.kube, err)
 	}
-	if err := s.useCluster(Config{Kubeconfig: path + ".other"}); err == nil || !strings.Contains(err.Error(), "read the kubeconfig of your cluster") {
+	if err := s.useExternalCluster(Config{Kubeconfig: path + ".other"}); err == nil || !strings.Contains(err.Error(), "read the kubeconfig of your cluster") {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if s.failedChannel() != nil {
+	if s.apiServerEnded() != nil {
 		t.Error("a cluster of the user's is said to fail")
 	}
 }
@@ -322,7 +322,7 @@ func TestSettingsAreFlagsAndTheStateIsTheUsersAlone(t *testing.T) {
 	if cfg.Ports.NATS != 0 || cfg.Ports.Watcher != 18091 || !cfg.HasExternalCluster() || cfg.Samples != "s" || cfg.Manifests != "m" {
 		t.Errorf("settings are %+v", cfg)
 	}
-	got, err := cfg.stateDir()
+	got, err := cfg.createStateDir()
 	if err != nil || got != dir {
 		t.Fatalf("the state is in %s, %v", got, err)
 	}
@@ -332,7 +332,7 @@ func TestSettingsAreFlagsAndTheStateIsTheUsersAlone(t *testing.T) {
 		}
 	}
 	cfg.StateDir = file(t, "")
-	if _, err := cfg.stateDir(); err == nil || !strings.Contains(err.Error(), "make --state-dir") {
+	if _, err := cfg.createStateDir(); err == nil || !strings.Contains(err.Error(), "make --state-dir") {
 		t.Errorf("a file in its place: %v", err)
 	}
 }
@@ -344,9 +344,9 @@ func TestEndpointsSayWhereEverythingIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = openFGA.closeLogs() }()
-	m := &machine{dir: "/state", servers: s}
+	m := &localSystem{dir: "/state", servers: s}
 	for _, name := range []string{"watcher", "store-sync", "tuple-sync", "implied-role", "webhook"} {
-		m.services = append(m.services, &worker{name: name, address: "http://" + name})
+		m.services = append(m.services, &runningService{name: name, address: "http://" + name})
 	}
 	e := m.listEndpoints(1500 * time.Millisecond)
 	if e.SyncService != "http://watcher" || e.StoreService != "http://store-sync" || e.TupleService != "http://tuple-sync" || e.InferenceService != "http://implied-role" ||

@@ -83,16 +83,17 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.StateDir, "state-dir", c.StateDir, "`directory` for all state and logs")
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster,
 		"`name` of the cluster, as in spec.storeRef.cluster of objects; the state keeps the name of the first start")
-	fs.Var(c.Services.flagAssignments(), "set", "flag of a service, such as tuple-sync.allow-member-tuples-enabled=true; repeatable")
+	fs.Var(c.Services.newServiceFlags(), "set", "flag of a service, such as tuple-sync.allow-member-tuples-enabled=true; repeatable")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "",
 		"kubeconfig `file` of your cluster, to use instead of a local API server; "+
 			"up applies CRDs, admission policies and the accounts of services to it")
 	fs.BoolVar(&c.UseCluster, "use-cluster", false, "use the cluster of KUBECONFIG and its current context, as with --kubeconfig")
 	fs.StringVar(&c.AdmissionURL, "admission-url", "",
-		"`URL` by which the API server of your cluster reaches --admission-port of this machine, https://host:port; without it no ImpliedRoles are in force there")
+		"`URL` (https://host:port) by which your API server reaches --admission-port of this machine; without it no ImpliedRoles are in force")
 	fs.BoolVar(&c.OpenSearch, "opensearch", false,
 		"also run OpenSearch (make opensearch installs it); its address and credentials are in Secret "+connectionNamespace+"/"+connectionName)
-	fs.StringVar(&c.Manifests, "manifests", "", "`directory` with crd/, admission/ and base/ to apply instead of the manifests in this program (entail manifests)")
+	fs.StringVar(&c.Manifests, "manifests", "",
+		"`directory` with crd/, admission/ and base/ to apply instead of the manifests in this program (entail manifests)")
 	fs.StringVar(&c.Samples, "samples", "", "`path` of manifests; missing objects are created. "+BuiltIn+" is the samples in this program")
 	for _, p := range c.Ports.allPorts() {
 		fs.IntVar(p.number, p.flag, *p.number, "port of "+p.of+" on loopback; 0 takes a free one")
@@ -102,17 +103,17 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 // HasExternalCluster reports whether a cluster of the user is used instead of a local API server.
 func (c *Config) HasExternalCluster() bool { return c.UseCluster || c.Kubeconfig != "" }
 
-// isGuarded reports whether the API server can call the webhooks that check the authors of rules.
-func (c *Config) isGuarded() bool { return !c.HasExternalCluster() || c.AdmissionURL != "" }
+// hasReachableWebhooks reports whether the API server can call the webhooks that check the authors of rules.
+func (c *Config) hasReachableWebhooks() bool { return !c.HasExternalCluster() || c.AdmissionURL != "" }
 
-// port is one of the ports, with the flag that sets it.
-type port struct {
+// portSetting is one of the ports, with the flag that sets it.
+type portSetting struct {
 	number   *int
 	flag, of string
 }
 
-func (p *Ports) allPorts() []port {
-	return []port{
+func (p *Ports) allPorts() []portSetting {
+	return []portSetting{
 		{&p.Kube, "kube-port", "the Kubernetes API server"},
 		{&p.NATS, "nats-port", "NATS"},
 		{&p.OpenFGA, "openfga-port", "OpenFGA (gRPC)"},
@@ -131,8 +132,8 @@ func (p *Ports) allPorts() []port {
 	}
 }
 
-// checkSettings returns an error for settings that cannot work. The error names the flags to change.
-func (c *Config) checkSettings() error {
+// validateSettings returns an error for settings that cannot work. The error names the flags to change.
+func (c *Config) validateSettings() error {
 	errs := []error{c.Services.validateServices(c.Cluster)}
 	if c.AdmissionURL != "" && !c.HasExternalCluster() {
 		errs = append(errs, errors.New("--admission-url is for a cluster of yours: give --kubeconfig or --use-cluster, too"))
@@ -143,7 +144,7 @@ func (c *Config) checkSettings() error {
 	given := map[int]string{}
 	for _, p := range c.Ports.allPorts() {
 		n := *p.number
-		if n == 0 || c.isUnused(p) {
+		if n == 0 || c.isUnusedPort(p) {
 			continue
 		}
 		if n < 0 || n > 65535 {
@@ -160,13 +161,13 @@ func (c *Config) checkSettings() error {
 	return errors.Join(errs...)
 }
 
-// isUnused reports whether no server listens on p with these settings.
-func (c *Config) isUnused(p port) bool {
+// isUnusedPort reports whether no server listens on p with these settings.
+func (c *Config) isUnusedPort(p portSetting) bool {
 	switch p.number {
 	case &c.Ports.Kube, &c.Ports.StoreAdmission, &c.Ports.Authorizer, &c.Ports.WebhookAdmission:
 		return c.HasExternalCluster()
 	case &c.Ports.Admission:
-		return !c.isGuarded()
+		return !c.hasReachableWebhooks()
 	case &c.Ports.OpenSearch, &c.Ports.OpenSearchSync:
 		return !c.OpenSearch
 	default:
@@ -174,9 +175,9 @@ func (c *Config) isUnused(p port) bool {
 	}
 }
 
-// keepCluster requires the cluster name with which the state was created. The stream holds objects under that name, and
+// requireSameCluster requires the cluster name with which the state was created. The stream holds objects under that name, and
 // with another name their deletions would never be published.
-func (c *Config) keepCluster(dir string) error {
+func (c *Config) requireSameCluster(dir string) error {
 	path := filepath.Join(dir, "cluster")
 	made, err := os.ReadFile(path)
 	if _, old := os.Stat(filepath.Join(dir, "nats")); errors.Is(err, os.ErrNotExist) && old == nil {
@@ -196,7 +197,7 @@ func (c *Config) keepCluster(dir string) error {
 }
 
 // checkFree returns an error if p cannot be opened. It listens on p for a moment.
-func (p port) checkFree() error {
+func (p portSetting) checkFree() error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(*p.number)))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d for %s is taken by another program: stop that one, or choose another port with --%s",
@@ -210,9 +211,9 @@ func (p port) checkFree() error {
 
 const loopback = "127.0.0.1"
 
-// stateDir creates the state directory and returns its absolute path. Only its owner may read it, because it holds the
+// createStateDir creates the state directory and returns its absolute path. Only its owner may read it, because it holds the
 // keys of the local API server.
-func (c *Config) stateDir() (string, error) {
+func (c *Config) createStateDir() (string, error) {
 	dir, err := filepath.Abs(c.StateDir)
 	if err != nil {
 		return "", fmt.Errorf("resolve --state-dir %q: %w", c.StateDir, err)

@@ -43,7 +43,7 @@ func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
 			cfg := Defaults()
 			cfg.Ports = Ports{}
 			test.set(&cfg)
-			err := cfg.checkSettings()
+			err := cfg.validateSettings()
 			if (err != nil) != (test.want != nil) {
 				t.Fatalf("error is %v", err)
 			}

@@ -23,8 +23,8 @@ const (
 	connectionName      = "local-opensearch"
 )
 
-// applyConnection writes the URL and the administrator's certificate of the server to a Secret.
-func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.Server) error {
+// applyConnectionSecret writes the URL and the administrator's certificate of the server to a Secret.
+func applyConnectionSecret(ctx context.Context, cfg *rest.Config, server *opensearch.Server) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("telling how to reach OpenSearch: %w", err)
@@ -33,7 +33,7 @@ func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.S
 	secret := corev1apply.Secret(connectionName, connectionNamespace).
 		WithLabels(map[string]string{"app.kubernetes.io/managed-by": "entail-up"}).
 		WithData(map[string][]byte{
-			"url": []byte(server.URL()), "ca.crt": server.CA(), "tls.crt": admin.Certificate, "tls.key": admin.Key,
+			"url": []byte(server.URL()), "ca.crt": server.CACertificate(), "tls.crt": admin.Certificate, "tls.key": admin.Key,
 		})
 	options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
 	if _, err := client.CoreV1().Secrets(connectionNamespace).Apply(ctx, secret, options); err != nil {
@@ -42,18 +42,18 @@ func applyConnection(ctx context.Context, cfg *rest.Config, server *opensearch.S
 	return nil
 }
 
-// secretNamespaces returns the namespaces whose Secrets are watched: the configured ones, otherwise the namespace of
+// watchedSecretNamespaces returns the namespaces whose Secrets are watched: the configured ones, otherwise the namespace of
 // the connection Secret.
-func (c *Config) secretNamespaces() []string {
+func (c *Config) watchedSecretNamespaces() []string {
 	if set := c.Services.Watcher.SecretNamespaces; len(set) > 0 || !c.OpenSearch {
 		return set
 	}
 	return []string{connectionNamespace}
 }
 
-// allowSecrets binds the roles for Secrets to the services in the namespace of the connection Secret. In other
+// bindSecretRoles binds the roles for Secrets to the services in the namespace of the connection Secret. In other
 // clusters, an administrator creates these bindings.
-func allowSecrets(ctx context.Context, cfg *rest.Config) error {
+func bindSecretRoles(ctx context.Context, cfg *rest.Config) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("letting Secrets be read: %w", err)
@@ -62,14 +62,14 @@ func allowSecrets(ctx context.Context, cfg *rest.Config) error {
 		if len(account.Secrets) == 0 {
 			continue
 		}
-		binding := rbacv1apply.RoleBinding(account.SecretsRole(), connectionNamespace).
-			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(account.SecretsRole())).
+		binding := rbacv1apply.RoleBinding(account.SecretsRoleName(), connectionNamespace).
+			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(account.SecretsRoleName())).
 			WithSubjects(rbacv1apply.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(rbac.Namespace).WithName(account.Service))
 		options := metav1.ApplyOptions{FieldManager: "entail-up", Force: true}
 		if _, err := client.RbacV1().RoleBindings(connectionNamespace).Apply(ctx, binding, options); err != nil {
 			return fmt.Errorf("letting %s read Secrets in %s: %w", account.Service, connectionNamespace, err)
 		}
-		if err := devserver.AwaitRight(ctx, cfg, account.User(), connectionNamespace, account.Secrets[0]); err != nil {
+		if err := devserver.AwaitRight(ctx, cfg, account.UserName(), connectionNamespace, account.Secrets[0]); err != nil {
 			return err
 		}
 	}

@@ -32,9 +32,9 @@ func stateDirectory(t testing.TB) string {
 }
 
 func TestTheSecretLeadsToOpenSearchAsItsAdministratorOverRestarts(t *testing.T) {
-	server, dir, cfg := testenv.Kube(t), stateDirectory(t), Defaults()
+	server, dir, cfg := testenv.StartKube(t), stateDirectory(t), Defaults()
 	cfg.Ports.OpenSearch = 0
-	secrets := kubernetes.NewForConfigOrDie(server.Admin()).CoreV1().Secrets(connectionNamespace)
+	secrets := kubernetes.NewForConfigOrDie(server.AdminConfig()).CoreV1().Secrets(connectionNamespace)
 	var first []byte
 	for range 2 {
 		s := &servers{}
@@ -42,7 +42,7 @@ func TestTheSecretLeadsToOpenSearchAsItsAdministratorOverRestarts(t *testing.T) 
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.openSearch.Kill() })
-		if err := applyConnection(t.Context(), server.Admin(), s.openSearch); err != nil {
+		if err := applyConnectionSecret(t.Context(), server.AdminConfig(), s.openSearch); err != nil {
 			t.Fatal(err)
 		}
 		secret, err := secrets.Get(t.Context(), connectionName, metav1.GetOptions{})

@@ -32,16 +32,16 @@ type Endpoints struct {
 	Seconds            float64 `json:"seconds"`
 }
 
-func (m *machine) listEndpoints(took time.Duration) Endpoints {
+func (m *localSystem) listEndpoints(took time.Duration) Endpoints {
 	endpoints := Endpoints{
 		Kubernetes: m.servers.kube.Host, Kubeconfig: m.servers.kubeconfig,
-		NATS: m.servers.nats.URL(natsauth.Admin), OpenFGA: m.servers.openFGA.Target(), OpenFGAHTTP: m.servers.openFGA.URL(),
+		NATS: m.servers.nats.URL(natsauth.Admin), OpenFGA: m.servers.openFGA.GRPCTarget(), OpenFGAHTTP: m.servers.openFGA.URL(),
 		SyncService: m.services[0].address, StoreService: m.services[1].address, TupleService: m.services[2].address,
 		InferenceService: m.services[3].address, AccessService: m.services[4].address,
 		StateDir: m.dir, Logs: filepath.Join(m.dir, "logs"), Seconds: took.Seconds(),
 	}
 	if search := m.servers.openSearch; search != nil {
-		endpoints.OpenSearch, endpoints.OpenSearchPassword = search.URL(), search.PasswordFile()
+		endpoints.OpenSearch, endpoints.OpenSearchPassword = search.URL(), search.AdminPasswordFile()
 		endpoints.OpenSearchService = m.services[5].address
 	}
 	return endpoints

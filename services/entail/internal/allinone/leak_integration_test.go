@@ -43,20 +43,20 @@ func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
 	loginOf(t, m.at, after)
 	m.stop()
 	kept := filepath.Join(m.dir, "kube", "etcd")
-	if found, err := leak.Find(os.DirFS(kept), before, after); err != nil || len(found) == 0 {
+	if found, err := leak.FindSecrets(os.DirFS(kept), before, after); err != nil || len(found) == 0 {
 		t.Errorf("what the API server keeps is not in %s: %v", kept, err)
 	}
 	if err := os.RemoveAll(kept); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := leak.Find(os.DirFS(m.dir), before, after); err != nil || len(found) > 0 {
+	if found, err := leak.FindSecrets(os.DirFS(m.dir), before, after); err != nil || len(found) > 0 {
 		t.Errorf("%q, %v", found, err)
 	}
 	planted := []byte("password=" + base64.StdEncoding.EncodeToString([]byte(after)))
 	if err := os.WriteFile(filepath.Join(m.dir, "openfga.sqlite"), planted, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := leak.Find(os.DirFS(m.dir), after); err != nil || len(found) == 0 {
+	if found, err := leak.FindSecrets(os.DirFS(m.dir), after); err != nil || len(found) == 0 {
 		t.Errorf("what was planted is not found: %v", err)
 	}
 }

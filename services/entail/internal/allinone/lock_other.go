@@ -2,5 +2,5 @@
 
 package allinone
 
-// lock does nothing on this platform.
-func lock(string) (unlock func(), err error) { return func() {}, nil }
+// lockState does nothing on this platform.
+func lockState(string) (unlock func(), err error) { return func() {}, nil }

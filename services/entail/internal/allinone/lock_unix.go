@@ -27,7 +27,7 @@ func lockState(dir string) (unlock func(), err error) {
 			dir, strings.TrimSpace(string(holder))), file.Close())
 	}
 	if err == nil {
-		err = errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid())+"\n"))
+		err = errors.Join(file.Truncate(0), overwriteFile(file, strconv.Itoa(os.Getpid())+"\n"))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
@@ -38,7 +38,7 @@ func lockState(dir string) (unlock func(), err error) {
 	}, nil
 }
 
-func writeAt(file *os.File, text string) error {
+func overwriteFile(file *os.File, text string) error {
 	_, err := file.WriteAt([]byte(text), 0)
 	return err
 }

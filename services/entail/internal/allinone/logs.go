@@ -25,12 +25,12 @@ type logs struct {
 
 func newLogs(dir string, terminal io.Writer) *logs {
 	return &logs{dir: dir, terminal: slog.NewTextHandler(terminal, &slog.HandlerOptions{
-		Level: slog.LevelWarn, ReplaceAttr: timeOfDay,
+		Level: slog.LevelWarn, ReplaceAttr: keepTimeOfDay,
 	})}
 }
 
-// timeOfDay removes the date from the time, because a terminal shows the present day.
-func timeOfDay(groups []string, a slog.Attr) slog.Attr {
+// keepTimeOfDay removes the date from the time, because a terminal shows the present day.
+func keepTimeOfDay(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		a.Value = slog.StringValue(a.Value.Time().Format(time.TimeOnly))
 	}
@@ -40,7 +40,7 @@ func timeOfDay(groups []string, a slog.Attr) slog.Attr {
 // openLog returns the logger of one part.
 func (l *logs) openLog(name string) (*slog.Logger, error) {
 	file := &logFile{path: filepath.Join(l.dir, name+".log")}
-	if err := file.renewFile(); err != nil {
+	if err := file.rotateFile(); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -73,7 +73,7 @@ func (f *logFile) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.size+len(p) > maxLogBytes {
-		if err := f.renewFile(); err != nil {
+		if err := f.rotateFile(); err != nil {
 			return 0, err
 		}
 	}
@@ -82,8 +82,8 @@ func (f *logFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// renewFile begins a new file. It keeps the previous content in one old file.
-func (f *logFile) renewFile() error {
+// rotateFile begins a new file. It keeps the previous content in one old file.
+func (f *logFile) rotateFile() error {
 	if f.file != nil {
 		_ = f.file.Close() // No data is lost: every write has reached the file.
 	}

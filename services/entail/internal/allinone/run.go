@@ -22,7 +22,7 @@ var (
 
 // Run runs everything until ctx ends or a part fails. The end of ctx is no error.
 func Run(ctx context.Context, cfg Config) error {
-	dir, err := cfg.stateDir()
+	dir, err := cfg.createStateDir()
 	if err != nil {
 		return err
 	}
@@ -31,15 +31,15 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer unlock()
-	if err := cfg.checkSettings(); err != nil {
+	if err := cfg.validateSettings(); err != nil {
 		return err
 	}
-	if err := cfg.keepCluster(dir); err != nil {
+	if err := cfg.requireSameCluster(dir); err != nil {
 		return err
 	}
 	alive, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	m := &machine{cfg: cfg, dir: dir, logs: newLogs(filepath.Join(dir, "logs"), cfg.Progress), fail: fail}
+	m := &localSystem{cfg: cfg, dir: dir, logs: newLogs(filepath.Join(dir, "logs"), cfg.Progress), fail: fail}
 	err = m.startAll(alive)
 	if err == nil {
 		<-alive.Done()
@@ -48,71 +48,71 @@ func Run(ctx context.Context, cfg Config) error {
 	if ctx.Err() != nil {
 		err = nil // The caller ended ctx, perhaps during the start.
 	}
-	m.printTextf("stopping")
+	m.printProgressf("stopping")
 	return errors.Join(err, m.stopAll())
 }
 
-// machine holds all running parts, from the servers up to the services.
-type machine struct {
+// localSystem holds all running parts, from the servers up to the services.
+type localSystem struct {
 	cfg  Config
 	dir  string
 	logs *logs
 	fail context.CancelCauseFunc
 
 	// authorizer is nil when an external cluster is used.
-	authorizer *authorizer
+	authorizer *localAuthorizer
 	servers    *servers
-	services   []*worker
+	services   []*runningService
 }
 
-func (m *machine) printTextf(format string, args ...any) {
+func (m *localSystem) printProgressf(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.cfg.Progress, format+"\n", args...)
 }
 
 // startAll starts everything, and calls Ready once it serves.
-func (m *machine) startAll(ctx context.Context) error {
+func (m *localSystem) startAll(ctx context.Context) error {
 	begun := time.Now()
 	libraries, err := m.logs.openLog("libraries")
 	if err != nil {
 		return err
 	}
-	service.CaptureLogs(libraries)
+	service.CaptureLibraryLogs(libraries)
 	if err := m.prepareAuthorizer(); err != nil {
 		return err
 	}
-	m.printTextf("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
+	m.printProgressf("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
 	if m.servers, err = startServers(ctx, m.cfg, m.dir, m.logs); err != nil {
 		return err
 	}
-	go m.watchServers(ctx)
-	m.printTextf("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
+	go m.failWhenServerEnds(ctx)
+	m.printProgressf("applying CRDs, admission policies and accounts of services to %s", m.servers.kube.Host)
 	if err := m.applyManifests(ctx); err != nil {
 		return err
 	}
-	m.printTextf("starting services")
+	m.printProgressf("starting services")
 	if m.services, err = m.startServices(ctx); err != nil {
 		return err
 	}
-	if err := awaitReady(ctx, m.services); err != nil {
+	if err := awaitAllReady(ctx, m.services); err != nil {
 		return err
 	}
-	if err := m.createSamples(ctx); err != nil {
+	if err := m.createConfiguredSamples(ctx); err != nil {
 		return err
 	}
 	return m.cfg.Ready(m.listEndpoints(time.Since(begun)))
 }
 
-func (m *machine) watchServers(ctx context.Context) {
+func (m *localSystem) failWhenServerEnds(ctx context.Context) {
 	select {
-	case <-m.servers.failedChannel():
+	case <-m.servers.apiServerEnded():
 		m.fail(fmt.Errorf("%w: its log is in %s", errAPIServer, filepath.Join(m.dir, "kube")))
-	case <-m.servers.searchFailed():
+	case <-m.servers.openSearchEnded():
 		m.fail(fmt.Errorf("%w: its log is in %s", errOpenSearch, filepath.Join(m.dir, "opensearch")))
 	case <-ctx.Done():
 	}
 }
 
-func (m *machine) applyManifests(ctx context.Context) error {
+func (m *localSystem) applyManifests(ctx context.Context) error {
 	var manifests fs.FS = deploy.Files
 	if m.cfg.Manifests != "" {
 		manifests = os.DirFS(m.cfg.Manifests)
@@ -120,32 +120,32 @@ func (m *machine) applyManifests(ctx context.Context) error {
 	if err := devserver.ApplyManifests(ctx, m.servers.kube, manifests); err != nil {
 		return err
 	}
-	if err := m.applyAccounts(ctx, manifests); err != nil || m.servers.openSearch == nil {
+	if err := m.applyServiceAccounts(ctx, manifests); err != nil || m.servers.openSearch == nil {
 		return err
 	}
-	if err := allowSecrets(ctx, m.servers.kube); err != nil {
+	if err := bindSecretRoles(ctx, m.servers.kube); err != nil {
 		return err
 	}
-	return applyConnection(ctx, m.servers.kube, m.servers.openSearch)
+	return applyConnectionSecret(ctx, m.servers.kube, m.servers.openSearch)
 }
 
-func (m *machine) createSamples(ctx context.Context) error {
+func (m *localSystem) createConfiguredSamples(ctx context.Context) error {
 	if m.cfg.Samples == "" {
 		return nil
 	}
-	created, err := createSamples(ctx, m.servers.kube, samples{path: m.cfg.Samples, openSearch: m.cfg.OpenSearch})
+	created, err := createMissingSamples(ctx, m.servers.kube, sampleSource{path: m.cfg.Samples, openSearch: m.cfg.OpenSearch})
 	if len(created) > 0 {
-		m.printTextf("created %s", strings.Join(created, ", "))
+		m.printProgressf("created %s", strings.Join(created, ", "))
 	}
 	return err
 }
 
 // stopAll stops everything from the top: first the watcher, which publishes changes, then the other services, then the
 // servers.
-func (m *machine) stopAll() error {
+func (m *localSystem) stopAll() error {
 	var errs []error
 	for _, w := range m.services {
-		errs = append(errs, w.endWorker())
+		errs = append(errs, w.stopAndWait())
 	}
 	if m.servers != nil {
 		errs = append(errs, m.servers.stopServers())

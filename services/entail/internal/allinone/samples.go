@@ -33,17 +33,17 @@ const openSearchSample = "opensearch.yaml"
 // maxSample bounds one file of samples, in bytes.
 const maxSample = 4 << 20
 
-// samples names the manifests at a path.
-type samples struct {
+// sampleSource names the manifests at a path.
+type sampleSource struct {
 	path string
 	// openSearch includes the sample for OpenSearch.
 	openSearch bool
 }
 
-// createSamples creates the objects in the manifests that do not exist, and returns their names. Existing objects stay
+// createMissingSamples creates the objects in the manifests that do not exist, and returns their names. Existing objects stay
 // unchanged, because a user may have edited them.
-func createSamples(ctx context.Context, cfg *rest.Config, from samples) ([]string, error) {
-	objects, err := from.readSamples()
+func createMissingSamples(ctx context.Context, cfg *rest.Config, from sampleSource) ([]string, error) {
+	objects, err := from.readSampleObjects()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func createSamples(ctx context.Context, cfg *rest.Config, from samples) ([]strin
 	var created []string
 	for _, object := range objects {
 		name := object.GetKind() + "/" + object.GetName()
-		isNew, err := createObject(ctx, client, mapper, object)
+		isNew, err := createIfMissing(ctx, client, mapper, object)
 		if err != nil {
 			return created, fmt.Errorf("create sample %s: %w", name, err)
 		}
@@ -81,17 +81,17 @@ func newMapper(cfg *rest.Config) (meta.RESTMapper, error) {
 	return restmapper.NewDiscoveryRESTMapper(groups), nil
 }
 
-func createObject(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) (bool, error) {
+func createIfMissing(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) (bool, error) {
 	gvk := object.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return false, fmt.Errorf("find its resource: %w", err)
 	}
-	if err := recordApplied(object); err != nil {
+	if err := annotateLastApplied(object); err != nil {
 		return false, err
 	}
 	halfAMinute := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 8}
-	err = retry.OnError(halfAMinute, isBusy, func() error {
+	err = retry.OnError(halfAMinute, isTemporaryServerError, func() error {
 		_, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
 		return err
 	})
@@ -101,14 +101,14 @@ func createObject(ctx context.Context, client dynamic.Interface, mapper meta.RES
 	return err == nil, err
 }
 
-// isBusy reports whether the API server, or a webhook that it called, failed for the moment.
-func isBusy(err error) bool {
+// isTemporaryServerError reports whether the API server, or a webhook that it called, failed for the moment.
+func isTemporaryServerError(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// recordApplied writes the annotation that `kubectl apply` compares with, so that a later apply of an edited sample
+// annotateLastApplied writes the annotation that `kubectl apply` compares with, so that a later apply of an edited sample
 // also removes fields.
-func recordApplied(object *unstructured.Unstructured) error {
+func annotateLastApplied(object *unstructured.Unstructured) error {
 	manifest, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
@@ -122,9 +122,9 @@ func recordApplied(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// readSamples reads a file, or every *.yaml file of a directory in the order of names, or the built-in samples.
-func (s samples) readSamples() ([]*unstructured.Unstructured, error) {
-	dir, files, err := s.findFiles()
+// readSampleObjects reads a file, or every *.yaml file of a directory in the order of names, or the built-in samples.
+func (s sampleSource) readSampleObjects() ([]*unstructured.Unstructured, error) {
+	dir, files, err := s.findSampleFiles()
 	if err != nil {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
@@ -139,11 +139,11 @@ func (s samples) readSamples() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// findFiles returns the files at the path, and the file system that holds them.
-func (s samples) findFiles() (dir fs.FS, files []string, err error) {
+// findSampleFiles returns the files at the path, and the file system that holds them.
+func (s sampleSource) findSampleFiles() (dir fs.FS, files []string, err error) {
 	if s.path == BuiltIn {
 		files, err = fs.Glob(deploy.Files, "samples/*.yaml")
-		return deploy.Files, s.withoutOpenSearch(files), err
+		return deploy.Files, s.dropOpenSearchSample(files), err
 	}
 	info, err := os.Stat(s.path)
 	if err != nil {
@@ -154,11 +154,11 @@ func (s samples) findFiles() (dir fs.FS, files []string, err error) {
 	}
 	dir = os.DirFS(s.path)
 	files, err = fs.Glob(dir, "*.yaml")
-	return dir, s.withoutOpenSearch(files), err
+	return dir, s.dropOpenSearchSample(files), err
 }
 
-// withoutOpenSearch removes the sample for OpenSearch if OpenSearch does not run.
-func (s samples) withoutOpenSearch(files []string) []string {
+// dropOpenSearchSample removes the sample for OpenSearch if OpenSearch does not run.
+func (s sampleSource) dropOpenSearchSample(files []string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return !s.openSearch && path.Base(file) == openSearchSample })
 }
 
@@ -174,5 +174,5 @@ func readManifest(dir fs.FS, file string) ([]*unstructured.Unstructured, error) 
 	if err != nil {
 		return nil, err
 	}
-	return devserver.Objects(data)
+	return devserver.DecodeManifest(data)
 }

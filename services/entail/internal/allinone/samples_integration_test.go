@@ -27,8 +27,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // On a slow machine, the API server sometimes gets no answer from a webhook. Here no webhook answers for a while.
 func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
-	server := testenv.Kube(t)
-	api := kubernetes.NewForConfigOrDie(server.Admin())
+	server := testenv.StartKube(t)
+	api := kubernetes.NewForConfigOrDie(server.AdminConfig())
 	webhooks := api.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "nobody.example.com"},
@@ -48,7 +48,7 @@ func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
 	maps := api.CoreV1().ConfigMaps("default")
 	testenv.Eventually(t, time.Minute, func() error {
 		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if !isBusy(err) {
+		if !isTemporaryServerError(err) {
 			return fmt.Errorf("the webhook is not asked: %v", err)
 		}
 		return nil
@@ -59,7 +59,7 @@ func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, refused := make(chan error, 1), make(chan struct{}, 1)
-	cfg := server.Admin()
+	cfg := server.AdminConfig()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			answer, err := next.RoundTrip(r)
@@ -73,7 +73,7 @@ func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
 		})
 	})
 	go func() {
-		_, err := createSamples(t.Context(), cfg, samples{path: sample})
+		_, err := createMissingSamples(t.Context(), cfg, sampleSource{path: sample})
 		done <- err
 	}()
 	<-refused

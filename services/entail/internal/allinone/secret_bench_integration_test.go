@@ -120,7 +120,7 @@ func writer(b *testing.B, secrets kubernetes.Interface) func(password string) er
 func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.Interface, n int) {
 	b.Helper()
 	kind := kinds.OpenSearchUsers()
-	users := objects.Resource(kind.Served()).Namespace("default")
+	users := objects.Resource(kind.GroupVersionResource()).Namespace("default")
 	for i := range n {
 		name := fmt.Sprint("beside-", i)
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"key": "umbra-Lantern-37-quartz"}}
@@ -130,7 +130,7 @@ func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.I
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 			"opensearchCluster": map[string]any{"name": "search"}, "passwordFrom": map[string]any{"name": name, "key": "key"},
 		}}}
-		u.SetGroupVersionKind(kind.Served().GroupVersion().WithKind(kind.Kind))
+		u.SetGroupVersionKind(kind.GroupVersionResource().GroupVersion().WithKind(kind.Kind))
 		u.SetName(name)
 		if _, err := users.Create(b.Context(), u, metav1.CreateOptions{}); err != nil {
 			b.Fatal(err)

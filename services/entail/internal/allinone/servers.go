@@ -18,14 +18,14 @@ import (
 
 // servers holds the servers that the services use.
 type servers struct {
-	nats    *embedded.NATS
-	openFGA *embedded.OpenFGA
+	nats    *embedded.NATSServer
+	openFGA *embedded.OpenFGAServer
 	// local is nil when an external cluster is used.
 	local *devserver.KubeLocal
 	// openSearch is nil unless the configuration includes it.
 	openSearch *opensearch.Server
 
-	// kube has the rights of the user, or of an administrator of the local API server. Services use [servers.configFor].
+	// kube has the rights of the user, or of an administrator of the local API server. Services use [servers.restConfigFor].
 	kube *rest.Config
 	// accounts is true if every service has its own account.
 	accounts bool
@@ -50,7 +50,7 @@ func startServers(ctx context.Context, cfg Config, dir string, l *logs) (*server
 	group.Go(func() error { return s.startOpenFGA(cfg, dir, l) })
 	group.Go(func() error {
 		if cfg.HasExternalCluster() {
-			return s.useCluster(cfg)
+			return s.useExternalCluster(cfg)
 		}
 		return s.startKube(ctx, cfg, dir)
 	})
@@ -90,21 +90,21 @@ func (s *servers) startKube(ctx context.Context, cfg Config, dir string) error {
 		return fmt.Errorf("%w; or use a cluster of yours: --kubeconfig, --use-cluster", err)
 	}
 	s.local, err = devserver.StartKubeLocal(ctx, devserver.KubeLocalConfig{
-		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube, Users: rbac.Users(),
+		Binary: binary, Dir: filepath.Join(dir, "kube"), Port: cfg.Ports.Kube, Users: rbac.UserNames(),
 		AuthorizationConfig: cfg.authorization,
 	})
 	if err != nil {
 		return err
 	}
 	s.kubeconfig = s.local.Kubeconfig
-	s.kube, err = s.local.Config()
+	s.kube, err = s.local.AdminConfig()
 	return err
 }
 
 // startOpenSearch starts OpenSearch in a part of dir. OpenSearch does not run as root, so its user receives the right
 // to pass through dir.
 func (s *servers) startOpenSearch(ctx context.Context, cfg Config, dir string) error {
-	home, err := opensearch.Find()
+	home, err := opensearch.FindInstallation()
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *servers) startOpenSearch(ctx context.Context, cfg Config, dir string) e
 	return err
 }
 
-func (s *servers) useCluster(cfg Config) error {
+func (s *servers) useExternalCluster(cfg Config) error {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = cfg.Kubeconfig
 	kube, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
@@ -128,16 +128,16 @@ func (s *servers) useCluster(cfg Config) error {
 	return nil
 }
 
-// failedChannel returns a channel that is closed when the local API server ends unexpectedly.
-func (s *servers) failedChannel() <-chan struct{} {
+// apiServerEnded returns a channel that is closed when the local API server ends unexpectedly.
+func (s *servers) apiServerEnded() <-chan struct{} {
 	if s.local == nil {
 		return nil
 	}
 	return s.local.Done()
 }
 
-// searchFailed returns a channel that is closed when OpenSearch ends unexpectedly.
-func (s *servers) searchFailed() <-chan struct{} {
+// openSearchEnded returns a channel that is closed when OpenSearch ends unexpectedly.
+func (s *servers) openSearchEnded() <-chan struct{} {
 	if s.openSearch == nil {
 		return nil
 	}

@@ -34,11 +34,11 @@ const (
 	maxAnswer   = 4 << 10
 )
 
-// listRunners returns the services in the order in which they start and stop. The watcher comes first, because it publishes
+// serviceRunners returns the services in the order in which they start and stop. The watcher comes first, because it publishes
 // the changes that the others process.
-func (m *machine) listRunners() []runner {
-	all := []runner{
-		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around surroundings) error {
+func (m *localSystem) serviceRunners() []serviceRunner {
+	all := []serviceRunner{
+		{topology.Watcher, m.cfg.Ports.Watcher, func(ctx context.Context, around suppliedSettings) error {
 			cfg := m.cfg.Services.Watcher
 			around.applyTo(&cfg.Config)
 			if !m.servers.accounts {
@@ -47,47 +47,47 @@ func (m *machine) listRunners() []runner {
 			if !m.cfg.HasExternalCluster() {
 				cfg.Identity = "entail-up" // No other replica exists: take over the lease of a killed process.
 			}
-			cfg.SecretNamespaces = m.cfg.secretNamespaces()
+			cfg.SecretNamespaces = m.cfg.watchedSecretNamespaces()
 			return watcher.Run(ctx, cfg)
 		}},
-		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around surroundings) error {
+		{topology.StoreSync, m.cfg.Ports.StoreSync, func(ctx context.Context, around suppliedSettings) error {
 			cfg := m.cfg.Services.StoreSync
 			around.applyTo(&cfg.Config.Config)
-			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.GRPCTarget())
 			if !m.cfg.HasExternalCluster() { // Optional: an external API server need not reach a second address.
 				var err error
-				if cfg.Admission, err = listenOn(loopback, m.cfg.Ports.StoreAdmission, "store-admission-port", ""); err != nil {
+				if cfg.Admission, err = listenForWebhooks(loopback, m.cfg.Ports.StoreAdmission, "store-admission-port", ""); err != nil {
 					return err
 				}
 			}
 			return storesync.Run(ctx, cfg)
 		}},
-		{topology.TupleSync, m.cfg.Ports.TupleSync, func(ctx context.Context, around surroundings) error {
+		{topology.TupleSync, m.cfg.Ports.TupleSync, func(ctx context.Context, around suppliedSettings) error {
 			cfg := m.cfg.Services.TupleSync
 			around.applyTo(&cfg.Config.Config)
-			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.GRPCTarget())
 			return tuplesync.Run(ctx, cfg)
 		}},
-		{topology.ImpliedRole, m.cfg.Ports.ImpliedRole, func(ctx context.Context, around surroundings) error {
+		{topology.ImpliedRole, m.cfg.Ports.ImpliedRole, func(ctx context.Context, around suppliedSettings) error {
 			cfg := m.cfg.Services.ImpliedRole
 			around.applyTo(&cfg.Config.Config)
-			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.GRPCTarget())
 			var err error
-			if cfg.Admission, err = m.admissionConfig(); err != nil {
+			if cfg.Admission, err = m.impliedRoleAdmission(); err != nil {
 				return err
 			}
 			return impliedrole.Run(ctx, cfg)
 		}},
-		{topology.Webhook, m.cfg.Ports.Webhook, func(ctx context.Context, around surroundings) error {
+		{topology.Webhook, m.cfg.Ports.Webhook, func(ctx context.Context, around suppliedSettings) error {
 			cfg := m.cfg.Services.Webhook
 			around.applyTo(&cfg.Config)
-			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.Target())
+			cfg.OpenFGA.Target = cmp.Or(cfg.OpenFGA.Target, m.servers.openFGA.GRPCTarget())
 			if a := m.authorizer; a != nil {
 				cfg.Authorizer.Listener, cfg.Authorizer.Certificate, cfg.Authorizer.Key = a.listener, a.filePath("tls.crt"), a.filePath("tls.key")
 			}
 			if !m.cfg.HasExternalCluster() {
 				var err error
-				if cfg.Admission, err = listenOn(loopback, m.cfg.Ports.WebhookAdmission, "webhook-admission-port", ""); err != nil {
+				if cfg.Admission, err = listenForWebhooks(loopback, m.cfg.Ports.WebhookAdmission, "webhook-admission-port", ""); err != nil {
 					return err
 				}
 			}
@@ -97,7 +97,7 @@ func (m *machine) listRunners() []runner {
 	if !m.cfg.OpenSearch {
 		return all
 	}
-	return append(all, runner{topology.OpensearchSync, m.cfg.Ports.OpenSearchSync, func(ctx context.Context, around surroundings) error {
+	return append(all, serviceRunner{topology.OpensearchSync, m.cfg.Ports.OpenSearchSync, func(ctx context.Context, around suppliedSettings) error {
 		cfg := m.cfg.Services.OpenSearchSync
 		around.applyTo(&cfg.Config.Config)
 		cfg.Local = true
@@ -105,22 +105,22 @@ func (m *machine) listRunners() []runner {
 	}})
 }
 
-// admissionConfig returns the address at which the API server calls implied-role: loopback for the local one, --admission-url
+// impliedRoleAdmission returns the address at which the API server calls implied-role: loopback for the local one, --admission-url
 // for an external one.
-func (m *machine) admissionConfig() (admission.Config, error) {
-	if !m.cfg.isGuarded() {
-		m.printTextf("no ImpliedRoles are in force in your cluster, because its API server cannot have their authors checked (--admission-url)")
+func (m *localSystem) impliedRoleAdmission() (admission.Config, error) {
+	if !m.cfg.hasReachableWebhooks() {
+		m.printProgressf("no ImpliedRoles are in force in your cluster, because its API server cannot have their authors checked (--admission-url)")
 		return admission.Config{}, nil
 	}
 	host := loopback
 	if m.cfg.HasExternalCluster() {
 		host = ""
 	}
-	return listenOn(host, m.cfg.Ports.Admission, "admission-port", m.cfg.AdmissionURL)
+	return listenForWebhooks(host, m.cfg.Ports.Admission, "admission-port", m.cfg.AdmissionURL)
 }
 
-// listenOn listens on a port for calls of the API server. An empty url means the address of the listener.
-func listenOn(host string, port int, flag, url string) (admission.Config, error) {
+// listenForWebhooks listens on a port for calls of the API server. An empty url means the address of the listener.
+func listenForWebhooks(host string, port int, flag, url string) (admission.Config, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return admission.Config{}, fmt.Errorf("listening for the API server's questions (--%s): %w", flag, err)
@@ -128,37 +128,37 @@ func listenOn(host string, port int, flag, url string) (admission.Config, error)
 	return admission.Config{Listener: listener, URL: cmp.Or(url, "https://"+listener.Addr().String())}, nil
 }
 
-// runner is a service with the function that runs it.
-type runner struct {
+// serviceRunner is a service with the function that runs it.
+type serviceRunner struct {
 	name string
 	port int
-	run  func(context.Context, surroundings) error
+	run  func(context.Context, suppliedSettings) error
 }
 
-// surroundings holds the settings that this process supplies to a service in place of flags.
-type surroundings struct {
+// suppliedSettings holds the settings that this process supplies to a service in place of flags.
+type suppliedSettings struct {
 	cluster, nats string
-	embed         service.Embed
+	embed         service.EmbedConfig
 }
 
-func (s surroundings) applyTo(cfg *service.Config) {
+func (s suppliedSettings) applyTo(cfg *service.Config) {
 	cfg.Cluster = s.cluster
 	cfg.NATS.URL = s.nats
 	cfg.RPC.Auth = rpc.None
 	cfg.Embed = s.embed
 }
 
-// worker is a running service.
-type worker struct {
+// runningService is a running service.
+type runningService struct {
 	name, address string
 	cancel        context.CancelFunc
 	done          chan struct{}
 	err           error
 }
 
-func (m *machine) startServices(ctx context.Context) ([]*worker, error) {
-	runners := m.listRunners()
-	workers := make([]*worker, 0, len(runners))
+func (m *localSystem) startServices(ctx context.Context) ([]*runningService, error) {
+	runners := m.serviceRunners()
+	workers := make([]*runningService, 0, len(runners))
 	for _, r := range runners {
 		w, err := m.startService(ctx, r)
 		if err != nil {
@@ -169,8 +169,8 @@ func (m *machine) startServices(ctx context.Context) ([]*worker, error) {
 	return workers, nil
 }
 
-// startService runs a service until [worker.endWorker]. The end of ctx does not stop it, because services stop in order.
-func (m *machine) startService(ctx context.Context, r runner) (*worker, error) {
+// startService runs a service until [runningService.stopAndWait]. The end of ctx does not stop it, because services stop in order.
+func (m *localSystem) startService(ctx context.Context, r serviceRunner) (*runningService, error) {
 	log, err := m.logs.openLog(r.name)
 	if err != nil {
 		return nil, err
@@ -179,15 +179,15 @@ func (m *machine) startService(ctx context.Context, r runner) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := m.servers.configFor(r.name)
+	kube, err := m.servers.restConfigFor(r.name)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w := &worker{name: r.name, address: "http://" + listener.Addr().String(), cancel: cancel, done: make(chan struct{})}
-	around := surroundings{
+	w := &runningService{name: r.name, address: "http://" + listener.Addr().String(), cancel: cancel, done: make(chan struct{})}
+	around := suppliedSettings{
 		cluster: m.cfg.Cluster, nats: m.servers.nats.URL(r.name),
-		embed: service.Embed{Log: log, Kube: kube, Listener: listener},
+		embed: service.EmbedConfig{Log: log, Kube: kube, Listener: listener},
 	}
 	go func() {
 		defer close(w.done)
@@ -201,15 +201,15 @@ func (m *machine) startService(ctx context.Context, r runner) (*worker, error) {
 	return w, nil
 }
 
-// endWorker stops a service, waits for it, and returns its error.
-func (w *worker) endWorker() error {
+// stopAndWait stops a service, waits for it, and returns its error.
+func (w *runningService) stopAndWait() error {
 	w.cancel()
 	<-w.done
 	return w.err
 }
 
-// awaitReady waits until every service reports that it is ready.
-func awaitReady(ctx context.Context, workers []*worker) error {
+// awaitAllReady waits until every service reports that it is ready.
+func awaitAllReady(ctx context.Context, workers []*runningService) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	for _, w := range workers {
@@ -220,9 +220,9 @@ func awaitReady(ctx context.Context, workers []*worker) error {
 	return nil
 }
 
-func (w *worker) awaitReady(ctx context.Context) error {
+func (w *runningService) awaitReady(ctx context.Context) error {
 	for {
-		answer, ok := w.isReady(ctx)
+		answer, ok := w.queryReadiness(ctx)
 		if ok {
 			return nil
 		}
@@ -232,7 +232,7 @@ func (w *worker) awaitReady(ctx context.Context) error {
 	}
 }
 
-func (w *worker) isReady(ctx context.Context) (answer string, ok bool) {
+func (w *runningService) queryReadiness(ctx context.Context) (answer string, ok bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address+"/readyz", http.NoBody)
 	if err != nil {
 		return err.Error(), false

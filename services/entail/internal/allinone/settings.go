@@ -68,11 +68,11 @@ func (s Services) validateServices(cluster string) error {
 	return errors.Join(errs...)
 }
 
-// assignments is the value of --set, which sets one flag of one service at a time.
-type assignments []*pflag.FlagSet
+// serviceFlags is the value of --set, which sets one flag of one service at a time.
+type serviceFlags []*pflag.FlagSet
 
-func (s *Services) flagAssignments() assignments {
-	var all assignments
+func (s *Services) newServiceFlags() serviceFlags {
+	var all serviceFlags
 	for _, t := range s.allSettings() {
 		fs := pflag.NewFlagSet(t.name, pflag.ContinueOnError)
 		t.settings.BindFlags(fs)
@@ -85,14 +85,14 @@ func (s *Services) flagAssignments() assignments {
 }
 
 // Set applies SERVICE.FLAG=VALUE. Its error lists the valid services or flags.
-func (a assignments) Set(assignment string) error {
+func (a serviceFlags) Set(assignment string) error {
 	place, value, complete := strings.Cut(assignment, "=")
 	name, flag, _ := strings.Cut(place, ".")
 	i := slices.IndexFunc(a, func(fs *pflag.FlagSet) bool { return fs.Name() == name })
 	switch {
 	case i < 0:
 		return fmt.Errorf("there is no service %.100q: use SERVICE.FLAG=VALUE with one of %s", name, strings.Join(a.serviceNames(), ", "))
-	case isDecided(flag):
+	case isSetByUp(flag):
 		return fmt.Errorf("`entail up` sets --%.100s of services itself: see `entail up --help`", flag)
 	case a[i].Lookup(flag) == nil:
 		return fmt.Errorf("%s has no flag %.100q: use one of %s", name, flag, strings.Join(settableFlags(a[i]), ", "))
@@ -106,12 +106,12 @@ func (a assignments) Set(assignment string) error {
 }
 
 // String returns an empty text: the settings hold the values.
-func (a assignments) String() string { return "" }
+func (a serviceFlags) String() string { return "" }
 
 // Type returns the placeholder of the value in the help.
-func (a assignments) Type() string { return "SERVICE.FLAG=VALUE" }
+func (a serviceFlags) Type() string { return "SERVICE.FLAG=VALUE" }
 
-func (a assignments) serviceNames() []string {
+func (a serviceFlags) serviceNames() []string {
 	names := make([]string, len(a))
 	for i, fs := range a {
 		names[i] = fs.Name()
@@ -122,15 +122,15 @@ func (a assignments) serviceNames() []string {
 func settableFlags(fs *pflag.FlagSet) []string {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) {
-		if !isDecided(f.Name) {
+		if !isSetByUp(f.Name) {
 			names = append(names, f.Name)
 		}
 	})
 	return names
 }
 
-// isDecided reports whether `entail up` sets the flag itself: cluster, servers, addresses, admission, leases and logs.
-func isDecided(flag string) bool {
+// isSetByUp reports whether `entail up` sets the flag itself: cluster, servers, addresses, admission, leases and logs.
+func isSetByUp(flag string) bool {
 	about := func(prefix string) bool { return strings.HasPrefix(flag, prefix) }
 	return slices.ContainsFunc([]string{"nats-", "tls-", "admission-", "authorizer-", "lease-"}, about) ||
 		slices.Contains([]string{"cluster", "kubeconfig", "context", "listen", "auth", "identity", "log-level"}, flag)

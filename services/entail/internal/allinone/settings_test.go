@@ -27,7 +27,7 @@ func TestServicesTakeTheirFlags(t *testing.T) {
 		"--set=store-sync.discover=a/v1,b/v1", "--set=implied-role.project-roles=r#s=t", "--set=store-sync.openfga-target=elsewhere:1",
 		"--set=webhook.decide=openfga")
 	s := cfg.Services
-	if err := cfg.checkSettings(); err != nil {
+	if err := cfg.validateSettings(); err != nil {
 		t.Fatal(err)
 	}
 	if !s.TupleSync.AllowMemberTuples || s.TupleSync.Workers != 3 || s.StoreSync.Resync != time.Minute || s.StoreSync.Workers == 3 {
@@ -49,7 +49,7 @@ func TestSettingsThatNoServiceStartsWithAreRefusedFirst(t *testing.T) {
 		"--set=store-sync.openfga-token-file=a/b/c/d": "",
 	} {
 		cfg := parsed(t, args)
-		if err := cfg.checkSettings(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := cfg.validateSettings(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestTheStateKeepsTheNameOfItsCluster(t *testing.T) {
 		refused bool
 	}{{"one", false}, {"two", true}, {"one", false}} {
 		cfg := Config{Cluster: step.cluster}
-		if err := cfg.keepCluster(dir); (err != nil) != step.refused || err != nil && !strings.Contains(err.Error(), `of cluster "one"`) {
+		if err := cfg.requireSameCluster(dir); (err != nil) != step.refused || err != nil && !strings.Contains(err.Error(), `of cluster "one"`) {
 			t.Errorf("%s: %v", step.cluster, err)
 		}
 	}

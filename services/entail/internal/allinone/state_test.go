@@ -55,7 +55,7 @@ func TestLogsGoToFilesAndOnlyWarningsToTheTerminal(t *testing.T) {
 
 func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 	file := &logFile{path: filepath.Join(t.TempDir(), "x.log")}
-	if err := file.renewFile(); err != nil {
+	if err := file.rotateFile(); err != nil {
 		t.Fatal(err)
 	}
 	half := bytes.Repeat([]byte{'x'}, maxLogBytes/2+1)
@@ -76,7 +76,7 @@ func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 
 func TestManifestsAreReadInOrder(t *testing.T) {
 	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
-		objects, err := (samples{path: path}).readSamples()
+		objects, err := (sampleSource{path: path}).readSampleObjects()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestManifestsThatCannotBeAreRefused(t *testing.T) {
 			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (samples{path: path}).readSamples(); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := (sampleSource{path: path}).readSampleObjects(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q in it", err, test.want)
 			}
 		})
@@ -119,7 +119,7 @@ func TestCreatedObjectsSayWhatKubectlApplyLooksFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := recordApplied(objects[0]); err != nil {
+	if err := annotateLastApplied(objects[0]); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"apiVersion":"v1","kind":"A","metadata":{"name":"x"}}`
@@ -131,7 +131,7 @@ func TestCreatedObjectsSayWhatKubectlApplyLooksFor(t *testing.T) {
 func TestSamplesForOpenSearchComeWithIt(t *testing.T) {
 	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
 		for _, openSearch := range []bool{false, true} {
-			objects, err := (samples{path: path, openSearch: openSearch}).readSamples()
+			objects, err := (sampleSource{path: path, openSearch: openSearch}).readSampleObjects()
 			if err != nil {
 				t.Fatal(err)
 			}

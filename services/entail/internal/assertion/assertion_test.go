@@ -18,18 +18,18 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func subject(t *testing.T) assertion.Subject {
+func subject(t *testing.T) assertion.CompiledPolicy {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", "policy.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents, found := syntax.Parse([]syntax.File{{Name: "policy.yaml", Content: content}}, syntax.Limits{})
+	documents, found := syntax.ParseFiles([]syntax.File{{Name: "policy.yaml", Content: content}}, syntax.ParseLimits{})
 	p, more := check.Documents(documents, policy.Options{})
 	if found.HasErrors() || more.HasErrors() {
 		t.Fatal(found, more)
 	}
-	document, found := openfga.JSON(p, openfga.Options{})
+	document, found := openfga.CompileJSON(p, openfga.Options{})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}
@@ -37,7 +37,7 @@ func subject(t *testing.T) assertion.Subject {
 	if err := protojson.Unmarshal(document, model); err != nil {
 		t.Fatal(err)
 	}
-	return assertion.Subject{Policy: p, Model: model}
+	return assertion.CompiledPolicy{Policy: p, Model: model}
 }
 
 const tuples = `
@@ -54,11 +54,11 @@ tuples:
 
 func run(t *testing.T, assertions string) assertion.Result {
 	t.Helper()
-	scenarios, err := assertion.Parse("a.yaml", []byte(tuples+assertions))
+	scenarios, err := assertion.ParseScenarios("a.yaml", []byte(tuples+assertions))
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := assertion.Run(t.Context(), subject(t), scenarios)
+	result, err := assertion.RunScenarios(t.Context(), subject(t), scenarios)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ name: nothing is left over of another scenario
 deny: [user:alice loadbalancer_get tenant:root]
 `)
 	if result.Passed != 12 || len(result.Failures) != 0 {
-		t.Errorf("%d passed; failures: %v", result.Passed, result.Lines())
+		t.Errorf("%d passed; failures: %v", result.Passed, result.FailureLines())
 	}
 }
 
@@ -115,7 +115,7 @@ deny:
 		"    tenant:child: loadbalancer_get if loadbalancer_get of tenant:root, its parent",
 		"    tenant:root: role:viewer has loadbalancer_get, and user:alice is in it",
 	}
-	if got := result.Lines(); !slices.Equal(got, want) {
+	if got := result.FailureLines(); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if result.Passed != 0 {
@@ -130,7 +130,7 @@ func TestWhatIsTooDeepForOpenFGAFailsAlone(t *testing.T) {
 	}
 	result := run(t, deep.String()+"deny:\n  - user:bob loadbalancer_get tenant:t40\n  - user:bob loadbalancer_get tenant:root\n")
 	if result.Passed != 1 || len(result.Failures) != 1 || !strings.Contains(result.Failures[0].Message, "OpenFGA does not answer whether user:bob may") {
-		t.Errorf("%d passed; failures: %v", result.Passed, result.Lines())
+		t.Errorf("%d passed; failures: %v", result.Passed, result.FailureLines())
 	}
 }
 
@@ -147,11 +147,11 @@ func TestWhatCannotBeAskedFails(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			scenarios, err := assertion.Parse("a.yaml", []byte(test.assertions))
+			scenarios, err := assertion.ParseScenarios("a.yaml", []byte(test.assertions))
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := assertion.Run(t.Context(), subject(t), scenarios)
+			result, err := assertion.RunScenarios(t.Context(), subject(t), scenarios)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +177,7 @@ func TestAFileThatIsNoneIsRefused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := assertion.Parse("a.yaml", []byte(test.content))
+			_, err := assertion.ParseScenarios("a.yaml", []byte(test.content))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

@@ -32,8 +32,8 @@ type Result struct {
 	Failures []Failure `json:"failures"`
 }
 
-// Lines returns the failures for people, each with its trail.
-func (r Result) Lines() []string {
+// FailureLines returns the failures for people, each with its trail.
+func (r Result) FailureLines() []string {
 	var lines []string
 	for _, f := range r.Failures {
 		name := ""
@@ -50,49 +50,49 @@ func (r Result) Lines() []string {
 
 // Text returns the result for people.
 func (r Result) Text() string {
-	lines := append(r.Lines(), fmt.Sprintf("%d passed, %d failed", r.Passed, len(r.Failures)))
+	lines := append(r.FailureLines(), fmt.Sprintf("%d passed, %d failed", r.Passed, len(r.Failures)))
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Subject is a policy with its compiled model.
-type Subject struct {
+// CompiledPolicy is a policy with its compiled model.
+type CompiledPolicy struct {
 	Policy *policy.Policy
 	Model  *openfgav1.AuthorizationModel
 }
 
-// Run checks every assertion with OpenFGA. It returns an error only if OpenFGA cannot be reached or rejects the model.
-func Run(ctx context.Context, s Subject, scenarios []Scenario) (Result, error) {
+// RunScenarios checks every assertion with OpenFGA. It returns an error only if OpenFGA cannot be reached or rejects the model.
+func RunScenarios(ctx context.Context, s CompiledPolicy, scenarios []Scenario) (Result, error) {
 	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{MaxTypes: max(len(s.Model.GetTypeDefinitions()), 1), MaxModelBytes: MaxBytes})
 	if err != nil {
 		return Result{}, err
 	}
 	defer server.Stop()
-	client, err := fga.Dial(fga.Config{Target: server.Target()})
+	client, err := fga.Dial(fga.Config{Target: server.GRPCTarget()})
 	if err != nil {
 		return Result{}, err
 	}
 	defer client.Close()
 	result := Result{Failures: []Failure{}}
 	for i, scenario := range scenarios {
-		t := &trial{Subject: s, Scenario: scenario, client: client, result: &result}
-		if err := t.runTrial(ctx, fmt.Sprintf("scenario-%d", i)); err != nil {
+		t := &scenarioRun{CompiledPolicy: s, Scenario: scenario, client: client, result: &result}
+		if err := t.runScenario(ctx, fmt.Sprintf("scenario-%d", i)); err != nil {
 			return result, fmt.Errorf("%s: %w", scenario.File, err)
 		}
 	}
 	return result, nil
 }
 
-// trial is one scenario with its own store.
-type trial struct {
-	Subject
+// scenarioRun is one scenario with its own store.
+type scenarioRun struct {
+	CompiledPolicy
 	Scenario
 	client         *fga.Client
 	result         *Result
 	store, modelID string
-	world          *world
+	world          *explainer
 }
 
-func (t *trial) runTrial(ctx context.Context, name string) (err error) {
+func (t *scenarioRun) runScenario(ctx context.Context, name string) (err error) {
 	if t.store, err = t.client.CreateStore(ctx, name); err != nil {
 		return err
 	}
@@ -111,10 +111,10 @@ func (t *trial) runTrial(ctx context.Context, name string) (err error) {
 		}
 		tuples = append(tuples, relation)
 	}
-	t.world = newWorld(t.Policy, tuples)
+	t.world = newExplainer(t.Policy, tuples)
 	for want, lines := range map[bool][]Line{true: t.Allow, false: t.Deny} {
 		for _, line := range lines {
-			if err := t.checkLine(ctx, line, want); err != nil {
+			if err := t.checkAssertion(ctx, line, want); err != nil {
 				return err
 			}
 		}
@@ -128,15 +128,15 @@ func (t *trial) runTrial(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-func (t *trial) writeTuple(ctx context.Context, r tuple) error {
+func (t *scenarioRun) writeTuple(ctx context.Context, r tuple) error {
 	return t.client.Write(ctx, t.store, t.modelID, []*openfgav1.TupleKey{{Object: r.object, Relation: r.relation, User: r.user}}, nil)
 }
 
-// checkLine checks one assertion and compares the answer.
-func (t *trial) checkLine(ctx context.Context, line Line, want bool) error {
+// checkAssertion checks one assertion and compares the answer.
+func (t *scenarioRun) checkAssertion(ctx context.Context, line Line, want bool) error {
 	q, err := line.parseQuestion()
 	if err == nil {
-		err = t.checkKnown(q)
+		err = t.validateQuestion(q)
 	}
 	if err != nil {
 		t.addFailure(line, err.Error())
@@ -161,20 +161,21 @@ func (t *trial) checkLine(ctx context.Context, line Line, want bool) error {
 	return nil
 }
 
-// checkKnown rejects a question about a type or action that the policy lacks. A misspelled name would always be denied.
-func (t *trial) checkKnown(q question) error {
-	kind := t.Policy.Type(typeOf(q.object))
+// validateQuestion rejects a question about a type or action that the policy lacks. A misspelled name would always be denied.
+func (t *scenarioRun) validateQuestion(q accessQuestion) error {
+	kind := t.Policy.FindType(typeOfObject(q.object))
 	if kind == nil {
-		return fmt.Errorf("the policy has no type %q: it has %s", typeOf(q.object), joinNames(t.Policy.Types, func(x *policy.Type) string { return x.Name }))
+		return fmt.Errorf("the policy has no type %q: it has %s", typeOfObject(q.object),
+			joinNames(t.Policy.Types, func(x *policy.Type) string { return x.Name }))
 	}
-	if kind.Binding(q.action) == nil {
+	if kind.FindBinding(q.action) == nil {
 		return fmt.Errorf("type %s has no action %q: it has %s", kind.Name, q.action,
 			joinNames(kind.Bindings, func(b *policy.Binding) string { return b.Action }))
 	}
 	return nil
 }
 
-func (t *trial) addFailure(line Line, message string, trail ...string) {
+func (t *scenarioRun) addFailure(line Line, message string, trail ...string) {
 	t.result.Failures = append(t.result.Failures, Failure{File: t.File, Line: line.Line, Scenario: t.Name, Message: message, Trail: trail})
 }
 

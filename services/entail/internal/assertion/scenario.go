@@ -52,25 +52,25 @@ func (t tuple) String() string { return t.object + "#" + t.relation + "@" + t.us
 func (l Line) parseTuple() (tuple, error) {
 	object, rest, ok := strings.Cut(l.Text, "#")
 	relation, user, found := strings.Cut(rest, "@")
-	if !ok || !found || typeOf(object) == "" || relation == "" || typeOf(user) == "" {
+	if !ok || !found || typeOfObject(object) == "" || relation == "" || typeOfObject(user) == "" {
 		return tuple{}, fmt.Errorf("%.200q is not a relationship: write object#relation@user, such as tenant:a#parent@tenant:b", l.Text)
 	}
 	return tuple{object, relation, user}, nil
 }
 
-// question is whether subject may take action on object.
-type question struct{ subject, action, object string }
+// accessQuestion is whether subject may take action on object.
+type accessQuestion struct{ subject, action, object string }
 
-func (l Line) parseQuestion() (question, error) {
+func (l Line) parseQuestion() (accessQuestion, error) {
 	words := strings.Fields(l.Text)
-	if len(words) != 3 || typeOf(words[0]) == "" || typeOf(words[2]) == "" {
-		return question{}, fmt.Errorf("%.200q is not a question: write subject action object, such as user:alice tenant_get tenant:a", l.Text)
+	if len(words) != 3 || typeOfObject(words[0]) == "" || typeOfObject(words[2]) == "" {
+		return accessQuestion{}, fmt.Errorf("%.200q is not a question: write subject action object, such as user:alice tenant_get tenant:a", l.Text)
 	}
-	return question{words[0], words[1], words[2]}, nil
+	return accessQuestion{words[0], words[1], words[2]}, nil
 }
 
-// typeOf returns the type of type:id, or an empty text for any other form.
-func typeOf(object string) string {
+// typeOfObject returns the type of type:id, or an empty text for any other form.
+func typeOfObject(object string) string {
 	kind, id, _ := strings.Cut(object, ":")
 	if id == "" {
 		return ""
@@ -78,8 +78,8 @@ func typeOf(object string) string {
 	return kind
 }
 
-// Parse reads a file of scenarios. Its error names file and line.
-func Parse(file string, content []byte) ([]Scenario, error) {
+// ParseScenarios reads a file of scenarios. Its error names file and line.
+func ParseScenarios(file string, content []byte) ([]Scenario, error) {
 	if len(content) > MaxBytes {
 		return nil, fmt.Errorf("%s: %d bytes are too many: at most %d", file, len(content), MaxBytes)
 	}

@@ -11,15 +11,15 @@ import (
 // maxTrail bounds the lines of an explanation.
 const maxTrail = 20
 
-// world is a policy with relationships.
-type world struct {
+// explainer is a policy with relationships.
+type explainer struct {
 	policy *policy.Policy
 	// users holds the users by object#relation, in the order of the file.
 	users map[string][]string
 }
 
-func newWorld(p *policy.Policy, tuples []tuple) *world {
-	w := &world{policy: p, users: map[string][]string{}}
+func newExplainer(p *policy.Policy, tuples []tuple) *explainer {
+	w := &explainer{policy: p, users: map[string][]string{}}
 	for _, t := range tuples {
 		at := t.object + "#" + t.relation
 		w.users[at] = append(w.users[at], t.user)
@@ -27,29 +27,29 @@ func newWorld(p *policy.Policy, tuples []tuple) *world {
 	return w
 }
 
-// place is an action on an object, with the place and relation that led to it.
-type place struct {
+// searchNode is an action on an object, with the place and relation that led to it.
+type searchNode struct {
 	object, action string
-	from           *place
+	from           *searchNode
 	by             string
 }
 
 // explainAnswer returns the path by which the subject has the action, or the ends of all paths. It searches breadth first, so
 // the path is a shortest one.
-func (w *world) explainAnswer(q question) []string {
-	queue := []*place{{object: q.object, action: q.action}}
+func (w *explainer) explainAnswer(q accessQuestion) []string {
+	queue := []*searchNode{{object: q.object, action: q.action}}
 	seen := map[[2]string]bool{{q.object, q.action}: true}
 	var ends []string
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
-		bound := w.bindingAt(at)
+		bound := w.actionBindingAt(at)
 		if bound == nil {
 			continue
 		}
 		granted, near := w.grantedRole(at, bound, q.subject)
 		if granted != "" {
-			return append(at.stepsTo(), granted)
+			return append(at.pathSteps(), granted)
 		}
 		ends = append(ends, near...)
 		for _, step := range bound.Steps {
@@ -60,7 +60,7 @@ func (w *world) explainAnswer(q question) []string {
 			for _, object := range next {
 				if key := [2]string{object, step.Action}; !seen[key] {
 					seen[key] = true
-					queue = append(queue, &place{object, step.Action, at, step.Relation})
+					queue = append(queue, &searchNode{object, step.Action, at, step.Relation})
 				}
 			}
 		}
@@ -68,15 +68,15 @@ func (w *world) explainAnswer(q question) []string {
 	return clipLines(ends)
 }
 
-func (w *world) bindingAt(at *place) *policy.Binding {
-	if t := w.policy.Type(typeOf(at.object)); t != nil {
-		return t.Binding(at.action)
+func (w *explainer) actionBindingAt(at *searchNode) *policy.Binding {
+	if t := w.policy.FindType(typeOfObject(at.object)); t != nil {
+		return t.FindBinding(at.action)
 	}
 	return nil
 }
 
 // grantedRole returns the role that gives the action at this place, or the roles that lack only the membership.
-func (w *world) grantedRole(at *place, bound *policy.Binding, subject string) (yes string, near []string) {
+func (w *explainer) grantedRole(at *searchNode, bound *policy.Binding, subject string) (yes string, near []string) {
 	if !bound.RoleBinding {
 		return "", nil
 	}
@@ -95,12 +95,12 @@ func (w *world) grantedRole(at *place, bound *policy.Binding, subject string) (y
 	return "", near
 }
 
-// stepsTo returns the steps from the first place to p.
-func (p *place) stepsTo() []string {
+// pathSteps returns the steps from the first place to p.
+func (p *searchNode) pathSteps() []string {
 	if p.from == nil {
 		return nil
 	}
-	return append(p.from.stepsTo(), fmt.Sprintf("%s: %s if %s of %s, its %s", p.from.object, p.from.action, p.action, p.object, p.by))
+	return append(p.from.pathSteps(), fmt.Sprintf("%s: %s if %s of %s, its %s", p.from.object, p.from.action, p.action, p.object, p.by))
 }
 
 func clipLines(lines []string) []string {

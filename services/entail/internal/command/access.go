@@ -17,7 +17,7 @@ import (
 
 const subjectHelp = "A SUBJECT is a user's NAME, or user:NAME, group:NAME or serviceaccount:[NAMESPACE/]NAME."
 
-func newExplainRole(around IOStreams) *cobra.Command {
+func newExplainRoleCommand(around IOStreams) *cobra.Command {
 	var (
 		namespace, who string
 		groups         []string
@@ -29,11 +29,11 @@ func newExplainRole(around IOStreams) *cobra.Command {
 		Example: "  entail explain role writer --for alice -n team-a\n  entail explain role clusterrole/view --for serviceaccount:bot",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
-	completeFirst(cmd, cluster{around.Getenv}.roleNames(&namespace))
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
+	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.roleNameCompleter(&namespace))
 	cmd.Flags().StringVar(&who, "for", "", "`subject` to explain")
-	completeFlag(cmd, "for", completeSubject)
+	registerFlagCompletion(cmd, "for", completeSubjectPrefix)
 	// This cannot fail: the flag is defined above.
 	_ = cmd.MarkFlagRequired("for")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` of the subject; Kubernetes does not store them")
@@ -46,15 +46,15 @@ func newExplainRole(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = askServer(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
+		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
 			Namespace: namespace, Subject: subject, Groups: groups, Role: role, MaxPaths: maxReasons,
-		}, report.Page.Role)
+		}, report.Page.WriteRoleExplanation)
 		return err
 	}
 	return cmd
 }
 
-func newWhatHas(around IOStreams) *cobra.Command {
+func newWhatHasCommand(around IOStreams) *cobra.Command {
 	var (
 		namespace string
 		groups    []string
@@ -64,25 +64,25 @@ func newWhatHas(around IOStreams) *cobra.Command {
 		Short:   "List the roles that a subject has in a namespace",
 		Long:    "List the roles that a subject has in a namespace.\n\n" + subjectHelp,
 		Example: "  entail what-has alice -n team-a --group developers\n  entail what-has serviceaccount:bot -n team-a",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeSubject,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: completeSubjectPrefix,
 	}
-	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
 	cmd.Flags().StringSliceVar(&groups, "group", nil, "`groups` of the subject; Kubernetes does not store them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		subject, err := parseSubject(args[0])
 		if err != nil {
 			return err
 		}
-		_, err = askServer(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
+		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
 			Namespace: namespace, Subject: subject, Groups: groups,
-		}, report.Page.EffectiveRoles)
+		}, report.Page.WriteEffectiveRoles)
 		return err
 	}
 	return cmd
 }
 
-func newPreviewBinding(around IOStreams) *cobra.Command {
+func newPreviewBindingCommand(around IOStreams) *cobra.Command {
 	var (
 		namespace, role string
 		subjects        []string
@@ -95,34 +95,34 @@ func newPreviewBinding(around IOStreams) *cobra.Command {
 		Example: "  entail preview binding alice -n team-a --role admin --subject alice\n  entail preview binding alice -n team-a --remove",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
-	completeFirst(cmd, cluster{around.Getenv}.objectsOfKind(kinds.RoleBindings(), &namespace))
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
+	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.objectNameCompleter(kinds.RoleBindings(), &namespace))
 	cmd.Flags().StringVar(&role, "role", "", "`role` of the RoleBinding")
-	completeFlag(cmd, "role", cluster{around.Getenv}.roleNames(&namespace).completeArgument)
+	registerFlagCompletion(cmd, "role", kubeconfigCluster{around.Getenv}.roleNameCompleter(&namespace).completeArgument)
 	cmd.Flags().StringSliceVar(&subjects, "subject", nil, "`subjects` of the RoleBinding")
-	completeFlag(cmd, "subject", completeSubject)
+	registerFlagCompletion(cmd, "subject", completeSubjectPrefix)
 	cmd.Flags().BoolVar(&remove, "remove", false, "preview the deletion of the RoleBinding")
 	cmd.MarkFlagsOneRequired("role", "remove")
 	cmd.MarkFlagsMutuallyExclusive("role", "remove")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		request, err := bindingRequest(role, subjects)
+		request, err := parseBindingRequest(role, subjects)
 		if err != nil {
 			return err
 		}
 		request.Namespace, request.Name, request.Remove = namespace, args[0], remove
-		_, err = askServer(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
-			func(p report.Page, m *inferencev1.PreviewBindingResponse) { p.Preview(m.GetPreview()) })
+		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
+			func(p report.Page, m *inferencev1.PreviewBindingResponse) { p.WriteRolePreview(m.GetPreview()) })
 		if err != nil {
 			return err
 		}
-		return cluster{around.Getenv}.tellOwnRight(cmd, namespace, []write{bindingWrite(request)})
+		return kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, namespace, []dryRunWrite{toDryRunWrite(request)})
 	}
 	return cmd
 }
 
-// bindingWrite returns the write that the request previews.
-func bindingWrite(r *inferencev1.PreviewBindingRequest) write {
+// toDryRunWrite returns the write that the request previews.
+func toDryRunWrite(r *inferencev1.PreviewBindingRequest) dryRunWrite {
 	subjects := make([]any, len(r.GetSubjects()))
 	for i, s := range r.GetSubjects() {
 		subject := map[string]any{"kind": s.GetKind(), "name": s.GetName()}
@@ -132,10 +132,10 @@ func bindingWrite(r *inferencev1.PreviewBindingRequest) write {
 		subjects[i] = subject
 	}
 	role := map[string]any{"apiGroup": rbacv1.GroupName, "kind": cmp.Or(r.GetRole().GetKind(), "Role"), "name": r.GetRole().GetName()}
-	return write{kind: kinds.RoleBindings(), name: r.GetName(), remove: r.GetRemove(), fields: map[string]any{"roleRef": role, "subjects": subjects}}
+	return dryRunWrite{kind: kinds.RoleBindings(), name: r.GetName(), remove: r.GetRemove(), fields: map[string]any{"roleRef": role, "subjects": subjects}}
 }
 
-func bindingRequest(role string, subjects []string) (*inferencev1.PreviewBindingRequest, error) {
+func parseBindingRequest(role string, subjects []string) (*inferencev1.PreviewBindingRequest, error) {
 	request := &inferencev1.PreviewBindingRequest{}
 	if role != "" {
 		var err error

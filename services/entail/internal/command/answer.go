@@ -16,29 +16,29 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-// question holds the parts that every command for an API needs: the connection, the client and the output format.
-type question[Client any] struct {
-	connection connection
+// apiCall holds the parts that every command for an API needs: the connection, the client and the output format.
+type apiCall[Client any] struct {
+	connection apiConnection
 	client     func(connect.HTTPClient, string, ...connect.ClientOption) Client
 	format     report.Format
 	getenv     func(string) string
 }
 
-func newQuestion[Client any](
-	cmd *cobra.Command, around IOStreams, of api, client func(connect.HTTPClient, string, ...connect.ClientOption) Client,
-) *question[Client] {
-	q := &question[Client]{connection: connection{api: of}, client: client, format: report.Table, getenv: around.Getenv}
+func newAPICall[Client any](
+	cmd *cobra.Command, around IOStreams, of queryAPI, client func(connect.HTTPClient, string, ...connect.ClientOption) Client,
+) *apiCall[Client] {
+	q := &apiCall[Client]{connection: apiConnection{api: of}, client: client, format: report.Table, getenv: around.Getenv}
 	q.connection.bindFlags(cmd.Flags(), around.Getenv)
-	q.format.Bind(cmd)
+	q.format.BindFlag(cmd)
 	return q
 }
 
-// askServer calls a method of the client and writes the answer.
-func askServer[Client, Request any, Answer proto.Message](
-	cmd *cobra.Command, q *question[Client], method func(Client, context.Context, Request) (Answer, error), request Request,
+// callAndPrint calls a method of the client and writes the answer.
+func callAndPrint[Client, Request any, Answer proto.Message](
+	cmd *cobra.Command, q *apiCall[Client], method func(Client, context.Context, Request) (Answer, error), request Request,
 	table func(report.Page, Answer),
 ) (Answer, error) {
-	client, err := dialAPI(&q.connection, q.client)
+	client, err := newAPIClient(&q.connection, q.client)
 	if err != nil {
 		return *new(Answer), err
 	}
@@ -46,13 +46,13 @@ func askServer[Client, Request any, Answer proto.Message](
 	if err != nil {
 		return answer, err
 	}
-	return answer, q.writeAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { table(p, answer) })
+	return answer, q.printAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { table(p, answer) })
 }
 
-// writeAnswer writes m for programs, or the table for people.
-func (q *question[Client]) writeAnswer(w io.Writer, m proto.Message, table func(report.Page)) error {
+// printAnswer writes m for programs, or the table for people.
+func (q *apiCall[Client]) printAnswer(w io.Writer, m proto.Message, table func(report.Page)) error {
 	if q.format != report.Table {
-		return report.Message(w, q.format, m)
+		return report.WriteMessage(w, q.format, m)
 	}
 	out := bufio.NewWriter(w)
 	table(report.Page{

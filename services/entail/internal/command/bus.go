@@ -8,13 +8,13 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newBus(around IOStreams) *cobra.Command {
+func newBusCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "bus", Short: "Run the services again after messages on the bus were forged"}
-	cmd.AddCommand(newResume(around))
+	cmd.AddCommand(newBusResumeCommand(around))
 	return cmd
 }
 
-func newResume(around IOStreams) *cobra.Command {
+func newBusResumeCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Run the services again after messages on the bus were forged",
@@ -23,9 +23,9 @@ grant nothing and remove nothing. Replace the keys of NATS first, then resume.`,
 		Example: "  entail bus resume",
 		Args:    cobra.NoArgs,
 	}
-	q := syncQuestion(cmd, around)
+	q := newSyncCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := askServer(cmd, q, syncv1connect.SyncServiceClient.Resume, &syncv1.ResumeRequest{}, report.Page.Resumed)
+		_, err := callAndPrint(cmd, q, syncv1connect.SyncServiceClient.Resume, &syncv1.ResumeRequest{}, report.Page.WriteResumeResult)
 		return err
 	}
 	return cmd

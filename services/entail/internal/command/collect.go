@@ -24,8 +24,8 @@ func collectPages[Row any](limit int, page func(left int32, token string) (rows 
 	}
 }
 
-// bindLimit defines --limit, the number of rows after which reading stops. It must be at least 1.
-func bindLimit(cmd *cobra.Command, limit *int, enough int, usage string) {
+// bindLimitFlag defines --limit, the number of rows after which reading stops. It must be at least 1.
+func bindLimitFlag(cmd *cobra.Command, limit *int, enough int, usage string) {
 	cmd.Flags().IntVar(limit, "limit", enough, usage)
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *limit < 1 {

@@ -23,11 +23,11 @@ const (
 	maxCompletions    = 2000
 )
 
-// offered returns the names that a shell may offer. They need not match the typed text.
-type offered func(ctx context.Context, typed string) []string
+// nameCompleter returns the names that a shell may offer. They need not match the typed text.
+type nameCompleter func(ctx context.Context, typed string) []string
 
-// completeFirst completes only the first argument.
-func completeFirst(cmd *cobra.Command, names offered) {
+// completeFirstArgument completes only the first argument.
+func completeFirstArgument(cmd *cobra.Command, names nameCompleter) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -36,13 +36,13 @@ func completeFirst(cmd *cobra.Command, names offered) {
 	}
 }
 
-func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+func registerFlagCompletion(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // It fails only for undefined flags.
 }
 
 // completeArgument is a [cobra.CompletionFunc]. It returns within completionTimeout, even if the kubeconfig starts a login that
 // does not end.
-func (o offered) completeArgument(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (o nameCompleter) completeArgument(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	found := make(chan []string, 1)
@@ -60,30 +60,32 @@ func (o offered) completeArgument(cmd *cobra.Command, _ []string, typed string) 
 	}
 }
 
-// completeSubject offers only the prefixes of subjects, because Kubernetes does not list users and groups.
-func completeSubject(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeSubjectPrefix offers only the prefixes of subjects, because Kubernetes does not list users and groups.
+func completeSubjectPrefix(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"user:", "group:", "serviceaccount:"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// cluster is the cluster of the kubeconfig, read with the rights of its user, as kubectl does.
-type cluster struct {
+// kubeconfigCluster is the cluster of the kubeconfig, read with the rights of its user, as kubectl does.
+type kubeconfigCluster struct {
 	getenv func(string) string
 }
 
-func (c cluster) namespaceNames(ctx context.Context, _ string) []string {
-	return c.listNames(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+func (c kubeconfigCluster) listNamespaceNames(ctx context.Context, _ string) []string {
+	return c.listObjectNames(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "")
 }
 
-// objectsOfKind offers the objects of a kind in a namespace. It takes a pointer, because flags are read later.
-func (c cluster) objectsOfKind(kind kinds.Kind, namespace *string) offered {
-	return func(ctx context.Context, _ string) []string { return c.listNames(ctx, kind.Served(), *namespace) }
+// objectNameCompleter offers the objects of a kind in a namespace. It takes a pointer, because flags are read later.
+func (c kubeconfigCluster) objectNameCompleter(kind kinds.Kind, namespace *string) nameCompleter {
+	return func(ctx context.Context, _ string) []string {
+		return c.listObjectNames(ctx, kind.GroupVersionResource(), *namespace)
+	}
 }
 
-// allObjects offers KIND/ for all kinds that services use, then KIND/NAME, as [parseObject] reads them.
-func (c cluster) allObjects(namespace *string) offered {
+// objectArgumentCompleter offers KIND/ for all kinds that services use, then KIND/NAME, as [parseObjectArgument] reads them.
+func (c kubeconfigCluster) objectArgumentCompleter(namespace *string) nameCompleter {
 	return func(ctx context.Context, typed string) []string {
 		var names []string
-		for _, kind := range kinds.All() {
+		for _, kind := range kinds.ConsumedKinds() {
 			prefix, in := strings.ToLower(kind.Kind)+"/", *namespace
 			if kind.Global {
 				in = ""
@@ -92,7 +94,7 @@ func (c cluster) allObjects(namespace *string) offered {
 				names = append(names, prefix)
 				continue
 			}
-			names = c.listNames(ctx, kind.Served(), in)
+			names = c.listObjectNames(ctx, kind.GroupVersionResource(), in)
 			for i := range names {
 				names[i] = prefix + names[i]
 			}
@@ -102,16 +104,16 @@ func (c cluster) allObjects(namespace *string) offered {
 	}
 }
 
-// roleNames offers NAME and clusterrole/NAME, as [parseRole] reads them.
-func (c cluster) roleNames(namespace *string) offered {
+// roleNameCompleter offers NAME and clusterrole/NAME, as [parseRole] reads them.
+func (c kubeconfigCluster) roleNameCompleter(namespace *string) nameCompleter {
 	return func(ctx context.Context, typed string) []string {
 		const prefix = "clusterrole/"
 		var names []string
 		if !strings.HasPrefix(typed, prefix) {
-			names = c.listNames(ctx, kinds.Roles().Served(), *namespace)
+			names = c.listObjectNames(ctx, kinds.Roles().GroupVersionResource(), *namespace)
 		}
 		if strings.HasPrefix(typed, prefix) || strings.HasPrefix(prefix, typed) {
-			for _, name := range c.listNames(ctx, kinds.ClusterRoles().Served(), "") {
+			for _, name := range c.listObjectNames(ctx, kinds.ClusterRoles().GroupVersionResource(), "") {
 				names = append(names, prefix+name)
 			}
 		}
@@ -119,8 +121,8 @@ func (c cluster) roleNames(namespace *string) offered {
 	}
 }
 
-// listNames returns at most maxCompletions names, and none if the list fails.
-func (c cluster) listNames(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
+// listObjectNames returns at most maxCompletions names, and none if the list fails.
+func (c kubeconfigCluster) listObjectNames(ctx context.Context, resource schema.GroupVersionResource, namespace string) []string {
 	config, err := clientcmd.NewDefaultClientConfig(*loadKubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil

@@ -32,64 +32,64 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-// api is a query API: its name, the environment variable with its URL, and its port in `entail up`. A flag wins over
+// queryAPI is a query API: its name, the environment variable with its URL, and its port in `entail up`. A flag wins over
 // both.
-type api struct {
+type queryAPI struct {
 	name, env string
 	port      int
 }
 
-func syncQuestion(cmd *cobra.Command, around IOStreams) *question[syncv1connect.SyncServiceClient] {
-	return newQuestion(cmd, around, api{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
+func newSyncCall(cmd *cobra.Command, around IOStreams) *apiCall[syncv1connect.SyncServiceClient] {
+	return newAPICall(cmd, around, queryAPI{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
 }
 
-func accessQuestion(cmd *cobra.Command, around IOStreams) *question[accessv1connect.AccessServiceClient] {
-	of := api{"AccessService", "ENTAIL_ACCESS_SERVER", allinone.Defaults().Ports.Webhook}
-	q := newQuestion(cmd, around, of, accessv1connect.NewAccessServiceClient)
-	bindMinRevision(cmd, &q.connection)
+func newAccessCall(cmd *cobra.Command, around IOStreams) *apiCall[accessv1connect.AccessServiceClient] {
+	of := queryAPI{"AccessService", "ENTAIL_ACCESS_SERVER", allinone.Defaults().Ports.Webhook}
+	q := newAPICall(cmd, around, of, accessv1connect.NewAccessServiceClient)
+	bindMinRevisionFlag(cmd, &q.connection)
 	cmd.Flags().StringVar(&q.connection.after, "after", "",
 		"wait until the answer includes the present state or the deletion of `KIND/[NAMESPACE/]NAME`, such as policybinding/default/on-acme")
 	return q
 }
 
-// bindMinRevision defines --min-revision. An answer then waits until it is at least as new as that revision.
-func bindMinRevision(cmd *cobra.Command, c *connection) {
+// bindMinRevisionFlag defines --min-revision. An answer then waits until it is at least as new as that revision.
+func bindMinRevisionFlag(cmd *cobra.Command, c *apiConnection) {
 	cmd.Flags().StringVar(&c.minRevision, "min-revision", "",
 		"wait until the answer includes this `revision` of an earlier answer or of a trace (-o json prints it)")
 }
 
-func inferenceQuestion(cmd *cobra.Command, around IOStreams) *question[inferencev1connect.InferenceServiceClient] {
-	q := inferenceWatch(cmd, around)
-	bindMinRevision(cmd, &q.connection)
+func newInferenceCall(cmd *cobra.Command, around IOStreams) *apiCall[inferencev1connect.InferenceServiceClient] {
+	q := newInferenceWatchCall(cmd, around)
+	bindMinRevisionFlag(cmd, &q.connection)
 	return q
 }
 
-// inferenceWatch has no --min-revision: a watch resumes from tokens.
-func inferenceWatch(cmd *cobra.Command, around IOStreams) *question[inferencev1connect.InferenceServiceClient] {
-	of := api{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
-	return newQuestion(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
+// newInferenceWatchCall has no --min-revision: a watch resumes from tokens.
+func newInferenceWatchCall(cmd *cobra.Command, around IOStreams) *apiCall[inferencev1connect.InferenceServiceClient] {
+	of := queryAPI{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
+	return newAPICall(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
 }
 
-func storeQuestion(cmd *cobra.Command, around IOStreams) *question[storev1connect.StoreServiceClient] {
-	return newQuestion(cmd, around, storeAPI(), storev1connect.NewStoreServiceClient)
+func newStoreCall(cmd *cobra.Command, around IOStreams) *apiCall[storev1connect.StoreServiceClient] {
+	return newAPICall(cmd, around, storeAPI(), storev1connect.NewStoreServiceClient)
 }
 
-func tupleQuestion(cmd *cobra.Command, around IOStreams) *question[tuplev1connect.TupleServiceClient] {
-	of := api{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
-	return newQuestion(cmd, around, of, tuplev1connect.NewTupleServiceClient)
+func newTupleCall(cmd *cobra.Command, around IOStreams) *apiCall[tuplev1connect.TupleServiceClient] {
+	of := queryAPI{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
+	return newAPICall(cmd, around, of, tuplev1connect.NewTupleServiceClient)
 }
 
-func searchQuestion(cmd *cobra.Command, around IOStreams) *question[opensearchv1connect.OpenSearchServiceClient] {
-	of := api{"OpenSearchService", "ENTAIL_OPENSEARCH_SERVER", allinone.Defaults().Ports.OpenSearchSync}
-	return newQuestion(cmd, around, of, opensearchv1connect.NewOpenSearchServiceClient)
+func newOpenSearchCall(cmd *cobra.Command, around IOStreams) *apiCall[opensearchv1connect.OpenSearchServiceClient] {
+	of := queryAPI{"OpenSearchService", "ENTAIL_OPENSEARCH_SERVER", allinone.Defaults().Ports.OpenSearchSync}
+	return newAPICall(cmd, around, of, opensearchv1connect.NewOpenSearchServiceClient)
 }
 
 // storeAPI returns the API of store-sync, which serves StoreService and PolicyService.
-func storeAPI() api {
-	return api{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
+func storeAPI() queryAPI {
+	return queryAPI{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
 }
 
-func (a api) defaultServer() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
+func (a queryAPI) defaultServerURL() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
 
 // Environment variables; a flag wins over its variable.
 const (
@@ -104,9 +104,9 @@ const (
 	maxToken       = 64 << 10
 )
 
-// connection holds the settings with which a command reaches an API.
-type connection struct {
-	api                              api
+// apiConnection holds the settings with which a command reaches an API.
+type apiConnection struct {
+	api                              queryAPI
 	server, token, tokenFile, caFile string
 	minRevision, after               string
 	// object is the parsed value of after.
@@ -114,9 +114,9 @@ type connection struct {
 	timeout time.Duration
 }
 
-func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
+func (c *apiConnection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	c.token = getenv(envToken)
-	fs.StringVar(&c.server, "server", cmp.Or(getenv(c.api.env), c.api.defaultServer()),
+	fs.StringVar(&c.server, "server", cmp.Or(getenv(c.api.env), c.api.defaultServerURL()),
 		"`URL` of "+c.api.name+" (env "+c.api.env+")")
 	fs.StringVar(&c.tokenFile, "token-file", getenv(envTokenFile),
 		"`file` with a bearer token, for servers with --auth=kubernetes (env "+envTokenFile+"; "+envToken+" holds a token itself)")
@@ -124,18 +124,18 @@ func (c *connection) bindFlags(fs *pflag.FlagSet, getenv func(string) string) {
 	fs.DurationVar(&c.timeout, "timeout", defaultTimeout, "time limit of one request")
 }
 
-// dialAPI returns a client of an API.
-func dialAPI[Client any](c *connection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
-	transport, err := c.openTransport()
+// newAPIClient returns a client of an API.
+func newAPIClient[Client any](c *apiConnection, client func(connect.HTTPClient, string, ...connect.ClientOption) Client) (Client, error) {
+	transport, err := c.newAuthenticatedTransport()
 	if err != nil {
 		return *new(Client), err
 	}
-	options := []connect.ClientOption{connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(connect.UnaryInterceptorFunc(c.withMinimum))}
+	options := []connect.ClientOption{connect.WithReadMaxBytes(maxAnswer), connect.WithInterceptors(connect.UnaryInterceptorFunc(c.minimumStateInterceptor))}
 	return client(&http.Client{Transport: transport, Timeout: c.timeout}, c.server, options...), nil
 }
 
-// withMinimum sets the minimum revision and object in every request that has a field for them.
-func (c *connection) withMinimum(next connect.UnaryFunc) connect.UnaryFunc {
+// minimumStateInterceptor sets the minimum revision and object in every request that has a field for them.
+func (c *apiConnection) minimumStateInterceptor(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		if m, ok := request.Any().(proto.Message); ok && (c.minRevision != "" || c.object != nil) {
 			fields := m.ProtoReflect().Descriptor().Fields()
@@ -151,15 +151,15 @@ func (c *connection) withMinimum(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// openTransport validates the settings and returns the transport. It refuses to send a token over plain HTTP, except on
+// newAuthenticatedTransport validates the settings and returns the transport. It refuses to send a token over plain HTTP, except on
 // loopback.
-func (c *connection) openTransport() (http.RoundTripper, error) {
+func (c *apiConnection) newAuthenticatedTransport() (http.RoundTripper, error) {
 	server, err := url.Parse(c.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
-		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", exit.ErrUsage, c.server, c.api.defaultServer())
+		return nil, fmt.Errorf("%w: --server %q is not an http or https URL, such as %s", exit.ErrUsage, c.server, c.api.defaultServerURL())
 	}
 	if c.after != "" {
-		if c.object, err = parseFollowed(c.after); err != nil {
+		if c.object, err = parseIAMObject(c.after); err != nil {
 			return nil, err
 		}
 	}
@@ -170,14 +170,14 @@ func (c *connection) openTransport() (http.RoundTripper, error) {
 	if token != "" && server.Scheme == "http" && !isLoopback(server.Hostname()) {
 		return nil, fmt.Errorf("%w: a token would travel in the clear to %s: use an https URL", exit.ErrUsage, server.Host)
 	}
-	transport, err := c.newTransport()
+	transport, err := c.newTLSTransport()
 	if err != nil {
 		return nil, err
 	}
-	return bearer{token: token, next: transport}, nil
+	return bearerTransport{token: token, next: transport}, nil
 }
 
-func (c *connection) readToken() (string, error) {
+func (c *apiConnection) readToken() (string, error) {
 	if c.tokenFile == "" {
 		return c.token, nil
 	}
@@ -192,7 +192,7 @@ func (c *connection) readToken() (string, error) {
 	return string(token), nil
 }
 
-func (c *connection) newTransport() (http.RoundTripper, error) {
+func (c *apiConnection) newTLSTransport() (http.RoundTripper, error) {
 	if c.caFile == "" {
 		return http.DefaultTransport, nil
 	}
@@ -216,13 +216,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// bearer adds a token to every request.
-type bearer struct {
+// bearerTransport adds a token to every request.
+type bearerTransport struct {
 	token string
 	next  http.RoundTripper
 }
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.token != "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+b.token)

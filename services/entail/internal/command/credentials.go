@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-func newCredentials() *cobra.Command {
+func newCredentialsCommand() *cobra.Command {
 	var dir, kubeconfig string
 	var secrets bool
 	var options credential.Options
@@ -34,15 +34,15 @@ the rights of the user, the key of OpenFGA, and the password of its database. It
 		if (dir == "") == !secrets {
 			return fmt.Errorf("%w: give --dir or --secrets", exit.ErrUsage)
 		}
-		keeper := credential.Keeper(credential.Dir(dir))
+		keeper := credential.Keeper(credential.DirKeeper(dir))
 		if secrets {
 			client, err := secretsClient(kubeconfig)
 			if err != nil {
 				return err
 			}
-			keeper = credential.NewSecrets(client)
+			keeper = credential.NewSecretKeeper(client)
 		}
-		changed, err := credential.Complete(cmd.Context(), keeper, time.Now(), options)
+		changed, err := credential.CreateMissing(cmd.Context(), keeper, time.Now(), options)
 		for _, name := range changed {
 			cmd.Println("made", name)
 		}

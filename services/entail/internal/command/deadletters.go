@@ -14,16 +14,16 @@ import (
 
 const defaultLetters = 100
 
-func newDeadLetters(around IOStreams) *cobra.Command {
+func newDeadLettersCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deadletters",
 		Short: "Show messages that a service gave up on, and discard them",
 	}
-	cmd.AddCommand(newDeadLettersList(around), newDeadLettersShow(around), newDeadLettersDiscard(around))
+	cmd.AddCommand(newDeadLettersListCommand(around), newDeadLettersShowCommand(around), newDeadLettersDiscardCommand(around))
 	return cmd
 }
 
-func newDeadLettersList(around IOStreams) *cobra.Command {
+func newDeadLettersListCommand(around IOStreams) *cobra.Command {
 	var (
 		service string
 		limit   int
@@ -34,11 +34,11 @@ func newDeadLettersList(around IOStreams) *cobra.Command {
 		Example: "  entail deadletters list\n  entail deadletters list --service tuple-sync --limit 10",
 		Args:    cobra.NoArgs,
 	}
-	q := syncQuestion(cmd, around)
+	q := newSyncCall(cmd, around)
 	cmd.Flags().StringVar(&service, "service", "", "only dead letters of this service")
-	bindLimit(cmd, &limit, defaultLetters, "maximum number of dead letters")
+	bindLimitFlag(cmd, &limit, defaultLetters, "maximum number of dead letters")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -50,31 +50,31 @@ func newDeadLettersList(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), letters, func(p report.Page) { p.DeadLetters(letters.GetDeadLetters()) })
+		return q.printAnswer(cmd.OutOrStdout(), letters, func(p report.Page) { p.WriteDeadLetters(letters.GetDeadLetters()) })
 	}
 	return cmd
 }
 
-func newDeadLettersShow(around IOStreams) *cobra.Command {
+func newDeadLettersShowCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one dead letter with its message",
 		Example: "  entail deadletters show 17",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := syncQuestion(cmd, around)
+	q := newSyncCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := parseLetter(args[0])
+		id, err := parseLetterID(args[0])
 		if err != nil {
 			return err
 		}
-		_, err = askServer(cmd, q, syncv1connect.SyncServiceClient.GetDeadLetter, &syncv1.GetDeadLetterRequest{Id: id}, report.Page.DeadLetter)
+		_, err = callAndPrint(cmd, q, syncv1connect.SyncServiceClient.GetDeadLetter, &syncv1.GetDeadLetterRequest{Id: id}, report.Page.WriteDeadLetter)
 		return err
 	}
 	return cmd
 }
 
-func newDeadLettersDiscard(around IOStreams) *cobra.Command {
+func newDeadLettersDiscardCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discard ID",
 		Short: "Remove a dead letter",
@@ -83,19 +83,20 @@ also removes the message from NATS. It processes nothing; replay does.`,
 		Example: "  entail deadletters discard 17",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := syncQuestion(cmd, around)
+	q := newSyncCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := parseLetter(args[0])
+		id, err := parseLetterID(args[0])
 		if err != nil {
 			return err
 		}
-		_, err = askServer(cmd, q, syncv1connect.SyncServiceClient.DiscardDeadLetter, &syncv1.DiscardDeadLetterRequest{Id: id}, report.Page.Discarded)
+		_, err = callAndPrint(cmd, q, syncv1connect.SyncServiceClient.DiscardDeadLetter, &syncv1.DiscardDeadLetterRequest{Id: id},
+			report.Page.WriteDiscardResult)
 		return err
 	}
 	return cmd
 }
 
-func parseLetter(argument string) (uint64, error) {
+func parseLetterID(argument string) (uint64, error) {
 	id, err := strconv.ParseUint(argument, 10, 64)
 	if err != nil || id == 0 {
 		return 0, fmt.Errorf("%w: %q is not the ID of a dead letter, see `entail deadletters list`", exit.ErrUsage, argument)

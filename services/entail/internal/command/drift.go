@@ -13,7 +13,7 @@ import (
 // errDrift makes the command fail if RoleBindings differ from the rules.
 var errDrift = errors.New("the RoleBinding differs from what the rules require")
 
-func newDrift(around IOStreams) *cobra.Command {
+func newDriftCommand(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "drift",
@@ -21,11 +21,11 @@ func newDrift(around IOStreams) *cobra.Command {
 		Example: "  entail inferences drift -n team-a",
 		Args:    cobra.NoArgs,
 	}
-	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		drift, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift,
-			&inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.Drift)
+		drift, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift,
+			&inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.WriteDrift)
 		if err == nil && !drift.GetInStep() {
 			err = errDrift
 		}
@@ -34,7 +34,7 @@ func newDrift(around IOStreams) *cobra.Command {
 	return cmd
 }
 
-func newWatch(around IOStreams) *cobra.Command {
+func newWatchCommand(around IOStreams) *cobra.Command {
 	var namespace, token string
 	cmd := &cobra.Command{
 		Use:     "watch",
@@ -42,12 +42,12 @@ func newWatch(around IOStreams) *cobra.Command {
 		Example: "  entail inferences watch -n team-a\n  entail inferences watch -A",
 		Args:    cobra.NoArgs,
 	}
-	q := inferenceWatch(cmd, around)
-	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
+	q := newInferenceWatchCall(cmd, around)
+	bindNamespaceFlags(cmd, around.Getenv, &namespace, "only this namespace")
 	cmd.Flags().StringVar(&token, "resume", "", "continue after the `token` of an earlier message (-o json prints it)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q.connection.timeout = 0 // A watch has no deadline.
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func newWatch(around IOStreams) *cobra.Command {
 		defer stream.Close()
 		for stream.Receive() {
 			m := stream.Msg()
-			if err := q.writeAnswer(cmd.OutOrStdout(), m, func(p report.Page) { p.Watched(m) }); err != nil {
+			if err := q.printAnswer(cmd.OutOrStdout(), m, func(p report.Page) { p.WriteWatchMessage(m) }); err != nil {
 				return err
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-type failure struct {
+type failureDocument struct {
 	Error    string `json:"error"`
 	ExitCode int    `json:"exitCode"`
 }
@@ -19,16 +19,16 @@ type failure struct {
 // writeFailure writes the error of a command as text, or as JSON if the command line selects output for programs.
 func writeFailure(w io.Writer, args []string, err error) {
 	text := "entail: " + describeError(err)
-	if isForPrograms(args) {
-		if document, wrong := json.Marshal(failure{describeError(err), exit.Code(err)}); wrong == nil {
+	if isOutputForPrograms(args) {
+		if document, wrong := json.Marshal(failureDocument{describeError(err), exit.Code(err)}); wrong == nil {
 			text = string(document)
 		}
 	}
 	_, _ = fmt.Fprintln(w, text)
 }
 
-// isForPrograms reads --output even from an invalid command line. It writes JSON for yaml as well, because JSON is YAML.
-func isForPrograms(args []string) bool {
+// isOutputForPrograms reads --output even from an invalid command line. It writes JSON for yaml as well, because JSON is YAML.
+func isOutputForPrograms(args []string) bool {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	output := flags.StringP("output", "o", "", "")

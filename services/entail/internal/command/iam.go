@@ -17,55 +17,55 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-func newIAM(around IOStreams) *cobra.Command {
+func newIAMCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "iam", Short: "Show protected kinds and their model"}
-	cmd.AddCommand(newIAMKinds(around), newIAMModel(around), newIAMObserve(around), newIAMAdopt(around))
+	cmd.AddCommand(newIAMKindsCommand(around), newIAMModelCommand(around), newIAMObserveCommand(around), newIAMAdoptCommand(around))
 	return cmd
 }
 
-func newIAMKinds(around IOStreams) *cobra.Command {
+func newIAMKindsCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "kinds",
 		Short:   "List protected kinds with their permissions and parents",
 		Example: "  entail iam kinds",
 		Args:    cobra.NoArgs,
 	}
-	q := accessQuestion(cmd, around)
+	q := newAccessCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		all, err := listProtected(cmd, q)
+		all, err := dialAndListProtected(cmd, q)
 		if err != nil {
 			return err
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.ProtectedResources(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteProtectedResources(all) })
 	}
 	return cmd
 }
 
-// listProtected returns all protected kinds.
-func listProtected(cmd *cobra.Command, q *question[accessv1connect.AccessServiceClient]) (*accessv1.ListProtectedResourcesResponse, error) {
-	client, err := dialAPI(&q.connection, q.client)
+// dialAndListProtected returns all protected kinds.
+func dialAndListProtected(cmd *cobra.Command, q *apiCall[accessv1connect.AccessServiceClient]) (*accessv1.ListProtectedResourcesResponse, error) {
+	client, err := newAPIClient(&q.connection, q.client)
 	if err != nil {
 		return nil, err
 	}
-	return protectedResources(cmd.Context(), client)
+	return listProtectedResources(cmd.Context(), client)
 }
 
-func newIAMModel(around IOStreams) *cobra.Command {
+func newIAMModelCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "model",
 		Short:   "Show the size of the IAM model, and whether OpenFGA has it",
 		Example: "  entail iam model\n  entail iam model -o json",
 		Args:    cobra.NoArgs,
 	}
-	q := accessQuestion(cmd, around)
+	q := newAccessCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := askServer(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{}, report.Page.ModelStatus)
+		_, err := callAndPrint(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{}, report.Page.WriteIAMModelStatus)
 		return err
 	}
 	return cmd
 }
 
-func newIAMObserve(around IOStreams) *cobra.Command {
+func newIAMObserveCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Print the rights that Entail needs to follow objects of protected kinds",
@@ -74,9 +74,9 @@ but not their content. Without it, bindings on single objects of the kind give n
 		Example: "  entail iam observe | kubectl apply -f -",
 		Args:    cobra.NoArgs,
 	}
-	q := accessQuestion(cmd, around)
+	q := newAccessCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		all, err := listProtected(cmd, q)
+		all, err := dialAndListProtected(cmd, q)
 		if err != nil {
 			return err
 		}
@@ -84,11 +84,11 @@ but not their content. Without it, bindings on single objects of the kind give n
 		for _, p := range all.GetResources() {
 			spec := iamv1alpha1.ProtectedResourceSpec{Plural: p.GetPlural()}
 			spec.ServiceRef.Name, _, _ = strings.Cut(p.GetType(), "/")
-			if target := iam.TargetsOf(spec); !iam.IsWatched(target) {
+			if target := iam.TargetResource(spec); !iam.IsIAMResource(target) {
 				of = append(of, target)
 			}
 		}
-		manifest, err := rbac.TargetsManifest(of)
+		manifest, err := rbac.TargetRolesManifest(of)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ but not their content. Without it, bindings on single objects of the kind give n
 	return cmd
 }
 
-func newIAMAdopt(around IOStreams) *cobra.Command {
+func newIAMAdoptCommand(around IOStreams) *cobra.Command {
 	var (
 		limit int
 		dry   bool
@@ -111,14 +111,14 @@ declares. It changes nothing. To take the store over, set spec.adoption: Always 
 		Example: "  entail iam adopt --dry-run\n  entail iam adopt --dry-run -o json",
 		Args:    cobra.NoArgs,
 	}
-	q := tupleQuestion(cmd, around)
-	bindLimit(cmd, &limit, defaultTuples, "stop after this many tuples")
+	q := newTupleCall(cmd, around)
+	bindLimitFlag(cmd, &limit, defaultTuples, "stop after this many tuples")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "required: the command only lists")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !dry {
 			return fmt.Errorf("%w: give --dry-run; to take the store over, set spec.adoption: Always on its Store", exit.ErrUsage)
 		}
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ declares. It changes nothing. To take the store over, set spec.adoption: Always 
 			return err
 		}
 		all.Tuples, all.NextPageToken = tuples, next
-		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.Adoption(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteAdoptionPreview(all) })
 	}
 	return cmd
 }

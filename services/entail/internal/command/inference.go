@@ -17,7 +17,7 @@ import (
 // maxReasons is the largest number of paths that the API returns.
 const maxReasons = 100
 
-func newInferences(around IOStreams) *cobra.Command {
+func newInferencesCommand(around IOStreams) *cobra.Command {
 	var (
 		namespace string
 		tree      bool
@@ -28,12 +28,12 @@ func newInferences(around IOStreams) *cobra.Command {
 		Example: "  entail inferences -n team-a\n  entail inferences -A --tree",
 		Args:    cobra.NoArgs,
 	}
-	cmd.AddCommand(newDrift(around), newWatch(around))
-	q := inferenceQuestion(cmd, around)
-	bindNamespaces(cmd, around.Getenv, &namespace, "only this namespace")
+	cmd.AddCommand(newDriftCommand(around), newWatchCommand(around))
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlags(cmd, around.Getenv, &namespace, "only this namespace")
 	cmd.Flags().BoolVar(&tree, "tree", false, "draw the roles as a tree of rules")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -41,11 +41,11 @@ func newInferences(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		table := report.Page.Inferences
+		table := report.Page.WriteInferences
 		if tree {
-			table = report.Page.InferenceTree
+			table = report.Page.WriteInferenceTree
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) {
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) {
 			table(p, all)
 			if len(all.GetInferences()) == 0 && namespace != "" {
 				_, _ = fmt.Fprintf(p.Out, "This answer is for namespace %s; -A includes all namespaces.\n", namespace)
@@ -60,7 +60,7 @@ func listInferences(
 	ctx context.Context, client inferencev1connect.InferenceServiceClient, namespace string,
 ) (*inferencev1.ListInferencesResponse, error) {
 	all := &inferencev1.ListInferencesResponse{}
-	return all, everyPage(func(token string) (next string, have int, err error) {
+	return all, readEveryPage(func(token string) (next string, have int, err error) {
 		page, err := client.ListInferences(ctx, &inferencev1.ListInferencesRequest{Namespace: namespace, PageSize: pageSize, PageToken: token})
 		all.Inferences = append(all.GetInferences(), page.GetInferences()...)
 		all.Revision, all.Synced = page.GetRevision(), page.GetSynced()
@@ -68,13 +68,13 @@ func listInferences(
 	})
 }
 
-func newExplain(around IOStreams) *cobra.Command {
+func newExplainCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "explain", Short: "Explain why a subject has access or a role, or why a RoleBinding exists"}
-	cmd.AddCommand(newExplainRoleBinding(around), newExplainRole(around), newExplainAccess(around))
+	cmd.AddCommand(newExplainRoleBindingCommand(around), newExplainRoleCommand(around), newExplainAccessCommand(around))
 	return cmd
 }
 
-func newExplainRoleBinding(around IOStreams) *cobra.Command {
+func newExplainRoleBindingCommand(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "rolebinding NAME",
@@ -82,19 +82,19 @@ func newExplainRoleBinding(around IOStreams) *cobra.Command {
 		Example: "  entail explain rolebinding alice-admin -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
-	completeFirst(cmd, cluster{around.Getenv}.objectsOfKind(kinds.RoleBindings(), &namespace))
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
+	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.objectNameCompleter(kinds.RoleBindings(), &namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
+		_, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
-		}, report.Page.Binding)
+		}, report.Page.WriteBindingExplanation)
 		return err
 	}
 	return cmd
 }
 
-func newWhoHas(around IOStreams) *cobra.Command {
+func newWhoHasCommand(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:     "who-has ROLE",
@@ -102,32 +102,32 @@ func newWhoHas(around IOStreams) *cobra.Command {
 		Example: "  entail who-has writer -n team-a\n  entail who-has clusterrole/view -n team-a",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace in question")
-	completeFirst(cmd, cluster{around.Getenv}.roleNames(&namespace))
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
+	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.roleNameCompleter(&namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		role, err := parseRole(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
-		all, err := listHolders(cmd.Context(), client, namespace, role)
+		all, err := listRoleHolders(cmd.Context(), client, namespace, role)
 		if err != nil {
 			return err
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.Holders(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteRoleHolders(all) })
 	}
 	return cmd
 }
 
-func listHolders(
+func listRoleHolders(
 	ctx context.Context, client inferencev1connect.InferenceServiceClient, namespace string, role *inferencev1.Role,
 ) (*inferencev1.WhoHasRoleResponse, error) {
 	all := &inferencev1.WhoHasRoleResponse{}
-	return all, everyPage(func(token string) (next string, have int, err error) {
+	return all, readEveryPage(func(token string) (next string, have int, err error) {
 		request := &inferencev1.WhoHasRoleRequest{Namespace: namespace, Role: role, PageSize: pageSize, PageToken: token}
 		page, err := client.WhoHasRole(ctx, request)
 		all.Holders = append(all.GetHolders(), page.GetHolders()...)
@@ -144,8 +144,8 @@ const (
 	maxPages = 10_000
 )
 
-// everyPage calls ask until no page follows, or there are too many rows. ask returns the number of rows so far.
-func everyPage(ask func(token string) (next string, have int, err error)) error {
+// readEveryPage calls ask until no page follows, or there are too many rows. ask returns the number of rows so far.
+func readEveryPage(ask func(token string) (next string, have int, err error)) error {
 	token := ""
 	for range maxPages {
 		next, have, err := ask(token)

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-func newInstall() *cobra.Command {
+func newInstallCommand() *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "install",
@@ -37,8 +37,8 @@ deploy/overlays or docker-compose.yaml.`,
 			apply func(context.Context, *rest.Config, fs.FS) error
 		}{
 			{"kinds and policies of admission", devserver.ApplyManifests},
-			{"accounts of services", devserver.ApplyAccounts},
-			{"roles for people", devserver.ApplyRoles},
+			{"accounts of services", devserver.ApplyServiceAccounts},
+			{"roles for people", devserver.ApplyPeopleRoles},
 		} {
 			if err := step.apply(cmd.Context(), cfg, deploy.Files); err != nil {
 				return err

@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// earlierText is an object whose earlier version is live because its current one is invalid.
-type earlierText struct {
+// keptObject is an object whose earlier version is live because its current one is invalid.
+type keptObject struct {
 	Kind      string    `json:"kind"`
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
@@ -32,8 +32,8 @@ type earlierText struct {
 	Message string `json:"message"`
 }
 
-// printEarlierTexts prints one line for each.
-func printEarlierTexts(cmd *cobra.Command, texts []earlierText) {
+// printKeptObjects prints one line for each.
+func printKeptObjects(cmd *cobra.Command, texts []keptObject) {
 	for _, e := range texts {
 		name := strings.ToLower(e.Kind) + "/" + e.Name
 		if e.Namespace != "" {
@@ -43,8 +43,8 @@ func printEarlierTexts(cmd *cobra.Command, texts []earlierText) {
 	}
 }
 
-// withEarlierTexts returns m as JSON with the field earlierTexts. The field is absent if known is false.
-func withEarlierTexts(m proto.Message, texts []earlierText, known bool) ([]byte, error) {
+// marshalWithKeptObjects returns m as JSON with the field earlierTexts. The field is absent if known is false.
+func marshalWithKeptObjects(m proto.Message, texts []keptObject, known bool) ([]byte, error) {
 	document, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
 	if err != nil || !known {
 		return document, err
@@ -59,20 +59,20 @@ func withEarlierTexts(m proto.Message, texts []earlierText, known bool) ([]byte,
 	return json.Marshal(fields)
 }
 
-// earlierTexts lists these objects with the rights of the caller, as kubectl does. known is false without a kubeconfig
+// listKeptObjects lists these objects with the rights of the caller, as kubectl does. known is false without a kubeconfig
 // or without the rights.
-func (c cluster) earlierTexts(cmd *cobra.Command) (texts []earlierText, known bool) {
+func (c kubeconfigCluster) listKeptObjects(cmd *cobra.Command) (texts []keptObject, known bool) {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
-	texts = []earlierText{}
-	objects, err := c.objectsOf()
+	texts = []keptObject{}
+	objects, err := c.newDynamicClient()
 	if err == nil {
-		err = cmp.Or(addEarlierTexts[corev1alpha1.Store](ctx, objects, kinds.Stores(), &texts),
-			addEarlierTexts[corev1alpha1.AuthorizationModel](ctx, objects, kinds.AuthorizationModels(), &texts),
-			addEarlierTexts[iaplv1alpha1.PolicyDocument](ctx, objects, kinds.PolicyDocuments(), &texts))
+		err = cmp.Or(appendKeptObjects[corev1alpha1.Store](ctx, objects, kinds.Stores(), &texts),
+			appendKeptObjects[corev1alpha1.AuthorizationModel](ctx, objects, kinds.AuthorizationModels(), &texts),
+			appendKeptObjects[iaplv1alpha1.PolicyDocument](ctx, objects, kinds.PolicyDocuments(), &texts))
 	}
 	if err != nil {
 		cmd.PrintErrf("Not checked which objects have an earlier valid version in force: %v\n", err)
@@ -80,13 +80,13 @@ func (c cluster) earlierTexts(cmd *cobra.Command) (texts []earlierText, known bo
 	return texts, err == nil
 }
 
-// addEarlierTexts appends the objects of one kind.
-func addEarlierTexts[T any, P interface {
+// appendKeptObjects appends the objects of one kind.
+func appendKeptObjects[T any, P interface {
 	*T
 	Kept() *metav1.Condition
-}](ctx context.Context, objects dynamic.Interface, kind kinds.Kind, texts *[]earlierText) error {
+}](ctx context.Context, objects dynamic.Interface, kind kinds.Kind, texts *[]keptObject) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return objects.Resource(kind.Served()).List(ctx, options)
+		return objects.Resource(kind.GroupVersionResource()).List(ctx, options)
 	}
 	return pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		u, _ := o.(*unstructured.Unstructured)
@@ -95,7 +95,7 @@ func addEarlierTexts[T any, P interface {
 			return err
 		}
 		if kept := is.Kept(); kept != nil {
-			*texts = append(*texts, earlierText{kind.Kind, u.GetNamespace(), u.GetName(), kept.LastTransitionTime.UTC(), kept.Message})
+			*texts = append(*texts, keptObject{kind.Kind, u.GetNamespace(), u.GetName(), kept.LastTransitionTime.UTC(), kept.Message})
 		}
 		return nil
 	})

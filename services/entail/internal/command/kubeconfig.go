@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/util/homedir"
 )
 
-// bindNamespace defines -n. Its default is the namespace of the kubeconfig, as with kubectl.
-func bindNamespace(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
-	cmd.Flags().StringVarP(namespace, "namespace", "n", kubeNamespace(getenv), usage)
-	completeFlag(cmd, "namespace", offered(cluster{getenv}.namespaceNames).completeArgument)
+// bindNamespaceFlag defines -n. Its default is the namespace of the kubeconfig, as with kubectl.
+func bindNamespaceFlag(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
+	cmd.Flags().StringVarP(namespace, "namespace", "n", currentNamespace(getenv), usage)
+	registerFlagCompletion(cmd, "namespace", nameCompleter(kubeconfigCluster{getenv}.listNamespaceNames).completeArgument)
 }
 
-// bindNamespaces defines -n and -A. With -A the namespace is empty, which means all namespaces.
-func bindNamespaces(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
-	bindNamespace(cmd, getenv, namespace, usage)
+// bindNamespaceFlags defines -n and -A. With -A the namespace is empty, which means all namespaces.
+func bindNamespaceFlags(cmd *cobra.Command, getenv func(string) string, namespace *string, usage string) {
+	bindNamespaceFlag(cmd, getenv, namespace, usage)
 	cmd.Flags().BoolFuncP("all-namespaces", "A", "all namespaces", func(value string) error {
 		all, err := strconv.ParseBool(value)
 		if all {
@@ -30,8 +30,8 @@ func bindNamespaces(cmd *cobra.Command, getenv func(string) string, namespace *s
 	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 }
 
-// kubeNamespace returns the namespace of the current context, or "default".
-func kubeNamespace(getenv func(string) string) string {
+// currentNamespace returns the namespace of the current context, or "default".
+func currentNamespace(getenv func(string) string) string {
 	config := loadKubeconfig(getenv)
 	if current := config.Contexts[config.CurrentContext]; current != nil {
 		return cmp.Or(current.Namespace, "default")

@@ -20,8 +20,8 @@ import (
 // maxManifest bounds a file of objects, in bytes.
 const maxManifest = 4 << 20
 
-// declared constrains P to the pointer of an API type.
-type declared[T any] interface {
+// objectPointer constrains P to the pointer of an API type.
+type objectPointer[T any] interface {
 	*T
 	metav1.Object
 	runtime.Object
@@ -30,12 +30,12 @@ type declared[T any] interface {
 // errNotNamed is the error for an object of another kind or without a name.
 var errNotNamed = errors.New("is not a named")
 
-// readObjects reads the objects of one kind from all documents of a file. what names the content in errors.
-func readObjects[T any, P declared[T]](in io.Reader, file string, kind kinds.Kind, what string) ([]T, error) {
+// readManifestObjects reads the objects of one kind from all documents of a file. what names the content in errors.
+func readManifestObjects[T any, P objectPointer[T]](in io.Reader, file string, kind kinds.Kind, what string) ([]T, error) {
 	if file == "" {
 		return nil, nil
 	}
-	data, err := input.Read(in, file, maxManifest+1)
+	data, err := input.ReadFileOrStdin(in, file, maxManifest+1)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
@@ -54,7 +54,7 @@ func readObjects[T any, P declared[T]](in io.Reader, file string, kind kinds.Kin
 		if len(document.Raw) == 0 {
 			continue // An empty document.
 		}
-		some, err := parseDocument[T, P](document.Raw, kind.Kind)
+		some, err := parseManifestDocument[T, P](document.Raw, kind.Kind)
 		if err != nil {
 			return nil, fmt.Errorf("document %d of the %s: %w", n, what, err)
 		}
@@ -62,8 +62,8 @@ func readObjects[T any, P declared[T]](in io.Reader, file string, kind kinds.Kin
 	}
 }
 
-// parseDocument reads an object, or the objects of a list.
-func parseDocument[T any, P declared[T]](data []byte, want string) ([]T, error) {
+// parseManifestDocument reads an object, or the objects of a list.
+func parseManifestDocument[T any, P objectPointer[T]](data []byte, want string) ([]T, error) {
 	var list struct {
 		Kind  string            `json:"kind"`
 		Items []json.RawMessage `json:"items"`
@@ -72,21 +72,21 @@ func parseDocument[T any, P declared[T]](data []byte, want string) ([]T, error) 
 		return nil, err
 	}
 	if list.Kind != "List" && list.Kind != want+"List" {
-		one, err := parseOne[T, P](data, "", want)
+		one, err := parseNamedObject[T, P](data, "", want)
 		return []T{one}, err
 	}
 	objects := make([]T, len(list.Items))
 	for i, item := range list.Items {
 		var err error
-		if objects[i], err = parseOne[T, P](item, strings.TrimSuffix(list.Kind, "List"), want); err != nil {
+		if objects[i], err = parseNamedObject[T, P](item, strings.TrimSuffix(list.Kind, "List"), want); err != nil {
 			return nil, fmt.Errorf("item %d: %w", i+1, err)
 		}
 	}
 	return objects, nil
 }
 
-// parseOne reads an object. An item of a typed list may omit its kind.
-func parseOne[T any, P declared[T]](data []byte, kind, want string) (T, error) {
+// parseNamedObject reads an object. An item of a typed list may omit its kind.
+func parseNamedObject[T any, P objectPointer[T]](data []byte, kind, want string) (T, error) {
 	var object T
 	if err := json.Unmarshal(data, &object); err != nil {
 		return object, err

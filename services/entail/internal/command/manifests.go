@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-func newManifests() *cobra.Command {
+func newManifestsCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "manifests [PATH...]",

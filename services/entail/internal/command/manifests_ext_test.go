@@ -18,7 +18,7 @@ func TestManifestsArePrintedForKubectl(t *testing.T) {
 	}
 	crds := slices.DeleteFunc(slices.Clone(files), func(name string) bool { return !strings.HasPrefix(name, "crd/") })
 	got := run(t, nil, "manifests", "crd", "samples/store.yaml")
-	objects, err := devserver.Objects([]byte(got.out))
+	objects, err := devserver.DecodeManifest([]byte(got.out))
 	if err != nil || got.code != 0 {
 		t.Fatalf("%v: %+v", err, got)
 	}

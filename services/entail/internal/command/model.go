@@ -19,13 +19,13 @@ const maxModule = 256 << 10
 // errRejected makes the command fail if the module would be rejected.
 var errRejected = errors.New("the module would be rejected")
 
-func newModel(around IOStreams) *cobra.Command {
+func newModelCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "model", Short: "Show, preview and compare the models of Stores"}
-	cmd.AddCommand(newModelShow(around), newModelPreview(around), newModelDiff(around))
+	cmd.AddCommand(newModelShowCommand(around), newModelPreviewCommand(around), newModelDiffCommand(around))
 	return cmd
 }
 
-func newModelShow(around IOStreams) *cobra.Command {
+func newModelShowCommand(around IOStreams) *cobra.Command {
 	var provenance bool
 	cmd := &cobra.Command{
 		Use:     "show STORE",
@@ -33,20 +33,20 @@ func newModelShow(around IOStreams) *cobra.Command {
 		Example: "  entail model show demo\n  entail model show demo --provenance",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := storeQuestion(cmd, around)
+	q := newStoreCall(cmd, around)
 	cmd.Flags().BoolVar(&provenance, "provenance", false, "show the object that each type and relation comes from")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		table := report.Page.Model
+		table := report.Page.WriteModel
 		if provenance {
-			table = report.Page.Provenance
+			table = report.Page.WriteModelProvenance
 		}
-		_, err := askServer(cmd, q, storev1connect.StoreServiceClient.GetModel, &storev1.GetModelRequest{Name: args[0]}, table)
+		_, err := callAndPrint(cmd, q, storev1connect.StoreServiceClient.GetModel, &storev1.GetModelRequest{Name: args[0]}, table)
 		return err
 	}
 	return cmd
 }
 
-func newModelPreview(around IOStreams) *cobra.Command {
+func newModelPreviewCommand(around IOStreams) *cobra.Command {
 	var file, replaces string
 	cmd := &cobra.Command{
 		Use:   "preview STORE -f FILE",
@@ -58,13 +58,13 @@ names; all other files count as one new document. The columns list types of subj
 			"  entail model preview demo -f policy.yaml\n  entail model preview demo -f policy.yaml --replaces team-a/policy",
 		Args: cobra.ExactArgs(1),
 	}
-	q := storeQuestion(cmd, around)
+	q := newStoreCall(cmd, around)
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with a module, or file or folder with policies; - is standard input")
 	cmd.Flags().StringVar(&replaces, "replaces", "",
 		"`name` of the AuthorizationModel whose module it replaces, - for the Store's core module, or namespace/name of a PolicyDocument")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		documents, module, err := policycommand.Documents(cmd.InOrStdin(), file)
+		documents, module, err := policycommand.ReadDocuments(cmd.InOrStdin(), file)
 		if err == nil && documents == nil && (len(module) == 0 || len(module) > maxModule) {
 			err = fmt.Errorf("%w: read module: %s holds nothing, or more than %d bytes", exit.ErrUsage, file, maxModule)
 		}
@@ -72,7 +72,7 @@ names; all other files count as one new document. The columns list types of subj
 			return err
 		}
 		request := &storev1.PreviewModelRequest{Name: args[0], Module: string(module), Documents: documents, Replaces: replaces}
-		preview, err := askServer(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Page.ModelPreview)
+		preview, err := callAndPrint(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Page.WriteModelPreview)
 		if err == nil && !preview.GetAccepted() {
 			err = errRejected
 		}
@@ -81,7 +81,7 @@ names; all other files count as one new document. The columns list types of subj
 	return cmd
 }
 
-func newModelDiff(around IOStreams) *cobra.Command {
+func newModelDiffCommand(around IOStreams) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:     "diff STORE",
@@ -89,13 +89,13 @@ func newModelDiff(around IOStreams) *cobra.Command {
 		Example: "  entail model diff demo\n  entail model diff demo --from 01J8... --to 01J9...",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := storeQuestion(cmd, around)
+	q := newStoreCall(cmd, around)
 	cmd.Flags().StringVar(&from, "from", "", "`id` of the first model (default: the model in force)")
 	cmd.Flags().StringVar(&to, "to", "", "`id` of the second model (default: the declared model)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request := &storev1.DiffModelRequest{Name: args[0], FromModelId: from, ToModelId: to}
-		_, err := askServer(cmd, q, storev1connect.StoreServiceClient.DiffModel, request,
-			func(p report.Page, m *storev1.DiffModelResponse) { p.ModelChanges(m.GetChanges()) })
+		_, err := callAndPrint(cmd, q, storev1connect.StoreServiceClient.DiffModel, request,
+			func(p report.Page, m *storev1.DiffModelResponse) { p.WriteModelChanges(m.GetChanges()) })
 		return err
 	}
 	return cmd

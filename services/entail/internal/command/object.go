@@ -10,29 +10,29 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// object is an argument KIND/NAME or KIND/NAMESPACE/NAME.
-type object struct {
+// objectArgument is an argument KIND/NAME or KIND/NAMESPACE/NAME.
+type objectArgument struct {
 	kind, namespace, name string
 }
 
-// parseObject reads an object. A namespace in the argument wins over the default one.
-func parseObject(argument, namespace string) (object, error) {
+// parseObjectArgument reads an object. A namespace in the argument wins over the default one.
+func parseObjectArgument(argument, namespace string) (objectArgument, error) {
 	parts := strings.Split(argument, "/")
 	if len(parts) == 3 {
 		namespace = parts[1]
 	}
-	o := object{kind: parts[0], namespace: namespace, name: parts[len(parts)-1]}
+	o := objectArgument{kind: parts[0], namespace: namespace, name: parts[len(parts)-1]}
 	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
-		return object{}, fmt.Errorf("%w: %q is not KIND/NAME or KIND/NAMESPACE/NAME, such as store/demo", exit.ErrUsage, argument)
+		return objectArgument{}, fmt.Errorf("%w: %q is not KIND/NAME or KIND/NAMESPACE/NAME, such as store/demo", exit.ErrUsage, argument)
 	}
 	return o, nil
 }
 
-// parseFollowed reads KIND/NAME or KIND/NAMESPACE/NAME of an object of a kind of IAM.
-func parseFollowed(argument string) (*eventv1.ObjectRef, error) {
+// parseIAMObject reads KIND/NAME or KIND/NAMESPACE/NAME of an object of a kind of IAM.
+func parseIAMObject(argument string) (*eventv1.ObjectRef, error) {
 	kind, name, _ := strings.Cut(argument, "/")
 	var names []string
-	for _, k := range kinds.IAM() {
+	for _, k := range kinds.IAMKinds() {
 		names = append(names, strings.ToLower(k.Kind))
 		if !strings.EqualFold(kind, k.Kind) && !strings.EqualFold(kind, k.Resource) {
 			continue

@@ -8,51 +8,54 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newOpenSearch(around IOStreams) *cobra.Command {
+func newOpenSearchCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "opensearch", Short: "Show the users, roles and mappings of an OpenSearch cluster, and the objects that declare them"}
 	cmd.AddCommand(
-		newOpenSearchUsers(around), newOpenSearchRoles(around), newOpenSearchMapping(around), newOpenSearchPreview(around), newOpenSearchStatus(around),
+		newOpenSearchUsersCommand(around), newOpenSearchRolesCommand(around), newOpenSearchMappingCommand(around),
+		newOpenSearchPreviewCommand(around), newOpenSearchStatusCommand(around),
 	)
 	return cmd
 }
 
-// bindCluster defines the flags that name an OpenSearchCluster.
-func bindCluster(cmd *cobra.Command) *opensearchv1.ClusterRef {
+// bindOpenSearchCluster defines the flags that name an OpenSearchCluster.
+func bindOpenSearchCluster(cmd *cobra.Command) *opensearchv1.ClusterRef {
 	of := &opensearchv1.ClusterRef{}
 	cmd.Flags().StringVarP(&of.Namespace, "namespace", "n", "default", "`namespace` of the OpenSearchCluster")
 	cmd.Flags().StringVar(&of.Name, "cluster", "search", "`name` of the OpenSearchCluster")
 	return of
 }
 
-func newOpenSearchUsers(around IOStreams) *cobra.Command {
+func newOpenSearchUsersCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "users", Short: "List the users of a cluster, and the object that each belongs to",
 		Example: "  entail opensearch users\n  entail opensearch users -n team-a --cluster logs -o json",
 		Args:    cobra.NoArgs,
 	}
-	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListUsers, &opensearchv1.ListUsersRequest{Cluster: of}, report.Page.SearchUsers)
+		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListUsers, &opensearchv1.ListUsersRequest{Cluster: of},
+			report.Page.WriteOpenSearchUsers)
 		return err
 	}
 	return cmd
 }
 
-func newOpenSearchRoles(around IOStreams) *cobra.Command {
+func newOpenSearchRolesCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "roles", Short: "List the roles of a cluster, and the object that each belongs to",
 		Example: "  entail opensearch roles\n  entail opensearch roles -n team-a --cluster logs",
 		Args:    cobra.NoArgs,
 	}
-	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListRoles, &opensearchv1.ListRolesRequest{Cluster: of}, report.Page.SearchRoles)
+		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListRoles, &opensearchv1.ListRolesRequest{Cluster: of},
+			report.Page.WriteOpenSearchRoles)
 		return err
 	}
 	return cmd
 }
 
-func newOpenSearchMapping(around IOStreams) *cobra.Command {
+func newOpenSearchMappingCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mapping [ROLE]",
 		Short: "Show which users have a role and by which binding; without ROLE, the mappings of all roles",
@@ -61,30 +64,31 @@ object's record. It stays when bindings are deleted.`,
 		Example: "  entail opensearch mapping readall\n  entail opensearch mapping\n  entail opensearch mapping readall -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListMappings, &opensearchv1.ListMappingsRequest{Cluster: of},
-				report.Page.SearchMappings)
+			_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListMappings, &opensearchv1.ListMappingsRequest{Cluster: of},
+				report.Page.WriteOpenSearchMappings)
 			return err
 		}
-		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.ExplainMapping, &opensearchv1.ExplainMappingRequest{Cluster: of, Role: args[0]},
-			report.Page.SearchMapping)
+		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ExplainMapping,
+			&opensearchv1.ExplainMappingRequest{Cluster: of, Role: args[0]},
+			report.Page.WriteMappingExplanation)
 		return err
 	}
 	return cmd
 }
 
-func newOpenSearchStatus(around IOStreams) *cobra.Command {
+func newOpenSearchStatusCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show how many objects of a cluster are in each state",
 		Example: "  entail opensearch status\n  entail opensearch status -n team-a --cluster logs",
 		Args:    cobra.NoArgs,
 	}
-	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.GetSyncStatus, &opensearchv1.GetSyncStatusRequest{Cluster: of},
-			report.Page.SearchStatus)
+		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.GetSyncStatus, &opensearchv1.GetSyncStatusRequest{Cluster: of},
+			report.Page.WriteOpenSearchStatus)
 		return err
 	}
 	return cmd

@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func newOpenSearchPreview(around IOStreams) *cobra.Command {
+func newOpenSearchPreviewCommand(around IOStreams) *cobra.Command {
 	var file string
 	var deleted []string
 	cmd := &cobra.Command{
@@ -30,40 +30,40 @@ would get. It reads no Secrets, so it does not check passwords.
 		Example: "  entail opensearch preview -f rolebinding.yaml\n  entail opensearch preview --delete OpensearchUserRoleBinding/readers",
 		Args:    cobra.NoArgs,
 	}
-	q, of := searchQuestion(cmd, around), bindCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with objects of the cluster; - is standard input")
 	cmd.Flags().StringSliceVar(&deleted, "delete", nil, "`KIND/NAME` of an object that would be deleted; separate several by commas")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		request := &opensearchv1.PreviewRequest{Cluster: of}
-		writes, err := searchWrites(cmd.InOrStdin(), file, deleted, request)
+		writes, err := openSearchWrites(cmd.InOrStdin(), file, deleted, request)
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		if _, err := askServer(cmd, q, opensearchv1connect.OpenSearchServiceClient.Preview, request, report.Page.SearchPreview); err != nil {
+		if _, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.Preview, request, report.Page.WriteOpenSearchPreview); err != nil {
 			return err
 		}
-		return cluster{around.Getenv}.tellOwnRight(cmd, of.GetNamespace(), writes)
+		return kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, of.GetNamespace(), writes)
 	}
 	return cmd
 }
 
-// searchWrites returns the writes to preview, and adds them to the request.
-func searchWrites(in io.Reader, file string, deleted []string, request *opensearchv1.PreviewRequest) (writes []write, err error) {
+// openSearchWrites returns the writes to preview, and adds them to the request.
+func openSearchWrites(in io.Reader, file string, deleted []string, request *opensearchv1.PreviewRequest) (writes []dryRunWrite, err error) {
 	var data []byte
 	if file != "" {
-		if data, err = input.Read(in, file, maxManifest+1); err != nil {
+		if data, err = input.ReadFileOrStdin(in, file, maxManifest+1); err != nil {
 			return nil, fmt.Errorf("read objects: %w", err)
 		}
 	}
 	if len(data) > maxManifest {
 		return nil, fmt.Errorf("read objects: more than %d bytes", maxManifest)
 	}
-	objects, err := devserver.Objects(data)
+	objects, err := devserver.DecodeManifest(data)
 	if err != nil {
 		return nil, fmt.Errorf("read objects: %w", err)
 	}
 	for _, u := range objects {
-		kind, err := searchKind(u.GetKind())
+		kind, err := findOpenSearchKind(u.GetKind())
 		if err != nil {
 			return nil, err
 		}
@@ -72,16 +72,16 @@ func searchWrites(in io.Reader, file string, deleted []string, request *opensear
 			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 		request.Manifests = append(request.Manifests, manifest)
-		writes = append(writes, write{kind: kind, name: u.GetName(), fields: map[string]any{"spec": u.Object["spec"]}})
+		writes = append(writes, dryRunWrite{kind: kind, name: u.GetName(), fields: map[string]any{"spec": u.Object["spec"]}})
 	}
 	for _, ref := range deleted {
 		of, name, _ := strings.Cut(ref, "/")
-		kind, err := searchKind(of)
+		kind, err := findOpenSearchKind(of)
 		if err != nil || name == "" {
 			return nil, errors.Join(err, fmt.Errorf("%q is not KIND/NAME, as in OpensearchRole/logs", ref))
 		}
 		request.Deleted = append(request.Deleted, &opensearchv1.ObjectRef{Kind: of, Name: name})
-		writes = append(writes, write{kind: kind, name: name, remove: true})
+		writes = append(writes, dryRunWrite{kind: kind, name: name, remove: true})
 	}
 	if len(writes) == 0 {
 		return nil, errors.New("nothing to preview: give objects by -f or --delete")
@@ -89,9 +89,9 @@ func searchWrites(in io.Reader, file string, deleted []string, request *opensear
 	return writes, nil
 }
 
-// searchKind returns the kind of this name, if its objects are applied to OpenSearch.
-func searchKind(name string) (kinds.Kind, error) {
-	for _, kind := range searchKinds() {
+// findOpenSearchKind returns the kind of this name, if its objects are applied to OpenSearch.
+func findOpenSearchKind(name string) (kinds.Kind, error) {
+	for _, kind := range openSearchKinds() {
 		if kind.Kind == name {
 			return kind, nil
 		}

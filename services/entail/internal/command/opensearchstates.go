@@ -18,23 +18,23 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// searchKinds returns the kinds whose objects are applied to OpenSearch.
-func searchKinds() []kinds.Kind {
+// openSearchKinds returns the kinds whose objects are applied to OpenSearch.
+func openSearchKinds() []kinds.Kind {
 	return []kinds.Kind{
 		kinds.OpenSearchUsers(), kinds.OpenSearchRoles(), kinds.OpenSearchBindings(), kinds.OpenSearchTenants(), kinds.OpenSearchActionGroups(),
 	}
 }
 
-// tellSearchStates prints how many objects of each OpenSearch kind are in each state, with the rights of the caller. It
+// printOpenSearchStates prints how many objects of each OpenSearch kind are in each state, with the rights of the caller. It
 // prints nothing for a kind without objects, and nothing without a kubeconfig.
-func (c cluster) tellSearchStates(cmd *cobra.Command) {
+func (c kubeconfigCluster) printOpenSearchStates(cmd *cobra.Command) {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
-	for _, kind := range searchKinds() {
-		states, err := c.searchStates(ctx, kind)
+	for _, kind := range openSearchKinds() {
+		states, err := c.countOpenSearchStates(ctx, kind)
 		var words []string
 		for _, state := range slices.Sorted(maps.Keys(states)) {
 			words = append(words, fmt.Sprintf("%d %s", states[state], state))
@@ -49,13 +49,13 @@ func (c cluster) tellSearchStates(cmd *cobra.Command) {
 	}
 }
 
-func (c cluster) searchStates(ctx context.Context, kind kinds.Kind) (states map[string]int, err error) {
-	objects, err := c.objectsOf()
+func (c kubeconfigCluster) countOpenSearchStates(ctx context.Context, kind kinds.Kind) (states map[string]int, err error) {
+	objects, err := c.newDynamicClient()
 	if err != nil {
 		return nil, err
 	}
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return objects.Resource(kind.Served()).List(ctx, options)
+		return objects.Resource(kind.GroupVersionResource()).List(ctx, options)
 	}
 	states = map[string]int{}
 	return states, pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {

@@ -25,28 +25,28 @@ import (
 // errNotYou makes a preview fail if its caller may not make the change.
 var errNotYou = errors.New("the API server would refuse you")
 
-// write is one change to preview: an object to create, fields to change, or an object to delete.
-type write struct {
+// dryRunWrite is one change to preview: an object to create, fields to change, or an object to delete.
+type dryRunWrite struct {
 	kind   kinds.Kind
 	name   string
 	fields map[string]any
 	remove bool
 }
 
-// tellOwnRight sends each write to the API server as a dry run, with the rights of the caller. All admission applies,
+// checkByDryRun sends each write to the API server as a dry run, with the rights of the caller. All admission applies,
 // to each write as if it came alone. A refused write is an error. If the answer is unknown, the command prints so and
 // succeeds. Without a kubeconfig it does nothing.
-func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []write) error {
+func (c kubeconfigCluster) checkByDryRun(cmd *cobra.Command, namespace string, writes []dryRunWrite) error {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
-	objects, unknown := c.objectsOf()
+	objects, unknown := c.newDynamicClient()
 	if unknown == nil {
 		for _, w := range writes {
-			err := w.tryPatch(ctx, objects.Resource(w.kind.Served()).Namespace(namespace))
-			if refusal := apierrors.APIStatus(nil); errors.As(err, &refusal) && isRefusal(refusal.Status().Code) {
+			err := w.sendDryRun(ctx, objects.Resource(w.kind.GroupVersionResource()).Namespace(namespace))
+			if refusal := apierrors.APIStatus(nil); errors.As(err, &refusal) && isFinalRefusal(refusal.Status().Code) {
 				return fmt.Errorf("%w: %s %s: %s", errNotYou, w.kind.Kind, w.name, refusal.Status().Message)
 			}
 			unknown = cmp.Or(unknown, err)
@@ -60,13 +60,13 @@ func (c cluster) tellOwnRight(cmd *cobra.Command, namespace string, writes []wri
 	return nil
 }
 
-// isRefusal reports whether the status code is a final refusal: another attempt with the same rights would fail, too.
-func isRefusal(code int32) bool {
+// isFinalRefusal reports whether the status code is a final refusal: another attempt with the same rights would fail, too.
+func isFinalRefusal(code int32) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
 		!slices.Contains([]int32{http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests}, code)
 }
 
-func (c cluster) objectsOf() (dynamic.Interface, error) {
+func (c kubeconfigCluster) newDynamicClient() (dynamic.Interface, error) {
 	config, err := clientcmd.NewDefaultClientConfig(*loadKubeconfig(c.getenv), &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, err
@@ -75,9 +75,9 @@ func (c cluster) objectsOf() (dynamic.Interface, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// tryPatch patches the object, and creates it if the patch finds no object or is forbidden. A caller may have only one of
+// sendDryRun patches the object, and creates it if the patch finds no object or is forbidden. A caller may have only one of
 // the two rights, and a change may gain less than the whole object gives.
-func (w write) tryPatch(ctx context.Context, objects dynamic.ResourceInterface) error {
+func (w dryRunWrite) sendDryRun(ctx context.Context, objects dynamic.ResourceInterface) error {
 	all := []string{metav1.DryRunAll}
 	if w.remove {
 		return objects.Delete(ctx, w.name, metav1.DeleteOptions{DryRun: all})
@@ -91,7 +91,8 @@ func (w write) tryPatch(ctx context.Context, objects dynamic.ResourceInterface) 
 		return err
 	}
 	object := maps.Clone(w.fields)
-	object["apiVersion"], object["kind"], object["metadata"] = w.kind.Served().GroupVersion().String(), w.kind.Kind, map[string]any{"name": w.name}
+	object["apiVersion"], object["kind"], object["metadata"] = w.kind.GroupVersionResource().GroupVersion().String(), w.kind.Kind,
+		map[string]any{"name": w.name}
 	_, made := objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{DryRun: all})
 	if apierrors.IsAlreadyExists(made) {
 		return err

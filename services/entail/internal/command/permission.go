@@ -24,26 +24,26 @@ group if several groups have the plural: projects.resourcemanager.miloapis.com/w
 the owner of the token. To ask about others you need the right to create subjectaccessreviews.`
 )
 
-// whose holds the flags of a question about a resource.
-type whose struct {
+// accessFlags holds the flags of a question about a resource.
+type accessFlags struct {
 	namespace, subresource, project string
 	groups                          []string
 }
 
-func (w *whose) bindFlags(cmd *cobra.Command, around IOStreams) {
-	bindNamespace(cmd, around.Getenv, &w.namespace, "namespace of the object, if its kind is namespaced; without it only grants for all namespaces count")
+func (w *accessFlags) bindFlags(cmd *cobra.Command, around IOStreams) {
+	bindNamespaceFlag(cmd, around.Getenv, &w.namespace, "namespace of the object, if its kind is namespaced; without it only grants for all namespaces count")
 	w.namespace = "" // Most protected kinds are cluster-scoped: require -n.
 	cmd.Flags().Lookup("namespace").DefValue = ""
 	cmd.Flags().StringVar(&w.subresource, "subresource", "", "subresource, such as status")
 	cmd.Flags().StringVar(&w.project, "project", "", "ask as the endpoint of this Project would")
 }
 
-func (w *whose) bindGroups(cmd *cobra.Command) {
+func (w *accessFlags) bindGroupFlag(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&w.groups, "group", nil, "`groups` that the authenticator gives; repeatable")
 }
 
-func newCanI(around IOStreams) *cobra.Command {
-	var w whose
+func newCanICommand(around IOStreams) *cobra.Command {
+	var w accessFlags
 	cmd := &cobra.Command{
 		Use:   "can-i [WHO] VERB RESOURCE[/NAME]",
 		Short: "Check whether the objects of IAM give a permission",
@@ -52,18 +52,18 @@ func newCanI(around IOStreams) *cobra.Command {
 		Example: "  entail can-i alice get projects/web\n  entail can-i alice list projects --group oidc:staff\n  entail can-i get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
-	q := accessQuestion(cmd, around)
+	q := newAccessCall(cmd, around)
 	w.bindFlags(cmd, around)
-	w.bindGroups(cmd)
+	w.bindGroupFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, resource, err := w.parseQuestion(cmd.Context(), q, args)
+		subject, resource, err := w.parseAccessArguments(cmd.Context(), q, args)
 		if err != nil {
 			return err
 		}
-		answer, err := askServer(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
-			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.Access)
+		answer, err := callAndPrint(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
+			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.WriteAccessAnswer)
 		if err == nil && !answer.GetAllowed() {
-			hintNamespace(cmd, q.format, args, answer)
+			printNamespaceHint(cmd, q.format, args, answer)
 			return exit.ErrTold
 		}
 		return err
@@ -71,8 +71,8 @@ func newCanI(around IOStreams) *cobra.Command {
 	return cmd
 }
 
-func newExplainAccess(around IOStreams) *cobra.Command {
-	var w whose
+func newExplainAccessCommand(around IOStreams) *cobra.Command {
+	var w accessFlags
 	cmd := &cobra.Command{
 		Use:   "access [WHO] VERB RESOURCE[/NAME]",
 		Short: "Explain why a subject has a permission, or what is missing",
@@ -81,26 +81,26 @@ func newExplainAccess(around IOStreams) *cobra.Command {
 		Example: "  entail explain access alice get projects/web",
 		Args:    cobra.RangeArgs(2, 3),
 	}
-	q := accessQuestion(cmd, around)
+	q := newAccessCall(cmd, around)
 	w.bindFlags(cmd, around)
-	w.bindGroups(cmd)
+	w.bindGroupFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, resource, err := w.parseQuestion(cmd.Context(), q, args)
+		subject, resource, err := w.parseAccessArguments(cmd.Context(), q, args)
 		if err != nil {
 			return err
 		}
-		answer, err := askServer(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
-			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.AccessTree)
+		answer, err := callAndPrint(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
+			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.WriteAccessExplanation)
 		if err == nil && !answer.GetAllowed() {
-			hintNamespace(cmd, q.format, args, answer)
+			printNamespaceHint(cmd, q.format, args, answer)
 		}
 		return err
 	}
 	return cmd
 }
 
-func newWhoCan(around IOStreams) *cobra.Command {
-	var w whose
+func newWhoCanCommand(around IOStreams) *cobra.Command {
+	var w accessFlags
 	cmd := &cobra.Command{
 		Use:   "who-can VERB RESOURCE[/NAME]",
 		Short: "List the subjects that have a permission",
@@ -109,10 +109,10 @@ func newWhoCan(around IOStreams) *cobra.Command {
 		Example: "  entail who-can get projects/web",
 		Args:    cobra.ExactArgs(2),
 	}
-	q := accessQuestion(cmd, around)
+	q := newAccessCall(cmd, around)
 	w.bindFlags(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func newWhoCan(around IOStreams) *cobra.Command {
 			return err
 		}
 		all := &accessv1.WhoCanResponse{}
-		err = everyPage(func(token string) (next string, have int, err error) {
+		err = readEveryPage(func(token string) (next string, have int, err error) {
 			page, err := client.WhoCan(cmd.Context(), &accessv1.WhoCanRequest{Verb: args[0], Resource: resource, PageSize: maxPage, PageToken: token})
 			all.Holders = append(all.GetHolders(), page.GetHolders()...)
 			all.Truncated, all.Permission, all.Revision = page.GetTruncated(), page.GetPermission(), page.GetRevision()
@@ -131,17 +131,17 @@ func newWhoCan(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WhoCan(all) }); err != nil {
+		if err := q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteAccessHolders(all) }); err != nil {
 			return err
 		}
-		hintNamespace(cmd, q.format, args, all)
+		printNamespaceHint(cmd, q.format, args, all)
 		return nil
 	}
 	return cmd
 }
 
-func newWhatCan(around IOStreams) *cobra.Command {
-	var w whose
+func newWhatCanCommand(around IOStreams) *cobra.Command {
+	var w accessFlags
 	cmd := &cobra.Command{
 		Use:     "what-can [WHO]",
 		Short:   "List the roles of a subject in IAM, with their permissions",
@@ -149,19 +149,19 @@ func newWhatCan(around IOStreams) *cobra.Command {
 		Example: "  entail what-can alice\n  entail what-can alice --group oidc:staff -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	q := accessQuestion(cmd, around)
-	w.bindGroups(cmd)
+	q := newAccessCall(cmd, around)
+	w.bindGroupFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		subject, err := w.parseSubject(args)
 		if err != nil {
 			return err
 		}
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
 		all := &accessv1.WhatCanResponse{}
-		err = everyPage(func(token string) (next string, have int, err error) {
+		err = readEveryPage(func(token string) (next string, have int, err error) {
 			page, err := client.WhatCan(cmd.Context(), &accessv1.WhatCanRequest{Subject: subject, PageSize: maxPage, PageToken: token})
 			all.Rights = append(all.GetRights(), page.GetRights()...)
 			all.Revision = page.GetRevision()
@@ -170,27 +170,27 @@ func newWhatCan(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WhatCan(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteSubjectRights(all) })
 	}
 	return cmd
 }
 
-// hintNamespace prints a hint for people if a namespace may change the answer. Output for programs has a field for it.
-func hintNamespace(cmd *cobra.Command, format report.Format, args []string, answer interface{ GetNoNamespace() bool }) {
+// printNamespaceHint prints a hint for people if a namespace may change the answer. Output for programs has a field for it.
+func printNamespaceHint(cmd *cobra.Command, format report.Format, args []string, answer interface{ GetNoNamespace() bool }) {
 	if answer.GetNoNamespace() && format == report.Table {
 		cmd.PrintErrf("%s: this kind is namespaced; without -n only grants for all namespaces count\n", args[len(args)-1])
 	}
 }
 
-// parseQuestion reads [WHO] VERB RESOURCE[/NAME].
-func (w *whose) parseQuestion(
-	ctx context.Context, q *question[accessv1connect.AccessServiceClient], args []string,
+// parseAccessArguments reads [WHO] VERB RESOURCE[/NAME].
+func (w *accessFlags) parseAccessArguments(
+	ctx context.Context, q *apiCall[accessv1connect.AccessServiceClient], args []string,
 ) (*accessv1.Subject, *accessv1.Resource, error) {
 	subject, err := w.parseSubject(args[:len(args)-2])
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := dialAPI(&q.connection, q.client)
+	client, err := newAPIClient(&q.connection, q.client)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,7 +199,7 @@ func (w *whose) parseQuestion(
 }
 
 // parseSubject reads NAME, user:NAME, serviceaccount:UID or group:NAME. Without an argument the subject is the caller.
-func (w *whose) parseSubject(args []string) (*accessv1.Subject, error) {
+func (w *accessFlags) parseSubject(args []string) (*accessv1.Subject, error) {
 	if len(args) == 0 && len(w.groups) == 0 {
 		return &accessv1.Subject{}, nil
 	}
@@ -223,7 +223,7 @@ func (w *whose) parseSubject(args []string) (*accessv1.Subject, error) {
 }
 
 // parseResource reads RESOURCE[.GROUP][/NAME]. Without a group, exactly one ProtectedResource must register the name.
-func (w *whose) parseResource(ctx context.Context, client accessv1connect.AccessServiceClient, argument string) (*accessv1.Resource, error) {
+func (w *accessFlags) parseResource(ctx context.Context, client accessv1connect.AccessServiceClient, argument string) (*accessv1.Resource, error) {
 	plural, name, named := strings.Cut(argument, "/")
 	plural, group, grouped := strings.Cut(plural, ".")
 	if plural == "" || named && name == "" || strings.Contains(name, "/") {
@@ -231,7 +231,7 @@ func (w *whose) parseResource(ctx context.Context, client accessv1connect.Access
 	}
 	if !grouped {
 		var err error
-		if group, err = groupOf(ctx, client, plural); err != nil {
+		if group, err = groupOfPlural(ctx, client, plural); err != nil {
 			return nil, err
 		}
 	}
@@ -240,9 +240,9 @@ func (w *whose) parseResource(ctx context.Context, client accessv1connect.Access
 	}, nil
 }
 
-// groupOf returns the API group of a protected resource. It returns an error if no group or several groups have it.
-func groupOf(ctx context.Context, client accessv1connect.AccessServiceClient, plural string) (string, error) {
-	all, err := protectedResources(ctx, client)
+// groupOfPlural returns the API group of a protected resource. It returns an error if no group or several groups have it.
+func groupOfPlural(ctx context.Context, client accessv1connect.AccessServiceClient, plural string) (string, error) {
+	all, err := listProtectedResources(ctx, client)
 	if answer := new(connect.Error); errors.As(err, &answer) && answer.Code() == connect.CodePermissionDenied {
 		return "", connect.NewError(answer.Code(), fmt.Errorf("%s; name the API group: %s.GROUP", answer.Message(), plural))
 	}
@@ -266,10 +266,10 @@ func groupOf(ctx context.Context, client accessv1connect.AccessServiceClient, pl
 	return "", fmt.Errorf("%w: several API groups have %q, name one: %s", exit.ErrUsage, plural, plural+"."+strings.Join(groups, ", "+plural+"."))
 }
 
-// protectedResources reads all pages.
-func protectedResources(ctx context.Context, client accessv1connect.AccessServiceClient) (*accessv1.ListProtectedResourcesResponse, error) {
+// listProtectedResources reads all pages.
+func listProtectedResources(ctx context.Context, client accessv1connect.AccessServiceClient) (*accessv1.ListProtectedResourcesResponse, error) {
 	all := &accessv1.ListProtectedResourcesResponse{}
-	err := everyPage(func(token string) (next string, have int, err error) {
+	err := readEveryPage(func(token string) (next string, have int, err error) {
 		page, err := client.ListProtectedResources(ctx, &accessv1.ListProtectedResourcesRequest{PageSize: maxPage, PageToken: token})
 		all.Resources = append(all.GetResources(), page.GetResources()...)
 		all.Revision = page.GetRevision()

@@ -7,13 +7,13 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/policycommand"
 )
 
-// policyServer connects to PolicyService, which store-sync serves.
-func policyServer(around IOStreams) policycommand.Server {
-	return func(flags *pflag.FlagSet) policycommand.Dial {
-		c := &connection{api: storeAPI()}
+// policyServiceConnector connects to PolicyService, which store-sync serves.
+func policyServiceConnector(around IOStreams) policycommand.ServerConnector {
+	return func(flags *pflag.FlagSet) policycommand.DialFunc {
+		c := &apiConnection{api: storeAPI()}
 		c.bindFlags(flags, around.Getenv)
 		return func() (policyv1connect.PolicyServiceClient, error) {
-			return dialAPI(c, policyv1connect.NewPolicyServiceClient)
+			return newAPIClient(c, policyv1connect.NewPolicyServiceClient)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func newPreviewPolicyBinding(around IOStreams) *cobra.Command {
+func newPreviewPolicyBindingCommand(around IOStreams) *cobra.Command {
 	var namespace, file string
 	cmd := &cobra.Command{
 		Use:     "policybinding -f FILE",
@@ -22,29 +22,29 @@ func newPreviewPolicyBinding(around IOStreams) *cobra.Command {
 		Example: "  entail preview policybinding -f binding.yaml",
 		Args:    cobra.NoArgs,
 	}
-	q := accessQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the PolicyBinding, unless the file names one")
+	q := newAccessCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the PolicyBinding, unless the file names one")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with one PolicyBinding; - is standard input")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		bindings, err := readObjects[iamv1alpha1.PolicyBinding](cmd.InOrStdin(), file, kinds.PolicyBindings(), "bindings")
+		bindings, err := readManifestObjects[iamv1alpha1.PolicyBinding](cmd.InOrStdin(), file, kinds.PolicyBindings(), "bindings")
 		if err == nil && len(bindings) != 1 {
 			err = fmt.Errorf("%d PolicyBindings: preview one at a time", len(bindings))
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		request, err := policyBindingRequest(&bindings[0], namespace)
+		request, err := newPolicyBindingRequest(&bindings[0], namespace)
 		if err != nil {
 			return err
 		}
-		_, err = askServer(cmd, q, accessv1connect.AccessServiceClient.PreviewBinding, request, report.Page.Gains)
+		_, err = callAndPrint(cmd, q, accessv1connect.AccessServiceClient.PreviewBinding, request, report.Page.WriteBindingGains)
 		return err
 	}
 	return cmd
 }
 
-func policyBindingRequest(b *iamv1alpha1.PolicyBinding, namespace string) (*accessv1.PreviewBindingRequest, error) {
+func newPolicyBindingRequest(b *iamv1alpha1.PolicyBinding, namespace string) (*accessv1.PreviewBindingRequest, error) {
 	request := &accessv1.PreviewBindingRequest{
 		Namespace: cmp.Or(b.Namespace, namespace),
 		Role:      &accessv1.Name{Namespace: b.Spec.RoleRef.Namespace, Name: b.Spec.RoleRef.Name},

@@ -19,17 +19,17 @@ import (
 // errRefused makes a preview fail if a rule would not be accepted.
 var errRefused = errors.New("some rules would not be accepted")
 
-// ownRightHelp is the help for [cluster.tellOwnRight].
+// ownRightHelp is the help for [kubeconfigCluster.checkByDryRun].
 const ownRightHelp = `The command writes nothing. It also asks the API server of your kubeconfig whether you may make each change.
 The exit code is 1 if the API server would refuse one.`
 
-func newPreview(around IOStreams) *cobra.Command {
+func newPreviewCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "preview", Short: "Preview a change; nothing is written"}
-	cmd.AddCommand(newPreviewRules(around), newPreviewBinding(around), newPreviewPolicyBinding(around))
+	cmd.AddCommand(newPreviewRulesCommand(around), newPreviewBindingCommand(around), newPreviewPolicyBindingCommand(around))
 	return cmd
 }
 
-func newPreviewRules(around IOStreams) *cobra.Command {
+func newPreviewRulesCommand(around IOStreams) *cobra.Command {
 	var (
 		namespace, file string
 		remove          []string
@@ -41,13 +41,13 @@ func newPreviewRules(around IOStreams) *cobra.Command {
 		Example: "  entail preview rules -f rules.yaml\n  entail preview rules -n team-a --remove admin-writer",
 		Args:    cobra.NoArgs,
 	}
-	q := inferenceQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the rules, unless the file names one")
+	q := newInferenceCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the rules, unless the file names one")
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with new or changed ImpliedRoles; - is standard input")
 	cmd.Flags().StringSliceVar(&remove, "remove", nil, "`name` of a rule to remove; separate several by commas")
-	completeFlag(cmd, "remove", cluster{around.Getenv}.objectsOfKind(kinds.ImpliedRoles(), &namespace).completeArgument)
+	registerFlagCompletion(cmd, "remove", kubeconfigCluster{around.Getenv}.objectNameCompleter(kinds.ImpliedRoles(), &namespace).completeArgument)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		request, err := previewRequest(cmd.InOrStdin(), file, namespace, cmd.Flags().Changed("namespace"))
+		request, err := readPreviewRulesRequest(cmd.InOrStdin(), file, namespace, cmd.Flags().Changed("namespace"))
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
@@ -57,24 +57,24 @@ func newPreviewRules(around IOStreams) *cobra.Command {
 		if len(request.GetChanges()) == 0 {
 			return fmt.Errorf("%w: nothing to preview: give rules by -f or names by --remove", exit.ErrUsage)
 		}
-		answer, err := askServer(cmd, q, inferencev1connect.InferenceServiceClient.PreviewRules, request,
-			func(p report.Page, m *inferencev1.PreviewRulesResponse) { p.Preview(m.GetPreview()) })
+		answer, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.PreviewRules, request,
+			func(p report.Page, m *inferencev1.PreviewRulesResponse) { p.WriteRolePreview(m.GetPreview()) })
 		if len(answer.GetPreview().GetRefusals()) > 0 {
 			err = errors.Join(err, errRefused)
 		}
 		if answer.GetPreview() == nil {
 			return err
 		}
-		return errors.Join(err, cluster{around.Getenv}.tellOwnRight(cmd, request.GetNamespace(), ruleWrites(request)))
+		return errors.Join(err, kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, request.GetNamespace(), toRuleWrites(request)))
 	}
 	return cmd
 }
 
-// ruleWrites returns the writes that the request previews.
-func ruleWrites(request *inferencev1.PreviewRulesRequest) []write {
-	writes := make([]write, len(request.GetChanges()))
+// toRuleWrites returns the writes that the request previews.
+func toRuleWrites(request *inferencev1.PreviewRulesRequest) []dryRunWrite {
+	writes := make([]dryRunWrite, len(request.GetChanges()))
 	for i, c := range request.GetChanges() {
-		writes[i] = write{kind: kinds.ImpliedRoles(), name: c.GetName(), remove: c.GetRemove(), fields: map[string]any{
+		writes[i] = dryRunWrite{kind: kinds.ImpliedRoles(), name: c.GetName(), remove: c.GetRemove(), fields: map[string]any{
 			"spec": map[string]any{"inference_rule": map[string]any{
 				"parent_role": c.GetParent().GetName(), "parent_kind": cmp.Or(c.GetParent().GetKind(), "Role"),
 				"child_role": c.GetChild().GetName(), "child_kind": cmp.Or(c.GetChild().GetKind(), "Role"),
@@ -84,14 +84,14 @@ func ruleWrites(request *inferencev1.PreviewRulesRequest) []write {
 	return writes
 }
 
-// previewRequest returns the request for the rules in a file. All rules must be in one namespace; with only, in the
+// readPreviewRulesRequest returns the request for the rules in a file. All rules must be in one namespace; with only, in the
 // given one.
-func previewRequest(in io.Reader, file, namespace string, only bool) (*inferencev1.PreviewRulesRequest, error) {
+func readPreviewRulesRequest(in io.Reader, file, namespace string, only bool) (*inferencev1.PreviewRulesRequest, error) {
 	request := &inferencev1.PreviewRulesRequest{}
 	if only {
 		request.Namespace = namespace
 	}
-	rules, err := readObjects[rolev1alpha1.ImpliedRoles](in, file, kinds.ImpliedRoles(), "rules")
+	rules, err := readManifestObjects[rolev1alpha1.ImpliedRoles](in, file, kinds.ImpliedRoles(), "rules")
 	if errors.Is(err, errNotNamed) {
 		err = fmt.Errorf("%w: that is one rule of one namespace, and there are no others", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newReplay(around IOStreams) *cobra.Command {
+func newReplayCommand(around IOStreams) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "replay (ID | KIND/[NAMESPACE/]NAME)",
@@ -21,15 +21,15 @@ It never restores an older state.`,
 		Example: "  entail replay 17\n  entail replay store/demo",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := syncQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
-	completeFirst(cmd, cluster{around.Getenv}.allObjects(&namespace))
+	q := newSyncCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
+	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.objectArgumentCompleter(&namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
-		request, err := replayRequest(cmd.Context(), client, args[0], namespace)
+		request, err := newReplayRequest(cmd.Context(), client, args[0], namespace)
 		if err != nil {
 			return err
 		}
@@ -37,24 +37,24 @@ It never restores an older state.`,
 		if err != nil {
 			return err
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), replayed, func(p report.Page) { p.Replayed(replayed) })
+		return q.printAnswer(cmd.OutOrStdout(), replayed, func(p report.Page) { p.WriteReplayResult(replayed) })
 	}
 	return cmd
 }
 
-// replayRequest names a dead letter by ID, or an object whose full reference the server returns for KIND/NAME.
-func replayRequest(
+// newReplayRequest names a dead letter by ID, or an object whose full reference the server returns for KIND/NAME.
+func newReplayRequest(
 	ctx context.Context, client syncv1connect.SyncServiceClient, argument, namespace string,
 ) (*syncv1.ReplayRequest, error) {
 	if !strings.Contains(argument, "/") {
-		id, err := parseLetter(argument)
+		id, err := parseLetterID(argument)
 		return &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_DeadLetterId{DeadLetterId: id}}, err
 	}
-	o, err := parseObject(argument, namespace)
+	o, err := parseObjectArgument(argument, namespace)
 	if err != nil {
 		return nil, err
 	}
-	trace, err := followObject(ctx, client, o, 0)
+	trace, err := awaitObjectTrace(ctx, client, o, 0)
 	if err != nil {
 		return nil, err
 	}

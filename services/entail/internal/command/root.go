@@ -24,7 +24,7 @@ type IOStreams struct {
 // Run executes the command line and returns the exit code. Errors go to around.Err.
 func Run(ctx context.Context, args []string, around IOStreams) int {
 	started := false
-	root := newRoot(around)
+	root := newRootCommand(around)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		// Cobra validates these as well, but only after this hook.
 		err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
@@ -47,9 +47,9 @@ func Run(ctx context.Context, args []string, around IOStreams) int {
 }
 
 // Root returns the whole command line, for callers that walk through it.
-func Root(around IOStreams) *cobra.Command { return newRoot(around) }
+func Root(around IOStreams) *cobra.Command { return newRootCommand(around) }
 
-func newRoot(around IOStreams) *cobra.Command {
+func newRootCommand(around IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "entail",
 		Short: "Authorization declared in Kubernetes and applied to OpenFGA, RBAC and OpenSearch",
@@ -61,17 +61,21 @@ func newRoot(around IOStreams) *cobra.Command {
 	root.SetIn(around.In)
 	root.SetOut(around.Out)
 	root.SetErr(around.Err)
-	addGroup(root, "Run and install:", newUp(around), newInstall(), newUninstall(), newManifests(), newCredentials(), newVersion())
-	addGroup(root, "Ask who may do what, and why:", newCanI(around), newWhoCan(around), newWhatCan(around), newWhoHas(around), newWhatHas(around),
-		newExplain(around), newPreview(around))
-	addGroup(root, "Look at declared objects:", newModel(around), newTuples(around), newInferences(around), newIAM(around), newOpenSearch(around),
-		policycommand.New(policyServer(around)))
-	addGroup(root, "Follow changes:", newStatus(around), newTrace(around), newDeadLetters(around), newReplay(around), newBus(around))
+	addCommandGroup(root, "Run and install:", newUpCommand(around), newInstallCommand(), newUninstallCommand(), newManifestsCommand(),
+		newCredentialsCommand(), newVersionCommand())
+	addCommandGroup(root, "Ask who may do what, and why:", newCanICommand(around), newWhoCanCommand(around), newWhatCanCommand(around),
+		newWhoHasCommand(around), newWhatHasCommand(around),
+		newExplainCommand(around), newPreviewCommand(around))
+	addCommandGroup(root, "Look at declared objects:", newModelCommand(around), newTuplesCommand(around), newInferencesCommand(around),
+		newIAMCommand(around), newOpenSearchCommand(around),
+		policycommand.New(policyServiceConnector(around)))
+	addCommandGroup(root, "Follow changes:", newStatusCommand(around), newTraceCommand(around), newDeadLettersCommand(around),
+		newReplayCommand(around), newBusCommand(around))
 	return root
 }
 
-// addGroup adds commands under a title of the help.
-func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+// addCommandGroup adds commands under a title of the help.
+func addCommandGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {
 		cmd.GroupID = title

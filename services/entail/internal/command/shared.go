@@ -17,18 +17,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// sharedObjects lists objects that uninstall leaves behind although services act on them. These are all objects of
+// listSharedObjects lists objects that uninstall leaves behind although services act on them. These are all objects of
 // kinds that other software applied as well, and objects of foreign kinds that carry a finalizer of Entail.
-func sharedObjects(ctx context.Context, client dynamic.Interface) (theirs []leftObject, err error) {
-	_, shared, err := devserver.Kinds(ctx, client, deploy.Files)
+func listSharedObjects(ctx context.Context, client dynamic.Interface) (theirs []remainingObject, err error) {
+	_, shared, err := devserver.InstalledCRDs(ctx, client, deploy.Files)
 	if err != nil {
 		return nil, err
 	}
-	if theirs, err = objectsOf(ctx, client, shared); err != nil {
+	if theirs, err = listObjectsOfKinds(ctx, client, shared); err != nil {
 		return nil, err
 	}
-	for _, kind := range append(kinds.LegacyOpenSearch(), kinds.Bindings()) {
-		list, err := client.Resource(kind.Served()).List(ctx, metav1.ListOptions{})
+	for _, kind := range append(kinds.LegacyOpenSearchKinds(), kinds.APIBindings()) {
+		list, err := client.Resource(kind.GroupVersionResource()).List(ctx, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			continue // The kind is not served.
 		}
@@ -37,17 +37,17 @@ func sharedObjects(ctx context.Context, client dynamic.Interface) (theirs []left
 		}
 		for _, object := range list.Items {
 			if slices.Contains(object.GetFinalizers(), opensearchv1.Finalizer) || slices.Contains(object.GetFinalizers(), corev1alpha1.BindingFinalizer) {
-				theirs = append(theirs, leftObject{kind.Served(), object})
+				theirs = append(theirs, remainingObject{kind.GroupVersionResource(), object})
 			}
 		}
 	}
 	return theirs, nil
 }
 
-// refusalError returns the error that uninstall removed nothing, with the objects and what to do.
-func refusalError(theirs []leftObject) error {
+// sharedObjectsError returns the error that uninstall removed nothing, with the objects and what to do.
+func sharedObjectsError(theirs []remainingObject) error {
 	return fmt.Errorf(`%w: kinds that other software applied, too, have %s, for which services make things, and which would never be let go:
 %s
 Nothing was removed. Delete them while services run; or, if that software or you see to them and their finalizers, give --leave-shared`,
-		exit.ErrUsage, countText(theirs), nameLines(theirs))
+		exit.ErrUsage, countsByKindText(theirs), objectLines(theirs))
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newStatus(around IOStreams) *cobra.Command {
+func newStatusCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state",
 		Example: "  entail status\n  entail status -o json",
 		Args:    cobra.NoArgs,
 	}
-	q := syncQuestion(cmd, around)
+	q := newSyncCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -24,21 +24,21 @@ func newStatus(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		in := cluster{around.Getenv}
+		in := kubeconfigCluster{around.Getenv}
 		if q.format != report.Table {
-			texts, known := in.earlierTexts(cmd)
-			document, err := withEarlierTexts(answer, texts, known)
+			texts, known := in.listKeptObjects(cmd)
+			document, err := marshalWithKeptObjects(answer, texts, known)
 			if err != nil {
 				return err
 			}
-			return report.Document(cmd.OutOrStdout(), q.format, document)
+			return report.WriteDocument(cmd.OutOrStdout(), q.format, document)
 		}
-		if err := q.writeAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { p.Status(answer) }); err != nil {
+		if err := q.printAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { p.WriteServiceStatus(answer) }); err != nil {
 			return err
 		}
-		texts, _ := in.earlierTexts(cmd)
-		printEarlierTexts(cmd, texts)
-		in.tellSearchStates(cmd)
+		texts, _ := in.listKeptObjects(cmd)
+		printKeptObjects(cmd, texts)
+		in.printOpenSearchStates(cmd)
 		return nil
 	}
 	return cmd

@@ -21,7 +21,7 @@ import (
 // pollInterval is the time between two requests of --wait.
 const pollInterval = 100 * time.Millisecond
 
-func newTrace(around IOStreams) *cobra.Command {
+func newTraceCommand(around IOStreams) *cobra.Command {
 	var (
 		namespace string
 		wait      time.Duration
@@ -32,31 +32,33 @@ func newTrace(around IOStreams) *cobra.Command {
 		Example: "  entail trace store/demo\n  entail trace authorizationmodel/demo-documents --wait 10s -o json",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := syncQuestion(cmd, around)
-	bindNamespace(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
-	completeFirst(cmd, cluster{around.Getenv}.allObjects(&namespace))
+	q := newSyncCall(cmd, around)
+	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the object, when its kind has one")
+	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.objectArgumentCompleter(&namespace))
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long until every service has applied the newest state; fail if a service rejects it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		object, err := parseObject(args[0], namespace)
+		object, err := parseObjectArgument(args[0], namespace)
 		if err != nil {
 			return err
 		}
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
-		trace, err := followObject(cmd.Context(), client, object, wait)
+		trace, err := awaitObjectTrace(cmd.Context(), client, object, wait)
 		if trace != nil {
-			err = errors.Join(err, q.writeAnswer(cmd.OutOrStdout(), trace, func(p report.Page) { p.Trace(trace) }))
+			err = errors.Join(err, q.printAnswer(cmd.OutOrStdout(), trace, func(p report.Page) { p.WriteObjectTrace(trace) }))
 		}
 		return err
 	}
 	return cmd
 }
 
-// followObject polls until every service is done with the newest state, or patience ends. With no patience it sends one
+// awaitObjectTrace polls until every service is done with the newest state, or patience ends. With no patience it sends one
 // request. It returns the newest trace even with an error.
-func followObject(ctx context.Context, client syncv1connect.SyncServiceClient, o object, patience time.Duration) (*syncv1.TraceObjectResponse, error) {
+func awaitObjectTrace(ctx context.Context, client syncv1connect.SyncServiceClient, o objectArgument,
+	patience time.Duration,
+) (*syncv1.TraceObjectResponse, error) {
 	request := &syncv1.TraceObjectRequest{Resource: o.kind, Namespace: o.namespace, Name: o.name}
 	if patience <= 0 {
 		return client.TraceObject(ctx, request)
@@ -67,7 +69,7 @@ func followObject(ctx context.Context, client syncv1connect.SyncServiceClient, o
 		trace, err := client.TraceObject(ctx, request)
 		if err == nil {
 			newest = trace
-			if waiting, verdict := settledState(trace); !waiting {
+			if waiting, verdict := traceVerdict(trace); !waiting {
 				return trace, verdict
 			}
 		} else if !isRetryable(err) {
@@ -94,9 +96,9 @@ func isRetryable(err error) bool {
 	return code == connect.CodeNotFound || code == connect.CodeUnavailable
 }
 
-// settledState reports whether a service is not done with the newest state. verdict joins the errors of services that
+// traceVerdict reports whether a service is not done with the newest state. verdict joins the errors of services that
 // rejected it or gave it up.
-func settledState(m *syncv1.TraceObjectResponse) (waiting bool, verdict error) {
+func traceVerdict(m *syncv1.TraceObjectResponse) (waiting bool, verdict error) {
 	for _, step := range m.GetSteps() {
 		result := step.GetResult()
 		switch outcome := result.GetOutcome(); {

@@ -10,13 +10,13 @@ import (
 // defaultTuples is the default of --limit.
 const defaultTuples = 1000
 
-func newTuples(around IOStreams) *cobra.Command {
+func newTuplesCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "tuples", Short: "List declared and undeclared tuples of Stores"}
-	cmd.AddCommand(newTuplesList(around), newTuplesUndeclared(around))
+	cmd.AddCommand(newTuplesListCommand(around), newTuplesUndeclaredCommand(around))
 	return cmd
 }
 
-func newTuplesList(around IOStreams) *cobra.Command {
+func newTuplesListCommand(around IOStreams) *cobra.Command {
 	var (
 		limit   int
 		request tuplev1.ListTuplesRequest
@@ -27,14 +27,14 @@ func newTuplesList(around IOStreams) *cobra.Command {
 		Example: "  entail tuples list demo\n  entail tuples list demo --owner authorizationmodel/demo-docs",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := tupleQuestion(cmd, around)
-	bindLimit(cmd, &limit, defaultTuples, "maximum number of tuples")
+	q := newTupleCall(cmd, around)
+	bindLimitFlag(cmd, &limit, defaultTuples, "maximum number of tuples")
 	cmd.Flags().StringVar(&request.Object, "object", "", "only tuples with this `object`")
 	cmd.Flags().StringVar(&request.Relation, "relation", "", "only tuples with this `relation`")
 	cmd.Flags().StringVar(&request.User, "user", "", "only tuples with this `user`")
 	cmd.Flags().StringVar(&request.Owner, "owner", "", "only tuples that this object declares, as `KIND/NAME`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -48,12 +48,12 @@ func newTuplesList(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.Tuples(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteDeclaredTuples(all) })
 	}
 	return cmd
 }
 
-func newTuplesUndeclared(around IOStreams) *cobra.Command {
+func newTuplesUndeclaredCommand(around IOStreams) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "undeclared STORE",
@@ -68,10 +68,10 @@ kept             it is recorded, and stays until it is known again what belongs 
 		Example: "  entail tuples undeclared demo\n  entail tuples undeclared demo -o json",
 		Args:    cobra.ExactArgs(1),
 	}
-	q := tupleQuestion(cmd, around)
-	bindLimit(cmd, &limit, defaultTuples, "stop after this many tuples")
+	q := newTupleCall(cmd, around)
+	bindLimitFlag(cmd, &limit, defaultTuples, "stop after this many tuples")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := dialAPI(&q.connection, q.client)
+		client, err := newAPIClient(&q.connection, q.client)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ kept             it is recorded, and stays until it is known again what belongs 
 		if err != nil {
 			return err
 		}
-		return q.writeAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.UndeclaredTuples(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteUndeclaredTuples(all) })
 	}
 	return cmd
 }

@@ -28,9 +28,9 @@ const (
 	maxStuck = 20
 )
 
-func newUninstall() *cobra.Command {
+func newUninstallCommand() *cobra.Command {
 	var kubeconfig string
-	var what removal
+	var what uninstallOptions
 	timeout := 5 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "uninstall",
@@ -65,10 +65,10 @@ The namespace entail-system stays, with its Secrets and volumes.`,
 		}
 		ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("not done after %s (--timeout)", timeout))
 		defer cancel()
-		if err := what.clearObjects(ctx, client); err != nil {
+		if err := what.removeOwnObjects(ctx, client); err != nil {
 			return err
 		}
-		if err := devserver.Remove(cmd.Context(), cfg, deploy.Files); err != nil {
+		if err := devserver.RemoveManifests(cmd.Context(), cfg, deploy.Files); err != nil {
 			return err
 		}
 		cmd.Println("removed kinds, policies of admission, roles for people and accounts of services")
@@ -77,36 +77,36 @@ The namespace entail-system stays, with its Secrets and volumes.`,
 	return cmd
 }
 
-// removal holds the flags that allow deletions, or leave shared objects behind.
-type removal struct{ deleteObjects, leaveShared bool }
+// uninstallOptions holds the flags that allow deletions, or leave shared objects behind.
+type uninstallOptions struct{ deleteObjects, leaveShared bool }
 
-// clearObjects returns once no objects of Entail's own kinds exist. Without --delete-objects, existing objects are an error.
-func (r removal) clearObjects(ctx context.Context, client dynamic.Interface) error {
-	theirs, err := sharedObjects(ctx, client)
+// removeOwnObjects returns once no objects of Entail's own kinds exist. Without --delete-objects, existing objects are an error.
+func (r uninstallOptions) removeOwnObjects(ctx context.Context, client dynamic.Interface) error {
+	theirs, err := listSharedObjects(ctx, client)
 	if err != nil {
 		return err
 	}
 	if len(theirs) > 0 && !r.leaveShared {
-		return refusalError(theirs)
+		return sharedObjectsError(theirs)
 	}
-	left, err := leftObjects(ctx, client)
+	left, err := listOwnObjects(ctx, client)
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 && !r.deleteObjects {
-		return fmt.Errorf("%w: there are %s: delete them, or give --delete-objects", exit.ErrUsage, countText(left))
+		return fmt.Errorf("%w: there are %s: delete them, or give --delete-objects", exit.ErrUsage, countsByKindText(left))
 	}
-	return deleteAll(ctx, client, left)
+	return deleteUntilGone(ctx, client, left)
 }
 
-// leftObject is an existing object that uninstall has to consider.
-type leftObject struct {
+// remainingObject is an existing object that uninstall has to consider.
+type remainingObject struct {
 	resource schema.GroupVersionResource
 	object   unstructured.Unstructured
 }
 
 // String returns the name of the object, and its finalizers.
-func (l leftObject) String() string {
+func (l remainingObject) String() string {
 	text := fmt.Sprintf("%s %s", l.resource.GroupResource(), strings.TrimPrefix(l.object.GetNamespace()+"/"+l.object.GetName(), "/"))
 	if held := l.object.GetFinalizers(); len(held) > 0 {
 		text += ", held by " + strings.Join(held, ", ")
@@ -114,19 +114,19 @@ func (l leftObject) String() string {
 	return text
 }
 
-// leftObjects lists all objects of kinds that only Entail applies.
-func leftObjects(ctx context.Context, client dynamic.Interface) ([]leftObject, error) {
-	own, _, err := devserver.Kinds(ctx, client, deploy.Files)
+// listOwnObjects lists all objects of kinds that only Entail applies.
+func listOwnObjects(ctx context.Context, client dynamic.Interface) ([]remainingObject, error) {
+	own, _, err := devserver.InstalledCRDs(ctx, client, deploy.Files)
 	if err != nil {
 		return nil, err
 	}
-	return objectsOf(ctx, client, own)
+	return listObjectsOfKinds(ctx, client, own)
 }
 
-// objectsOf lists all objects of the kinds in these definitions.
-func objectsOf(ctx context.Context, client dynamic.Interface, definitions []*unstructured.Unstructured) (all []leftObject, err error) {
+// listObjectsOfKinds lists all objects of the kinds in these definitions.
+func listObjectsOfKinds(ctx context.Context, client dynamic.Interface, definitions []*unstructured.Unstructured) (all []remainingObject, err error) {
 	for _, u := range definitions {
-		resource, err := resourceOf(u)
+		resource, err := storedResource(u)
 		if err != nil {
 			return nil, err
 		}
@@ -135,14 +135,14 @@ func objectsOf(ctx context.Context, client dynamic.Interface, definitions []*uns
 			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
 		}
 		for _, object := range list.Items {
-			all = append(all, leftObject{resource, object})
+			all = append(all, remainingObject{resource, object})
 		}
 	}
 	return all, nil
 }
 
-// resourceOf returns the resource of a definition, in the version that the API server stores.
-func resourceOf(definition *unstructured.Unstructured) (of schema.GroupVersionResource, err error) {
+// storedResource returns the resource of a definition, in the version that the API server stores.
+func storedResource(definition *unstructured.Unstructured) (of schema.GroupVersionResource, err error) {
 	of.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
 	of.Resource, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
@@ -157,8 +157,8 @@ func resourceOf(definition *unstructured.Unstructured) (of schema.GroupVersionRe
 	return of, nil
 }
 
-// countText returns the number of objects of each kind, as text.
-func countText(left []leftObject) string {
+// countsByKindText returns the number of objects of each kind, as text.
+func countsByKindText(left []remainingObject) string {
 	n := map[string]int{}
 	for _, l := range left {
 		n[l.resource.GroupResource().String()]++
@@ -170,9 +170,9 @@ func countText(left []leftObject) string {
 	return strings.Join(words, ", ")
 }
 
-// deleteAll deletes objects until none exists. It lists them again each time, because services may create more
+// deleteUntilGone deletes objects until none exists. It lists them again each time, because services may create more
 // meanwhile.
-func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject) (err error) {
+func deleteUntilGone(ctx context.Context, client dynamic.Interface, left []remainingObject) (err error) {
 	for len(left) > 0 {
 		for _, l := range left {
 			if l.object.GetDeletionTimestamp() != nil {
@@ -184,22 +184,22 @@ func deleteAll(ctx context.Context, client dynamic.Interface, left []leftObject)
 			}
 		}
 		if !backoff.Sleep(ctx, uninstallPoll) {
-			return stuckError(ctx, left)
+			return remainingObjectsError(ctx, left)
 		}
-		if left, err = leftObjects(ctx, client); err != nil {
+		if left, err = listOwnObjects(ctx, client); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stuckError returns the error that names the remaining objects and their finalizers.
-func stuckError(ctx context.Context, left []leftObject) error {
-	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s", context.Cause(ctx), len(left), nameLines(left))
+// remainingObjectsError returns the error that names the remaining objects and their finalizers.
+func remainingObjectsError(ctx context.Context, left []remainingObject) error {
+	return fmt.Errorf("%w: %d objects are still there; do their services run? Nothing else was removed:\n%s", context.Cause(ctx), len(left), objectLines(left))
 }
 
-// nameLines returns one line for each object, at most maxStuck.
-func nameLines(objects []leftObject) string {
+// objectLines returns one line for each object, at most maxStuck.
+func objectLines(objects []remainingObject) string {
 	var names []string
 	for _, o := range objects[:min(len(objects), maxStuck)] {
 		names = append(names, o.String())

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func newUp(around IOStreams) *cobra.Command {
+func newUpCommand(around IOStreams) *cobra.Command {
 	cfg, format := allinone.Defaults(), report.Table
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -37,7 +37,7 @@ ValidatingWebhookConfiguration entail-implied-role.`,
 		Args:    cobra.NoArgs,
 	}
 	cfg.BindFlags(cmd.Flags())
-	format.Bind(cmd)
+	format.BindFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg.Progress = cmd.ErrOrStderr()
 		cfg.Ready = func(e allinone.Endpoints) error {
@@ -49,7 +49,7 @@ ValidatingWebhookConfiguration entail-implied-role.`,
 			if err != nil {
 				return fmt.Errorf("encode endpoints: %w", err)
 			}
-			return report.Document(cmd.OutOrStdout(), format, document)
+			return report.WriteDocument(cmd.OutOrStdout(), format, document)
 		}
 		if env := around.Getenv("KUBECONFIG"); env != "" && !cfg.HasExternalCluster() {
 			_, _ = fmt.Fprintf(cfg.Progress, "KUBECONFIG (%s) is not used; --use-cluster runs against that cluster\n", env)
@@ -99,5 +99,6 @@ Then try:
   %[2]s opensearch mapping logs-reader --server %[1]s
 `, e.OpenSearchService, os.Args[0])
 	}
-	cmd.Printf("\nThis mode is for development: everybody on this machine can use OpenFGA and the query APIs.\nCtrl-C stops everything. The next start continues with the same state.\n")
+	cmd.Printf("\nThis mode is for development: everybody on this machine can use OpenFGA and the query APIs.\n")
+	cmd.Printf("Ctrl-C stops everything. The next start continues with the same state.\n")
 }

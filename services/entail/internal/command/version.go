@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/version"
 )
 
-func newVersion() *cobra.Command {
+func newVersionCommand() *cobra.Command {
 	format := report.Table
 	cmd := &cobra.Command{
 		Use:     "version",
@@ -18,9 +18,9 @@ func newVersion() *cobra.Command {
 		Example: "  entail version\n  entail version -o json",
 		Args:    cobra.NoArgs,
 	}
-	format.Bind(cmd)
+	format.BindFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		build := version.Current()
+		build := version.CurrentBuild()
 		if format == report.Table {
 			cmd.Println("entail", build)
 			return nil
@@ -29,7 +29,7 @@ func newVersion() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("encode version: %w", err)
 		}
-		return report.Document(cmd.OutOrStdout(), format, document)
+		return report.WriteDocument(cmd.OutOrStdout(), format, document)
 	}
 	return cmd
 }

@@ -25,25 +25,25 @@ const (
 	clockSkew     = 5 * time.Minute
 )
 
-// authority signs certificates.
-type authority struct {
+// certificateAuthority signs certificates.
+type certificateAuthority struct {
 	certificate, key []byte
 	leaf             *x509.Certificate
 	signer           *ecdsa.PrivateKey
 	now              time.Time
 }
 
-// loadAuthority reads the existing authority, or creates one if both files are absent. It never replaces one, because
+// loadOrCreateAuthority reads the existing authority, or creates one if both files are absent. It never replaces one, because
 // every process that trusts it would need a restart.
-func loadAuthority(files map[string][]byte, now time.Time) (*authority, error) {
-	a := &authority{certificate: files[authorityFile], key: files["ca.key"], now: now}
+func loadOrCreateAuthority(files map[string][]byte, now time.Time) (*certificateAuthority, error) {
+	a := &certificateAuthority{certificate: files[authorityFile], key: files["ca.key"], now: now}
 	if len(a.certificate) == 0 && len(a.key) == 0 {
 		template := &x509.Certificate{
 			Subject: pkix.Name{CommonName: "entail"}, NotAfter: now.Add(authorityLife),
 			KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, BasicConstraintsValid: true, IsCA: true,
 		}
 		var err error
-		if a.certificate, a.key, err = a.signCertificate(template); err != nil {
+		if a.certificate, a.key, err = a.createCertificate(template); err != nil {
 			return nil, err
 		}
 	}
@@ -59,21 +59,21 @@ func loadAuthority(files map[string][]byte, now time.Time) (*authority, error) {
 	return a, nil
 }
 
-func (a *authority) authorityFiles() map[string][]byte {
+func (a *certificateAuthority) authorityFiles() map[string][]byte {
 	return map[string][]byte{authorityFile: a.certificate, "ca.key": a.key}
 }
 
-// serverCertificate returns a certificate for the given host names: on this machine, in a container network, and in the namespace
+// keepOrIssueCertificate returns a certificate for the given host names: on this machine, in a container network, and in the namespace
 // of services. It keeps the existing certificate if that is still good.
-func (a *authority) serverCertificate(have map[string][]byte, name string, hosts []string) (map[string][]byte, error) {
+func (a *certificateAuthority) keepOrIssueCertificate(have map[string][]byte, name string, hosts []string) (map[string][]byte, error) {
 	names := []string{"localhost"}
 	for _, host := range hosts {
 		names = append(names, host, host+"."+rbac.Namespace, host+"."+rbac.Namespace+".svc", host+"."+rbac.Namespace+".svc.cluster.local")
 	}
-	if a.isGood(have, names) {
+	if a.isCertificateGood(have, names) {
 		return map[string][]byte{certificateFile: have[certificateFile], keyFile: have[keyFile]}, nil
 	}
-	certificate, key, err := a.signCertificate(&x509.Certificate{
+	certificate, key, err := a.createCertificate(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotAfter: a.now.Add(serverLife), KeyUsage: x509.KeyUsageDigitalSignature,
 		// Servers of one cluster are also clients of each other.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -82,8 +82,8 @@ func (a *authority) serverCertificate(have map[string][]byte, name string, hosts
 	return map[string][]byte{certificateFile: certificate, keyFile: key}, err
 }
 
-// isGood reports whether the certificate has these names and this issuer, and lives longer than renewal.
-func (a *authority) isGood(have map[string][]byte, names []string) bool {
+// isCertificateGood reports whether the certificate has these names and this issuer, and lives longer than renewal.
+func (a *certificateAuthority) isCertificateGood(have map[string][]byte, names []string) bool {
 	pair, err := tls.X509KeyPair(have[certificateFile], have[keyFile])
 	if err != nil || !slices.Equal(pair.Leaf.DNSNames, names) || a.now.Add(renewal).After(pair.Leaf.NotAfter) {
 		return false
@@ -91,8 +91,8 @@ func (a *authority) isGood(have map[string][]byte, names []string) bool {
 	return pair.Leaf.CheckSignatureFrom(a.leaf) == nil
 }
 
-// signCertificate creates a key and its certificate. An authority without a certificate signs its own.
-func (a *authority) signCertificate(template *x509.Certificate) (certificate, key []byte, err error) {
+// createCertificate creates a key and its certificate. An authority without a certificate signs its own.
+func (a *certificateAuthority) createCertificate(template *x509.Certificate) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the key of %s: %w", template.Subject, err)

@@ -27,7 +27,7 @@ func all() Options { return Options{OpenSearch: true} }
 
 func complete(t *testing.T, keeper Keeper, at time.Time) []string {
 	t.Helper()
-	changed, err := Complete(t.Context(), keeper, at, all())
+	changed, err := CreateMissing(t.Context(), keeper, at, all())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ func complete(t *testing.T, keeper Keeper, at time.Time) []string {
 }
 
 func TestWhatIsThereStays(t *testing.T) {
-	dir := Dir(t.TempDir())
+	dir := DirKeeper(t.TempDir())
 	made := complete(t, dir, now())
-	if want := slices.Sorted(slices.Values(Names())); !slices.Equal(made, want) {
+	if want := slices.Sorted(slices.Values(EntryNames())); !slices.Equal(made, want) {
 		t.Errorf("made %q, want %q", made, want)
 	}
 	if again := complete(t, dir, now().Add(24*time.Hour)); len(again) != 0 {
@@ -54,15 +54,15 @@ func TestWhatIsThereStays(t *testing.T) {
 }
 
 func TestNothingIsMadeForAnOpenSearchThatIsNotThere(t *testing.T) {
-	made, err := Complete(t.Context(), Dir(t.TempDir()), now(), Options{})
-	if err != nil || len(made) != len(Names())-2 || slices.ContainsFunc(made, func(name string) bool { return strings.HasPrefix(name, "opensearch-") }) {
+	made, err := CreateMissing(t.Context(), DirKeeper(t.TempDir()), now(), Options{})
+	if err != nil || len(made) != len(EntryNames())-2 || slices.ContainsFunc(made, func(name string) bool { return strings.HasPrefix(name, "opensearch-") }) {
 		t.Errorf("made %q, %v", made, err)
 	}
 }
 
 func TestFilesAreTheOwnersAlone(t *testing.T) {
 	dir := t.TempDir()
-	complete(t, Dir(dir), now())
+	complete(t, DirKeeper(dir), now())
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
@@ -83,7 +83,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 }
 
 func TestCertificatesAreRenewedAYearBeforeTheirEndAndTheAuthorityStays(t *testing.T) {
-	dir := Dir(t.TempDir())
+	dir := DirKeeper(t.TempDir())
 	complete(t, dir, now())
 	if again := complete(t, dir, now().Add(serverLife-renewal-time.Hour)); len(again) != 0 {
 		t.Errorf("changed %q too early", again)
@@ -97,11 +97,11 @@ func TestCertificatesAreRenewedAYearBeforeTheirEndAndTheAuthorityStays(t *testin
 func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
 	for _, file := range []string{"ca/ca.key", "ca/ca.crt", "nats-watcher/seed"} {
 		dir := t.TempDir()
-		complete(t, Dir(dir), now())
+		complete(t, DirKeeper(dir), now())
 		if err := os.WriteFile(filepath.Join(dir, file), []byte("damaged"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Complete(t.Context(), Dir(dir), now(), all())
+		_, err := CreateMissing(t.Context(), DirKeeper(dir), now(), all())
 		if err == nil || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), filepath.Dir(file)) {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -112,7 +112,7 @@ func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
 }
 
 func TestNoSecretIsWhereItNeedNotBe(t *testing.T) {
-	set, err := Set{}.completeSet(now(), all())
+	set, err := Set{}.buildRequiredSet(now(), all())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +158,9 @@ func serve(t *testing.T, dir string) *server.Server {
 
 func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
 	dir := t.TempDir()
-	complete(t, Dir(dir), now())
+	complete(t, DirKeeper(dir), now())
 	s := serve(t, dir)
-	for _, user := range natsauth.Names() {
+	for _, user := range natsauth.UserNames() {
 		folder := filepath.Join(dir, "nats-"+user)
 		key, err := nats.NkeyOptionFromSeed(filepath.Join(folder, seedFile))
 		if err != nil {
@@ -191,7 +191,7 @@ func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
 }
 
 func TestServersAreTrustedByTheirNamesOnly(t *testing.T) {
-	set, err := Set{}.completeSet(now(), all())
+	set, err := Set{}.buildRequiredSet(now(), all())
 	if err != nil {
 		t.Fatal(err)
 	}

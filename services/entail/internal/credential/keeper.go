@@ -20,25 +20,25 @@ import (
 // maxFile bounds one file, in bytes. The rest of a larger file is ignored.
 const maxFile = 1 << 20
 
-// Names returns the names of all entries that a [Set] may hold.
-func Names() []string {
+// EntryNames returns the names of all entries that a [Set] may hold.
+func EntryNames() []string {
 	names := []string{"ca", "openfga-client"}
 	for name := range (Options{OpenSearch: true}).serverHosts() {
 		names = append(names, name)
 	}
-	for _, user := range natsauth.Names() {
+	for _, user := range natsauth.UserNames() {
 		names = append(names, "nats-"+user)
 	}
 	return names
 }
 
-// Dir is a [Keeper] in a directory, with one folder for each name.
-type Dir string
+// DirKeeper is a [Keeper] in a directory, with one folder for each name.
+type DirKeeper string
 
 // Load reads the files of all names.
-func (d Dir) Load(context.Context) (Set, error) {
+func (d DirKeeper) Load(context.Context) (Set, error) {
 	set := Set{}
-	for _, name := range Names() {
+	for _, name := range EntryNames() {
 		entries, err := os.ReadDir(filepath.Join(string(d), name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -67,7 +67,7 @@ func readFile(path string) ([]byte, error) {
 
 // Save writes files that only their owner may read; for the OpenSearch server, its group may, too. A rename replaces
 // each file, so a file is never half written.
-func (d Dir) Save(_ context.Context, name string, files map[string][]byte) error {
+func (d DirKeeper) Save(_ context.Context, name string, files map[string][]byte) error {
 	dir, group := filepath.Join(string(d), name), os.FileMode(0)
 	if name == openSearchServer {
 		group = 0o050
@@ -96,22 +96,22 @@ func (d Dir) Save(_ context.Context, name string, files map[string][]byte) error
 	return nil
 }
 
-// Secrets is a [Keeper] in the namespace of services. The authority is Secret entail-ca; the other Secrets have the
+// SecretKeeper is a [Keeper] in the namespace of services. The authority is Secret entail-ca; the other Secrets have the
 // names of their entries.
-type Secrets struct {
+type SecretKeeper struct {
 	client corev1client.SecretInterface
 	read   map[string]*corev1.Secret
 }
 
-// NewSecrets returns a keeper that uses client.
-func NewSecrets(client corev1client.SecretsGetter) *Secrets {
-	return &Secrets{client: client.Secrets(rbac.Namespace), read: map[string]*corev1.Secret{}}
+// NewSecretKeeper returns a keeper that uses client.
+func NewSecretKeeper(client corev1client.SecretsGetter) *SecretKeeper {
+	return &SecretKeeper{client: client.Secrets(rbac.Namespace), read: map[string]*corev1.Secret{}}
 }
 
 // Load reads the Secrets that exist.
-func (s *Secrets) Load(ctx context.Context) (Set, error) {
+func (s *SecretKeeper) Load(ctx context.Context) (Set, error) {
 	set := Set{}
-	for _, name := range Names() {
+	for _, name := range EntryNames() {
 		secret, err := s.client.Get(ctx, secretName(name), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
@@ -125,7 +125,7 @@ func (s *Secrets) Load(ctx context.Context) (Set, error) {
 }
 
 // Save creates a Secret, or updates the one that Load read. It fails if the Secret changed since.
-func (s *Secrets) Save(ctx context.Context, name string, files map[string][]byte) error {
+func (s *SecretKeeper) Save(ctx context.Context, name string, files map[string][]byte) error {
 	var err error
 	if secret := s.read[name].DeepCopy(); secret != nil {
 		secret.Data = files

@@ -47,13 +47,13 @@ type Options struct {
 	OpenSearch bool
 }
 
-// Complete stores all required credentials, and returns the names of those that it created or changed.
-func Complete(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]string, error) {
+// CreateMissing stores all required credentials, and returns the names of those that it created or changed.
+func CreateMissing(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]string, error) {
 	have, err := keeper.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	want, err := have.completeSet(now, o)
+	want, err := have.buildRequiredSet(now, o)
 	if err != nil {
 		return nil, err
 	}
@@ -70,23 +70,23 @@ func Complete(ctx context.Context, keeper Keeper, now time.Time, o Options) ([]s
 	return changed, nil
 }
 
-// completeSet returns the required credentials. It keeps the existing ones where it can.
-func (s Set) completeSet(now time.Time, o Options) (Set, error) {
-	authority, err := loadAuthority(s["ca"], now)
+// buildRequiredSet returns the required credentials. It keeps the existing ones where it can.
+func (s Set) buildRequiredSet(now time.Time, o Options) (Set, error) {
+	authority, err := loadOrCreateAuthority(s["ca"], now)
 	if err != nil {
 		return nil, err
 	}
 	want := Set{"ca": authority.authorityFiles()}
 	for name, hosts := range o.serverHosts() {
-		if want[name], err = authority.serverCertificate(s[name], name, hosts); err != nil {
+		if want[name], err = authority.keepOrIssueCertificate(s[name], name, hosts); err != nil {
 			return nil, err
 		}
 		want[name][authorityFile] = authority.certificate
 	}
-	if err := s.addUsers(want, authority); err != nil {
+	if err := s.addNATSUsers(want, authority); err != nil {
 		return nil, err
 	}
-	token, password := s.secretFile("openfga-client", tokenFile), s.secretFile("postgres", passwordFile)
+	token, password := s.existingOrRandom("openfga-client", tokenFile), s.existingOrRandom("postgres", passwordFile)
 	want["openfga-client"] = map[string][]byte{tokenFile: token, authorityFile: authority.certificate}
 	want["openfga-server"]["config.yaml"] = openFGAConfig(token, password)
 	want["postgres"][passwordFile] = password
@@ -110,10 +110,10 @@ func (o Options) serverHosts() map[string][]string {
 	return servers
 }
 
-// addUsers adds a seed for every user of NATS, and their public keys for the server.
-func (s Set) addUsers(want Set, authority *authority) error {
+// addNATSUsers adds a seed for every user of NATS, and their public keys for the server.
+func (s Set) addNATSUsers(want Set, authority *certificateAuthority) error {
 	public := map[string]string{}
-	for _, user := range natsauth.Names() {
+	for _, user := range natsauth.UserNames() {
 		name := "nats-" + user
 		seed := s[name][seedFile]
 		pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
@@ -131,13 +131,13 @@ func (s Set) addUsers(want Set, authority *authority) error {
 		}
 		want[name] = map[string][]byte{seedFile: seed, authorityFile: authority.certificate}
 	}
-	users, err := natsauth.KeyConfig(public)
+	users, err := natsauth.ServerConfigWithNKeys(public)
 	want["nats-server"]["users.conf"] = users
 	return err
 }
 
-// secretFile returns the existing file, or a new random text.
-func (s Set) secretFile(name, file string) []byte {
+// existingOrRandom returns the existing file, or a new random text.
+func (s Set) existingOrRandom(name, file string) []byte {
 	if there := s[name][file]; len(there) > 0 {
 		return there
 	}

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Read reads a file, up to a limit of bytes. The name - stands for in.
-func Read(in io.Reader, name string, most int64) ([]byte, error) {
+// ReadFileOrStdin reads a file, up to a limit of bytes. The name - stands for in.
+func ReadFileOrStdin(in io.Reader, name string, most int64) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {

@@ -26,11 +26,11 @@ func TestAFileOrStandardInputIsReadUpToABound(t *testing.T) {
 		"standard input":         {"-", 100, "of the terminal"},
 		"standard input over it": {"-", 2, "of"},
 	} {
-		if got, err := input.Read(strings.NewReader("of the terminal"), test.file, test.most); err != nil || string(got) != test.want {
+		if got, err := input.ReadFileOrStdin(strings.NewReader("of the terminal"), test.file, test.most); err != nil || string(got) != test.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, test.want)
 		}
 	}
-	if _, err := input.Read(strings.NewReader(""), file+".other", 1); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := input.ReadFileOrStdin(strings.NewReader(""), file+".other", 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

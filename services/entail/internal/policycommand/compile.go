@@ -27,21 +27,21 @@ const (
 	targetModules = "openfga-modules"
 )
 
-// artifact is one output of the compiler. Its name is empty if it is the only one.
-type artifact struct {
+// compilerOutput is one output of the compiler. Its name is empty if it is the only one.
+type compilerOutput struct {
 	name    string
 	content []byte
 }
 
-// compilation holds the flags of `policy compile`.
-type compilation struct {
+// compileFlags holds the flags of `policy compile`.
+type compileFlags struct {
 	target, out, against string
 	spicedb              spicedb.Options
 	openfga              openfga.Options
 }
 
-func newCompile() *cobra.Command {
-	var c compilation
+func newCompileCommand() *cobra.Command {
+	var c compileFlags
 	cmd := &cobra.Command{
 		Use:   "compile FILE... --target TARGET",
 		Short: "Print the OpenFGA model or the SpiceDB schema of a policy",
@@ -50,7 +50,7 @@ func newCompile() *cobra.Command {
 			"  entail policy compile policies/ --target openfga-dsl --check model.fga",
 		Args: cobra.MinimumNArgs(1),
 	}
-	f := newFindings(cmd)
+	f := newFindingsWriter(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&c.target, "target", "t", "", "spicedb, openfga-dsl, openfga-json or openfga-modules")
 	flags.StringVar(&c.out, "out", "", "`file` to write, or folder for modules; standard output without it")
@@ -62,7 +62,7 @@ func newCompile() *cobra.Command {
 	flags.IntVar(&c.openfga.MaxBytes, "max-bytes", 0, "maximum bytes of a model that the OpenFGA server accepts (default 262144)")
 	flags.IntVar(&c.spicedb.MaxBytes, "spicedb-max-bytes", 0, "maximum bytes of a schema that SpiceDB accepts; -1 for no limit (default 4194304)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := f.readPolicy(cmd, args)
+		p, err := f.readCheckedPolicy(cmd, args)
 		if err != nil {
 			return err
 		}
@@ -76,39 +76,39 @@ func newCompile() *cobra.Command {
 			}
 		}
 		if c.against != "" {
-			return compareFiles(c.against, made)
+			return compareWithFiles(c.against, made)
 		}
-		return c.emitArtifacts(cmd, made)
+		return c.writeOutputs(cmd, made)
 	}
 	return cmd
 }
 
-func (c *compilation) compilePolicy(p *policy.Policy) ([]artifact, policy.Diagnostics, error) {
-	one := func(content []byte, found policy.Diagnostics) ([]artifact, policy.Diagnostics, error) {
-		return []artifact{{content: content}}, found, nil
+func (c *compileFlags) compilePolicy(p *policy.Policy) ([]compilerOutput, policy.Diagnostics, error) {
+	one := func(content []byte, found policy.Diagnostics) ([]compilerOutput, policy.Diagnostics, error) {
+		return []compilerOutput{{content: content}}, found, nil
 	}
 	switch c.target {
 	case targetSpiceDB:
-		return one(spicedb.Schema(p, c.spicedb))
+		return one(spicedb.CompileSchema(p, c.spicedb))
 	case targetDSL:
-		return one(openfga.DSL(p, c.openfga))
+		return one(openfga.CompileDSL(p, c.openfga))
 	case targetJSON:
-		return one(openfga.JSON(p, c.openfga))
+		return one(openfga.CompileJSON(p, c.openfga))
 	case targetModules:
-		modules, found := openfga.Modules(p, c.openfga)
-		made := []artifact{{name: "fga.mod", content: openfga.Manifest(modules)}}
+		modules, found := openfga.CompileModules(p, c.openfga)
+		made := []compilerOutput{{name: "fga.mod", content: openfga.ModFile(modules)}}
 		for _, m := range modules {
-			made = append(made, artifact{m.File, m.Content})
+			made = append(made, compilerOutput{m.File, m.Content})
 		}
 		return made, found, nil
 	}
 	return nil, nil, fmt.Errorf("%w: --target %q is none of spicedb, openfga-dsl, openfga-json, openfga-modules", exit.ErrUsage, c.target)
 }
 
-func (c *compilation) emitArtifacts(cmd *cobra.Command, made []artifact) error {
+func (c *compileFlags) writeOutputs(cmd *cobra.Command, made []compilerOutput) error {
 	for _, a := range made {
 		if c.out != "" {
-			if err := replaceFile(filepath.Join(c.out, a.name), a.content); err != nil {
+			if err := replaceFileAtomically(filepath.Join(c.out, a.name), a.content); err != nil {
 				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 			}
 			continue
@@ -123,9 +123,9 @@ func (c *compilation) emitArtifacts(cmd *cobra.Command, made []artifact) error {
 	return nil
 }
 
-// compareFiles returns an error if the files differ from the compiled ones. For modules, it also rejects any other *.fga
+// compareWithFiles returns an error if the files differ from the compiled ones. For modules, it also rejects any other *.fga
 // file in the folder.
-func compareFiles(path string, made []artifact) error {
+func compareWithFiles(path string, made []compilerOutput) error {
 	for _, a := range made {
 		name := filepath.Join(path, a.name)
 		has, err := os.ReadFile(name)
@@ -144,16 +144,16 @@ func compareFiles(path string, made []artifact) error {
 		return fmt.Errorf("%w: list %s: %w", exit.ErrUsage, path, err)
 	}
 	for _, name := range others {
-		if !slices.ContainsFunc(made, func(a artifact) bool { return filepath.Join(path, a.name) == name }) {
+		if !slices.ContainsFunc(made, func(a compilerOutput) bool { return filepath.Join(path, a.name) == name }) {
 			return fmt.Errorf("%s: %w", name, errDrift)
 		}
 	}
 	return nil
 }
 
-// replaceFile replaces a file in one step, so a concurrent reader reads the old or the new content. It keeps a symbolic
+// replaceFileAtomically replaces a file in one step, so a concurrent reader reads the old or the new content. It keeps a symbolic
 // link and writes its target.
-func replaceFile(name string, content []byte) error {
+func replaceFileAtomically(name string, content []byte) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
 	}

@@ -22,19 +22,19 @@ const (
 	exitBreakingData
 )
 
-// classError is the error for a change that is not harmless. Its exit code depends on the class.
-type classError struct{ class diff.Class }
+// changeClassError is the error for a change that is not harmless. Its exit code depends on the class.
+type changeClassError struct{ class diff.ChangeClass }
 
-func (e classError) Error() string { return "the new policy is " + string(e.class) }
+func (e changeClassError) Error() string { return "the new policy is " + string(e.class) }
 
 // ExitCode returns the code that [exit.Code] uses.
-func (e classError) ExitCode() int {
-	return map[diff.Class]int{
+func (e changeClassError) ExitCode() int {
+	return map[diff.ChangeClass]int{
 		diff.Narrowing: exitNarrowing, diff.Widening: exitWidening, diff.BreakingForIDs: exitBreakingIDs, diff.BreakingForData: exitBreakingData,
 	}[e.class]
 }
 
-func newDiff(server Server) *cobra.Command {
+func newDiffCommand(server ServerConnector) *cobra.Command {
 	var options policy.Options
 	format := report.Table
 	cmd := &cobra.Command{
@@ -47,8 +47,8 @@ is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d 
 		Example: "  entail policy diff main/policies policies\n  entail policy diff mine.yaml --store demo",
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
-	format.Bind(cmd)
-	r := newRegistered(cmd, server)
+	format.BindFlag(cmd)
+	r := newRegisteredPolicies(cmd, server)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if r.store != "" {
 			return cobra.MinimumNArgs(1)(cmd, args)
@@ -56,19 +56,19 @@ is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d 
 		return cobra.ExactArgs(2)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		changes, err := r.changesBetween(cmd, args, findingsOf(format, options))
+		changes, err := r.changesBetween(cmd, args, findingsForFormat(format, options))
 		if err != nil {
 			return err
 		}
-		document, err := diff.JSON(changes)
+		document, err := diff.RenderJSON(changes)
 		if err != nil {
 			return err
 		}
-		if err := writeEither(cmd.OutOrStdout(), format, json.RawMessage(document), diff.Text(changes)); err != nil {
+		if err := writeResult(cmd.OutOrStdout(), format, json.RawMessage(document), diff.RenderText(changes)); err != nil {
 			return err
 		}
-		if worst := diff.Worst(changes); worst != diff.None && worst != diff.Harmless {
-			return classError{worst}
+		if worst := diff.WorstClass(changes); worst != diff.None && worst != diff.Harmless {
+			return changeClassError{worst}
 		}
 		return nil
 	}
@@ -76,26 +76,26 @@ is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d 
 }
 
 // changesBetween returns the changes between two sets of files, or from the policy of a Store to the files.
-func (r *registered) changesBetween(cmd *cobra.Command, paths []string, f *findings) ([]diff.Change, error) {
+func (r *registeredPolicies) changesBetween(cmd *cobra.Command, paths []string, f *findingsWriter) ([]diff.PolicyChange, error) {
 	if r.store == "" {
-		before, err := f.readPolicy(cmd, paths[:1])
+		before, err := f.readCheckedPolicy(cmd, paths[:1])
 		if err != nil {
 			return nil, err
 		}
-		after, err := f.readPolicy(cmd, paths[1:])
+		after, err := f.readCheckedPolicy(cmd, paths[1:])
 		if err != nil {
 			return nil, err
 		}
 		return diff.Policies(before, after), nil
 	}
-	changes, found, files, err := r.diffRegistered(cmd, paths, f.options)
+	changes, found, files, err := r.diffWithStore(cmd, paths, f.options)
 	if f.files = files; err == nil && len(found) > 0 {
-		err = f.writeFindings(f.outputFor(cmd, found), found)
+		err = f.writeFindings(f.outputForFindings(cmd, found), found)
 	}
 	return changes, err
 }
 
-func newExplain() *cobra.Command {
+func newExplainCommand() *cobra.Command {
 	var (
 		options policy.Options
 		files   []string
@@ -108,11 +108,11 @@ func newExplain() *cobra.Command {
 		Args:    cobra.ExactArgs(2),
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
-	format.Bind(cmd)
+	format.BindFlag(cmd)
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; separate several by commas")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := findingsOf(format, options).readPolicy(cmd, files)
+		p, err := findingsForFormat(format, options).readCheckedPolicy(cmd, files)
 		if err != nil {
 			return err
 		}
@@ -120,13 +120,13 @@ func newExplain() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		return writeEither(cmd.OutOrStdout(), format, tree, tree.Text())
+		return writeResult(cmd.OutOrStdout(), format, tree, tree.RenderText())
 	}
 	return cmd
 }
 
-// writeEither writes text for people, or value for programs.
-func writeEither(w io.Writer, format report.Format, value any, text string) error {
+// writeResult writes text for people, or value for programs.
+func writeResult(w io.Writer, format report.Format, value any, text string) error {
 	if format == report.Table {
 		if _, err := io.WriteString(w, text); err != nil {
 			return fmt.Errorf("write: %w", err)
@@ -137,5 +137,5 @@ func writeEither(w io.Writer, format report.Format, value any, text string) erro
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	return report.Document(w, format, document)
+	return report.WriteDocument(w, format, document)
 }

@@ -25,13 +25,13 @@ func bindPolicyOptions(fs *pflag.FlagSet, o *policy.Options) {
 	fs.BoolVar(&o.Partial, "partial", false, "leave out the types of roles and subjects, because another module defines them")
 }
 
-// checkFiles reads files and folders as one policy, together with the files of --with. The policy is nil if there are
+// checkPolicyFiles reads files and folders as one policy, together with the files of --with. The policy is nil if there are
 // errors.
-func (f *findings) checkFiles(in io.Reader, paths []string) (*policy.Policy, policy.Diagnostics, error) {
+func (f *findingsWriter) checkPolicyFiles(in io.Reader, paths []string) (*policy.Policy, policy.Diagnostics, error) {
 	if err := f.options.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	r := newReader(in)
+	r := newPolicyFileReader(in)
 	documents, unreadable, err := f.readDocuments(r, paths)
 	if err != nil {
 		return nil, nil, err
@@ -40,26 +40,26 @@ func (f *findings) checkFiles(in io.Reader, paths []string) (*policy.Policy, pol
 	if err != nil {
 		return nil, nil, err
 	}
-	p, wrong := check.Documents(append(documents, otherDocuments(documents, beside)...), f.options)
-	found := withoutWarnings(unreadable.Join(unreadableBeside).Join(wrong), beside)
+	p, wrong := check.Documents(append(documents, unreplacedDocuments(documents, beside)...), f.options)
+	found := withoutWarningsIn(unreadable.Merge(unreadableBeside).Merge(wrong), beside)
 	if found.HasErrors() {
 		return nil, found, nil
 	}
 	return p, found, nil
 }
 
-func (f *findings) readDocuments(r *reader, paths []string) ([]*syntax.Document, policy.Diagnostics, error) {
-	found, err := r.readFiles(paths)
+func (f *findingsWriter) readDocuments(r *policyFileReader, paths []string) ([]*syntax.Document, policy.Diagnostics, error) {
+	found, err := r.readPaths(paths)
 	if err != nil {
 		return nil, nil, err
 	}
 	f.files = append(f.files, found.policies...)
-	documents, wrong := syntax.Parse(found.policies, syntax.Limits{})
+	documents, wrong := syntax.ParseFiles(found.policies, syntax.ParseLimits{})
 	return documents, wrong, nil
 }
 
-// otherDocuments returns the other documents, without manifests of objects that the documents replace.
-func otherDocuments(documents, others []*syntax.Document) []*syntax.Document {
+// unreplacedDocuments returns the other documents, without manifests of objects that the documents replace.
+func unreplacedDocuments(documents, others []*syntax.Document) []*syntax.Document {
 	taken := map[string]bool{}
 	for _, d := range documents {
 		taken[d.Object] = d.Object != ""
@@ -67,8 +67,8 @@ func otherDocuments(documents, others []*syntax.Document) []*syntax.Document {
 	return slices.DeleteFunc(slices.Clone(others), func(d *syntax.Document) bool { return taken[d.Object] })
 }
 
-// withoutWarnings removes warnings in the files of other services, because the command is not about them. Errors stay.
-func withoutWarnings(found policy.Diagnostics, others []*syntax.Document) policy.Diagnostics {
+// withoutWarningsIn removes warnings in the files of other services, because the command is not about them. Errors stay.
+func withoutWarningsIn(found policy.Diagnostics, others []*syntax.Document) policy.Diagnostics {
 	of := map[string]bool{}
 	for _, d := range others {
 		of[d.Source.File] = true

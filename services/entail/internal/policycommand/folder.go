@@ -23,43 +23,43 @@ const (
 	maxPolicyFiles = 10_000
 )
 
-// files holds the files at the given paths.
-type files struct {
+// policyFileSet holds the files at the given paths.
+type policyFileSet struct {
 	policies []syntax.File
 	// assertions holds files below folders that contain assertions instead of policies.
 	assertions []syntax.File
 }
 
-// reader reads each file once, even if several names or links lead to it.
-type reader struct {
+// policyFileReader reads each file once, even if several names or links lead to it.
+type policyFileReader struct {
 	in     io.Reader
 	seen   map[string]bool
 	budget int64
 	count  int
 }
 
-func newReader(in io.Reader) *reader {
-	return &reader{in: in, seen: map[string]bool{}, budget: maxPolicyBytes}
+func newPolicyFileReader(in io.Reader) *policyFileReader {
+	return &policyFileReader{in: in, seen: map[string]bool{}, budget: maxPolicyBytes}
 }
 
-// policyFiles reads the files of a policy.
-func policyFiles(in io.Reader, paths []string) ([]syntax.File, error) {
-	found, err := newReader(in).readFiles(paths)
+// readPolicyFiles reads the files of a policy.
+func readPolicyFiles(in io.Reader, paths []string) ([]syntax.File, error) {
+	found, err := newPolicyFileReader(in).readPaths(paths)
 	return found.policies, err
 }
 
-// readFiles reads files, and standard input for -. Below folders it reads every *.yaml and *.yml file that is not hidden.
-func (r *reader) readFiles(paths []string) (files, error) {
-	var found files
+// readPaths reads files, and standard input for -. Below folders it reads every *.yaml and *.yml file that is not hidden.
+func (r *policyFileReader) readPaths(paths []string) (policyFileSet, error) {
+	var found policyFileSet
 	for _, path := range paths {
 		if err := r.readPath(path, &found); err != nil {
-			return files{}, fmt.Errorf("%w: read policy: %w", exit.ErrUsage, err)
+			return policyFileSet{}, fmt.Errorf("%w: read policy: %w", exit.ErrUsage, err)
 		}
 	}
 	return found, nil
 }
 
-func (r *reader) readPath(readPath string, found *files) error {
+func (r *policyFileReader) readPath(readPath string, found *policyFileSet) error {
 	if readPath != "-" {
 		info, err := os.Stat(readPath)
 		if err != nil {
@@ -69,7 +69,7 @@ func (r *reader) readPath(readPath string, found *files) error {
 			return r.readNamedFolder(readPath, found)
 		}
 	}
-	file, err := r.readFile(readPath)
+	file, err := r.readFileOnce(readPath)
 	if err == nil && file.Name != "" {
 		found.policies = append(found.policies, file)
 	}
@@ -77,29 +77,29 @@ func (r *reader) readPath(readPath string, found *files) error {
 }
 
 // readNamedFolder reads a folder that the user named. It fails if the folder has no files and none below it was read before.
-func (r *reader) readNamedFolder(dir string, found *files) error {
-	if !r.addName(dir) {
+func (r *policyFileReader) readNamedFolder(dir string, found *policyFileSet) error {
+	if !r.markSeen(dir) {
 		return nil
 	}
 	before := len(found.policies) + len(found.assertions)
 	if err := r.readFolder(dir, found); err != nil {
 		return err
 	}
-	if len(found.policies)+len(found.assertions) == before && !r.hasOverlap(dir) {
+	if len(found.policies)+len(found.assertions) == before && !r.hasReadBelow(dir) {
 		return errors.New("there are no *.yaml files in " + dir)
 	}
 	return nil
 }
 
-// hasOverlap reports whether a file below the folder was read before.
-func (r *reader) hasOverlap(dir string) bool {
+// hasReadBelow reports whether a file below the folder was read before.
+func (r *policyFileReader) hasReadBelow(dir string) bool {
 	below := fileIdentity(dir) + string(filepath.Separator)
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.seen)), func(name string) bool { return strings.HasPrefix(name, below) })
 }
 
 // readFolder reads a folder and its subfolders. It skips hidden entries, such as .git and the folders of a mounted
 // ConfigMap behind its links.
-func (r *reader) readFolder(dir string, found *files) error {
+func (r *policyFileReader) readFolder(dir string, found *policyFileSet) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -112,10 +112,10 @@ func (r *reader) readFolder(dir string, found *files) error {
 			continue
 		case err != nil:
 			return err
-		case info.IsDir() && r.addName(name):
+		case info.IsDir() && r.markSeen(name):
 			err = r.readFolder(name, found)
 		case info.Mode().IsRegular() && isYAML(name):
-			err = r.readInFolder(name, found)
+			err = r.readFolderFile(name, found)
 		}
 		if err != nil {
 			return err
@@ -124,13 +124,13 @@ func (r *reader) readFolder(dir string, found *files) error {
 	return nil
 }
 
-// readInFolder reads a file in a folder, as policy or as assertions.
-func (r *reader) readInFolder(name string, found *files) error {
-	file, err := r.readFile(name)
+// readFolderFile reads a file in a folder, as policy or as assertions.
+func (r *policyFileReader) readFolderFile(name string, found *policyFileSet) error {
+	file, err := r.readFileOnce(name)
 	switch {
 	case err != nil || file.Name == "":
 		return err
-	case isAssertions(file):
+	case isAssertionFile(file):
 		found.assertions = append(found.assertions, file)
 	default:
 		found.policies = append(found.policies, file)
@@ -138,12 +138,12 @@ func (r *reader) readInFolder(name string, found *files) error {
 	return nil
 }
 
-// readFile reads a file. The result has no name if the file was read before.
-func (r *reader) readFile(name string) (syntax.File, error) {
-	if !r.addName(name) {
+// readFileOnce reads a file. The result has no name if the file was read before.
+func (r *policyFileReader) readFileOnce(name string) (syntax.File, error) {
+	if !r.markSeen(name) {
 		return syntax.File{}, nil
 	}
-	content, err := input.Read(r.in, name, r.budget)
+	content, err := input.ReadFileOrStdin(r.in, name, r.budget)
 	if err != nil {
 		return syntax.File{}, err
 	}
@@ -154,7 +154,7 @@ func (r *reader) readFile(name string) (syntax.File, error) {
 	return syntax.File{Name: name, Content: content}, nil
 }
 
-func (r *reader) addName(name string) bool {
+func (r *policyFileReader) markSeen(name string) bool {
 	name = fileIdentity(name)
 	if r.seen[name] {
 		return false
@@ -184,7 +184,7 @@ var (
 	isPolicy = regexp.MustCompile(`(?mi)^(resourceTypes|unions|actions|actionBindings|apiVersion):`)
 )
 
-// isAssertions reports whether a file holds assertions: by its name, or by the keys at the beginning of lines.
-func isAssertions(f syntax.File) bool {
+// isAssertionFile reports whether a file holds assertions: by its name, or by the keys at the beginning of lines.
+func isAssertionFile(f syntax.File) bool {
 	return testName.MatchString(f.Name) || asserts.Match(f.Content) && !isPolicy.Match(f.Content)
 }

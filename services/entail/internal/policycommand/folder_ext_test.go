@@ -107,7 +107,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	if got := run(t, "compile", "policies/", "--target", "openfga-dsl", "--out", "model.fga"); got.code != 0 {
 		t.Fatal(got)
 	}
-	server := func(*pflag.FlagSet) policycommand.Dial { return nil }
+	server := func(*pflag.FlagSet) policycommand.DialFunc { return nil }
 	ran := 0
 	for _, cmd := range policycommand.New(server).Commands() {
 		for _, example := range examples(cmd) {

@@ -17,20 +17,20 @@ import (
 // errUnformatted is the error for a file that `policy fmt` would change.
 var errUnformatted = errors.New("not formatted")
 
-// formatting holds the flags and the findings of `policy fmt`.
-type formatting struct {
+// formatRun holds the flags and the findings of `policy fmt`.
+type formatRun struct {
 	write, list bool
 	as          string
-	object      format.Object
-	findings    findings
+	object      format.ManifestTarget
+	findings    findingsWriter
 	// found holds the findings in all files.
 	found policy.Diagnostics
 	// printed is true once a file has been written to standard output.
 	printed bool
 }
 
-func newFmt() *cobra.Command {
-	var f formatting
+func newFmtCommand() *cobra.Command {
+	var f formatRun
 	cmd := &cobra.Command{
 		Use:   "fmt FILE...",
 		Short: "Print policies in the canonical form",
@@ -42,7 +42,7 @@ is the one in the comment "# Provided by NAME" at the beginning of the document.
 	}
 	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "change the files instead of printing")
 	cmd.Flags().BoolVarP(&f.list, "list", "l", false, "only list the files that would change, and exit with 1 if there are any")
-	f.findings.bindOutput(cmd)
+	f.findings.bindOutputFlag(cmd)
 	cmd.Flags().StringVar(&f.as, "as", asFile, "file, or manifest for PolicyDocuments")
 	cmd.Flags().StringVar(&f.object.Store, "store", "", "`name` of the Store of a manifest")
 	cmd.Flags().StringVarP(&f.object.Namespace, "namespace", "n", "", "`namespace` of a manifest")
@@ -51,7 +51,7 @@ is the one in the comment "# Provided by NAME" at the beginning of the document.
 		if err := f.validateFlags(); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		files, err := policyFiles(cmd.InOrStdin(), args)
+		files, err := readPolicyFiles(cmd.InOrStdin(), args)
 		if err != nil {
 			return err
 		}
@@ -71,11 +71,11 @@ is the one in the comment "# Provided by NAME" at the beginning of the document.
 // Forms of documents, the values of --as.
 const asFile, asManifest = "file", "manifest"
 
-func (f *formatting) validateFlags() error {
+func (f *formatRun) validateFlags() error {
 	switch {
 	case f.as != asFile && f.as != asManifest:
 		return fmt.Errorf("--as %q is none of file, manifest", f.as)
-	case f.as == asFile && f.object != (format.Object{}):
+	case f.as == asFile && f.object != (format.ManifestTarget{}):
 		return errors.New("--store, --namespace and --name are of manifests: add --as manifest")
 	case f.as == asManifest && f.object.Store == "":
 		return errors.New("a manifest names its Store: add --store NAME")
@@ -83,17 +83,17 @@ func (f *formatting) validateFlags() error {
 	return nil
 }
 
-func (f *formatting) formatSource(file syntax.File) ([]byte, policy.Diagnostics) {
+func (f *formatRun) formatSource(file syntax.File) ([]byte, policy.Diagnostics) {
 	if f.as == asManifest {
-		return format.Manifests(file, f.object)
+		return format.ToManifests(file, f.object)
 	}
 	return format.Source(file)
 }
 
-func (f *formatting) formatFile(cmd *cobra.Command, file syntax.File) error {
+func (f *formatRun) formatFile(cmd *cobra.Command, file syntax.File) error {
 	out, found := f.formatSource(file)
 	if found.HasErrors() {
-		f.found, f.findings.files = f.found.Join(found), append(f.findings.files, file)
+		f.found, f.findings.files = f.found.Merge(found), append(f.findings.files, file)
 		return nil
 	}
 	same := bytes.Equal(out, file.Content)
@@ -109,7 +109,7 @@ func (f *formatting) formatFile(cmd *cobra.Command, file syntax.File) error {
 		})
 		return nil
 	case f.write && file.Name != "-":
-		if err := replaceFile(file.Name, out); err != nil {
+		if err := replaceFileAtomically(file.Name, out); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
 		return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/entail-dev/entail/services/policy/graph"
 )
 
-func newGraph() *cobra.Command {
+func newGraphCommand() *cobra.Command {
 	var (
 		to string
-		c  choice
+		c  graphSelection
 	)
 	cmd := &cobra.Command{
 		Use:   "graph FILE...",
@@ -25,7 +25,7 @@ the neighbours of a type.`,
 			"  entail policy graph policies/ --focus loadbalancer --depth 2 --collapse '.*'",
 		Args: cobra.MinimumNArgs(1),
 	}
-	f := newFindings(cmd)
+	f := newFindingsWriter(cmd)
 	cmd.Flags().StringVar(&to, "as", "svg", "svg, dot or mermaid")
 	cmd.Flags().StringVar(&c.types, "types", "", "only types that this `expression` matches, and their neighbours")
 	cmd.Flags().StringVar(&c.actions, "actions", "", "only actions that this `expression` matches")
@@ -37,20 +37,20 @@ the neighbours of a type.`,
 		if err := c.compileFilters(); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		p, err := f.readPolicy(cmd, args)
+		p, err := f.readCheckedPolicy(cmd, args)
 		if err != nil {
 			return err
 		}
 		if err := c.filter.Validate(p); err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		return drawGraph(cmd, graph.Of(p, c.filter), to)
+		return writeDrawing(cmd, graph.FromPolicy(p, c.filter), to)
 	}
 	return cmd
 }
 
-func drawGraph(cmd *cobra.Command, g *graph.Graph, to string) error {
-	drawings := map[string]func() ([]byte, error){"svg": g.SVG, "dot": g.DOT, "mermaid": g.Mermaid}
+func writeDrawing(cmd *cobra.Command, g *graph.Graph, to string) error {
+	drawings := map[string]func() ([]byte, error){"svg": g.RenderSVG, "dot": g.RenderDOT, "mermaid": g.RenderMermaid}
 	if drawings[to] == nil {
 		return fmt.Errorf("%w: --as %q is none of svg, dot, mermaid", exit.ErrUsage, to)
 	}
@@ -64,14 +64,14 @@ func drawGraph(cmd *cobra.Command, g *graph.Graph, to string) error {
 	return nil
 }
 
-// choice holds the flags that select what to draw.
-type choice struct {
+// graphSelection holds the flags that select what to draw.
+type graphSelection struct {
 	filter                           graph.Filter
 	types, actions, owners, collapse string
 }
 
 // compileFilters compiles the expressions of the flags. An empty one does not filter.
-func (c *choice) compileFilters() error {
+func (c *graphSelection) compileFilters() error {
 	for expression, compiled := range map[*string]**regexp.Regexp{
 		&c.types: &c.filter.Types, &c.actions: &c.filter.Actions, &c.owners: &c.filter.Owners, &c.collapse: &c.filter.Collapse,
 	} {

@@ -18,7 +18,7 @@ import (
 )
 
 // New returns the command `policy` with its subcommands.
-func New(server Server) *cobra.Command {
+func New(server ServerConnector) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, compile, test and compare authorization policies",
@@ -26,8 +26,8 @@ func New(server Server) *cobra.Command {
 form one policy.`,
 	}
 	cmd.AddCommand(
-		newCheck(server), newCompile(), newTest(), newDiff(server),
-		newLint(), newFmt(), newGraph(), newExplain(),
+		newCheckCommand(server), newCompileCommand(), newTestCommand(), newDiffCommand(server),
+		newLintCommand(), newFmtCommand(), newGraphCommand(), newExplainCommand(),
 	)
 	return cmd
 }
@@ -35,8 +35,8 @@ form one policy.`,
 // Forms of findings, values of --output.
 const asText, asJSON = "text", "json"
 
-// findings checks policies and writes their findings.
-type findings struct {
+// findingsWriter checks policies and writes their findings.
+type findingsWriter struct {
 	format  string
 	options policy.Options
 	// with holds files and folders of other services that belong to the policy.
@@ -47,31 +47,33 @@ type findings struct {
 	files []syntax.File
 }
 
-func newFindings(cmd *cobra.Command) *findings {
-	f := &findings{}
+func newFindingsWriter(cmd *cobra.Command) *findingsWriter {
+	f := &findingsWriter{}
 	bindPolicyOptions(cmd.Flags(), &f.options)
-	f.bindOutput(cmd)
+	f.bindOutputFlag(cmd)
 	cmd.Flags().StringSliceVar(&f.with, "with", nil, "`file` or folder of other services that belongs to the policy; separate several by commas")
 	return f
 }
 
-func (f *findings) bindOutput(cmd *cobra.Command) {
+func (f *findingsWriter) bindOutputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "format of findings: text, json or sarif")
 }
 
-// findingsOf returns the findings of a command whose results have the given format.
-func findingsOf(format report.Format, o policy.Options) *findings {
+// findingsForFormat returns the findings of a command whose results have the given format.
+func findingsForFormat(format report.Format, o policy.Options) *findingsWriter {
 	if format == report.Table {
-		return &findings{format: asText, options: o}
+		return &findingsWriter{format: asText, options: o}
 	}
-	return &findings{format: asJSON, options: o, answer: true}
+	return &findingsWriter{format: asJSON, options: o, answer: true}
 }
 
 // writeFindings writes findings. It returns an error if one of them is an error.
-func (f *findings) writeFindings(w io.Writer, found policy.Diagnostics) error {
+func (f *findingsWriter) writeFindings(w io.Writer, found policy.Diagnostics) error {
 	formats := map[string]func(policy.Diagnostics) ([]byte, error){
-		asText: func(ds policy.Diagnostics) ([]byte, error) { return []byte(policyreport.Text(ds, f.files...)), nil },
-		asJSON: policyreport.JSON, "sarif": policyreport.SARIF,
+		asText: func(ds policy.Diagnostics) ([]byte, error) {
+			return []byte(policyreport.RenderText(ds, f.files...)), nil
+		},
+		asJSON: policyreport.RenderJSON, "sarif": policyreport.RenderSARIF,
 	}
 	if formats[f.format] == nil {
 		return fmt.Errorf("%w: --output %q is none of text, json, sarif", exit.ErrUsage, f.format)
@@ -86,38 +88,38 @@ func (f *findings) writeFindings(w io.Writer, found policy.Diagnostics) error {
 	if !found.HasErrors() {
 		return nil
 	}
-	return f.failureError()
+	return f.findingsError()
 }
 
-// failureError returns the error of a command that has written its findings.
-func (f *findings) failureError() error {
+// findingsError returns the error of a command that has written its findings.
+func (f *findingsWriter) findingsError() error {
 	if f.format == asText {
 		return errFindings
 	}
 	return fmt.Errorf("%w: %w", exit.ErrTold, errFindings)
 }
 
-// readPolicy checks files and returns their policy. Findings go to standard error; for programs, errors replace the result
+// readCheckedPolicy checks files and returns their policy. Findings go to standard error; for programs, errors replace the result
 // on standard output.
-func (f *findings) readPolicy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
-	p, found, err := f.checkFiles(cmd.InOrStdin(), paths)
+func (f *findingsWriter) readCheckedPolicy(cmd *cobra.Command, paths []string) (*policy.Policy, error) {
+	p, found, err := f.checkPolicyFiles(cmd.InOrStdin(), paths)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) > 0 {
-		err = f.writeFindings(f.outputFor(cmd, found), found)
+		err = f.writeFindings(f.outputForFindings(cmd, found), found)
 	}
 	return p, err
 }
 
-func (f *findings) outputFor(cmd *cobra.Command, found policy.Diagnostics) io.Writer {
+func (f *findingsWriter) outputForFindings(cmd *cobra.Command, found policy.Diagnostics) io.Writer {
 	if f.answer && found.HasErrors() {
 		return cmd.OutOrStdout()
 	}
 	return cmd.ErrOrStderr()
 }
 
-func newCheck(server Server) *cobra.Command {
+func newCheckCommand(server ServerConnector) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check a policy for errors",
@@ -128,18 +130,18 @@ that it names.`,
 			"  entail policy check mine.yaml --with others/\n  entail policy check mine.yaml --store demo",
 		Args: cobra.MinimumNArgs(1),
 	}
-	f := newFindings(cmd)
-	r := newRegistered(cmd, server)
+	f := newFindingsWriter(cmd)
+	r := newRegisteredPolicies(cmd, server)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if r.store != "" {
-			found, files, err := r.checkRegistered(cmd, append(args, f.with...), f.options)
+			found, files, err := r.checkWithStore(cmd, append(args, f.with...), f.options)
 			if err != nil {
 				return err
 			}
 			f.files = files
 			return f.writeFindings(cmd.OutOrStdout(), found)
 		}
-		_, found, err := f.checkFiles(cmd.InOrStdin(), args)
+		_, found, err := f.checkPolicyFiles(cmd.InOrStdin(), args)
 		if err != nil {
 			return err
 		}
@@ -148,26 +150,26 @@ that it names.`,
 	return cmd
 }
 
-func newLint() *cobra.Command {
+func newLintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "lint FILE...",
 		Short:   "Check a policy for valid but suspicious definitions",
 		Example: "  entail policy lint policies/",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	f := newFindings(cmd)
+	f := newFindingsWriter(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, found, err := f.checkFiles(cmd.InOrStdin(), args)
+		p, found, err := f.checkPolicyFiles(cmd.InOrStdin(), args)
 		if err != nil {
 			return err
 		}
 		if p != nil {
-			found = found.Join(lint.Policy(p))
+			found = found.Merge(lint.Policy(p))
 		}
 		if err := f.writeFindings(cmd.OutOrStdout(), found); err != nil || len(found) == 0 {
 			return err
 		}
-		return f.failureError()
+		return f.findingsError()
 	}
 	return cmd
 }

@@ -22,7 +22,7 @@ import (
 // errAssertions makes the command fail if an assertion does not hold.
 var errAssertions = errors.New("assertions failed")
 
-func newTest() *cobra.Command {
+func newTestCommand() *cobra.Command {
 	var (
 		assertions []string
 		options    policy.Options
@@ -48,10 +48,10 @@ other files instead.`,
 		Args:    cobra.MinimumNArgs(1),
 	}
 	bindPolicyOptions(cmd.Flags(), &options)
-	format.Bind(cmd)
+	format.BindFlag(cmd)
 	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; separate several by commas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, err := compileFiles(cmd, args, findingsOf(format, options))
+		subject, err := compileTestedPolicy(cmd, args, findingsForFormat(format, options))
 		if err != nil {
 			return err
 		}
@@ -59,11 +59,11 @@ other files instead.`,
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		result, err := assertion.Run(cmd.Context(), subject, scenarios)
+		result, err := assertion.RunScenarios(cmd.Context(), subject, scenarios)
 		if err != nil {
 			return err
 		}
-		if err := writeEither(cmd.OutOrStdout(), format, result, result.Text()); err != nil {
+		if err := writeResult(cmd.OutOrStdout(), format, result, result.Text()); err != nil {
 			return err
 		}
 		if len(result.Failures) > 0 {
@@ -74,35 +74,35 @@ other files instead.`,
 	return cmd
 }
 
-// compileFiles returns the policy in the files, with its model.
-func compileFiles(cmd *cobra.Command, paths []string, f *findings) (assertion.Subject, error) {
-	p, err := f.readPolicy(cmd, paths)
+// compileTestedPolicy returns the policy in the files, with its model.
+func compileTestedPolicy(cmd *cobra.Command, paths []string, f *findingsWriter) (assertion.CompiledPolicy, error) {
+	p, err := f.readCheckedPolicy(cmd, paths)
 	if err != nil {
-		return assertion.Subject{}, err
+		return assertion.CompiledPolicy{}, err
 	}
-	document, found := openfga.JSON(p, openfga.Options{MaxTypes: -1, MaxBytes: -1})
+	document, found := openfga.CompileJSON(p, openfga.Options{MaxTypes: -1, MaxBytes: -1})
 	if found.HasErrors() {
-		return assertion.Subject{}, f.writeFindings(f.outputFor(cmd, found), found)
+		return assertion.CompiledPolicy{}, f.writeFindings(f.outputForFindings(cmd, found), found)
 	}
 	model := &openfgav1.AuthorizationModel{}
 	if err := protojson.Unmarshal(document, model); err != nil {
-		return assertion.Subject{}, fmt.Errorf("read the compiled model: %w", err)
+		return assertion.CompiledPolicy{}, fmt.Errorf("read the compiled model: %w", err)
 	}
-	return assertion.Subject{Policy: p, Model: model}, nil
+	return assertion.CompiledPolicy{Policy: p, Model: model}, nil
 }
 
 // readScenarios reads the named files of assertions. If none is named, it reads those in the folders of the policy.
 func readScenarios(in io.Reader, paths, named []string) ([]assertion.Scenario, error) {
 	var files []syntax.File
 	for _, name := range named {
-		content, err := input.Read(in, name, assertion.MaxBytes+1)
+		content, err := input.ReadFileOrStdin(in, name, assertion.MaxBytes+1)
 		if err != nil {
 			return nil, fmt.Errorf("read file: %w", err)
 		}
 		files = append(files, syntax.File{Name: name, Content: content})
 	}
 	if len(named) == 0 {
-		beside, err := newReader(in).readFiles(slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == "-" }))
+		beside, err := newPolicyFileReader(in).readPaths(slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == "-" }))
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func readScenarios(in io.Reader, paths, named []string) ([]assertion.Scenario, e
 	}
 	var all []assertion.Scenario
 	for _, file := range files {
-		scenarios, err := assertion.Parse(file.Name, file.Content)
+		scenarios, err := assertion.ParseScenarios(file.Name, file.Content)
 		if err != nil {
 			return nil, err
 		}

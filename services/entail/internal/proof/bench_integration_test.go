@@ -88,7 +88,7 @@ func BenchmarkConverge10000Tuples(b *testing.B) {
 	s := startTogether(b)
 	bare := s.loop(b, "bare", func(int, bool) {})
 	recorded := s.loop(b, "recorded", s.recorder(b))
-	if err := s.objects.Resource(kinds.Stores().Served()).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := s.objects.Resource(kinds.Stores().GroupVersionResource()).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	s.start(b, topology.Watcher)
@@ -141,7 +141,7 @@ func (s *together) loop(b *testing.B, prefix string, record func(store int, done
 // recorder returns a function that writes the status of Stores that no service watches.
 func (s *together) recorder(b *testing.B) func(store int, done bool) {
 	b.Helper()
-	client, err := kube.New(s.kube.Admin(), "local", "test")
+	client, err := kube.New(s.kube.AdminConfig(), "local", "test")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (s *together) recorder(b *testing.B) func(store int, done bool) {
 		}
 		states[store], err = client.ApplyStatus(b.Context(), kinds.Stores(), states[store], corev1alpha1.StoreStatus{
 			ManagedTuples: tuples, ManagedTuplesStoreID: "recorded",
-			Conditions: condition.Apply(nil, []string{synced.Type}, 1, metav1.Now(), synced),
+			Conditions: condition.MergeConditions(nil, []string{synced.Type}, 1, metav1.Now(), synced),
 		})
 		if err != nil {
 			b.Fatal(err)

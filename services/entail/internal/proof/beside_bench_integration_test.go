@@ -69,7 +69,7 @@ func (s *together) measure(b *testing.B, on *side, c change) {
 	on.visible = append(on.visible, time.Since(begun))
 	for _, name := range c.stores {
 		until(b, func() (bool, error) {
-			u, err := s.objects.Resource(on.kind.Served()).Get(b.Context(), on.name+"-"+name, metav1.GetOptions{})
+			u, err := s.objects.Resource(on.kind.GroupVersionResource()).Get(b.Context(), on.name+"-"+name, metav1.GetOptions{})
 			if err != nil {
 				return false, err
 			}
@@ -84,7 +84,7 @@ func (s *together) measure(b *testing.B, on *side, c change) {
 // clear deletes Stores of a side, and waits until none of its kind exists.
 func (s *together) clear(b *testing.B, on *side, names []string) {
 	b.Helper()
-	objects := s.objects.Resource(on.kind.Served())
+	objects := s.objects.Resource(on.kind.GroupVersionResource())
 	for _, name := range names {
 		if err := objects.Delete(b.Context(), on.name+"-"+name, metav1.DeleteOptions{}); err != nil {
 			b.Fatal(err)

@@ -26,7 +26,7 @@ import (
 // team creates a namespace with two roles, a binding and a rule, and returns its name.
 func team(t *testing.T, k *testenv.KubeServer) string {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(k.Admin())
+	client, err := kubernetes.NewForConfig(k.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +50,10 @@ func team(t *testing.T, k *testenv.KubeServer) string {
 	}, metav1.CreateOptions{})
 	must(err)
 	rule := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": kinds.ImpliedRoles().Served().GroupVersion().String(), "kind": "ImpliedRoles", "metadata": map[string]any{"name": "writer-reader"},
+		"apiVersion": kinds.ImpliedRoles().GroupVersionResource().GroupVersion().String(), "kind": "ImpliedRoles", "metadata": map[string]any{"name": "writer-reader"},
 		"spec": map[string]any{"inference_rule": map[string]any{"parent_role": "writer", "child_role": "reader"}},
 	}}
-	_, err = k.Objects(t).Resource(kinds.ImpliedRoles().Served()).Namespace(ns.Name).Create(t.Context(), rule, metav1.CreateOptions{})
+	_, err = k.DynamicClient(t).Resource(kinds.ImpliedRoles().GroupVersionResource()).Namespace(ns.Name).Create(t.Context(), rule, metav1.CreateOptions{})
 	must(err)
 	return ns.Name
 }
@@ -61,7 +61,7 @@ func team(t *testing.T, k *testenv.KubeServer) string {
 // kubeconfigOf returns a kubeconfig of the server for a user in a namespace.
 func kubeconfigOf(t *testing.T, k *testenv.KubeServer, namespace, person string) string {
 	t.Helper()
-	cfg, file := k.Admin(), filepath.Join(t.TempDir(), "kubeconfig")
+	cfg, file := k.AdminConfig(), filepath.Join(t.TempDir(), "kubeconfig")
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: "it",
 		Contexts:       map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it", Namespace: namespace}},
@@ -92,7 +92,7 @@ func offers(t *testing.T, kubeconfig string, typed ...string) []string {
 }
 
 func TestTheShellOffersWhatThereIs(t *testing.T) {
-	k := testenv.Kube(t)
+	k := testenv.StartKube(t)
 	ns := team(t, k)
 	admin, nobody := kubeconfigOf(t, k, ns, ""), kubeconfigOf(t, k, ns, "nobody")
 	for line, want := range map[string]string{

@@ -39,21 +39,21 @@ func (s *together) shows(t *testing.T, typ, reason string) {
 func TestAMissingRightIsToldAndWaitedFor(t *testing.T) {
 	s := startTogether(t, topology.Watcher)
 	mayPatch := testenv.Right{Verb: "patch", GroupResource: kinds.Stores().GroupResource}
-	give := s.kube.Revoke(t, topology.StoreSync, mayPatch)
+	give := s.kube.RevokeRight(t, topology.StoreSync, mayPatch)
 	s.start(t, topology.StoreSync)
 	spec := corev1alpha1.StoreSpec{CoreModule: core}
 	s.kube.Apply(t, kinds.Stores(), guarded, spec)
 	s.shows(t, corev1alpha1.StoreSynced, "Forbidden")
 	give()
 	s.shows(t, corev1alpha1.ModelSynced, "Merged")
-	give = s.kube.Revoke(t, topology.TupleSync, mayPatch)
+	give = s.kube.RevokeRight(t, topology.TupleSync, mayPatch)
 	s.start(t, topology.TupleSync)
 	spec.Tuples = []corev1alpha1.Tuple{{Object: "doc:1", Relation: "viewer", User: "user:1"}}
 	s.kube.Apply(t, kinds.Stores(), guarded, spec)
 	s.shows(t, corev1alpha1.TuplesSynced, "Forbidden")
 	give()
 	s.shows(t, corev1alpha1.TuplesSynced, "Synced")
-	if err := s.objects.Resource(kinds.Stores().Served()).Delete(t.Context(), guarded, metav1.DeleteOptions{}); err != nil {
+	if err := s.objects.Resource(kinds.Stores().GroupVersionResource()).Delete(t.Context(), guarded, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, time.Minute, func() error {

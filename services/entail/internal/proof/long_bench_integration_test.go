@@ -63,7 +63,7 @@ func BenchmarkChangeInALongStore(b *testing.B) {
 func (s *together) watchReady(b *testing.B) <-chan int64 {
 	b.Helper()
 	path := "/apis/" + corev1alpha1.GroupVersion.String() + "/" + corev1alpha1.Stores
-	stream, err := kubernetes.NewForConfigOrDie(s.kube.Admin()).RESTClient().Get().AbsPath(path).Param("watch", "true").Stream(b.Context())
+	stream, err := kubernetes.NewForConfigOrDie(s.kube.AdminConfig()).RESTClient().Get().AbsPath(path).Param("watch", "true").Stream(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (l *loop) define(b *testing.B, s *together) {
 		b.Fatal(err)
 	}
 	unstructured.RemoveNestedField(crd.Object, "spec", "names", "shortNames")
-	definitions := s.objects.Resource(kinds.Definitions().Served())
+	definitions := s.objects.Resource(kinds.CustomResourceDefinitions().GroupVersionResource())
 	if _, err := definitions.Create(b.Context(), &crd, metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (l *loop) define(b *testing.B, s *together) {
 			b.Error(err)
 		}
 	})
-	l.objects = s.objects.Resource(l.kind.Served())
+	l.objects = s.objects.Resource(l.kind.GroupVersionResource())
 	testenv.Eventually(b, time.Minute, func() error {
 		_, err := l.objects.List(b.Context(), metav1.ListOptions{})
 		return err
@@ -92,7 +92,7 @@ func (s *together) startLoop(b *testing.B, l *loop) {
 	l.openFGA = s.backend.Client(b)
 	l.define(b, s)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-	informer := dynamicinformer.NewDynamicSharedInformerFactory(s.objects, 0).ForResource(l.kind.Served()).Informer()
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(s.objects, 0).ForResource(l.kind.GroupVersionResource()).Informer()
 	l.seen = informer.GetIndexer()
 	add := func(o any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
@@ -179,7 +179,7 @@ func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alp
 	for _, typ := range types {
 		all = append(all, condition.New(typ, true, "Complete", "All of it is done."))
 	}
-	status.Conditions = condition.Apply(status.Conditions, types, o.Generation, metav1.Now(), all...)
+	status.Conditions = condition.MergeConditions(status.Conditions, types, o.Generation, metav1.Now(), all...)
 	return nil
 }
 
@@ -190,7 +190,7 @@ func (l *loop) record(ctx context.Context, o corev1alpha1.Store, status *corev1a
 		return nil
 	}
 	status.ManagedTuples = slices.Concat(status.ManagedTuples, added)
-	status.Conditions = condition.Apply(status.Conditions, []string{corev1alpha1.Ready}, o.Generation, metav1.Now(),
+	status.Conditions = condition.MergeConditions(status.Conditions, []string{corev1alpha1.Ready}, o.Generation, metav1.Now(),
 		condition.New(corev1alpha1.Ready, false, corev1alpha1.Syncing, "Tuples are being written."))
 	return l.patch(ctx, o.Name, map[string]any{"status": status}, "status")
 }

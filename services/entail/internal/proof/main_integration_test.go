@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 type surroundings struct {
 	nats, kubeconfig string
 	openFGA          fga.Config
-	embed            service.Embed
+	embed            service.EmbedConfig
 }
 
 // run runs one service until ctx ends. It resyncs once an hour, so a resync cannot hide a fault in these tests.

@@ -62,7 +62,7 @@ func text(b *testing.B, i int) string {
 	if i >= 97 {
 		return fmt.Sprintf("module %[1]s\n\nextend type core_platform-mesh_io_account\n  relations\n    define use_%[1]s: member\n", name)
 	}
-	text, err := plan.Template{}.Module(plan.Resource{Group: "example.com", Plural: name + "s", Singular: name})
+	text, err := plan.ModuleTemplate{}.RenderModule(plan.APIResource{Group: "example.com", Plural: name + "s", Singular: name})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func BenchmarkChangeToModel(b *testing.B) {
 		relation := fmt.Sprintf("round_%d", round)
 		s.apply(b, 50, s.texts[50]+"    define "+relation+": owner\n")
 		took = append(took, until(b, func() (bool, error) {
-			m, err := s.openFGA.LatestModel(b.Context(), s.store)
+			m, err := s.openFGA.ReadLatestModel(b.Context(), s.store)
 			for _, t := range m.GetTypeDefinitions() {
 				if t.GetType() == "example_com_part50" && t.GetRelations()[relation] != nil {
 					return true, err
@@ -129,7 +129,7 @@ func BenchmarkChangeToRejection(b *testing.B) {
 	for b.Loop() {
 		s.apply(b, 30, "module broken\n\ntype broken\n  relations\n    define reader [user]\n")
 		took = append(took, until(b, func() (bool, error) {
-			u, err := s.objects.Resource(kinds.AuthorizationModels().Served()).Get(b.Context(), "part30", metav1.GetOptions{})
+			u, err := s.objects.Resource(kinds.AuthorizationModels().GroupVersionResource()).Get(b.Context(), "part30", metav1.GetOptions{})
 			if err != nil {
 				return false, err
 			}

@@ -22,7 +22,7 @@ type doc
 
 // list returns the objects of a kind, by name.
 func list[T any](ctx context.Context, objects dynamic.Interface, kind kinds.Kind) (map[string]T, error) {
-	found, err := objects.Resource(kind.Served()).List(ctx, metav1.ListOptions{})
+	found, err := objects.Resource(kind.GroupVersionResource()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (s *together) says(t *testing.T, kind kinds.Kind, name string, status metav
 
 func (s *together) version(t *testing.T, kind kinds.Kind, name string) string {
 	t.Helper()
-	u, err := s.objects.Resource(kind.Served()).Get(t.Context(), name, metav1.GetOptions{})
+	u, err := s.objects.Resource(kind.GroupVersionResource()).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,12 +22,12 @@ import (
 )
 
 // judging starts an implied-role whose webhooks check the authors of rules and bindings.
-func judging(t *testing.T, b *testenv.Env) *testenv.Running {
+func judging(t *testing.T, b *testenv.Env) *testenv.RunningService {
 	t.Helper()
-	webhooks := testenv.Listen(t)
+	webhooks := testenv.ListenLoopback(t)
 	b.Kube.DeleteWebhooksAfter(t, "entail-implied-role")
 	cfg := impliedrole.Defaults()
-	listener := b.Lead(topology.ImpliedRole, &cfg.Config.Config)
+	listener := b.ConfigureService(topology.ImpliedRole, &cfg.Config.Config)
 	cfg.Admission.Listener, cfg.Admission.URL = webhooks, "https://"+webhooks.Addr().String()
 	return b.Serve(listener, func(ctx context.Context) error { return impliedrole.Run(ctx, cfg) })
 }
@@ -44,7 +44,7 @@ func grantPerson(t *testing.T, b *testenv.Env, namespace, name, role string) {
 // TestAPreviewTellsWhetherItsCallerMay runs previews as two users. The first one may bind writer, which implies reader,
 // but not reader. The second one is an administrator.
 func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
-	b := testenv.NewBed(t)
+	b := testenv.NewEnv(t)
 	ns := team(t, b.Kube)
 	grantPerson(t, b, ns, "mallory", "writer")
 	client := b.Typed
@@ -59,7 +59,7 @@ func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.Reflector()
+	b.StartReflector()
 	server := judging(t, b).URL
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(rules, []byte("kind: ImpliedRoles\nmetadata: {name: more}\nspec: {inference_rule: {parent_role: free, child_role: writer}}\n"), 0o600); err != nil {

@@ -92,7 +92,7 @@ type promise struct {
 }
 
 func (p *promise) watch(ctx context.Context, kind kinds.Kind) {
-	w, err := p.objects.Resource(kind.Served()).Watch(ctx, metav1.ListOptions{})
+	w, err := p.objects.Resource(kind.GroupVersionResource()).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		p.t.Error(err)
 		return
@@ -126,7 +126,7 @@ func (p *promise) watch(ctx context.Context, kind kinds.Kind) {
 
 // conclude counts a comparison only if the object has not changed meanwhile.
 func (p *promise) conclude(ctx context.Context, kind kinds.Kind, o *judged, wrong string) error {
-	now, err := p.objects.Resource(kind.Served()).Get(ctx, o.Name, metav1.GetOptions{})
+	now, err := p.objects.Resource(kind.GroupVersionResource()).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil || now.GetGeneration() != o.Generation {
 		return err
 	}
@@ -140,13 +140,13 @@ func (p *promise) conclude(ctx context.Context, kind kinds.Kind, o *judged, wron
 func (p *promise) compare(ctx context.Context, o *judged) (wrong string, err error) {
 	id := o.Status.StoreID
 	if o.Kind != "Store" {
-		store, err := p.objects.Resource(kinds.Stores().Served()).Get(ctx, o.Spec.StoreRef.Name, metav1.GetOptions{})
+		store, err := p.objects.Resource(kinds.Stores().GroupVersionResource()).Get(ctx, o.Spec.StoreRef.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
 		id, _, _ = unstructured.NestedString(store.Object, "status", "storeId")
 	}
-	latest, err := p.openFGA.LatestModel(ctx, id)
+	latest, err := p.openFGA.ReadLatestModel(ctx, id)
 	if err != nil {
 		return "", err
 	}

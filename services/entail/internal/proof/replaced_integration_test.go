@@ -29,7 +29,7 @@ func TestAStoreReplacedWhileNobodyLookedGrantsNothingOfTheOneBefore(t *testing.T
 	for _, stop := range stops {
 		stop()
 	}
-	stores := s.objects.Resource(kinds.Stores().Served())
+	stores := s.objects.Resource(kinds.Stores().GroupVersionResource())
 	if _, err := stores.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -70,9 +70,9 @@ type crowdBed struct {
 // newCrowd lets the services converge one Store with its modules, and publishes 1,000 copies of it.
 func newCrowd(b *testing.B) *crowdBed {
 	b.Helper()
-	c := &crowdBed{bus: testenv.NATS(b), openFGA: testenv.OpenFGA(b), kube: testenv.Kube(b)}
+	c := &crowdBed{bus: testenv.StartNATS(b), openFGA: testenv.LazyOpenFGA(b), kube: testenv.StartKube(b)}
 	c.js = c.bus.JetStream(b)
-	if err := topology.Ensure(b.Context(), c.js, 1); err != nil {
+	if err := topology.EnsureStreams(b.Context(), c.js, 1); err != nil {
 		b.Fatal(err)
 	}
 	pattern := patternOf(b)
@@ -84,7 +84,7 @@ func newCrowd(b *testing.B) *crowdBed {
 		b.Fatalf("published %d objects, want %d", published, crowd)
 	}
 	counts := map[string]int64{corev1alpha1.Stores: crowdStores, corev1alpha1.AuthorizationModels: crowdStores * crowdModules}
-	for _, kind := range kinds.All() {
+	for _, kind := range kinds.ConsumedKinds() {
 		c.mark(b, kind.GroupResource, counts[kind.Resource])
 	}
 	testenv.WriteBarriers(b, c.js, "local")
@@ -139,7 +139,7 @@ func (p *pattern) read(b *testing.B) error {
 	p.objects = map[kinds.Kind]map[string]string{}
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
 		p.objects[kind] = map[string]string{}
-		found, err := p.bed.objects.Resource(kind.Served()).List(b.Context(), metav1.ListOptions{})
+		found, err := p.bed.objects.Resource(kind.GroupVersionResource()).List(b.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
 	b.Helper()
 	client := c.openFGA.Client(b)
 	name := fmt.Sprintf("copy%03d", i)
-	model, err := p.bed.openFGA.LatestModel(b.Context(), p.storeID)
+	model, err := p.bed.openFGA.ReadLatestModel(b.Context(), p.storeID)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
 			if err != nil {
 				b.Fatal(err)
 			}
-			msg := &nats.Msg{Subject: topology.ChangeSubject(change.Key), Header: topology.Headers(change), Data: data}
+			msg := &nats.Msg{Subject: topology.ChangeSubject(change.Key), Header: topology.ChangeHeaders(change), Data: data}
 			if _, err := c.js.PublishMsgAsync(msg, jetstream.WithStallWait(time.Minute)); err != nil {
 				b.Fatal(err)
 			}
@@ -212,12 +212,12 @@ func (c *crowdBed) mark(b *testing.B, kind event.GroupResource, count int64) {
 	}
 	data, err := proto.Marshal(&eventv1.SnapshotMarker{
 		Cluster: "local", Group: kind.Group, Resource: kind.Resource, Epoch: "crowd", Count: count,
-		Stream: topology.Incarnation(stream.CachedInfo()), Served: true,
+		Stream: topology.StreamID(stream.CachedInfo()), Served: true,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := c.js.Publish(b.Context(), topology.SyncSubject("local", kind), data); err != nil {
+	if _, err := c.js.Publish(b.Context(), topology.MarkerSubject("local", kind), data); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -234,7 +234,7 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 		}
 		return nil
 	})
-	testenv.CaughtUp(b, c.js, name)
+	testenv.AwaitCaughtUp(b, c.js, name)
 	took := time.Since(begun)
 	stop()
 	return took
@@ -244,8 +244,8 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 func (c *crowdBed) around(b *testing.B, name string) surroundings {
 	b.Helper()
 	return surroundings{
-		nats: c.bus.URLOf(name), openFGA: c.openFGA.Config(), kubeconfig: c.kube.Kubeconfig(name),
-		embed: service.Embed{Kube: c.kube.Config(b, name), Log: slog.New(slog.DiscardHandler)},
+		nats: c.bus.URLOf(name), openFGA: c.openFGA.Config(), kubeconfig: c.kube.ServiceKubeconfig(name),
+		embed: service.EmbedConfig{Kube: c.kube.ServiceConfig(b, name), Log: slog.New(slog.DiscardHandler)},
 	}
 }
 

@@ -36,7 +36,7 @@ type path struct {
 
 func newPath(t *testing.T, server string) *path {
 	t.Helper()
-	listener := testenv.Listen(t)
+	listener := testenv.ListenLoopback(t)
 	p := &path{listener: listener, server: server}
 	go p.serve()
 	t.Cleanup(p.cut)
@@ -106,14 +106,14 @@ type paths struct{ nats, openFGA, kube *path }
 // startOnPaths starts the services as processes that reach every server through a path.
 func startOnPaths(t *testing.T) (*testenv.KubeServer, paths, []*process) {
 	t.Helper()
-	bus, openFGA, kube := testenv.NATS(t), testenv.OpenFGA(t), testenv.Kube(t)
-	p := paths{newPath(t, parsed(t, bus.URL()).Host), newPath(t, openFGA.Config().Target), newPath(t, parsed(t, kube.Admin().Host).Host)}
+	bus, openFGA, kube := testenv.StartNATS(t), testenv.LazyOpenFGA(t), testenv.StartKube(t)
+	p := paths{newPath(t, parsed(t, bus.URL()).Host), newPath(t, openFGA.Config().Target), newPath(t, parsed(t, kube.AdminConfig().Host).Host)}
 	var services []*process
 	for _, name := range []string{topology.Watcher, topology.StoreSync, topology.TupleSync} {
 		toBus := parsed(t, bus.URLOf(name))
 		toBus.Host = p.nats.address()
 		services = append(services, spawn(t, name, surroundings{
-			nats: toBus.String(), openFGA: fga.Config{Target: p.openFGA.address()}, kubeconfig: by(t, p.kube, kube.Kubeconfig(name)),
+			nats: toBus.String(), openFGA: fga.Config{Target: p.openFGA.address()}, kubeconfig: by(t, p.kube, kube.ServiceKubeconfig(name)),
 		}))
 	}
 	return kube, p, services
@@ -167,7 +167,7 @@ func TestServicesEndInOrderWhateverIsAway(t *testing.T) {
 				spec := corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{{Object: "doc:1", Relation: "viewer", User: "user:1"}}}
 				kube.Apply(t, kinds.Stores(), "ending", spec)
 				testenv.Eventually(t, time.Minute, func() error {
-					stores, err := list[corev1alpha1.Store](t.Context(), kube.Objects(t), kinds.Stores())
+					stores, err := list[corev1alpha1.Store](t.Context(), kube.DynamicClient(t), kinds.Stores())
 					if err == nil && !ready(stores["ending"].Status.Conditions, stores["ending"].Generation) {
 						err = errors.New("the Store is not Ready")
 					}

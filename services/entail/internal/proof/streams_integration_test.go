@@ -48,7 +48,7 @@ func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
 	s.kube.Apply(t, kinds.Stores(), untouched, corev1alpha1.StoreSpec{CoreModule: core})
 	change()
 	testenv.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
-	for _, name := range topology.Streams() {
+	for _, name := range topology.StreamNames() {
 		for harm, do := range harms() {
 			t.Run(name+" "+harm, func(t *testing.T) {
 				stream, err := js.Stream(t.Context(), name)
@@ -82,10 +82,10 @@ const untouched = "untouched"
 
 // complete returns nil once every stream has its configuration and holds the messages about Store untouched.
 func complete(ctx context.Context, js jetstream.JetStream) error {
-	errs := []error{topology.Present(ctx, js)}
+	errs := []error{topology.CheckStreams(ctx, js)}
 	key := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: untouched}
 	for subject, stream := range map[string]string{
-		topology.ChangeSubject(key): topology.Changes, topology.SyncSubject("local", key.GroupResource): topology.Sync,
+		topology.ChangeSubject(key): topology.Changes, topology.MarkerSubject("local", key.GroupResource): topology.Sync,
 		topology.ResultSubject(topology.StoreSync, key): topology.Results, topology.ResultSubject(topology.TupleSync, key): topology.Results,
 	} {
 		s, err := js.Stream(ctx, stream)

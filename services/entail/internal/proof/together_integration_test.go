@@ -36,10 +36,10 @@ type together struct {
 // startTogether starts the servers and the named services.
 func startTogether(t testing.TB, names ...string) *together {
 	t.Helper()
-	bus, openFGA, kube := testenv.NATS(t), testenv.OpenFGA(t), testenv.Kube(t)
-	s := &together{bus: bus, kube: kube, objects: kube.Objects(t), openFGA: openFGA.Client(t), backend: openFGA, around: surroundings{
+	bus, openFGA, kube := testenv.StartNATS(t), testenv.LazyOpenFGA(t), testenv.StartKube(t)
+	s := &together{bus: bus, kube: kube, objects: kube.DynamicClient(t), openFGA: openFGA.Client(t), backend: openFGA, around: surroundings{
 		openFGA: openFGA.Config(),
-		embed:   service.Embed{Log: slog.New(slog.DiscardHandler)},
+		embed:   service.EmbedConfig{Log: slog.New(slog.DiscardHandler)},
 	}}
 	for _, name := range names {
 		s.start(t, name)
@@ -51,7 +51,7 @@ func startTogether(t testing.TB, names ...string) *together {
 func (s *together) start(t testing.TB, name string) (stop func()) {
 	t.Helper()
 	around := s.around
-	around.nats, around.embed.Kube = s.bus.URLOf(name), s.kube.Config(t, name)
+	around.nats, around.embed.Kube = s.bus.URLOf(name), s.kube.ServiceConfig(t, name)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

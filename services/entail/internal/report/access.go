@@ -6,8 +6,8 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 )
 
-// Role explains why a subject holds a role.
-func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
+// WriteRoleExplanation explains why a subject holds a role.
+func (p Page) WriteRoleExplanation(m *inferencev1.ExplainRoleResponse) {
 	if !m.GetHeld() {
 		p.writeLinef("They do not hold it.")
 		return
@@ -17,49 +17,49 @@ func (p Page) Role(m *inferencev1.ExplainRoleResponse) {
 		if len(r.GetPath()) > 0 {
 			by = "They hold it as %s by %s (%s), whose role implies it:"
 		}
-		p.writeLinef(by, subjectName(r.GetSubject()), bindingName(r.GetBinding()), bindingState(r.GetState()))
-		p.listSteps(r.GetPath())
+		p.writeLinef(by, subjectName(r.GetSubject()), qualifiedBindingName(r.GetBinding()), bindingStateText(r.GetState()))
+		p.writePathSteps(r.GetPath())
 	}
-	p.writeMore(m.GetTruncated())
+	p.writeMoreNote(m.GetTruncated())
 }
 
-// bindingName returns the kind and name of a binding.
-func bindingName(name string) string {
+// qualifiedBindingName returns the kind and name of a binding.
+func qualifiedBindingName(name string) string {
 	if kind, name, is := strings.Cut(name, "/"); is {
 		return kind + " " + name
 	}
 	return "RoleBinding " + name
 }
 
-// listSteps lists the implications of a path.
-func (p Page) listSteps(path []*inferencev1.Step) {
+// writePathSteps lists the implications of a path.
+func (p Page) writePathSteps(path []*inferencev1.Step) {
 	for _, step := range path {
 		p.writeLinef("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
-			andMore(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
+			withMoreCount(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
 	}
 }
 
-// EffectiveRoles lists the roles that a subject holds.
-func (p Page) EffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
+// WriteEffectiveRoles lists the roles that a subject holds.
+func (p Page) WriteEffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
 	if len(m.GetRoles()) == 0 {
 		p.writeLinef("They hold no role here.")
 		return
 	}
-	rows := make([]row, len(m.GetRoles()))
+	rows := make([]tableRow, len(m.GetRoles()))
 	for i, r := range m.GetRoles() {
-		bindings := andMore(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
-		rows[i] = row{cells: []string{roleName(r.GetRole()), originText(r.GetOrigin()), bindings}}
+		bindings := withMoreCount(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
+		rows[i] = tableRow{cells: []string{roleName(r.GetRole()), originText(r.GetOrigin()), bindings}}
 	}
 	p.writeTable([]string{headRole, "HOW", "BY BINDING"}, rows)
-	p.writeMore(m.GetTruncated())
+	p.writeMoreNote(m.GetTruncated())
 }
 
 func originText(o inferencev1.Origin) string {
 	return strings.ToLower(strings.TrimPrefix(o.String(), "ORIGIN_"))
 }
 
-// Drift lists the RoleBindings that differ from the rules, and the rules and bindings whose author was never checked.
-func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
+// WriteDrift lists the RoleBindings that differ from the rules, and the rules and bindings whose author was never checked.
+func (p Page) WriteDrift(m *inferencev1.CheckDriftResponse) {
 	for _, rule := range m.GetUnjudged() {
 		p.writeLinef("Rule %s was written while no webhook checked the authors of rules.", rule)
 	}
@@ -70,7 +70,7 @@ func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 		p.writeLinef("All is as it should be.")
 		return
 	}
-	var rows []row
+	var rows []tableRow
 	for _, d := range []struct {
 		what string
 		list []*inferencev1.BindingChange
@@ -82,17 +82,17 @@ func (p Page) Drift(m *inferencev1.CheckDriftResponse) {
 			if source == c.GetName() {
 				source = "nothing known"
 			}
-			rows = append(rows, row{cells: []string{c.GetName(), source, roleName(c.GetRole()), d.what}, ink: bad})
+			rows = append(rows, tableRow{cells: []string{c.GetName(), source, roleName(c.GetRole()), d.what}, ink: bad})
 		}
 	}
 	p.writeTable([]string{"ROLEBINDING", "BECAUSE OF", "GRANTS", "IS"}, rows)
-	p.writeMore(m.GetTruncated())
+	p.writeMoreNote(m.GetTruncated())
 }
 
-// Watched prints one message of a watch.
-func (p Page) Watched(m *inferencev1.WatchInferencesResponse) {
+// WriteWatchMessage prints one message of a watch.
+func (p Page) WriteWatchMessage(m *inferencev1.WatchInferencesResponse) {
 	for _, in := range m.GetUpserted() {
-		p.writeLinef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal()))
+		p.writeLinef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), listedRolesText(in.GetChildRoles(), in.GetChildRolesTotal()))
 	}
 	for _, k := range m.GetRemoved() {
 		p.writeLinef("%s: %s implies nothing any more", k.GetNamespace(), roleName(k.GetParent()))

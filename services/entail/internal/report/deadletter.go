@@ -10,28 +10,28 @@ import (
 // maxReason bounds a reason in a list, in characters; the dead letter itself holds the whole reason.
 const maxReason = 100
 
-// DeadLetters lists dead letters.
-func (p Page) DeadLetters(letters []*syncv1.DeadLetter) {
+// WriteDeadLetters lists dead letters.
+func (p Page) WriteDeadLetters(letters []*syncv1.DeadLetter) {
 	if len(letters) == 0 {
 		p.writeLinef("no dead letters")
 		return
 	}
-	rows := make([]row, 0, len(letters))
+	rows := make([]tableRow, 0, len(letters))
 	for _, l := range letters {
-		rows = append(rows, row{cells: []string{
-			numberText(l.GetId()), l.GetService(), letterObject(l), p.agoText(l.GetParkedAt()), shortenText(l.GetReason()),
+		rows = append(rows, tableRow{cells: []string{
+			numberText(l.GetId()), l.GetService(), letterObjectName(l), p.agoText(l.GetParkedAt()), shortenText(l.GetReason()),
 		}})
 	}
 	p.writeTable([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
 }
 
-// DeadLetter shows a dead letter with its message.
-func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) {
+// WriteDeadLetter shows a dead letter with its message.
+func (p Page) WriteDeadLetter(m *syncv1.GetDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	for _, field := range [][2]string{
 		{"id", numberText(l.GetId())},
 		{"service", l.GetService()},
-		{"object", letterObject(l)},
+		{"object", letterObjectName(l)},
 		{"subject", l.GetSubject()},
 		{"sequence", numberText(l.GetOriginalSequence())},
 		{"parked", fmt.Sprintf("%s (%s)", p.clockText(l.GetParkedAt()), p.agoText(l.GetParkedAt()))},
@@ -44,12 +44,12 @@ func (p Page) DeadLetter(m *syncv1.GetDeadLetterResponse) {
 		return
 	}
 	p.writeLinef("message")
-	if Document(p.Out, JSON, []byte(m.GetChangeJson())) != nil {
+	if WriteDocument(p.Out, JSON, []byte(m.GetChangeJson())) != nil {
 		p.writeLinef("%s", m.GetChangeJson())
 	}
 }
 
-func letterObject(l *syncv1.DeadLetter) string {
+func letterObjectName(l *syncv1.DeadLetter) string {
 	if l.GetRef() == nil {
 		return "-"
 	}
@@ -63,13 +63,13 @@ func shortenText(s string) string {
 	return string([]rune(s)[:maxReason-1]) + "…"
 }
 
-// Replayed prints the object that was published again.
-func (p Page) Replayed(m *syncv1.ReplayResponse) {
+// WriteReplayResult prints the object that was published again.
+func (p Page) WriteReplayResult(m *syncv1.ReplayResponse) {
 	p.writeLinef("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
 
-// Resumed prints why services were halted.
-func (p Page) Resumed(m *syncv1.ResumeResponse) {
+// WriteResumeResult prints why services were halted.
+func (p Page) WriteResumeResult(m *syncv1.ResumeResponse) {
 	if m.GetHalted() == "" {
 		p.writeLinef("services are not halted")
 		return
@@ -77,8 +77,8 @@ func (p Page) Resumed(m *syncv1.ResumeResponse) {
 	p.writeLinef("services are resumed; they were halted: %s", m.GetHalted())
 }
 
-// Discarded prints the dead letter that was discarded.
-func (p Page) Discarded(m *syncv1.DiscardDeadLetterResponse) {
+// WriteDiscardResult prints the dead letter that was discarded.
+func (p Page) WriteDiscardResult(m *syncv1.DiscardDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	if m.GetMessageRemoved() {
 		p.writeLinef("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())

@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Diagnostics returns the findings of the service. If the service does not list all, the last one holds the total.
-func Diagnostics(m *policyv1.Findings) policy.Diagnostics {
+// ToDiagnostics returns the findings of the service. If the service does not list all, the last one holds the total.
+func ToDiagnostics(m *policyv1.Findings) policy.Diagnostics {
 	var found policy.Diagnostics
 	for _, d := range m.GetDiagnostics() {
 		found = append(found, toDiagnostic(d))
@@ -28,16 +28,16 @@ func Diagnostics(m *policyv1.Findings) policy.Diagnostics {
 
 func toDiagnostic(m *policyv1.Diagnostic) policy.Diagnostic {
 	d := policy.Diagnostic{
-		Place: Place(m.GetPlace()), Code: policy.Code(m.GetCode()), Message: m.GetMessage(), Hint: m.GetHint(),
+		Place: ToPlace(m.GetPlace()), Code: policy.Code(m.GetCode()), Message: m.GetMessage(), Hint: m.GetHint(),
 		Severity: policy.Code(m.GetCode()).Severity(),
 	}
 	for _, r := range m.GetRelated() {
-		d.Also(Place(r.GetPlace()), r.GetMessage())
+		d.AddRelated(ToPlace(r.GetPlace()), r.GetMessage())
 	}
 	return d
 }
 
-// Place converts a place of the service.
-func Place(m *policyv1.Place) policy.Place {
+// ToPlace converts a place of the service.
+func ToPlace(m *policyv1.Place) policy.Place {
 	return policy.Place{File: m.GetFile(), Document: int(m.GetDocument()), Line: int(m.GetLine()), Column: int(m.GetColumn()), Path: m.GetPath()}
 }

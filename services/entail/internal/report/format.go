@@ -42,24 +42,24 @@ func (f *Format) Set(value string) error {
 	return nil
 }
 
-// Bind defines the flag --output for f.
-func (f *Format) Bind(cmd *cobra.Command) {
+// BindFlag defines the flag --output for f.
+func (f *Format) BindFlag(cmd *cobra.Command) {
 	cmd.Flags().VarP(f, "output", "o", "table, json or yaml")
 	// This cannot fail: the flag is defined above.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(Formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Message writes m as JSON or YAML with the field names of the contract.
-func Message(w io.Writer, format Format, m proto.Message) error {
+// WriteMessage writes m as JSON or YAML with the field names of the contract.
+func WriteMessage(w io.Writer, format Format, m proto.Message) error {
 	compact, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	return Document(w, format, compact)
+	return WriteDocument(w, format, compact)
 }
 
-// Document writes a JSON document as indented JSON or as YAML.
-func Document(w io.Writer, format Format, document []byte) error {
+// WriteDocument writes a JSON document as indented JSON or as YAML.
+func WriteDocument(w io.Writer, format Format, document []byte) error {
 	var out []byte
 	if format == YAML {
 		converted, err := yaml.JSONToYAML(document)

@@ -7,81 +7,81 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 )
 
-// Inferences lists the roles that each role implies.
-func (p Page) Inferences(m *inferencev1.ListInferencesResponse) {
+// WriteInferences lists the roles that each role implies.
+func (p Page) WriteInferences(m *inferencev1.ListInferencesResponse) {
 	if len(m.GetInferences()) == 0 {
 		p.writeLinef("No role implies another.")
 		return
 	}
-	rows := make([]row, len(m.GetInferences()))
+	rows := make([]tableRow, len(m.GetInferences()))
 	for i, in := range m.GetInferences() {
-		rows[i] = row{cells: []string{in.GetNamespace(), roleName(in.GetParent()), someRoles(in.GetChildRoles(), in.GetChildRolesTotal())}}
+		rows[i] = tableRow{cells: []string{in.GetNamespace(), roleName(in.GetParent()), listedRolesText(in.GetChildRoles(), in.GetChildRolesTotal())}}
 	}
 	p.writeTable([]string{"NAMESPACE", headRole, "IMPLIES"}, rows)
 }
 
-// Binding explains why a RoleBinding exists, or which ones it implies.
-func (p Page) Binding(m *inferencev1.ExplainBindingResponse) {
+// WriteBindingExplanation explains why a RoleBinding exists, or which ones it implies.
+func (p Page) WriteBindingExplanation(m *inferencev1.ExplainBindingResponse) {
 	p.writeLinef("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
-		andMore(subjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
+		withMoreCount(joinSubjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
 	if !m.GetGenerated() {
-		p.writeImplied(m)
+		p.writeImpliedBindings(m)
 		return
 	}
-	p.writeLinef("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingState(m.GetState()))
+	p.writeLinef("It was generated because of RoleBinding %s (%s):", m.GetSource(), bindingStateText(m.GetState()))
 	for _, reason := range m.GetReasons() {
-		p.listSteps(reason.GetPath())
+		p.writePathSteps(reason.GetPath())
 	}
-	p.writeMore(m.GetTruncated())
+	p.writeMoreNote(m.GetTruncated())
 }
 
-func (p Page) writeImplied(m *inferencev1.ExplainBindingResponse) {
+func (p Page) writeImpliedBindings(m *inferencev1.ExplainBindingResponse) {
 	if len(m.GetImplied()) == 0 {
 		p.writeLinef("Nothing follows from it.")
 		return
 	}
-	rows := make([]row, len(m.GetImplied()))
+	rows := make([]tableRow, len(m.GetImplied()))
 	for i, b := range m.GetImplied() {
 		path := make([]string, len(b.GetPath()))
 		for j, role := range b.GetPath() {
 			path[j] = roleName(role)
 		}
-		state := bindingState(b.GetState())
+		state := bindingStateText(b.GetState())
 		if b.GetMessage() != "" {
 			state += ": " + b.GetMessage()
 		}
-		rows[i] = row{cells: []string{roleName(b.GetRole()), strings.Join(path, " -> "), b.GetName(), state}, ink: bindingInk(b.GetState())}
+		rows[i] = tableRow{cells: []string{roleName(b.GetRole()), strings.Join(path, " -> "), b.GetName(), state}, ink: bindingStateColor(b.GetState())}
 	}
 	p.writeTable([]string{"IMPLIES", "BY", "ROLEBINDING", headState}, rows)
-	p.writeMore(m.GetTruncated())
+	p.writeMoreNote(m.GetTruncated())
 }
 
-func (p Page) writeMore(truncated bool) {
+func (p Page) writeMoreNote(truncated bool) {
 	if truncated {
 		p.writeLinef("There is more.")
 	}
 }
 
-// Holders lists the subjects that hold a role.
-func (p Page) Holders(m *inferencev1.WhoHasRoleResponse) {
+// WriteRoleHolders lists the subjects that hold a role.
+func (p Page) WriteRoleHolders(m *inferencev1.WhoHasRoleResponse) {
 	if len(m.GetHolders()) == 0 {
 		p.writeLinef("Nobody holds it.")
 		return
 	}
-	rows := make([]row, len(m.GetHolders()))
+	rows := make([]tableRow, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
-		bindings := andMore(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
-		rows[i] = row{cells: []string{subjectName(h.GetSubject()), originText(h.GetOrigin()), bindings}}
+		bindings := withMoreCount(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
+		rows[i] = tableRow{cells: []string{subjectName(h.GetSubject()), originText(h.GetOrigin()), bindings}}
 	}
 	p.writeTable([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
 }
 
-// Preview prints the effects of a change.
-func (p Page) Preview(m *inferencev1.Preview) {
-	rows := make([]row, 0, len(m.GetSubjects()))
+// WriteRolePreview prints the effects of a change.
+func (p Page) WriteRolePreview(m *inferencev1.Preview) {
+	rows := make([]tableRow, 0, len(m.GetSubjects()))
 	for _, s := range m.GetSubjects() {
-		rows = append(rows, row{cells: []string{
-			subjectName(s.GetSubject()), someRoles(s.GetGained(), s.GetGainedTotal()), someRoles(s.GetLost(), s.GetLostTotal()),
+		rows = append(rows, tableRow{cells: []string{
+			subjectName(s.GetSubject()), listedRolesText(s.GetGained(), s.GetGainedTotal()), listedRolesText(s.GetLost(), s.GetLostTotal()),
 		}})
 	}
 	if len(rows) > 0 {
@@ -90,10 +90,10 @@ func (p Page) Preview(m *inferencev1.Preview) {
 	lines := []string{fmt.Sprintf("%s to make, %d to change, %d to delete; %s to the API server.",
 		countText(m.GetCreated(), "RoleBinding"), m.GetUpdated(), m.GetDeleted(), countText(m.GetWrites(), "write"))}
 	for _, c := range m.GetNewCycles() {
-		lines = append(lines, "These would imply each other: "+someRoles(c.GetRoles(), c.GetRolesTotal()))
+		lines = append(lines, "These would imply each other: "+listedRolesText(c.GetRoles(), c.GetRolesTotal()))
 	}
 	for _, c := range m.GetResolvedCycles() {
-		lines = append(lines, "These would no longer imply each other: "+someRoles(c.GetRoles(), c.GetRolesTotal()))
+		lines = append(lines, "These would no longer imply each other: "+listedRolesText(c.GetRoles(), c.GetRolesTotal()))
 	}
 	for _, b := range m.GetBindings() {
 		if b.GetChange() == inferencev1.BindingChange_CHANGE_CONFLICT {
@@ -106,7 +106,7 @@ func (p Page) Preview(m *inferencev1.Preview) {
 	for _, line := range lines {
 		p.writeLinef("%s", line)
 	}
-	p.writeMore(m.GetTruncated())
+	p.writeMoreNote(m.GetTruncated())
 }
 
 func roleName(r *inferencev1.Role) string {
@@ -116,20 +116,20 @@ func roleName(r *inferencev1.Role) string {
 	return r.GetName()
 }
 
-// andMore appends the number of items that the list leaves out.
-func andMore(list string, listed int, total int64) string {
+// withMoreCount appends the number of items that the list leaves out.
+func withMoreCount(list string, listed int, total int64) string {
 	if more := total - int64(listed); more > 0 {
 		return fmt.Sprintf("%s and %d more", list, more)
 	}
 	return list
 }
 
-// someRoles returns the listed roles, and the number of those left out.
-func someRoles(roles []*inferencev1.Role, total int64) string {
-	return andMore(roleNames(roles), len(roles), total)
+// listedRolesText returns the listed roles, and the number of those left out.
+func listedRolesText(roles []*inferencev1.Role, total int64) string {
+	return withMoreCount(joinRoleNames(roles), len(roles), total)
 }
 
-func roleNames(roles []*inferencev1.Role) string {
+func joinRoleNames(roles []*inferencev1.Role) string {
 	names := make([]string, len(roles))
 	for i, r := range roles {
 		names[i] = roleName(r)
@@ -145,7 +145,7 @@ func subjectName(s *inferencev1.Subject) string {
 	return strings.ToLower(s.GetKind()) + ":" + name
 }
 
-func subjectNames(subjects []*inferencev1.Subject) string {
+func joinSubjectNames(subjects []*inferencev1.Subject) string {
 	if len(subjects) == 0 {
 		return "nobody"
 	}
@@ -156,11 +156,11 @@ func subjectNames(subjects []*inferencev1.Subject) string {
 	return strings.Join(names, ", ")
 }
 
-func bindingState(s inferencev1.BindingState) string {
+func bindingStateText(s inferencev1.BindingState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "BINDING_STATE_"))
 }
 
-func bindingInk(s inferencev1.BindingState) ink {
+func bindingStateColor(s inferencev1.BindingState) ansiColor {
 	switch s {
 	case inferencev1.BindingState_BINDING_STATE_SYNCED:
 		return good

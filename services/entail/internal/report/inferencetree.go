@@ -7,12 +7,12 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 )
 
-// InferenceTree draws which role directly implies which. It draws the children of a role only once, so a cycle ends.
-func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
-	byNamespace := map[string]tree{}
+// WriteInferenceTree draws which role directly implies which. It draws the children of a role only once, so a cycle ends.
+func (p Page) WriteInferenceTree(m *inferencev1.ListInferencesResponse) {
+	byNamespace := map[string]inferenceTree{}
 	for _, in := range m.GetInferences() {
 		if byNamespace[in.GetNamespace()] == nil {
-			byNamespace[in.GetNamespace()] = tree{}
+			byNamespace[in.GetNamespace()] = inferenceTree{}
 		}
 		byNamespace[in.GetNamespace()][roleName(in.GetParent())] = in
 	}
@@ -24,16 +24,16 @@ func (p Page) InferenceTree(m *inferencev1.ListInferencesResponse) {
 		p.writeLinef("%s", namespace)
 		t, drawn := byNamespace[namespace], map[string]bool{}
 		for _, root := range t.rootRoles() {
-			p.drawBranch(t, drawn, twig{name: root, stem: "  "})
+			p.drawBranch(t, drawn, treeBranch{name: root, stem: "  "})
 		}
 	}
 }
 
-// tree holds the inferences of a namespace by the name of the parent role.
-type tree map[string]*inferencev1.Inference
+// inferenceTree holds the inferences of a namespace by the name of the parent role.
+type inferenceTree map[string]*inferencev1.Inference
 
 // rootRoles returns the roles that no role implies, then one role of each cycle that no root reaches.
-func (t tree) rootRoles() []string {
+func (t inferenceTree) rootRoles() []string {
 	implied, reached := map[string]bool{}, map[string]bool{}
 	for _, in := range t {
 		for _, child := range in.GetDirect() {
@@ -57,12 +57,12 @@ func (t tree) rootRoles() []string {
 	return roots
 }
 
-// twig is a role at one place of the drawing.
-type twig struct {
+// treeBranch is a role at one place of the drawing.
+type treeBranch struct {
 	name, stem, joint string
 }
 
-func (p Page) drawBranch(t tree, drawn map[string]bool, w twig) {
+func (p Page) drawBranch(t inferenceTree, drawn map[string]bool, w treeBranch) {
 	children := t[w.name].GetDirect()
 	again := drawn[w.name] && len(children) > 0
 	drawn[w.name] = true
@@ -88,6 +88,6 @@ func (p Page) drawBranch(t tree, drawn map[string]bool, w twig) {
 		if i == len(children)-1 {
 			joint = "└─ "
 		}
-		p.drawBranch(t, drawn, twig{roleName(child), stem, joint})
+		p.drawBranch(t, drawn, treeBranch{roleName(child), stem, joint})
 	}
 }

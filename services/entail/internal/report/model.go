@@ -9,30 +9,30 @@ import (
 	policyreport "github.com/entail-dev/entail/services/policy/report"
 )
 
-// Model shows a live model.
-func (p Page) Model(m *storev1.GetModelResponse) {
+// WriteModel shows a live model.
+func (p Page) WriteModel(m *storev1.GetModelResponse) {
 	p.writeText(m.GetDsl())
 }
 
-// Provenance lists the source of each part of a model.
-func (p Page) Provenance(m *storev1.GetModelResponse) {
-	rows := make([]row, len(m.GetDefinitions()))
+// WriteModelProvenance lists the source of each part of a model.
+func (p Page) WriteModelProvenance(m *storev1.GetModelResponse) {
+	rows := make([]tableRow, len(m.GetDefinitions()))
 	for i, d := range m.GetDefinitions() {
 		source := d.GetSource()
 		if source == "" {
 			source = "unknown: the live model differs from the declared one"
 		}
-		rows[i] = row{cells: []string{definitionName(d), d.GetModule(), source}}
+		rows[i] = tableRow{cells: []string{definitionName(d), d.GetModule(), source}}
 	}
 	p.writeTable([]string{"DEFINITION", "MODULE", "SOURCE"}, rows)
 }
 
-// ModelPreview prints the effects of a module on the model.
-func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
+// WriteModelPreview prints the effects of a module on the model.
+func (p Page) WriteModelPreview(m *storev1.PreviewModelResponse) {
 	if !m.GetAccepted() {
 		p.writeLinef("Rejected: %s", m.GetMessage())
-		if found := Diagnostics(m.GetFindings()); len(found) > 0 {
-			p.writeText(policyreport.Text(found))
+		if found := ToDiagnostics(m.GetFindings()); len(found) > 0 {
+			p.writeText(policyreport.RenderText(found))
 		}
 		if len(m.GetChanges()) == 0 {
 			return
@@ -47,7 +47,7 @@ func (p Page) ModelPreview(m *storev1.PreviewModelResponse) {
 		}
 	}
 	p.writeLosses(m)
-	p.ModelChanges(m.GetChanges())
+	p.WriteModelChanges(m.GetChanges())
 }
 
 // writeLosses lists the definitions that each object would lose, and the tuples that would leave OpenFGA.
@@ -73,16 +73,16 @@ func (p Page) writeLosses(m *storev1.PreviewModelResponse) {
 	}
 }
 
-// ModelChanges lists the differences between two models.
-func (p Page) ModelChanges(changes []*storev1.ModelChange) {
+// WriteModelChanges lists the differences between two models.
+func (p Page) WriteModelChanges(changes []*storev1.ModelChange) {
 	if len(changes) == 0 {
 		p.writeLinef("The models mean the same.")
 		return
 	}
-	rows := make([]row, len(changes))
+	rows := make([]tableRow, len(changes))
 	for i, c := range changes {
 		what := strings.ToLower(strings.TrimPrefix(c.GetKind().String(), "KIND_"))
-		rows[i] = row{cells: []string{
+		rows[i] = tableRow{cells: []string{
 			definitionName(c.GetDefinition()), what, strings.Join(c.GetGained(), ", "), strings.Join(c.GetLost(), ", "), c.GetAfter(),
 		}}
 	}

@@ -16,8 +16,8 @@ func TestAModelIsShownWithWhereItComesFrom(t *testing.T) {
 			{Condition: "c", Module: "m"},
 		},
 	}
-	same(t, write(t, func(p report.Page) { p.Model(m) }), "model\n  schema 1.2\n\ntype a\n")
-	same(t, write(t, func(p report.Page) { p.Provenance(m) }), `
+	same(t, write(t, func(p report.Page) { p.WriteModel(m) }), "model\n  schema 1.2\n\ntype a\n")
+	same(t, write(t, func(p report.Page) { p.WriteModelProvenance(m) }), `
 DEFINITION    MODULE   SOURCE
 a             core     core
 a#b           m        authorizationmodel/x
@@ -34,7 +34,7 @@ func TestAModelsChangesAreATable(t *testing.T) {
 		},
 	}
 	same(t, write(t, func(p report.Page) {
-		p.ModelPreview(&storev1.PreviewModelResponse{
+		p.WriteModelPreview(&storev1.PreviewModelResponse{
 			Accepted: true, Changes: changes,
 			Modules: []*storev1.Module{{Source: "authorizationmodel/x", State: "Rejected", Message: "it conflicts"}, {Source: "core", State: "Merged"}},
 		})
@@ -44,15 +44,15 @@ DEFINITION   CHANGE    NOW ALSO   NO LONGER   AFTER
 a            added                            
 a#b          changed   robot      user        [robot]
 `)
-	same(t, write(t, func(p report.Page) { p.ModelChanges(nil) }), "The models mean the same.\n")
+	same(t, write(t, func(p report.Page) { p.WriteModelChanges(nil) }), "The models mean the same.\n")
 	same(t, write(t, func(p report.Page) {
-		p.ModelPreview(&storev1.PreviewModelResponse{Message: "line 3:1: no"})
+		p.WriteModelPreview(&storev1.PreviewModelResponse{Message: "line 3:1: no"})
 	}), "Rejected: line 3:1: no\n")
 	removed := &storev1.ModelChange{
 		Kind: storev1.ModelChange_KIND_REMOVED, Definition: &storev1.Definition{Type: "a", Relation: "b", Source: "authorizationmodel/x"},
 	}
 	same(t, write(t, func(p report.Page) {
-		p.ModelPreview(&storev1.PreviewModelResponse{
+		p.WriteModelPreview(&storev1.PreviewModelResponse{
 			Message: "line 3:1: no", Changes: []*storev1.ModelChange{removed}, LostTupleCount: 2,
 			LostTuples: []*storev1.LostTuple{{Object: "a:1", Relation: "b", User: "user:ann", Owner: "authorizationmodel/x"}},
 		})

@@ -9,26 +9,26 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Access prints whether a subject has access, and by which grant.
-func (p Page) Access(m *accessv1.CheckAccessResponse) {
+// WriteAccessAnswer prints whether a subject has access, and by which grant.
+func (p Page) WriteAccessAnswer(m *accessv1.CheckAccessResponse) {
 	if m.GetAllowed() {
 		p.writeLinef("yes: %s", grantText(m.GetGrant()))
 		return
 	}
-	p.writeLinef("no: %s", missing(m.GetPermission()))
+	p.writeLinef("no: %s", missingPermissionText(m.GetPermission()))
 }
 
-func missing(permission string) string {
+func missingPermissionText(permission string) string {
 	if permission == "" {
 		return "no ProtectedResource registers this permission"
 	}
 	return "it takes " + permission
 }
 
-// AccessTree explains why a subject has access, or what it lacks.
-func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
+// WriteAccessExplanation explains why a subject has access, or what it lacks.
+func (p Page) WriteAccessExplanation(m *accessv1.ExplainAccessResponse) {
 	if !m.GetAllowed() {
-		p.writeLacking(m)
+		p.writeMissingAccess(m)
 		return
 	}
 	p.writeLinef("yes: it takes %s", m.GetPermission())
@@ -37,23 +37,23 @@ func (p Page) AccessTree(m *accessv1.ExplainAccessResponse) {
 		levels = append(levels, placeText(place))
 	}
 	levels = append(levels, "PolicyBinding "+nameText(m.GetGrant().GetBinding()))
-	p.drawBranches(append(levels, "for "+principalText(m.GetGrant().GetPrincipal())+byText(m.GetMembership())))
+	p.drawNestedLines(append(levels, "for "+principalText(m.GetGrant().GetPrincipal())+membershipText(m.GetMembership())))
 	var roles []string
 	for _, role := range m.GetInherits() {
 		roles = append(roles, "Role "+nameText(role))
 	}
-	p.drawBranches(roles)
+	p.drawNestedLines(roles)
 }
 
-// drawBranches draws each line as the child of the line before.
-func (p Page) drawBranches(lines []string) {
+// drawNestedLines draws each line as the child of the line before.
+func (p Page) drawNestedLines(lines []string) {
 	for i, line := range lines {
 		p.writeLinef("%s└─ %s", strings.Repeat("   ", i), line)
 	}
 }
 
-func (p Page) writeLacking(m *accessv1.ExplainAccessResponse) {
-	p.writeLinef("no: %s", missing(m.GetPermission()))
+func (p Page) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
+	p.writeLinef("no: %s", missingPermissionText(m.GetPermission()))
 	if m.GetUnregistered() && m.GetPermission() != "" {
 		p.writeLinef("That cannot be held there.")
 	}
@@ -74,48 +74,48 @@ func (p Page) writeLacking(m *accessv1.ExplainAccessResponse) {
 	}
 }
 
-// WhoCan lists the subjects that have access.
-func (p Page) WhoCan(m *accessv1.WhoCanResponse) {
+// WriteAccessHolders lists the subjects that have access.
+func (p Page) WriteAccessHolders(m *accessv1.WhoCanResponse) {
 	if len(m.GetHolders()) == 0 {
-		p.writeLinef("Nobody: %s.", missing(m.GetPermission()))
+		p.writeLinef("Nobody: %s.", missingPermissionText(m.GetPermission()))
 		return
 	}
-	rows := make([]row, len(m.GetHolders()))
+	rows := make([]tableRow, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
-		rows[i] = row{cells: []string{
+		rows[i] = tableRow{cells: []string{
 			principalText(h.GetPrincipal()), nameText(h.GetGrant().GetRole()), placeText(h.GetGrant().GetAt()),
-			nameText(h.GetGrant().GetBinding()) + byText(h.GetMembership()),
+			nameText(h.GetGrant().GetBinding()) + membershipText(h.GetMembership()),
 		}}
 	}
 	p.writeTable([]string{"SUBJECT", headRole, "ON", "BY BINDING"}, rows)
-	p.writeMore(m.GetTruncated())
+	p.writeMoreNote(m.GetTruncated())
 }
 
-// WhatCan lists the access that a subject has.
-func (p Page) WhatCan(m *accessv1.WhatCanResponse) {
+// WriteSubjectRights lists the access that a subject has.
+func (p Page) WriteSubjectRights(m *accessv1.WhatCanResponse) {
 	if len(m.GetRights()) == 0 {
 		p.writeLinef("Nothing.")
 		return
 	}
-	rows := make([]row, len(m.GetRights()))
+	rows := make([]tableRow, len(m.GetRights()))
 	for i, r := range m.GetRights() {
-		rows[i] = row{cells: []string{
-			placeText(r.GetGrant().GetAt()), nameText(r.GetGrant().GetRole()), nameText(r.GetGrant().GetBinding()) + byText(r.GetMembership()),
+		rows[i] = tableRow{cells: []string{
+			placeText(r.GetGrant().GetAt()), nameText(r.GetGrant().GetRole()), nameText(r.GetGrant().GetBinding()) + membershipText(r.GetMembership()),
 			permissionsText(r.GetPermissions()),
 		}}
 	}
 	p.writeTable([]string{"ON", headRole, "BY BINDING", "PERMISSIONS"}, rows)
 }
 
-// Gains lists the access that a PolicyBinding would give.
-func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
+// WriteBindingGains lists the access that a PolicyBinding would give.
+func (p Page) WriteBindingGains(m *accessv1.PreviewBindingResponse) {
 	if m.GetNoRole() {
 		p.writeLinef("The Role does not exist: nobody gains anything until it is created.")
 	}
 	if m.GetNoTarget() {
 		p.writeLinef("The target does not exist: nobody gains anything until it is created.")
 	}
-	rows := make([]row, len(m.GetGains()))
+	rows := make([]tableRow, len(m.GetGains()))
 	for i, g := range m.GetGains() {
 		gains := permissionsText(g.GetPermissions())
 		switch {
@@ -125,16 +125,16 @@ func (p Page) Gains(m *accessv1.PreviewBindingResponse) {
 			gains = "nothing"
 		}
 		name := nameText(&accessv1.Name{Namespace: g.GetSubject().GetNamespace(), Name: g.GetSubject().GetName()})
-		rows[i] = row{cells: []string{g.GetSubject().GetKind() + " " + name, gains}}
+		rows[i] = tableRow{cells: []string{g.GetSubject().GetKind() + " " + name, gains}}
 	}
 	p.writeTable([]string{"SUBJECT", "GAINS"}, rows)
 	if m := m.GetLacking(); m != nil {
-		p.writeLinef("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", missingText(m))
+		p.writeLinef("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", callerLackText(m))
 	}
 }
 
-// missingText returns the permission or role that the caller lacks. It may be one that cannot be held yet.
-func missingText(m *accessv1.Missing) string {
+// callerLackText returns the permission or role that the caller lacks. It may be one that cannot be held yet.
+func callerLackText(m *accessv1.Missing) string {
 	switch {
 	case m.GetPermission() != "":
 		return m.GetPermission() + " on " + placeText(m.GetAt())
@@ -144,25 +144,25 @@ func missingText(m *accessv1.Missing) string {
 	return "the permissions of role " + nameText(m.GetRole()) + ", which does not exist"
 }
 
-// ProtectedResources lists the protected kinds.
-func (p Page) ProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
+// WriteProtectedResources lists the protected kinds.
+func (p Page) WriteProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 	if len(m.GetResources()) == 0 {
 		p.writeLinef("No kind is protected.")
 		return
 	}
-	rows := make([]row, len(m.GetResources()))
+	rows := make([]tableRow, len(m.GetResources()))
 	for i, r := range m.GetResources() {
 		state, ink := "ok", good
 		if r.GetReason() != "" {
 			state, ink = r.GetReason()+": "+r.GetMessage(), bad
 		}
-		rows[i] = row{cells: []string{r.GetType(), r.GetPlural(), verbsText(r.GetPermissions()), strings.Join(r.GetParents(), ", "), state}, ink: ink}
+		rows[i] = tableRow{cells: []string{r.GetType(), r.GetPlural(), verbsText(r.GetPermissions()), strings.Join(r.GetParents(), ", "), state}, ink: ink}
 	}
 	p.writeTable([]string{"TYPE", "PLURAL", "VERBS", "BELOW", headState}, rows)
 }
 
-// ModelStatus prints the size of the IAM model, and whether OpenFGA has it.
-func (p Page) ModelStatus(m *accessv1.GetModelStatusResponse) {
+// WriteIAMModelStatus prints the size of the IAM model, and whether OpenFGA has it.
+func (p Page) WriteIAMModelStatus(m *accessv1.GetModelStatusResponse) {
 	p.writeLinef("%s, %s: %s, %s in the model of Store %s.", countText(m.GetKinds(), "kind"), countText(m.GetPermissions(), "permission"),
 		countText(m.GetTypes(), "type"), countText(m.GetBytes(), "byte"), m.GetStore())
 	switch {
@@ -179,7 +179,7 @@ func permissionsText(permissions []string) string {
 	var resources []string
 	of := map[string][]string{}
 	for _, p := range permissions {
-		r := resourceOf(p)
+		r := resourceOfPermission(p)
 		if of[r] == nil {
 			resources = append(resources, r)
 		}
@@ -195,18 +195,18 @@ func permissionsText(permissions []string) string {
 func verbsText(permissions []string) string {
 	all := make([]string, len(permissions))
 	for i, p := range permissions {
-		all[i] = strings.TrimLeft(strings.TrimPrefix(p, resourceOf(p)), "./")
+		all[i] = strings.TrimLeft(strings.TrimPrefix(p, resourceOfPermission(p)), "./")
 	}
 	return strings.Join(all, ", ")
 }
 
-// resourceOf returns GROUP/PLURAL of a permission.
-func resourceOf(permission string) string {
+// resourceOfPermission returns GROUP/PLURAL of a permission.
+func resourceOfPermission(permission string) string {
 	group, rest, _ := strings.Cut(permission, "/")
 	return group + "/" + rest[:max(0, strings.IndexAny(rest, "./"))]
 }
 
-func byText(membership *accessv1.Name) string {
+func membershipText(membership *accessv1.Name) string {
 	if membership == nil {
 		return ""
 	}

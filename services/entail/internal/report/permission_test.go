@@ -25,14 +25,16 @@ func onAcme() *accessv1.Grant {
 }
 
 func TestAccessIsToldInALineOrATree(t *testing.T) {
-	same(t, write(t, func(p report.Page) { p.Access(&accessv1.CheckAccessResponse{Allowed: true, Grant: onAcme()}) }), `
+	same(t, write(t, func(p report.Page) {
+		p.WriteAccessAnswer(&accessv1.CheckAccessResponse{Allowed: true, Grant: onAcme()})
+	}), `
 yes: Role default/reader on Organization.r acme by PolicyBinding default/on-acme
 `)
-	same(t, write(t, func(p report.Page) { p.Access(&accessv1.CheckAccessResponse{}) }), `
+	same(t, write(t, func(p report.Page) { p.WriteAccessAnswer(&accessv1.CheckAccessResponse{}) }), `
 no: no ProtectedResource registers this permission
 `)
 	same(t, write(t, func(p report.Page) {
-		p.AccessTree(&accessv1.ExplainAccessResponse{
+		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{
 			Allowed: true, Permission: "r/projects.get", Grant: onAcme(), Membership: named("default", "alice-staff"),
 			Inherits: []*accessv1.Name{named("default", "reader"), named("default", "viewer")},
 			Path:     []*accessv1.Place{{Type: "r/Project", Object: named("", "web")}, onAcme().GetAt()},
@@ -47,7 +49,7 @@ yes: it takes r/projects.get
    └─ Role default/viewer
 `)
 	same(t, write(t, func(p report.Page) {
-		p.AccessTree(&accessv1.ExplainAccessResponse{
+		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{
 			Permission: "r/projects.delete", Unregistered: true, NoSubject: true, NoObject: true, Truncated: true, Lacking: []*accessv1.Grant{onAcme()},
 		})
 	}), `
@@ -62,7 +64,7 @@ They have Role default/reader on Organization.r acme by PolicyBinding default/on
 
 func TestWhoHasNoRoleIsToldSo(t *testing.T) {
 	same(t, write(t, func(p report.Page) {
-		p.AccessTree(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
+		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
 	}), `
 no: it takes r/projects.get
 They have no role on it or above it. A role that was given under another uid does not count.
@@ -73,7 +75,7 @@ func TestWhoCanAndWhatCanAreTables(t *testing.T) {
 	all := onAcme()
 	all.At = &accessv1.Place{Type: "r/Project", All: true}
 	same(t, write(t, func(p report.Page) {
-		p.WhoCan(&accessv1.WhoCanResponse{Truncated: true, Holders: []*accessv1.Holder{
+		p.WriteAccessHolders(&accessv1.WhoCanResponse{Truncated: true, Holders: []*accessv1.Holder{
 			{Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_USER, Name: named("", "alice"), Uid: "2"}, Grant: onAcme(), Membership: named("default", "m")},
 			{Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_CORE_SERVICE_ACCOUNT, Uid: "3"}, Grant: all},
 		}})
@@ -84,15 +86,15 @@ core ServiceAccount 3   default/reader   every Project.r       default/on-acme
 There is more.
 `)
 	same(t, write(t, func(p report.Page) {
-		p.WhatCan(&accessv1.WhatCanResponse{Rights: []*accessv1.Right{{Grant: all, Permissions: []string{"r/projects.get", "r/projects.list"}}}})
+		p.WriteSubjectRights(&accessv1.WhatCanResponse{Rights: []*accessv1.Right{{Grant: all, Permissions: []string{"r/projects.get", "r/projects.list"}}}})
 	}), `
 ON                ROLE             BY BINDING        PERMISSIONS
 every Project.r   default/reader   default/on-acme   r/projects: get, list
 `)
-	same(t, write(t, func(p report.Page) { p.WhoCan(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
+	same(t, write(t, func(p report.Page) { p.WriteAccessHolders(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
 Nobody: it takes r/projects.get.
 `)
-	same(t, write(t, func(p report.Page) { p.WhatCan(&accessv1.WhatCanResponse{}) }), `
+	same(t, write(t, func(p report.Page) { p.WriteSubjectRights(&accessv1.WhatCanResponse{}) }), `
 Nothing.
 `)
 }
@@ -109,12 +111,12 @@ func TestKindsOfOneNameAreToldApartByTheirAPIGroups(t *testing.T) {
 		tree.Path = append(tree.Path, g.GetAt())
 	}
 	for name, text := range map[string]string{
-		"who-can":  write(t, func(p report.Page) { p.WhoCan(who) }),
-		"what-can": write(t, func(p report.Page) { p.WhatCan(what) }),
-		"explain":  write(t, func(p report.Page) { p.AccessTree(tree) }),
+		"who-can":  write(t, func(p report.Page) { p.WriteAccessHolders(who) }),
+		"what-can": write(t, func(p report.Page) { p.WriteSubjectRights(what) }),
+		"explain":  write(t, func(p report.Page) { p.WriteAccessExplanation(tree) }),
 		"can-i": write(t, func(p report.Page) {
 			for _, g := range grants {
-				p.Access(&accessv1.CheckAccessResponse{Allowed: true, Grant: g})
+				p.WriteAccessAnswer(&accessv1.CheckAccessResponse{Allowed: true, Grant: g})
 			}
 		}),
 	} {
@@ -131,7 +133,7 @@ func TestWhatABindingWouldGiveIsATable(t *testing.T) {
 		return &accessv1.BindingSubject{Kind: kind, Namespace: namespace, Name: name}
 	}
 	same(t, write(t, func(p report.Page) {
-		p.Gains(&accessv1.PreviewBindingResponse{NoRole: true, NoTarget: true, Gains: []*accessv1.Gain{
+		p.WriteBindingGains(&accessv1.PreviewBindingResponse{NoRole: true, NoTarget: true, Gains: []*accessv1.Gain{
 			{Subject: subject("User", "", "alice"), Permissions: []string{"r/projects.get", "r/projects.list", "r/trees/status.get"}},
 			{Subject: subject("Group", "team-a", "staff")},
 			{Subject: subject("User", "", "bob"), Absent: true},
@@ -153,7 +155,7 @@ func TestWhatSomebodyLacksToBindIsTold(t *testing.T) {
 		"You do not have a role on ":                                             {At: at},
 		"You do not have the permissions of role n/viewer, which does not exist": {Role: &accessv1.Name{Namespace: "n", Name: "viewer"}},
 	} {
-		if got := write(t, func(p report.Page) { p.Gains(&accessv1.PreviewBindingResponse{Lacking: m}) }); !strings.Contains(got, want) {
+		if got := write(t, func(p report.Page) { p.WriteBindingGains(&accessv1.PreviewBindingResponse{Lacking: m}) }); !strings.Contains(got, want) {
 			t.Errorf("told is %q, want %q", got, want)
 		}
 	}
@@ -161,7 +163,7 @@ func TestWhatSomebodyLacksToBindIsTold(t *testing.T) {
 
 func TestKindsAndTheirModelAreTold(t *testing.T) {
 	same(t, write(t, func(p report.Page) {
-		p.ProtectedResources(&accessv1.ListProtectedResourcesResponse{Resources: []*accessv1.ProtectedResource{
+		p.WriteProtectedResources(&accessv1.ListProtectedResourcesResponse{Resources: []*accessv1.ProtectedResource{
 			{Type: "r/Organization", Plural: "organizations", Permissions: []string{"r/organizations.get"}},
 			{Type: "r/Project", Plural: "projects", Parents: []string{"r/Organization"}, Reason: "ParentCycle", Message: "remove one"},
 		}})
@@ -170,15 +172,15 @@ TYPE             PLURAL          VERBS   BELOW            STATE
 r/Organization   organizations   get                      ok
 r/Project        projects                r/Organization   ParentCycle: remove one
 `)
-	same(t, write(t, func(p report.Page) { p.ProtectedResources(&accessv1.ListProtectedResourcesResponse{}) }), "No kind is protected.\n")
+	same(t, write(t, func(p report.Page) { p.WriteProtectedResources(&accessv1.ListProtectedResourcesResponse{}) }), "No kind is protected.\n")
 	status := &accessv1.GetModelStatusResponse{Store: "iam", Kinds: 1, Permissions: 2, Types: 7, Bytes: 900, Message: "Pending: soon", Age: durationpb.New(time.Second)}
-	same(t, write(t, func(p report.Page) { p.ModelStatus(status) }), `
+	same(t, write(t, func(p report.Page) { p.WriteIAMModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
 OpenFGA does not have it as asked for: Pending: soon
 The data behind this answer is at most 1s old.
 `)
 	status.Synced, status.StoreId, status.AuthorizationModelId = true, "S", "M"
-	same(t, write(t, func(p report.Page) { p.ModelStatus(status) }), `
+	same(t, write(t, func(p report.Page) { p.WriteIAMModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
 OpenFGA has it: store S, model M.
 The data behind this answer is at most 1s old.

@@ -63,7 +63,7 @@ func TestTraceIsATimelineInOrderOfTime(t *testing.T) {
 	late := step("tuple-sync", eventv1.Outcome_OUTCOME_APPLIED, 28*time.Millisecond)
 	early := step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, 17*time.Millisecond)
 	early.Result.Writes = 2
-	got := write(t, func(p report.Page) { p.Trace(traced(late, early)) })
+	got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(late, early)) })
 	same(t, got, `
 stores.core.platform-mesh.io/demo, generation 2
 TIME           AFTER    STEP
@@ -81,7 +81,7 @@ func TestTraceHasEarlierStatesThatServicesActedOn(t *testing.T) {
 		return s
 	}
 	got := write(t, func(p report.Page) {
-		p.Trace(traced(earlier("store-sync", -73*time.Millisecond), earlier("tuple-sync", 5*time.Millisecond)))
+		p.WriteObjectTrace(traced(earlier("store-sync", -73*time.Millisecond), earlier("tuple-sync", 5*time.Millisecond)))
 	})
 	same(t, got, `
 stores.core.platform-mesh.io/demo, generation 2
@@ -134,7 +134,7 @@ func TestTraceTellsWhatEveryServiceMadeOfAnObject(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := write(t, func(p report.Page) { p.Trace(traced(test.step)) })
+			got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(test.step)) })
 			lines := strings.Split(strings.TrimSpace(got), "\n")
 			if last := strings.Join(strings.Fields(lines[len(lines)-1]), " "); last != strings.Join(strings.Fields(test.want), " ") {
 				t.Errorf("got %q, want %q", last, test.want)
@@ -146,7 +146,7 @@ func TestTraceTellsWhatEveryServiceMadeOfAnObject(t *testing.T) {
 func TestTraceOfADeletedObjectSaysSo(t *testing.T) {
 	m := traced()
 	m.Operation = eventv1.Operation_OPERATION_DELETE
-	got := write(t, func(p report.Page) { p.Trace(m) })
+	got := write(t, func(p report.Page) { p.WriteObjectTrace(m) })
 	if first, _, _ := strings.Cut(got, "\n"); !strings.HasSuffix(first, ", deleted") {
 		t.Errorf("got %q", first)
 	}
@@ -154,7 +154,7 @@ func TestTraceOfADeletedObjectSaysSo(t *testing.T) {
 
 func TestTraceColorsOnlyTheLastCell(t *testing.T) {
 	m := traced(step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, time.Millisecond))
-	trace := func(p report.Page) { p.Trace(m) }
+	trace := func(p report.Page) { p.WriteObjectTrace(m) }
 	plain := writeOn(t, report.Page{Now: noon(0).AsTime()}, trace)
 	colored := writeOn(t, report.Page{Now: noon(0).AsTime(), Color: true}, trace)
 	stripped := strings.NewReplacer("\x1b[32m", "", "\x1b[0m", "").Replace(colored)
@@ -170,7 +170,7 @@ func TestStatusListsServicesThenSnapshots(t *testing.T) {
 		}
 	}
 	got := write(t, func(p report.Page) {
-		p.Status(&syncv1.GetStatusResponse{
+		p.WriteServiceStatus(&syncv1.GetStatusResponse{
 			Services: []*syncv1.Service{
 				{Name: "store-sync", Pending: 1, InFlight: 2, Redelivered: 3, LastAckAt: noon(8 * time.Second)},
 				{Name: "tuple-sync", DeadLetters: 4},
@@ -206,20 +206,20 @@ func letter() *syncv1.DeadLetter {
 
 func TestDeadLettersListShortensReasons(t *testing.T) {
 	unnamed := &syncv1.DeadLetter{Id: 6, Service: "tuple-sync", Reason: "no object", ParkedAt: noon(0)}
-	got := write(t, func(p report.Page) { p.DeadLetters([]*syncv1.DeadLetter{letter(), unnamed}) })
+	got := write(t, func(p report.Page) { p.WriteDeadLetters([]*syncv1.DeadLetter{letter(), unnamed}) })
 	same(t, got, `
 ID   SERVICE      OBJECT                              PARKED     REASON
 7    store-sync   stores.core.platform-mesh.io/demo   26 h ago   `+strings.Repeat("because ", 12)+`bec…
 6    tuple-sync   -                                   10 s ago   no object
 `)
-	if got := write(t, func(p report.Page) { p.DeadLetters(nil) }); got != "no dead letters\n" {
+	if got := write(t, func(p report.Page) { p.WriteDeadLetters(nil) }); got != "no dead letters\n" {
 		t.Errorf("an empty list is %q", got)
 	}
 }
 
 func TestDeadLetterShowsItsMessage(t *testing.T) {
 	decoded := write(t, func(p report.Page) {
-		p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: `{"uid":"1"}`})
+		p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: `{"uid":"1"}`})
 	})
 	same(t, decoded, `
 id        7
@@ -235,7 +235,7 @@ message
 }
 `)
 	raw := write(t, func(p report.Page) {
-		p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), Data: []byte{0xff, 'a'}})
+		p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), Data: []byte{0xff, 'a'}})
 	})
 	if want := `message   2 bytes that do not decode: "\xffa"` + "\n"; !strings.HasSuffix(raw, want) {
 		t.Errorf("got %q, want the end %q", raw, want)
@@ -270,7 +270,7 @@ sequence: "9"
 	for format, want := range tests {
 		t.Run(string(format), func(t *testing.T) {
 			var out bytes.Buffer
-			if err := report.Message(&out, format, m); err != nil {
+			if err := report.WriteMessage(&out, format, m); err != nil {
 				t.Fatal(err)
 			}
 			same(t, out.String(), want)

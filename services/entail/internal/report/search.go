@@ -10,15 +10,19 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
 )
 
-// SearchUsers lists users of an OpenSearch cluster.
-func (p Page) SearchUsers(m *opensearchv1.ListUsersResponse) { p.writeThings("USER", m.GetUsers()) }
+// WriteOpenSearchUsers lists users of an OpenSearch cluster.
+func (p Page) WriteOpenSearchUsers(m *opensearchv1.ListUsersResponse) {
+	p.writeOpenSearchThings("USER", m.GetUsers())
+}
 
-// SearchRoles lists roles of an OpenSearch cluster.
-func (p Page) SearchRoles(m *opensearchv1.ListRolesResponse) { p.writeThings(headRole, m.GetRoles()) }
+// WriteOpenSearchRoles lists roles of an OpenSearch cluster.
+func (p Page) WriteOpenSearchRoles(m *opensearchv1.ListRolesResponse) {
+	p.writeOpenSearchThings(headRole, m.GetRoles())
+}
 
-func (p Page) writeThings(heading string, writeThings []*opensearchv1.Thing) {
-	rows := make([]row, len(writeThings))
-	for i, t := range writeThings {
+func (p Page) writeOpenSearchThings(heading string, writeOpenSearchThings []*opensearchv1.Thing) {
+	rows := make([]tableRow, len(writeOpenSearchThings))
+	for i, t := range writeOpenSearchThings {
 		of := t.GetOwner()
 		switch {
 		case t.GetReserved():
@@ -30,7 +34,7 @@ func (p Page) writeThings(heading string, writeThings []*opensearchv1.Thing) {
 		if !t.GetExists() {
 			is = "missing"
 		}
-		rows[i] = row{cells: []string{t.GetName(), is, of, cmp.Or(t.GetAskedBy(), "-"), cmp.Or(t.GetState(), "-"), shortenText(t.GetReason())}}
+		rows[i] = tableRow{cells: []string{t.GetName(), is, of, cmp.Or(t.GetAskedBy(), "-"), cmp.Or(t.GetState(), "-"), shortenText(t.GetReason())}}
 		if t.GetState() == "ERROR" {
 			rows[i].ink = bad
 		}
@@ -38,20 +42,20 @@ func (p Page) writeThings(heading string, writeThings []*opensearchv1.Thing) {
 	p.writeTable([]string{heading, "IS", "OF", "ASKED FOR BY", headState, "WHY"}, rows)
 }
 
-// SearchMappings lists who has which role.
-func (p Page) SearchMappings(m *opensearchv1.ListMappingsResponse) {
-	rows := make([]row, len(m.GetMappings()))
+// WriteOpenSearchMappings lists who has which role.
+func (p Page) WriteOpenSearchMappings(m *opensearchv1.ListMappingsResponse) {
+	rows := make([]tableRow, len(m.GetMappings()))
 	for i, has := range m.GetMappings() {
-		rows[i] = row{cells: []string{
-			has.GetRole(), listedText(has.GetUsers()), listedText(has.GetBackendRoles()), listedText(has.GetHosts()), listedText(has.GetAndBackendRoles()),
-			listedText(has.GetBindings()), listedText(holderTexts(has.GetHolders())),
+		rows[i] = tableRow{cells: []string{
+			has.GetRole(), joinOrDash(has.GetUsers()), joinOrDash(has.GetBackendRoles()), joinOrDash(has.GetHosts()), joinOrDash(has.GetAndBackendRoles()),
+			joinOrDash(has.GetBindings()), joinOrDash(holderTexts(has.GetHolders())),
 		}}
 	}
 	p.writeTable([]string{headRole, "USERS", "BACKEND ROLES", "HOSTS", "ALL OF", "BINDINGS", "OTHER USERS WITH IT"}, rows)
 }
 
-// SearchMapping tells who put each entry of a role's mapping there.
-func (p Page) SearchMapping(m *opensearchv1.ExplainMappingResponse) {
+// WriteMappingExplanation tells who put each entry of a role's mapping there.
+func (p Page) WriteMappingExplanation(m *opensearchv1.ExplainMappingResponse) {
 	if len(m.GetEntries())+len(m.GetHolders()) == 0 {
 		p.writeLinef("Nobody has the role, and no binding gives it.")
 		return
@@ -62,13 +66,13 @@ func (p Page) SearchMapping(m *opensearchv1.ExplainMappingResponse) {
 	if len(m.GetEntries()) == 0 {
 		return
 	}
-	rows := make([]row, len(m.GetEntries()))
+	rows := make([]tableRow, len(m.GetEntries()))
 	for i, e := range m.GetEntries() {
 		by := slices.Clone(e.GetBindings())
 		if e.GetForeign() {
 			by = append(by, "others")
 		}
-		rows[i] = row{cells: []string{e.GetList(), e.GetValue(), listedText(by), "there"}, ink: good}
+		rows[i] = tableRow{cells: []string{e.GetList(), e.GetValue(), joinOrDash(by), "there"}, ink: good}
 		switch {
 		case !e.GetExists():
 			rows[i].cells[3], rows[i].ink = "missing", wait
@@ -91,8 +95,8 @@ func holderTexts(of []*opensearchv1.Holder) (all []string) {
 	return all
 }
 
-// SearchPreview tells what would be written to an OpenSearch cluster, and said of the objects that ask for it.
-func (p Page) SearchPreview(m *opensearchv1.PreviewResponse) {
+// WriteOpenSearchPreview tells what would be written to an OpenSearch cluster, and said of the objects that ask for it.
+func (p Page) WriteOpenSearchPreview(m *opensearchv1.PreviewResponse) {
 	if len(m.GetWrites()) == 0 {
 		p.writeLinef("Nothing would be written.")
 	}
@@ -105,9 +109,9 @@ func (p Page) SearchPreview(m *opensearchv1.PreviewResponse) {
 			p.writeLinef("  %s: %s -> %s", f.GetField(), cmp.Or(f.GetBefore(), "nothing"), cmp.Or(f.GetAfter(), "nothing"))
 		}
 	}
-	rows := make([]row, len(m.GetVerdicts()))
+	rows := make([]tableRow, len(m.GetVerdicts()))
 	for i, v := range m.GetVerdicts() {
-		rows[i] = row{cells: []string{
+		rows[i] = tableRow{cells: []string{
 			v.GetObject().GetKind(), v.GetObject().GetName(), cmp.Or(v.GetState(), "deleted"), cmp.Or(v.GetReason(), "-"),
 			cmp.Or(shortenText(v.GetMessage()), "-"),
 		}}
@@ -119,20 +123,20 @@ func (p Page) SearchPreview(m *opensearchv1.PreviewResponse) {
 	p.writeTable([]string{"KIND", "NAME", headState, "REASON", "WHY"}, rows)
 }
 
-// SearchStatus counts objects by what became of them.
-func (p Page) SearchStatus(m *opensearchv1.GetSyncStatusResponse) {
-	var rows []row
+// WriteOpenSearchStatus counts objects by what became of them.
+func (p Page) WriteOpenSearchStatus(m *opensearchv1.GetSyncStatusResponse) {
+	var rows []tableRow
 	for _, kind := range m.GetKinds() {
 		states := kind.GetStates()
 		if len(states) == 0 {
-			rows = append(rows, row{cells: []string{kind.GetKind(), "-", "0"}})
+			rows = append(rows, tableRow{cells: []string{kind.GetKind(), "-", "0"}})
 		}
 		for _, state := range slices.Sorted(maps.Keys(states)) {
-			rows = append(rows, row{cells: []string{kind.GetKind(), cmp.Or(state, "not seen yet"), countText(states[state], "object")}})
+			rows = append(rows, tableRow{cells: []string{kind.GetKind(), cmp.Or(state, "not seen yet"), countText(states[state], "object")}})
 		}
 	}
 	p.writeTable([]string{"KIND", headState, "OBJECTS"}, rows)
 }
 
-// listedText is texts in one cell.
-func listedText(texts []string) string { return cmp.Or(strings.Join(texts, ", "), "-") }
+// joinOrDash is texts in one cell.
+func joinOrDash(texts []string) string { return cmp.Or(strings.Join(texts, ", "), "-") }

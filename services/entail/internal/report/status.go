@@ -6,15 +6,15 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 )
 
-// Status prints the progress of every service.
-func (p Page) Status(m *syncv1.GetStatusResponse) {
+// WriteServiceStatus prints the progress of every service.
+func (p Page) WriteServiceStatus(m *syncv1.GetStatusResponse) {
 	if m.GetHalted() != "" {
 		p.writeLinef("All services are halted: %s", m.GetHalted())
 		p.writeLinef("")
 	}
-	services := make([]row, 0, len(m.GetServices()))
+	services := make([]tableRow, 0, len(m.GetServices()))
 	for _, s := range m.GetServices() {
-		letters := row{ink: plain}
+		letters := tableRow{ink: plain}
 		if s.GetDeadLetters() > 0 {
 			letters.ink = bad
 		}
@@ -32,8 +32,8 @@ func (p Page) Status(m *syncv1.GetStatusResponse) {
 		countText(m.GetObjects(), "object"), m.GetLastSequence(), countText(m.GetDeadLetters(), "dead letter"))
 }
 
-func (p Page) snapshotRows(all []*syncv1.Snapshot) []row {
-	rows := make([]row, 0, len(all))
+func (p Page) snapshotRows(all []*syncv1.Snapshot) []tableRow {
+	rows := make([]tableRow, 0, len(all))
 	for _, s := range all {
 		marker := s.GetMarker()
 		state, paint := "complete", good
@@ -43,7 +43,7 @@ func (p Page) snapshotRows(all []*syncv1.Snapshot) []row {
 		case !marker.GetServed():
 			state, paint = "not served", wait
 		}
-		rows = append(rows, row{ink: paint, cells: []string{
+		rows = append(rows, tableRow{ink: paint, cells: []string{
 			resourceName(marker.GetGroup(), marker.GetResource()), marker.GetCluster(),
 			p.agoText(marker.GetWrittenAt()), strconv.FormatInt(marker.GetCount(), 10), state,
 		}})

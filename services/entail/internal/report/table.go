@@ -27,28 +27,28 @@ const (
 	headState = "STATE"
 )
 
-// row is one line of a table. ink colors only its last cell, so that the alignment stays correct.
-type row struct {
+// tableRow is one line of a table. ink colors only its last cell, so that the alignment stays correct.
+type tableRow struct {
 	cells []string
-	ink   ink
+	ink   ansiColor
 }
 
-// ink is an escape sequence for a color.
-type ink string
+// ansiColor is an escape sequence for a color.
+type ansiColor string
 
 const (
-	plain ink = ""
-	good  ink = "\x1b[32m"
-	wait  ink = "\x1b[33m"
-	bad   ink = "\x1b[31m"
-	dry   ink = "\x1b[0m"
+	plain ansiColor = ""
+	good  ansiColor = "\x1b[32m"
+	wait  ansiColor = "\x1b[33m"
+	bad   ansiColor = "\x1b[31m"
+	dry   ansiColor = "\x1b[0m"
 )
 
 // writeTable writes rows under headings, aligned.
-func (p Page) writeTable(headings []string, rows []row) {
+func (p Page) writeTable(headings []string, rows []tableRow) {
 	const gap = 3
 	table := tabwriter.NewWriter(p.Out, 0, 0, gap, ' ', 0)
-	for _, r := range append([]row{{cells: headings}}, rows...) {
+	for _, r := range append([]tableRow{{cells: headings}}, rows...) {
 		cells := make([]string, len(r.cells))
 		for i, cell := range r.cells {
 			cells[i] = sanitizeText(cell)

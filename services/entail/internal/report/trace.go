@@ -11,8 +11,8 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 )
 
-// Trace prints the progress of an object as a timeline: observed, published, applied by each service.
-func (p Page) Trace(m *syncv1.TraceObjectResponse) {
+// WriteObjectTrace prints the progress of an object as a timeline: observed, published, applied by each service.
+func (p Page) WriteObjectTrace(m *syncv1.TraceObjectResponse) {
 	fate := ""
 	if m.GetOperation() == eventv1.Operation_OPERATION_DELETE {
 		fate = ", deleted"
@@ -23,18 +23,18 @@ func (p Page) Trace(m *syncv1.TraceObjectResponse) {
 
 // timelineRows returns past events by time, then the awaited ones. If a service acted on an earlier, equivalent state, the
 // timeline includes that state, too.
-func (p Page) timelineRows(m *syncv1.TraceObjectResponse) []row {
-	observed := func(at *timestamppb.Timestamp, version string) moment {
-		return moment{at: at.AsTime(), row: row{cells: []string{p.clockText(at), "", "observed as resource version " + version}}}
+func (p Page) timelineRows(m *syncv1.TraceObjectResponse) []tableRow {
+	observed := func(at *timestamppb.Timestamp, version string) timelineEvent {
+		return timelineEvent{at: at.AsTime(), row: tableRow{cells: []string{p.clockText(at), "", "observed as resource version " + version}}}
 	}
-	past := []moment{
+	past := []timelineEvent{
 		observed(m.GetObservedAt(), m.GetResourceVersion()),
-		{at: m.GetPublishedAt().AsTime(), row: row{cells: []string{
+		{at: m.GetPublishedAt().AsTime(), row: tableRow{cells: []string{
 			p.clockText(m.GetPublishedAt()), durationBetween(m.GetObservedAt(), m.GetPublishedAt()),
 			fmt.Sprintf("published as sequence %d", m.GetSequence()),
 		}}},
 	}
-	var future []row
+	var future []tableRow
 	seen := map[string]bool{m.GetResourceVersion(): true}
 	for _, step := range m.GetSteps() {
 		result := step.GetResult()
@@ -46,39 +46,39 @@ func (p Page) timelineRows(m *syncv1.TraceObjectResponse) []row {
 			seen[version] = true
 			past = append(past, observed(result.GetObservedAt(), version))
 		}
-		past = append(past, p.doneMoment(result))
+		past = append(past, p.finishedEvent(result))
 	}
-	slices.SortStableFunc(past, func(a, b moment) int { return a.at.Compare(b.at) })
-	rows := make([]row, 0, len(past)+len(future))
+	slices.SortStableFunc(past, func(a, b timelineEvent) int { return a.at.Compare(b.at) })
+	rows := make([]tableRow, 0, len(past)+len(future))
 	for _, event := range past {
 		rows = append(rows, event.row)
 	}
 	return append(rows, future...)
 }
 
-// moment is a row with its time.
-type moment struct {
+// timelineEvent is a row with its time.
+type timelineEvent struct {
 	at  time.Time
-	row row
+	row tableRow
 }
 
-func (p Page) doneMoment(result *eventv1.ResourceResult) moment {
-	what, paint := deedText(result)
+func (p Page) finishedEvent(result *eventv1.ResourceResult) timelineEvent {
+	what, paint := resultText(result)
 	at := result.GetFinishedAt()
-	return moment{at: at.AsTime(), row: row{cells: []string{p.clockText(at), durationBetween(result.GetObservedAt(), at), what}, ink: paint}}
+	return timelineEvent{at: at.AsTime(), row: tableRow{cells: []string{p.clockText(at), durationBetween(result.GetObservedAt(), at), what}, ink: paint}}
 }
 
-func (p Page) awaitedRow(result *eventv1.ResourceResult) row {
+func (p Page) awaitedRow(result *eventv1.ResourceResult) tableRow {
 	what := "waiting for " + result.GetService()
 	if result.GetFinishedAt() != nil {
-		earlier, _ := deedText(result)
+		earlier, _ := resultText(result)
 		what += fmt.Sprintf("; generation %d was %s, %s", result.GetGeneration(), earlier, p.agoText(result.GetFinishedAt()))
 	}
-	return row{cells: []string{"", "", what}, ink: wait}
+	return tableRow{cells: []string{"", "", what}, ink: wait}
 }
 
-// deedText returns what a service did, with its color.
-func deedText(result *eventv1.ResourceResult) (string, ink) {
+// resultText returns what a service did, with its color.
+func resultText(result *eventv1.ResourceResult) (string, ansiColor) {
 	verb, paint := outcomeText(result.GetOutcome())
 	what := verb + " " + result.GetService()
 	switch {
@@ -93,7 +93,7 @@ func deedText(result *eventv1.ResourceResult) (string, ink) {
 }
 
 // outcomeText returns the words for an outcome, with its color.
-func outcomeText(o eventv1.Outcome) (string, ink) {
+func outcomeText(o eventv1.Outcome) (string, ansiColor) {
 	switch o {
 	case eventv1.Outcome_OUTCOME_APPLIED:
 		return "applied by", good

@@ -7,17 +7,17 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 )
 
-// Tuples lists declared tuples.
-func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
+// WriteDeclaredTuples lists declared tuples.
+func (p Page) WriteDeclaredTuples(m *tuplev1.ListTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
 		p.writeLinef("No such tuple is declared.")
 		return
 	}
-	var rows []row
+	var rows []tableRow
 	for _, t := range m.GetTuples() {
 		text := tupleText(t.GetKey(), t.GetCondition())
 		for _, o := range t.GetOwners() {
-			r := row{cells: []string{text, o.GetKind() + "/" + o.GetName(), enumWord(o.GetState().String(), "STATE_"), shortenText(o.GetMessage())}}
+			r := tableRow{cells: []string{text, o.GetKind() + "/" + o.GetName(), enumWord(o.GetState().String(), "STATE_"), shortenText(o.GetMessage())}}
 			if o.GetState() == tuplev1.State_STATE_INVALID {
 				r.ink = bad
 			}
@@ -25,31 +25,31 @@ func (p Page) Tuples(m *tuplev1.ListTuplesResponse) {
 		}
 	}
 	p.writeTable([]string{"TUPLE", "DECLARED BY", "IS", "WHY"}, rows)
-	p.writeMore(m.GetNextPageToken() != "")
+	p.writeMoreNote(m.GetNextPageToken() != "")
 }
 
-// UndeclaredTuples lists the tuples that no object declares.
-func (p Page) UndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
+// WriteUndeclaredTuples lists the tuples that no object declares.
+func (p Page) WriteUndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
 		p.writeLinef("Objects declare every tuple in the store.")
 		return
 	}
-	rows := make([]row, len(m.GetTuples()))
+	rows := make([]tableRow, len(m.GetTuples()))
 	for i, t := range m.GetTuples() {
 		by := strings.Join(t.GetRecordedBy(), ", ")
 		if by == "" {
 			by = "-"
 		}
-		rows[i] = row{cells: []string{
+		rows[i] = tableRow{cells: []string{
 			tupleText(t.GetKey(), t.GetCondition()), p.agoText(t.GetWrittenAt()), enumWord(t.GetFate().String(), "FATE_"), by, t.GetMessage(),
 		}}
 	}
 	p.writeTable([]string{"TUPLE", "WRITTEN", "IS", "RECORDED BY", "WHY"}, rows)
-	p.writeMore(m.GetNextPageToken() != "")
+	p.writeMoreNote(m.GetNextPageToken() != "")
 }
 
-// Adoption lists the tuples that are deleted when the IAM store is taken over.
-func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
+// WriteAdoptionPreview lists the tuples that are deleted when the IAM store is taken over.
+func (p Page) WriteAdoptionPreview(m *tuplev1.PreviewAdoptionResponse) {
 	if m.GetAdopted() {
 		p.writeLinef("OpenFGA store %s of Store %s is this cluster's: tuple-sync removes undeclared tuples by itself.", m.GetStoreId(), m.GetStore())
 	} else {
@@ -57,15 +57,15 @@ func (p Page) Adoption(m *tuplev1.PreviewAdoptionResponse) {
 	}
 	if len(m.GetTuples()) == 0 {
 		p.writeLinef("No tuple would be deleted.")
-		p.writeMore(m.GetNextPageToken() != "")
+		p.writeMoreNote(m.GetNextPageToken() != "")
 		return
 	}
-	rows := make([]row, len(m.GetTuples()))
+	rows := make([]tableRow, len(m.GetTuples()))
 	for i, t := range m.GetTuples() {
-		rows[i] = row{cells: []string{tupleText(t.GetKey(), nil), p.agoText(t.GetWrittenAt())}, ink: bad}
+		rows[i] = tableRow{cells: []string{tupleText(t.GetKey(), nil), p.agoText(t.GetWrittenAt())}, ink: bad}
 	}
 	p.writeTable([]string{"WOULD BE DELETED", "WRITTEN"}, rows)
-	p.writeMore(m.GetNextPageToken() != "")
+	p.writeMoreNote(m.GetNextPageToken() != "")
 }
 
 // tupleText returns a tuple in the usual notation, object#relation@user.

@@ -25,13 +25,13 @@ func TestUndeclaredTuplesAreListedWithWhatBecomesOfThem(t *testing.T) {
 			RecordedBy: []string{"Store/demo", "AuthorizationModel/m"}, Condition: &tuplev1.Condition{Name: "c", Context: context},
 		},
 	}}
-	same(t, write(t, func(p report.Page) { p.UndeclaredTuples(m) }), `
+	same(t, write(t, func(p report.Page) { p.WriteUndeclaredTuples(m) }), `
 TUPLE                                     WRITTEN    IS              RECORDED BY                        WHY
 doc:1#viewer@user:1                       10 s ago   unmanaged       -                                  Other software wrote it.
 doc:2#viewer@user:1 if c{"a":"x","b":1}   10 s ago   to be removed   Store/demo, AuthorizationModel/m   It is declared no more.
 There is more.
 `)
-	same(t, write(t, func(p report.Page) { p.UndeclaredTuples(&tuplev1.ListUndeclaredTuplesResponse{}) }), "Objects declare every tuple in the store.\n")
+	same(t, write(t, func(p report.Page) { p.WriteUndeclaredTuples(&tuplev1.ListUndeclaredTuplesResponse{}) }), "Objects declare every tuple in the store.\n")
 }
 
 func TestDeclaredTuplesAreListedWithTheirOwners(t *testing.T) {
@@ -41,10 +41,10 @@ func TestDeclaredTuplesAreListedWithTheirOwners(t *testing.T) {
 			{Kind: "AuthorizationModel", Name: "m", State: tuplev1.State_STATE_INVALID, Message: "no such type"},
 		},
 	}}}
-	same(t, write(t, func(p report.Page) { p.Tuples(m) }), `
+	same(t, write(t, func(p report.Page) { p.WriteDeclaredTuples(m) }), `
 TUPLE                      DECLARED BY            IS        WHY
 doc:1#viewer@user:1 if c   Store/demo             live      
 doc:1#viewer@user:1 if c   AuthorizationModel/m   invalid   no such type
 `)
-	same(t, write(t, func(p report.Page) { p.Tuples(&tuplev1.ListTuplesResponse{}) }), "No such tuple is declared.\n")
+	same(t, write(t, func(p report.Page) { p.WriteDeclaredTuples(&tuplev1.ListTuplesResponse{}) }), "No such tuple is declared.\n")
 }

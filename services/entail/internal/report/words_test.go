@@ -22,7 +22,7 @@ func TestHowLongAgoIsToldInTheUnitThatMatters(t *testing.T) {
 		"2 min ago": 2 * time.Minute, "119 min ago": 119 * time.Minute, "2 h ago": 2 * time.Hour, "47 h ago": 47 * time.Hour, "2 d ago": 48 * time.Hour, "30 d ago": 30 * 24 * time.Hour,
 	} {
 		got := write(t, func(p report.Page) {
-			p.DeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: "s", Reason: "r", ParkedAt: noon(10*time.Second - ago)}})
+			p.WriteDeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: "s", Reason: "r", ParkedAt: noon(10*time.Second - ago)}})
 		})
 		if !strings.Contains(got, "   "+want+"   ") {
 			t.Errorf("%s: %q", want, got)
@@ -32,21 +32,21 @@ func TestHowLongAgoIsToldInTheUnitThatMatters(t *testing.T) {
 
 func TestWhatNeverHappenedHasNoTime(t *testing.T) {
 	got := write(t, func(p report.Page) {
-		p.Status(&syncv1.GetStatusResponse{Services: []*syncv1.Service{{Name: "store-sync"}}})
+		p.WriteServiceStatus(&syncv1.GetStatusResponse{Services: []*syncv1.Service{{Name: "store-sync"}}})
 	})
 	if !strings.Contains(got, "store-sync   0         0           0             never      0") {
 		t.Errorf("got %q", got)
 	}
 	m := traced()
 	m.ObservedAt, m.PublishedAt = nil, nil
-	if got := write(t, func(p report.Page) { p.Trace(m) }); strings.Contains(got, "1970") || strings.Contains(got, "ms") {
+	if got := write(t, func(p report.Page) { p.WriteObjectTrace(m) }); strings.Contains(got, "1970") || strings.Contains(got, "ms") {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestALongWayIsToldInItsUnit(t *testing.T) {
 	late := step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, 3*time.Minute)
-	if got := write(t, func(p report.Page) { p.Trace(traced(late)) }); !strings.Contains(got, "+3 min") {
+	if got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(late)) }); !strings.Contains(got, "+3 min") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -57,7 +57,7 @@ func TestEveryOutcomeHasItsWords(t *testing.T) {
 		eventv1.Outcome_OUTCOME_PENDING: "pending in s", eventv1.Outcome_OUTCOME_RETRYING: "retried by s",
 		eventv1.Outcome_OUTCOME_DEAD_LETTERED: "given up by s", eventv1.Outcome_OUTCOME_UNSPECIFIED: "seen by s",
 	} {
-		if got := write(t, func(p report.Page) { p.Trace(traced(step("s", outcome, time.Millisecond))) }); !strings.Contains(got, want+"\n") {
+		if got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(step("s", outcome, time.Millisecond))) }); !strings.Contains(got, want+"\n") {
 			t.Errorf("%s: %q, want %q", outcome, got, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestWhatAnEarlierStateCameToIsToldWhileTheNewestIsAwaited(t *testing.T) {
 	earlier := step("s", eventv1.Outcome_OUTCOME_REJECTED, 0)
 	earlier.Current, earlier.Result.Generation = false, 1
 	got := write(t, func(p report.Page) {
-		p.Trace(traced(earlier, &syncv1.Step{Result: &eventv1.ResourceResult{Service: "other"}}))
+		p.WriteObjectTrace(traced(earlier, &syncv1.Step{Result: &eventv1.ResourceResult{Service: "other"}}))
 	})
 	if !strings.Contains(got, "waiting for s; generation 1 was rejected by s, 10 s ago\n") || !strings.HasSuffix(got, "waiting for other\n") {
 		t.Errorf("got %q", got)
@@ -78,11 +78,11 @@ func TestWhatWasDoneIsToldInOneLine(t *testing.T) {
 	namespaced := demo()
 	namespaced.Group, namespaced.Namespace = "", "team-a"
 	for want, f := range map[string]func(report.Page){
-		"stores.core.platform-mesh.io/demo published again as sequence 9\n": func(p report.Page) { p.Replayed(&syncv1.ReplayResponse{Ref: demo(), Sequence: 9}) },
-		"stores/team-a/demo published again as sequence 9\n":                func(p report.Page) { p.Replayed(&syncv1.ReplayResponse{Ref: namespaced, Sequence: 9}) },
-		"dead letter 7 of store-sync discarded\n":                           func(p report.Page) { p.Discarded(&syncv1.DiscardDeadLetterResponse{DeadLetter: letter()}) },
+		"stores.core.platform-mesh.io/demo published again as sequence 9\n": func(p report.Page) { p.WriteReplayResult(&syncv1.ReplayResponse{Ref: demo(), Sequence: 9}) },
+		"stores/team-a/demo published again as sequence 9\n":                func(p report.Page) { p.WriteReplayResult(&syncv1.ReplayResponse{Ref: namespaced, Sequence: 9}) },
+		"dead letter 7 of store-sync discarded\n":                           func(p report.Page) { p.WriteDiscardResult(&syncv1.DiscardDeadLetterResponse{DeadLetter: letter()}) },
 		"dead letter 7 of store-sync discarded; message 12 was no change, and has left the bus\n": func(p report.Page) {
-			p.Discarded(&syncv1.DiscardDeadLetterResponse{DeadLetter: letter(), MessageRemoved: true})
+			p.WriteDiscardResult(&syncv1.DiscardDeadLetterResponse{DeadLetter: letter(), MessageRemoved: true})
 		},
 	} {
 		same(t, write(t, f), want)
@@ -92,15 +92,15 @@ func TestWhatWasDoneIsToldInOneLine(t *testing.T) {
 func TestWhatAServerSendsCannotMoveTheCursor(t *testing.T) {
 	evil := "a\x1b[2Jb\rc\td\ne\u202ef\u200bg\u2028h"
 	for name, f := range map[string]func(report.Page){
-		"a reason": func(p report.Page) { p.DeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: evil, Reason: evil}}) },
+		"a reason": func(p report.Page) { p.WriteDeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: evil, Reason: evil}}) },
 		"a letter": func(p report.Page) {
-			p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: &syncv1.DeadLetter{Reason: evil}, ChangeJson: evil})
+			p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: &syncv1.DeadLetter{Reason: evil}, ChangeJson: evil})
 		},
 		"a role": func(p report.Page) {
-			p.Inferences(&inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{{Namespace: evil}}})
+			p.WriteInferences(&inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{{Namespace: evil}}})
 		},
-		"a model":   func(p report.Page) { p.Model(&storev1.GetModelResponse{Dsl: strings.ReplaceAll(evil, "\n", "")}) },
-		"a preview": func(p report.Page) { p.ModelPreview(&storev1.PreviewModelResponse{Message: evil}) },
+		"a model":   func(p report.Page) { p.WriteModel(&storev1.GetModelResponse{Dsl: strings.ReplaceAll(evil, "\n", "")}) },
+		"a preview": func(p report.Page) { p.WriteModelPreview(&storev1.PreviewModelResponse{Message: evil}) },
 	} {
 		if got := write(t, f); strings.ContainsAny(got, "\x1b\r\t\u202e\u200b\u2028") || strings.Contains(got, "d\ne") {
 			t.Errorf("%s: %q", name, got)
@@ -110,7 +110,7 @@ func TestWhatAServerSendsCannotMoveTheCursor(t *testing.T) {
 
 func TestAMessageThatIsNoJSONIsShownAsItIs(t *testing.T) {
 	got := write(t, func(p report.Page) {
-		p.DeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: "{no"})
+		p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: "{no"})
 	})
 	if !strings.HasSuffix(got, "message\n{no\n") {
 		t.Errorf("got %q", got)
@@ -121,7 +121,7 @@ func TestAModelPreviewSaysWhatBecomesOfOtherModules(t *testing.T) {
 	m := &storev1.PreviewModelResponse{Accepted: true, Message: "with a warning", Modules: []*storev1.Module{
 		{Source: "a", State: "Merged"}, {Source: "b", State: "Rejected", Message: "type x is defined twice"},
 	}}
-	same(t, write(t, func(p report.Page) { p.ModelPreview(m) }), `
+	same(t, write(t, func(p report.Page) { p.WriteModelPreview(m) }), `
 Accepted: with a warning
 b would be rejected: type x is defined twice
 The models mean the same.
@@ -134,7 +134,7 @@ func TestABindingsStateIsPaintedByWhatItMeans(t *testing.T) {
 		inferencev1.BindingState_BINDING_STATE_CONFLICT: "\x1b[31m", inferencev1.BindingState_BINDING_STATE_UNSPECIFIED: "",
 	} {
 		got := writeOn(t, report.Page{Color: true}, func(p report.Page) {
-			p.Binding(&inferencev1.ExplainBindingResponse{Name: "b", Implied: []*inferencev1.ImpliedBinding{{State: state, Name: "x"}}})
+			p.WriteBindingExplanation(&inferencev1.ExplainBindingResponse{Name: "b", Implied: []*inferencev1.ImpliedBinding{{State: state, Name: "x"}}})
 		})
 		if strings.Contains(got, "\x1b[") != (ink != "") || !strings.Contains(got, ink) {
 			t.Errorf("%s: %q", state, got)
@@ -145,7 +145,7 @@ func TestABindingsStateIsPaintedByWhatItMeans(t *testing.T) {
 func TestAFormatIsAFlagThatNamesWhatItTakes(t *testing.T) {
 	format := report.Table
 	cmd := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return nil }}
-	format.Bind(cmd)
+	format.BindFlag(cmd)
 	cmd.SetArgs([]string{"-o", "yaml"})
 	if err := cmd.Execute(); err != nil || format != report.YAML {
 		t.Errorf("format is %s, %v", format, err)
@@ -178,12 +178,12 @@ func TestADocumentThatCannotBeWrittenIsAnError(t *testing.T) {
 		"no JSON":          {report.JSON, "{", "indent answer"},
 		"no YAML":          {report.YAML, "{", "convert answer to YAML"},
 	} {
-		if err := report.Document(full{}, test.format, []byte(test.document)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := report.WriteDocument(full{}, test.format, []byte(test.document)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	var out bytes.Buffer
-	if err := report.Message(&out, report.JSON, &syncv1.GetStatusResponse{}); err != nil || !strings.Contains(out.String(), `"objects": "0"`) {
+	if err := report.WriteMessage(&out, report.JSON, &syncv1.GetStatusResponse{}); err != nil || !strings.Contains(out.String(), `"objects": "0"`) {
 		t.Errorf("a field without a value is left out: %s, %v", out.String(), err)
 	}
 }

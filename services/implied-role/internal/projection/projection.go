@@ -27,38 +27,38 @@ type Config struct {
 	OpenFGA *fga.Client
 	// Store is the name of the OpenFGA store.
 	Store string
-	Roles Roles
+	Roles RoleRelation
 	// Rules returns the current rule set of a namespace.
 	Rules func(namespace string) *infer.RuleSet
 	Log   *slog.Logger
 }
 
-// Projection keeps the tuples of one store in step with the rules.
-type Projection struct {
+// RuleProjection keeps the tuples of one store in step with the rules.
+type RuleProjection struct {
 	cfg Config
 
 	mu sync.Mutex
 	// id is the ID of the store. has holds its tuples by namespace, or is nil until they have been read.
 	id  string
-	has map[string]map[link]struct{}
+	has map[string]map[roleLink]struct{}
 	// written holds the rule sets that were written, by namespace.
 	written map[string]*infer.RuleSet
 }
 
-// New returns a projection. The first [Projection.Sync] reads the store.
-func New(cfg Config) *Projection { return &Projection{cfg: cfg} }
+// New returns a projection. The first [RuleProjection.SyncNamespace] reads the store.
+func New(cfg Config) *RuleProjection { return &RuleProjection{cfg: cfg} }
 
-// Forget makes the next [Projection.Sync] read the store again, because others may have changed it.
-func (p *Projection) Forget() {
+// ForgetTuples makes the next [RuleProjection.SyncNamespace] read the store again, because others may have changed it.
+func (p *RuleProjection) ForgetTuples() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.has = nil
 }
 
-// Sync writes the rules of a namespace to OpenFGA. The first call, and the first after [Projection.Forget], reads all
+// SyncNamespace writes the rules of a namespace to OpenFGA. The first call, and the first after [RuleProjection.ForgetTuples], reads all
 // tuples of the store and also repairs other namespaces. The error is [fault.Unavailable] if the store or its model
 // does not exist. If the model has no such roles, Sync logs a warning and returns nil.
-func (p *Projection) Sync(ctx context.Context, namespace string) error {
+func (p *RuleProjection) SyncNamespace(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	namespaces := []string{namespace}
@@ -77,7 +77,7 @@ func (p *Projection) Sync(ctx context.Context, namespace string) error {
 	return nil
 }
 
-func (p *Projection) loadTuples(ctx context.Context) error {
+func (p *RuleProjection) loadTuples(ctx context.Context) error {
 	stores, err := p.cfg.OpenFGA.FindStores(ctx, p.cfg.Store)
 	if err != nil {
 		return err
@@ -85,14 +85,14 @@ func (p *Projection) loadTuples(ctx context.Context) error {
 	if len(stores) != 1 {
 		return fault.Unavailable(fmt.Errorf("there are %d OpenFGA stores of the name %q, not one: correct --project-store", len(stores), p.cfg.Store))
 	}
-	has := map[string]map[link]struct{}{}
+	has := map[string]map[roleLink]struct{}{}
 	for t, err := range p.cfg.OpenFGA.ReadTuples(ctx, stores[0].ID) {
 		if err != nil {
 			return err
 		}
 		if namespace, l, ours := p.cfg.Roles.parseTuple(t.GetKey()); ours {
 			if has[namespace] == nil {
-				has[namespace] = map[link]struct{}{}
+				has[namespace] = map[roleLink]struct{}{}
 			}
 			has[namespace][l] = struct{}{}
 		}
@@ -101,14 +101,14 @@ func (p *Projection) loadTuples(ctx context.Context) error {
 	return nil
 }
 
-func (p *Projection) writeNamespace(ctx context.Context, namespace string) error {
+func (p *RuleProjection) writeNamespace(ctx context.Context, namespace string) error {
 	rules := p.cfg.Rules(namespace)
-	if rules.IsSame(p.written[namespace]) {
+	if rules.IsSameRuleSet(p.written[namespace]) {
 		return nil
 	}
 	p.written[namespace] = rules
 	has := p.has[namespace]
-	desired, tooLong := p.cfg.Roles.linksOf(namespace, rules)
+	desired, tooLong := p.cfg.Roles.roleLinks(namespace, rules)
 	add, remove := p.missingTuples(desired, has), p.missingTuples(has, desired)
 	if len(add)+len(remove) == 0 {
 		return nil
@@ -136,7 +136,7 @@ func (p *Projection) writeNamespace(ctx context.Context, namespace string) error
 }
 
 // missingTuples returns the tuples of the links that are in one set but not in the other, in order.
-func (p *Projection) missingTuples(in, from map[link]struct{}) []*openfgav1.TupleKey {
+func (p *RuleProjection) missingTuples(in, from map[roleLink]struct{}) []*openfgav1.TupleKey {
 	var tuples []*openfgav1.TupleKey
 	for l := range in {
 		if _, found := from[l]; !found {

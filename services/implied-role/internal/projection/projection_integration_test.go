@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
-	server := testenv.OpenFGA(t)
+	server := testenv.LazyOpenFGA(t)
 	hand := server.Client(t)
 	rules := []infer.Rule{
 		{Name: "r", Parent: infer.Role{Name: "admin"}, Child: infer.Role{Name: "viewer"}},
@@ -26,15 +26,15 @@ func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
 	}
 	var log bytes.Buffer
 	p := New(Config{
-		OpenFGA: hand, Store: "roles", Roles: Roles{"role", "assignee"}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		OpenFGA: hand, Store: "roles", Roles: RoleRelation{"role", "assignee"}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Rules: func(namespace string) *infer.RuleSet {
 			return infer.NewRuleSet(namespace, rules, infer.DefaultPolicy())
 		},
 	})
 	waits := func(what string) {
 		t.Helper()
-		p.Forget()
-		if err := p.Sync(t.Context(), "team"); !fault.IsUnavailable(err) {
+		p.ForgetTuples()
+		if err := p.SyncNamespace(t.Context(), "team"); !fault.IsUnavailable(err) {
 			t.Errorf("without %s: %v, want an error that waits", what, err)
 		}
 	}
@@ -59,8 +59,8 @@ func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.Reset()
-		p.Forget()
-		if err := p.Sync(t.Context(), "team"); err != nil || !strings.Contains(log.String(), step.told) {
+		p.ForgetTuples()
+		if err := p.SyncNamespace(t.Context(), "team"); err != nil || !strings.Contains(log.String(), step.told) {
 			t.Errorf("with %s: %v, and the log says %s", step.assignees, err, log.String())
 		}
 		found := 0

@@ -13,14 +13,14 @@ func TestRolesAreNamedAsTheModelNamesThem(t *testing.T) {
 	for text, want := range map[string]bool{
 		"role#assignee": true, "crew#member": true, "role": false, "#assignee": false, "role#": false, "a#b#c": false, "a:b#c": false, "a b#c": false, "": false,
 	} {
-		if _, ok := ParseRoles(text); ok != want {
+		if _, ok := ParseRoleRelation(text); ok != want {
 			t.Errorf("%q is one: %t", text, !want)
 		}
 	}
 }
 
 func TestATupleIsReadAsItIsWritten(t *testing.T) {
-	r := Roles{"role", "assignee"}
+	r := RoleRelation{"role", "assignee"}
 	for name, test := range map[string]struct {
 		parent, child infer.Role
 		want          string
@@ -30,7 +30,7 @@ func TestATupleIsReadAsItIsWritten(t *testing.T) {
 		"odd characters": {infer.Role{Name: "system:a#b@c *"}, infer.Role{Name: "x.y"}, "role:team/x.y#assignee@role:team/system%3Aa%23b%40c+%2A#assignee"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := link{r.objectName("team", test.parent), r.objectName("team", test.child)}
+			l := roleLink{r.objectName("team", test.parent), r.objectName("team", test.child)}
 			key := r.linkTuple(l)
 			if got := key.GetObject() + "#" + key.GetRelation() + "@" + key.GetUser(); got != test.want {
 				t.Errorf("it is %s, want %s", got, test.want)
@@ -43,7 +43,7 @@ func TestATupleIsReadAsItIsWritten(t *testing.T) {
 }
 
 func TestTuplesOfOthersAreNotOurs(t *testing.T) {
-	r := Roles{"role", "assignee"}
+	r := RoleRelation{"role", "assignee"}
 	for name, key := range map[string]*openfgav1.TupleKey{
 		"a user":             {Object: "role:team/a", Relation: "assignee", User: "user:ann"},
 		"another namespace":  {Object: "role:team/a", Relation: "assignee", User: "role:other/b#assignee"},

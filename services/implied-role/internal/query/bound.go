@@ -18,8 +18,8 @@ const (
 	framing = 4
 )
 
-// fitMessages converts items to messages, in order, until the limit of bytes is reached. It converts at least one.
-func fitMessages[T any, M proto.Message](items []T, most int, message func(T) M) []M {
+// toMessagesThatFit converts items to messages, in order, until the limit of bytes is reached. It converts at least one.
+func toMessagesThatFit[T any, M proto.Message](items []T, most int, message func(T) M) []M {
 	list := make([]M, 0, min(len(items), rowsPerMessage))
 	for _, item := range items {
 		m := message(item)
@@ -42,24 +42,24 @@ func namesThatFit(all []string) []string {
 	return all
 }
 
-// pageOf works as [rpc.Page], but returns fewer rows if they are large.
-func pageOf[T any, M proto.Message](all []T, key func(T) string, r rpc.Paged, message func(T) M) (rows []M, next string, err error) {
-	items, next, err := rpc.Page(all, key, r)
+// pageThatFits works as [rpc.Paginate], but returns fewer rows if they are large.
+func pageThatFits[T any, M proto.Message](all []T, key func(T) string, r rpc.PagedRequest, message func(T) M) (rows []M, next string, err error) {
+	items, next, err := rpc.Paginate(all, key, r)
 	if err != nil {
 		return nil, "", err
 	}
-	if rows = fitMessages(items, maxAnswer, message); len(rows) < len(items) {
-		_, next, err = rpc.Page(all, key, shorter{r, int32(len(rows))})
+	if rows = toMessagesThatFit(items, maxAnswer, message); len(rows) < len(items) {
+		_, next, err = rpc.Paginate(all, key, shorterPageRequest{r, int32(len(rows))})
 	}
 	return rows, next, err
 }
 
-// shorter is a request with a smaller page size.
-type shorter struct {
-	rpc.Paged
+// shorterPageRequest is a request with a smaller page size.
+type shorterPageRequest struct {
+	rpc.PagedRequest
 
 	size int32
 }
 
-// GetPageSize implements [rpc.Paged].
-func (s shorter) GetPageSize() int32 { return s.size }
+// GetPageSize implements [rpc.PagedRequest].
+func (s shorterPageRequest) GetPageSize() int32 { return s.size }

@@ -77,7 +77,7 @@ func TestAnswersWithoutPagesAreCutShortAndSaySo(t *testing.T) {
 		who = append(who, fmt.Sprintf("%04d-%s", i, strings.Repeat("u", 100)))
 	}
 	w.do("team", "B1="+long(0)+"{u} B2="+long(0)+"{"+strings.Join(who, ",")+"}")
-	first, last, u := roleMessage(role(long(0))), roleMessage(role(long(roles-1))), &inferencev1.Subject{Kind: "User", Name: "u"}
+	first, last, u := toRoleMessage(role(long(0))), toRoleMessage(role(long(roles-1))), &inferencev1.Subject{Kind: "User", Name: "u"}
 
 	explained := must(w.ExplainRole(t.Context(), &inferencev1.ExplainRoleRequest{Namespace: "team", Subject: u, Role: last}))(t)
 	w.bounded("an explanation", explained)
@@ -121,7 +121,7 @@ func TestDriftOfEverythingIsCountedAndListedInPart(t *testing.T) {
 	for i := range bindings {
 		w.do("team", fmt.Sprintf("B%d=%s{u}", i, long(0)))
 	}
-	w.do("team", infer.Name("B0", role(long(1)))+"=other{m}")
+	w.do("team", infer.GeneratedName("B0", role(long(1)))+"=other{m}")
 	drift := must(w.CheckDrift(t.Context(), &inferencev1.CheckDriftRequest{Namespace: "team"}))(t)
 	w.bounded("a check", drift)
 	if drift.GetInStep() || !drift.GetTruncated() || drift.GetMissingTotal() != bindings*29-1 || drift.GetConflictsTotal() != 1 ||
@@ -181,7 +181,7 @@ func TestHoldersWithLongNamesHavePages(t *testing.T) {
 	var got []string
 	for token, more := "", true; more; more = token != "" {
 		page := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{
-			Namespace: "team", Role: roleMessage(role("a")), PageSize: 2, PageToken: token,
+			Namespace: "team", Role: toRoleMessage(role("a")), PageSize: 2, PageToken: token,
 		}))(t)
 		for _, h := range page.GetHolders() {
 			got = append(got, h.GetSubject().GetName())
@@ -198,14 +198,14 @@ func TestHoldersWithLongNamesHavePages(t *testing.T) {
 func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 	w := newWorld(t)
 	w.chain(200)
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := r.token
 	w.do("team", long(199)+">end")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	r.types = ""
 	var parts []*inferencev1.WatchInferencesResponse
 	send := r.out
@@ -224,7 +224,7 @@ func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 	for i := range 700 {
 		w.do("team", fmt.Sprintf("s%d>s%d", i, i+1))
 	}
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	if err := r.read(t); err != errTooOld {
 		t.Errorf("after a very large change: %v", err)
 	}
@@ -233,7 +233,7 @@ func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 		t.Errorf("%d rows, %v", len(fresh.rows), err)
 	}
 	w.do("team", "later>s0")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	if err := fresh.read(t); err != nil || len(fresh.rows) != 901 {
 		t.Errorf("then %d rows, %v", len(fresh.rows), err)
 	}
@@ -254,9 +254,9 @@ func TestAPageTokenIsGoodForItsListAndFilterAlone(t *testing.T) {
 	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
 	_, err = w.ListRules(t.Context(), &inferencev1.ListRulesRequest{Namespace: "team", PageToken: token})
 	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
-	holders := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: "team", Role: roleMessage(role("b")), PageSize: 1}))(t)
+	holders := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: "team", Role: toRoleMessage(role("b")), PageSize: 1}))(t)
 	_, err = w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{
-		Namespace: "team", Role: roleMessage(role("d")), PageToken: holders.GetNextPageToken(),
+		Namespace: "team", Role: toRoleMessage(role("d")), PageToken: holders.GetNextPageToken(),
 	})
 	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
 }

@@ -21,35 +21,35 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Lister lists a namespace from the API server, not from the view.
-type Lister interface {
+// LiveLister lists a namespace from the API server, not from the view.
+type LiveLister interface {
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
 }
 
 // GetSyncStatus implements InferenceService.
 func (s *Server) GetSyncStatus(ctx context.Context, r *inferencev1.GetSyncStatusRequest) (*inferencev1.GetSyncStatusResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := pageOf(s.namespacesIn(r.GetNamespace()), func(namespace string) string { return namespace }, r, s.namespaceSync)
+	page, next, err := pageThatFits(s.requestedNamespaces(r.GetNamespace()), func(namespace string) string { return namespace }, r, s.buildNamespaceSync)
 	if err != nil {
 		return nil, err
 	}
 	return &inferencev1.GetSyncStatusResponse{Namespaces: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
-func (s *Server) namespaceSync(namespace string) *inferencev1.NamespaceSync {
+func (s *Server) buildNamespaceSync(namespace string) *inferencev1.NamespaceSync {
 	m := &inferencev1.NamespaceSync{Namespace: namespace}
-	rules := s.rulesOf(namespace)
+	rules := s.ruleRows(namespace)
 	m.Rules = int64(len(rules))
 	rules = slices.DeleteFunc(rules, ruleRow.isSynced)
-	m.NotSynced, m.NotSyncedTotal = fitMessages(rules[:min(maxListed, len(rules))], maxPart, ruleRow.toMessage), int64(len(rules))
+	m.NotSynced, m.NotSyncedTotal = toMessagesThatFit(rules[:min(maxListed, len(rules))], maxPart, ruleRow.toMessage), int64(len(rules))
 	ruleSet := s.cfg.State.RuleSet(namespace)
-	for _, source := range s.cfg.State.Sources(namespace) {
-		in := s.cfg.State.Snapshot(namespace, source)
-		m.Wanted += int64(len(ruleSet.Desired(in.Binding)))
-		for _, change := range ruleSet.Plan(in).Differences() {
+	for _, source := range s.cfg.State.PossibleSources(namespace) {
+		in := s.cfg.State.PlanInput(namespace, source)
+		m.Wanted += int64(len(ruleSet.DesiredBindings(in.Binding)))
+		for _, change := range ruleSet.PlanSource(in).Differences() {
 			if change.Obstacle == infer.NameConflict {
 				m.Conflicts++
 			} else {
@@ -71,22 +71,22 @@ const (
 
 // CheckDrift implements InferenceService.
 func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	leave, err := s.checks.Take(ctx)
+	leave, err := s.checks.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	m, ns := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}, infer.Namespace{Name: r.GetNamespace()}
-	unjudged, err := s.readNamespace(ctx, &ns, m)
+	m, ns := &inferencev1.CheckDriftResponse{Revision: revision, Synced: true}, infer.NamespaceInput{Name: r.GetNamespace()}
+	unjudged, err := s.readLiveNamespace(ctx, &ns, m)
 	if err != nil {
 		return nil, err
 	}
-	extra, altered := &differences{list: &m.Extra, total: &m.ExtraTotal}, &differences{list: &m.Altered, total: &m.AlteredTotal}
-	lists := map[inferencev1.BindingChange_Change]*differences{
+	extra, altered := &differenceList{list: &m.Extra, total: &m.ExtraTotal}, &differenceList{list: &m.Altered, total: &m.AlteredTotal}
+	lists := map[inferencev1.BindingChange_Change]*differenceList{
 		inferencev1.BindingChange_CHANGE_CREATED:  {list: &m.Missing, total: &m.MissingTotal},
 		inferencev1.BindingChange_CHANGE_DELETED:  extra,
 		inferencev1.BindingChange_CHANGE_EMPTIED:  extra,
@@ -94,16 +94,16 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 		inferencev1.BindingChange_CHANGE_WAITING:  altered,
 		inferencev1.BindingChange_CHANGE_CONFLICT: {list: &m.Conflicts, total: &m.ConflictsTotal},
 	}
-	rules := infer.Evaluate(ns, s.cfg.State.Policy)
-	unjudged = slices.DeleteFunc(unjudged, func(b *infer.Binding) bool { return len(rules.Desired(b)) == 0 })
+	rules := infer.EvaluateRuleSet(ns, s.cfg.State.Policy)
+	unjudged = slices.DeleteFunc(unjudged, func(b *infer.Binding) bool { return len(rules.DesiredBindings(b)) == 0 })
 	m.UnjudgedBindingsTotal = int64(len(unjudged))
 	for _, b := range unjudged[:min(len(unjudged), maxListed)] {
 		m.UnjudgedBindings = append(m.UnjudgedBindings, b.Name)
 	}
 	m.Truncated = m.GetTruncated() || len(unjudged) > maxListed
-	for plan := range rules.Plans(ns.Bindings) {
+	for plan := range rules.PlanAllSources(ns.Bindings) {
 		for _, change := range plan.Differences() {
-			if d := lists[changeOf(change)]; d != nil {
+			if d := lists[bindingChangeKind(change)]; d != nil {
 				m.Truncated = !d.addDifference(change) || m.GetTruncated()
 			}
 		}
@@ -112,35 +112,35 @@ func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftReques
 	return m, nil
 }
 
-// differences collects the differences of one kind for an answer.
-type differences struct {
+// differenceList collects the differences of one kind for an answer.
+type differenceList struct {
 	list  *[]*inferencev1.BindingChange
 	total *int64
 	bytes int
 }
 
 // addDifference counts a difference and lists it if the limits allow. It reports whether it was listed.
-func (d *differences) addDifference(change infer.Difference) (listed bool) {
+func (d *differenceList) addDifference(change infer.BindingDifference) (listed bool) {
 	*d.total++
 	if len(*d.list) == maxListed || d.bytes > maxList {
 		return false
 	}
-	m := bindingChange(change)
+	m := toBindingChangeMessage(change)
 	d.bytes += proto.Size(m) + framing
 	*d.list = append(*d.list, m)
 	return true
 }
 
-// readNamespace reads rules and bindings from the API server into ns. It returns the sources that were last written
+// readLiveNamespace reads rules and bindings from the API server into ns. It returns the sources that were last written
 // before the webhooks were in force.
-func (s *Server) readNamespace(ctx context.Context, ns *infer.Namespace, m *inferencev1.CheckDriftResponse) (unjudged []*infer.Binding, err error) {
-	err = event.Each(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
+func (s *Server) readLiveNamespace(ctx context.Context, ns *infer.NamespaceInput, m *inferencev1.CheckDriftResponse) (unjudged []*infer.Binding, err error) {
+	err = event.DecodeEach(s.cfg.Lister.List(ctx, kinds.ImpliedRoles(), ns.Name), func(rule *rolev1alpha1.ImpliedRoles) {
 		if rule.DeletionTimestamp != nil {
 			return
 		}
-		ns.Rules = append(ns.Rules, state.RuleOf(rule))
+		ns.Rules = append(ns.Rules, state.ToInferRule(rule))
 		if meta.IsStatusConditionFalse(rule.Status.Conditions, rolev1alpha1.Judged) {
-			listUnjudged(m, rule.Name)
+			addUnjudgedRule(m, rule.Name)
 		}
 	})
 	if err != nil {
@@ -175,8 +175,8 @@ func lastWrite(of *metav1.PartialObjectMetadata) time.Time {
 	return newest
 }
 
-// listUnjudged counts a rule whose author was not checked, and lists it if the limit allows.
-func listUnjudged(m *inferencev1.CheckDriftResponse, rule string) {
+// addUnjudgedRule counts a rule whose author was not checked, and lists it if the limit allows.
+func addUnjudgedRule(m *inferencev1.CheckDriftResponse, rule string) {
 	if m.UnjudgedTotal++; len(m.GetUnjudged()) < maxListed {
 		m.Unjudged = append(m.Unjudged, rule)
 	} else {

@@ -16,36 +16,37 @@ import (
 // defaultPaths bounds the reasons of an answer if the request sets no limit.
 const defaultPaths = 10
 
-func rowLimit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
+func pathLimit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
 
 // ExplainRole implements InferenceService.
 func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	namespace, role := r.GetNamespace(), roleOf(r.GetRole())
+	namespace, role := r.GetNamespace(), roleFromMessage(r.GetRole())
 	ruleSet := s.cfg.State.RuleSet(namespace)
-	who := infer.Identify(subjectOf(r.GetSubject(), namespace), r.GetGroups())
-	reasons, more := ruleSet.Explain(who, role, s.grantingBindings(namespace, role, ruleSet), rowLimit(r.GetMaxPaths()))
+	who := infer.NewIdentity(subjectFromMessage(r.GetSubject(), namespace), r.GetGroups())
+	reasons, more := ruleSet.ExplainRole(who, role, s.grantingBindings(namespace, role, ruleSet), pathLimit(r.GetMaxPaths()))
 	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Revision: revision, Synced: true}
-	response.Reasons = fitMessages(reasons, maxAnswer, func(r infer.Reason) *inferencev1.Reason { return s.reasonMessage(r, role, ruleSet) })
+	response.Reasons = toMessagesThatFit(reasons, maxAnswer, func(r infer.RoleReason) *inferencev1.Reason { return s.toReasonMessage(r, role, ruleSet) })
 	response.Truncated = more || len(response.GetReasons()) < len(reasons)
 	return response, nil
 }
 
 // grantingBindings lists all bindings to a role, and the explicit bindings to a role that implies it.
 func (s *Server) grantingBindings(namespace string, role infer.Role, ruleSet *infer.RuleSet) []*infer.Binding {
-	list := slices.Concat(s.cfg.State.BindingsTo(namespace, role), s.cfg.State.GeneratedTo(namespace, role), s.cfg.State.BindingsEverywhereTo(role))
-	for _, parent := range ruleSet.Implying(role) {
-		list = append(list, s.cfg.State.BindingsTo(namespace, parent)...)
+	list := slices.Concat(s.cfg.State.ExplicitBindingsTo(namespace, role), s.cfg.State.GeneratedBindingsTo(namespace, role),
+		s.cfg.State.ClusterRoleBindingsTo(role))
+	for _, parent := range ruleSet.ImplyingRoles(role) {
+		list = append(list, s.cfg.State.ExplicitBindingsTo(namespace, parent)...)
 	}
 	return list
 }
 
-func (s *Server) reasonMessage(r infer.Reason, role infer.Role, ruleSet *infer.RuleSet) *inferencev1.Reason {
+func (s *Server) toReasonMessage(r infer.RoleReason, role infer.Role, ruleSet *infer.RuleSet) *inferencev1.Reason {
 	m := &inferencev1.Reason{
-		Binding: r.Source.String(), Role: roleMessage(r.Source.Role), Subject: subjectMessage(r.Subject),
+		Binding: r.Source.String(), Role: toRoleMessage(r.Source.Role), Subject: toSubjectMessage(r.Subject),
 		State: inferencev1.BindingState_BINDING_STATE_EXPLICIT,
 	}
 	if r.Source.IsGenerated() {
@@ -53,25 +54,25 @@ func (s *Server) reasonMessage(r infer.Reason, role infer.Role, ruleSet *infer.R
 	}
 	m.Path, m.Truncated = stepsThatFit(r.Path, ruleSet)
 	if len(r.Path) > 1 {
-		m.GeneratedBinding = infer.Name(r.Source.Name, role)
-		m.State = s.progressOf(r.Source.Namespace, r.Source.Name, ruleSet).stateOf(m.GetGeneratedBinding())
+		m.GeneratedBinding = infer.GeneratedName(r.Source.Name, role)
+		m.State = s.pendingDifferencesOf(r.Source.Namespace, r.Source.Name, ruleSet).bindingState(m.GetGeneratedBinding())
 	}
 	return m
 }
 
-// progress holds the differences that remain for the bindings of one source, by name.
-type progress map[string]infer.Difference
+// pendingDifferences holds the differences that remain for the bindings of one source, by name.
+type pendingDifferences map[string]infer.BindingDifference
 
-func (s *Server) progressOf(namespace, source string, ruleSet *infer.RuleSet) progress {
-	left := progress{}
-	for _, change := range ruleSet.Plan(s.cfg.State.Snapshot(namespace, source)).Differences() {
+func (s *Server) pendingDifferencesOf(namespace, source string, ruleSet *infer.RuleSet) pendingDifferences {
+	left := pendingDifferences{}
+	for _, change := range ruleSet.PlanSource(s.cfg.State.PlanInput(namespace, source)).Differences() {
 		left[change.Name] = change
 	}
 	return left
 }
 
-// stateOf returns the state of a binding.
-func (p progress) stateOf(name string) inferencev1.BindingState {
+// bindingState returns the state of a binding.
+func (p pendingDifferences) bindingState(name string) inferencev1.BindingState {
 	change, left := p[name]
 	switch {
 	case !left:
@@ -84,50 +85,50 @@ func (p progress) stateOf(name string) inferencev1.BindingState {
 
 // ExplainBinding implements InferenceService.
 func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	binding := s.cfg.State.Binding(r.GetNamespace(), r.GetName())
 	if binding == nil {
-		return nil, rpc.NotFound("there is no RoleBinding %q in namespace %q", r.GetName(), r.GetNamespace())
+		return nil, rpc.NotFoundError("there is no RoleBinding %q in namespace %q", r.GetName(), r.GetNamespace())
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	response := &inferencev1.ExplainBindingResponse{
-		Name: binding.Name, Role: roleMessage(binding.Role), Subjects: subjectMessages(binding.Subjects),
+		Name: binding.Name, Role: toRoleMessage(binding.Role), Subjects: toSubjectMessages(binding.Subjects),
 		SubjectsTotal: int64(len(binding.Subjects)),
 		State:         inferencev1.BindingState_BINDING_STATE_EXPLICIT, Revision: revision, Synced: true,
 	}
 	if binding.IsGenerated() {
 		response.Generated, response.Source = true, binding.Source
-		s.explainGenerated(response, binding, ruleSet, rowLimit(r.GetMaxPaths()))
+		s.explainGenerated(response, binding, ruleSet, pathLimit(r.GetMaxPaths()))
 	} else {
-		s.explainSource(response, binding, ruleSet, rowLimit(r.GetMaxPaths()))
+		s.explainSource(response, binding, ruleSet, pathLimit(r.GetMaxPaths()))
 	}
 	return response, nil
 }
 
 // explainGenerated adds the reasons for which a generated binding exists.
 func (s *Server) explainGenerated(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
-	m.State = s.progressOf(b.Namespace, state.SourceOf(b), ruleSet).stateOf(b.Name)
+	m.State = s.pendingDifferencesOf(b.Namespace, state.SourceName(b), ruleSet).bindingState(b.Name)
 	source, role := s.cfg.State.Binding(b.Namespace, m.GetSource()), b.Role
 	if source == nil || !source.IsSource() {
 		return
 	}
-	paths, more := ruleSet.Paths(source.Role, role, limit)
-	m.Reasons = fitMessages(paths, maxAnswer, func(path []infer.Role) *inferencev1.Reason {
-		return s.reasonMessage(infer.Reason{Source: source, Path: path}, role, ruleSet)
+	paths, more := ruleSet.PathsBetween(source.Role, role, limit)
+	m.Reasons = toMessagesThatFit(paths, maxAnswer, func(path []infer.Role) *inferencev1.Reason {
+		return s.toReasonMessage(infer.RoleReason{Source: source, Path: path}, role, ruleSet)
 	})
 	m.Truncated = more || len(m.GetReasons()) < len(paths)
 }
 
 // explainSource adds the bindings that follow from an explicit binding.
 func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.Binding, ruleSet *infer.RuleSet, limit int) {
-	desired, left := ruleSet.Desired(b), s.progressOf(b.Namespace, b.Name, ruleSet)
-	m.Implied = fitMessages(desired[:min(limit, len(desired))], maxAnswer, func(d infer.Desired) *inferencev1.ImpliedBinding {
-		path := ruleSet.Path(b.Role, d.Child)
+	desired, left := ruleSet.DesiredBindings(b), s.pendingDifferencesOf(b.Namespace, b.Name, ruleSet)
+	m.Implied = toMessagesThatFit(desired[:min(limit, len(desired))], maxAnswer, func(d infer.DesiredBinding) *inferencev1.ImpliedBinding {
+		path := ruleSet.ShortestPath(b.Role, d.Child)
 		implied := &inferencev1.ImpliedBinding{
-			Name: d.Name, Source: b.Name, Role: roleMessage(d.Child), State: left.stateOf(d.Name), Path: roleMessages(path),
+			Name: d.Name, Source: b.Name, Role: toRoleMessage(d.Child), State: left.bindingState(d.Name), Path: toRoleMessages(path),
 		}
 		implied.Truncated = len(implied.GetPath()) < len(path)
 		switch left[d.Name].Obstacle {
@@ -144,17 +145,17 @@ func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.B
 
 // WhoHasRole implements InferenceService.
 func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	role := roleOf(r.GetRole())
+	role := roleFromMessage(r.GetRole())
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	holders := ruleSet.Holders(role, s.grantingBindings(r.GetNamespace(), role, ruleSet))
-	slices.SortFunc(holders, func(a, b infer.Holding) int { return strings.Compare(holderKey(a), holderKey(b)) })
-	page, next, err := pageOf(holders, holderKey, r, func(h infer.Holding) *inferencev1.Holder {
+	slices.SortFunc(holders, func(a, b infer.RoleHolding) int { return strings.Compare(holderKey(a), holderKey(b)) })
+	page, next, err := pageThatFits(holders, holderKey, r, func(h infer.RoleHolding) *inferencev1.Holder {
 		return &inferencev1.Holder{
-			Subject: subjectMessage(h.Subject), Origin: originOf(h), Bindings: namesThatFit(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
+			Subject: toSubjectMessage(h.Subject), Origin: holdingOrigin(h), Bindings: namesThatFit(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
 		}
 	})
 	if err != nil {
@@ -167,7 +168,7 @@ func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleReques
 const maxKey = 256
 
 // holderKey returns a sort key that is unique per holder. Names longer than maxKey end in a hash.
-func holderKey(h infer.Holding) string {
+func holderKey(h infer.RoleHolding) string {
 	name := h.Subject.Name
 	if len(name) > maxKey {
 		sum := sha256.Sum256([]byte(name))
@@ -180,17 +181,17 @@ func holderKey(h infer.Holding) string {
 func (s *Server) ListEffectiveRoles(
 	ctx context.Context, r *inferencev1.ListEffectiveRolesRequest,
 ) (*inferencev1.ListEffectiveRolesResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
-	who := infer.Identify(subjectOf(r.GetSubject(), r.GetNamespace()), r.GetGroups())
-	roles := ruleSet.Effective(who, append(s.cfg.State.BindingsIn(r.GetNamespace()), s.cfg.State.BindingsEverywhere()...))
+	who := infer.NewIdentity(subjectFromMessage(r.GetSubject(), r.GetNamespace()), r.GetGroups())
+	roles := ruleSet.EffectiveRoles(who, append(s.cfg.State.BindingsIn(r.GetNamespace()), s.cfg.State.ClusterRoleBindings()...))
 	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}
-	response.Roles = fitMessages(roles, maxAnswer, func(h infer.Holding) *inferencev1.EffectiveRole {
+	response.Roles = toMessagesThatFit(roles, maxAnswer, func(h infer.RoleHolding) *inferencev1.EffectiveRole {
 		return &inferencev1.EffectiveRole{
-			Role: roleMessage(h.Role), Origin: originOf(h), Bindings: namesThatFit(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
+			Role: toRoleMessage(h.Role), Origin: holdingOrigin(h), Bindings: namesThatFit(h.Bindings), BindingsTotal: int64(len(h.Bindings)),
 		}
 	})
 	response.Truncated = len(response.GetRoles()) < len(roles)

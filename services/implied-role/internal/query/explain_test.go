@@ -39,7 +39,7 @@ func TestWhyARoleIsHeld(t *testing.T) {
 	w.do("team", "B4=b{u}") // The implied bindings do not exist yet.
 	ask := func(who, what string, paths int32) *inferencev1.ExplainRoleResponse {
 		return must(w.ExplainRole(t.Context(), &inferencev1.ExplainRoleRequest{
-			Namespace: "team", Subject: &inferencev1.Subject{Kind: "User", Name: who}, Role: roleMessage(role(what)), MaxPaths: paths,
+			Namespace: "team", Subject: &inferencev1.Subject{Kind: "User", Name: who}, Role: toRoleMessage(role(what)), MaxPaths: paths,
 		}))(t)
 	}
 	got := ask("u", "c", 0)
@@ -47,7 +47,7 @@ func TestWhyARoleIsHeld(t *testing.T) {
 	if text := reasonTexts(got.GetReasons()); text != want || !got.GetHeld() || got.GetTruncated() {
 		t.Errorf("%q, held %v, truncated %v; want %q", text, got.GetHeld(), got.GetTruncated(), want)
 	}
-	if got.GetReasons()[2].GetGeneratedBinding() != infer.Name("B1", role("c")) || got.GetReasons()[0].GetGeneratedBinding() != "" {
+	if got.GetReasons()[2].GetGeneratedBinding() != infer.GeneratedName("B1", role("c")) || got.GetReasons()[0].GetGeneratedBinding() != "" {
 		t.Errorf("generated bindings %v", got.GetReasons())
 	}
 	if got := ask("u", "c", 1); len(got.GetReasons()) != 1 || !got.GetTruncated() {
@@ -73,16 +73,16 @@ func TestWhyABindingIsThereAndWhatItImplies(t *testing.T) {
 	if got := strings.Join(implied, "; "); got != "b by a b SYNCED; c by a b c SYNCED" || source.GetGenerated() || short(source.GetState()) != "EXPLICIT" {
 		t.Errorf("source: %q, %v", got, source)
 	}
-	generated := ask(infer.Name("B1", role("c")))
+	generated := ask(infer.GeneratedName("B1", role("c")))
 	if !generated.GetGenerated() || generated.GetSource() != "B1" || short(generated.GetState()) != "SYNCED" ||
 		reasonTexts(generated.GetReasons()) != "B1 a>b by a>b b>c by b>c SYNCED" || roleName(generated.GetRole()) != "c" {
 		t.Errorf("generated: %v", generated)
 	}
 	w.do("team", "-b>c")
-	if left := ask(infer.Name("B1", role("c"))); short(left.GetState()) != "PENDING" || len(left.GetReasons()) != 0 {
+	if left := ask(infer.GeneratedName("B1", role("c"))); short(left.GetState()) != "PENDING" || len(left.GetReasons()) != 0 {
 		t.Errorf("what is to go: %v", left)
 	}
-	w.do("team", "-B1 B2=a{v} "+infer.Name("B2", role("b"))+"=other{m}")
+	w.do("team", "-B1 B2=a{v} "+infer.GeneratedName("B2", role("b"))+"=other{m}")
 	taken := ask("B2").GetImplied()
 	if len(taken) != 1 || short(taken[0].GetState()) != "CONFLICT" || taken[0].GetMessage() == "" {
 		t.Errorf("taken: %v", taken)
@@ -98,7 +98,7 @@ func TestWhoHasWhat(t *testing.T) {
 	var holders []string
 	for token := "first"; token != ""; {
 		page := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{
-			Namespace: "team", Role: roleMessage(role("b")), PageSize: 2, PageToken: strings.TrimPrefix(token, "first"),
+			Namespace: "team", Role: toRoleMessage(role("b")), PageSize: 2, PageToken: strings.TrimPrefix(token, "first"),
 		}))(t)
 		for _, h := range page.GetHolders() {
 			holders = append(holders, fmt.Sprintf("%s %s %s", h.GetSubject().GetName(), h.GetOrigin(), strings.Join(h.GetBindings(), "+")))
@@ -138,9 +138,9 @@ func TestDriftIsWhatTheAPIServerHasOtherwise(t *testing.T) {
 		t.Errorf("in step: %v", got)
 	}
 	// These changes are not in the view.
-	key := w.cfg.State.BindingKey("team", infer.Name("B", role("b")))
+	key := w.cfg.State.BindingKey("team", infer.GeneratedName("B", role("b")))
 	delete(w.live, key)
-	key.Name = infer.Name("B", role("c"))
+	key.Name = infer.GeneratedName("B", role("c"))
 	altered := w.live[key]
 	altered.Object = []byte(strings.ReplaceAll(string(altered.Object), `"u"`, `"mallory"`))
 	w.live[key] = altered
@@ -174,7 +174,7 @@ func TestCheckDriftListsBindingsFromBeforeTheWebhooks(t *testing.T) {
 
 func TestSyncStatusCountsWhatIsLeft(t *testing.T) {
 	w := newWorld(t)
-	w.do("team", "a>b a>c B=a{u} "+infer.Name("B", role("c"))+"=x{m}")
+	w.do("team", "a>b a>c B=a{u} "+infer.GeneratedName("B", role("c"))+"=x{m}")
 	w.do("other", "a>b")
 	got := must(w.GetSyncStatus(t.Context(), &inferencev1.GetSyncStatusRequest{}))(t).GetNamespaces()
 	if len(got) != 2 || got[0].GetNamespace() != "other" {

@@ -13,53 +13,53 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
 
-func roleOf(m *inferencev1.Role) infer.Role {
+func roleFromMessage(m *inferencev1.Role) infer.Role {
 	return infer.Role{Name: m.GetName(), Cluster: m.GetKind() == infer.KindClusterRole}
 }
 
-func roleMessage(r infer.Role) *inferencev1.Role {
+func toRoleMessage(r infer.Role) *inferencev1.Role {
 	return &inferencev1.Role{Kind: r.Kind(), Name: r.Name}
 }
 
-// roleMessages returns as many roles as fit in a row.
-func roleMessages(roles []infer.Role) []*inferencev1.Role {
-	return fitMessages(roles, maxPart, roleMessage)
+// toRoleMessages returns as many roles as fit in a row.
+func toRoleMessages(roles []infer.Role) []*inferencev1.Role {
+	return toMessagesThatFit(roles, maxPart, toRoleMessage)
 }
 
-// subjectOf returns the subject in the form that RoleBindings use.
-func subjectOf(m *inferencev1.Subject, namespace string) rbacv1.Subject {
+// subjectFromMessage returns the subject in the form that RoleBindings use.
+func subjectFromMessage(m *inferencev1.Subject, namespace string) rbacv1.Subject {
 	if m.GetKind() == rbacv1.ServiceAccountKind {
 		return rbacv1.Subject{Kind: m.GetKind(), Namespace: cmp.Or(m.GetNamespace(), namespace), Name: m.GetName()}
 	}
 	return rbacv1.Subject{Kind: m.GetKind(), APIGroup: cmp.Or(m.GetApiGroup(), rbacv1.GroupName), Name: m.GetName()}
 }
 
-func subjectMessage(s rbacv1.Subject) *inferencev1.Subject {
+func toSubjectMessage(s rbacv1.Subject) *inferencev1.Subject {
 	return &inferencev1.Subject{Kind: s.Kind, ApiGroup: s.APIGroup, Name: s.Name, Namespace: s.Namespace}
 }
 
-// subjectMessages returns as many subjects as fit in a row.
-func subjectMessages(subjects []rbacv1.Subject) []*inferencev1.Subject {
-	return fitMessages(subjects, maxPart, subjectMessage)
+// toSubjectMessages returns as many subjects as fit in a row.
+func toSubjectMessages(subjects []rbacv1.Subject) []*inferencev1.Subject {
+	return toMessagesThatFit(subjects, maxPart, toSubjectMessage)
 }
 
-func inferenceMessage(namespace string, parent infer.Role, ruleSet *infer.RuleSet) *inferencev1.Inference {
-	direct, all, rules := ruleSet.Direct(parent), ruleSet.Implied(parent), ruleSet.With(parent)
+func toInferenceMessage(namespace string, parent infer.Role, ruleSet *infer.RuleSet) *inferencev1.Inference {
+	direct, all, rules := ruleSet.DirectlyImpliedRoles(parent), ruleSet.ImpliedRoles(parent), ruleSet.RulesWithParent(parent)
 	m := &inferencev1.Inference{
-		Namespace: namespace, Parent: roleMessage(parent), Direct: roleMessages(direct),
-		ChildRoles: roleMessages(all), ChildRolesTotal: int64(len(all)), Rules: namesThatFit(rules),
+		Namespace: namespace, Parent: toRoleMessage(parent), Direct: toRoleMessages(direct),
+		ChildRoles: toRoleMessages(all), ChildRolesTotal: int64(len(all)), Rules: namesThatFit(rules),
 	}
 	m.Truncated = len(m.GetDirect())+len(m.GetChildRoles())+len(m.GetRules()) < len(direct)+len(all)+len(rules)
 	return m
 }
 
-func ruleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.Rule) *inferencev1.Rule {
+func toRuleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.Rule) *inferencev1.Rule {
 	m := &inferencev1.Rule{
 		Namespace: object.Key.Namespace, Name: r.Name, Uid: object.UID, Generation: object.Generation,
-		Parent: roleMessage(r.Parent), Child: roleMessage(r.Child),
-		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && ruleSet.HasImplied(r.Child, r.Parent),
+		Parent: toRoleMessage(r.Parent), Child: toRoleMessage(r.Child),
+		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && ruleSet.HasImpliedRole(r.Child, r.Parent),
 	}
-	synced, known := syncedOf(object)
+	synced, known := syncedCondition(object)
 	m.Synced = known && synced.Status == metav1.ConditionTrue
 	switch {
 	case !m.GetAccepted():
@@ -72,13 +72,13 @@ func ruleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.Rul
 	return m
 }
 
-// syncedOf returns the condition Synced of a rule. known reports whether it describes the current generation.
-func syncedOf(object state.Rule) (c *metav1.Condition, known bool) {
+// syncedCondition returns the condition Synced of a rule. known reports whether it describes the current generation.
+func syncedCondition(object state.Rule) (c *metav1.Condition, known bool) {
 	c = meta.FindStatusCondition(object.Value.Status.Conditions, rolev1alpha1.Synced)
 	return c, c != nil && c.ObservedGeneration == object.Generation
 }
 
-func originOf(h infer.Holding) inferencev1.Origin {
+func holdingOrigin(h infer.RoleHolding) inferencev1.Origin {
 	switch {
 	case h.Explicit && h.Implied:
 		return inferencev1.Origin_ORIGIN_BOTH
@@ -88,8 +88,8 @@ func originOf(h infer.Holding) inferencev1.Origin {
 	return inferencev1.Origin_ORIGIN_IMPLIED
 }
 
-// changeOf maps the verb or the obstacle of a difference to the API.
-func changeOf(c infer.Difference) inferencev1.BindingChange_Change {
+// bindingChangeKind maps the verb or the obstacle of a difference to the API.
+func bindingChangeKind(c infer.BindingDifference) inferencev1.BindingChange_Change {
 	switch {
 	case c.Verb == infer.Create:
 		return inferencev1.BindingChange_CHANGE_CREATED
@@ -107,10 +107,10 @@ func changeOf(c infer.Difference) inferencev1.BindingChange_Change {
 	return inferencev1.BindingChange_CHANGE_PAUSED
 }
 
-func bindingChange(c infer.Difference) *inferencev1.BindingChange {
+func toBindingChangeMessage(c infer.BindingDifference) *inferencev1.BindingChange {
 	return &inferencev1.BindingChange{
-		Name: c.Name, Source: c.Source, Role: roleMessage(c.Role), Change: changeOf(c),
-		Subjects: subjectMessages(c.Subjects), SubjectsTotal: int64(len(c.Subjects)),
+		Name: c.Name, Source: c.Source, Role: toRoleMessage(c.Role), Change: bindingChangeKind(c),
+		Subjects: toSubjectMessages(c.Subjects), SubjectsTotal: int64(len(c.Subjects)),
 	}
 }
 
@@ -123,10 +123,10 @@ func stepsThatFit(path []infer.Role, ruleSet *infer.RuleSet) (list []*inferencev
 	for i := range from {
 		from[i] = i
 	}
-	list = fitMessages(from, maxPart, func(i int) *inferencev1.Step {
-		rules := ruleSet.Between(path[i], path[i+1])
+	list = toMessagesThatFit(from, maxPart, func(i int) *inferencev1.Step {
+		rules := ruleSet.RulesBetween(path[i], path[i+1])
 		return &inferencev1.Step{
-			Rules: rules[:min(maxNamed, len(rules))], RulesTotal: int64(len(rules)), From: roleMessage(path[i]), To: roleMessage(path[i+1]),
+			Rules: rules[:min(maxNamed, len(rules))], RulesTotal: int64(len(rules)), From: toRoleMessage(path[i]), To: toRoleMessage(path[i+1]),
 		}
 	})
 	return list, len(list) < len(from)

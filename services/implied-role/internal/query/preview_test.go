@@ -20,7 +20,7 @@ func ruleChanges(ops string) []*inferencev1.RuleChange {
 		name, gone := strings.CutPrefix(op, "-")
 		c := &inferencev1.RuleChange{Name: name, Remove: gone}
 		if parent, child, _ := strings.Cut(name, ">"); !gone {
-			c.Parent, c.Child = roleMessage(role(parent)), roleMessage(role(child))
+			c.Parent, c.Child = toRoleMessage(role(parent)), toRoleMessage(role(child))
 		}
 		changes = append(changes, c)
 	}
@@ -75,8 +75,8 @@ func TestAPreviewSaysOfARuleThatItWouldBeRefused(t *testing.T) {
 	w.settle()
 	for child, reason := range map[string]string{"ClusterRole/cluster-admin": infer.ProhibitedRole, "system:nodes": infer.ProhibitedRole, "a": infer.SelfImplication} {
 		p := must(w.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: "team", Changes: []*inferencev1.RuleChange{
-			{Name: "a>b", Parent: roleMessage(role("a")), Child: roleMessage(role(child))},
-			{Name: "new", Parent: roleMessage(role("a")), Child: roleMessage(role(child))},
+			{Name: "a>b", Parent: toRoleMessage(role("a")), Child: toRoleMessage(role(child))},
+			{Name: "new", Parent: toRoleMessage(role("a")), Child: toRoleMessage(role(child))},
 		}}))(t).GetPreview()
 		refusals := p.GetRefusals()
 		if len(refusals) != 2 || p.GetWrites() != 0 || len(p.GetBindings())+len(p.GetSubjects())+len(p.GetInferences()) != 0 {
@@ -109,9 +109,9 @@ func TestAPreviewOfABinding(t *testing.T) {
 		request *inferencev1.PreviewBindingRequest
 		want    string
 	}{
-		"a new one":       {&inferencev1.PreviewBindingRequest{Name: "B3", Role: roleMessage(role("x")), Subjects: []*inferencev1.Subject{v}}, "CREATED B3:y | v +x y -"},
-		"another subject": {&inferencev1.PreviewBindingRequest{Name: "B1", Role: roleMessage(role("a")), Subjects: []*inferencev1.Subject{u, v}}, "UPDATED B1:b; UPDATED B1:c | v +a b c -"},
-		"another role":    {&inferencev1.PreviewBindingRequest{Name: "B1", Role: roleMessage(role("x")), Subjects: []*inferencev1.Subject{u}}, "DELETED B1:b; DELETED B1:c; CREATED B1:y | u +x y -a c"},
+		"a new one":       {&inferencev1.PreviewBindingRequest{Name: "B3", Role: toRoleMessage(role("x")), Subjects: []*inferencev1.Subject{v}}, "CREATED B3:y | v +x y -"},
+		"another subject": {&inferencev1.PreviewBindingRequest{Name: "B1", Role: toRoleMessage(role("a")), Subjects: []*inferencev1.Subject{u, v}}, "UPDATED B1:b; UPDATED B1:c | v +a b c -"},
+		"another role":    {&inferencev1.PreviewBindingRequest{Name: "B1", Role: toRoleMessage(role("x")), Subjects: []*inferencev1.Subject{u}}, "DELETED B1:b; DELETED B1:c; CREATED B1:y | u +x y -a c"},
 		"gone":            {&inferencev1.PreviewBindingRequest{Name: "B1", Remove: true}, "DELETED B1:b; DELETED B1:c | u + -a c"},
 	} {
 		if got := ask(c.request); got != c.want {
@@ -120,8 +120,8 @@ func TestAPreviewOfABinding(t *testing.T) {
 	}
 	for want, r := range map[string]*inferencev1.PreviewBindingRequest{
 		"there is none": {Name: "none", Remove: true}, "needs a role": {Name: "B9"},
-		"is generated":      {Name: infer.Name("B1", role("b")), Remove: true},
-		"in each namespace": {Name: "ClusterRoleBinding/B9", Role: roleMessage(role("x")), Subjects: []*inferencev1.Subject{v}},
+		"is generated":      {Name: infer.GeneratedName("B1", role("b")), Remove: true},
+		"in each namespace": {Name: "ClusterRoleBinding/B9", Role: toRoleMessage(role("x")), Subjects: []*inferencev1.Subject{v}},
 	} {
 		r.Namespace = "team"
 		_, err := w.PreviewBinding(t.Context(), r)

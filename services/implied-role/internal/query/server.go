@@ -29,7 +29,7 @@ type Config struct {
 	// Finished returns the time at which a namespace was last in its desired state. It is zero if this process holds no
 	// such time.
 	Finished func(namespace string) time.Time
-	Lister   Lister
+	Lister   LiveLister
 	// Since returns the time since which the webhooks check all authors. It is zero without webhooks.
 	Since   func(ctx context.Context) time.Time
 	Changes *WatchCache
@@ -39,7 +39,7 @@ type Config struct {
 type Server struct {
 	cfg Config
 	// checks and previews bound the costly calls in parallel.
-	checks, previews *rpc.Limiter
+	checks, previews *rpc.CallLimiter
 }
 
 // NewServer returns a server.
@@ -49,79 +49,79 @@ func NewServer(cfg Config) *Server {
 
 var _ inferencev1connect.InferenceServiceHandler = (*Server)(nil)
 
-// namespaced is a request about one namespace, or about all if the namespace is empty.
-type namespaced interface{ GetNamespace() string }
+// namespacedRequest is a request about one namespace, or about all if the namespace is empty.
+type namespacedRequest interface{ GetNamespace() string }
 
-// Access returns the permission that each procedure requires. Procedures about rules require "list" on rules, and
+// RequiredAccess returns the permission that each procedure requires. Procedures about rules require "list" on rules, and
 // procedures about holders "list" on RoleBindings.
-func Access() map[string]rpc.Access {
-	return map[string]rpc.Access{
-		inferencev1connect.InferenceServiceListRulesProcedure:          canListRules[inferencev1.ListRulesRequest](),
-		inferencev1connect.InferenceServiceListInferencesProcedure:     canListRules[inferencev1.ListInferencesRequest](),
-		inferencev1connect.InferenceServiceGetInferenceProcedure:       canListRules[inferencev1.GetInferenceRequest](),
-		inferencev1connect.InferenceServiceListImplyingRolesProcedure:  canListRules[inferencev1.ListImplyingRolesRequest](),
-		inferencev1connect.InferenceServiceWatchInferencesProcedure:    canListRules[inferencev1.WatchInferencesRequest](),
-		inferencev1connect.InferenceServiceExplainRoleProcedure:        canListBindings[inferencev1.ExplainRoleRequest](),
-		inferencev1connect.InferenceServiceExplainBindingProcedure:     canListBindings[inferencev1.ExplainBindingRequest](),
-		inferencev1connect.InferenceServiceWhoHasRoleProcedure:         canListBindings[inferencev1.WhoHasRoleRequest](),
-		inferencev1connect.InferenceServiceListEffectiveRolesProcedure: canListBindings[inferencev1.ListEffectiveRolesRequest](),
-		inferencev1connect.InferenceServicePreviewRulesProcedure:       canListBindings[inferencev1.PreviewRulesRequest](),
-		inferencev1connect.InferenceServicePreviewBindingProcedure:     canListBindings[inferencev1.PreviewBindingRequest](),
-		inferencev1connect.InferenceServiceGetSyncStatusProcedure:      canListBindings[inferencev1.GetSyncStatusRequest](),
-		inferencev1connect.InferenceServiceCheckDriftProcedure:         canListBindings[inferencev1.CheckDriftRequest](),
+func RequiredAccess() map[string]rpc.AccessRule {
+	return map[string]rpc.AccessRule{
+		inferencev1connect.InferenceServiceListRulesProcedure:          rulesListAccess[inferencev1.ListRulesRequest](),
+		inferencev1connect.InferenceServiceListInferencesProcedure:     rulesListAccess[inferencev1.ListInferencesRequest](),
+		inferencev1connect.InferenceServiceGetInferenceProcedure:       rulesListAccess[inferencev1.GetInferenceRequest](),
+		inferencev1connect.InferenceServiceListImplyingRolesProcedure:  rulesListAccess[inferencev1.ListImplyingRolesRequest](),
+		inferencev1connect.InferenceServiceWatchInferencesProcedure:    rulesListAccess[inferencev1.WatchInferencesRequest](),
+		inferencev1connect.InferenceServiceExplainRoleProcedure:        bindingsListAccess[inferencev1.ExplainRoleRequest](),
+		inferencev1connect.InferenceServiceExplainBindingProcedure:     bindingsListAccess[inferencev1.ExplainBindingRequest](),
+		inferencev1connect.InferenceServiceWhoHasRoleProcedure:         bindingsListAccess[inferencev1.WhoHasRoleRequest](),
+		inferencev1connect.InferenceServiceListEffectiveRolesProcedure: bindingsListAccess[inferencev1.ListEffectiveRolesRequest](),
+		inferencev1connect.InferenceServicePreviewRulesProcedure:       bindingsListAccess[inferencev1.PreviewRulesRequest](),
+		inferencev1connect.InferenceServicePreviewBindingProcedure:     bindingsListAccess[inferencev1.PreviewBindingRequest](),
+		inferencev1connect.InferenceServiceGetSyncStatusProcedure:      bindingsListAccess[inferencev1.GetSyncStatusRequest](),
+		inferencev1connect.InferenceServiceCheckDriftProcedure:         bindingsListAccess[inferencev1.CheckDriftRequest](),
 	}
 }
 
-func canListRules[M any]() rpc.Access {
-	return rpc.CanIn("list", kinds.ImpliedRoles().GroupResource, namespaceOf[M])
+func rulesListAccess[M any]() rpc.AccessRule {
+	return rpc.RequireVerbInNamespace("list", kinds.ImpliedRoles().GroupResource, requestNamespace[M])
 }
 
-func canListBindings[M any]() rpc.Access {
-	return rpc.CanIn("list", kinds.RoleBindings().GroupResource, namespaceOf[M])
+func bindingsListAccess[M any]() rpc.AccessRule {
+	return rpc.RequireVerbInNamespace("list", kinds.RoleBindings().GroupResource, requestNamespace[M])
 }
 
-func namespaceOf[M any](m *M) string {
-	request, _ := any(m).(namespaced)
+func requestNamespace[M any](m *M) string {
+	request, _ := any(m).(namespacedRequest)
 	return request.GetNamespace()
 }
 
-// fresh is a request that can require a minimum revision.
-type fresh interface{ GetMinRevision() string }
+// minRevisionRequest is a request that can require a minimum revision.
+type minRevisionRequest interface{ GetMinRevision() string }
 
-// checkReady returns an error if the view is incomplete or too old for the request. The revision is read before the answer
+// awaitMinRevision returns an error if the view is incomplete or too old for the request. The revision is read before the answer
 // is computed, so the answer is at least as new.
-func (s *Server) checkReady(ctx context.Context, r fresh) (revision string, err error) {
+func (s *Server) awaitMinRevision(ctx context.Context, r minRevisionRequest) (revision string, err error) {
 	if r.GetMinRevision() != "" {
 		sequence, began, err := topology.ParseRevision(r.GetMinRevision())
 		if err != nil {
-			return "", rpc.Invalid("min_revision: %w", err)
+			return "", rpc.InvalidError("min_revision: %w", err)
 		}
 		if err := s.cfg.Await(ctx, sequence, began); err != nil {
-			return "", rpc.Incomplete(err)
+			return "", rpc.IncompleteError(err)
 		}
 	}
-	return s.cfg.Revision(), rpc.Incomplete(s.cfg.Complete())
+	return s.cfg.Revision(), rpc.IncompleteError(s.cfg.Complete())
 }
 
-// namespacesIn returns the requested namespace, or all namespaces that have rules.
-func (s *Server) namespacesIn(namespace string) []string {
+// requestedNamespaces returns the requested namespace, or all namespaces that have rules.
+func (s *Server) requestedNamespaces(namespace string) []string {
 	if namespace != "" {
 		return []string{namespace}
 	}
-	return s.cfg.State.Namespaces()
+	return s.cfg.State.NamespacesWithRules()
 }
 
 // ListRules implements InferenceService.
 func (s *Server) ListRules(ctx context.Context, r *inferencev1.ListRulesRequest) (*inferencev1.ListRulesResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	var all []ruleRow
-	for _, namespace := range s.namespacesIn(r.GetNamespace()) {
-		all = append(all, s.rulesOf(namespace)...)
+	for _, namespace := range s.requestedNamespaces(r.GetNamespace()) {
+		all = append(all, s.ruleRows(namespace)...)
 	}
-	page, next, err := pageOf(all, func(r ruleRow) string { return joinKey(r.object.Key.Namespace, r.rule.Name) }, r, ruleRow.toMessage)
+	page, next, err := pageThatFits(all, func(r ruleRow) string { return joinKey(r.object.Key.Namespace, r.rule.Name) }, r, ruleRow.toMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -136,13 +136,13 @@ type ruleRow struct {
 }
 
 func (r ruleRow) isSynced() bool {
-	c, known := syncedOf(*r.object)
+	c, known := syncedCondition(*r.object)
 	return known && c.Status == metav1.ConditionTrue
 }
 
-func (r ruleRow) toMessage() *inferencev1.Rule { return ruleMessage(r.ruleSet, *r.rule, *r.object) }
+func (r ruleRow) toMessage() *inferencev1.Rule { return toRuleMessage(r.ruleSet, *r.rule, *r.object) }
 
-func (s *Server) rulesOf(namespace string) []ruleRow {
+func (s *Server) ruleRows(namespace string) []ruleRow {
 	ruleSet, objects := s.cfg.State.RuleSetAndRules(namespace)
 	list := make([]ruleRow, len(objects))
 	for i := range objects {
@@ -151,35 +151,35 @@ func (s *Server) rulesOf(namespace string) []ruleRow {
 	return list
 }
 
-// row holds the role whose implied roles are listed, with its rule set.
-type row struct {
+// inferenceRow holds the role whose implied roles are listed, with its rule set.
+type inferenceRow struct {
 	namespace string
 	parent    infer.Role
 	ruleSet   *infer.RuleSet
 }
 
-func (r row) rowKey() string { return joinKey(r.namespace, roleKey(r.parent)) }
+func (r inferenceRow) rowKey() string { return joinKey(r.namespace, roleKey(r.parent)) }
 
-func (r row) toMessage() *inferencev1.Inference {
-	return inferenceMessage(r.namespace, r.parent, r.ruleSet)
+func (r inferenceRow) toMessage() *inferencev1.Inference {
+	return toInferenceMessage(r.namespace, r.parent, r.ruleSet)
 }
 
 // ListInferences implements InferenceService.
 func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	var all []row
-	for _, namespace := range s.namespacesIn(r.GetNamespace()) {
+	var all []inferenceRow
+	for _, namespace := range s.requestedNamespaces(r.GetNamespace()) {
 		ruleSet := s.cfg.State.RuleSet(namespace)
-		for parent := range ruleSet.Parents() {
-			if r.GetParent() == nil || parent == roleOf(r.GetParent()) {
-				all = append(all, row{namespace, parent, ruleSet})
+		for parent := range ruleSet.ParentRoles() {
+			if r.GetParent() == nil || parent == roleFromMessage(r.GetParent()) {
+				all = append(all, inferenceRow{namespace, parent, ruleSet})
 			}
 		}
 	}
-	page, next, err := pageOf(all, row.rowKey, r, row.toMessage)
+	page, next, err := pageThatFits(all, inferenceRow.rowKey, r, inferenceRow.toMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -188,26 +188,29 @@ func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferenc
 
 // GetInference implements InferenceService.
 func (s *Server) GetInference(ctx context.Context, r *inferencev1.GetInferenceRequest) (*inferencev1.GetInferenceResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
-	return &inferencev1.GetInferenceResponse{Inference: inferenceMessage(r.GetNamespace(), roleOf(r.GetRole()), ruleSet), Revision: revision, Synced: true}, nil
+	return &inferencev1.GetInferenceResponse{
+		Inference: toInferenceMessage(r.GetNamespace(), roleFromMessage(r.GetRole()), ruleSet),
+		Revision:  revision, Synced: true,
+	}, nil
 }
 
 // ListImplyingRoles implements InferenceService.
 func (s *Server) ListImplyingRoles(ctx context.Context, r *inferencev1.ListImplyingRolesRequest) (*inferencev1.ListImplyingRolesResponse, error) {
-	revision, err := s.checkReady(ctx, r)
+	revision, err := s.awaitMinRevision(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
-	role := roleOf(r.GetRole())
-	parents := ruleSet.Implying(role)
+	role := roleFromMessage(r.GetRole())
+	parents := ruleSet.ImplyingRoles(role)
 	response := &inferencev1.ListImplyingRolesResponse{Total: int64(len(parents)), Revision: revision, Synced: true}
-	response.Roles = fitMessages(parents, maxAnswer, func(parent infer.Role) *inferencev1.ImplyingRole {
-		return &inferencev1.ImplyingRole{Role: roleMessage(parent), Direct: len(ruleSet.Between(parent, role)) > 0}
+	response.Roles = toMessagesThatFit(parents, maxAnswer, func(parent infer.Role) *inferencev1.ImplyingRole {
+		return &inferencev1.ImplyingRole{Role: toRoleMessage(parent), Direct: len(ruleSet.RulesBetween(parent, role)) > 0}
 	})
 	response.Truncated = len(response.GetRoles()) < len(parents)
 	return response, nil

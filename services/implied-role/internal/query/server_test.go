@@ -16,7 +16,7 @@ import (
 const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
 
 func TestEveryProcedureNeedsARightInItsNamespace(t *testing.T) {
-	access := Access()
+	access := RequiredAccess()
 	service := inferencev1.File_entail_inference_v1_inference_proto.Services().ByName("InferenceService")
 	for i := range service.Methods().Len() {
 		method := service.Methods().Get(i)
@@ -30,7 +30,7 @@ func TestEveryProcedureNeedsARightInItsNamespace(t *testing.T) {
 		t.Errorf("who-has needs %q, %v", right, err)
 	}
 	right, err = access[inferencev1connect.InferenceServiceListRulesProcedure](&inferencev1.ListRulesRequest{})
-	if want := (rpc.Right{Verb: "list", GroupResource: right.GroupResource}); err != nil || right != want || right.Resource != "impliedroles" {
+	if want := (rpc.RequiredRight{Verb: "list", GroupResource: right.GroupResource}); err != nil || right != want || right.Resource != "impliedroles" {
 		t.Errorf("listing all rules needs %+v, %v", right, err)
 	}
 }
@@ -68,8 +68,8 @@ func TestNothingIsAnsweredFromAnIncompleteView(t *testing.T) {
 	if n != 12 {
 		t.Errorf("%d methods were called", n)
 	}
-	watching := &stream{server: w.Server}
-	refused(t, watching.startStream(""), connect.CodeUnavailable, errMissing.Error())
+	watching := &inferenceWatch{server: w.Server}
+	refused(t, watching.resumeOrSendSnapshot(""), connect.CodeUnavailable, errMissing.Error())
 }
 
 // TestEveryAnswerIsAsFreshAsAskedFor calls every unary method.
@@ -128,7 +128,7 @@ func TestPagesOfAllNamespacesComeInOrder(t *testing.T) {
 	if rules != 12 {
 		t.Errorf("%d rules", rules)
 	}
-	filtered := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "b", Parent: roleMessage(role("ClusterRole/r"))}))(t)
+	filtered := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "b", Parent: toRoleMessage(role("ClusterRole/r"))}))(t)
 	if got := rowTexts(filtered.GetInferences()); got != "b/ClusterRole/r: x" {
 		t.Errorf("filtered %s", got)
 	}
@@ -137,17 +137,17 @@ func TestPagesOfAllNamespacesComeInOrder(t *testing.T) {
 func TestOneRoleUpAndDown(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", seed)
-	row := must(w.GetInference(t.Context(), &inferencev1.GetInferenceRequest{Namespace: "team", Role: roleMessage(role("admin"))}))(t).GetInference()
+	row := must(w.GetInference(t.Context(), &inferencev1.GetInferenceRequest{Namespace: "team", Role: toRoleMessage(role("admin"))}))(t).GetInference()
 	if rowText(row) != "team/admin: developer noob pro reviewer writer" || roleNames(row.GetDirect()) != "developer reviewer" ||
 		strings.Join(row.GetRules(), " ") != "admin>developer admin>reviewer" {
 		t.Errorf("row %v", row)
 	}
-	none := must(w.GetInference(t.Context(), &inferencev1.GetInferenceRequest{Namespace: "team", Role: roleMessage(role("none"))}))(t).GetInference()
+	none := must(w.GetInference(t.Context(), &inferencev1.GetInferenceRequest{Namespace: "team", Role: toRoleMessage(role("none"))}))(t).GetInference()
 	if len(none.GetChildRoles())+len(none.GetDirect())+len(none.GetRules()) != 0 {
 		t.Errorf("row of no role: %v", none)
 	}
 	var parents []string
-	for _, r := range must(w.ListImplyingRoles(t.Context(), &inferencev1.ListImplyingRolesRequest{Namespace: "team", Role: roleMessage(role("writer"))}))(t).GetRoles() {
+	for _, r := range must(w.ListImplyingRoles(t.Context(), &inferencev1.ListImplyingRolesRequest{Namespace: "team", Role: toRoleMessage(role("writer"))}))(t).GetRoles() {
 		parents = append(parents, fmt.Sprintf("%s %v", roleName(r.GetRole()), r.GetDirect()))
 	}
 	if got := strings.Join(parents, "; "); got != "admin false; developer true" {

@@ -23,10 +23,10 @@ const (
 func (s *Server) WatchInferences(
 	ctx context.Context, r *inferencev1.WatchInferencesRequest, to *connect.ServerStream[inferencev1.WatchInferencesResponse],
 ) error {
-	w := &stream{server: s, namespace: r.GetNamespace(), out: to.Send}
-	err := w.startStream(r.GetResumeToken())
+	w := &inferenceWatch{server: s, namespace: r.GetNamespace(), out: to.Send}
+	err := w.resumeOrSendSnapshot(r.GetResumeToken())
 	for err == nil && ctx.Err() == nil {
-		err = w.followChanges(ctx)
+		err = w.sendNextChanges(ctx)
 	}
 	switch {
 	case errors.Is(err, errTooOld):
@@ -39,8 +39,8 @@ func (s *Server) WatchInferences(
 	return err
 }
 
-// stream is one watch.
-type stream struct {
+// inferenceWatch is one watch.
+type inferenceWatch struct {
 	server    *Server
 	namespace string
 	// number is the last change that was sent completely.
@@ -48,13 +48,13 @@ type stream struct {
 	out    func(*inferencev1.WatchInferencesResponse) error
 }
 
-// startStream resumes after the token, or sends a snapshot if the token is empty.
-func (w *stream) startStream(token string) (err error) {
+// resumeOrSendSnapshot resumes after the token, or sends a snapshot if the token is empty.
+func (w *inferenceWatch) resumeOrSendSnapshot(token string) (err error) {
 	if token != "" {
-		w.number, err = w.server.cfg.Changes.parseToken(token)
+		w.number, err = w.server.cfg.Changes.parseResumeToken(token)
 		return err
 	}
-	if err := rpc.Incomplete(w.server.cfg.Complete()); err != nil {
+	if err := rpc.IncompleteError(w.server.cfg.Complete()); err != nil {
 		return err
 	}
 	revision := w.server.cfg.Revision()
@@ -79,11 +79,11 @@ func (w *stream) startStream(token string) (err error) {
 		}
 	}
 	w.number = number
-	return w.sendMessage(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
+	return w.sendWithResumeToken(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END})
 }
 
-// followChanges sends the next changes, then waits for news. It sends a bookmark if none arrive within bookmarkEvery.
-func (w *stream) followChanges(ctx context.Context) error {
+// sendNextChanges sends the next changes, then waits for news. It sends a bookmark if none arrive within bookmarkEvery.
+func (w *inferenceWatch) sendNextChanges(ctx context.Context) error {
 	changes, last, news, err := w.server.cfg.Changes.changesAfter(w.number)
 	if err != nil {
 		return err
@@ -100,22 +100,22 @@ func (w *stream) followChanges(ctx context.Context) error {
 	case <-news:
 		return nil
 	case <-time.After(bookmarkEvery):
-		return w.sendMessage(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
+		return w.sendWithResumeToken(&inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_BOOKMARK})
 	}
 }
 
 // sendChange sends a change, in parts if it is large. A client that is disconnected before the last part receives all
 // parts again, because only the last one moves the resume token.
-func (w *stream) sendChange(c change) error {
+func (w *inferenceWatch) sendChange(c namespaceChange) error {
 	for w.namespace == "" || w.namespace == c.namespace {
 		m := &inferencev1.WatchInferencesResponse{Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE}
-		m.Upserted, m.Removed = fitMessages(c.upserted, maxAnswer, identity), fitMessages(c.removed, maxAnswer, identity)
+		m.Upserted, m.Removed = toMessagesThatFit(c.upserted, maxAnswer, unchangedMessage), toMessagesThatFit(c.removed, maxAnswer, unchangedMessage)
 		c.upserted, c.removed = c.upserted[len(m.GetUpserted()):], c.removed[len(m.GetRemoved()):]
 		if len(c.upserted)+len(c.removed) == 0 {
 			w.number, m.Causes = c.number, c.causes
-			return w.sendMessage(m)
+			return w.sendWithResumeToken(m)
 		}
-		if err := w.sendMessage(m); err != nil {
+		if err := w.sendWithResumeToken(m); err != nil {
 			return err
 		}
 	}
@@ -123,10 +123,10 @@ func (w *stream) sendChange(c change) error {
 	return nil
 }
 
-func identity[M any](message M) M { return message }
+func unchangedMessage[M any](message M) M { return message }
 
-// sendMessage sends a message with a resume token.
-func (w *stream) sendMessage(m *inferencev1.WatchInferencesResponse) error {
-	m.ResumeToken, m.Revision, m.Synced = w.server.cfg.Changes.resumeToken(w.number), w.server.cfg.Revision(), w.server.cfg.Complete() == nil
+// sendWithResumeToken sends a message with a resume token.
+func (w *inferenceWatch) sendWithResumeToken(m *inferencev1.WatchInferencesResponse) error {
+	m.ResumeToken, m.Revision, m.Synced = w.server.cfg.Changes.formatResumeToken(w.number), w.server.cfg.Revision(), w.server.cfg.Complete() == nil
 	return w.out(m)
 }

@@ -46,7 +46,7 @@ type WatchCache struct {
 	dirty map[string]struct{}
 	// current holds the rule sets after change number last. It is nil until the view was complete once.
 	current map[string]*infer.RuleSet
-	log     []change
+	log     []namespaceChange
 	bytes   int
 	last    uint64
 	// news is closed at the next change, and when the cache ends.
@@ -54,8 +54,8 @@ type WatchCache struct {
 	ended bool
 }
 
-// change holds the changed rows of one namespace.
-type change struct {
+// namespaceChange holds the changed rows of one namespace.
+type namespaceChange struct {
 	number    uint64
 	namespace string
 	upserted  []*inferencev1.Inference
@@ -79,22 +79,22 @@ func NewWatchCache(s *state.State, id string, complete func() error) *WatchCache
 	}
 }
 
-// Changed marks the namespace of a changed rule. The view calls it for every change.
-func (w *WatchCache) Changed(k event.Key) {
+// MarkRuleChanged marks the namespace of a changed rule. The view calls it for every change.
+func (w *WatchCache) MarkRuleChanged(k event.Key) {
 	if k.GroupResource == kinds.ImpliedRoles().GroupResource {
-		w.markNamespaces(k.Namespace)
+		w.markNamespacesDirty(k.Namespace)
 	}
 }
 
-// Reloaded marks all namespaces. The view calls it after it was loaded again.
-func (w *WatchCache) Reloaded() {
+// MarkAllChanged marks all namespaces. The view calls it after it was loaded again.
+func (w *WatchCache) MarkAllChanged() {
 	w.mu.Lock()
 	known := slices.Collect(maps.Keys(w.current))
 	w.mu.Unlock()
-	w.markNamespaces(append(known, w.state.Namespaces()...)...)
+	w.markNamespacesDirty(append(known, w.state.NamespacesWithRules()...)...)
 }
 
-func (w *WatchCache) markNamespaces(namespaces ...string) {
+func (w *WatchCache) markNamespacesDirty(namespaces ...string) {
 	w.mu.Lock()
 	for _, namespace := range namespaces {
 		w.dirty[namespace] = struct{}{}
@@ -108,12 +108,12 @@ func (w *WatchCache) markNamespaces(namespaces ...string) {
 
 // Run follows the view until ctx ends. Then it ends all streams.
 func (w *WatchCache) Run(ctx context.Context) error {
-	defer w.endUpdate()
+	defer w.endAllStreams()
 	for ctx.Err() == nil {
 		again := w.wake
 		var later <-chan time.Time
 		if w.complete() == nil {
-			w.catchUp()
+			w.recordDirtyNamespaces()
 		} else {
 			later = time.After(recheck)
 		}
@@ -126,15 +126,15 @@ func (w *WatchCache) Run(ctx context.Context) error {
 	return nil
 }
 
-func (w *WatchCache) endUpdate() {
+func (w *WatchCache) endAllStreams() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
 	close(w.news)
 }
 
-// catchUp records the changes of dirty namespaces. The first call also takes over the rule sets of all namespaces.
-func (w *WatchCache) catchUp() {
+// recordDirtyNamespaces records the changes of dirty namespaces. The first call also takes over the rule sets of all namespaces.
+func (w *WatchCache) recordDirtyNamespaces() {
 	w.mu.Lock()
 	first := w.current == nil
 	dirty := slices.Sorted(maps.Keys(w.dirty))
@@ -142,7 +142,7 @@ func (w *WatchCache) catchUp() {
 	w.mu.Unlock()
 	if first {
 		current := map[string]*infer.RuleSet{}
-		for _, namespace := range w.state.Namespaces() {
+		for _, namespace := range w.state.NamespacesWithRules() {
 			current[namespace] = w.state.RuleSet(namespace)
 		}
 		w.mu.Lock()
@@ -150,28 +150,28 @@ func (w *WatchCache) catchUp() {
 		w.mu.Unlock()
 	}
 	for _, namespace := range dirty {
-		w.updateNamespace(namespace, w.state.RuleSet(namespace))
+		w.recordNamespaceChange(namespace, w.state.RuleSet(namespace))
 	}
 }
 
-func (w *WatchCache) updateNamespace(namespace string, ruleSet *infer.RuleSet) {
+func (w *WatchCache) recordNamespaceChange(namespace string, ruleSet *infer.RuleSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, known := w.current[namespace]
 	switch {
 	case !known:
 		before = infer.NewRuleSet(namespace, nil, w.state.Policy)
-	case ruleSet.IsSame(before):
+	case ruleSet.IsSameRuleSet(before):
 		return // Only a status has changed.
 	}
 	if w.current[namespace] = ruleSet; len(ruleSet.Rules()) == 0 {
 		delete(w.current, namespace)
 	}
-	touched := ruleSet.Changed(before)
-	if countRoles(touched, before, ruleSet) > maxChange {
+	touched := ruleSet.ChangedRoles(before)
+	if countComparedRoles(touched, before, ruleSet) > maxChange {
 		w.last++
 		w.log, w.bytes = nil, 0
-	} else if c, differ := compareRow(row{namespace: namespace, ruleSet: ruleSet}, before, touched); differ {
+	} else if c, differ := compareInferences(inferenceRow{namespace: namespace, ruleSet: ruleSet}, before, touched); differ {
 		w.appendChange(c)
 	} else {
 		return
@@ -181,7 +181,7 @@ func (w *WatchCache) updateNamespace(namespace string, ruleSet *infer.RuleSet) {
 }
 
 // appendChange numbers a change and appends it to the log. It drops the oldest changes beyond the limits.
-func (w *WatchCache) appendChange(c change) {
+func (w *WatchCache) appendChange(c namespaceChange) {
 	w.last++
 	c.number = w.last
 	w.log = append(w.log, c)
@@ -192,22 +192,22 @@ func (w *WatchCache) appendChange(c change) {
 	}
 }
 
-// countRoles counts the roles that must be compared to compute a change.
-func countRoles(touched []infer.Role, before, after *infer.RuleSet) int {
+// countComparedRoles counts the roles that must be compared to compute a change.
+func countComparedRoles(touched []infer.Role, before, after *infer.RuleSet) int {
 	n := len(touched)
 	for _, r := range touched {
-		n += before.Count(r) + after.Count(r)
+		n += before.CountImpliedRoles(r) + after.CountImpliedRoles(r)
 	}
 	return n
 }
 
-// compareRow returns the rows of the given roles that differ, with the rules that changed. It reports whether any row
+// compareInferences returns the rows of the given roles that differ, with the rules that changed. It reports whether any row
 // differs.
-func compareRow(now row, before *infer.RuleSet, roles []infer.Role) (c change, differ bool) {
+func compareInferences(now inferenceRow, before *infer.RuleSet, roles []infer.Role) (c namespaceChange, differ bool) {
 	namespace, after := now.namespace, now.ruleSet
 	c.namespace = namespace
 	for _, role := range roles {
-		was, is := inferenceMessage(namespace, role, before), inferenceMessage(namespace, role, after)
+		was, is := toInferenceMessage(namespace, role, before), toInferenceMessage(namespace, role, after)
 		switch {
 		case proto.Equal(was, is):
 		case len(is.GetDirect()) == 0:
@@ -217,7 +217,7 @@ func compareRow(now row, before *infer.RuleSet, roles []infer.Role) (c change, d
 			c.bytes += proto.Size(is)
 		}
 	}
-	c.causes = changedRules(namespace, before, after)
+	c.causes = changedRuleKeys(namespace, before, after)
 	c.bytes += (len(c.removed) + len(c.causes)) * rowBytes
 	return c, len(c.upserted)+len(c.removed) > 0
 }
@@ -228,8 +228,8 @@ const rowBytes = 500
 // maxCauses bounds the rules that are named as the cause of a change.
 const maxCauses = 1000
 
-// changedRules returns the rules that were added, removed or changed.
-func changedRules(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleKey {
+// changedRuleKeys returns the rules that were added, removed or changed.
+func changedRuleKeys(namespace string, before, after *infer.RuleSet) []*inferencev1.RuleKey {
 	rules := map[string]infer.EvaluatedRule{}
 	for _, r := range before.Rules() {
 		rules[r.Name] = r
@@ -242,7 +242,7 @@ func changedRules(namespace string, before, after *infer.RuleSet) []*inferencev1
 		delete(rules, r.Name)
 	}
 	names := slices.Sorted(maps.Keys(rules))
-	return fitMessages(names[:min(maxCauses, len(names))], maxList, func(name string) *inferencev1.RuleKey {
+	return toMessagesThatFit(names[:min(maxCauses, len(names))], maxList, func(name string) *inferencev1.RuleKey {
 		return &inferencev1.RuleKey{Namespace: namespace, Name: name}
 	})
 }
@@ -258,8 +258,8 @@ func (w *WatchCache) snapshotRows(namespace string) (rows iter.Seq[*inferencev1.
 			if namespace != "" && namespace != name {
 				continue
 			}
-			for parent := range current[name].Parents() {
-				if !yield(inferenceMessage(name, parent, current[name])) {
+			for parent := range current[name].ParentRoles() {
+				if !yield(toInferenceMessage(name, parent, current[name])) {
 					return
 				}
 			}
@@ -268,7 +268,7 @@ func (w *WatchCache) snapshotRows(namespace string) (rows iter.Seq[*inferencev1.
 }
 
 // changesAfter returns the changes after a number, the number of the last one, and the channel that is closed at the next.
-func (w *WatchCache) changesAfter(number uint64) (changes []change, last uint64, news <-chan struct{}, err error) {
+func (w *WatchCache) changesAfter(number uint64) (changes []namespaceChange, last uint64, news <-chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch oldest := w.last - uint64(len(w.log)); {
@@ -281,11 +281,13 @@ func (w *WatchCache) changesAfter(number uint64) (changes []change, last uint64,
 	}
 }
 
-// resumeToken returns the resume token of a change.
-func (w *WatchCache) resumeToken(number uint64) string { return fmt.Sprintf("%s.%d", w.id, number) }
+// formatResumeToken returns the resume token of a change.
+func (w *WatchCache) formatResumeToken(number uint64) string {
+	return fmt.Sprintf("%s.%d", w.id, number)
+}
 
-// parseToken returns the number in a token. The error differs for a malformed token and for one of another process.
-func (w *WatchCache) parseToken(token string) (uint64, error) {
+// parseResumeToken returns the number in a token. The error differs for a malformed token and for one of another process.
+func (w *WatchCache) parseResumeToken(token string) (uint64, error) {
 	id, text, ok := strings.Cut(token, ".")
 	number, err := strconv.ParseUint(text, 10, 64)
 	switch {

@@ -30,7 +30,7 @@ func (w *world) generatedVersions() map[string]string {
 
 // reader follows a stream.
 type reader struct {
-	*stream
+	*inferenceWatch
 	rows   table
 	types  string
 	causes string
@@ -39,7 +39,7 @@ type reader struct {
 
 func (w *world) reader(namespace, token string) (*reader, error) {
 	r := &reader{rows: table{}}
-	r.stream = &stream{server: w.Server, namespace: namespace, out: func(m *inferencev1.WatchInferencesResponse) error {
+	r.inferenceWatch = &inferenceWatch{server: w.Server, namespace: namespace, out: func(m *inferencev1.WatchInferencesResponse) error {
 		r.rows.take(m)
 		r.types += strings.TrimPrefix(m.GetType().String(), "TYPE_")[:1]
 		for _, c := range m.GetCauses() {
@@ -50,7 +50,7 @@ func (w *world) reader(namespace, token string) (*reader, error) {
 		}
 		return nil
 	}}
-	return r, r.startStream(token)
+	return r, r.resumeOrSendSnapshot(token)
 }
 
 // read receives the available messages without waiting for more.
@@ -58,20 +58,20 @@ func (r *reader) read(t *testing.T) error {
 	t.Helper()
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	return r.followChanges(done)
+	return r.sendNextChanges(done)
 }
 
 func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b b>c")
 	w.do("other", "x>y")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil || r.rows.String() != "other/x: y; team/a: b c; team/b: c" || r.types != "SS" {
 		t.Fatalf("begins with %s (%s), %v", r.rows, r.types, err)
 	}
 	w.do("team", "-b>c c>d B=a{x}")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	if err := r.read(t); err != nil || r.rows.String() != "other/x: y; team/a: b; team/c: d" || r.causes != "b>c c>d " {
 		t.Errorf("after a change %s, because of %s, %v", r.rows, r.causes, err)
 	}
@@ -80,7 +80,7 @@ func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 		t.Errorf("one namespace: got %s, %v", only.rows, err)
 	}
 	w.do("team", "-a>b")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	if err := only.read(t); err != nil || only.types != "SS" {
 		t.Errorf("change in another namespace: got messages %s, %v", only.types, err)
 	}
@@ -89,7 +89,7 @@ func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 	for i := range 20 {
 		// Some changes come while the reader is connected, some while it is not.
 		w.do("team", fmt.Sprintf("r%d>s b>c%d", i, i))
-		w.cfg.Changes.catchUp()
+		w.cfg.Changes.recordDirtyNamespaces()
 		if i%3 == 0 {
 			if err := r.read(t); err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 			r.rows = rows
 		}
 		w.do("team", fmt.Sprintf("-r%d>s", i-2))
-		w.cfg.Changes.catchUp()
+		w.cfg.Changes.recordDirtyNamespaces()
 	}
 	if err := r.read(t); err != nil {
 		t.Fatal(err)
@@ -125,10 +125,10 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 func TestATokenThatIsNoUseIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	for i := range maxLog + 2 {
 		w.do("team", fmt.Sprintf("x>%d -x>%d", i, i-1))
-		w.cfg.Changes.catchUp()
+		w.cfg.Changes.recordDirtyNamespaces()
 	}
 	for token, want := range map[string]error{
 		"here.0": errTooOld, "elsewhere.1": errTooOld, "here.999999": errTooOld, "here": errNoToken, "here.x": errNoToken, "here.": errNoToken,
@@ -164,7 +164,7 @@ func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
 			t.Fatal(err)
 		}
 		followed := make(chan error, 1)
-		follow := func() { followed <- r.followChanges(t.Context()) }
+		follow := func() { followed <- r.sendNextChanges(t.Context()) }
 		go follow()
 		synctest.Wait()
 		w.do("team", "b>c")
@@ -184,7 +184,7 @@ func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
 		if err := <-followed; err != nil {
 			t.Error(err)
 		}
-		if err := r.followChanges(t.Context()); err != errEnded {
+		if err := r.sendNextChanges(t.Context()); err != errEnded {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -194,7 +194,7 @@ func TestAReloadedViewIsComparedWithWhatWasTold(t *testing.T) {
 	w := newWorld(t)
 	w.do("team", "a>b")
 	w.do("other", "x>y")
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.recordDirtyNamespaces()
 	r, err := w.reader("", "")
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +203,8 @@ func TestAReloadedViewIsComparedWithWhatWasTold(t *testing.T) {
 	w.cfg.Changes.mu.Lock()
 	w.cfg.Changes.dirty = map[string]struct{}{} // As if the mark had been lost.
 	w.cfg.Changes.mu.Unlock()
-	w.cfg.Changes.Reloaded()
-	w.cfg.Changes.catchUp()
+	w.cfg.Changes.MarkAllChanged()
+	w.cfg.Changes.recordDirtyNamespaces()
 	if err := r.read(t); err != nil || r.rows.String() != "other/x: y" {
 		t.Errorf("it has %s, %v", r.rows, err)
 	}

@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 		return nil
 	}
 	changes := NewWatchCache(s, "here", complete)
-	w.view.OnChange(changes.Changed)
+	w.view.OnChange(changes.MarkRuleChanged)
 	w.Server = NewServer(Config{
 		State: s, Complete: complete, Revision: func() string { return fmt.Sprint(w.version) }, Changes: changes, Lister: w,
 		Await: func(_ context.Context, sequence uint64, began time.Time) error {
@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// List implements [Lister].
+// List implements [LiveLister].
 func (w *world) List(_ context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
 		for key, c := range w.live {
@@ -148,12 +148,12 @@ func (w *world) settle() {
 	w.t.Helper()
 	const namespace = "team"
 	rules := w.cfg.State.RuleSet(namespace)
-	for _, source := range w.cfg.State.Sources(namespace) {
-		for _, action := range rules.Plan(w.cfg.State.Snapshot(namespace, source)).Actions {
+	for _, source := range w.cfg.State.PossibleSources(namespace) {
+		for _, action := range rules.PlanSource(w.cfg.State.PlanInput(namespace, source)).Actions {
 			var object any
 			switch action.Verb {
 			case infer.Create, infer.Update:
-				object = action.Object()
+				object = action.ToRoleBinding()
 			default:
 			}
 			w.put(kinds.RoleBindings(), namespace, action.Name, object)
@@ -161,7 +161,7 @@ func (w *world) settle() {
 	}
 }
 
-func roleName(r *inferencev1.Role) string { return roleOf(r).String() }
+func roleName(r *inferencev1.Role) string { return roleFromMessage(r).String() }
 
 func roleNames(roles []*inferencev1.Role) string {
 	list := make([]string, len(roles))

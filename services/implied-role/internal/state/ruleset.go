@@ -26,13 +26,15 @@ type ruleVersion struct {
 	spec       rolev1alpha1.ImpliedRolesSpec
 }
 
-func versionOf(r Rule) ruleVersion { return ruleVersion{r.Key.Name, r.UID, r.Generation, r.Value.Spec} }
+func versionOfRule(r Rule) ruleVersion {
+	return ruleVersion{r.Key.Name, r.UID, r.Generation, r.Value.Spec}
+}
 
 func (v ruleVersion) compareName(name string) int { return strings.Compare(v.name, name) }
 
-// markChanged marks the rule set of a namespace as stale if a rule has changed. The view calls it for every change. A
+// markRuleSetStale marks the rule set of a namespace as stale if a rule has changed. The view calls it for every change. A
 // change of status alone does not count, because statuses are written often and for many rules.
-func (s *State) markChanged(k event.Key) {
+func (s *State) markRuleSetStale(k event.Key) {
 	if k.GroupResource != kinds.ImpliedRoles().GroupResource {
 		return
 	}
@@ -44,14 +46,14 @@ func (s *State) markChanged(k event.Key) {
 	}
 	i, has := slices.BinarySearchFunc(known.versions, k.Name, ruleVersion.compareName)
 	if is, live := s.Rules.Get(k); live && is.Value.DeletionTimestamp == nil {
-		known.stale = known.stale || !has || known.versions[i] != versionOf(is)
+		known.stale = known.stale || !has || known.versions[i] != versionOfRule(is)
 	} else {
 		known.stale = known.stale || has
 	}
 }
 
-// markAllChanged marks all rule sets as stale. The view calls it after it was loaded again.
-func (s *State) markAllChanged() {
+// markAllStale marks all rule sets as stale. The view calls it after it was loaded again.
+func (s *State) markAllStale() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, known := range s.ruleSets {
@@ -64,33 +66,33 @@ func (s *State) RuleSet(namespace string) *infer.RuleSet {
 	s.mu.Lock()
 	known := s.ruleSets[namespace]
 	if known == nil || known.stale {
-		known, _ = s.evaluateRules(namespace)
+		known, _ = s.loadCurrentRuleSet(namespace)
 	}
 	s.mu.Unlock()
-	return s.Limited(namespace, known.ruleSet, Load{})
+	return s.WithPausedRules(namespace, known.ruleSet, SourceCountChange{})
 }
 
 // RuleSetAndRules returns the result of [State.RuleSet] with its rules, sorted by name. Both leave out rules that are
 // being deleted.
 func (s *State) RuleSetAndRules(namespace string) (*infer.RuleSet, []Rule) {
 	s.mu.Lock()
-	known, rules := s.evaluateRules(namespace)
+	known, rules := s.loadCurrentRuleSet(namespace)
 	s.mu.Unlock()
-	return s.Limited(namespace, known.ruleSet, Load{}), rules
+	return s.WithPausedRules(namespace, known.ruleSet, SourceCountChange{}), rules
 }
 
-// evaluateRules returns the rule set of the current rules, from the cache if no rule has changed. The caller holds s.mu.
-func (s *State) evaluateRules(namespace string) (*cachedRuleSet, []Rule) {
-	rules := slices.DeleteFunc(s.Rules.By(byNamespace, namespace), func(r Rule) bool { return r.Value.DeletionTimestamp != nil })
+// loadCurrentRuleSet returns the rule set of the current rules, from the cache if no rule has changed. The caller holds s.mu.
+func (s *State) loadCurrentRuleSet(namespace string) (*cachedRuleSet, []Rule) {
+	rules := slices.DeleteFunc(s.Rules.ListByIndex(byNamespace, namespace), func(r Rule) bool { return r.Value.DeletionTimestamp != nil })
 	versions := make([]ruleVersion, len(rules))
 	for i, r := range rules {
-		versions[i] = versionOf(r)
+		versions[i] = versionOfRule(r)
 	}
 	known := s.ruleSets[namespace]
 	if known == nil || !slices.Equal(known.versions, versions) {
 		list := make([]infer.Rule, len(rules))
 		for i, r := range rules {
-			list[i] = RuleOf(r.Value)
+			list[i] = ToInferRule(r.Value)
 		}
 		known = &cachedRuleSet{ruleSet: infer.NewRuleSet(namespace, list, s.Policy), versions: versions}
 	}
@@ -101,27 +103,27 @@ func (s *State) evaluateRules(namespace string) (*cachedRuleSet, []Rule) {
 	return known, rules
 }
 
-// Load holds the change in the number of sources for each role.
-type Load map[infer.Role]int
+// SourceCountChange holds the change in the number of sources for each role.
+type SourceCountChange map[infer.Role]int
 
-// Add adds n for the role of a binding if the binding is a source.
-func (l Load) Add(b *infer.Binding, n int) {
+// AddSource adds n for the role of a binding if the binding is a source.
+func (l SourceCountChange) AddSource(b *infer.Binding, n int) {
 	if b != nil && b.IsSource() {
 		l[b.Role] += n
 	}
 }
 
-// Limited pauses the rules that would generate too many bindings. It counts the existing sources plus those in more.
-func (s *State) Limited(namespace string, rules *infer.RuleSet, more Load) *infer.RuleSet {
-	sources := s.Bindings.Count(bySource, namespace)
+// WithPausedRules pauses the rules that would generate too many bindings. It counts the existing sources plus those in more.
+func (s *State) WithPausedRules(namespace string, rules *infer.RuleSet, more SourceCountChange) *infer.RuleSet {
+	sources := s.Bindings.CountByIndex(bySource, namespace)
 	for _, n := range more {
 		sources += n
 	}
-	return rules.Limited(sources, func(r infer.Role) int { return s.Bindings.Count(bySource, indexValue(namespace, r)) + more[r] })
+	return rules.WithPausedRules(sources, func(r infer.Role) int { return s.Bindings.CountByIndex(bySource, roleIndexKey(namespace, r)) + more[r] })
 }
 
-// Cycles counts the sets of roles that all imply each other, in all namespaces.
-func (s *State) Cycles() int {
+// CountCycles counts the sets of roles that all imply each other, in all namespaces.
+func (s *State) CountCycles() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0

@@ -48,7 +48,7 @@ func BenchmarkMemory(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := event.Unmarshal(s.BindingKey(o.Namespace, o.Name), wire)
+			c, err := event.UnmarshalChange(s.BindingKey(o.Namespace, o.Name), wire)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -64,8 +64,8 @@ func BenchmarkMemory(b *testing.B) {
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: fmt.Sprintf("team-role-%d-0", i%roles)},
 				Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("user-%d@example.com", i)}},
 			}
-			for _, d := range ruleSet.Desired(put(o)) {
-				put(d.Object())
+			for _, d := range ruleSet.DesiredBindings(put(o)) {
+				put(d.ToRoleBinding())
 			}
 		}
 		loaded := time.Since(started)

@@ -57,20 +57,22 @@ type State struct {
 func New(v *informer.Informer, cluster string, policy infer.Policy) *State {
 	s := &State{
 		Cluster: cluster, Policy: policy, ruleSets: map[string]*cachedRuleSet{},
-		Rules: informer.Register(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
+		Rules: informer.RegisterLister(v, kinds.ImpliedRoles(), map[string]func(*rolev1alpha1.ImpliedRoles) []string{
 			byNamespace: func(r *rolev1alpha1.ImpliedRoles) []string { return []string{r.Namespace} },
-			byChild:     func(r *rolev1alpha1.ImpliedRoles) []string { return []string{childIndex(r.Namespace, RuleOf(r).Child)} },
+			byChild: func(r *rolev1alpha1.ImpliedRoles) []string {
+				return []string{childIndexKey(r.Namespace, ToInferRule(r).Child)}
+			},
 		}),
-		Bindings: informer.Register(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
+		Bindings: informer.RegisterLister(v, kinds.RoleBindings(), map[string]func(*infer.Binding) []string{
 			byNamespace: func(b *infer.Binding) []string { return []string{b.Namespace} },
 			byRole: func(b *infer.Binding) []string {
-				return valuesIf(!b.IsGenerated(), indexValue(b.Namespace, b.Role))
+				return valuesIf(!b.IsGenerated(), roleIndexKey(b.Namespace, b.Role))
 			},
 			byGrant: func(b *infer.Binding) []string {
-				return valuesIf(b.IsGenerated(), indexValue(b.Namespace, b.Role))
+				return valuesIf(b.IsGenerated(), roleIndexKey(b.Namespace, b.Role))
 			},
 			bySource: func(b *infer.Binding) []string {
-				return valuesIf(b.IsSource(), indexValue(b.Namespace, b.Role), b.Namespace)
+				return valuesIf(b.IsSource(), roleIndexKey(b.Namespace, b.Role), b.Namespace)
 			},
 			byOwner: func(b *infer.Binding) []string {
 				if b.Source == "" {
@@ -82,24 +84,24 @@ func New(v *informer.Informer, cluster string, policy infer.Policy) *State {
 				return valuesIf(b.IsGenerated() && b.Source == "", b.Namespace)
 			},
 		}),
-		clusterBindings: informer.Register(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
+		clusterBindings: informer.RegisterLister(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
 			byRole: func(b *infer.Binding) []string { return []string{b.Role.String()} },
 		}),
-		roles:        informer.Register[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
-		clusterRoles: informer.Register[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
+		roles:        informer.RegisterLister[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
+		clusterRoles: informer.RegisterLister[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
 	}
-	v.OnChange(s.markChanged)
-	v.OnReload(s.markAllChanged)
+	v.OnChange(s.markRuleSetStale)
+	v.OnReload(s.markAllStale)
 	return s
 }
 
-func indexValue(namespace string, r infer.Role) string { return namespace + "/" + r.String() }
+func roleIndexKey(namespace string, r infer.Role) string { return namespace + "/" + r.String() }
 
-func childIndex(namespace string, child infer.Role) string {
+func childIndexKey(namespace string, child infer.Role) string {
 	if child.Cluster {
 		return child.String()
 	}
-	return indexValue(namespace, child)
+	return roleIndexKey(namespace, child)
 }
 
 // valuesIf returns the values if apply is true, and nil otherwise.
@@ -110,8 +112,8 @@ func valuesIf(apply bool, values ...string) []string {
 	return values
 }
 
-// RuleOf converts a rule to the form of package infer.
-func RuleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
+// ToInferRule converts a rule to the form of package infer.
+func ToInferRule(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 	spec := r.Spec.InferenceRule
 	parent, flaw := infer.ParseRole(spec.ParentKind, spec.ParentRole)
 	child, other := infer.ParseRole(spec.ChildKind, spec.ChildRole)
@@ -119,23 +121,23 @@ func RuleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 }
 
 // RulesIn lists the rules of a namespace, including those that are being deleted.
-func (s *State) RulesIn(namespace string) []Rule { return s.Rules.By(byNamespace, namespace) }
+func (s *State) RulesIn(namespace string) []Rule { return s.Rules.ListByIndex(byNamespace, namespace) }
 
-// RuleCount counts the rules of a namespace, including those that are being deleted.
-func (s *State) RuleCount(namespace string) int { return s.Rules.Count(byNamespace, namespace) }
+// CountRules counts the rules of a namespace, including those that are being deleted.
+func (s *State) CountRules(namespace string) int { return s.Rules.CountByIndex(byNamespace, namespace) }
 
-// Namespaces lists the namespaces that have rules, in order.
-func (s *State) Namespaces() []string {
-	return namespacesOf(s.Rules.All())
+// NamespacesWithRules lists the namespaces that have rules, in order.
+func (s *State) NamespacesWithRules() []string {
+	return namespacesOfRules(s.Rules.All())
 }
 
 // NamespacesWithChild lists the namespaces that have a rule with this child. The role is a Role of the given namespace,
 // or a ClusterRole if namespace is empty.
 func (s *State) NamespacesWithChild(namespace, role string) []string {
-	return namespacesOf(s.Rules.By(byChild, childIndex(namespace, infer.Role{Name: role, Cluster: namespace == ""})))
+	return namespacesOfRules(s.Rules.ListByIndex(byChild, childIndexKey(namespace, infer.Role{Name: role, Cluster: namespace == ""})))
 }
 
-func namespacesOf(rules []Rule) []string {
+func namespacesOfRules(rules []Rule) []string {
 	var names []string
 	for _, r := range rules {
 		names = append(names, r.Key.Namespace)
@@ -143,8 +145,8 @@ func namespacesOf(rules []Rule) []string {
 	return slices.Compact(names)
 }
 
-// Exists returns a function that reports whether a role exists in a namespace.
-func (s *State) Exists(namespace string) func(infer.Role) bool {
+// RoleExistsFunc returns a function that reports whether a role exists in a namespace.
+func (s *State) RoleExistsFunc(namespace string) func(infer.Role) bool {
 	return func(r infer.Role) bool {
 		key := event.Key{Cluster: s.Cluster, Name: r.Name}
 		if r.Cluster {
@@ -171,59 +173,61 @@ func (s *State) Binding(namespace, name string) *infer.Binding {
 
 // BindingsIn lists all RoleBindings of a namespace.
 func (s *State) BindingsIn(namespace string) []*infer.Binding {
-	return bindingPointers(s.Bindings.By(byNamespace, namespace))
+	return bindingPointers(s.Bindings.ListByIndex(byNamespace, namespace))
 }
 
-// Gone lists the deleted rules and bindings of a namespace whose tombstones the view holds.
-func (s *State) Gone(namespace string) []event.Key {
+// DeletedKeys lists the deleted rules and bindings of a namespace whose tombstones the view holds.
+func (s *State) DeletedKeys(namespace string) []event.Key {
 	var keys []event.Key
-	for _, r := range s.Rules.GoneBy(byNamespace, namespace) {
+	for _, r := range s.Rules.TombstonesByIndex(byNamespace, namespace) {
 		keys = append(keys, r.Key)
 	}
-	for _, b := range s.Bindings.GoneBy(byNamespace, namespace) {
+	for _, b := range s.Bindings.TombstonesByIndex(byNamespace, namespace) {
 		keys = append(keys, b.Key)
 	}
 	return keys
 }
 
-// BindingCount counts the RoleBindings of a namespace.
-func (s *State) BindingCount(namespace string) int { return s.Bindings.Count(byNamespace, namespace) }
-
-// BindingsTo lists the explicit bindings to a role.
-func (s *State) BindingsTo(namespace string, r infer.Role) []*infer.Binding {
-	return bindingPointers(s.Bindings.By(byRole, indexValue(namespace, r)))
+// CountBindings counts the RoleBindings of a namespace.
+func (s *State) CountBindings(namespace string) int {
+	return s.Bindings.CountByIndex(byNamespace, namespace)
 }
 
-// BindingsEverywhere lists the ClusterRoleBindings.
-func (s *State) BindingsEverywhere() []*infer.Binding {
+// ExplicitBindingsTo lists the explicit bindings to a role.
+func (s *State) ExplicitBindingsTo(namespace string, r infer.Role) []*infer.Binding {
+	return bindingPointers(s.Bindings.ListByIndex(byRole, roleIndexKey(namespace, r)))
+}
+
+// ClusterRoleBindings lists the ClusterRoleBindings.
+func (s *State) ClusterRoleBindings() []*infer.Binding {
 	return bindingPointers(s.clusterBindings.All())
 }
 
-// BindingsEverywhereTo lists the ClusterRoleBindings to a role.
-func (s *State) BindingsEverywhereTo(r infer.Role) []*infer.Binding {
-	return bindingPointers(s.clusterBindings.By(byRole, r.String()))
+// ClusterRoleBindingsTo lists the ClusterRoleBindings to a role.
+func (s *State) ClusterRoleBindingsTo(r infer.Role) []*infer.Binding {
+	return bindingPointers(s.clusterBindings.ListByIndex(byRole, r.String()))
 }
 
-// GeneratedTo lists the generated bindings to a role.
-func (s *State) GeneratedTo(namespace string, r infer.Role) []*infer.Binding {
-	return bindingPointers(s.Bindings.By(byGrant, indexValue(namespace, r)))
+// GeneratedBindingsTo lists the generated bindings to a role.
+func (s *State) GeneratedBindingsTo(namespace string, r infer.Role) []*infer.Binding {
+	return bindingPointers(s.Bindings.ListByIndex(byGrant, roleIndexKey(namespace, r)))
 }
 
-// Orphans lists the names of the generated bindings without a traceable source. It also lists the sources from which
-// they follow by [infer.RuleSet.Claimant].
-func (s *State) Orphans(namespace string, rules *infer.RuleSet) []string {
+// OrphansAndClaimants lists the names of the generated bindings without a traceable source. It also lists the sources from which
+// they follow by [infer.RuleSet.ClaimingSource].
+func (s *State) OrphansAndClaimants(namespace string, rules *infer.RuleSet) []string {
 	var names []string
-	for _, b := range s.Bindings.By(byOrphan, namespace) {
+	for _, b := range s.Bindings.ListByIndex(byOrphan, namespace) {
 		names = append(names, b.Key.Name)
-		if source := rules.Claimant(b.Value, s.bindingsTo(namespace)); source != nil {
+		if source := rules.ClaimingSource(b.Value, s.explicitBindingsFunc(namespace)); source != nil {
 			names = append(names, source.Name)
 		}
 	}
 	return names
 }
 
-func (s *State) bindingsTo(namespace string) func(infer.Role) []*infer.Binding {
-	return func(r infer.Role) []*infer.Binding { return s.BindingsTo(namespace, r) }
+func (s *State) explicitBindingsFunc(namespace string) func(infer.Role) []*infer.Binding {
+	return func(r infer.Role) []*infer.Binding { return s.ExplicitBindingsTo(namespace, r) }
 }
 
 func bindingPointers(bindings []Binding) []*infer.Binding {
@@ -234,19 +238,19 @@ func bindingPointers(bindings []Binding) []*infer.Binding {
 	return list
 }
 
-// Generated counts the generated bindings of all namespaces.
-func (s *State) Generated() int { return s.Bindings.Count(byOwner, everywhere) }
+// CountGenerated counts the generated bindings of all namespaces.
+func (s *State) CountGenerated() int { return s.Bindings.CountByIndex(byOwner, everywhere) }
 
-// GeneratedFrom counts the bindings that were generated from one source.
-func (s *State) GeneratedFrom(namespace, source string) int {
-	return s.Bindings.Count(byOwner, namespace+"/"+source)
+// CountGeneratedFrom counts the bindings that were generated from one source.
+func (s *State) CountGeneratedFrom(namespace, source string) int {
+	return s.Bindings.CountByIndex(byOwner, namespace+"/"+source)
 }
 
-// Snapshot returns the current input of the plan for one source.
-func (s *State) Snapshot(namespace, source string) infer.Input {
-	in := infer.Input{
-		Source: source, Generated: bindingPointers(s.Bindings.By(byOwner, namespace+"/"+source)),
-		Occupant: func(name string) *infer.Binding { return s.Binding(namespace, name) }, To: s.bindingsTo(namespace),
+// PlanInput returns the current input of the plan for one source.
+func (s *State) PlanInput(namespace, source string) infer.PlanInput {
+	in := infer.PlanInput{
+		Source: source, Generated: bindingPointers(s.Bindings.ListByIndex(byOwner, namespace+"/"+source)),
+		Occupant: func(name string) *infer.Binding { return s.Binding(namespace, name) }, To: s.explicitBindingsFunc(namespace),
 	}
 	if b := s.Binding(namespace, source); b != nil && b.Source == "" {
 		in.Binding = b
@@ -254,15 +258,15 @@ func (s *State) Snapshot(namespace, source string) infer.Input {
 	return in
 }
 
-// Sources lists the names of all bindings that are or were a possible source.
-func (s *State) Sources(namespace string) []string {
+// PossibleSources lists the names of all bindings that are or were a possible source.
+func (s *State) PossibleSources(namespace string) []string {
 	var names []string
 	for _, b := range s.BindingsIn(namespace) {
-		names = append(names, SourceOf(b))
+		names = append(names, SourceName(b))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// SourceOf returns the name of the source of a binding. Without a source, it is the name of the binding.
-func SourceOf(b *infer.Binding) string { return cmp.Or(b.Source, b.Name) }
+// SourceName returns the name of the source of a binding. Without a source, it is the name of the binding.
+func SourceName(b *infer.Binding) string { return cmp.Or(b.Source, b.Name) }

@@ -90,47 +90,47 @@ func names(bindings []*infer.Binding) string {
 
 func TestBindingsAreFoundByWhatTheyAreToEachOther(t *testing.T) {
 	f := newFixture(t)
-	made := infer.Name("alice", infer.Role{Name: "viewer"})
+	made := infer.GeneratedName("alice", infer.Role{Name: "viewer"})
 	f.binding("team", "alice", "admin", "")
 	f.binding("team", "bob", "viewer", "")
 	f.binding("team", made, "viewer", "alice")
 	f.binding("other", "alice", "viewer", "")
-	if got := names(f.BindingsTo("team", infer.Role{Name: "viewer"})); got != "bob" {
+	if got := names(f.ExplicitBindingsTo("team", infer.Role{Name: "viewer"})); got != "bob" {
 		t.Errorf("people bound to viewer: %s", got)
 	}
-	if got := f.Generated(); got != 1 || f.GeneratedFrom("team", "alice") != 1 || f.GeneratedFrom("other", "alice") != 0 {
+	if got := f.CountGenerated(); got != 1 || f.CountGeneratedFrom("team", "alice") != 1 || f.CountGeneratedFrom("other", "alice") != 0 {
 		t.Errorf("%d are generated", got)
 	}
-	in := f.Snapshot("team", "alice")
+	in := f.PlanInput("team", "alice")
 	if in.Binding == nil || in.Binding.Role.Name != "admin" || names(in.Generated) != made || in.Occupant(made) != in.Generated[0] || in.Occupant("nobody") != nil {
 		t.Errorf("of alice there is %+v", in)
 	}
-	if in := f.Snapshot("team", made); in.Binding != nil {
+	if in := f.PlanInput("team", made); in.Binding != nil {
 		t.Error("what was generated is a source")
 	}
-	if got := names(f.GeneratedTo("team", infer.Role{Name: "viewer"})); got != made {
+	if got := names(f.GeneratedBindingsTo("team", infer.Role{Name: "viewer"})); got != made {
 		t.Errorf("generated to viewer: %s", got)
 	}
 	f.binding("team", "ir-x-abcdefgh234567ab", "viewer", "")
-	if orphans := f.Orphans("team", infer.NewRuleSet("team", nil, infer.DefaultPolicy())); !slices.Equal(orphans, []string{"ir-x-abcdefgh234567ab"}) {
+	if orphans := f.OrphansAndClaimants("team", infer.NewRuleSet("team", nil, infer.DefaultPolicy())); !slices.Equal(orphans, []string{"ir-x-abcdefgh234567ab"}) {
 		t.Errorf("orphans are %v", orphans)
 	}
-	if in := f.Snapshot("team", "ir-x-abcdefgh234567ab"); in.Binding == nil || len(in.Generated) != 0 {
+	if in := f.PlanInput("team", "ir-x-abcdefgh234567ab"); in.Binding == nil || len(in.Generated) != 0 {
 		t.Errorf("of an orphan there is %+v", in)
 	}
 	f.put(kinds.RoleBindings(), "team", "ir-x-abcdefgh234567ab", nil)
 
 	f.put(kinds.RoleBindings(), "team", "alice", nil)
-	if in := f.Snapshot("team", "alice"); in.Binding != nil || names(in.Generated) != made {
+	if in := f.PlanInput("team", "alice"); in.Binding != nil || names(in.Generated) != made {
 		t.Errorf("of alice, deleted, there is %+v", in)
 	}
-	if sources := f.Sources("team"); !slices.Contains(sources, "alice") || !slices.Contains(sources, "bob") {
+	if sources := f.PossibleSources("team"); !slices.Contains(sources, "alice") || !slices.Contains(sources, "bob") {
 		t.Errorf("sources are %v", sources)
 	}
-	if gone := f.Gone("team"); len(gone) != 2 || gone[0] != f.BindingKey("team", "alice") || len(f.Gone("other")) != 0 {
+	if gone := f.DeletedKeys("team"); len(gone) != 2 || gone[0] != f.BindingKey("team", "alice") || len(f.DeletedKeys("other")) != 0 {
 		t.Errorf("deleted were %v", gone)
 	}
-	if f.BindingCount("team") == 0 || f.BindingCount("nowhere") != 0 {
+	if f.CountBindings("team") == 0 || f.CountBindings("nowhere") != 0 {
 		t.Error("team is empty, or nowhere is not")
 	}
 }
@@ -151,7 +151,7 @@ func TestRolesAreFoundWhereTheyCanBeGranted(t *testing.T) {
 		{"other", infer.Role{Name: "admin", Cluster: true}, true},
 		{"team", infer.Role{Name: "admin"}, false},
 	} {
-		if got := f.Exists(c.namespace)(c.role); got != c.want {
+		if got := f.RoleExistsFunc(c.namespace)(c.role); got != c.want {
 			t.Errorf("%s exists in %s: %v", c.role, c.namespace, got)
 		}
 	}
@@ -167,7 +167,7 @@ func TestARoleConcernsTheNamespacesThatWantIt(t *testing.T) {
 		got  []string
 		want string
 	}{
-		"with rules":                 {f.Namespaces(), "other team third"},
+		"with rules":                 {f.NamespacesWithRules(), "other team third"},
 		"that want a Role":           {f.NamespacesWithChild("team", "viewer"), "team"},
 		"that want a ClusterRole":    {f.NamespacesWithChild("", "view"), "team third"},
 		"that want what nobody does": {f.NamespacesWithChild("team", "view"), ""},
@@ -185,17 +185,17 @@ func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
 	f.rule("other", "a", "b")
 	first, rules := f.RuleSetAndRules("team")
 	f.binding("team", "alice", "a", "")
-	if again := f.RuleSet("team"); len(rules) != 2 || !again.IsSame(first) {
+	if again := f.RuleSet("team"); len(rules) != 2 || !again.IsSameRuleSet(first) {
 		t.Errorf("%d rules, and others after a binding came", len(rules))
 	}
 	f.RuleSet("other")
-	if n := f.Cycles(); n != 1 {
+	if n := f.CountCycles(); n != 1 {
 		t.Errorf("%d cycles", n)
 	}
 	f.put(kinds.ImpliedRoles(), "team", "b-a", nil)
 	less, rules := f.RuleSetAndRules("team")
-	if less.IsSame(first) || len(rules) != 1 || f.Cycles() != 0 {
-		t.Errorf("without one of two there are %d rules and %d cycles", len(rules), f.Cycles())
+	if less.IsSameRuleSet(first) || len(rules) != 1 || f.CountCycles() != 0 {
+		t.Errorf("without one of two there are %d rules and %d cycles", len(rules), f.CountCycles())
 	}
 	f.put(kinds.ImpliedRoles(), "team", "a-b", nil)
 	if _, rules := f.RuleSetAndRules("team"); len(rules) != 0 || len(f.ruleSets) != 1 {
@@ -212,10 +212,10 @@ func TestLimitedCountsSourcesOfTheNamespaceAndMore(t *testing.T) {
 	f.binding("team", "generated", "a", "B1")
 	f.binding("other", "B3", "a", "")
 	free := f.RuleSet("team")
-	if more := f.Limited("team", free, Load{infer.Role{Name: "b"}: 1}); !more.IsSame(free) {
+	if more := f.WithPausedRules("team", free, SourceCountChange{infer.Role{Name: "b"}: 1}); !more.IsSameRuleSet(free) {
 		t.Error("one more source of another role pauses the rule")
 	}
-	if more := f.Limited("team", free, Load{infer.Role{Name: "a"}: 1}); more.IsSame(free) {
+	if more := f.WithPausedRules("team", free, SourceCountChange{infer.Role{Name: "a"}: 1}); more.IsSameRuleSet(free) {
 		t.Error("one source more than the limit pauses no rule")
 	}
 }
@@ -235,7 +235,7 @@ func TestARuleThatSaysSomethingElseMakesAnotherRuleSetWhateverItsGeneration(t *t
 	if err := f.view.Apply(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if after := f.RuleSet("ns"); after.IsSame(before) {
+	if after := f.RuleSet("ns"); after.IsSameRuleSet(before) {
 		t.Error("it is still that of before")
 	}
 }
@@ -275,7 +275,7 @@ func TestARuleSetIsLookedAtAnewOnlyWhenARuleSaysSomethingElse(t *testing.T) {
 			t.Errorf("%s: stale is %v", step.what, got)
 		}
 		said := f.RuleSet("ns")
-		if read, _ := f.RuleSetAndRules("ns"); !said.IsSame(read) {
+		if read, _ := f.RuleSetAndRules("ns"); !said.IsSameRuleSet(read) {
 			t.Errorf("%s: the set is not what the rules say", step.what)
 		}
 	}

@@ -27,12 +27,12 @@ import (
 
 // Guard holds the judges of the two webhooks.
 type Guard struct {
-	rules  *rules
-	rights *rights
-	scope  *scope
+	rules  *ruleSetReader
+	rights *rightsReader
+	scope  *webhookScope
 }
 
-// New returns a guard that reads everything from the API server. See [Guard.Follow].
+// New returns a guard that reads everything from the API server. See [Guard.ConnectView].
 func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -44,44 +44,44 @@ func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client to judge by: %w", err)
 	}
-	rules := newRules(objects, policy)
-	return &Guard{rules: rules, rights: &rights{kube: typed}, scope: newScope(rules.listNamespaces, policy)}, nil
+	rules := newRuleSetReader(objects, policy)
+	return &Guard{rules: rules, rights: &rightsReader{kube: typed}, scope: newWebhookScope(rules.listNamespacesWithRules, policy)}, nil
 }
 
 // Webhooks returns the webhooks to register at the API server.
 func (g *Guard) Webhooks() []admission.Webhook {
 	return []admission.Webhook{
-		{ValidatingWebhook: rulesWebhook(), Judge: g.judgeRule},
-		{ValidatingWebhook: bindingsWebhook(), Judge: g.judgeBinding, Scope: g.scope},
+		{ValidatingWebhook: rulesWebhook(), Judge: g.validateRule},
+		{ValidatingWebhook: bindingsWebhook(), Judge: g.validateBinding, Scope: g.scope},
 	}
 }
 
-// Extend sets the function that registers the webhooks again after the scope has grown.
-func (g *Guard) Extend(refresh func(context.Context) error) { g.scope.refresh = refresh }
+// SetRefresh sets the function that registers the webhooks again after the scope has grown.
+func (g *Guard) SetRefresh(refresh func(context.Context) error) { g.scope.refresh = refresh }
 
-// Cover returns nil if the webhook has covered the RoleBindings of a namespace for long enough. The API server needs
+// EnsureCovered returns nil if the webhook has covered the RoleBindings of a namespace for long enough. The API server needs
 // [admission.Settling] to notice a new scope. Cover extends the webhook to the namespace if necessary.
-func (g *Guard) Cover(ctx context.Context, namespace string) error {
+func (g *Guard) EnsureCovered(ctx context.Context, namespace string) error {
 	if err := g.scope.coverNamespace(ctx, namespace); err != nil {
 		return err
 	}
 	return g.scope.checkSettled(namespace)
 }
 
-// judgeRule checks the author of a new or changed rule. It returns only after the webhook covers the RoleBindings of
+// validateRule checks the author of a new or changed rule. It returns only after the webhook covers the RoleBindings of
 // the namespace, so no unchecked binding can profit from the rule.
-func (g *Guard) judgeRule(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+func (g *Guard) validateRule(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	var object rolev1alpha1.ImpliedRoles
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
 		return fmt.Errorf("decoding a rule: %w", err)
 	}
-	rule := state.RuleOf(&object)
+	rule := state.ToInferRule(&object)
 	if rule.Flaw != nil {
-		return admission.Refuse("%s: correct parent_role and child_role", rule.Flaw)
+		return admission.RefusalError("%s: correct parent_role and child_role", rule.Flaw)
 	}
 	almighty, err := g.rights.canBindAll(ctx, request.UserInfo, request.Namespace)
 	if err == nil && !almighty {
-		err = g.judgeAuthor(ctx, request, rule)
+		err = g.validateRuleAuthor(ctx, request, rule)
 	}
 	if err != nil || request.DryRun != nil && *request.DryRun {
 		return err
@@ -89,16 +89,16 @@ func (g *Guard) judgeRule(ctx context.Context, request *admissionv1.AdmissionReq
 	if err := g.scope.coverNamespace(ctx, request.Namespace); err != nil {
 		return err
 	}
-	return g.scope.waitSettled(ctx, request.Namespace)
+	return g.scope.waitUntilSettled(ctx, request.Namespace)
 }
 
-func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionRequest, rule infer.Rule) error {
-	ruleSet, err := g.rules.ruleSetOf(ctx, request.Namespace)
+func (g *Guard) validateRuleAuthor(ctx context.Context, request *admissionv1.AdmissionRequest, rule infer.Rule) error {
+	ruleSet, err := g.rules.currentRuleSet(ctx, request.Namespace)
 	if err != nil {
 		return err
 	}
-	roles := append([]infer.Role{rule.Child}, ruleSet.Implied(rule.Child)...)
-	return g.validateFollowing(ctx, request, roles, func(child infer.Role) string {
+	roles := append([]infer.Role{rule.Child}, ruleSet.ImpliedRoles(rule.Child)...)
+	return g.validateImpliedRoles(ctx, request, roles, func(child infer.Role) string {
 		if child == rule.Child {
 			return fmt.Sprintf("the rule gives %s to every holder of %s", roleText(child), roleText(rule.Parent))
 		}
@@ -106,8 +106,8 @@ func (g *Guard) judgeAuthor(ctx context.Context, request *admissionv1.AdmissionR
 	})
 }
 
-// judgeBinding checks the author of a new or changed RoleBinding.
-func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+// validateBinding checks the author of a new or changed RoleBinding.
+func (g *Guard) validateBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	var binding, before infer.Binding
 	if err := json.Unmarshal(request.Object.Raw, &binding); err != nil {
 		return fmt.Errorf("decoding a RoleBinding: %w", err)
@@ -118,27 +118,29 @@ func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.Admission
 		}
 	}
 	if request.Operation == admissionv1.Create && binding.Reserved {
-		return admission.Refuse("names such as %s are reserved for RoleBindings of implied-role; choose another name, or add the label %s=true", binding.Name, infer.IndependentLabel)
+		return admission.RefusalError(
+			"names such as %s are reserved for RoleBindings of implied-role; choose another name, or add the label %s=true",
+			binding.Name, infer.IndependentLabel)
 	}
-	if !isGaining(before, binding) {
+	if !canGainRole(before, binding) {
 		return nil
 	}
-	ruleSet, err := g.rules.ruleSetOf(ctx, request.Namespace)
+	ruleSet, err := g.rules.currentRuleSet(ctx, request.Namespace)
 	if err != nil {
 		return err
 	}
 	role := binding.Role
-	return g.validateFollowing(ctx, request, ruleSet.Implied(role), func(child infer.Role) string {
-		if path := ruleSet.Path(role, child); len(path) > 2 {
+	return g.validateImpliedRoles(ctx, request, ruleSet.ImpliedRoles(role), func(child infer.Role) string {
+		if path := ruleSet.ShortestPath(role, child); len(path) > 2 {
 			return fmt.Sprintf("%s implies %s by way of %s", roleText(role), roleText(child), roleText(path[1]))
 		}
 		return fmt.Sprintf("%s implies %s", roleText(role), roleText(child))
 	})
 }
 
-// isGaining reports whether a subject may get a role by an update. This is so for a new subject, and for all subjects if
+// canGainRole reports whether a subject may get a role by an update. This is so for a new subject, and for all subjects if
 // the binding becomes a source.
-func isGaining(before, binding infer.Binding) bool {
+func canGainRole(before, binding infer.Binding) bool {
 	there := make(map[rbacv1.Subject]struct{}, len(before.Subjects))
 	for _, s := range before.Subjects {
 		there[s] = struct{}{}
@@ -149,24 +151,24 @@ func isGaining(before, binding infer.Binding) bool {
 	})
 }
 
-// validateFollowing refuses the request unless its author may bind all roles in follow.
-func (g *Guard) validateFollowing(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role, because func(infer.Role) string) error {
+// validateImpliedRoles refuses the request unless its author may bind all roles in follow.
+func (g *Guard) validateImpliedRoles(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role, because func(infer.Role) string) error {
 	user := request.UserInfo
-	left, err := g.rights.rolesLacking(ctx, user, request.Namespace, follow)
+	left, err := g.rights.unbindableRoles(ctx, user, request.Namespace, follow)
 	if err != nil || len(left) == 0 {
 		return err
 	}
 	if len(left) > maxRoles {
-		return admission.Refuse("%s, and %d further roles follow, more than the %d that are looked at one by one: "+
+		return admission.RefusalError("%s, and %d further roles follow, more than the %d that are looked at one by one: "+
 			`get the verb "bind" on all roles and clusterroles of namespace %s, or ask a user who has it`,
 			because(left[0]), len(left)-1, maxRoles, request.Namespace)
 	}
-	return admission.Refuse("%s, which %s may not bind in namespace %s: "+
+	return admission.RefusalError("%s, which %s may not bind in namespace %s: "+
 		`get the verb "bind" on %s, or all that it permits, or ask a user who has that%s`,
-		because(left[0]), user.Username, request.Namespace, roleResource(left[0])+"/"+left[0].Name, othersText(len(left)-1))
+		because(left[0]), user.Username, request.Namespace, roleResource(left[0])+"/"+left[0].Name, otherRolesText(len(left)-1))
 }
 
-func othersText(n int) string {
+func otherRolesText(n int) string {
 	if n == 0 {
 		return ""
 	}

@@ -72,7 +72,7 @@ func TestASubjectIsWhoKubernetesTakesItFor(t *testing.T) {
 		"accounts of the place":              {account, rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:here"}, true},
 		"a kind that is none":                {person, rbacv1.Subject{Kind: "Robot", Name: "alice"}, false},
 	} {
-		if got := isSubject(c.who, c.subject, "here"); got != c.want {
+		if got := matchesSubject(c.who, c.subject, "here"); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

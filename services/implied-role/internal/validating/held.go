@@ -22,48 +22,50 @@ const maxReads = 50
 
 // bound holds the subjects of a binding to a role. permission holds the rules of a role.
 type (
-	bound struct {
+	boundSubjects struct {
 		role     infer.Role
 		subjects []rbacv1.Subject
 	}
-	permission struct {
+	rolePermissions struct {
 		role  infer.Role
 		rules []rbacv1.PolicyRule
 	}
 )
 
-// heldBy returns the rules of all roles that are bound to a user in the namespace or in the cluster.
-func (r *rights) heldBy(ctx context.Context, who user, namespace string) ([]rbacv1.PolicyRule, error) {
-	everywhere, err := listObjects(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
+// policyRulesOfUser returns the rules of all roles that are bound to a user in the namespace or in the cluster.
+func (r *rightsReader) policyRulesOfUser(ctx context.Context, who user, namespace string) ([]rbacv1.PolicyRule, error) {
+	everywhere, err := listMapped(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) boundSubjects {
+		return boundSubjects{roleOfRef(b.RoleRef), b.Subjects}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
 	}
-	here, err := listObjects(ctx, r, namespace, func(b *rbacv1.RoleBinding) bound { return bound{roleOf(b.RoleRef), b.Subjects} })
+	here, err := listMapped(ctx, r, namespace, func(b *rbacv1.RoleBinding) boundSubjects { return boundSubjects{roleOfRef(b.RoleRef), b.Subjects} })
 	if err != nil {
 		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
 	}
 	roles := map[infer.Role]struct{}{}
-	for _, bindings := range [][]bound{everywhere, here} {
+	for _, bindings := range [][]boundSubjects{everywhere, here} {
 		for _, b := range bindings {
-			if slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return isSubject(who, s, namespace) }) {
+			if slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return matchesSubject(who, s, namespace) }) {
 				roles[b.role] = struct{}{}
 			}
 		}
 	}
-	return r.permittedBy(ctx, namespace, roles)
+	return r.policyRulesOfRoles(ctx, namespace, roles)
 }
 
-// permittedBy returns the rules of all given roles. A role that does not exist has none.
-func (r *rights) permittedBy(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
+// policyRulesOfRoles returns the rules of all given roles. A role that does not exist has none.
+func (r *rightsReader) policyRulesOfRoles(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
 	if len(roles) > maxReads {
-		return r.permittedAmong(ctx, namespace, roles)
+		return r.listPolicyRules(ctx, namespace, roles)
 	}
 	var mu sync.Mutex
 	group := errgroup.Group{}
 	group.SetLimit(atATime)
 	for role := range roles {
 		group.Go(func() error {
-			permits, err := r.rulesOfRole(ctx, namespace, role)
+			permits, err := r.policyRulesOfRole(ctx, namespace, role)
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
@@ -77,18 +79,18 @@ func (r *rights) permittedBy(ctx context.Context, namespace string, roles map[in
 	return rules, err
 }
 
-func (r *rights) permittedAmong(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
-	everywhere, err := listObjects(ctx, r, "", func(c *rbacv1.ClusterRole) permission {
-		return permission{infer.Role{Name: c.Name, Cluster: true}, c.Rules}
+func (r *rightsReader) listPolicyRules(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
+	everywhere, err := listMapped(ctx, r, "", func(c *rbacv1.ClusterRole) rolePermissions {
+		return rolePermissions{infer.Role{Name: c.Name, Cluster: true}, c.Rules}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterRoles: %w", err)
 	}
-	here, err := listObjects(ctx, r, namespace, func(c *rbacv1.Role) permission { return permission{infer.Role{Name: c.Name}, c.Rules} })
+	here, err := listMapped(ctx, r, namespace, func(c *rbacv1.Role) rolePermissions { return rolePermissions{infer.Role{Name: c.Name}, c.Rules} })
 	if err != nil {
 		return nil, fmt.Errorf("reading Roles: %w", err)
 	}
-	for _, permissions := range [][]permission{everywhere, here} {
+	for _, permissions := range [][]rolePermissions{everywhere, here} {
 		for _, p := range permissions {
 			if _, ok := roles[p.role]; ok {
 				rules = append(rules, p.rules...)
@@ -98,12 +100,12 @@ func (r *rights) permittedAmong(ctx context.Context, namespace string, roles map
 	return rules, nil
 }
 
-func roleOf(ref rbacv1.RoleRef) infer.Role {
+func roleOfRef(ref rbacv1.RoleRef) infer.Role {
 	return infer.Role{Name: ref.Name, Cluster: ref.Kind == infer.KindClusterRole}
 }
 
-// listObjects lists all objects of a kind, in a namespace or cluster-wide, and maps each by keep.
-func listObjects[O, T any](ctx context.Context, r *rights, namespace string, keep func(*O) T) ([]T, error) {
+// listMapped lists all objects of a kind, in a namespace or cluster-wide, and maps each by keep.
+func listMapped[O, T any](ctx context.Context, r *rightsReader, namespace string, keep func(*O) T) ([]T, error) {
 	return shareRead(ctx, &r.reads, fmt.Sprintf("%T in %s", new(O), namespace), func(ctx context.Context) (all []T, err error) {
 		err = pager.New(r.pageFunc(new(O), namespace)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 			if o, ok := any(object).(*O); ok {
@@ -116,7 +118,7 @@ func listObjects[O, T any](ctx context.Context, r *rights, namespace string, kee
 }
 
 // pageFunc returns a function that lists one page of the kind of the given object.
-func (r *rights) pageFunc(kind any, namespace string) pager.ListPageFunc {
+func (r *rightsReader) pageFunc(kind any, namespace string) pager.ListPageFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		switch api := r.kube.RbacV1(); kind.(type) {
 		case *rbacv1.ClusterRoleBinding:
@@ -131,9 +133,9 @@ func (r *rights) pageFunc(kind any, namespace string) pager.ListPageFunc {
 	}
 }
 
-// isSubject reports whether a subject of a binding matches a user, by the rules of Kubernetes. A ServiceAccount without
+// matchesSubject reports whether a subject of a binding matches a user, by the rules of Kubernetes. A ServiceAccount without
 // a namespace gets that of the binding.
-func isSubject(who user, s rbacv1.Subject, namespace string) bool {
+func matchesSubject(who user, s rbacv1.Subject, namespace string) bool {
 	switch s.Kind {
 	case rbacv1.UserKind:
 		return s.Name == who.Username

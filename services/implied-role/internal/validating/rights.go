@@ -24,18 +24,18 @@ const (
 	atATime  = 8
 )
 
-// rights finds the permissions of users. It caches nothing: each call reads from the API server.
-type rights struct {
+// rightsReader finds the permissions of users. It caches nothing: each call reads from the API server.
+type rightsReader struct {
 	kube  kubernetes.Interface
 	reads singleflight.Group
 }
 
 // canBindAll reports whether a user may bind every role in a namespace. Members of system:masters always may.
-func (r *rights) canBindAll(ctx context.Context, who user, namespace string) (bool, error) {
+func (r *rightsReader) canBindAll(ctx context.Context, who user, namespace string) (bool, error) {
 	if slices.Contains(who.Groups, "system:masters") {
 		return true, nil
 	}
-	for _, all := range allRoles() {
+	for _, all := range wildcardRoles() {
 		one, err := r.mayBind(ctx, who, namespace, all)
 		if err != nil || !one {
 			return false, err
@@ -44,13 +44,13 @@ func (r *rights) canBindAll(ctx context.Context, who user, namespace string) (bo
 	return true, nil
 }
 
-// allRoles returns one role without a name per kind. It stands for all roles of that kind.
-func allRoles() []infer.Role { return []infer.Role{{}, {Cluster: true}} }
+// wildcardRoles returns one role without a name per kind. It stands for all roles of that kind.
+func wildcardRoles() []infer.Role { return []infer.Role{{}, {Cluster: true}} }
 
-// rolesLacking returns the given roles that a user may not bind in a namespace. If more than [maxRoles] are left after the
+// unbindableRoles returns the given roles that a user may not bind in a namespace. If more than [maxRoles] are left after the
 // check for all roles of a kind, it returns them unchecked.
-func (r *rights) rolesLacking(ctx context.Context, who user, namespace string, roles []infer.Role) ([]infer.Role, error) {
-	for _, all := range allRoles() {
+func (r *rightsReader) unbindableRoles(ctx context.Context, who user, namespace string, roles []infer.Role) ([]infer.Role, error) {
+	for _, all := range wildcardRoles() {
 		ofKind := func(role infer.Role) bool { return role.Cluster == all.Cluster }
 		if !slices.ContainsFunc(roles, ofKind) {
 			continue
@@ -66,16 +66,16 @@ func (r *rights) rolesLacking(ctx context.Context, who user, namespace string, r
 	if len(roles) > maxRoles {
 		return roles, nil
 	}
-	roles, err := rolesWithout(roles, func(role infer.Role) (bool, error) { return r.mayBind(ctx, who, namespace, role) })
+	roles, err := rolesNotAllowed(roles, func(role infer.Role) (bool, error) { return r.mayBind(ctx, who, namespace, role) })
 	if err != nil || len(roles) == 0 {
 		return nil, err
 	}
-	held, err := r.heldBy(ctx, who, namespace)
+	held, err := r.policyRulesOfUser(ctx, who, namespace)
 	if err != nil {
 		return nil, err
 	}
-	return rolesWithout(roles, func(role infer.Role) (bool, error) {
-		permits, err := r.rulesOfRole(ctx, namespace, role)
+	return rolesNotAllowed(roles, func(role infer.Role) (bool, error) {
+		permits, err := r.policyRulesOfRole(ctx, namespace, role)
 		if apierrors.IsNotFound(err) {
 			return false, nil // The role may be created later with any permissions.
 		}
@@ -84,8 +84,8 @@ func (r *rights) rolesLacking(ctx context.Context, who user, namespace string, r
 	})
 }
 
-// rolesWithout returns the roles for which may returns false.
-func rolesWithout(roles []infer.Role, may func(infer.Role) (bool, error)) ([]infer.Role, error) {
+// rolesNotAllowed returns the roles for which may returns false.
+func rolesNotAllowed(roles []infer.Role, may func(infer.Role) (bool, error)) ([]infer.Role, error) {
 	group, drop := errgroup.Group{}, make([]atomic.Bool, len(roles))
 	group.SetLimit(atATime)
 	for i, role := range roles {
@@ -108,7 +108,7 @@ func rolesWithout(roles []infer.Role, may func(infer.Role) (bool, error)) ([]inf
 }
 
 // mayBind reports whether a user has the verb "bind" on a role. A role without a name stands for all of its kind.
-func (r *rights) mayBind(ctx context.Context, who user, namespace string, role infer.Role) (bool, error) {
+func (r *rightsReader) mayBind(ctx context.Context, who user, namespace string, role infer.Role) (bool, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: who.Username, UID: who.UID, Groups: who.Groups, Extra: make(map[string]authorizationv1.ExtraValue, len(who.Extra)),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -126,8 +126,8 @@ func (r *rights) mayBind(ctx context.Context, who user, namespace string, role i
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }
 
-// rulesOfRole returns the rules of a role.
-func (r *rights) rulesOfRole(ctx context.Context, namespace string, role infer.Role) ([]rbacv1.PolicyRule, error) {
+// policyRulesOfRole returns the rules of a role.
+func (r *rightsReader) policyRulesOfRole(ctx context.Context, namespace string, role infer.Role) ([]rbacv1.PolicyRule, error) {
 	if role.Cluster {
 		found, err := r.kube.RbacV1().ClusterRoles().Get(ctx, role.Name, metav1.GetOptions{})
 		if err != nil {

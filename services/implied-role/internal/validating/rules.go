@@ -27,8 +27,8 @@ const (
 	pageSize = 500
 )
 
-// rules reads the rules of namespaces.
-type rules struct {
+// ruleSetReader reads the rules of namespaces.
+type ruleSetReader struct {
 	objects dynamic.Interface
 	policy  infer.Policy
 	// most bounds the rules of a namespace that are listed.
@@ -43,28 +43,28 @@ type rules struct {
 	changes  uint64
 }
 
-func newRules(objects dynamic.Interface, policy infer.Policy) *rules {
+func newRuleSetReader(objects dynamic.Interface, policy infer.Policy) *ruleSetReader {
 	most := policy.MaxRules
 	policy.MaxRules, policy.Excluded = math.MaxInt, nil // Rules that do not hold now may hold later.
-	return &rules{objects: objects, policy: policy, most: most, ruleSets: map[string]*infer.RuleSet{}}
+	return &ruleSetReader{objects: objects, policy: policy, most: most, ruleSets: map[string]*infer.RuleSet{}}
 }
 
-// Follow lets the guard use a view while the view is current. Call it before the view runs.
-func (g *Guard) Follow(v *informer.Informer, s *state.State) {
+// ConnectView lets the guard use a view while the view is current. Call it before the view runs.
+func (g *Guard) ConnectView(v *informer.Informer, s *state.State) {
 	r := g.rules
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.view, r.state = v, s
-	v.OnLoad(func() { r.forgetNamespace("") })
+	v.OnLoaded(func() { r.dropCachedRuleSet("") })
 	v.OnChange(func(k event.Key) {
-		if k.GroupResource == ruleResource() {
-			r.forgetNamespace(k.Namespace)
+		if k.GroupResource == impliedRolesResource() {
+			r.dropCachedRuleSet(k.Namespace)
 		}
 	})
 }
 
-// forgetNamespace drops the cached rule set of a namespace, or all if namespace is empty.
-func (r *rules) forgetNamespace(namespace string) {
+// dropCachedRuleSet drops the cached rule set of a namespace, or all if namespace is empty.
+func (r *ruleSetReader) dropCachedRuleSet(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes++
@@ -73,34 +73,34 @@ func (r *rules) forgetNamespace(namespace string) {
 	}
 }
 
-// ruleSetOf returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
+// currentRuleSet returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
 // holds as many rules as the API server counts. Concurrent calls for one namespace share reads.
-func (r *rules) ruleSetOf(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+func (r *ruleSetReader) currentRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
 	return shareRead(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.readRuleSet(ctx, namespace) })
 }
 
-func (r *rules) readRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
+func (r *ruleSetReader) readRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
 	first := int64(fewRules)
-	if r.hasMany(namespace) {
+	if r.hasManyRules(namespace) {
 		first = 1 // Only the number of rules is needed.
 	}
-	page, err := r.listPage(ctx, namespace, metav1.ListOptions{Limit: first})
+	page, err := r.listRulesPage(ctx, namespace, metav1.ListOptions{Limit: first})
 	if err != nil {
 		return nil, err
 	}
 	if remaining := page.GetRemainingItemCount(); page.GetContinue() != "" && remaining != nil {
 		count := len(page.Items) + int(*remaining)
-		if ruleSet := r.heldRuleSet(ctx, namespace, count); ruleSet != nil {
+		if ruleSet := r.currentViewRuleSet(ctx, namespace, count); ruleSet != nil {
 			return ruleSet, nil
 		}
 		if count > r.most {
-			return nil, admission.Refuse("namespace %s has %d rules, more than the %d that are looked at: delete some", namespace, count, r.most)
+			return nil, admission.RefusalError("namespace %s has %d rules, more than the %d that are looked at: delete some", namespace, count, r.most)
 		}
 	}
-	list, err := rulesOf(page, nil)
+	list, err := appendRules(page, nil)
 	for err == nil && page.GetContinue() != "" {
-		if page, err = r.listPage(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err == nil {
-			list, err = rulesOf(page, list)
+		if page, err = r.listRulesPage(ctx, namespace, metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err == nil {
+			list, err = appendRules(page, list)
 		}
 	}
 	if err != nil {
@@ -109,26 +109,26 @@ func (r *rules) readRuleSet(ctx context.Context, namespace string) (*infer.RuleS
 	return infer.NewRuleSet(namespace, list, r.policy), nil
 }
 
-// rulesOf appends the rules of a page to others. It leaves out rules that are being deleted.
-func rulesOf(page *unstructured.UnstructuredList, others []infer.Rule) ([]infer.Rule, error) {
+// appendRules appends the rules of a page to others. It leaves out rules that are being deleted.
+func appendRules(page *unstructured.UnstructuredList, others []infer.Rule) ([]infer.Rule, error) {
 	for _, item := range page.Items {
 		var rule rolev1alpha1.ImpliedRoles
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &rule); err != nil {
 			return nil, fmt.Errorf("decoding rule %s: %w", item.GetName(), err)
 		}
 		if rule.DeletionTimestamp == nil {
-			others = append(others, state.RuleOf(&rule))
+			others = append(others, state.ToInferRule(&rule))
 		}
 	}
 	return others, nil
 }
 
-// listNamespaces lists the namespaces that have rules, read from the API server.
-func (r *rules) listNamespaces(ctx context.Context) (map[string]struct{}, error) {
+// listNamespacesWithRules lists the namespaces that have rules, read from the API server.
+func (r *ruleSetReader) listNamespacesWithRules(ctx context.Context) (map[string]struct{}, error) {
 	all, page := map[string]struct{}{}, &unstructured.UnstructuredList{}
 	for more := true; more; more = page.GetContinue() != "" {
 		var err error
-		if page, err = r.listPage(ctx, "", metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
+		if page, err = r.listRulesPage(ctx, "", metav1.ListOptions{Limit: pageSize, Continue: page.GetContinue()}); err != nil {
 			return nil, err
 		}
 		for _, item := range page.Items {
@@ -138,7 +138,7 @@ func (r *rules) listNamespaces(ctx context.Context) (map[string]struct{}, error)
 	return all, nil
 }
 
-func (r *rules) listPage(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (r *ruleSetReader) listRulesPage(ctx context.Context, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list, err := r.objects.Resource(rolev1alpha1.GroupVersion.WithResource(rolev1alpha1.Resource)).Namespace(namespace).List(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("listing the rules of namespace %s: %w", namespace, err)
@@ -146,36 +146,36 @@ func (r *rules) listPage(ctx context.Context, namespace string, options metav1.L
 	return list, nil
 }
 
-// hasMany reports whether the view, current or not, holds more than fewRules rules of a namespace.
-func (r *rules) hasMany(namespace string) bool {
+// hasManyRules reports whether the view, current or not, holds more than fewRules rules of a namespace.
+func (r *ruleSetReader) hasManyRules(namespace string) bool {
 	r.mu.Lock()
 	objects := r.state
 	r.mu.Unlock()
-	return objects != nil && objects.RuleCount(namespace) > fewRules
+	return objects != nil && objects.CountRules(namespace) > fewRules
 }
 
-// heldRuleSet returns the rule set of the view if the view is current and holds count rules, or nil.
-func (r *rules) heldRuleSet(ctx context.Context, namespace string, count int) *infer.RuleSet {
+// currentViewRuleSet returns the rule set of the view if the view is current and holds count rules, or nil.
+func (r *ruleSetReader) currentViewRuleSet(ctx context.Context, namespace string, count int) *infer.RuleSet {
 	r.mu.Lock()
 	view, objects := r.view, r.state
 	r.mu.Unlock()
-	if view == nil || view.Current(ctx) != nil {
+	if view == nil || view.EnsureCurrent(ctx) != nil {
 		return nil
 	}
-	return r.ofView(view, objects, namespace, count)
+	return r.ruleSetFromView(view, objects, namespace, count)
 }
 
-// ofView returns the rule set of a current view if it holds count rules, or nil.
-func (r *rules) ofView(v *informer.Informer, objects *state.State, namespace string, count int) *infer.RuleSet {
+// ruleSetFromView returns the rule set of a current view if it holds count rules, or nil.
+func (r *ruleSetReader) ruleSetFromView(v *informer.Informer, objects *state.State, namespace string, count int) *infer.RuleSet {
 	var (
 		known   *infer.RuleSet
 		changes uint64
 		agrees  bool
 	)
-	v.Between(func() { // Otherwise a rule could be counted that the cached set lacks.
+	v.RunBetweenChanges(func() { // Otherwise a rule could be counted that the cached set lacks.
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		known, changes, agrees = r.ruleSets[namespace], r.changes, objects.RuleCount(namespace) == count
+		known, changes, agrees = r.ruleSets[namespace], r.changes, objects.CountRules(namespace) == count
 	})
 	if !agrees {
 		return nil
@@ -186,7 +186,7 @@ func (r *rules) ofView(v *informer.Informer, objects *state.State, namespace str
 	var list []infer.Rule
 	for _, rule := range objects.RulesIn(namespace) {
 		if rule.Value.DeletionTimestamp == nil {
-			list = append(list, state.RuleOf(rule.Value))
+			list = append(list, state.ToInferRule(rule.Value))
 		}
 	}
 	known = infer.NewRuleSet(namespace, list, r.policy)

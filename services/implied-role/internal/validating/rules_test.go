@@ -19,12 +19,12 @@ import (
 func TestARuleThatIsCountedIsInTheRuleSet(t *testing.T) {
 	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())
-	g := &Guard{rules: newRules(nil, infer.DefaultPolicy())}
+	g := &Guard{rules: newRuleSetReader(nil, infer.DefaultPolicy())}
 	asked := make(chan *infer.RuleSet, 1)
 	telling := func() {}
 	v.OnChange(func(event.Key) { telling() })
-	g.Follow(v, s)
-	ask := func(count int) { asked <- g.rules.ofView(v, s, "team", count) }
+	g.ConnectView(v, s)
+	ask := func(count int) { asked <- g.rules.ruleSetFromView(v, s, "team", count) }
 	rule := func(parent, child string, version int) {
 		var object rolev1alpha1.ImpliedRoles
 		object.Name, object.Namespace = parent, "team"
@@ -34,13 +34,13 @@ func TestARuleThatIsCountedIsInTheRuleSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := v.Apply(t.Context(), event.Change{
-			Key: event.Key{Cluster: "local", GroupResource: ruleResource(), Namespace: "team", Name: parent},
+			Key: event.Key{Cluster: "local", GroupResource: impliedRolesResource(), Namespace: "team", Name: parent},
 			UID: parent, ResourceVersion: fmt.Sprint(version), Generation: int64(version), Object: data,
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	implied := func(ruleSet *infer.RuleSet) string { return fmt.Sprint(ruleSet.Implied(infer.Role{Name: "a"})) }
+	implied := func(ruleSet *infer.RuleSet) string { return fmt.Sprint(ruleSet.ImpliedRoles(infer.Role{Name: "a"})) }
 	rule("a", "b", 1)
 	ask(1)
 	if got := implied(<-asked); got != "[b]" {

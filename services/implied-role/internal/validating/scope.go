@@ -24,10 +24,10 @@ import (
 // maxNamespaces bounds the namespaces that the selector names. With more, it selects all but the excluded ones.
 const maxNamespaces = 5000
 
-// scope holds the namespaces in which RoleBindings are checked: those that have or had a rule. The registered selector
+// webhookScope holds the namespaces in which RoleBindings are checked: those that have or had a rule. The registered selector
 // itself stores it, so all replicas share it. It only grows, because a rule may be on its way to a namespace without
 // rules.
-type scope struct {
+type webhookScope struct {
 	// list lists the namespaces with rules. It is called when the registered selector is not ours.
 	list func(context.Context) (map[string]struct{}, error)
 	// excluded holds the namespaces in which no rule holds.
@@ -44,22 +44,22 @@ type scope struct {
 	all     time.Duration
 }
 
-func newScope(list func(context.Context) (map[string]struct{}, error), p infer.Policy) *scope {
-	excluded := slices.Concat(p.Excluded, infer.Unguardable())
+func newWebhookScope(list func(context.Context) (map[string]struct{}, error), p infer.Policy) *webhookScope {
+	excluded := slices.Concat(p.Excluded, infer.UnguardableNamespaces())
 	slices.Sort(excluded)
-	return &scope{
+	return &webhookScope{
 		list: list, excluded: slices.Compact(excluded), wanted: map[string]struct{}{}, covered: map[string]time.Duration{},
 		refresh: func(context.Context) error { return errors.New("the webhooks are not served yet") },
 	}
 }
 
-// Selector implements [admission.Scope].
-func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+// DesiredSelector implements [admission.NamespaceScope].
+func (s *webhookScope) DesiredSelector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error) {
 	all, names := namespaceSelector(metav1.LabelSelectorOpNotIn, s.excluded...), map[string]struct{}{}
 	if equality.Semantic.DeepEqual(is, all) {
 		return all, nil
 	}
-	named, ours := namedBy(is)
+	named, ours := namespacesOfSelector(is)
 	for _, name := range named {
 		names[name] = struct{}{}
 	}
@@ -87,7 +87,7 @@ func (s *scope) Selector(ctx context.Context, is *metav1.LabelSelector) (*metav1
 
 // uncoverOthers forgets the namespaces that the registered selector does not name. If one was removed, the API server needs
 // time again to notice that it is back.
-func (s *scope) uncoverOthers(but map[string]struct{}) {
+func (s *webhookScope) uncoverOthers(but map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = 0
@@ -101,9 +101,9 @@ func namespaceSelector(operator metav1.LabelSelectorOperator, names ...string) *
 	}}
 }
 
-// namedBy lists the namespaces of a selector that this service made, if it names any. It reports whether the selector
+// namespacesOfSelector lists the namespaces of a selector that this service made, if it names any. It reports whether the selector
 // has that form.
-func namedBy(s *metav1.LabelSelector) (names []string, ok bool) {
+func namespacesOfSelector(s *metav1.LabelSelector) (names []string, ok bool) {
 	if s == nil || len(s.MatchLabels) > 0 || len(s.MatchExpressions) != 1 || s.MatchExpressions[0].Key != corev1.LabelMetadataName {
 		return nil, false
 	}
@@ -115,14 +115,14 @@ func namedBy(s *metav1.LabelSelector) (names []string, ok bool) {
 	}
 }
 
-// Registered implements [admission.Scope]. A namespace that was not covered before counts as covered from now, because
+// RecordRegistered implements [admission.NamespaceScope]. A namespace that was not covered before counts as covered from now, because
 // another replica may have registered it only now.
-func (s *scope) Registered(is *metav1.LabelSelector) {
+func (s *webhookScope) RecordRegistered(is *metav1.LabelSelector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := bootclock.Now()
 	before, names := s.covered, map[string]time.Duration{}
-	named, ok := namedBy(is)
+	named, ok := namespacesOfSelector(is)
 	for _, name := range named {
 		s.wanted[name] = struct{}{} // If a user removes the name, it is put back.
 		if names[name] = since; before[name] != 0 {
@@ -138,7 +138,7 @@ func (s *scope) Registered(is *metav1.LabelSelector) {
 }
 
 // coverNamespace returns nil once the webhook covers a namespace.
-func (s *scope) coverNamespace(ctx context.Context, namespace string) error {
+func (s *webhookScope) coverNamespace(ctx context.Context, namespace string) error {
 	if slices.Contains(s.excluded, namespace) || s.coveredSince(namespace) != 0 {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (s *scope) coverNamespace(ctx context.Context, namespace string) error {
 }
 
 // coveredSince returns the time since which a namespace is covered, or 0.
-func (s *scope) coveredSince(namespace string) time.Duration {
+func (s *webhookScope) coveredSince(namespace string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all != 0 {
@@ -168,14 +168,14 @@ func (s *scope) coveredSince(namespace string) time.Duration {
 	return s.covered[namespace]
 }
 
-// waitSettled waits until the API server had the time to notice that a namespace is covered.
-func (s *scope) waitSettled(ctx context.Context, namespace string) error {
+// waitUntilSettled waits until the API server had the time to notice that a namespace is covered.
+func (s *webhookScope) waitUntilSettled(ctx context.Context, namespace string) error {
 	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.coveredSince(namespace)))
 	return s.checkSettled(namespace)
 }
 
 // checkSettled returns nil if the API server had the time to notice that a namespace is covered.
-func (s *scope) checkSettled(namespace string) error {
+func (s *webhookScope) checkSettled(namespace string) error {
 	since := s.coveredSince(namespace)
 	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
 		return nil

@@ -13,8 +13,8 @@ import (
 )
 
 // covering returns a scope that finds rules in these namespaces, and registers its selector at once.
-func covering(names ...string) *scope {
-	s := newScope(func(context.Context) (map[string]struct{}, error) {
+func covering(names ...string) *webhookScope {
+	s := newWebhookScope(func(context.Context) (map[string]struct{}, error) {
 		found := map[string]struct{}{}
 		for _, name := range names {
 			found[name] = struct{}{}
@@ -23,9 +23,9 @@ func covering(names ...string) *scope {
 	}, infer.DefaultPolicy())
 	var is *metav1.LabelSelector
 	s.refresh = func(ctx context.Context) error {
-		want, err := s.Selector(ctx, is)
+		want, err := s.DesiredSelector(ctx, is)
 		is = want
-		s.Registered(is)
+		s.RecordRegistered(is)
 		return err
 	}
 	return s
@@ -66,7 +66,7 @@ func TestTheSelectorNamesWhereThereAreRules(t *testing.T) {
 		for _, wanted := range c.wanted {
 			s.wanted[wanted] = struct{}{}
 		}
-		got, err := s.Selector(t.Context(), c.is)
+		got, err := s.DesiredSelector(t.Context(), c.is)
 		if err != nil || text(got) != c.want {
 			t.Errorf("%s: %v, %.200s", name, err, text(got))
 		}
@@ -86,34 +86,34 @@ func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 	if s.checkSettled("b") == nil {
 		t.Error("the API server knows at once")
 	}
-	if err := s.waitSettled(t.Context(), "b"); err != nil {
+	if err := s.waitUntilSettled(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
-	s.Registered(namespaceSelector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica would.
+	s.RecordRegistered(namespaceSelector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica would.
 	if s.coveredSince("b") != 0 || s.checkSettled("a") != nil || s.checkSettled("z") == nil || s.checkSettled("kube-system") != nil {
 		t.Error("it does not go by what is registered")
 	}
-	if err := s.waitSettled(t.Context(), "z"); err != nil {
+	if err := s.waitUntilSettled(t.Context(), "z"); err != nil {
 		t.Error(err)
 	}
-	if again, err := s.Selector(t.Context(), namespaceSelector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
+	if again, err := s.DesiredSelector(t.Context(), namespaceSelector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
 		t.Errorf("what was taken out is not put back: %v", again)
 	}
 	if s.coverNamespace(t.Context(), "No Name") == nil {
 		t.Error("what is no name of a namespace is covered")
 	}
-	if again, err := s.Selector(t.Context(), nil); err != nil || slices.Contains(again.MatchExpressions[0].Values, "No Name") {
+	if again, err := s.DesiredSelector(t.Context(), nil); err != nil || slices.Contains(again.MatchExpressions[0].Values, "No Name") {
 		t.Errorf("the API server is asked for what it never takes: %v, %v", again, err)
 	}
 	if s.checkSettled("z") == nil {
 		t.Error("the API server is taken to know what was taken out, and is about to be put back")
 	}
-	s.Registered(namespaceSelector(metav1.LabelSelectorOpNotIn, s.excluded...))
-	if err := s.waitSettled(t.Context(), "any"); err != nil {
+	s.RecordRegistered(namespaceSelector(metav1.LabelSelectorOpNotIn, s.excluded...))
+	if err := s.waitUntilSettled(t.Context(), "any"); err != nil {
 		t.Errorf("all does not cover one: %v", err)
 	}
 	s.refresh = func(context.Context) error { return errors.New("on purpose") }
-	s.Registered(namespaceSelector(metav1.LabelSelectorOpDoesNotExist))
+	s.RecordRegistered(namespaceSelector(metav1.LabelSelectorOpDoesNotExist))
 	if s.coverNamespace(t.Context(), "c") == nil {
 		t.Error("what cannot be registered is covered")
 	}

@@ -19,7 +19,7 @@ authorizer.group('rbac.authorization.k8s.io').resource('clusterroles').namespace
 // somebodyGains exempts updates by which no subject gets a role. The roleRef of a binding never changes. Bindings with
 // the bootstrapping label and generated bindings imply nothing, so a change of these labels counts as a gain.
 //
-// The expression compares each new subject with each old one. For more than 10,000 pairs, [isGaining] decides instead.
+// The expression compares each new subject with each old one. For more than 10,000 pairs, [canGainRole] decides instead.
 const somebodyGains = `oldObject == null || !has(oldObject.subjects) ||
 has(object.subjects) && (size(object.subjects) * size(oldObject.subjects) > 10000 || object.subjects.exists(s, !(s in oldObject.subjects))) ||
 oldObject.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() && !object.metadata.?labels[?'kubernetes.io/bootstrapping'].hasValue() ||
@@ -52,5 +52,5 @@ func newWebhook(kind kinds.Kind, conditions ...admissionregistrationv1.MatchCond
 	}
 }
 
-// ruleResource returns the resource of rules.
-func ruleResource() event.GroupResource { return kinds.ImpliedRoles().GroupResource }
+// impliedRolesResource returns the resource of rules.
+func impliedRolesResource() event.GroupResource { return kinds.ImpliedRoles().GroupResource }

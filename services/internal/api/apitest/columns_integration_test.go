@@ -52,15 +52,15 @@ func allShown() []shown {
 }
 
 func TestColumnsShowSpecAndStatus(t *testing.T) {
-	k := testenv.Kube(t)
+	k := testenv.StartKube(t)
 	for _, s := range allShown() {
 		t.Run(s.kind.Kind, func(t *testing.T) {
 			u := &unstructured.Unstructured{}
-			text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"shown"},"spec":%s}`, s.kind.Served().GroupVersion(), s.kind.Kind, s.spec)
+			text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"shown"},"spec":%s}`, s.kind.GroupVersionResource().GroupVersion(), s.kind.Kind, s.spec)
 			if err := u.UnmarshalJSON([]byte(text)); err != nil {
 				t.Fatal(err)
 			}
-			objects := k.Objects(t).Resource(s.kind.Served()).Namespace(s.namespace)
+			objects := k.DynamicClient(t).Resource(s.kind.GroupVersionResource()).Namespace(s.namespace)
 			u, err := objects.Create(t.Context(), u, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func TestColumnsShowSpecAndStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.check(t, readTable(t, k, u))
-			s.checkDiscovery(t, k.Typed(t).Discovery())
+			s.checkDiscovery(t, k.TypedClient(t).Discovery())
 		})
 	}
 }
@@ -107,7 +107,7 @@ func (s shown) check(t *testing.T, table metav1.Table) {
 // checkDiscovery checks the names by which kubectl finds the kind.
 func (s shown) checkDiscovery(t *testing.T, client discovery.DiscoveryInterface) {
 	t.Helper()
-	list, err := client.ServerResourcesForGroupVersion(s.kind.Served().GroupVersion().String())
+	list, err := client.ServerResourcesForGroupVersion(s.kind.GroupVersionResource().GroupVersion().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func right(verb, resource string, names ...string) rbacv1.PolicyRule {
 
 // All users of this test may create and update all kinds.
 func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	const role, viewer = "compute.example.com-workload-admin", "compute.example.com-workload-viewer"
 	inherited := func(names ...string) []any {
 		var all []any
@@ -121,7 +121,7 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 }
 
 func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	object := manifestNamed(t, "on-a-kind")
 	for user, write := range map[string]func(api dynamic.ResourceInterface) error{
 		"person": func(api dynamic.ResourceInterface) error {
@@ -144,7 +144,7 @@ func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
 
 // The owner of a namespace has all rights in it, and none elsewhere.
 func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	ref := func(kind, namespace string) map[string]any {
 		on := map[string]any{"apiGroup": "resourcemanager.miloapis.com", "kind": kind, "name": "acme", "uid": "u"}
 		if namespace != "" {

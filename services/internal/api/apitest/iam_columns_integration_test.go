@@ -14,7 +14,7 @@ import (
 )
 
 func TestIAMColumnsShowManifests(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	tests := map[string]map[string]string{
 		"compute.example.com-workload":       {"Kind": "Workload", "Ready": "Unknown"},
 		"compute.example.com-workload-admin": {"Display Name": "Workload Admin", "Launch Stage": "Beta", "Ready": "Unknown"},
@@ -40,7 +40,7 @@ func TestIAMColumnsShowManifests(t *testing.T) {
 
 // The only empty column is the name of the object in a binding on a whole kind.
 func TestIAMColumnsAreFilled(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	seen := map[string]bool{}
 	for _, manifest := range manifests(t) {
 		if manifest.GetKind() == "Role" || manifest.GetKind() == "Organization" {

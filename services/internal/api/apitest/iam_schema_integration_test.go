@@ -16,7 +16,7 @@ import (
 )
 
 func TestIAMSchemaKeepsEveryFieldOfManifests(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	for _, manifest := range manifests(t) {
 		stored := create(t, server, manifest)
 		for field, value := range manifest.Object {
@@ -31,7 +31,7 @@ func TestIAMSchemaKeepsEveryFieldOfManifests(t *testing.T) {
 }
 
 func TestIAMSchemaKeepsStatusesOfOtherServices(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	tests := map[string]string{
 		"alice": `{"state": "Inactive", "registrationApproval": "Approved", "platformAccess": "Suspended", "emailVerification": "Verified",
 			"lastLoginProvider": "passkey", "avatarUrl": "https://example.com/a.png"}`,
@@ -64,7 +64,7 @@ func TestIAMSchemaKeepsStatusesOfOtherServices(t *testing.T) {
 }
 
 func TestIAMSchemaRefusesInvalidObjects(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	tests := map[string]struct {
 		object string
 		path   []string
@@ -120,7 +120,7 @@ func references(n int) (all []any) {
 }
 
 func TestIAMSchemaRefusesChangedReferences(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	tests := map[string]struct {
 		object string
 		path   []string

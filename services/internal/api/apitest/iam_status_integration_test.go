@@ -14,7 +14,7 @@ import (
 )
 
 func TestIAMStatusUpdateChangesNeitherSpecNorOwners(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	stored := create(t, server, manifestNamed(t, "on-a-kind"))
 	other := changed(t, stored, []string{"spec", "subjects"}, subjects("User", "mallory", "u"))
 	other = changed(t, other, []string{"metadata", "ownerReferences"}, []any{map[string]any{
@@ -35,7 +35,7 @@ func TestIAMStatusUpdateChangesNeitherSpecNorOwners(t *testing.T) {
 
 // The record of what a service decided gives access, so a user who may write statuses may neither set nor remove it.
 func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	for name, test := range map[string]struct {
 		object, resource, field string
 		is, becomes             map[string]any
@@ -86,7 +86,7 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 
 // A ProtectedResource without room in the model gives no access, so its condition needs the verb record too.
 func TestIAMPolicyRequiresRecordForRegisteredCondition(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	stored := create(t, server, manifestNamed(t, "compute.example.com-workload"))
 	path, service := []string{"status", "conditions"}, []rbacv1.PolicyRule{right("record", "protectedresources", stored.GetName())}
 	says := func(rights []rbacv1.PolicyRule, want string, conditions ...any) {

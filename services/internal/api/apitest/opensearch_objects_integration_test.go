@@ -33,7 +33,7 @@ func searchObject(kind string, spec map[string]any) *unstructured.Unstructured {
 // permitSearch grants the rights of searchAuthor and searchConnector, and returns when rights and policies are in force.
 func permitSearch(t *testing.T) *testenv.KubeServer {
 	t.Helper()
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	group, write := opensearchv1.GroupVersion.Group, []string{"create", "get", "update", "patch"}
 	common := []rbacv1.PolicyRule{
 		{APIGroups: []string{group}, Resources: []string{"*"}, Verbs: write},

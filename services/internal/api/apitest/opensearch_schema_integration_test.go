@@ -40,7 +40,7 @@ status: {phase: RUNNING, initialized: true, health: green, availableNodes: 3}`,
 }
 
 func TestOpenSearchSchemaKeepsFieldsOfPublicOperator(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	for kind, manifest := range publicManifests {
 		o := searchObject(kind, nil)
 		if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {

@@ -78,7 +78,7 @@ func ruleObject(t *testing.T, rule rolev1alpha1.InferenceRule) *unstructured.Uns
 // a name, for the administrator.
 func permitRules(t *testing.T, user string) dynamic.ResourceInterface {
 	t.Helper()
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	if user != "" {
 		server.GrantUser(t, namespace, user, rbacv1.PolicyRule{
 			APIGroups: []string{rolev1alpha1.GroupVersion.Group}, Resources: []string{rolev1alpha1.Resource}, Verbs: []string{"*"},

@@ -31,7 +31,7 @@ func resourceOf(kind string) string { return strings.TrimSuffix(strings.ToLower(
 func objectsAs(t *testing.T, server *testenv.KubeServer, user string, u *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	resource := u.GroupVersionKind().GroupVersion().WithResource(resourceOf(u.GetKind()))
-	return server.ObjectsAs(t, user).Resource(resource).Namespace(u.GetNamespace())
+	return server.DynamicClientAs(t, user).Resource(resource).Namespace(u.GetNamespace())
 }
 
 // dryRun returns the options of a strict request that stores nothing.
@@ -68,7 +68,7 @@ func checkAnswer(err error, want ...string) error {
 func readTable(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured) metav1.Table {
 	t.Helper()
 	gvk := u.GroupVersionKind()
-	raw, err := server.Typed(t).Discovery().RESTClient().Get().AbsPath("/apis", gvk.Group, gvk.Version).
+	raw, err := server.TypedClient(t).Discovery().RESTClient().Get().AbsPath("/apis", gvk.Group, gvk.Version).
 		NamespaceIfScoped(u.GetNamespace(), u.GetNamespace() != "").Resource(resourceOf(gvk.Kind)).Name(u.GetName()).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Raw()
 	if err != nil {

@@ -25,15 +25,15 @@ const (
 // createStores creates objects as an administrator, and a tenant, and returns when all policies are in force.
 func createStores(t *testing.T) (who person, server *testenv.KubeServer) {
 	t.Helper()
-	server = testenv.Kube(t)
+	server = testenv.StartKube(t)
 	admin := newPerson(t, server, "", "")
-	b := kinds.Bindings()
+	b := kinds.APIBindings()
 	for _, name := range []string{widgets, b.String()} {
-		t.Cleanup(func() { server.Undefine(t, name) })
+		t.Cleanup(func() { server.DeleteDefinition(t, name) })
 	}
 	for _, err := range []error{
-		admin.create(kinds.Definitions(), widgets, widget("own")),
-		admin.create(kinds.Definitions(), b.String(), definition(b.String(), b.Kind, b.Version, nil)),
+		admin.create(kinds.CustomResourceDefinitions(), widgets, widget("own")),
+		admin.create(kinds.CustomResourceDefinitions(), b.String(), definition(b.String(), b.Kind, b.Version, nil)),
 		admin.create(kinds.Stores(), "other", store("IfEmpty")),
 		admin.create(kinds.Stores(), "taken", store("Always")),
 		admin.create(kinds.Stores(), "owned", declaring("store:owned#owner@cluster:1")),
@@ -54,7 +54,7 @@ func createStores(t *testing.T) (who person, server *testenv.KubeServer) {
 			return err
 		}
 		for _, err := range []error{
-			who.create(kinds.AuthorizationModels(), "tried", model("other", "")), who.patch(kinds.Definitions(), widgets, label("other")),
+			who.create(kinds.AuthorizationModels(), "tried", model("other", "")), who.patch(kinds.CustomResourceDefinitions(), widgets, label("other")),
 			who.create(b, "tried", binding("theirs")), who.create(kinds.Stores(), "tried", store("Always")),
 			who.create(kinds.Stores(), "tried", declaring("store:tried#owner@cluster:1")),
 		} {
@@ -69,7 +69,7 @@ func createStores(t *testing.T) (who person, server *testenv.KubeServer) {
 
 func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {
 	who, server := createStores(t)
-	models, documents, definitions, bindings, stores := kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.Definitions(), kinds.Bindings(), kinds.Stores()
+	models, documents, definitions, bindings, stores := kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.CustomResourceDefinitions(), kinds.APIBindings(), kinds.Stores()
 	for name, test := range map[string]struct {
 		err error
 		// want is part of the refusal; if it is empty, the request must be accepted.

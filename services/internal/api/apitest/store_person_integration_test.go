@@ -34,21 +34,21 @@ type person struct {
 func newPerson(t *testing.T, server *testenv.KubeServer, name, role string) person {
 	t.Helper()
 	if name == "" {
-		return person{t: t, objects: server.Objects(t)}
+		return person{t: t, objects: server.DynamicClient(t)}
 	}
 	server.BindUser(t, "", name, role)
-	return person{t, server.ObjectsAs(t, name), []string{metav1.DryRunAll}}
+	return person{t, server.DynamicClientAs(t, name), []string{metav1.DryRunAll}}
 }
 
 func (p person) of(kind kinds.Kind) dynamic.ResourceInterface {
 	if kind.GroupResource == kinds.PolicyDocuments().GroupResource {
-		return p.objects.Resource(kind.Served()).Namespace("default")
+		return p.objects.Resource(kind.GroupVersionResource()).Namespace("default")
 	}
-	return p.objects.Resource(kind.Served())
+	return p.objects.Resource(kind.GroupVersionResource())
 }
 
 func objectOf(kind kinds.Kind, name string, f fields) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: fields{"apiVersion": kind.Served().GroupVersion().String(), "kind": kind.Kind}}
+	u := &unstructured.Unstructured{Object: fields{"apiVersion": kind.GroupVersionResource().GroupVersion().String(), "kind": kind.Kind}}
 	maps.Copy(u.Object, f)
 	if u.GetGenerateName() == "" {
 		u.SetName(name)
@@ -157,7 +157,7 @@ func tenant(t *testing.T, server *testenv.KubeServer) person {
 	own.ResourceNames = []string{"own", "held"}
 	server.GrantUser(t, "", "tenant",
 		own, may([]string{"get", "create", "update", "patch", "delete"}, group, corev1alpha1.AuthorizationModels, corev1alpha1.Stores),
-		may(all, kinds.PolicyDocuments().Group, kinds.PolicyDocuments().Resource), may(all, kinds.Bindings().Group, kinds.Bindings().Resource),
-		may(all, kinds.Definitions().Group, kinds.Definitions().Resource, kinds.Definitions().Resource+"/status"))
-	return person{t, server.ObjectsAs(t, "tenant"), []string{metav1.DryRunAll}}
+		may(all, kinds.PolicyDocuments().Group, kinds.PolicyDocuments().Resource), may(all, kinds.APIBindings().Group, kinds.APIBindings().Resource),
+		may(all, kinds.CustomResourceDefinitions().Group, kinds.CustomResourceDefinitions().Resource, kinds.CustomResourceDefinitions().Resource+"/status"))
+	return person{t, server.DynamicClientAs(t, "tenant"), []string{metav1.DryRunAll}}
 }

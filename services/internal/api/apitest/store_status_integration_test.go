@@ -34,7 +34,7 @@ func recorder(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstruct
 
 // The services act on what they recorded, so a user who may write statuses may neither change nor remove it.
 func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
-	server := testenv.Kube(t)
+	server := testenv.StartKube(t)
 	tuple := func(user string) []any {
 		return []any{map[string]any{"object": "doc:1", "relation": "viewer", "user": user}}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	config, err := natsauth.Config()
+	config, err := natsauth.ServerConfig()
 	if err == nil {
 		err = os.WriteFile(os.Args[1], config, 0o644)
 	}

@@ -13,8 +13,8 @@ import (
 
 func main() {
 	err := errors.Join(
-		writeManifest(filepath.Join(os.Args[1], "base", "roles.yaml"), rbac.RolesManifest),
-		writeManifest(filepath.Join(os.Args[1], "components", "secrets", "rbac.yaml"), rbac.SecretsManifest),
+		writeManifest(filepath.Join(os.Args[1], "base", "roles.yaml"), rbac.PeopleRolesManifest),
+		writeManifest(filepath.Join(os.Args[1], "components", "secrets", "rbac.yaml"), rbac.SecretBindingsManifest),
 	)
 	for _, account := range rbac.Accounts() {
 		err = errors.Join(err, writeManifest(filepath.Join(os.Args[1], "base", account.Service, "rbac.yaml"), account.Manifest))

@@ -20,7 +20,7 @@ func servicesPage(string) (string, error) {
 	for _, account := range rbac.Accounts() {
 		of := func(name string) bool { return name == account.Service }
 		w := deployspec.Workloads()[slices.IndexFunc(deployspec.Workloads(), func(w deployspec.Workload) bool { return of(w.Service) })]
-		user := natsauth.Users()[slices.IndexFunc(natsauth.Users(), func(u natsauth.User) bool { return of(u.Service) })]
+		user := natsauth.Users()[slices.IndexFunc(natsauth.Users(), func(u natsauth.ServiceUser) bool { return of(u.Service) })]
 		fmt.Fprintf(&out, "\n## %s\n\n| | |\n|---|---|\n", account.Service)
 		fmt.Fprintf(&out, "| follows | %s |\n| serves | %s on port %d |\n", consumedKinds(account.Service), codeWords(w.Serves), deployspec.QueryPort)
 		if w.Admission {
@@ -30,12 +30,12 @@ func servicesPage(string) (string, error) {
 		out.WriteString("\n| verbs in Kubernetes | resources | reason |\n|---|---|---|\n")
 		writeRights(&out, account.Everywhere, "")
 		writeRights(&out, account.Own, ", in namespace `"+rbac.Namespace+"`")
-		writeRights(&out, account.Secrets, ", in namespaces where `"+account.SecretsRole()+"` is bound")
+		writeRights(&out, account.Secrets, ", in namespaces where `"+account.SecretsRoleName()+"` is bound")
 		out.WriteString("\n| NATS subjects | reason |\n|---|---|\n")
 		for _, right := range user.Publish {
 			fmt.Fprintf(&out, "| %s | %s |\n", codeWords(right.Subjects), right.Why)
 		}
-		fmt.Fprintf(&out, "| subscribes to %s only | The service receives the answers to its own requests. |\n", codeWords([]string{user.Subscribe()}))
+		fmt.Fprintf(&out, "| subscribes to %s only | The service receives the answers to its own requests. |\n", codeWords([]string{user.SubscribeSubject()}))
 		for _, right := range user.Deny {
 			fmt.Fprintf(&out, "| never %s | %s |\n", codeWords(right.Subjects), right.Why)
 		}

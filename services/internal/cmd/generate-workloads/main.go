@@ -17,7 +17,7 @@ func main() {
 }
 
 func writeWorkloads(dir string) error {
-	files, err := deployspec.Manifests()
+	files, err := deployspec.GenerateManifests()
 	if err != nil {
 		return err
 	}

@@ -31,5 +31,5 @@ func createArchive(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(opensearch.MakeArchive(ctx, args[0], dir), os.RemoveAll(dir))
+	return errors.Join(opensearch.MakeClassArchive(ctx, args[0], dir), os.RemoveAll(dir))
 }

@@ -24,8 +24,8 @@ import (
 //nolint:gochecknoglobals // What it guards is global.
 var migration sync.Mutex
 
-// makePrivate creates a file that only its owner can read, or restricts an existing one.
-func makePrivate(path string) error {
+// makePrivateFile creates a file that only its owner can read, or restricts an existing one.
+func makePrivateFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatasto
 	if err := os.MkdirAll(filepath.Dir(cfg.File), 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making a place for database %s: %w", cfg.File, err)
 	}
-	if err := makePrivate(cfg.File); err != nil {
+	if err := makePrivateFile(cfg.File); err != nil {
 		return nil, nil, fmt.Errorf("protecting database %s: %w", cfg.File, err)
 	}
 	// Without a timeout, SQLite reports an error after 0.1 s when one call deletes a store while others write.

@@ -23,14 +23,14 @@ const (
 	httpStopTimeout = 5 * time.Second
 )
 
-// httpAPI serves OpenFGA's HTTP API as a client of its gRPC API.
-type httpAPI struct {
+// httpServer serves OpenFGA's HTTP API as a client of its gRPC API.
+type httpServer struct {
 	url    string
 	server *http.Server
 	conn   *grpc.ClientConn
 }
 
-func startHTTP(target string, port int) (*httpAPI, error) {
+func startHTTPAPI(target string, port int) (*httpServer, error) {
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, fmt.Errorf("starting OpenFGA's HTTP API: %w", err)
@@ -43,11 +43,11 @@ func startHTTP(target string, port int) (*httpAPI, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting OpenFGA's HTTP API: %w", err), conn.Close())
 	}
-	listener, err := devserver.Listen("OpenFGA's HTTP API", port)
+	listener, err := devserver.ListenLoopback("OpenFGA's HTTP API", port)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	h := &httpAPI{
+	h := &httpServer{
 		url: "http://" + listener.Addr().String(), conn: conn,
 		server: &http.Server{Handler: mux, ReadTimeout: httpReadTimeout},
 	}
@@ -55,7 +55,7 @@ func startHTTP(target string, port int) (*httpAPI, error) {
 	return h, nil
 }
 
-func (h *httpAPI) stopServer() {
+func (h *httpServer) stopServer() {
 	ctx, cancel := context.WithTimeout(context.Background(), httpStopTimeout)
 	defer cancel()
 	if h.server.Shutdown(ctx) != nil {

@@ -32,15 +32,15 @@ type NATSConfig struct {
 	Log *slog.Logger
 }
 
-// NATS is a running NATS server with JetStream.
-type NATS struct {
+// NATSServer is a running NATS server with JetStream.
+type NATSServer struct {
 	server   *server.Server
 	port     int
 	password string
 }
 
 // StartNATS starts NATS and returns when it accepts connections.
-func StartNATS(cfg NATSConfig) (*NATS, error) {
+func StartNATS(cfg NATSConfig) (*NATSServer, error) {
 	cfg.Password = cmp.Or(cfg.Password, rand.Text())
 	port := cfg.Port
 	if port == 0 {
@@ -53,7 +53,7 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 		ServerName: "entail", Host: devserver.Loopback, Port: port, MaxPayload: devserver.MaxPayload,
 		JetStream: true, StoreDir: cfg.Dir, DisableJetStreamBanner: true, NoSigs: true,
 	}
-	if err := applyConfig(options, cfg.Password); err != nil {
+	if err := applyShippedConfig(options, cfg.Password); err != nil {
 		return nil, fmt.Errorf("configuring NATS: %w", err)
 	}
 	s, err := server.NewServer(options)
@@ -63,7 +63,7 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	log := &natsLog{log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))}
 	s.SetLogger(log, false, false)
 	s.Start()
-	n := &NATS{server: s, password: cfg.Password}
+	n := &NATSServer{server: s, password: cfg.Password}
 	if err := n.waitReady(log, cfg.Port); err != nil {
 		n.Stop()
 		return nil, fmt.Errorf("starting NATS in %s: %w", cfg.Dir, err)
@@ -72,21 +72,21 @@ func StartNATS(cfg NATSConfig) (*NATS, error) {
 	return n, nil
 }
 
-// applyConfig adds the shipped configuration, with the password in place of its variables.
-func applyConfig(options *server.Options, password string) error {
+// applyShippedConfig adds the shipped configuration, with the password in place of its variables.
+func applyShippedConfig(options *server.Options, password string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
 		return err
 	}
-	config, err := natsauth.ConfigWith(string(hash))
+	config, err := natsauth.ServerConfigWithPassword(string(hash))
 	if err != nil {
 		return err
 	}
 	return options.ProcessConfigString(string(config))
 }
 
-func (n *NATS) waitReady(log *natsLog, port int) error {
-	err := log.fatalError()
+func (n *NATSServer) waitReady(log *natsLog, port int) error {
+	err := log.firstFatalError()
 	if err == nil {
 		if n.server.ReadyForConnections(natsReadyTimeout) {
 			return nil
@@ -95,7 +95,7 @@ func (n *NATS) waitReady(log *natsLog, port int) error {
 	}
 	// The server's own error is only text. Listening on the port again gives a typed one.
 	if port != 0 && n.server.Addr() == nil {
-		listener, listenErr := devserver.Listen("NATS", port)
+		listener, listenErr := devserver.ListenLoopback("NATS", port)
 		if listenErr != nil {
 			return listenErr
 		}
@@ -105,15 +105,15 @@ func (n *NATS) waitReady(log *natsLog, port int) error {
 }
 
 // URL returns the address at which a user of package natsauth connects.
-func (n *NATS) URL(user string) string {
-	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: devserver.Address(n.port)}).String()
+func (n *NATSServer) URL(user string) string {
+	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: devserver.LoopbackAddress(n.port)}).String()
 }
 
 // Port is the port that the server listens on.
-func (n *NATS) Port() int { return n.port }
+func (n *NATSServer) Port() int { return n.port }
 
 // Stop ends the server. Streams stay on disk.
-func (n *NATS) Stop() {
+func (n *NATSServer) Stop() {
 	n.server.Shutdown()
 	n.server.WaitForShutdown()
 }
@@ -125,7 +125,7 @@ type natsLog struct {
 	first error
 }
 
-func (l *natsLog) fatalError() error {
+func (l *natsLog) firstFatalError() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first

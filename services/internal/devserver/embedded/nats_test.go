@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
-func startNATS(t *testing.T, cfg NATSConfig) *NATS {
+func startNATS(t *testing.T, cfg NATSConfig) *NATSServer {
 	t.Helper()
 	n, err := StartNATS(cfg)
 	if err != nil {
@@ -25,7 +25,7 @@ func startNATS(t *testing.T, cfg NATSConfig) *NATS {
 	return n
 }
 
-func connect(t *testing.T, n *NATS) jetstream.JetStream {
+func connect(t *testing.T, n *NATSServer) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(n.URL(natsauth.Admin))
 	if err != nil {
@@ -75,7 +75,7 @@ func TestNATSListensOnLoopbackOnly(t *testing.T) {
 }
 
 func TestATakenPortIsNamed(t *testing.T) {
-	taken, err := devserver.Listen("test", 0)
+	taken, err := devserver.ListenLoopback("test", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

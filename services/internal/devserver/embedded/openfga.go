@@ -45,12 +45,12 @@ type OpenFGAConfig struct {
 	Log *slog.Logger
 }
 
-// OpenFGA is a running OpenFGA server.
-type OpenFGA struct {
+// OpenFGAServer is a running OpenFGA server.
+type OpenFGAServer struct {
 	service *server.Server
 	grpc    *grpc.Server
 	port    int
-	http    *httpAPI
+	http    *httpServer
 	stop    sync.Once
 }
 
@@ -60,20 +60,20 @@ const openFGAStopTimeout = 5 * time.Second
 //
 // It assembles the server as OpenFGA's own command does, but without that command. The command ends on signals before
 // the services have drained, and replaces process-wide settings of tracing and metrics.
-func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGA, error) {
+func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGAServer, error) {
 	log := openFGALog(cfg.Log)
-	listener, err := devserver.Listen("OpenFGA", cfg.GRPCPort)
+	listener, err := devserver.ListenLoopback("OpenFGA", cfg.GRPCPort)
 	if err != nil {
 		return nil, err
 	}
-	service, err := newService(cfg, log)
+	service, err := newOpenFGAService(cfg, log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting OpenFGA: %w", err), listener.Close())
 	}
-	o := &OpenFGA{service: service, grpc: newGRPC(cfg, service, log), port: devserver.PortOf(listener.Addr())}
+	o := &OpenFGAServer{service: service, grpc: newGRPCServer(cfg, service, log), port: devserver.PortOf(listener.Addr())}
 	go func() { _ = o.grpc.Serve(listener) }() // Returns only after Stop.
 	if cfg.HTTP {
-		if o.http, err = startHTTP(o.Target(), cfg.HTTPPort); err != nil {
+		if o.http, err = startHTTPAPI(o.GRPCTarget(), cfg.HTTPPort); err != nil {
 			o.Stop()
 			return nil, err
 		}
@@ -81,14 +81,14 @@ func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGA, error) {
 	return o, nil
 }
 
-// Target returns host:port of the gRPC API.
-func (o *OpenFGA) Target() string { return devserver.Address(o.port) }
+// GRPCTarget returns host:port of the gRPC API.
+func (o *OpenFGAServer) GRPCTarget() string { return devserver.LoopbackAddress(o.port) }
 
 // Port returns the port of the gRPC API.
-func (o *OpenFGA) Port() int { return o.port }
+func (o *OpenFGAServer) Port() int { return o.port }
 
 // URL returns the URL of the HTTP API, or "" if it is off.
-func (o *OpenFGA) URL() string {
+func (o *OpenFGAServer) URL() string {
 	if o.http == nil {
 		return ""
 	}
@@ -96,7 +96,7 @@ func (o *OpenFGA) URL() string {
 }
 
 // Stop ends the server. Running calls can finish for at most openFGAStopTimeout.
-func (o *OpenFGA) Stop() {
+func (o *OpenFGAServer) Stop() {
 	o.stop.Do(func() {
 		if o.http != nil {
 			o.http.stopServer()
@@ -108,7 +108,7 @@ func (o *OpenFGA) Stop() {
 	})
 }
 
-func newService(cfg OpenFGAConfig, log logger.Logger) (*server.Server, error) {
+func newOpenFGAService(cfg OpenFGAConfig, log logger.Logger) (*server.Server, error) {
 	datastore, tokens, err := openDatastore(cfg, log)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func newService(cfg OpenFGAConfig, log logger.Logger) (*server.Server, error) {
 	return service, nil
 }
 
-func newGRPC(cfg OpenFGAConfig, service *server.Server, log logger.Logger) *grpc.Server {
+func newGRPCServer(cfg OpenFGAConfig, service *server.Server, log logger.Logger) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(config.DefaultMaxRPCMessageSizeInBytes),
 		grpc.ChainUnaryInterceptor(

@@ -21,14 +21,14 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-func startOpenFGA(t *testing.T, cfg OpenFGAConfig) (*OpenFGA, openfgav1.OpenFGAServiceClient) {
+func startOpenFGA(t *testing.T, cfg OpenFGAConfig) (*OpenFGAServer, openfgav1.OpenFGAServiceClient) {
 	t.Helper()
 	o, err := StartOpenFGA(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(o.Stop)
-	conn, err := grpc.NewClient(o.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(o.GRPCTarget(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ const archive = "classes.jsa"
 
 // javaArguments returns the arguments of java for a server of the installation in home. They favor a quick start and little
 // memory over throughput.
-func javaArguments(home, dir string, classes classes) []string {
+func javaArguments(home, dir string, classes classArchive) []string {
 	args := []string{"-Xms256m", "-Xmx256m", "-Xss1m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 	args = append(args, classes.archiveArguments(home)...)
 	args = append(args,
@@ -30,11 +30,11 @@ func javaArguments(home, dir string, classes classes) []string {
 	return args
 }
 
-// classes is the file for a new class data archive, written when the server ends. If empty, the server uses the archive
+// classArchive is the file for a new class data archive, written when the server ends. If empty, the server uses the archive
 // of the installation.
-type classes string
+type classArchive string
 
-func (c classes) archiveArguments(home string) []string {
+func (c classArchive) archiveArguments(home string) []string {
 	if c != "" {
 		return []string{"-XX:ArchiveClassesAtExit=" + string(c)}
 	}

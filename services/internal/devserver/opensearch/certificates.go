@@ -50,7 +50,7 @@ func loadCredentials(dir string, now time.Time) (*credentials, error) {
 	if valid {
 		return c, nil
 	}
-	if err := c.createAll(now); err != nil {
+	if err := c.createCertificates(now); err != nil {
 		return nil, err
 	}
 	for name, made := range named {
@@ -84,8 +84,8 @@ func readCertificate(dir, name string, now time.Time) (Certificate, error) {
 	return Certificate{certificate, key}, err
 }
 
-// createAll creates an authority and the certificates that it signs. The authority signs no others later.
-func (c *credentials) createAll(now time.Time) error {
+// createCertificates creates an authority and the certificates that it signs. The authority signs no others later.
+func (c *credentials) createCertificates(now time.Time) error {
 	root := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "OpenSearch of Entail", Organization: []string{organization}}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,

@@ -26,30 +26,30 @@ const (
 const Admin = adminName
 
 // URL returns the URL of the server's API.
-func (s *Server) URL() string { return "https://" + devserver.Address(s.cfg.Port) }
+func (s *Server) URL() string { return "https://" + devserver.LoopbackAddress(s.cfg.Port) }
 
 // Port is the port that the server listens on.
 func (s *Server) Port() int { return s.cfg.Port }
 
-// CA returns the authority that clients trust, in PEM.
-func (s *Server) CA() []byte { return s.known.ca.Certificate }
+// CACertificate returns the authority that clients trust, in PEM.
+func (s *Server) CACertificate() []byte { return s.known.ca.Certificate }
 
 // AdminCertificate returns the administrator's client certificate, which gives all rights.
 func (s *Server) AdminCertificate() Certificate { return s.known.admin }
 
-// Node returns the server's own certificate, for a proxy in front of it.
-func (s *Server) Node() Certificate { return s.known.node }
+// NodeCertificate returns the server's own certificate, for a proxy in front of it.
+func (s *Server) NodeCertificate() Certificate { return s.known.node }
 
-// Password returns the password of [Admin], made at the server's first start.
-func (s *Server) Password() string { return s.password }
+// AdminPassword returns the password of [Admin], made at the server's first start.
+func (s *Server) AdminPassword() string { return s.password }
 
-// PasswordFile returns the file with [Server.Password].
-func (s *Server) PasswordFile() string { return filepath.Join(s.cfg.Dir, secrets, "password") }
+// AdminPasswordFile returns the file with [Server.AdminPassword].
+func (s *Server) AdminPasswordFile() string { return filepath.Join(s.cfg.Dir, secrets, "password") }
 
-// TLS returns a client configuration, with the administrator's certificate if admin is true.
-func (s *Server) TLS(admin bool) (*tls.Config, error) {
+// ClientTLSConfig returns a client configuration, with the administrator's certificate if admin is true.
+func (s *Server) ClientTLSConfig(admin bool) (*tls.Config, error) {
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(s.CA())
+	roots.AppendCertsFromPEM(s.CACertificate())
 	cfg := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if admin {
 		pair, err := tls.X509KeyPair(s.known.admin.Certificate, s.known.admin.Key)
@@ -63,7 +63,7 @@ func (s *Server) TLS(admin bool) (*tls.Config, error) {
 
 // waitReady returns when the security plugin reports that it is up.
 func (s *Server) waitReady(ctx context.Context) error {
-	cfg, err := s.TLS(false)
+	cfg, err := s.ClientTLSConfig(false)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ package opensearch
 
 import "os/exec"
 
-// confine does nothing on this system.
-func confine(*exec.Cmd, Config) error { return nil }
+// dropPrivileges does nothing on this system.
+func dropPrivileges(*exec.Cmd, Config) error { return nil }
 
 // Admit does nothing on this system.
 func Admit(string) error { return nil }

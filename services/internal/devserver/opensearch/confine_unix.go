@@ -29,7 +29,7 @@ func dropPrivileges(child *exec.Cmd, cfg Config) error {
 		}
 	}
 	child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	return handOver(cfg.Dir)
+	return chownToServerUser(cfg.Dir)
 }
 
 // checkReachable returns an error if the unprivileged user cannot pass through the directories above dir.
@@ -65,9 +65,9 @@ func Admit(dir string) error {
 	return nil
 }
 
-// handOver makes the unprivileged user the owner of the directories that the server writes or reads. The parent
+// chownToServerUser makes the unprivileged user the owner of the directories that the server writes or reads. The parent
 // directory stays root's, and links that the user creates are not followed.
-func handOver(dir string) error {
+func chownToServerUser(dir string) error {
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // Its parts are their owners' alone.
 		return fmt.Errorf("handing %s over to user %d: %w", dir, nobody, err)
 	}

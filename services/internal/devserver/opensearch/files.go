@@ -80,15 +80,15 @@ func prepareFiles(cfg Config, now time.Time) (*credentials, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	password, err := loadPassword(filepath.Join(cfg.Dir, secrets, "password"))
+	password, err := loadAdminPassword(filepath.Join(cfg.Dir, secrets, "password"))
 	if err != nil {
 		return nil, "", err
 	}
 	return known, password, writeConfig(cfg, known, password)
 }
 
-// loadPassword returns the administrator's password, which is made at the first start.
-func loadPassword(file string) (string, error) {
+// loadAdminPassword returns the administrator's password, which is made at the first start.
+func loadAdminPassword(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		data = []byte(rand.Text())
@@ -112,7 +112,7 @@ func writeConfig(cfg Config, known *credentials, password string) error {
 	if err != nil {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
-	if err := copyPlugin(cfg.Home, dir); err != nil {
+	if err := copyPluginFiles(cfg.Home, dir); err != nil {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
 	for name, data := range map[string][]byte{
@@ -131,8 +131,8 @@ func writeConfig(cfg Config, known *credentials, password string) error {
 	return nil
 }
 
-// copyPlugin copies the plugin's initial files. Entail replaces some of them afterwards.
-func copyPlugin(home string, dir *os.Root) error {
+// copyPluginFiles copies the plugin's initial files. Entail replaces some of them afterwards.
+func copyPluginFiles(home string, dir *os.Root) error {
 	files, err := filepath.Glob(filepath.Join(home, "config", plugin, "*.yml"))
 	if err != nil || len(files) == 0 {
 		return errors.Join(err, fmt.Errorf("%s has no files of the security plugin: run `make opensearch` again", home))

@@ -11,22 +11,22 @@ import (
 // Env is the environment variable for the path of the installation.
 const Env = "ENTAIL_OPENSEARCH"
 
-// Find returns the installation: the value of [Env], or the first of [devserver.Places] that has one.
-func Find() (string, error) {
-	candidates := devserver.Places("opensearch")
+// FindInstallation returns the installation: the value of [Env], or the first of [devserver.ProgramPaths] that has one.
+func FindInstallation() (string, error) {
+	candidates := devserver.ProgramPaths("opensearch")
 	if path := os.Getenv(Env); path != "" {
 		candidates = []string{path}
 	}
 	for _, path := range candidates {
 		// The class data archive is valid only for the real path.
-		if home, err := filepath.EvalSymlinks(path); err == nil && checkInstalled(home) {
+		if home, err := filepath.EvalSymlinks(path); err == nil && isInstalled(home) {
 			return filepath.Abs(home)
 		}
 	}
 	return "", fmt.Errorf("OpenSearch is not at any of %q: run `make opensearch`, or set %s", candidates, Env)
 }
 
-func checkInstalled(home string) bool {
+func isInstalled(home string) bool {
 	info, err := os.Stat(filepath.Join(home, "plugins", plugin, "plugin-descriptor.properties"))
 	return err == nil && info.Mode().IsRegular()
 }

@@ -56,7 +56,7 @@ func TestTheServerEndsWithAProcessThatIsKilled(t *testing.T) {
 
 func waitAsParent(t *testing.T, dir string) {
 	t.Helper()
-	home, err := Find()
+	home, err := FindInstallation()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func waitAsParent(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := net.Dial("tcp", devserver.Address(s.Port()))
+	conn, err := net.Dial("tcp", devserver.LoopbackAddress(s.Port()))
 	if err != nil {
 		t.Fatal(err)
 	}

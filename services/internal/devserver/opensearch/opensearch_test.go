@@ -45,7 +45,7 @@ func TestTheInstallationIsFoundFromWithinTheCheckoutByItsRealPath(t *testing.T) 
 		t.Fatal(err)
 	}
 	t.Chdir(inside)
-	if _, err := Find(); err == nil || !strings.Contains(err.Error(), "make opensearch") {
+	if _, err := FindInstallation(); err == nil || !strings.Contains(err.Error(), "make opensearch") {
 		t.Errorf("without one: %v; want what to do", err)
 	}
 	if err := os.Symlink(home, filepath.Join(root, "bin", "opensearch")); err != nil {
@@ -55,11 +55,11 @@ func TestTheInstallationIsFoundFromWithinTheCheckoutByItsRealPath(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Find(); err != nil || got != resolved {
+	if got, err := FindInstallation(); err != nil || got != resolved {
 		t.Errorf("got %q, %v; want %s", got, err, resolved)
 	}
 	t.Setenv(Env, filepath.Join(root, "elsewhere"))
-	if _, err := Find(); err == nil || !strings.Contains(err.Error(), "elsewhere") {
+	if _, err := FindInstallation(); err == nil || !strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("got %v; want where it is not", err)
 	}
 }

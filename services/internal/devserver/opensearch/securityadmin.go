@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// SecurityAdmin replaces all security documents of the server by the initial ones. It runs the tool of
+// RunSecurityAdmin replaces all security documents of the server by the initial ones. It runs the tool of
 // securityadmin.sh, which operator jobs also use.
-func (s *Server) SecurityAdmin(ctx context.Context) error {
+func (s *Server) RunSecurityAdmin(ctx context.Context) error {
 	tools := filepath.Join(s.cfg.Home, "plugins", plugin)
 	libraries := strings.Join([]string{filepath.Join(tools, "*"), filepath.Join(s.cfg.Home, "lib", "*")}, string(os.PathListSeparator))
 	credentials := filepath.Join(s.cfg.Dir, secrets)

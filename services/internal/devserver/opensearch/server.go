@@ -28,7 +28,7 @@ const (
 
 // Config configures OpenSearch.
 type Config struct {
-	// Home is the installation. See [Find].
+	// Home is the installation. See [FindInstallation].
 	Home string
 	// Dir holds all state: data, certificates, the administrator's password and the log.
 	Dir string
@@ -53,7 +53,7 @@ type Server struct {
 	cfg      Config
 	known    *credentials
 	password string
-	child    *devserver.Child
+	child    *devserver.ChildProcess
 }
 
 // Start starts OpenSearch and returns when it answers. The server ends with this process, even if this process is
@@ -62,19 +62,19 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return startServer(ctx, cfg, "")
 }
 
-// MakeArchive creates the class data archive of an installation. It starts and stops a server in dir.
-func MakeArchive(ctx context.Context, home, dir string) error {
+// MakeClassArchive creates the class data archive of an installation. It starts and stops a server in dir.
+func MakeClassArchive(ctx context.Context, home, dir string) error {
 	made := filepath.Join(dir, "tmp", archive)
-	s, err := startServer(ctx, Config{Home: home, Dir: dir, UnsafeCheapHashes: true}, classes(made))
+	s, err := startServer(ctx, Config{Home: home, Dir: dir, UnsafeCheapHashes: true}, classArchive(made))
 	if err != nil {
 		return err
 	}
-	if err := s.endServer(archiveTimeout); err != nil {
+	if err := s.stopWithin(archiveTimeout); err != nil {
 		return err
 	}
 	data, err := os.ReadFile(made)
 	if err != nil {
-		return fmt.Errorf("making the archive of classes: %w\n%s", err, s.lastLog())
+		return fmt.Errorf("making the archive of classes: %w\n%s", err, s.logTail())
 	}
 	scratch := filepath.Join(home, archive+".new")
 	if err := os.WriteFile(scratch, data, 0o644); err != nil {
@@ -83,7 +83,7 @@ func MakeArchive(ctx context.Context, home, dir string) error {
 	return os.Rename(scratch, filepath.Join(home, archive))
 }
 
-func startServer(ctx context.Context, cfg Config, archived classes) (*Server, error) {
+func startServer(ctx context.Context, cfg Config, archived classArchive) (*Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %s", readyTimeout))
 	defer cancel()
 	var err error
@@ -97,17 +97,17 @@ func startServer(ctx context.Context, cfg Config, archived classes) (*Server, er
 	if s.known, s.password, err = prepareFiles(cfg, time.Now()); err != nil {
 		return nil, err
 	}
-	if err := s.launchOnce(archived); err != nil {
+	if err := s.launchProcess(archived); err != nil {
 		return nil, err
 	}
 	if err := s.waitReady(ctx); err != nil {
 		s.Kill()
-		return nil, fmt.Errorf("starting OpenSearch in %s: %w\n%s", cfg.Dir, err, s.lastLog())
+		return nil, fmt.Errorf("starting OpenSearch in %s: %w\n%s", cfg.Dir, err, s.logTail())
 	}
 	return s, nil
 }
 
-func (s *Server) launchOnce(archived classes) error {
+func (s *Server) launchProcess(archived classArchive) error {
 	log, err := os.OpenFile(filepath.Join(s.cfg.Dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("starting OpenSearch: %w", err)
@@ -136,18 +136,18 @@ func (s *Server) Done() <-chan struct{} { return s.child.Done() }
 func (s *Server) HasEnded() bool { return s.child.HasEnded() }
 
 // Stop requests the end of the server and waits for it.
-func (s *Server) Stop() error { return s.endServer(stopTimeout) }
+func (s *Server) Stop() error { return s.stopWithin(stopTimeout) }
 
 // terminated is the exit code of a JVM after SIGTERM.
 const terminated = 128 + int(syscall.SIGTERM)
 
-func (s *Server) endServer(within time.Duration) error {
+func (s *Server) stopWithin(within time.Duration) error {
 	if err := s.child.Stop(within); err != nil {
 		return fmt.Errorf("stopping OpenSearch: %w", err)
 	}
 	var exit *exec.ExitError
 	if err := s.child.Err(); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != terminated) {
-		return fmt.Errorf("stopping OpenSearch: %w\n%s", err, s.lastLog())
+		return fmt.Errorf("stopping OpenSearch: %w\n%s", err, s.logTail())
 	}
 	return nil
 }
@@ -155,8 +155,8 @@ func (s *Server) endServer(within time.Duration) error {
 // Kill ends the server at once, as a crash would.
 func (s *Server) Kill() { s.child.Kill() }
 
-// lastLog returns the end of the server's log.
-func (s *Server) lastLog() string {
+// logTail returns the end of the server's log.
+func (s *Server) logTail() string {
 	file, err := os.Open(filepath.Join(s.cfg.Dir, logFile))
 	if err != nil {
 		return err.Error()

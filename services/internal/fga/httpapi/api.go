@@ -44,8 +44,8 @@ func New(url string, transport http.RoundTripper) (*API, error) {
 // refuseRedirect prevents redirects, because headers of the transport, such as the token, are only for this server.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// answer holds an HTTP response.
-type answer struct {
+// httpResponse holds an HTTP response.
+type httpResponse struct {
 	code   int
 	header http.Header
 	body   []byte
@@ -62,7 +62,7 @@ func (a *API) Interceptor() grpc.UnaryClientInterceptor {
 		case err != nil:
 			return unansweredError(ctx, err)
 		case got.code >= http.StatusMultipleChoices:
-			return got.refusal()
+			return got.refusalErr()
 		}
 		return got.decodeReply(reply)
 	}
@@ -81,7 +81,7 @@ func checkPathIDs(request any) error {
 
 // decodeReply decodes the answer into reply. A body without any expected field is an error: otherwise it would be an empty
 // result.
-func (a answer) decodeReply(reply any) error {
+func (a httpResponse) decodeReply(reply any) error {
 	message, ok := reply.(proto.Message)
 	if !ok || message.ProtoReflect().Descriptor().Fields().Len() == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (a answer) decodeReply(reply any) error {
 }
 
 // hasAnyField reports whether the body has any field of a message. OpenFGA omits no field.
-func (a answer) hasAnyField(message proto.Message) bool {
+func (a httpResponse) hasAnyField(message proto.Message) bool {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(a.body, &said) != nil {
 		return false
@@ -107,29 +107,29 @@ func (a answer) hasAnyField(message proto.Message) bool {
 }
 
 // sendRequest makes the call for a request. An error means that no server answered.
-func (a *API) sendRequest(ctx context.Context, request any) (answer, error) {
+func (a *API) sendRequest(ctx context.Context, request any) (httpResponse, error) {
 	switch r := request.(type) {
 	case *openfgav1.ListStoresRequest:
 		call := a.calls.ListStores(ctx).ContinuationToken(r.GetContinuationToken()).Name(r.GetName())
 		if r.GetPageSize() != nil {
 			call = call.PageSize(r.GetPageSize().GetValue())
 		}
-		return toAnswer(call.Execute())
+		return toHTTPResponse(call.Execute())
 	case *openfgav1.CreateStoreRequest:
 		return callWithBody(r, a.calls.CreateStore(ctx).Body)
 	case *openfgav1.GetStoreRequest:
-		return toAnswer(a.calls.GetStore(ctx, r.GetStoreId()).Execute())
+		return toHTTPResponse(a.calls.GetStore(ctx, r.GetStoreId()).Execute())
 	case *openfgav1.DeleteStoreRequest:
 		response, err := a.calls.DeleteStore(ctx, r.GetStoreId()).Execute()
-		return toAnswer(nil, response, err)
+		return toHTTPResponse(nil, response, err)
 	case *openfgav1.ReadAuthorizationModelsRequest:
 		call := a.calls.ReadAuthorizationModels(ctx, r.GetStoreId()).ContinuationToken(r.GetContinuationToken())
 		if r.GetPageSize() != nil {
 			call = call.PageSize(r.GetPageSize().GetValue())
 		}
-		return toAnswer(call.Execute())
+		return toHTTPResponse(call.Execute())
 	case *openfgav1.ReadAuthorizationModelRequest:
-		return toAnswer(a.calls.ReadAuthorizationModel(ctx, r.GetStoreId(), r.GetId()).Execute())
+		return toHTTPResponse(a.calls.ReadAuthorizationModel(ctx, r.GetStoreId(), r.GetId()).Execute())
 	case *openfgav1.WriteAuthorizationModelRequest:
 		return callWithBody(r, a.calls.WriteAuthorizationModel(ctx, r.GetStoreId()).Body)
 	case *openfgav1.WriteRequest:
@@ -147,7 +147,7 @@ func (a *API) sendRequest(ctx context.Context, request any) (answer, error) {
 		if r.GetStartTime() != nil {
 			call = call.StartTime(r.GetStartTime().AsTime())
 		}
-		return toAnswer(call.Execute())
+		return toHTTPResponse(call.Execute())
 	case *openfgav1.CheckRequest:
 		return callWithBody(r, a.calls.Check(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ListObjectsRequest:
@@ -155,18 +155,18 @@ func (a *API) sendRequest(ctx context.Context, request any) (answer, error) {
 	case *openfgav1.ExpandRequest:
 		return callWithBody(r, a.calls.Expand(ctx, r.GetStoreId()).Body)
 	default:
-		return answer{}, status.Error(codes.Unimplemented, "the HTTP API has no such call")
+		return httpResponse{}, status.Error(codes.Unimplemented, "the HTTP API has no such call")
 	}
 }
 
-// execution is a call that is ready to be made.
-type execution[Reply any] interface {
+// sdkCall is a call that is ready to be made.
+type sdkCall[Reply any] interface {
 	Execute() (Reply, *http.Response, error)
 }
 
 // callWithBody makes a call whose body is the request without the store id, which is part of the path. A field that the body
 // type lacks is an error, because dropping it would change the request.
-func callWithBody[Body, Reply any, Call execution[Reply]](request proto.Message, call func(Body) Call) (answer, error) {
+func callWithBody[Body, Reply any, Call sdkCall[Reply]](request proto.Message, call func(Body) Call) (httpResponse, error) {
 	message := proto.CloneOf(request).ProtoReflect()
 	if store := message.Descriptor().Fields().ByName("store_id"); store != nil {
 		message.Clear(store)
@@ -179,17 +179,17 @@ func callWithBody[Body, Reply any, Call execution[Reply]](request proto.Message,
 		err = decoder.Decode(&body)
 	}
 	if err != nil {
-		return answer{}, status.Error(codes.InvalidArgument, err.Error())
+		return httpResponse{}, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return toAnswer(call(body).Execute())
+	return toHTTPResponse(call(body).Execute())
 }
 
-// toAnswer converts the result of a call. Any complete response is an answer, whatever its status. A successful
+// toHTTPResponse converts the result of a call. Any complete response is an answer, whatever its status. A successful
 // response that cannot be read to its end is an error.
-func toAnswer(_ any, response *http.Response, err error) (answer, error) {
+func toHTTPResponse(_ any, response *http.Response, err error) (httpResponse, error) {
 	if response == nil || response.StatusCode < http.StatusMultipleChoices && err != nil {
-		return answer{}, err
+		return httpResponse{}, err
 	}
 	body, err := io.ReadAll(response.Body)
-	return answer{code: response.StatusCode, header: response.Header, body: body}, err
+	return httpResponse{code: response.StatusCode, header: response.Header, body: body}, err
 }

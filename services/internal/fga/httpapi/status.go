@@ -26,16 +26,16 @@ func unansweredError(ctx context.Context, err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// refusal returns the gRPC error of a response that is not a success. It uses the code and message in the body only if
+// refusalErr returns the gRPC error of a response that is not a success. It uses the code and message in the body only if
 // they come from OpenFGA.
-func (a answer) refusal() error {
+func (a httpResponse) refusalErr() error {
 	var told struct{ Code, Message string }
 	if json.Unmarshal(a.body, &told) != nil {
 		told.Code = ""
 	}
-	code, known := codeNamed(told.Code)
+	code, known := codeByName(told.Code)
 	if !known {
-		code, told.Message = codeOf(a.code), fmt.Sprintf("HTTP status %d %s", a.code, http.StatusText(a.code))
+		code, told.Message = codeOfHTTPStatus(a.code), fmt.Sprintf("HTTP status %d %s", a.code, http.StatusText(a.code))
 	}
 	s := status.New(code, told.Message)
 	if wait, asked := a.retryAfter(); asked {
@@ -46,9 +46,9 @@ func (a answer) refusal() error {
 	return s.Err()
 }
 
-// codeNamed returns the code with a name in the HTTP API. Some names stand for plain gRPC codes. An undefined endpoint
+// codeByName returns the code with a name in the HTTP API. Some names stand for plain gRPC codes. An undefined endpoint
 // is no code of OpenFGA: every call of this package has an endpoint, so the address is wrong.
-func codeNamed(name string) (codes.Code, bool) {
+func codeByName(name string) (codes.Code, bool) {
 	switch name {
 	case openfgav1.NotFoundErrorCode_undefined_endpoint.String():
 		return 0, false
@@ -74,8 +74,8 @@ func codeNamed(name string) (codes.Code, bool) {
 	return 0, false
 }
 
-// codeOf returns the gRPC code for an HTTP status without an OpenFGA code. Such a status comes from a proxy in between.
-func codeOf(httpStatus int) codes.Code {
+// codeOfHTTPStatus returns the gRPC code for an HTTP status without an OpenFGA code. Such a status comes from a proxy in between.
+func codeOfHTTPStatus(httpStatus int) codes.Code {
 	switch httpStatus {
 	case http.StatusUnauthorized:
 		return codes.Unauthenticated
@@ -94,7 +94,7 @@ func codeOf(httpStatus int) codes.Code {
 const defaultWait = time.Second
 
 // retryAfter returns the pause that the server requests, and whether it requests one.
-func (a answer) retryAfter() (time.Duration, bool) {
+func (a httpResponse) retryAfter() (time.Duration, bool) {
 	header := a.header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(header); err == nil && seconds >= 0 {
 		return time.Duration(min(seconds, 1<<30)) * time.Second, true

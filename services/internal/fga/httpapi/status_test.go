@@ -38,7 +38,7 @@ func TestACodeIsWhatItWasBeforeItWentOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = answer{code: encoded.HTTPStatus(), body: body}.refusal()
+		err = httpResponse{code: encoded.HTTPStatus(), body: body}.refusalErr()
 		if status.Code(err) != want || want != codes.Unavailable && status.Convert(err).Message() != "why" {
 			t.Errorf("%s: %v, want %s", sent, err, want)
 		}
@@ -51,7 +51,7 @@ func TestWithoutAWordOfOpenFGATheStatusCounts(t *testing.T) {
 		413: codes.OutOfRange, 429: codes.ResourceExhausted, 502: codes.Unavailable,
 	} {
 		for _, body := range []string{"", "<html>", `{"code":"teapot","message":"whatever"}`, `{"code":5}`} {
-			err := answer{code: code, body: []byte(body)}.refusal()
+			err := httpResponse{code: code, body: []byte(body)}.refusalErr()
 			if status.Code(err) != want || !strings.Contains(err.Error(), fmt.Sprint("HTTP status ", code)) || strings.Contains(err.Error(), "whatever") {
 				t.Errorf("%d %s: %v, want %s", code, body, err, want)
 			}
@@ -72,7 +72,7 @@ func TestTheTimeToWaitIsHandedOn(t *testing.T) {
 			"not at all": {503, "", -1},
 		} {
 			got := time.Duration(-1)
-			for _, detail := range status.Convert(answer{code: test.code, header: http.Header{"Retry-After": {test.after}}}.refusal()).Details() {
+			for _, detail := range status.Convert(httpResponse{code: test.code, header: http.Header{"Retry-After": {test.after}}}.refusalErr()).Details() {
 				got = detail.(*errdetails.RetryInfo).GetRetryDelay().AsDuration()
 			}
 			if got != test.want {

@@ -10,8 +10,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Change makes one random change.
-func (w *World) Change() {
+// ChangeRandomly makes one random change.
+func (w *World) ChangeRandomly() {
 	switch w.Random.IntN(19) {
 	case 0:
 		w.Bindings = dropRandom(w, w.Bindings)
@@ -40,29 +40,29 @@ func (w *World) Change() {
 			u.Status.State = pickRandom(w, []iamv1alpha1.ActivationState{iamv1alpha1.Active, iamv1alpha1.Active, iamv1alpha1.Inactive})
 		}
 	case 10:
-		w.markDeleting()
+		w.markRandomDeleting()
 	case 11:
-		w.addResource(pickRandom(w, kindsOfWorlds()))
+		w.addRandomResource(pickRandom(w, worldKinds()))
 	case 12, 13:
-		w.recreateObject()
+		w.recreateRandomObject()
 	case 16:
-		if t := pickRandom(w, slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != Project })); t != nil {
-			w.recordOrganization(t)
+		if t := pickRandom(w, slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return t.Type != Project })); t != nil {
+			w.recordRandomOrganization(t)
 		}
 	case 14:
-		w.recordRegistration(pickRandom(w, w.Resources))
+		w.recordRandomRegistration(pickRandom(w, w.Resources))
 	case 15:
-		w.editResource(pickRandom(w, w.Resources))
+		w.editResourceRandomly(pickRandom(w, w.Resources))
 	default:
-		for _, add := range []func(){w.addUser, w.addGroup, w.addMembership, w.addRole, w.addThing, w.addBinding} {
+		for _, add := range []func(){w.addRandomUser, w.addRandomGroup, w.addRandomMembership, w.addRandomRole, w.addRandomThing, w.addRandomBinding} {
 			add()
 		}
 	}
 }
 
-// recordRegistration records a random result of registration in a ProtectedResource: a registration, or that it has no room. Some
+// recordRandomRegistration records a random result of registration in a ProtectedResource: a registration, or that it has no room. Some
 // results contradict what iam.Register would find.
-func (w *World) recordRegistration(p *iamv1alpha1.ProtectedResource) {
+func (w *World) recordRandomRegistration(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
 	}
@@ -76,7 +76,7 @@ func (w *World) recordRegistration(p *iamv1alpha1.ProtectedResource) {
 	default:
 		record := &iamv1alpha1.Registration{Group: p.Spec.ServiceRef.Name, Kind: p.Spec.Kind, Plural: p.Spec.Plural, Generation: p.Generation}
 		for _, ref := range p.Spec.ParentResources {
-			if !w.hasChance(4) {
+			if !w.isOneIn(4) {
 				record.Parents = append(record.Parents, ref.APIGroup+"/"+ref.Kind)
 			}
 		}
@@ -85,8 +85,8 @@ func (w *World) recordRegistration(p *iamv1alpha1.ProtectedResource) {
 	meta.SetStatusCondition(&p.Status.Conditions, room)
 }
 
-// editResource makes a ProtectedResource claim other permissions, another kind or another parent.
-func (w *World) editResource(p *iamv1alpha1.ProtectedResource) {
+// editResourceRandomly makes a ProtectedResource claim other permissions, another kind or another parent.
+func (w *World) editResourceRandomly(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
 	}
@@ -95,30 +95,30 @@ func (w *World) editResource(p *iamv1alpha1.ProtectedResource) {
 	case 0:
 		p.Spec.Permissions = w.randomVerbs()
 	case 1:
-		kind := pickRandom(w, kindsOfWorlds())
+		kind := pickRandom(w, worldKinds())
 		p.Spec.ServiceRef.Name, p.Spec.Kind, _ = strings.Cut(kind.typ, "/")
 		p.Spec.Plural = kind.plural
 	default:
-		group, kind, _ := strings.Cut(pickRandom(w, kindsOfWorlds()).typ, "/")
+		group, kind, _ := strings.Cut(pickRandom(w, worldKinds()).typ, "/")
 		p.Spec.ParentResources = append(p.Spec.ParentResources[len(p.Spec.ParentResources)/2:], iamv1alpha1.ParentResourceRef{APIGroup: group, Kind: kind})
 	}
 }
 
-// recreateObject replaces an object by a new one of the same name.
-func (w *World) recreateObject() {
+// recreateRandomObject replaces an object by a new one of the same name.
+func (w *World) recreateRandomObject() {
 	u, g, t := pickRandom(w, w.Users), pickRandom(w, w.Groups), pickRandom(w, w.Things)
 	switch {
-	case u != nil && w.hasChance(2):
+	case u != nil && w.isOneIn(2):
 		u.ObjectMeta = w.newMeta("", u.Name)
-	case g != nil && w.hasChance(2):
+	case g != nil && w.isOneIn(2):
 		g.ObjectMeta = w.newMeta(g.Namespace, g.Name)
 	case t != nil:
 		t.ObjectMeta = w.newMeta(t.Namespace, t.Name)
 	}
 }
 
-// markDeleting marks an object as in deletion.
-func (w *World) markDeleting() {
+// markRandomDeleting marks an object as in deletion.
+func (w *World) markRandomDeleting() {
 	switch w.Random.IntN(8) {
 	case 0:
 		setDeleting(pickRandom(w, w.Bindings))

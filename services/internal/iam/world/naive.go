@@ -10,8 +10,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Naive decides requests directly from the declared objects. It shares no code with the product.
-type Naive struct {
+// NaiveAuthorizer decides requests directly from the declared objects. It shares no code with the product.
+type NaiveAuthorizer struct {
 	world *World
 
 	// kinds holds the registered kinds, and parents the parents of each.
@@ -20,9 +20,9 @@ type Naive struct {
 	owner   map[string]string // Kind by permission.
 }
 
-// NewNaive returns a Naive for the current state of a world.
-func NewNaive(w *World) *Naive {
-	n := &Naive{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
+// NewNaiveAuthorizer returns a Naive for the current state of a world.
+func NewNaiveAuthorizer(w *World) *NaiveAuthorizer {
+	n := &NaiveAuthorizer{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
 	alive := slices.DeleteFunc(slices.Clone(w.Resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
 		return cmp.Or(claimRank(a)-claimRank(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
@@ -33,7 +33,7 @@ func NewNaive(w *World) *Naive {
 		taken := slices.ContainsFunc(alive, func(other *iamv1alpha1.ProtectedResource) bool {
 			return other != p && claimRank(p) == 2 && recordedKind(other) == typ
 		})
-		if n.kinds[typ] || taken || hasNoRoom(p) {
+		if n.kinds[typ] || taken || isOverBudget(p) {
 			continue
 		}
 		n.kinds[typ], first = true, append(first, p)
@@ -47,34 +47,34 @@ func NewNaive(w *World) *Naive {
 	}
 	n.linkRecorded(first)
 	// For a new link, a recorded link counts in the search for cycles, even if it is no longer claimed.
-	with := &Naive{parents: map[string][]string{}}
+	with := &NaiveAuthorizer{parents: map[string][]string{}}
 	for _, p := range alive {
 		if p.Status.Registered != nil {
 			with.parents[recordedKind(p)] = append(with.parents[recordedKind(p)], p.Status.Registered.Parents...)
 		}
 	}
-	n.linkBeside(with, first)
+	n.linkNew(with, first)
 	return n
 }
 
 // linkRecorded adds the recorded links, in order.
-func (n *Naive) linkRecorded(first []*iamv1alpha1.ProtectedResource) {
+func (n *NaiveAuthorizer) linkRecorded(first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
 			parent := ref.APIGroup + "/" + ref.Kind
-			if n.kinds[parent] && hasParent(p, parent) && !n.isAtOrAbove(claimedKind(p), parent) {
+			if n.kinds[parent] && hasRecordedParent(p, parent) && !n.isAtOrAbove(claimedKind(p), parent) {
 				n.parents[claimedKind(p)] = append(n.parents[claimedKind(p)], parent)
 			}
 		}
 	}
 }
 
-// linkBeside adds the new links, unless they close a cycle with any recorded or added link.
-func (n *Naive) linkBeside(with *Naive, first []*iamv1alpha1.ProtectedResource) {
+// linkNew adds the new links, unless they close a cycle with any recorded or added link.
+func (n *NaiveAuthorizer) linkNew(with *NaiveAuthorizer, first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
 			parent := ref.APIGroup + "/" + ref.Kind
-			if !n.kinds[parent] || hasParent(p, parent) || n.isAboveBy(with, claimedKind(p), parent) {
+			if !n.kinds[parent] || hasRecordedParent(p, parent) || n.isAtOrAboveWith(with, claimedKind(p), parent) {
 				continue
 			}
 			n.parents[claimedKind(p)] = append(n.parents[claimedKind(p)], parent)
@@ -82,8 +82,8 @@ func (n *Naive) linkBeside(with *Naive, first []*iamv1alpha1.ProtectedResource) 
 	}
 }
 
-// isAboveBy reports whether above equals below or is above it, by the links of n and with together.
-func (n *Naive) isAboveBy(with *Naive, above, below string) bool {
+// isAtOrAboveWith reports whether above equals below or is above it, by the links of n and with together.
+func (n *NaiveAuthorizer) isAtOrAboveWith(with *NaiveAuthorizer, above, below string) bool {
 	reached := []string{below}
 	for i := 0; i < len(reached); i++ {
 		for _, parent := range slices.Concat(n.parents[reached[i]], with.parents[reached[i]]) {
@@ -107,7 +107,7 @@ func recordedKind(p *iamv1alpha1.ProtectedResource) string {
 	return p.Status.Registered.Group + "/" + p.Status.Registered.Kind
 }
 
-func hasParent(p *iamv1alpha1.ProtectedResource, parent string) bool {
+func hasRecordedParent(p *iamv1alpha1.ProtectedResource, parent string) bool {
 	return claimRank(p) < 2 && slices.Contains(p.Status.Registered.Parents, parent)
 }
 
@@ -119,52 +119,52 @@ func claimRank(p *iamv1alpha1.ProtectedResource) int {
 	return min(1, int(p.Generation-p.Status.Registered.Generation))
 }
 
-// hasNoRoom reports whether the status reports no room.
-func hasNoRoom(p *iamv1alpha1.ProtectedResource) bool {
+// isOverBudget reports whether the status reports no room.
+func isOverBudget(p *iamv1alpha1.ProtectedResource) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == "Registered" && c.Status == "False" && c.Reason == "LimitExceeded"
 	})
 }
 
 // isAtOrAbove reports whether above equals below or is an ancestor of it.
-func (n *Naive) isAtOrAbove(above, below string) bool {
+func (n *NaiveAuthorizer) isAtOrAbove(above, below string) bool {
 	return above == below || slices.ContainsFunc(n.parents[below], func(p string) bool { return n.isAtOrAbove(above, p) })
 }
 
-// place is one object, or all objects of a kind if name is empty.
-type place struct{ typ, namespace, name string }
+// bindingScope is one object, or all objects of a kind if name is empty.
+type bindingScope struct{ typ, namespace, name string }
 
 // Allows reports whether the objects allow a request.
-func (n *Naive) Allows(q Request) bool {
+func (n *NaiveAuthorizer) Allows(q Request) bool {
 	if kind, known := n.owner[q.Permission]; !known || !n.kinds[q.Type] || !n.isAtOrAbove(q.Type, kind) {
 		return false
 	}
-	if n.isInactive(q) {
+	if n.isRequesterInactive(q) {
 		return false
 	}
-	if q.There && n.thingAt(place{q.Type, q.Namespace, q.Name}) == nil {
+	if q.There && n.thingAt(bindingScope{q.Type, q.Namespace, q.Name}) == nil {
 		return false
 	}
-	object := place{q.Type, q.Namespace, q.Name}
-	places := n.placesOf(object)
-	if above := (place{q.ParentType, "", q.ParentName}); n.isOf(object, above) {
-		places = append(places, n.placesOf(above)...)
+	object := bindingScope{q.Type, q.Namespace, q.Name}
+	places := n.scopesOf(object)
+	if above := (bindingScope{q.ParentType, "", q.ParentName}); n.isParentCounted(object, above) {
+		places = append(places, n.scopesOf(above)...)
 	}
 	return slices.ContainsFunc(n.world.Bindings, func(b *iamv1alpha1.PolicyBinding) bool {
-		return b.DeletionTimestamp == nil && n.isGiven(b, q.Permission) && n.isOn(b, places) &&
+		return b.DeletionTimestamp == nil && n.hasPermission(b, q.Permission) && n.matchesScope(b, places) &&
 			slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool { return n.matchesSubject(q, s) })
 	})
 }
 
-// isOf reports whether the parent in a request counts: the object is unknown, and its kind is below the parent's.
-func (n *Naive) isOf(object, above place) bool {
+// isParentCounted reports whether the parent in a request counts: the object is unknown, and its kind is below the parent's.
+func (n *NaiveAuthorizer) isParentCounted(object, above bindingScope) bool {
 	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.thingAt(object) == nil)
 }
 
-// placesOf returns the places where a binding counts for p: p, its kind, and the same for its ancestors.
-func (n *Naive) placesOf(p place) []place {
-	all := []place{{typ: p.typ}}
-	var owners []place
+// scopesOf returns the places where a binding counts for p: p, its kind, and the same for its ancestors.
+func (n *NaiveAuthorizer) scopesOf(p bindingScope) []bindingScope {
+	all := []bindingScope{{typ: p.typ}}
+	var owners []bindingScope
 	namespace := p.namespace
 	t := n.thingAt(p)
 	if p.name != "" && (t != nil || n.world.IsTrusted(p.typ)) {
@@ -174,11 +174,11 @@ func (n *Naive) placesOf(p place) []place {
 		namespace, owners = t.Namespace, n.ownersOf(t)
 	}
 	if namespace != "" {
-		owners = append(owners, place{"core.miloapis.com/Namespace", "", namespace})
+		owners = append(owners, bindingScope{"core.miloapis.com/Namespace", "", namespace})
 	}
 	for _, o := range owners {
 		if slices.Contains(n.parents[p.typ], o.typ) {
-			all = append(all, n.placesOf(o)...)
+			all = append(all, n.scopesOf(o)...)
 		}
 	}
 	return all
@@ -186,8 +186,8 @@ func (n *Naive) placesOf(p place) []place {
 
 // ownersOf returns the owners of a thing. The organization of a project is the recorded one of spec and status. Its owner
 // references to organizations do not count.
-func (n *Naive) ownersOf(t *Thing) (ownersOf []place) {
-	organization := place{Organization, "", t.Organization}
+func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (ownersOf []bindingScope) {
+	organization := bindingScope{Organization, "", t.Organization}
 	o := n.thingAt(organization)
 	belongs := t.Type == Project && o != nil && t.Recorded != nil && t.Recorded.Name == o.Name && t.Recorded.UID == string(o.UID)
 	for _, ref := range t.OwnerReferences {
@@ -200,7 +200,7 @@ func (n *Naive) ownersOf(t *Thing) (ownersOf []place) {
 			continue
 		}
 		for _, ns := range []string{"", t.Namespace} {
-			owner := place{typ, ns, ref.Name}
+			owner := bindingScope{typ, ns, ref.Name}
 			if o := n.thingAt(owner); o != nil && o.UID == ref.UID {
 				ownersOf = append(ownersOf, owner)
 			}
@@ -212,29 +212,29 @@ func (n *Naive) ownersOf(t *Thing) (ownersOf []place) {
 	return ownersOf
 }
 
-func (n *Naive) thingAt(p place) *Thing {
-	return Find(n.world.Things, func(t *Thing) bool {
+func (n *NaiveAuthorizer) thingAt(p bindingScope) *TargetObject {
+	return FirstMatch(n.world.Things, func(t *TargetObject) bool {
 		return t.DeletionTimestamp == nil && t.Type == p.typ && t.Namespace == p.namespace && t.Name == p.name
 	})
 }
 
-func (n *Naive) isOn(b *iamv1alpha1.PolicyBinding, places []place) bool {
+func (n *NaiveAuthorizer) matchesScope(b *iamv1alpha1.PolicyBinding, places []bindingScope) bool {
 	if kind := b.Spec.ResourceSelector.ResourceKind; kind != nil {
 		typ := cmp.Or(kind.APIGroup, "core.miloapis.com") + "/" + kind.Kind
-		return n.kinds[typ] && slices.Contains(places, place{typ: typ})
+		return n.kinds[typ] && slices.Contains(places, bindingScope{typ: typ})
 	}
 	ref := b.Spec.ResourceSelector.ResourceRef
-	on := place{cmp.Or(ref.APIGroup, "core.miloapis.com") + "/" + ref.Kind, ref.Namespace, ref.Name}
+	on := bindingScope{cmp.Or(ref.APIGroup, "core.miloapis.com") + "/" + ref.Kind, ref.Namespace, ref.Name}
 	t := n.thingAt(on)
 	meant := t != nil && string(t.UID) == ref.UID || t == nil && n.world.IsTrusted(on.typ)
 	return n.kinds[on.typ] && meant && slices.Contains(places, on)
 }
 
-func (n *Naive) isGiven(b *iamv1alpha1.PolicyBinding, permission string) bool {
+func (n *NaiveAuthorizer) hasPermission(b *iamv1alpha1.PolicyBinding, permission string) bool {
 	seen := map[string]bool{}
 	var has func(namespace, name string) bool
 	has = func(namespace, name string) bool {
-		r := Find(n.world.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
+		r := FirstMatch(n.world.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
 		if r == nil || r.DeletionTimestamp != nil || seen[namespace+"/"+name] {
 			return false
 		}
@@ -248,19 +248,19 @@ func (n *Naive) isGiven(b *iamv1alpha1.PolicyBinding, permission string) bool {
 }
 
 // matchesSubject reports whether the requester matches a subject.
-func (n *Naive) matchesSubject(q Request, s iamv1alpha1.Subject) bool {
+func (n *NaiveAuthorizer) matchesSubject(q Request, s iamv1alpha1.Subject) bool {
 	switch {
 	case s.Kind == "User":
-		return q.User == s.Name && n.isActive(s.Name, s.UID)
+		return q.User == s.Name && n.isActiveUser(s.Name, s.UID)
 	case s.Kind == "ServiceAccount" && s.Namespace != "":
 		return q.Account == s.UID
 	case s.Kind == "ServiceAccount":
-		a := Find(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
+		a := FirstMatch(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
 		return a != nil && a.DeletionTimestamp == nil && string(a.UID) == s.UID && a.Spec.State != iamv1alpha1.Inactive && q.Account == s.UID
 	case strings.Contains(s.Name, ":"):
 		return slices.Contains(q.Groups, s.Name)
 	}
-	g := Find(n.world.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
+	g := FirstMatch(n.world.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
 	if g == nil || g.DeletionTimestamp != nil || string(g.UID) != s.UID || q.User == "" {
 		return false
 	}
@@ -269,18 +269,18 @@ func (n *Naive) matchesSubject(q Request, s iamv1alpha1.Subject) bool {
 		if m.DeletionTimestamp != nil || m.Spec.GroupRef != in || m.Spec.UserRef.Name != q.User {
 			return false
 		}
-		return m.Status.User != nil && m.Status.User.Name == q.User && n.isActive(q.User, m.Status.User.UID)
+		return m.Status.User != nil && m.Status.User.Name == q.User && n.isActiveUser(q.User, m.Status.User.UID)
 	})
 }
 
-// isInactive reports whether the requester is deactivated. Groups then give it nothing either.
-func (n *Naive) isInactive(q Request) bool {
-	u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
-	a := Find(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })
+// isRequesterInactive reports whether the requester is deactivated. Groups then give it nothing either.
+func (n *NaiveAuthorizer) isRequesterInactive(q Request) bool {
+	u := FirstMatch(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
+	a := FirstMatch(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })
 	return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
 }
 
-func (n *Naive) isActive(name, uid string) bool {
-	u := Find(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+func (n *NaiveAuthorizer) isActiveUser(name, uid string) bool {
+	u := FirstMatch(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 	return u != nil && u.DeletionTimestamp == nil && string(u.UID) == uid && u.Status.State != iamv1alpha1.Inactive
 }

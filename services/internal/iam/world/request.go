@@ -23,35 +23,35 @@ type Request struct {
 	ParentType, ParentName string
 }
 
-// Ask returns a random request, usually one that concerns a binding.
-func (w *World) Ask() Request {
+// RandomRequest returns a random request, usually one that concerns a binding.
+func (w *World) RandomRequest() Request {
 	q := Request{
-		Permission: w.randomPermission(), Type: pickRandom(w, kindsOfWorlds()).typ, Namespace: w.randomNamespace(),
+		Permission: w.randomPermission(), Type: pickRandom(w, worldKinds()).typ, Namespace: w.randomNamespace(),
 		Name: pickRandom(w, []string{"", "x", "y", "q"}),
 	}
-	if b := w.likelyBinding(); b != nil && !w.hasChance(10) {
-		w.askAbout(&q, b)
+	if b := w.randomLikelyBinding(); b != nil && !w.isOneIn(10) {
+		w.aimAtBinding(&q, b)
 	}
-	if t := pickRandom(w, w.Things); t != nil && w.hasChance(8) {
+	if t := pickRandom(w, w.Things); t != nil && w.isOneIn(8) {
 		q.Type, q.Namespace, q.Name = t.Type, t.Namespace, t.Name
 	}
-	if w.hasChance(2) {
+	if w.isOneIn(2) {
 		q.Groups = append(q.Groups, pickRandom(w, TokenGroups()), "a", "uid-1")
 	}
-	if kind := Find(kindsOfWorlds(), func(k kindOf) bool { return k.typ == q.Type }); !kind.namespaced {
+	if kind := FirstMatch(worldKinds(), func(k worldKind) bool { return k.typ == q.Type }); !kind.namespaced {
 		q.Namespace = ""
 	}
 	if q.Type == Project && q.Name != "" {
-		q.There = w.hasChance(2)
+		q.There = w.isOneIn(2)
 	}
-	if t := pickRandom(w, w.Things); t != nil && w.hasChance(3) {
+	if t := pickRandom(w, w.Things); t != nil && w.isOneIn(3) {
 		q.ParentType, q.ParentName = t.Type, t.Name
 	}
 	return q
 }
 
-// likelyBinding returns a binding, usually one whose role and target exist.
-func (w *World) likelyBinding() *iamv1alpha1.PolicyBinding {
+// randomLikelyBinding returns a binding, usually one whose role and target exist.
+func (w *World) randomLikelyBinding() *iamv1alpha1.PolicyBinding {
 	b := pickRandom(w, w.Bindings)
 	for range 4 {
 		if b != nil && b.DeletionTimestamp == nil && w.roleOf(b) != nil && w.hasTarget(b) {
@@ -65,11 +65,11 @@ func (w *World) likelyBinding() *iamv1alpha1.PolicyBinding {
 // hasTarget reports whether the target of a binding exists. A whole kind always does.
 func (w *World) hasTarget(b *iamv1alpha1.PolicyBinding) bool {
 	on := b.Spec.ResourceSelector.ResourceRef
-	return on == nil || slices.ContainsFunc(w.Things, func(t *Thing) bool { return string(t.UID) == on.UID })
+	return on == nil || slices.ContainsFunc(w.Things, func(t *TargetObject) bool { return string(t.UID) == on.UID })
 }
 
-// grantedPermission returns a permission of a role, usually a registered one.
-func (w *World) grantedPermission(r *iamv1alpha1.Role) string {
+// randomGrantedPermission returns a permission of a role, usually a registered one.
+func (w *World) randomGrantedPermission(r *iamv1alpha1.Role) string {
 	permission := pickRandom(w, r.Spec.IncludedPermissions)
 	for range 2 {
 		if w.isRegistered(permission) {
@@ -88,12 +88,12 @@ func (w *World) isRegistered(permission string) bool {
 }
 
 func (w *World) roleOf(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
-	return Find(w.Roles, func(r *iamv1alpha1.Role) bool {
+	return FirstMatch(w.Roles, func(r *iamv1alpha1.Role) bool {
 		return r.Name == b.Spec.RoleRef.Name && r.Namespace == cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)
 	})
 }
 
-func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
+func (w *World) aimAtBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
 	switch s := pickRandom(w, b.Spec.Subjects); {
 	case s.Kind == "User":
 		q.User = s.Name
@@ -105,31 +105,31 @@ func (w *World) askAbout(q *Request, b *iamv1alpha1.PolicyBinding) {
 		q.User = pickRandom(w, []string{"alice", "bob", "carol", "dave:x y"})
 	}
 	if r := w.roleOf(b); r != nil && len(r.Spec.IncludedPermissions) > 0 {
-		q.Permission = w.grantedPermission(r)
+		q.Permission = w.randomGrantedPermission(r)
 	}
-	kind := Find(kindsOfWorlds(), func(k kindOf) bool { return strings.Contains(q.Permission, "/"+k.plural) })
+	kind := FirstMatch(worldKinds(), func(k worldKind) bool { return strings.Contains(q.Permission, "/"+k.plural) })
 	q.Type = kind.typ
 	on := b.Spec.ResourceSelector.ResourceRef
 	if on == nil {
 		on = &iamv1alpha1.ResourceReference{APIGroup: b.Spec.ResourceSelector.ResourceKind.APIGroup, Kind: b.Spec.ResourceSelector.ResourceKind.Kind}
 	}
 	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
-	if w.hasChance(3) { // As at the endpoint of a project: a permission of a kind below.
+	if w.isOneIn(3) { // As at the endpoint of a project: a permission of a kind below.
 		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
-	} else if t := w.thingBelow(q.Type, on); t != nil {
+	} else if t := w.randomThingBelow(q.Type, on); t != nil {
 		q.Namespace, q.Name = t.Namespace, t.Name
 	}
 }
 
-// thingBelow returns an object of a type, usually one that belongs to the target or is in a namespace of that name.
-func (w *World) thingBelow(typ string, on *iamv1alpha1.ResourceReference) *Thing {
-	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return t.Type != typ })
-	near := slices.DeleteFunc(slices.Clone(all), func(t *Thing) bool {
+// randomThingBelow returns an object of a type, usually one that belongs to the target or is in a namespace of that name.
+func (w *World) randomThingBelow(typ string, on *iamv1alpha1.ResourceReference) *TargetObject {
+	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return t.Type != typ })
+	near := slices.DeleteFunc(slices.Clone(all), func(t *TargetObject) bool {
 		return t.Namespace != on.Name && !slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool {
 			return o.Kind == on.Kind && (on.Name == "" || o.Name == on.Name)
 		})
 	})
-	if len(near) > 0 && !w.hasChance(5) {
+	if len(near) > 0 && !w.isOneIn(5) {
 		return pickRandom(w, near)
 	}
 	return pickRandom(w, all)

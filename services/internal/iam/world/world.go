@@ -29,11 +29,11 @@ type World struct {
 	Accounts    []*iamv1alpha1.ServiceAccount
 	Groups      []*iamv1alpha1.Group
 	Memberships []*iamv1alpha1.GroupMembership
-	Things      []*Thing
+	Things      []*TargetObject
 }
 
-// Thing is an object of a kind that can be registered.
-type Thing struct {
+// TargetObject is an object of a kind that can be registered.
+type TargetObject struct {
 	metav1.ObjectMeta
 
 	Type string
@@ -53,8 +53,8 @@ const (
 // IsTrusted reports whether bindings on objects of a type act even if the objects do not exist.
 func (w *World) IsTrusted(typ string) bool { return w.Trust && typ == Unfollowed }
 
-// Project returns the thing as a Project, or nil for another type.
-func (t *Thing) Project() *resourcemanagerv1alpha1.Project {
+// AsProject returns the thing as a Project, or nil for another type.
+func (t *TargetObject) AsProject() *resourcemanagerv1alpha1.Project {
 	if t.Type != Project {
 		return nil
 	}
@@ -63,16 +63,16 @@ func (t *Thing) Project() *resourcemanagerv1alpha1.Project {
 	return p
 }
 
-// kindOf describes a kind in the worlds.
-type kindOf struct {
+// worldKind describes a kind in the worlds.
+type worldKind struct {
 	typ, plural string
 	namespaced  bool
 	// parents lists the usual parent kinds.
 	parents []string
 }
 
-func kindsOfWorlds() []kindOf {
-	return []kindOf{
+func worldKinds() []worldKind {
+	return []worldKind{
 		{Organization, "organizations", false, nil},
 		{Project, "projects", false, []string{Organization}},
 		{"a.example/Folder", "folders", false, []string{Project, Organization}},
@@ -83,48 +83,48 @@ func kindsOfWorlds() []kindOf {
 	}
 }
 
-// New returns a world. Equal seeds give equal worlds.
-func New(seed uint64) *World {
+// NewRandom returns a world. Equal seeds give equal worlds.
+func NewRandom(seed uint64) *World {
 	w := &World{Random: rand.New(rand.NewPCG(seed, seed)), Trust: seed%2 == 1}
-	for _, kind := range kindsOfWorlds() {
-		if !w.hasChance(8) {
-			w.addResource(kind)
+	for _, kind := range worldKinds() {
+		if !w.isOneIn(8) {
+			w.addRandomResource(kind)
 		}
 	}
 	for _, p := range w.Resources {
-		if !w.hasChance(3) {
-			w.recordRegistration(p)
+		if !w.isOneIn(3) {
+			w.recordRandomRegistration(p)
 		}
 	}
-	if w.hasChance(3) { // Two resources can claim one kind.
-		w.addResource(pickRandom(w, kindsOfWorlds()))
+	if w.isOneIn(3) { // Two resources can claim one kind.
+		w.addRandomResource(pickRandom(w, worldKinds()))
 	}
 	for range 6 {
-		w.addUser()
+		w.addRandomUser()
 	}
 	for range 3 {
-		w.addAccount()
-		w.addGroup()
+		w.addRandomAccount()
+		w.addRandomGroup()
 	}
 	for range 6 {
-		w.addMembership()
-		w.addRole()
+		w.addRandomMembership()
+		w.addRandomRole()
 	}
 	for range 24 {
-		w.addThing()
+		w.addRandomThing()
 	}
 	for _, t := range w.Things {
-		if t.Type == Project && !w.hasChance(5) {
-			w.recordOrganization(t)
+		if t.Type == Project && !w.isOneIn(5) {
+			w.recordRandomOrganization(t)
 		}
 	}
 	for range 16 {
-		w.addBinding()
+		w.addRandomBinding()
 	}
 	return w
 }
 
-func (w *World) hasChance(in int) bool { return w.Random.IntN(in) == 0 }
+func (w *World) isOneIn(in int) bool { return w.Random.IntN(in) == 0 }
 
 func pickRandom[T any](w *World, of []T) (t T) {
 	if len(of) > 0 {
@@ -141,9 +141,9 @@ func (w *World) newMeta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-// uidOf returns the UID of an object, or rarely a wrong one.
-func (w *World) uidOf(m metav1.ObjectMeta) string {
-	if w.hasChance(12) {
+// mostlyRightUID returns the UID of an object, or rarely a wrong one.
+func (w *World) mostlyRightUID(m metav1.ObjectMeta) string {
+	if w.isOneIn(12) {
 		return fmt.Sprintf("uid-%d", w.Random.IntN(w.made+1))
 	}
 	return string(m.UID)
@@ -154,7 +154,7 @@ func (w *World) randomNamespace() string { return pickRandom(w, []string{"n1", "
 func (w *World) randomVerbs() []string {
 	verbs := []string{"get"}
 	for _, verb := range []string{"list", "create", "status.get"} {
-		if !w.hasChance(3) {
+		if !w.isOneIn(3) {
 			verbs = append(verbs, verb)
 		}
 	}
@@ -163,23 +163,23 @@ func (w *World) randomVerbs() []string {
 
 // randomPermission returns a permission that may be registered.
 func (w *World) randomPermission() string {
-	kind := pickRandom(w, kindsOfWorlds())
+	kind := pickRandom(w, worldKinds())
 	plural := kind.plural
-	if w.hasChance(12) {
+	if w.isOneIn(12) {
 		plural = "nothings"
 	}
 	return strings.Split(kind.typ, "/")[0] + "/" + plural + pickRandom(w, []string{".get", ".list", ".create", "/status.get"})
 }
 
-func (w *World) addResource(kind kindOf) {
+func (w *World) addRandomResource(kind worldKind) {
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: w.newMeta("", fmt.Sprintf("resource-%d", w.made))}
 	group, name, _ := strings.Cut(kind.typ, "/")
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, name, kind.plural, w.randomVerbs()
 	parents := slices.Clone(kind.parents)
-	if w.hasChance(4) {
-		parents = append(parents, pickRandom(w, kindsOfWorlds()).typ)
+	if w.isOneIn(4) {
+		parents = append(parents, pickRandom(w, worldKinds()).typ)
 	}
-	if w.hasChance(8) {
+	if w.isOneIn(8) {
 		parents = append(parents, "x.example/None")
 	}
 	for _, parent := range parents {
@@ -189,53 +189,53 @@ func (w *World) addResource(kind kindOf) {
 	w.Resources = append(w.Resources, p)
 }
 
-func (w *World) addUser() {
+func (w *World) addRandomUser() {
 	name := pickRandom(w, []string{"alice", "bob", "carol", "dave:x y", "sa/uid-1"})
 	if slices.ContainsFunc(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name }) {
 		return
 	}
 	u := &iamv1alpha1.User{ObjectMeta: w.newMeta("", name)}
-	if w.hasChance(10) {
+	if w.isOneIn(10) {
 		u.Status.State = iamv1alpha1.Inactive
 	}
 	w.Users = append(w.Users, u)
 }
 
-func (w *World) addAccount() {
+func (w *World) addRandomAccount() {
 	name := pickRandom(w, []string{"builder", "deployer"})
 	if slices.ContainsFunc(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name }) {
 		return
 	}
 	a := &iamv1alpha1.ServiceAccount{ObjectMeta: w.newMeta("", name)}
-	if w.hasChance(4) {
+	if w.isOneIn(4) {
 		a.Spec.State = iamv1alpha1.Inactive
 	}
 	w.Accounts = append(w.Accounts, a)
 }
 
-func (w *World) addGroup() {
+func (w *World) addRandomGroup() {
 	namespace, name := w.randomNamespace(), pickRandom(w, []string{"staff", "ops"})
 	if !slices.ContainsFunc(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == namespace && g.Name == name }) {
 		w.Groups = append(w.Groups, &iamv1alpha1.Group{ObjectMeta: w.newMeta(namespace, name)})
 	}
 }
 
-func (w *World) addMembership() {
+func (w *World) addRandomMembership() {
 	m := &iamv1alpha1.GroupMembership{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("m-%d", w.made))}
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", w.randomNamespace()
 	if u := pickRandom(w, w.Users); u != nil {
 		m.Spec.UserRef.Name = u.Name
-		if !w.hasChance(5) {
-			m.Status.User = &iamv1alpha1.Member{Name: pickRandom(w, []string{u.Name, "alice"}), UID: w.uidOf(u.ObjectMeta)}
+		if !w.isOneIn(5) {
+			m.Status.User = &iamv1alpha1.Member{Name: pickRandom(w, []string{u.Name, "alice"}), UID: w.mostlyRightUID(u.ObjectMeta)}
 		}
 	}
-	if w.hasChance(4) {
+	if w.isOneIn(4) {
 		m.Spec.GroupRef.Name = "ops"
 	}
 	w.Memberships = append(w.Memberships, m)
 }
 
-func (w *World) addRole() {
+func (w *World) addRandomRole() {
 	namespace, name := w.randomNamespace(), fmt.Sprintf("role-%d", w.Random.IntN(4))
 	if slices.ContainsFunc(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name }) {
 		return
@@ -252,8 +252,8 @@ func (w *World) addRole() {
 	w.Roles = append(w.Roles, r)
 }
 
-func (w *World) addThing() {
-	kind := pickRandom(w, kindsOfWorlds())
+func (w *World) addRandomThing() {
+	kind := pickRandom(w, worldKinds())
 	namespace, name := "", pickRandom(w, []string{"x", "y", "z:1"})
 	if kind.namespaced {
 		namespace = w.randomNamespace()
@@ -261,58 +261,61 @@ func (w *World) addThing() {
 	if strings.HasSuffix(kind.typ, "/Namespace") {
 		name = w.randomNamespace()
 	}
-	if slices.ContainsFunc(w.Things, func(t *Thing) bool { return t.Type == kind.typ && t.Namespace == namespace && t.Name == name }) {
+	if slices.ContainsFunc(w.Things, func(t *TargetObject) bool { return t.Type == kind.typ && t.Namespace == namespace && t.Name == name }) {
 		return
 	}
-	t := &Thing{ObjectMeta: w.newMeta(namespace, name), Type: kind.typ, Organization: pickRandom(w, []string{"x", "y", "z:1"})}
+	t := &TargetObject{ObjectMeta: w.newMeta(namespace, name), Type: kind.typ, Organization: pickRandom(w, []string{"x", "y", "z:1"})}
 	for range 1 + w.Random.IntN(2) {
 		if owner := w.randomOwner(kind); owner != nil {
 			group, kind, _ := strings.Cut(owner.Type, "/")
 			group = strings.TrimPrefix(group, iamv1alpha1.CoreGroup)
 			version := strings.TrimPrefix(group+"/v1", "/")
-			ref := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.uidOf(owner.ObjectMeta))}
+			ref := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.mostlyRightUID(owner.ObjectMeta))}
 			t.OwnerReferences = append(t.OwnerReferences, ref)
 		}
 	}
-	w.recordOrganization(t)
+	w.recordRandomOrganization(t)
 	w.Things = append(w.Things, t)
 }
 
-// recordOrganization records the organization of a project, sometimes a wrong one.
-func (w *World) recordOrganization(t *Thing) {
-	if o := Find(w.Things, func(o *Thing) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.hasChance(6) {
-		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{Name: pickRandom(w, []string{o.Name, o.Name, o.Name, "x"}), UID: w.uidOf(o.ObjectMeta)}
+// recordRandomOrganization records the organization of a project, sometimes a wrong one.
+func (w *World) recordRandomOrganization(t *TargetObject) {
+	if o := FirstMatch(w.Things, func(o *TargetObject) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.isOneIn(6) {
+		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{
+			Name: pickRandom(w, []string{o.Name, o.Name, o.Name, "x"}),
+			UID:  w.mostlyRightUID(o.ObjectMeta),
+		}
 	}
 }
 
 // randomOwner returns a thing, usually one of a parent kind.
-func (w *World) randomOwner(kind kindOf) *Thing {
-	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *Thing) bool { return !slices.Contains(kind.parents, t.Type) })
-	if w.hasChance(4) {
+func (w *World) randomOwner(kind worldKind) *TargetObject {
+	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return !slices.Contains(kind.parents, t.Type) })
+	if w.isOneIn(4) {
 		likely = w.Things
 	}
 	return pickRandom(w, likely)
 }
 
-func (w *World) addBinding() {
+func (w *World) addRandomBinding() {
 	b := &iamv1alpha1.PolicyBinding{ObjectMeta: w.newMeta(w.randomNamespace(), fmt.Sprintf("b-%d", w.made))}
 	b.Spec.RoleRef.Name = "role-9"
 	if r := pickRandom(w, w.Roles); r != nil {
 		b.Spec.RoleRef.Name, b.Spec.RoleRef.Namespace = r.Name, r.Namespace
-		if w.hasChance(3) {
+		if w.isOneIn(3) {
 			b.Spec.RoleRef.Namespace = ""
 		}
 	}
 	b.Spec.Subjects = w.randomSubjects()
 	t := pickRandom(w, w.Things)
-	if t == nil || w.hasChance(4) {
-		group, kind, _ := strings.Cut(pickRandom(w, kindsOfWorlds()).typ, "/")
+	if t == nil || w.isOneIn(4) {
+		group, kind, _ := strings.Cut(pickRandom(w, worldKinds()).typ, "/")
 		b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: group, Kind: kind}
 	} else {
 		group, kind, _ := strings.Cut(t.Type, "/")
 		group = strings.TrimPrefix(group, pickRandom(w, []string{iamv1alpha1.CoreGroup, "-"}))
 		b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
-			APIGroup: group, Kind: kind, Name: t.Name, Namespace: t.Namespace, UID: w.uidOf(t.ObjectMeta),
+			APIGroup: group, Kind: kind, Name: t.Name, Namespace: t.Namespace, UID: w.mostlyRightUID(t.ObjectMeta),
 		}
 	}
 	w.Bindings = append(w.Bindings, b)
@@ -326,16 +329,16 @@ func (w *World) randomSubjects() []iamv1alpha1.Subject {
 			all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: pickRandom(w, TokenGroups())})
 		case 1:
 			if g := pickRandom(w, w.Groups); g != nil {
-				all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: g.Name, Namespace: g.Namespace, UID: w.uidOf(g.ObjectMeta)})
+				all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: g.Name, Namespace: g.Namespace, UID: w.mostlyRightUID(g.ObjectMeta)})
 			}
 		case 2:
 			if a := pickRandom(w, w.Accounts); a != nil {
 				namespace := pickRandom(w, []string{"", "", "core"})
-				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.uidOf(a.ObjectMeta), Namespace: namespace})
+				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.mostlyRightUID(a.ObjectMeta), Namespace: namespace})
 			}
 		default:
 			if u := pickRandom(w, w.Users); u != nil {
-				all = append(all, iamv1alpha1.Subject{Kind: "User", Name: u.Name, UID: w.uidOf(u.ObjectMeta)})
+				all = append(all, iamv1alpha1.Subject{Kind: "User", Name: u.Name, UID: w.mostlyRightUID(u.ObjectMeta)})
 			}
 		}
 	}
@@ -347,8 +350,8 @@ func TokenGroups() []string {
 	return []string{"system:authenticated", "oidc:a_b", "oidc_a:b", "oidc:Domain Users"}
 }
 
-// Find returns the first element for which is returns true, or the zero value.
-func Find[T any](in []T, is func(T) bool) (t T) {
+// FirstMatch returns the first element for which is returns true, or the zero value.
+func FirstMatch[T any](in []T, is func(T) bool) (t T) {
 	if i := slices.IndexFunc(in, is); i >= 0 {
 		t = in[i]
 	}

@@ -11,7 +11,7 @@ import (
 
 // checkAddress returns an error if a resolved address must not be called. An OpenSearchCluster could otherwise reach
 // addresses that only this process may call.
-func (s Settings) checkAddress(_ context.Context, _, address string, _ syscall.RawConn) error {
+func (s ConnectionSettings) checkAddress(_ context.Context, _, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", address, err)

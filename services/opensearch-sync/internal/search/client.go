@@ -39,8 +39,8 @@ const (
 	maxUUID = 64
 )
 
-// Settings holds the configuration of a connection.
-type Settings struct {
+// ConnectionSettings holds the configuration of a connection.
+type ConnectionSettings struct {
 	// URL has the scheme https, a host and an optional port, and nothing else.
 	URL string
 	// Certificate and Key, in PEM, identify an administrator. Without them User and Password are used.
@@ -70,12 +70,12 @@ type Client struct {
 
 	mu sync.Mutex
 	// identity is the identity of the cluster since the last dial. A new connection may lead to another cluster.
-	identity Identity
+	identity ClusterIdentity
 	dialed   int
 }
 
 // New returns a client, or an error about the settings. It does not connect yet.
-func New(s Settings) (*Client, error) {
+func New(s ConnectionSettings) (*Client, error) {
 	address, err := url.Parse(s.URL)
 	if err != nil || address.Scheme != "https" || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" ||
 		address.Path != "" && address.Path != "/" {
@@ -110,14 +110,14 @@ func New(s Settings) (*Client, error) {
 func (c *Client) dialFunc(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c.mu.Lock()
-		c.identity = Identity{}
+		c.identity = ClusterIdentity{}
 		c.dialed++
 		c.mu.Unlock()
 		return dialer.DialContext(ctx, network, address)
 	}
 }
 
-func (s Settings) tlsConfig() (*tls.Config, error) {
+func (s ConnectionSettings) tlsConfig() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	switch {
 	case len(s.CA) > 0:
@@ -151,8 +151,8 @@ func (c *Client) Close() {
 // unformed is the UUID that a cluster reports before its nodes have formed it.
 const unformed = "_na_"
 
-// Identity distinguishes a cluster from others.
-type Identity struct {
+// ClusterIdentity distinguishes a cluster from others.
+type ClusterIdentity struct {
 	// UUID is the UUID that the cluster reports.
 	UUID string
 	// Key is the SHA-256 digest of the server's public key. The TLS handshake proves that the server holds the private
@@ -160,14 +160,14 @@ type Identity struct {
 	Key [sha256.Size]byte
 }
 
-// Server returns the UUID of the connected cluster.
-func (c *Client) Server(ctx context.Context) (string, error) {
+// ClusterUUID returns the UUID of the connected cluster.
+func (c *Client) ClusterUUID(ctx context.Context) (string, error) {
 	is, err := c.Identify(ctx)
 	return is.UUID, err
 }
 
 // Identify returns the identity of the connected cluster. It sends one request for each connection.
-func (c *Client) Identify(ctx context.Context) (Identity, error) {
+func (c *Client) Identify(ctx context.Context) (ClusterIdentity, error) {
 	c.mu.Lock()
 	known, dialed := c.identity, c.dialed
 	c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	defer cancel()
 	response, err := c.sendRequest(ctx, http.MethodGet, "/", nil)
 	if err != nil {
-		return Identity{}, fmt.Errorf("asking which cluster it is: %w", err)
+		return ClusterIdentity{}, fmt.Errorf("asking which cluster it is: %w", err)
 	}
 	defer response.Body.Close()
 	var says struct {
@@ -186,12 +186,12 @@ func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	}
 	data, err := readBody(response.Body)
 	if err != nil {
-		return Identity{}, err
+		return ClusterIdentity{}, err
 	}
 	if err := json.Unmarshal(data, &says); err != nil || says.UUID == "" || says.UUID == unformed || len(says.UUID) > maxUUID {
-		return Identity{}, fault.Unavailable(errors.New("OpenSearch does not say which cluster it is"))
+		return ClusterIdentity{}, fault.Unavailable(errors.New("OpenSearch does not say which cluster it is"))
 	}
-	is := Identity{UUID: says.UUID}
+	is := ClusterIdentity{UUID: says.UUID}
 	if response.TLS != nil && len(response.TLS.PeerCertificates) > 0 {
 		is.Key = sha256.Sum256(response.TLS.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	}
@@ -203,48 +203,48 @@ func (c *Client) Identify(ctx context.Context) (Identity, error) {
 	return is, nil
 }
 
-// operation is one operation of a JSON patch (RFC 6902).
-type operation struct {
+// patchOperation is one operation of a JSON patch (RFC 6902).
+type patchOperation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
 // patchOperations returns the patch operations of one action.
-func patchOperations(a plan.Action) (all []operation) {
-	path := "/" + escapePointer(a.Name)
+func patchOperations(a plan.Action) (all []patchOperation) {
+	path := "/" + escapeJSONPointer(a.Name)
 	switch {
 	case a.Body == nil:
-		return []operation{{Op: "remove", Path: path}}
+		return []patchOperation{{Op: "remove", Path: path}}
 	case len(a.Fields) == 0:
-		return []operation{{Op: "add", Path: path, Value: a.Body}}
+		return []patchOperation{{Op: "add", Path: path, Value: a.Body}}
 	}
 	for _, field := range a.Fields { // OpenSearch refuses all of them if the entity is gone.
 		if value, ok := a.Body[field]; ok {
-			all = append(all, operation{Op: "add", Path: path + "/" + field, Value: value})
+			all = append(all, patchOperation{Op: "add", Path: path + "/" + field, Value: value})
 		} else {
-			all = append(all, operation{Op: "remove", Path: path + "/" + field})
+			all = append(all, patchOperation{Op: "remove", Path: path + "/" + field})
 		}
 	}
 	return all
 }
 
-// Patch makes all of several changes, or none.
-func (c *Client) Patch(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
-	if slices.ContainsFunc(actions, func(a plan.Action) bool { return IsMisread(a.Name) }) {
-		return c.removeMisread(ctx, kind, actions)
+// PatchEntities makes all of several changes, or none.
+func (c *Client) PatchEntities(ctx context.Context, kind plan.EntityKind, actions []plan.Action) error {
+	if slices.ContainsFunc(actions, func(a plan.Action) bool { return IsMisreadName(a.Name) }) {
+		return c.removeMisreadEntity(ctx, kind, actions)
 	}
-	var all []operation
+	var all []patchOperation
 	for _, a := range actions {
 		all = append(all, patchOperations(a)...)
 	}
-	return c.sendChange(ctx, change{http.MethodPatch, string(kind), all, ""})
+	return c.sendChange(ctx, changeRequest{http.MethodPatch, string(kind), all, ""})
 }
 
-// removeMisread removes an entity whose name [IsMisread] reports. It refuses every other change.
-func (c *Client) removeMisread(ctx context.Context, kind plan.Kind, actions []plan.Action) error {
+// removeMisreadEntity removes an entity whose name [IsMisreadName] reports. It refuses every other change.
+func (c *Client) removeMisreadEntity(ctx context.Context, kind plan.EntityKind, actions []plan.Action) error {
 	if len(actions) > 1 || actions[0].Body != nil {
-		return misreadError()
+		return misreadNameError()
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
@@ -253,16 +253,16 @@ func (c *Client) removeMisread(ctx context.Context, kind plan.Kind, actions []pl
 
 // PutUser writes a user together with its password.
 func (c *Client) PutUser(ctx context.Context, name string, body plan.Body, password string) error {
-	if IsMisread(name) {
-		return misreadError()
+	if IsMisreadName(name) {
+		return misreadNameError()
 	}
 	with := plan.Body{"password": password}
 	maps.Copy(with, body)
-	return c.sendChange(ctx, change{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})
+	return c.sendChange(ctx, changeRequest{http.MethodPut, string(plan.Users) + "/" + url.PathEscape(name), with, password})
 }
 
-// ForgetLogins empties the cluster's cache of logins, so that every user must authenticate again.
-func (c *Client) ForgetLogins(ctx context.Context) error {
+// FlushAuthCache empties the cluster's cache of logins, so that every user must authenticate again.
+func (c *Client) FlushAuthCache(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if err := c.callServer(ctx, http.MethodDelete, base+"cache", nil); err != nil {
@@ -271,14 +271,14 @@ func (c *Client) ForgetLogins(ctx context.Context) error {
 	return nil
 }
 
-// change is a request that changes something. No error contains its secret.
-type change struct {
+// changeRequest is a request that changes something. No error contains its secret.
+type changeRequest struct {
 	method, path string
 	body         any
 	secret       string
 }
 
-func (c *Client) sendChange(ctx context.Context, to change) error {
+func (c *Client) sendChange(ctx context.Context, to changeRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	data, err := json.Marshal(to.body)
@@ -321,7 +321,7 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, body []by
 	if err != nil {
 		return nil, err
 	}
-	return nil, refusalError(response.StatusCode, data, append(secrets, c.secrets...)...)
+	return nil, answerToError(response.StatusCode, data, append(secrets, c.secrets...)...)
 }
 
 // readBody reads an answer other than a list, up to maxAnswer.

@@ -37,8 +37,8 @@ func TestWhatTheServerRefusesIsToldWithoutThePassword(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused := refusalError(c.code, body, secret)
-			for _, text := range []string{refused.Error(), Cause(refused)} {
+			refused := answerToError(c.code, body, secret)
+			for _, text := range []string{refused.Error(), UserMessage(refused)} {
 				if strings.Contains(text, "cobalt") {
 					t.Errorf("%q tells of the password", text)
 				}
@@ -71,7 +71,7 @@ func TestWhatWaitingCuresIsTheServersFault(t *testing.T) {
 		"as if it had no index":  {http.StatusInternalServerError, `{"status":"INTERNAL_SERVER_ERROR","message":"Cannot save 'x' not initialized"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := refusalError(c.code, []byte(c.body)); fault.IsUnavailable(err) != c.want {
+			if err := answerToError(c.code, []byte(c.body)); fault.IsUnavailable(err) != c.want {
 				t.Errorf("%v; want it to pass by itself: %t", err, c.want)
 			}
 		})
@@ -92,7 +92,7 @@ func TestAUserWithoutPasswordIsNeverWrittenAsAWhole(t *testing.T) {
 }
 
 func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
-	settings := Settings{Forbidden: []string{"10.0.0.1:443", "10.96.0.1"}}
+	settings := ConnectionSettings{Forbidden: []string{"10.0.0.1:443", "10.96.0.1"}}
 	for address, want := range map[string]bool{
 		"192.0.2.1:9200": true, "10.0.0.1:9200": true, "10.0.0.1:443": false, "10.96.0.1:9200": false, "127.0.0.1:9200": false, "[::1]:9200": false,
 		"[::ffff:127.0.0.1]:9200": false, "169.254.169.254:443": false, "[fe80::1%lo]:9200": false, "0.0.0.0:9200": false, "[::]:9200": false, "[::ffff:10.0.0.1]:443": false,
@@ -102,11 +102,11 @@ func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
 		}
 	}
 	for _, url := range []string{"http://x:9200", "https://a:b@x:9200", "https://x/y", "https://x?y", "https://", "x"} {
-		if _, err := New(Settings{URL: url, Insecure: true, User: "a", Password: "b"}); err == nil {
+		if _, err := New(ConnectionSettings{URL: url, Insecure: true, User: "a", Password: "b"}); err == nil {
 			t.Errorf("%s is accepted", url)
 		}
 	}
-	if _, err := New(Settings{URL: "https://x:9200", User: "a", Password: "b"}); err == nil {
+	if _, err := New(ConnectionSettings{URL: "https://x:9200", User: "a", Password: "b"}); err == nil {
 		t.Error("a server that nobody vouches for is accepted")
 	}
 }
@@ -118,7 +118,7 @@ func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
 		fmt.Fprintf(w, `{"cluster_uuid":"cluster-%d"}`, asked.Add(1))
 	}))
 	defer server.Close()
-	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
+	c, err := New(ConnectionSettings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
 			}
 			asked.Store(1)
 		}
-		if got, err := c.Server(t.Context()); err != nil || got != want {
+		if got, err := c.ClusterUUID(t.Context()); err != nil || got != want {
 			t.Errorf("it is %s, %v; want %s", got, err, want)
 		}
 	}
@@ -144,7 +144,7 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	defer other.Close()
 	server := httptest.NewTLSServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
+	c, err := New(ConnectionSettings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,13 +162,13 @@ func TestNobodyIsToldTheClientsOwnPassword(t *testing.T) {
 		fmt.Fprintf(w, `{"message":"%s %s from %s"}`, r.Header.Get("Authorization"), password, user)
 	}))
 	defer server.Close()
-	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "cobalt-Ferret", Local: true})
+	c, err := New(ConnectionSettings{URL: server.URL, Insecure: true, User: "admin", Password: "cobalt-Ferret", Local: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	_, err = c.List(t.Context(), plan.Roles)
-	if want := "OpenSearch answers 400: Basic [redacted] [redacted] from admin"; err == nil || Cause(err) != want {
+	if want := "OpenSearch answers 400: Basic [redacted] [redacted] from admin"; err == nil || UserMessage(err) != want {
 		t.Errorf("told: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func lists(t *testing.T, write func(io.Writer)) *Client {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w) }))
 	t.Cleanup(server.Close)
-	c, err := New(Settings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
+	c, err := New(ConnectionSettings{URL: server.URL, Insecure: true, User: "admin", Password: "b", Local: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestListEndsBeforeItTakesMuchMemory(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, err := c.List(t.Context(), plan.Users)
 			runtime.ReadMemStats(&after)
-			if !fault.IsUnavailable(err) || !strings.Contains(Cause(err), "lists more than") {
+			if !fault.IsUnavailable(err) || !strings.Contains(UserMessage(err), "lists more than") {
 				t.Errorf("got %v", err)
 			}
 			took := (after.TotalAlloc - before.TotalAlloc) >> 20
@@ -237,7 +237,7 @@ func TestListThatBreaksOffIsNone(t *testing.T) {
 }
 
 func TestRefusalNamesTheWrongValue(t *testing.T) {
-	err := refusalError(http.StatusBadRequest, []byte(`{"status":"error","reason":"Wrong datatype","Masked field not valid: a::NOSUCH":"NOSUCH not available"}`))
+	err := answerToError(http.StatusBadRequest, []byte(`{"status":"error","reason":"Wrong datatype","Masked field not valid: a::NOSUCH":"NOSUCH not available"}`))
 	if want := "OpenSearch answers 400: Wrong datatype: Masked field not valid: a::NOSUCH (NOSUCH not available)"; err.Error() != want {
 		t.Errorf("got %s, want %s", err, want)
 	}

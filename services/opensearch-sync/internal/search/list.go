@@ -18,14 +18,14 @@ const maxListed = 20 << 20
 // errTooLarge means that a list exceeds the memory that one cluster may use.
 var errTooLarge = errors.New("OpenSearch lists more than 20 MiB, counting 32 bytes for each value besides its text,")
 
-// bounded reads a list and returns an error once it exceeds its bound.
-type bounded struct {
+// boundedReader reads a list and returns an error once it exceeds its bound.
+type boundedReader struct {
 	from  io.Reader
 	meter plan.Meter
 	left  int
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if b.left -= b.meter.CostOf(p[:n]); b.left < 0 {
 		return 0, errTooLarge
@@ -34,7 +34,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // List reads all entities of a kind. A client reads one list at a time, which bounds the memory for each cluster.
-func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Entity, error) {
+func (c *Client) List(ctx context.Context, kind plan.EntityKind) (map[string]plan.Entity, error) {
 	select {
 	case c.listing <- struct{}{}:
 		defer func() { <-c.listing }()
@@ -48,10 +48,10 @@ func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Enti
 		return nil, fmt.Errorf("listing %s: %w", kind, err)
 	}
 	defer response.Body.Close()
-	all, err := decodeList(kind, &bounded{from: response.Body, left: maxListed})
+	all, err := decodeList(kind, &boundedReader{from: response.Body, left: maxListed})
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, fault.Unavailable(&busy{text: fmt.Sprintf("%v of %s", err, kind)})
+		return nil, fault.Unavailable(&busyError{text: fmt.Sprintf("%v of %s", err, kind)})
 	case err != nil: // The error may quote data of the server.
 		return nil, fault.Unavailable(fmt.Errorf("listing %s: the answer is not what OpenSearch lists, or breaks off", kind))
 	}
@@ -59,7 +59,7 @@ func (c *Client) List(ctx context.Context, kind plan.Kind) (map[string]plan.Enti
 }
 
 // decodeList reads a list entity by entity and keeps the relevant fields. A truncated list is an error.
-func decodeList(kind plan.Kind, from io.Reader) (map[string]plan.Entity, error) {
+func decodeList(kind plan.EntityKind, from io.Reader) (map[string]plan.Entity, error) {
 	decoder, all := json.NewDecoder(from), map[string]plan.Entity{}
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
 		return nil, errors.Join(err, errors.New("no object"))
@@ -75,7 +75,7 @@ func decodeList(kind plan.Kind, from io.Reader) (map[string]plan.Entity, error) 
 			return nil, err
 		}
 		if name != "_meta" {
-			all[name] = plan.Read(kind.Keep(listed))
+			all[name] = plan.NewEntity(kind.KeepKnownFields(listed))
 		}
 	}
 	if _, err := decoder.Token(); err != nil {

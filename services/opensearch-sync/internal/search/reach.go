@@ -22,10 +22,10 @@ const (
 // errAddress means that connections to the address are forbidden.
 var errAddress = errors.New("no OpenSearch of others is there")
 
-// Class returns the class of an error, and a sentence for users.
-func Class(err error) (class, sentence string) {
+// ClassifyError returns the class of an error, and a sentence for users.
+func ClassifyError(err error) (class, sentence string) {
 	var (
-		answered    *busy
+		answered    *busyError
 		name        *net.DNSError
 		certificate *tls.CertificateVerificationError
 		timeout     net.Error

@@ -29,13 +29,13 @@ func TestClassNamesWhyAServerGivesNoAnswer(t *testing.T) {
 		"a broken connection":            {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, Unavailable},
 		"no address":                     {&net.DNSError{Err: "no such host"}, NameUnknown},
 		"an address of this machine":     {fmt.Errorf("127.0.0.1 is an address of this machine: %w", errAddress), AddressForbidden},
-		"wrong credentials":              {refusalError(http.StatusUnauthorized, []byte("Unauthorized: hunter2")), Unauthorized},
-		"few rights":                     {refusalError(http.StatusForbidden, []byte(`{"message":"No permission to access REST API: hunter2"}`)), Unauthorized},
-		"an overload":                    {refusalError(http.StatusServiceUnavailable, []byte("hunter2")), Unavailable},
+		"wrong credentials":              {answerToError(http.StatusUnauthorized, []byte("Unauthorized: hunter2")), Unauthorized},
+		"few rights":                     {answerToError(http.StatusForbidden, []byte(`{"message":"No permission to access REST API: hunter2"}`)), Unauthorized},
+		"an overload":                    {answerToError(http.StatusServiceUnavailable, []byte("hunter2")), Unavailable},
 		"another error":                  {errors.New("somebody's own words"), Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			class, sentence := Class(fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", c.err)))
+			class, sentence := ClassifyError(fault.Unavailable(fmt.Errorf("OpenSearch gives no answer: %w", c.err)))
 			if class != c.want || strings.Contains(sentence, "words") || strings.Contains(sentence, "hunter2") {
 				t.Errorf("got %s: %q, want %s", class, sentence, c.want)
 			}

@@ -47,8 +47,8 @@ func redactSecrets(text string, secrets []string) string {
 	return text
 }
 
-// answer is an error of the server, in any of the forms that its errors have.
-type answer struct {
+// errorAnswer is an error of the server, in any of the forms that its errors have.
+type errorAnswer struct {
 	Message string          `json:"message"`
 	Reason  string          `json:"reason"`
 	Error   json.RawMessage `json:"error"`
@@ -67,7 +67,7 @@ type answer struct {
 	details string
 }
 
-func parseAnswer(data []byte) (a answer) {
+func parseErrorAnswer(data []byte) (a errorAnswer) {
 	if json.Unmarshal(data, &a) == nil && json.Unmarshal(a.Error, &a.core) != nil {
 		_ = json.Unmarshal(a.Error, &a.nowhere) // The answer has none of the forms.
 	}
@@ -84,7 +84,7 @@ func parseAnswer(data []byte) (a answer) {
 }
 
 // messageText returns the message of the server, or "".
-func (a answer) messageText() string {
+func (a errorAnswer) messageText() string {
 	text := cmp.Or(a.Message, a.Reason, a.core.Reason, a.nowhere)
 	if a.Invalid.Keys != "" {
 		text += ": " + a.Invalid.Keys
@@ -92,16 +92,16 @@ func (a answer) messageText() string {
 	return text + a.details
 }
 
-// refusalError returns the error for an answer. The error is [fault.Unavailable] if waiting can cure it, and a
+// answerToError returns the error for an answer. The error is [fault.Unavailable] if waiting can cure it, and a
 // [RefusedError] otherwise.
-func refusalError(code int, data []byte, secrets ...string) error {
-	a := parseAnswer(data)
+func answerToError(code int, data []byte, secrets ...string) error {
+	a := parseErrorAnswer(data)
 	text := fmt.Sprintf("OpenSearch answers %d: %s", code, truncate.Line(redactSecrets(cmp.Or(a.messageText(), http.StatusText(code)), secrets), maxReason))
 	switch {
 	case code == http.StatusConflict:
 		return fault.Unavailable(fmt.Errorf("%w: %s", ErrConflict, text))
 	case a.isTemporary(code):
-		return fault.Unavailable(&busy{code, text})
+		return fault.Unavailable(&busyError{code, text})
 	}
 	return &RefusedError{Code: code, Text: text}
 }
@@ -109,7 +109,7 @@ func refusalError(code int, data []byte, secrets ...string) error {
 // isTemporary reports whether the error ends by itself or once the connection is corrected. Refusals quote the request, so
 // passes compares only parts of a message that cannot contain a quotation. Otherwise a name with such words would block
 // all objects.
-func (a answer) isTemporary(code int) bool {
+func (a errorAnswer) isTemporary(code int) bool {
 	switch code {
 	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusRequestTimeout,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -123,33 +123,33 @@ func (a answer) isTemporary(code int) bool {
 	return code/100 == 3 || strings.HasPrefix(a.nowhere, "no handler found")
 }
 
-// escapePointer returns a name as a part of a patch path.
-func escapePointer(name string) string { return strings.ReplaceAll(name, "/", "~1") }
+// escapeJSONPointer returns a name as a part of a patch path.
+func escapeJSONPointer(name string) string { return strings.ReplaceAll(name, "/", "~1") }
 
-// IsMisread reports whether OpenSearch reads a name in a patch as another one. It decodes ~0 before ~1, so that ~01
+// IsMisreadName reports whether OpenSearch reads a name in a patch as another one. It decodes ~0 before ~1, so that ~01
 // becomes a slash.
-func IsMisread(name string) bool { return strings.Contains(name, "~") }
+func IsMisreadName(name string) bool { return strings.Contains(name, "~") }
 
-func misreadError() error {
+func misreadNameError() error {
 	return &RefusedError{Text: "a name has the character ~, which OpenSearch reads otherwise"}
 }
 
-// busy means that the server cannot answer now.
-type busy struct {
+// busyError means that the server cannot answer now.
+type busyError struct {
 	code int
 	text string
 }
 
-func (b *busy) Error() string { return b.text }
+func (b *busyError) Error() string { return b.text }
 
-// Cause returns the text of an error for users: the message of the server, or a fixed sentence for its class.
-func Cause(err error) string {
+// UserMessage returns the text of an error for users: the message of the server, or a fixed sentence for its class.
+func UserMessage(err error) string {
 	if refusal, ok := errors.AsType[*RefusedError](err); ok {
 		return refusal.Text
 	}
-	if b, ok := errors.AsType[*busy](err); ok {
+	if b, ok := errors.AsType[*busyError](err); ok {
 		return b.text
 	}
-	_, sentence := Class(err)
+	_, sentence := ClassifyError(err)
 	return "OpenSearch gives no answer: " + sentence
 }

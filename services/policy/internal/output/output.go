@@ -1,14 +1,14 @@
 // Package output writes large texts into exactly sized memory. It runs the writer twice, first to measure.
 package output
 
-// Writer measures or collects the text.
-type Writer struct {
+// MeasuringWriter measures or collects the text.
+type MeasuringWriter struct {
 	size int
 	text []byte
 }
 
-// Text adds strings.
-func (w *Writer) Text(parts ...string) {
+// WriteText adds strings.
+func (w *MeasuringWriter) WriteText(parts ...string) {
 	for _, part := range parts {
 		w.size += len(part)
 		if w.text != nil {
@@ -18,17 +18,17 @@ func (w *Writer) Text(parts ...string) {
 }
 
 // Size returns the number of bytes added.
-func (w *Writer) Size() int { return w.size }
+func (w *MeasuringWriter) Size() int { return w.size }
 
-// Of returns the output of write and its size. If the size exceeds limit bytes, the output is nil. A negative limit
+// WriteWithinLimit returns the output of write and its size. If the size exceeds limit bytes, the output is nil. A negative limit
 // means no limit. write must write the same each time.
-func Of(limit int, write func(*Writer)) ([]byte, int) {
-	var measured Writer
+func WriteWithinLimit(limit int, write func(*MeasuringWriter)) ([]byte, int) {
+	var measured MeasuringWriter
 	write(&measured)
 	if limit >= 0 && measured.size > limit {
 		return nil, measured.size
 	}
-	w := Writer{text: make([]byte, 0, measured.size+1)}
+	w := MeasuringWriter{text: make([]byte, 0, measured.size+1)}
 	write(&w)
 	return w.text, w.size
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// Canonical writes a policy as one sorted document. Policies with the same meaning and the same unions give the same
+// CanonicalYAML writes a policy as one sorted document. Policies with the same meaning and the same unions give the same
 // bytes. Owners are left out.
-func Canonical(p *policy.Policy) []byte {
-	w := &writer{}
-	list(w, "resourceTypes", declared(p.Types), func(t *policy.Type) {
-		w.pair("name", t.Name)
-		w.pair("idPrefix", t.IDPrefix)
-		list(w, "relationships", t.Relations, func(r *policy.Relation) {
-			w.pair("relation", r.Name)
-			list(w, "targetTypes", targets(r), w.name)
+func CanonicalYAML(p *policy.Policy) []byte {
+	w := &yamlWriter{}
+	writeList(w, "resourceTypes", declaredTypes(p.Types), func(t *policy.Type) {
+		w.writePair("name", t.Name)
+		w.writePair("idPrefix", t.IDPrefix)
+		writeList(w, "relationships", t.Relations, func(r *policy.Relation) {
+			w.writePair("relation", r.Name)
+			writeList(w, "targetTypes", targetNames(r), w.writeName)
 		})
 	})
-	list(w, "unions", p.Unions, func(u *policy.Union) {
-		w.pair("name", u.Name)
-		list(w, "resourceTypes", u.Members, func(t *policy.Type) { w.pair("name", t.Name) })
+	writeList(w, "unions", p.Unions, func(u *policy.Union) {
+		w.writePair("name", u.Name)
+		writeList(w, "resourceTypes", u.Members, func(t *policy.Type) { w.writePair("name", t.Name) })
 	})
-	list(w, "actions", p.Actions, func(a *policy.Action) { w.pair("name", a.Name) })
-	list(w, "actionBindings", bindings(p), w.binding)
+	writeList(w, "actions", p.Actions, func(a *policy.Action) { w.writePair("name", a.Name) })
+	writeList(w, "actionBindings", allBindings(p), w.writeBinding)
 	return []byte(w.text.String())
 }
 
-// declared returns the types that a document declares.
-func declared(types []*policy.Type) []*policy.Type {
-	return slices.DeleteFunc(slices.Clone(types), (*policy.Type).Synthesised)
+// declaredTypes returns the types that a document declares.
+func declaredTypes(types []*policy.Type) []*policy.Type {
+	return slices.DeleteFunc(slices.Clone(types), (*policy.Type).IsSynthesised)
 }
 
-func targets(r *policy.Relation) []string {
+func targetNames(r *policy.Relation) []string {
 	names := make([]string, len(r.References))
 	for i, target := range r.References {
 		names[i] = target.Name
@@ -42,8 +42,8 @@ func targets(r *policy.Relation) []string {
 	return names
 }
 
-// bindings returns every binding once, in its written form.
-func bindings(p *policy.Policy) []*policy.Binding {
+// allBindings returns every binding once, in its written form.
+func allBindings(p *policy.Policy) []*policy.Binding {
 	var all []*policy.Binding
 	seen := map[*policy.Binding]bool{}
 	for _, t := range p.Types {
@@ -60,42 +60,42 @@ func bindings(p *policy.Policy) []*policy.Binding {
 	return all
 }
 
-func (w *writer) binding(b *policy.Binding) {
-	w.pair("actionName", b.Action)
-	w.pair("typeName", b.On)
-	var conditions []*policy.Step
+func (w *yamlWriter) writeBinding(b *policy.Binding) {
+	w.writePair("actionName", b.Action)
+	w.writePair("typeName", b.On)
+	var conditions []*policy.RelationStep
 	if b.RoleBinding {
 		conditions = append(conditions, nil)
 	}
 	for i := range b.Steps {
 		conditions = append(conditions, &b.Steps[i])
 	}
-	list(w, "conditions", conditions, func(s *policy.Step) {
+	writeList(w, "conditions", conditions, func(s *policy.RelationStep) {
 		if s == nil {
-			w.line("roleBinding: {}")
+			w.writeLine("roleBinding: {}")
 			return
 		}
-		w.line("relationshipAction:")
+		w.writeLine("relationshipAction:")
 		w.indent += 2
-		w.pair("relation", s.Relation)
-		w.pair("actionName", s.Action)
+		w.writePair("relation", s.Relation)
+		w.writePair("actionName", s.Action)
 		w.indent -= 2
 	})
 }
 
-// writer writes YAML in block style.
-type writer struct {
+// yamlWriter writes YAML in block style.
+type yamlWriter struct {
 	text   strings.Builder
 	indent int
 	// dash is true if the next line begins an item.
 	dash bool
 }
 
-func list[T any](w *writer, key string, items []T, write func(T)) {
+func writeList[T any](w *yamlWriter, key string, items []T, write func(T)) {
 	if len(items) == 0 {
 		return
 	}
-	w.line(key + ":")
+	w.writeLine(key + ":")
 	w.indent += 4
 	for _, item := range items {
 		w.dash = true
@@ -104,7 +104,7 @@ func list[T any](w *writer, key string, items []T, write func(T)) {
 	w.indent -= 4
 }
 
-func (w *writer) line(text string) {
+func (w *yamlWriter) writeLine(text string) {
 	if w.dash {
 		w.text.WriteString(strings.Repeat(" ", w.indent-2) + "- ")
 	} else {
@@ -114,12 +114,12 @@ func (w *writer) line(text string) {
 	w.text.WriteString(text + "\n")
 }
 
-func (w *writer) name(name string) { w.pair("name", name) }
+func (w *yamlWriter) writeName(writeName string) { w.writePair("name", writeName) }
 
-func (w *writer) pair(key, name string) { w.line(key + ": " + quoted(name)) }
+func (w *yamlWriter) writePair(key, name string) { w.writeLine(key + ": " + quotedName(name)) }
 
-// quoted returns a name in a form that every version of YAML reads as a text.
-func quoted(name string) string {
+// quotedName returns a name in a form that every version of YAML reads as a text.
+func quotedName(name string) string {
 	special := []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 	if name == "" || name[0] >= '0' && name[0] <= '9' || slices.Contains(special, name) {
 		return `"` + name + `"`

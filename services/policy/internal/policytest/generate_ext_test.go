@@ -9,12 +9,12 @@ import (
 
 func TestASeedIsAlwaysTheSamePolicy(t *testing.T) {
 	t.Parallel()
-	for seed := range policytest.Seeds(t, 100) {
-		first := policytest.Generate(seed)
-		if !slices.Equal(first, policytest.Generate(seed)) {
+	for seed := range policytest.TestSeeds(t, 100) {
+		first := policytest.GeneratePolicy(seed)
+		if !slices.Equal(first, policytest.GeneratePolicy(seed)) {
 			t.Errorf("seed %d is two policies", seed)
 		}
-		if slices.Equal(first, policytest.Generate(seed+1)) {
+		if slices.Equal(first, policytest.GeneratePolicy(seed+1)) {
 			t.Errorf("seeds %d and %d are one policy", seed, seed+1)
 		}
 	}

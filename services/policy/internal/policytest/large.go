@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Large returns a policy with the given numbers of types and of actions on each type. A role or the parent gives each
-// action. Each binding is written out; [Multiplied] uses a union instead.
-func Large(types, actions int) []byte {
+// LargePolicy returns a policy with the given numbers of types and of actions on each type. A role or the parent gives each
+// action. Each binding is written out; [LargePolicyByUnion] uses a union instead.
+func LargePolicy(types, actions int) []byte {
 	var b strings.Builder
-	declare(&b, types, actions, func(i int) string { return typeName((i + 1) % types) })
+	writeDeclarations(&b, types, actions, func(i int) string { return typeName((i + 1) % types) })
 	for i := range types {
 		for j := range actions {
 			writeBinding(&b, actionName(j), typeName(i))
@@ -18,11 +18,11 @@ func Large(types, actions int) []byte {
 	return []byte(b.String())
 }
 
-// Multiplied returns a policy with as many bindings as [Large]. Each is written once, for a union of all types that is
+// LargePolicyByUnion returns a policy with as many bindings as [LargePolicy]. Each is written once, for a union of all types that is
 // also the parent of each type.
-func Multiplied(types, actions int) []byte {
+func LargePolicyByUnion(types, actions int) []byte {
 	var b strings.Builder
-	declare(&b, types, actions, func(int) string { return "everything" })
+	writeDeclarations(&b, types, actions, func(int) string { return "everything" })
 	for j := range actions {
 		writeBinding(&b, actionName(j), "everything")
 	}
@@ -33,7 +33,7 @@ func Multiplied(types, actions int) []byte {
 	return []byte(b.String())
 }
 
-func declare(b *strings.Builder, types, actions int, parent func(int) string) {
+func writeDeclarations(b *strings.Builder, types, actions int, parent func(int) string) {
 	b.WriteString("resourceTypes:\n")
 	for i := range types {
 		fmt.Fprintf(b, "  - name: %s\n    idPrefix: pfx%05d\n    relationships:\n      - relation: parent\n        targetTypes:\n          - name: %s\n",

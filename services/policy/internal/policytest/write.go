@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// write distributes the policy over documents and files, in random order and style.
-func (g *generator) write() []string {
+// writeFiles distributes the policy over documents and files, in random order and style.
+func (g *policyGenerator) writeFiles() []string {
 	lists := map[string][]string{}
 	for i, t := range g.types {
 		lists["resourceTypes"] = append(lists["resourceTypes"], g.typeText(i, t))
@@ -16,7 +16,7 @@ func (g *generator) write() []string {
 		lists["unions"] = append(lists["unions"], g.unionText(name))
 	}
 	for _, action := range g.actions {
-		lists["actions"] = append(lists["actions"], g.mapping(g.key("name")+": "+action))
+		lists["actions"] = append(lists["actions"], g.shuffledMapping(g.randomCase("name")+": "+action))
 	}
 	for _, b := range g.bindings {
 		lists["actionBindings"] = append(lists["actionBindings"], g.bindingText(b))
@@ -33,7 +33,7 @@ func (g *generator) write() []string {
 	}
 	files := []string{""}
 	for i, d := range documents {
-		if i > 0 && g.one(2) {
+		if i > 0 && g.oneIn(2) {
 			files = append(files, "")
 		}
 		files[len(files)-1] += g.documentText(i, d)
@@ -41,10 +41,10 @@ func (g *generator) write() []string {
 	return files
 }
 
-func (g *generator) documentText(i int, lists map[string][]string) string {
+func (g *policyGenerator) documentText(i int, lists map[string][]string) string {
 	var text strings.Builder
 	text.WriteString("---\n")
-	if g.one(2) {
+	if g.oneIn(2) {
 		fmt.Fprintf(&text, "# Provided by service-%d\n", i)
 	}
 	for _, key := range []string{"actionBindings", "actions", "resourceTypes", "unions"} {
@@ -53,7 +53,7 @@ func (g *generator) documentText(i int, lists map[string][]string) string {
 			continue
 		}
 		g.random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-		text.WriteString(g.key(key) + ":\n")
+		text.WriteString(g.randomCase(key) + ":\n")
 		for _, item := range items {
 			text.WriteString("- " + strings.ReplaceAll(item, "\n", "\n  ") + "\n")
 		}
@@ -61,74 +61,74 @@ func (g *generator) documentText(i int, lists map[string][]string) string {
 	return text.String()
 }
 
-func (g *generator) typeText(i int, t string) string {
-	parts := []string{g.key("name") + ": " + t, g.key("idPrefix") + ": " + prefix(i)}
+func (g *policyGenerator) typeText(i int, t string) string {
+	parts := []string{g.randomCase("name") + ": " + t, g.randomCase("idPrefix") + ": " + idPrefix(i)}
 	if relations := g.relations[t]; len(relations) > 0 {
 		items := make([]string, len(relations))
 		for i, r := range relations {
-			items[i] = g.mapping(g.key("relation")+": "+r.name, g.list("targetTypes", g.references(r.targets)))
+			items[i] = g.shuffledMapping(g.randomCase("relation")+": "+r.name, g.randomList("targetTypes", g.randomReferences(r.targets)))
 		}
-		parts = append(parts, g.list("relationships", items))
+		parts = append(parts, g.randomList("relationships", items))
 	}
-	return g.mapping(parts...)
+	return g.shuffledMapping(parts...)
 }
 
-func (g *generator) unionText(name string) string {
+func (g *policyGenerator) unionText(name string) string {
 	key := "resourceTypes"
-	if g.one(3) {
+	if g.oneIn(3) {
 		key = "resourceTypeNames"
 	}
-	return g.mapping(g.key("name")+": "+name, g.list(key, g.references(g.unions[name])))
+	return g.shuffledMapping(g.randomCase("name")+": "+name, g.randomList(key, g.randomReferences(g.unions[name])))
 }
 
-func (g *generator) references(names []string) []string {
+func (g *policyGenerator) randomReferences(names []string) []string {
 	names = slices.Clone(names)
-	if g.one(2) {
+	if g.oneIn(2) {
 		return names
 	}
 	for i := range names {
-		names[i] = g.key("name") + ": " + names[i]
+		names[i] = g.randomCase("name") + ": " + names[i]
 	}
 	return names
 }
 
-func (g *generator) bindingText(b binding) string {
+func (g *policyGenerator) bindingText(b generatedBinding) string {
 	var conditions []string
 	if b.role {
-		conditions = append(conditions, g.key("roleBinding")+": {}")
+		conditions = append(conditions, g.randomCase("roleBinding")+": {}")
 	}
 	for _, s := range b.steps {
-		action := g.mapping(g.key("relation")+": "+s.relation, g.key("actionName")+": "+s.action)
-		conditions = append(conditions, g.key("relationshipAction")+":\n  "+strings.ReplaceAll(action, "\n", "\n  "))
+		action := g.shuffledMapping(g.randomCase("relation")+": "+s.relation, g.randomCase("actionName")+": "+s.action)
+		conditions = append(conditions, g.randomCase("relationshipAction")+":\n  "+strings.ReplaceAll(action, "\n", "\n  "))
 	}
-	return g.mapping(g.key("actionName")+": "+b.action, g.key("typeName")+": "+b.on, g.list("conditions", conditions))
+	return g.shuffledMapping(g.randomCase("actionName")+": "+b.action, g.randomCase("typeName")+": "+b.on, g.randomList("conditions", conditions))
 }
 
-// key returns a key in random case.
-func (g *generator) key(key string) string {
+// randomCase returns a key in random case.
+func (g *policyGenerator) randomCase(randomCase string) string {
 	switch g.random.IntN(8) {
 	case 0:
-		return strings.ToLower(key)
+		return strings.ToLower(randomCase)
 	case 1:
-		return strings.ToUpper(key)
+		return strings.ToUpper(randomCase)
 	default:
-		return key
+		return randomCase
 	}
 }
 
-func (g *generator) mapping(parts ...string) string {
+func (g *policyGenerator) shuffledMapping(parts ...string) string {
 	g.random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 	return strings.Join(parts, "\n")
 }
 
-func (g *generator) list(key string, items []string) string {
+func (g *policyGenerator) randomList(key string, items []string) string {
 	g.random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	plain := !slices.ContainsFunc(items, func(item string) bool { return strings.ContainsAny(item, "\n{") })
-	if plain && g.one(4) {
-		return g.key(key) + ": [" + strings.Join(items, ", ") + "]"
+	if plain && g.oneIn(4) {
+		return g.randomCase(key) + ": [" + strings.Join(items, ", ") + "]"
 	}
 	var text strings.Builder
-	text.WriteString(g.key(key) + ":")
+	text.WriteString(g.randomCase(key) + ":")
 	for _, item := range items {
 		text.WriteString("\n  - " + strings.ReplaceAll(item, "\n", "\n    "))
 	}

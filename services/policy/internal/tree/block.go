@@ -13,14 +13,14 @@ const (
 	bytesPerNode = 4
 )
 
-// block reads block mappings and sequences of plain words. Its methods return false to decline.
-type block struct {
+// blockScanner reads block mappings and sequences of plain words. Its methods return false to decline.
+type blockScanner struct {
 	text   string
-	budget *Budget
+	budget *ParseBudget
 	nodes  int
 	depth  int
 	// limit is set if the document exceeds a limit, not if it exceeds the scanner's part of YAML.
-	limit *Error
+	limit *ParseError
 
 	// line is the number of the present line, start its beginning, next the beginning of the next line.
 	line        int32
@@ -31,24 +31,24 @@ type block struct {
 	open, arena []Node
 }
 
-func (b *block) document() (Node, bool) {
-	b.advance()
+func (b *blockScanner) readDocument() (Node, bool) {
+	b.advanceLine()
 	if b.indent == 0 && strings.HasPrefix(b.text[b.at:b.next], "---") {
 		b.at += len("---")
-		if !b.blank() {
+		if !b.skipBlank() {
 			return Node{}, false
 		}
-		b.advance()
+		b.advanceLine()
 	}
 	if b.indent < 0 {
 		return Node{}, true
 	}
-	root, ok := b.collection(b.indent)
+	root, ok := b.readCollection(b.indent)
 	return root, ok && b.indent < 0
 }
 
-// advance moves to the next line with content.
-func (b *block) advance() {
+// advanceLine moves to the next line with content.
+func (b *blockScanner) advanceLine() {
 	for b.next < len(b.text) {
 		b.line++
 		b.start, b.at = b.next, b.next
@@ -57,7 +57,7 @@ func (b *block) advance() {
 		} else {
 			b.next = len(b.text)
 		}
-		if !b.blank() {
+		if !b.skipBlank() {
 			b.indent = b.at - b.start
 			return
 		}
@@ -65,8 +65,8 @@ func (b *block) advance() {
 	b.indent = -1
 }
 
-// blank skips spaces, and reports whether the rest of the line is empty or a comment.
-func (b *block) blank() bool {
+// skipBlank skips spaces, and reports whether the rest of the line is empty or a comment.
+func (b *blockScanner) skipBlank() bool {
 	from := b.at
 	for b.at < b.next && b.text[b.at] == ' ' {
 		b.at++
@@ -75,82 +75,82 @@ func (b *block) blank() bool {
 	case rest == "", rest == "\n", rest == "\r\n":
 		return true
 	case rest[0] == '#':
-		return (b.at > from || b.at == b.start) && printable(strings.TrimSuffix(strings.TrimSuffix(rest, "\n"), "\r"))
+		return (b.at > from || b.at == b.start) && isPrintable(strings.TrimSuffix(strings.TrimSuffix(rest, "\n"), "\r"))
 	default:
 		return false
 	}
 }
 
-// collection reads the sequence or mapping that begins at the present position. All its entries have the same indent.
-func (b *block) collection(indent int) (Node, bool) {
-	n := Node{Line: b.line, Column: b.column(), Kind: Mapping}
-	if b.dash() {
+// readCollection reads the sequence or mapping that begins at the present position. All its entries have the same indent.
+func (b *blockScanner) readCollection(indent int) (Node, bool) {
+	n := Node{Line: b.line, Column: b.currentColumn(), Kind: Mapping}
+	if b.isAtDash() {
 		n.Kind = Sequence
 	}
 	if b.depth == b.budget.Depth {
-		b.limit = tooDeep(n.Line, n.Column, b.depth)
+		b.limit = tooDeepError(n.Line, n.Column, b.depth)
 		return n, false
 	}
 	b.depth++
 	mark, ok := len(b.open), true
-	for ok && b.indent == indent && b.dash() == (n.Kind == Sequence) {
+	for ok && b.indent == indent && b.isAtDash() == (n.Kind == Sequence) {
 		if n.Kind == Sequence {
-			ok = b.item(indent)
+			ok = b.readItem(indent)
 		} else {
-			ok = b.entry(indent)
+			ok = b.readEntry(indent)
 		}
 	}
 	if !ok || b.indent > indent {
 		return n, false
 	}
 	b.depth--
-	n.Children = b.keep(mark)
+	n.Children = b.moveToArena(mark)
 	return n, true
 }
 
-func (b *block) item(indent int) bool {
+func (b *blockScanner) readItem(indent int) bool {
 	b.at++
-	if nothing := b.null(); b.blank() {
-		b.advance()
+	if nothing := b.nullNode(); b.skipBlank() {
+		b.advanceLine()
 		return b.readIndented(indent+1, nothing)
 	}
-	if b.dash() || b.key() > 0 {
+	if b.isAtDash() || b.keyLength() > 0 {
 		b.indent = b.at - b.start
-		n, ok := b.collection(b.indent)
-		return ok && b.push(n)
+		n, ok := b.readCollection(b.indent)
+		return ok && b.pushNode(n)
 	}
-	return b.scalar()
+	return b.readScalar()
 }
 
-func (b *block) entry(indent int) bool {
-	length := b.key()
-	if length == 0 || !b.push(Node{Text: b.text[b.at : b.at+length], Line: b.line, Column: b.column(), Kind: Scalar}) {
+func (b *blockScanner) readEntry(indent int) bool {
+	length := b.keyLength()
+	if length == 0 || !b.pushNode(Node{Text: b.text[b.at : b.at+length], Line: b.line, Column: b.currentColumn(), Kind: Scalar}) {
 		return false
 	}
 	b.at += length + 1
-	nothing := b.null()
-	if !b.blank() {
-		return b.scalar()
+	nothing := b.nullNode()
+	if !b.skipBlank() {
+		return b.readScalar()
 	}
-	b.advance()
-	if b.indent == indent && b.dash() {
+	b.advanceLine()
+	if b.indent == indent && b.isAtDash() {
 		return b.readIndented(indent, nothing)
 	}
 	return b.readIndented(indent+1, nothing)
 }
 
 // readIndented reads a collection that is indented at least as far as indent. If there is none, the value is nothing.
-func (b *block) readIndented(indent int, nothing Node) bool {
+func (b *blockScanner) readIndented(indent int, nothing Node) bool {
 	if b.indent < indent {
-		return b.push(nothing)
+		return b.pushNode(nothing)
 	}
-	n, ok := b.collection(b.indent)
-	return ok && b.push(n)
+	n, ok := b.readCollection(b.indent)
+	return ok && b.pushNode(n)
 }
 
-// scalar reads a value that ends with its line.
-func (b *block) scalar() bool {
-	n := Node{Line: b.line, Column: b.column(), Kind: Scalar}
+// readScalar reads a value that ends with its line.
+func (b *blockScanner) readScalar() bool {
+	n := Node{Line: b.line, Column: b.currentColumn(), Kind: Scalar}
 	rest := b.text[b.at:b.next]
 	switch {
 	case strings.HasPrefix(rest, "{}"):
@@ -161,34 +161,34 @@ func (b *block) scalar() bool {
 		b.at += 2
 	case rest[0] == '"' || rest[0] == '\'':
 		length := strings.IndexByte(rest[1:], rest[0])
-		if length < 0 || strings.IndexByte(rest[:length+1], '\\') >= 0 || !printable(rest[:length+1]) {
+		if length < 0 || strings.IndexByte(rest[:length+1], '\\') >= 0 || !isPrintable(rest[:length+1]) {
 			return false
 		}
 		n.Text = rest[1 : length+1]
 		b.at += length + 2
 	default:
 		n.Plain = true
-		if n.Text = rest[:word(rest)]; isNull(n.Text) {
+		if n.Text = rest[:wordLength(rest)]; isNull(n.Text) {
 			n.Kind, n.Text = Null, ""
 		}
-		b.at += word(rest)
+		b.at += wordLength(rest)
 	}
-	if b.at == b.start+int(n.Column)-1 || !b.blank() {
+	if b.at == b.start+int(n.Column)-1 || !b.skipBlank() {
 		return false
 	}
-	b.advance()
-	return b.push(n)
+	b.advanceLine()
+	return b.pushNode(n)
 }
 
-// dash reports whether the present line begins an item of a sequence.
-func (b *block) dash() bool {
+// isAtDash reports whether the present line begins an item of a sequence.
+func (b *blockScanner) isAtDash() bool {
 	return b.text[b.at] == '-' && (b.at+1 == b.next || strings.IndexByte(" \r\n", b.text[b.at+1]) >= 0)
 }
 
-// key returns the length of the key at the present position, or 0.
-func (b *block) key() int {
+// keyLength returns the length of the key at the present position, or 0.
+func (b *blockScanner) keyLength() int {
 	rest := b.text[b.at:b.next]
-	length := word(rest)
+	length := wordLength(rest)
 	if length > maxKey || length == len(rest) || rest[length] != ':' {
 		return 0
 	}
@@ -198,13 +198,13 @@ func (b *block) key() int {
 	return length
 }
 
-func (b *block) column() int32 { return int32(b.at-b.start) + 1 }
+func (b *blockScanner) currentColumn() int32 { return int32(b.at-b.start) + 1 }
 
-func (b *block) null() Node { return Node{Line: b.line, Column: b.column()} }
+func (b *blockScanner) nullNode() Node { return Node{Line: b.line, Column: b.currentColumn()} }
 
-func (b *block) push(n Node) bool {
+func (b *blockScanner) pushNode(n Node) bool {
 	if b.nodes == 0 {
-		b.limit = tooMany(n.Line, n.Column)
+		b.limit = tooManyError(n.Line, n.Column)
 		return false
 	}
 	b.nodes--
@@ -216,8 +216,8 @@ func (b *block) push(n Node) bool {
 	return true
 }
 
-// keep moves the open nodes from mark on to the arena.
-func (b *block) keep(mark int) []Node {
+// moveToArena moves the open nodes from mark on to the arena.
+func (b *blockScanner) moveToArena(mark int) []Node {
 	open := b.open[mark:]
 	if len(open) > cap(b.arena)-len(b.arena) {
 		b.arena = make([]Node, 0, max(len(open), min(arenaNodes, len(b.text)/bytesPerNode)))
@@ -228,9 +228,9 @@ func (b *block) keep(mark int) []Node {
 	return b.arena[from:len(b.arena):len(b.arena)]
 }
 
-// word returns the length of the word at the start of s: letters, digits and _, and after the first character also . /
+// wordLength returns the length of the word at the start of s: letters, digits and _, and after the first character also . /
 // and -.
-func word(s string) int {
+func wordLength(s string) int {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
@@ -244,7 +244,7 @@ func word(s string) int {
 
 func isNull(s string) bool { return s == "null" || s == "Null" || s == "NULL" }
 
-func printable(s string) bool {
+func isPrintable(s string) bool {
 	for i := range len(s) {
 		if s[i] != '\t' && (s[i] < ' ' || s[i] > '~') {
 			return false

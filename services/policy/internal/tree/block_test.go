@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func budget() *Budget { return &Budget{Depth: 32, Nodes: 1 << 20, General: 1 << 20} }
+func budget() *ParseBudget { return &ParseBudget{Depth: 32, Nodes: 1 << 20, General: 1 << 20} }
 
 // dump writes a node with its positions.
 func dump(n Node) string {
@@ -32,12 +32,12 @@ func dump(n Node) string {
 
 // scan reads a text only with the scanner.
 func scan(text string) (Node, bool) {
-	b := block{text: text, budget: budget(), nodes: budget().Nodes}
-	return b.document()
+	b := blockScanner{text: text, budget: budget(), nodes: budget().Nodes}
+	return b.readDocument()
 }
 
 func library(text string) (Node, error) {
-	return parseGeneral(text, 1, budget(), &block{text: text})
+	return parseGeneral(text, 1, budget(), &blockScanner{text: text})
 }
 
 func plainDocuments() []string {
@@ -107,8 +107,8 @@ func TestSyntaxErrorsNameTheLineAndColumn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse(test.text, 11, budget())
-			e, ok := errors.AsType[*Error](err)
+			_, err := ParseDocument(test.text, 11, budget())
+			e, ok := errors.AsType[*ParseError](err)
 			if !ok {
 				t.Fatalf("got %v", err)
 			}

@@ -9,9 +9,9 @@ import (
 )
 
 // parseGeneral uses the YAML library to read a document that the scanner declined.
-func parseGeneral(text string, line int, budget *Budget, declined *block) (Node, error) {
+func parseGeneral(text string, line int, budget *ParseBudget, declined *blockScanner) (Node, error) {
 	if len(text) > budget.General {
-		return Node{}, &Error{
+		return Node{}, &ParseError{
 			Line: int32(line), Column: 1, Limit: true,
 			Message: "the file uses more of YAML than plain block lists and mappings, and is too large for that",
 			Hint:    "write one key or item a line, without anchors, flow style and texts of several lines, or split the policy",
@@ -24,30 +24,30 @@ func parseGeneral(text string, line int, budget *Budget, declined *block) (Node,
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
-		return Node{}, syntaxError(err, line, declined)
+		return Node{}, librarySyntaxError(err, line, declined)
 	}
 	if document.Kind == 0 {
 		return Node{}, nil
 	}
-	g := general{offset: int32(line) - 1, budget: budget}
-	if err := g.affordable(document.Content[0]); err != nil {
+	g := libraryConverter{offset: int32(line) - 1, budget: budget}
+	if err := g.checkNodeCount(document.Content[0]); err != nil {
 		return Node{}, err
 	}
-	root, err := g.node(document.Content[0], 0)
+	root, err := g.convertNode(document.Content[0], 0)
 	if root.Kind == Null {
 		return Node{}, err
 	}
 	return root, err
 }
 
-// general converts the nodes of the library.
-type general struct {
+// libraryConverter converts the nodes of the library.
+type libraryConverter struct {
 	offset int32
-	budget *Budget
+	budget *ParseBudget
 }
 
-// affordable checks the number of nodes before it converts any. An alias counts as its whole content each time.
-func (g *general) affordable(root *yaml.Node) error {
+// checkNodeCount checks the number of nodes before it converts any. An alias counts as its whole content each time.
+func (g *libraryConverter) checkNodeCount(root *yaml.Node) error {
 	most := g.budget.Nodes
 	counts := map[*yaml.Node]int{}
 	var count func(n *yaml.Node) int
@@ -68,32 +68,32 @@ func (g *general) affordable(root *yaml.Node) error {
 		return total
 	}
 	if count(root) > most {
-		return tooMany(int32(root.Line)+g.offset, int32(root.Column))
+		return tooManyError(int32(root.Line)+g.offset, int32(root.Column))
 	}
 	return nil
 }
 
-func (g *general) node(from *yaml.Node, depth int) (Node, error) {
+func (g *libraryConverter) convertNode(from *yaml.Node, depth int) (Node, error) {
 	n := Node{Line: int32(from.Line) + g.offset, Column: int32(from.Column)}
 	if g.budget.Nodes--; g.budget.Nodes < 0 {
-		return n, tooMany(n.Line, n.Column)
+		return n, tooManyError(n.Line, n.Column)
 	}
 	if depth > g.budget.Depth {
-		return n, tooDeep(n.Line, n.Column, g.budget.Depth)
+		return n, tooDeepError(n.Line, n.Column, g.budget.Depth)
 	}
 	if from.Style&yaml.TaggedStyle != 0 && !strings.HasPrefix(from.ShortTag(), "!!") {
-		return n, &Error{
+		return n, &ParseError{
 			Line: n.Line, Column: n.Column,
 			Message: fmt.Sprintf("the tag %.64s means nothing here", from.Tag), Hint: "remove the tag",
 		}
 	}
 	switch from.Kind {
 	case yaml.AliasNode:
-		return g.node(from.Alias, depth)
+		return g.convertNode(from.Alias, depth)
 	case yaml.SequenceNode:
-		return g.sequence(n, from.Content, depth)
+		return g.convertSequence(n, from.Content, depth)
 	case yaml.MappingNode:
-		return g.mapping(n, from.Content, depth)
+		return g.convertMapping(n, from.Content, depth)
 	default:
 		if from.ShortTag() != "!!null" {
 			n.Kind, n.Text, n.Plain = Scalar, from.Value, from.Style == 0
@@ -102,10 +102,10 @@ func (g *general) node(from *yaml.Node, depth int) (Node, error) {
 	}
 }
 
-func (g *general) sequence(n Node, items []*yaml.Node, depth int) (Node, error) {
+func (g *libraryConverter) convertSequence(n Node, items []*yaml.Node, depth int) (Node, error) {
 	n.Kind = Sequence
 	for _, item := range items {
-		child, err := g.node(item, depth+1)
+		child, err := g.convertNode(item, depth+1)
 		if err != nil {
 			return n, err
 		}
@@ -114,15 +114,15 @@ func (g *general) sequence(n Node, items []*yaml.Node, depth int) (Node, error) 
 	return n, nil
 }
 
-func (g *general) mapping(n Node, content []*yaml.Node, depth int) (Node, error) {
+func (g *libraryConverter) convertMapping(n Node, content []*yaml.Node, depth int) (Node, error) {
 	n.Kind = Mapping
 	var merged []Node
 	for i := 0; i+1 < len(content); i += 2 {
-		key, err := g.node(content[i], depth+1)
+		key, err := g.convertNode(content[i], depth+1)
 		if err != nil {
 			return n, err
 		}
-		value, err := g.node(content[i+1], depth+1)
+		value, err := g.convertNode(content[i+1], depth+1)
 		if err != nil {
 			return n, err
 		}
@@ -135,11 +135,11 @@ func (g *general) mapping(n Node, content []*yaml.Node, depth int) (Node, error)
 		}
 		n.Children = append(n.Children, key, value)
 	}
-	return n.merge(merged)
+	return n.mergeEntries(merged)
 }
 
-// merge adds the entries of mappings, and of lists of mappings, whose keys are absent.
-func (n Node) merge(sources []Node) (Node, error) {
+// mergeEntries adds the entries of mappings, and of lists of mappings, whose keys are absent.
+func (n Node) mergeEntries(sources []Node) (Node, error) {
 	if len(sources) == 0 {
 		return n, nil
 	}
@@ -152,19 +152,19 @@ func (n Node) merge(sources []Node) (Node, error) {
 		}
 		for _, mapping := range from {
 			if mapping.Kind != Mapping {
-				return n, &Error{
+				return n, &ParseError{
 					Line: mapping.Line, Column: mapping.Column, Message: "<< takes a mapping or a list of mappings, not " + mapping.Kind.String(),
 					Hint: "merge an alias of a mapping: `<<: *name`",
 				}
 			}
-			n.Children = append(n.Children, absent(present, mapping.Children)...)
+			n.Children = append(n.Children, takeAbsentEntries(present, mapping.Children)...)
 		}
 	}
 	return n, nil
 }
 
-// absent returns the entries whose keys are not present, and marks their keys as present.
-func absent(present map[string]bool, children []Node) []Node {
+// takeAbsentEntries returns the entries whose keys are not present, and marks their keys as present.
+func takeAbsentEntries(present map[string]bool, children []Node) []Node {
 	var entries []Node
 	for i := 0; i < len(children); i += 2 {
 		if key := strings.ToLower(children[i].Text); !present[key] {
@@ -181,11 +181,11 @@ func markPresent(present map[string]bool, children []Node) {
 	}
 }
 
-// syntaxError returns the error of the library with its place. The library and the scanner both report a place at or
+// librarySyntaxError returns the error of the library with its place. The library and the scanner both report a place at or
 // before the mistake, so the later one is closer.
-func syntaxError(err error, first int, declined *block) error {
+func librarySyntaxError(err error, first int, declined *blockScanner) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	e := &Error{Line: declined.line, Column: declined.column(), Hint: "check indentation, quotes and brackets"}
+	e := &ParseError{Line: declined.line, Column: declined.currentColumn(), Hint: "check indentation, quotes and brackets"}
 	if number, rest, found := strings.Cut(strings.TrimPrefix(message, "line "), ": "); found {
 		if line, err := strconv.ParseInt(number, 10, 32); err == nil {
 			message = rest

@@ -2,19 +2,19 @@ package tree
 
 import "fmt"
 
-// Kind is the kind of a node.
-type Kind uint8
+// NodeKind is the kind of a node.
+type NodeKind uint8
 
 // Kinds of node.
 const (
-	Null Kind = iota
+	Null NodeKind = iota
 	Scalar
 	Sequence
 	Mapping
 )
 
 // String returns a description for people.
-func (k Kind) String() string {
+func (k NodeKind) String() string {
 	switch k {
 	case Null:
 		return "nothing"
@@ -37,13 +37,13 @@ type Node struct {
 	Children []Node
 	// Line and Column count from 1.
 	Line, Column int32
-	Kind         Kind
+	Kind         NodeKind
 	// Plain is true for a scalar without quotes.
 	Plain bool
 }
 
-// Budget bounds the cost of documents. Reading a document reduces it.
-type Budget struct {
+// ParseBudget bounds the cost of documents. Reading a document reduces it.
+type ParseBudget struct {
 	// Depth bounds the nesting of values; it is not reduced.
 	Depth int
 	// Nodes is the remaining number of nodes. An alias counts each time that it is used.
@@ -52,8 +52,8 @@ type Budget struct {
 	General int
 }
 
-// Error is the reason why a document cannot be read, with its place.
-type Error struct {
+// ParseError is the reason why a document cannot be read, with its place.
+type ParseError struct {
 	Line, Column  int32
 	Message, Hint string
 	// Limit is true if the document exceeds a limit, rather than being wrong.
@@ -61,28 +61,28 @@ type Error struct {
 }
 
 // Error implements error.
-func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
+func (e *ParseError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
 
-func tooDeep(line, column int32, depth int) *Error {
-	return &Error{
+func tooDeepError(line, column int32, depth int) *ParseError {
+	return &ParseError{
 		Line: line, Column: column, Limit: true,
 		Message: fmt.Sprintf("values nest deeper than %d levels", depth),
 		Hint:    "a policy needs 8: look for indentation or brackets that went wrong",
 	}
 }
 
-func tooMany(line, column int32) *Error {
-	return &Error{
+func tooManyError(line, column int32) *ParseError {
+	return &ParseError{
 		Line: line, Column: column, Limit: true,
 		Message: "there are too many values, counting aliases as often as they are used",
 		Hint:    "split the policy, or use fewer aliases",
 	}
 }
 
-// Parse reads one document that begins at a line of its file. An empty document has kind Null. Errors have type *Error.
-func Parse(text string, line int, budget *Budget) (Node, error) {
-	b := block{text: text, line: int32(line) - 1, budget: budget, nodes: budget.Nodes}
-	root, ok := b.document()
+// ParseDocument reads one document that begins at a line of its file. An empty document has kind Null. Errors have type *Error.
+func ParseDocument(text string, line int, budget *ParseBudget) (Node, error) {
+	b := blockScanner{text: text, line: int32(line) - 1, budget: budget, nodes: budget.Nodes}
+	root, ok := b.readDocument()
 	switch {
 	case b.limit != nil:
 		return Node{}, b.limit

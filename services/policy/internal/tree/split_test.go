@@ -23,7 +23,7 @@ func TestStreamsArePartedAtMarks(t *testing.T) {
 		"...\n...\na\n... # end\nb\n...": {"3 a\n", "5 b\n"},
 	} {
 		var got []string
-		for part := range Split(text) {
+		for part := range SplitDocuments(text) {
 			got = append(got, fmt.Sprintf("%d %s", part.Line, part.Text))
 		}
 		if !slices.Equal(got, want) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// IsText reports whether every version of YAML reads an unquoted scalar as a text, not as a number, a truth value or
+// IsTextScalar reports whether every version of YAML reads an unquoted scalar as a text, not as a number, a truth value or
 // null.
-func IsText(plain string) bool {
+func IsTextScalar(plain string) bool {
 	lower := strings.ToLower(plain)
 	if slices.Contains([]string{"", "~", "null", "y", "n", "yes", "no", "on", "off", "true", "false", ".inf", ".nan"}, lower) {
 		return false

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Quote returns a name in quotes. It cuts long names, because a name in a document may be any text.
-func Quote(name string) string { return fmt.Sprintf("%.64q", name) }
+// QuoteName returns a name in quotes. It cuts long names, because a name in a document may be any text.
+func QuoteName(name string) string { return fmt.Sprintf("%.64q", name) }
 
-// List returns "a, b and c", with the given conjunction before the last word.
-func List(words []string, conjunction string) string {
+// JoinWords returns "a, b and c", with the given conjunction before the last word.
+func JoinWords(words []string, conjunction string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")
@@ -18,16 +18,16 @@ func List(words []string, conjunction string) string {
 	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
 }
 
-// Some returns "a, b, c", or the first words "and 5 more".
-func Some(words []string, most int) string {
+// ListSome returns "a, b, c", or the first words "and 5 more".
+func ListSome(words []string, most int) string {
 	if len(words) <= most {
 		return strings.Join(words, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }
 
-// Distance returns the number of bytes to add, remove or replace to turn a into b.
-func Distance(a, b string) int {
+// EditDistance returns the number of bytes to add, remove or replace to turn a into b.
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

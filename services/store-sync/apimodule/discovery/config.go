@@ -42,7 +42,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 // Validate returns every invalid setting, each with the correction.
 func (c *Config) Validate() error {
 	var errs []error
-	if err := plan.ValidType(c.AccountType); err != nil {
+	if err := plan.ValidateTypeName(c.AccountType); err != nil {
 		errs = append(errs, fmt.Errorf("--account-type: %w", err))
 	}
 	seen := map[string]bool{}

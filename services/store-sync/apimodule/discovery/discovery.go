@@ -21,17 +21,17 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// API reads the API server's discovery. [kube.ErrNotServed] means that the group-version does not exist.
-type API interface {
-	Resources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error)
+// ServerResources reads the API server's discovery. [kube.ErrNotServed] means that the group-version does not exist.
+type ServerResources interface {
+	DiscoverResources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error)
 }
 
-// Definitions reads CustomResourceDefinitions from the view. The API server's discovery lags a moment behind them.
-type Definitions interface {
-	// Serving lists the resources of the definitions that are served in a group-version.
-	Serving(gv schema.GroupVersion) []plan.Resource
-	// IsGone reports whether the definition of a resource was deleted.
-	IsGone(resource plan.Resource) bool
+// DefinitionReader reads CustomResourceDefinitions from the view. The API server's discovery lags a moment behind them.
+type DefinitionReader interface {
+	// ServedResources lists the resources of the definitions that are served in a group-version.
+	ServedResources(gv schema.GroupVersion) []plan.APIResource
+	// IsDefinitionDeleted reports whether the definition of a resource was deleted.
+	IsDefinitionDeleted(resource plan.APIResource) bool
 }
 
 // errBehind means that discovery does not list a defined resource yet.
@@ -40,8 +40,8 @@ var errBehind = fault.Unavailable(errors.New("the API server does not serve it y
 // Discovery holds the resources found and their modules. Create it with [New].
 type Discovery struct {
 	cfg         Config
-	api         API
-	definitions Definitions
+	api         ServerResources
+	definitions DefinitionReader
 	// changes counts the calls of Invalidate.
 	changes atomic.Uint64
 
@@ -50,19 +50,19 @@ type Discovery struct {
 	asked  uint64
 
 	mu      sync.Mutex
-	found   map[string][]plan.Resource
+	found   map[string][]plan.APIResource
 	modules []model.Module
 }
 
 // New returns a Discovery that has found nothing yet.
-func New(cfg Config, api API, definitions Definitions) *Discovery {
-	d := &Discovery{cfg: cfg, api: api, definitions: definitions, found: map[string][]plan.Resource{}}
+func New(cfg Config, api ServerResources, definitions DefinitionReader) *Discovery {
+	d := &Discovery{cfg: cfg, api: api, definitions: definitions, found: map[string][]plan.APIResource{}}
 	d.Invalidate()
 	return d
 }
 
-// CanInclude reports whether resources of the group can go into models.
-func (d *Discovery) CanInclude(group string) bool {
+// CanIncludeGroup reports whether resources of the group can go into models.
+func (d *Discovery) CanIncludeGroup(group string) bool {
 	return slices.ContainsFunc(d.groupVersions(), func(name string) bool { return strings.HasPrefix(name, group+"/") })
 }
 
@@ -100,7 +100,7 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 		d.mu.Unlock()
 	}
 	d.mu.Lock()
-	d.modules = d.cfg.modulesOf(d.found)
+	d.modules = d.cfg.modulesOfResources(d.found)
 	d.mu.Unlock()
 	if len(errs) == 0 {
 		d.asked = changes
@@ -111,8 +111,8 @@ func (d *Discovery) Refresh(ctx context.Context) error {
 func (d *Discovery) groupVersions() []string { return slices.Concat(d.cfg.Ordinary, d.cfg.Privileged) }
 
 // listResources lists the resources in a group-version. It returns an error while a defined resource is missing.
-func (d *Discovery) listResources(ctx context.Context, name string) ([]plan.Resource, error) {
-	listed, err := d.api.Resources(ctx, name)
+func (d *Discovery) listResources(ctx context.Context, name string) ([]plan.APIResource, error) {
+	listed, err := d.api.DiscoverResources(ctx, name)
 	if err != nil && !errors.Is(err, kube.ErrNotServed) {
 		return nil, err
 	}
@@ -120,16 +120,16 @@ func (d *Discovery) listResources(ctx context.Context, name string) ([]plan.Reso
 	if err != nil {
 		return nil, fmt.Errorf("reading group-version %s: %w", name, err)
 	}
-	resources := []plan.Resource{}
+	resources := []plan.APIResource{}
 	for _, r := range listed {
-		resource := plan.Resource{
+		resource := plan.APIResource{
 			Group: cmp.Or(r.Group, gv.Group), Plural: r.Name, Singular: cmp.Or(r.SingularName, strings.ToLower(r.Kind)), Namespaced: r.Namespaced,
 		}
-		if !strings.Contains(r.Name, "/") && !d.definitions.IsGone(resource) {
+		if !strings.Contains(r.Name, "/") && !d.definitions.IsDefinitionDeleted(resource) {
 			resources = append(resources, resource)
 		}
 	}
-	for _, defined := range d.definitions.Serving(gv) {
+	for _, defined := range d.definitions.ServedResources(gv) {
 		if !slices.Contains(resources, defined) {
 			return nil, fmt.Errorf("discovering %s in %s: %w", defined, name, errBehind)
 		}
@@ -137,15 +137,15 @@ func (d *Discovery) listResources(ctx context.Context, name string) ([]plan.Reso
 	return resources, nil
 }
 
-// modulesOf returns the modules of the resources found. A resource of several group-versions gets the module of the
+// modulesOfResources returns the modules of the resources found. A resource of several group-versions gets the module of the
 // first, and privileged group-versions come before ordinary ones.
-func (c Config) modulesOf(found map[string][]plan.Resource) []model.Module {
+func (c Config) modulesOfResources(found map[string][]plan.APIResource) []model.Module {
 	var modules []model.Module
 	add := func(names []string, privileged bool) {
-		template := plan.Template{AccountType: c.AccountType, Privileged: privileged, Discovered: true}
+		template := plan.ModuleTemplate{AccountType: c.AccountType, Privileged: privileged, Discovered: true}
 		for _, name := range names {
 			for _, r := range found[name] {
-				modules = append(modules, moduleOf(template, r))
+				modules = append(modules, newResourceModule(template, r))
 			}
 		}
 	}
@@ -155,9 +155,9 @@ func (c Config) modulesOf(found map[string][]plan.Resource) []model.Module {
 	return slices.CompactFunc(modules, func(a, b model.Module) bool { return a.Origin == b.Origin })
 }
 
-func moduleOf(template plan.Template, r plan.Resource) model.Module {
-	m := model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String(), Base: template.AccountType}
-	dsl, err := template.Module(r)
+func newResourceModule(template plan.ModuleTemplate, r plan.APIResource) model.Module {
+	m := model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String(), Base: template.AccountType}
+	dsl, err := template.RenderModule(r)
 	if m.DSL = dsl; err != nil {
 		m.Fault = fmt.Sprintf("there can be no module for %s: %v", r, err)
 	}

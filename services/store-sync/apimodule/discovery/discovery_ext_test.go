@@ -24,11 +24,11 @@ type server struct {
 	served  map[string][]metav1.APIResource
 	errs    map[string]error
 	asked   int
-	defined map[string][]plan.Resource
-	gone    map[plan.Resource]bool
+	defined map[string][]plan.APIResource
+	gone    map[plan.APIResource]bool
 }
 
-func (s *server) Resources(_ context.Context, groupVersion string) ([]metav1.APIResource, error) {
+func (s *server) DiscoverResources(_ context.Context, groupVersion string) ([]metav1.APIResource, error) {
 	s.asked++
 	if err := s.errs[groupVersion]; err != nil {
 		return nil, err
@@ -39,9 +39,11 @@ func (s *server) Resources(_ context.Context, groupVersion string) ([]metav1.API
 	return nil, fmt.Errorf("discovering: %w", kube.ErrNotServed)
 }
 
-func (s *server) Serving(gv schema.GroupVersion) []plan.Resource { return s.defined[gv.String()] }
+func (s *server) ServedResources(gv schema.GroupVersion) []plan.APIResource {
+	return s.defined[gv.String()]
+}
 
-func (s *server) IsGone(r plan.Resource) bool { return s.gone[r] }
+func (s *server) IsDefinitionDeleted(r plan.APIResource) bool { return s.gone[r] }
 
 func cluster() *server {
 	return &server{
@@ -53,7 +55,7 @@ func cluster() *server {
 			},
 			"rbac.authorization.k8s.io/v1": {{Name: "roles", SingularName: "role", Kind: "Role", Namespaced: true}},
 		},
-		errs: map[string]error{}, gone: map[plan.Resource]bool{},
+		errs: map[string]error{}, gone: map[plan.APIResource]bool{},
 	}
 }
 
@@ -143,8 +145,8 @@ func TestDiscoveryWaitsForWhatIsDefinedAndDropsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	s := cluster()
 	d := discovery.New(discovery.Defaults(), s, s)
-	page := plan.Resource{Group: "ui.platform-mesh.io", Plural: "pages", Singular: "page"}
-	s.defined = map[string][]plan.Resource{"ui.platform-mesh.io/v1alpha1": {page}}
+	page := plan.APIResource{Group: "ui.platform-mesh.io", Plural: "pages", Singular: "page"}
+	s.defined = map[string][]plan.APIResource{"ui.platform-mesh.io/v1alpha1": {page}}
 	if err := d.Refresh(t.Context()); !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "pages.ui.platform-mesh.io") {
 		t.Errorf("behind the definition: %v", err)
 	}
@@ -152,7 +154,7 @@ func TestDiscoveryWaitsForWhatIsDefinedAndDropsWhatIsGone(t *testing.T) {
 	if err := d.Refresh(t.Context()); err != nil || !strings.Contains(names(d), "pages") {
 		t.Errorf("modules %s, %v", names(d), err)
 	}
-	s.defined, s.gone = nil, map[plan.Resource]bool{page: true}
+	s.defined, s.gone = nil, map[plan.APIResource]bool{page: true}
 	d.Invalidate()
 	if err := d.Refresh(t.Context()); err != nil || strings.Contains(names(d), "pages") {
 		t.Errorf("the definition is gone: modules %s, %v", names(d), err)
@@ -178,7 +180,7 @@ func TestOnlyGroupsThatBelongIntoModelsConcern(t *testing.T) {
 	t.Parallel()
 	d := discovery.New(discovery.Defaults(), nil, nil)
 	for group, want := range map[string]bool{"ui.platform-mesh.io": true, "apis.kcp.io": true, "example.com": false, "mesh.io": false, "v1": false} {
-		if got := d.CanInclude(group); got != want {
+		if got := d.CanIncludeGroup(group); got != want {
 			t.Errorf("%s concerns: %t", group, got)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 )
 
 // crowd draws APIs whose names often become equal when they are cut, or give the same type in two ways.
-func crowd(t *rapid.T) []plan.Resource {
+func crowd(t *rapid.T) []plan.APIResource {
 	name := rapid.SampledFrom([]string{"widget", "gadget", "veryspecialthingindeed", "relation"})
 	group := rapid.SampledFrom([]string{"", "core", "a.example.com", "a-b.example.com", "3d.example.com", "aaa.of.some.length.example.com", "bbb.of.some.length.example.com"})
-	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) plan.Resource {
+	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) plan.APIResource {
 		singular := name.Draw(t, "name")
-		return plan.Resource{Group: group.Draw(t, "group"), Plural: singular + "s", Singular: singular, Namespaced: rapid.Bool().Draw(t, "namespaced")}
-	}), 2, 12, plan.Resource.String).Draw(t, "APIs")
+		return plan.APIResource{Group: group.Draw(t, "group"), Plural: singular + "s", Singular: singular, Namespaced: rapid.Bool().Draw(t, "namespaced")}
+	}), 2, 12, plan.APIResource.String).Draw(t, "APIs")
 }
 
 func TestAPIsThatCollideAreRejectedAloneEachWithAReason(t *testing.T) {
@@ -25,8 +25,8 @@ func TestAPIsThatCollideAreRejectedAloneEachWithAReason(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var modules []model.Module
 		for _, r := range crowd(t) {
-			m := model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String()}
-			dsl, err := plan.Template{Discovered: true}.Module(r)
+			m := model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String()}
+			dsl, err := plan.ModuleTemplate{Discovered: true}.RenderModule(r)
 			if m.DSL = dsl; err != nil {
 				m.Fault = err.Error()
 			}
@@ -53,7 +53,7 @@ func TestAPIsThatCollideAreRejectedAloneEachWithAReason(t *testing.T) {
 	})
 }
 
-func find(modules []model.Module, o model.Origin) model.Module {
+func find(modules []model.Module, o model.ModuleOrigin) model.Module {
 	for _, m := range modules {
 		if m.Origin == o {
 			return m

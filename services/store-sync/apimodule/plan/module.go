@@ -10,8 +10,8 @@ import (
 
 var errNameless = errors.New("the resource lacks a plural or a singular name")
 
-// Template selects the form of modules.
-type Template struct {
+// ModuleTemplate selects the form of modules.
+type ModuleTemplate struct {
 	// AccountType is the parent type of objects without a namespace.
 	AccountType string
 	// Privileged lets only owners change, bind and escalate objects. It is for resources that grant access.
@@ -23,15 +23,15 @@ type Template struct {
 // namespaceType is the parent type of objects in a namespace: the type of the resource namespaces.
 const namespaceType = "core_namespace"
 
-// ValidType returns an error if a type of the model cannot have this name.
-func ValidType(name string) error { return checkName("the type", name, maxType) }
+// ValidateTypeName returns an error if a type of the model cannot have this name.
+func ValidateTypeName(name string) error { return checkName("the type", name, maxType) }
 
-// Module returns the DSL of the module for one resource.
-func (t Template) Module(r Resource) (string, error) {
+// RenderModule returns the DSL of the module for one resource.
+func (t ModuleTemplate) RenderModule(r APIResource) (string, error) {
 	if r.Plural == "" || r.Singular == "" {
 		return "", errNameless
 	}
-	token, err := Token(r.Group, r.Plural)
+	token, err := GroupToken(r.Group, r.Plural)
 	if err != nil {
 		return "", err
 	}

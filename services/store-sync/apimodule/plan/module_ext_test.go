@@ -34,11 +34,11 @@ type core_namespace
 `
 
 // merged returns the report on a module beside the core module.
-func merged(dsl string) model.Report {
-	m := model.Module{Origin: model.Origin{Kind: model.Discovered, Name: "x"}, DSL: dsl}
+func merged(dsl string) model.ModuleReport {
+	m := model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Name: "x"}, DSL: dsl}
 	result, err := model.Merge(model.Module{DSL: core}, []model.Module{m}, model.Limits{})
 	if err != nil {
-		return model.Report{State: model.Rejected, Message: err.Error()}
+		return model.ModuleReport{State: model.Rejected, Message: err.Error()}
 	}
 	return result.Reports[1]
 }
@@ -57,29 +57,29 @@ func TestTheSurplusOfANameIsCutFromTheFrontOfTheGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := plan.Token(test.group, test.plural)
+			got, err := plan.GroupToken(test.group, test.plural)
 			if err != nil || got != test.want {
 				t.Errorf("token %q, %v; want %q", got, err, test.want)
 			}
 		})
 	}
-	if got, err := plan.Token("example.com", strings.Repeat("p", 43)); err == nil {
+	if got, err := plan.GroupToken("example.com", strings.Repeat("p", 43)); err == nil {
 		t.Errorf("a plural of 43 characters has the token %q", got)
 	}
 }
 
 func TestAModuleFollowsItsTemplate(t *testing.T) {
 	t.Parallel()
-	widgets := plan.Resource{Group: "example.com", Plural: "widgets", Singular: "widget", Namespaced: true}
-	roles := plan.Resource{Group: "rbac.authorization.k8s.io", Plural: "clusterroles", Singular: "clusterrole"}
+	widgets := plan.APIResource{Group: "example.com", Plural: "widgets", Singular: "widget", Namespaced: true}
+	roles := plan.APIResource{Group: "rbac.authorization.k8s.io", Plural: "clusterroles", Singular: "clusterrole"}
 	for name, test := range map[string]struct {
-		template plan.Template
-		resource plan.Resource
+		template plan.ModuleTemplate
+		resource plan.APIResource
 		has      []string
 		hasNot   []string
 	}{
 		"ordinary in a namespace": {
-			plan.Template{},
+			plan.ModuleTemplate{},
 			widgets,
 			[]string{
 				"module widgets\n", "extend type core_namespace\n", "define create_example_com_widgets: owner\n",
@@ -91,9 +91,9 @@ func TestAModuleFollowsItsTemplate(t *testing.T) {
 			},
 			[]string{"bind", "escalate"},
 		},
-		"discovered": {plan.Template{Discovered: true}, widgets, []string{"module internal_core_types_widgets\n", "define update: member\n"}, []string{"bind"}},
+		"discovered": {plan.ModuleTemplate{Discovered: true}, widgets, []string{"module internal_core_types_widgets\n", "define update: member\n"}, []string{"bind"}},
 		"privileged of the cluster": {
-			plan.Template{Privileged: true, Discovered: true},
+			plan.ModuleTemplate{Privileged: true, Discovered: true},
 			roles,
 			[]string{
 				"module internal_core_types_clusterroles\n", "extend type core_platform-mesh_io_account\n", "type rbac_authorization_k8s_io_clusterrole\n",
@@ -101,11 +101,11 @@ func TestAModuleFollowsItsTemplate(t *testing.T) {
 			},
 			nil,
 		},
-		"another account type": {plan.Template{AccountType: "tenant"}, roles, []string{"extend type tenant\n", "define parent: [tenant]\n"}, []string{"account"}},
+		"another account type": {plan.ModuleTemplate{AccountType: "tenant"}, roles, []string{"extend type tenant\n", "define parent: [tenant]\n"}, []string{"account"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := test.template.Module(test.resource)
+			got, err := test.template.RenderModule(test.resource)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,20 +126,20 @@ func TestAModuleFollowsItsTemplate(t *testing.T) {
 func TestWhatHasNoValidNamesIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		resource plan.Resource
+		resource plan.APIResource
 		want     string
 	}{
-		"a group that begins with a digit":       {plan.Resource{Group: "3scale.net", Plural: "things", Singular: "thing"}, `"3scale_net_thing"`},
-		"a group that is cut before a hyphen":    {plan.Resource{Group: "abc-group.example.org", Plural: strings.Repeat("p", 24), Singular: "p"}, `"-group_example_org_p"`},
-		"a plural that is a word":                {plan.Resource{Group: "example.com", Plural: "relations", Singular: "relation"}, `"relations"`},
-		"a plural that is too long":              {plan.Resource{Group: "example.com", Plural: strings.Repeat("p", 43), Singular: "p"}, "62 characters, of at most 50"},
-		"a plural that no API server would take": {plan.Resource{Group: "example.com", Plural: "a b", Singular: "a"}, `"a b"`},
-		"no singular":                            {plan.Resource{Group: "example.com", Plural: "things"}, "lacks"},
-		"a type that is too long":                {plan.Resource{Group: "example.com", Plural: "things", Singular: strings.Repeat("t", 250)}, "of at most 254"},
+		"a group that begins with a digit":       {plan.APIResource{Group: "3scale.net", Plural: "things", Singular: "thing"}, `"3scale_net_thing"`},
+		"a group that is cut before a hyphen":    {plan.APIResource{Group: "abc-group.example.org", Plural: strings.Repeat("p", 24), Singular: "p"}, `"-group_example_org_p"`},
+		"a plural that is a word":                {plan.APIResource{Group: "example.com", Plural: "relations", Singular: "relation"}, `"relations"`},
+		"a plural that is too long":              {plan.APIResource{Group: "example.com", Plural: strings.Repeat("p", 43), Singular: "p"}, "62 characters, of at most 50"},
+		"a plural that no API server would take": {plan.APIResource{Group: "example.com", Plural: "a b", Singular: "a"}, `"a b"`},
+		"no singular":                            {plan.APIResource{Group: "example.com", Plural: "things"}, "lacks"},
+		"a type that is too long":                {plan.APIResource{Group: "example.com", Plural: "things", Singular: strings.Repeat("t", 250)}, "of at most 254"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dsl, err := plan.Template{}.Module(test.resource)
+			dsl, err := plan.ModuleTemplate{}.RenderModule(test.resource)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("refused with %v, want %s; the module is\n%s", err, test.want, dsl)
 			}
@@ -164,9 +164,9 @@ func anyName(t *rapid.T, label string) string {
 func TestAModuleIsValidOrRefusedWhateverTheNames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := plan.Resource{Group: anyName(t, "group"), Plural: anyName(t, "plural"), Singular: anyName(t, "singular"), Namespaced: rapid.Bool().Draw(t, "namespaced")}
-		template := plan.Template{Privileged: rapid.Bool().Draw(t, "privileged"), Discovered: rapid.Bool().Draw(t, "discovered")}
-		dsl, err := template.Module(r)
+		r := plan.APIResource{Group: anyName(t, "group"), Plural: anyName(t, "plural"), Singular: anyName(t, "singular"), Namespaced: rapid.Bool().Draw(t, "namespaced")}
+		template := plan.ModuleTemplate{Privileged: rapid.Bool().Draw(t, "privileged"), Discovered: rapid.Bool().Draw(t, "discovered")}
+		dsl, err := template.RenderModule(r)
 		if err != nil {
 			if err.Error() == "" {
 				t.Fatal("refused without a reason")
@@ -185,7 +185,7 @@ func TestOnlyWhatOpenFGARefusesIsRefused(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		name := anyName(t, "name")
-		err := plan.ValidType(name)
+		err := plan.ValidateTypeName(name)
 		result, mergeErr := model.Merge(model.Module{DSL: fmt.Sprintf("module m\ntype %s\n", name)}, nil, model.Limits{})
 		if strings.ContainsAny(name, "./") {
 			return // Some of these would be valid, but no resource has them.
@@ -197,8 +197,8 @@ func TestOnlyWhatOpenFGARefusesIsRefused(t *testing.T) {
 	})
 }
 
-func ExampleTemplate_Module() {
-	dsl, err := plan.Template{}.Module(plan.Resource{Group: "example.com", Plural: "widgets", Singular: "widget", Namespaced: true})
+func ExampleModuleTemplate_RenderModule() {
+	dsl, err := plan.ModuleTemplate{}.RenderModule(plan.APIResource{Group: "example.com", Plural: "widgets", Singular: "widget", Namespaced: true})
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -214,8 +214,8 @@ func ExampleTemplate_Module() {
 }
 
 func TestTheNameOfAModuleIsCutAndNotItsResource(t *testing.T) {
-	r := plan.Resource{Group: "admissionregistration.k8s.io", Plural: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding"}
-	dsl, err := plan.Template{Discovered: true}.Module(r)
+	r := plan.APIResource{Group: "admissionregistration.k8s.io", Plural: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding"}
+	dsl, err := plan.ModuleTemplate{Discovered: true}.RenderModule(r)
 	if err != nil || !strings.HasPrefix(dsl, "module internal_core_types_validatingadmissionpolicybindi\n") {
 		t.Errorf("got %q: %v", dsl, err)
 	}

@@ -16,8 +16,8 @@ type Meta struct {
 	DeletionTimestamp *metav1.Time      `json:"deletionTimestamp,omitempty"`
 }
 
-// Names are the names of a resource.
-type Names struct {
+// ResourceNames are the names of a resource.
+type ResourceNames struct {
 	Plural   string `json:"plural"`
 	Singular string `json:"singular"`
 	Kind     string `json:"kind"`
@@ -25,55 +25,55 @@ type Names struct {
 
 // Spec describes a resource.
 type Spec struct {
-	Group string `json:"group"`
-	Names Names  `json:"names"`
-	Scope string `json:"scope"`
+	Group string        `json:"group"`
+	Names ResourceNames `json:"names"`
+	Scope string        `json:"scope"`
 }
 
 // Resource returns the resource that s describes.
-func (s Spec) Resource() Resource {
+func (s Spec) Resource() APIResource {
 	singular := cmp.Or(s.Names.Singular, strings.ToLower(s.Names.Kind))
-	return Resource{Group: s.Group, Plural: s.Names.Plural, Singular: singular, Namespaced: s.Scope == "Namespaced"}
+	return APIResource{Group: s.Group, Plural: s.Names.Plural, Singular: singular, Namespaced: s.Scope == "Namespaced"}
 }
 
-// Definition holds the fields of a CustomResourceDefinition that this package reads.
-type Definition struct {
+// ResourceDefinition holds the fields of a CustomResourceDefinition that this package reads.
+type ResourceDefinition struct {
 	Meta `json:"metadata"`
 
 	Spec struct {
 		Spec
 
-		Versions []Version `json:"versions"`
+		Versions []DefinitionVersion `json:"versions"`
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
 }
 
-// Version is one version of a definition.
-type Version struct {
+// DefinitionVersion is one version of a definition.
+type DefinitionVersion struct {
 	Name   string `json:"name"`
 	Served bool   `json:"served"`
 }
 
 // IsServed reports whether the API server serves a version of the resource: the definition is established and not in
 // deletion.
-func (d *Definition) IsServed(version string) bool {
+func (d *ResourceDefinition) IsServed(version string) bool {
 	established := slices.ContainsFunc(d.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == "Established" && c.Status == metav1.ConditionTrue
 	})
-	return established && d.DeletionTimestamp == nil && slices.Contains(d.Spec.Versions, Version{Name: version, Served: true})
+	return established && d.DeletionTimestamp == nil && slices.Contains(d.Spec.Versions, DefinitionVersion{Name: version, Served: true})
 }
 
-// Schema holds the fields of a kcp APIResourceSchema that this package reads.
-type Schema struct {
+// ResourceSchema holds the fields of a kcp APIResourceSchema that this package reads.
+type ResourceSchema struct {
 	Meta `json:"metadata"`
 
 	Spec Spec `json:"spec"`
 }
 
-// Export holds the fields of a kcp APIExport that this package reads, of v1alpha1 or v1alpha2.
-type Export struct {
+// APIExport holds the fields of a kcp APIExport that this package reads, of v1alpha1 or v1alpha2.
+type APIExport struct {
 	Meta `json:"metadata"`
 
 	Spec struct {
@@ -84,8 +84,8 @@ type Export struct {
 	} `json:"spec"`
 }
 
-// Schemas returns the sorted names of the export's APIResourceSchemas, each once.
-func (e *Export) Schemas() []string {
+// SchemaNames returns the sorted names of the export's APIResourceSchemas, each once.
+func (e *APIExport) SchemaNames() []string {
 	names := slices.Clone(e.Spec.Latest)
 	for _, r := range e.Spec.Resources {
 		names = append(names, r.Schema)
@@ -94,8 +94,8 @@ func (e *Export) Schemas() []string {
 	return slices.Compact(names)
 }
 
-// Binding holds the fields of a kcp APIBinding that this package reads.
-type Binding struct {
+// APIBinding holds the fields of a kcp APIBinding that this package reads.
+type APIBinding struct {
 	Meta `json:"metadata"`
 
 	Spec struct {
@@ -112,15 +112,15 @@ type Binding struct {
 }
 
 // ExportName returns the name of the APIExport that the binding binds.
-func (b *Binding) ExportName() string { return b.Spec.Reference.Export.Name }
+func (b *APIBinding) ExportName() string { return b.Spec.Reference.Export.Name }
 
-// IsIgnored reports whether models leave out the API of the binding. They leave out APIs of the platform and of kcp.
-func (b *Binding) IsIgnored() bool {
+// IsPlatformBinding reports whether models leave out the API of the binding. They leave out APIs of the platform and of kcp.
+func (b *APIBinding) IsPlatformBinding() bool {
 	name := b.ExportName()
 	return name == "core.platform-mesh.io" || name == "system.platform-mesh.io" || strings.HasSuffix(name, "kcp.io")
 }
 
-// MustBeHeld reports whether the binding must carry the finalizer.
-func (b *Binding) MustBeHeld() bool {
-	return !b.IsIgnored() && !strings.Contains(b.Name, "platform-mesh.io") && !strings.Contains(b.Name, "kcp.io")
+// NeedsFinalizer reports whether the binding must carry the finalizer.
+func (b *APIBinding) NeedsFinalizer() bool {
+	return !b.IsPlatformBinding() && !strings.Contains(b.Name, "platform-mesh.io") && !strings.Contains(b.Name, "kcp.io")
 }

@@ -14,9 +14,9 @@ import (
 
 // Input holds everything that the AuthorizationModels of one Store depend on.
 type Input struct {
-	Template Template
+	Template ModuleTemplate
 	// Wanted lists the modules that APIs need in this Store, in any order.
-	Wanted []Wanted
+	Wanted []WantedModel
 	// Unsure holds the exports, as cluster/name, with unknown needs. Their AuthorizationModels are not deleted.
 	Unsure map[string]bool
 	// Has lists the AuthorizationModels that were generated for this Store before.
@@ -30,43 +30,43 @@ type Plan struct {
 	moduleplan.Plan
 
 	// Unnamed holds the resources whose AuthorizationModel can have no name, each with the reason.
-	Unnamed map[Resource]string
+	Unnamed map[APIResource]string
 }
 
 // Make plans the actions from the existing AuthorizationModels to the wanted ones. The order of neither matters. An
 // AuthorizationModel keeps its name and all fields that others set.
 func Make(in Input) Plan {
-	p := Plan{Unnamed: map[Resource]string{}}
+	p := Plan{Unnamed: map[APIResource]string{}}
 	var desired []corev1alpha1.AuthorizationModel
-	has, named := byResource(in.Has), map[string]bool{}
+	has, named := firstModelByResource(in.Has), map[string]bool{}
 	taken := func(name string) bool { return named[name] || in.Taken(name) }
-	for _, w := range distinctWanted(in.Wanted) {
-		object := in.desiredObject(w)
+	for _, w := range distinctWantedModels(in.Wanted) {
+		object := in.desiredModel(w)
 		if old := has[w.Resource.String()]; old != nil {
 			object.Name = old.Name
-		} else if object.Name = w.freeName(taken); object.Name == "" {
-			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.possibleNames())
+		} else if object.Name = w.firstFreeName(taken); object.Name == "" {
+			p.Unnamed[w.Resource] = fmt.Sprintf("no AuthorizationModel can be made for it: each of the names %q is taken or too long", w.candidateNames())
 			continue
 		}
 		named[object.Name] = true
 		desired = append(desired, object)
 	}
-	p.Plan = moduleplan.Compare(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
+	p.Plan = moduleplan.Changes(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
 		return in.Unsure[old.Annotations[corev1alpha1.ExportAnnotation]]
 	})
 	return p
 }
 
-// distinctWanted returns the first entry for each resource, in order of resource and export.
-func distinctWanted(wanted []Wanted) []Wanted {
-	sorted := slices.SortedFunc(slices.Values(wanted), func(a, b Wanted) int {
+// distinctWantedModels returns the first entry for each resource, in order of resource and export.
+func distinctWantedModels(wanted []WantedModel) []WantedModel {
+	sorted := slices.SortedFunc(slices.Values(wanted), func(a, b WantedModel) int {
 		return cmp.Or(a.Resource.Compare(b.Resource), cmp.Compare(a.Export, b.Export))
 	})
-	return slices.CompactFunc(sorted, func(a, b Wanted) bool { return a.Resource.String() == b.Resource.String() })
+	return slices.CompactFunc(sorted, func(a, b WantedModel) bool { return a.Resource.String() == b.Resource.String() })
 }
 
-// byResource returns the first AuthorizationModel by name for each resource.
-func byResource(objects []*corev1alpha1.AuthorizationModel) map[string]*corev1alpha1.AuthorizationModel {
+// firstModelByResource returns the first AuthorizationModel by name for each resource.
+func firstModelByResource(objects []*corev1alpha1.AuthorizationModel) map[string]*corev1alpha1.AuthorizationModel {
 	found := map[string]*corev1alpha1.AuthorizationModel{}
 	for _, o := range objects {
 		r := o.Annotations[corev1alpha1.ResourceAnnotation]
@@ -77,16 +77,16 @@ func byResource(objects []*corev1alpha1.AuthorizationModel) map[string]*corev1al
 	return found
 }
 
-// possibleNames returns the possible names of the AuthorizationModel. The one without the group comes first; the other is for a
+// candidateNames returns the possible names of the AuthorizationModel. The one without the group comes first; the other is for a
 // resource of the same plural in another group.
-func (w Wanted) possibleNames() []string {
+func (w WantedModel) candidateNames() []string {
 	plural, group := w.Resource.Plural, cmp.Or(w.Resource.Group, coreGroup)
 	return []string{plural + "-" + w.Store.Name, plural + "." + group + "-" + w.Store.Name}
 }
 
-// freeName returns the first valid name that is not taken, or "".
-func (w Wanted) freeName(taken func(string) bool) string {
-	for _, name := range w.possibleNames() {
+// firstFreeName returns the first valid name that is not taken, or "".
+func (w WantedModel) firstFreeName(taken func(string) bool) string {
+	for _, name := range w.candidateNames() {
 		if len(validation.IsDNS1123Subdomain(name)) == 0 && !taken(name) {
 			return name
 		}
@@ -94,10 +94,10 @@ func (w Wanted) freeName(taken func(string) bool) string {
 	return ""
 }
 
-// desiredObject returns the desired AuthorizationModel without a name. If no module is possible for the resource, the object
+// desiredModel returns the desired AuthorizationModel without a name. If no module is possible for the resource, the object
 // carries the annotation that rejects it.
-func (in Input) desiredObject(w Wanted) corev1alpha1.AuthorizationModel {
-	dsl, err := in.Template.Module(w.Resource)
+func (in Input) desiredModel(w WantedModel) corev1alpha1.AuthorizationModel {
+	dsl, err := in.Template.RenderModule(w.Resource)
 	o := corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1alpha1.ResourceAnnotation: w.Resource.String()}},
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: w.Store, Model: dsl},

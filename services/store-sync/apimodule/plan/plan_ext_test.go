@@ -18,7 +18,7 @@ import (
 // cluster holds AuthorizationModels, as an API server would.
 type cluster map[string]*corev1alpha1.AuthorizationModel
 
-func (c cluster) plan(wanted []plan.Wanted, unsure ...string) plan.Plan {
+func (c cluster) plan(wanted []plan.WantedModel, unsure ...string) plan.Plan {
 	in := plan.Input{Wanted: wanted, Unsure: map[string]bool{}, Taken: func(name string) bool { return c[name] != nil }}
 	for _, o := range c {
 		if o.Annotations[corev1alpha1.ResourceAnnotation] != "" {
@@ -49,13 +49,13 @@ func (c cluster) do(todo plan.Plan) {
 
 func (c cluster) names() []string { return slices.Sorted(maps.Keys(c)) }
 
-func widgets(group string) plan.Wanted {
-	return plan.Wanted{
-		Resource: plan.Resource{Group: group, Plural: "widgets", Singular: "widget"}, Store: corev1alpha1.StoreRef{Name: "demo"},
+func widgets(group string) plan.WantedModel {
+	return plan.WantedModel{
+		Resource: plan.APIResource{Group: group, Plural: "widgets", Singular: "widget"}, Store: corev1alpha1.StoreRef{Name: "demo"},
 	}
 }
 
-func offered(w plan.Wanted, export string) plan.Wanted {
+func offered(w plan.WantedModel, export string) plan.WantedModel {
 	w.Export = export
 	return w
 }
@@ -67,18 +67,18 @@ func foreign(name string) *corev1alpha1.AuthorizationModel {
 func TestAnAPIGetsItsAuthorizationModelAndLosesIt(t *testing.T) {
 	t.Parallel()
 	c := cluster{}
-	c.do(c.plan([]plan.Wanted{widgets("a.example.com")}))
+	c.do(c.plan([]plan.WantedModel{widgets("a.example.com")}))
 	o := c["widgets-demo"]
 	if o == nil || o.Spec.StoreRef.Name != "demo" || !strings.HasPrefix(o.Spec.Model, "module widgets\n") {
 		t.Fatalf("made is %+v", c)
 	}
 	o.Spec.Tuples = []corev1alpha1.Tuple{{User: "user:anne"}}
 	o.Annotations["note"] = "by hand"
-	if todo := c.plan([]plan.Wanted{widgets("a.example.com")}); len(todo.Apply)+len(todo.Delete) != 0 {
+	if todo := c.plan([]plan.WantedModel{widgets("a.example.com")}); len(todo.Apply)+len(todo.Delete) != 0 {
 		t.Errorf("what is as it should be is changed: %+v", todo)
 	}
 	o.Spec.Model = "module edited\n"
-	c.do(c.plan([]plan.Wanted{widgets("a.example.com")}))
+	c.do(c.plan([]plan.WantedModel{widgets("a.example.com")}))
 	if !strings.HasPrefix(o.Spec.Model, "module widgets\n") || len(o.Spec.Tuples) != 1 {
 		t.Errorf("an edited model is not restored, or its tuples are lost: %+v", o.Spec)
 	}
@@ -92,13 +92,13 @@ func TestNoAPITakesTheNameOfAnother(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		has    cluster
-		wanted []plan.Wanted
+		wanted []plan.WantedModel
 		want   []string
 	}{
-		"two groups": {cluster{}, []plan.Wanted{widgets("b.com"), widgets("a.com")}, []string{"widgets-demo", "widgets.b.com-demo"}},
-		"a person's": {cluster{"widgets-demo": foreign("widgets-demo")}, []plan.Wanted{widgets("a.com")}, []string{"widgets-demo", "widgets.a.com-demo"}},
+		"two groups": {cluster{}, []plan.WantedModel{widgets("b.com"), widgets("a.com")}, []string{"widgets-demo", "widgets.b.com-demo"}},
+		"a person's": {cluster{"widgets-demo": foreign("widgets-demo")}, []plan.WantedModel{widgets("a.com")}, []string{"widgets-demo", "widgets.a.com-demo"}},
 		"one of two exports": {
-			cluster{}, []plan.Wanted{offered(widgets("a.com"), "c/two"), offered(widgets("a.com"), "c/one")}, []string{"widgets-demo"},
+			cluster{}, []plan.WantedModel{offered(widgets("a.com"), "c/two"), offered(widgets("a.com"), "c/one")}, []string{"widgets-demo"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestNoAPITakesTheNameOfAnother(t *testing.T) {
 		})
 	}
 	full := cluster{"widgets-demo": foreign("widgets-demo"), "widgets.a.com-demo": foreign("widgets.a.com-demo")}
-	todo := full.plan([]plan.Wanted{widgets("a.com")})
+	todo := full.plan([]plan.WantedModel{widgets("a.com")})
 	if why := todo.Unnamed[widgets("a.com").Resource]; len(todo.Apply) != 0 || !strings.Contains(why, "widgets.a.com-demo") {
 		t.Errorf("todo are %+v", todo)
 	}
@@ -119,12 +119,12 @@ func TestNoAPITakesTheNameOfAnother(t *testing.T) {
 func TestTheFirstOfTwoGroupsKeepsItsNameWhenTheOtherComesAndGoes(t *testing.T) {
 	t.Parallel()
 	c := cluster{}
-	c.do(c.plan([]plan.Wanted{widgets("b.com")}))
-	c.do(c.plan([]plan.Wanted{widgets("a.com"), widgets("b.com")}))
+	c.do(c.plan([]plan.WantedModel{widgets("b.com")}))
+	c.do(c.plan([]plan.WantedModel{widgets("a.com"), widgets("b.com")}))
 	if got := c["widgets-demo"].Annotations[corev1alpha1.ResourceAnnotation]; got != "widgets.b.com" {
 		t.Errorf("widgets-demo is for %s now", got)
 	}
-	c.do(c.plan([]plan.Wanted{widgets("a.com")}))
+	c.do(c.plan([]plan.WantedModel{widgets("a.com")}))
 	if got := c.names(); !slices.Equal(got, []string{"widgets.a.com-demo"}) {
 		t.Errorf("left is %v", got)
 	}
@@ -133,16 +133,16 @@ func TestTheFirstOfTwoGroupsKeepsItsNameWhenTheOtherComesAndGoes(t *testing.T) {
 func TestWhatIsInDeletionIsMadeAgainOnceItIsGone(t *testing.T) {
 	t.Parallel()
 	c := cluster{}
-	c.do(c.plan([]plan.Wanted{widgets("a.com")}))
+	c.do(c.plan([]plan.WantedModel{widgets("a.com")}))
 	now := metav1.Now()
 	c["widgets-demo"].DeletionTimestamp = &now
-	for name, wanted := range map[string][]plan.Wanted{"wanted": {widgets("a.com")}, "not wanted": nil} {
+	for name, wanted := range map[string][]plan.WantedModel{"wanted": {widgets("a.com")}, "not wanted": nil} {
 		if todo := c.plan(wanted); len(todo.Apply)+len(todo.Delete) != 0 {
 			t.Errorf("%s: %+v", name, todo)
 		}
 	}
 	delete(c, "widgets-demo")
-	if todo := c.plan([]plan.Wanted{widgets("a.com")}); len(todo.Apply) != 1 {
+	if todo := c.plan([]plan.WantedModel{widgets("a.com")}); len(todo.Apply) != 1 {
 		t.Errorf("afterwards: %+v", todo)
 	}
 }
@@ -150,7 +150,7 @@ func TestWhatIsInDeletionIsMadeAgainOnceItIsGone(t *testing.T) {
 func TestNothingIsDeletedInDoubt(t *testing.T) {
 	t.Parallel()
 	c := cluster{}
-	c.do(c.plan([]plan.Wanted{offered(widgets("a.com"), "c/one"), offered(widgets("b.com"), "c/two")}))
+	c.do(c.plan([]plan.WantedModel{offered(widgets("a.com"), "c/one"), offered(widgets("b.com"), "c/two")}))
 	if todo := c.plan(nil, "c/one"); !slices.Equal(todo.Delete, []string{"widgets.b.com-demo"}) {
 		t.Errorf("deleted are %v", todo.Delete)
 	}
@@ -158,25 +158,25 @@ func TestNothingIsDeletedInDoubt(t *testing.T) {
 
 func TestAnAPIWithoutAValidNameIsRejectedOnItsOwnObject(t *testing.T) {
 	t.Parallel()
-	bad := plan.Wanted{Resource: plan.Resource{Group: "3d.com", Plural: "things", Singular: "thing"}, Store: corev1alpha1.StoreRef{Name: "demo"}}
+	bad := plan.WantedModel{Resource: plan.APIResource{Group: "3d.com", Plural: "things", Singular: "thing"}, Store: corev1alpha1.StoreRef{Name: "demo"}}
 	c := cluster{}
-	c.do(c.plan([]plan.Wanted{bad, widgets("a.com")}))
+	c.do(c.plan([]plan.WantedModel{bad, widgets("a.com")}))
 	if why := c["things-demo"].Annotations[corev1alpha1.RejectedAnnotation]; !strings.Contains(why, "things.3d.com") || !strings.Contains(why, "3d_com_thing") {
 		t.Errorf("the reason is %q", why)
 	}
 	if c["widgets-demo"].Annotations[corev1alpha1.RejectedAnnotation] != "" {
 		t.Error("the good one is rejected, too")
 	}
-	if todo := c.plan([]plan.Wanted{bad, widgets("a.com")}); len(todo.Apply)+len(todo.Delete) != 0 {
+	if todo := c.plan([]plan.WantedModel{bad, widgets("a.com")}); len(todo.Apply)+len(todo.Delete) != 0 {
 		t.Errorf("it does not come to rest: %+v", todo)
 	}
 }
 
 func TestAPlanIsIndependentOfOrderAndCarriedOutOnce(t *testing.T) {
 	t.Parallel()
-	resource := rapid.Custom(func(t *rapid.T) plan.Wanted {
-		return plan.Wanted{
-			Resource: plan.Resource{
+	resource := rapid.Custom(func(t *rapid.T) plan.WantedModel {
+		return plan.WantedModel{
+			Resource: plan.APIResource{
 				Group:  rapid.SampledFrom([]string{"", "a.com", "b.com", "3d.com"}).Draw(t, "group"),
 				Plural: rapid.SampledFrom([]string{"widgets", "things", "relations"}).Draw(t, "plural"), Singular: "one",
 			},
@@ -231,14 +231,14 @@ func read[T any](t *testing.T, text string) *T {
 
 func TestALabelledDefinitionAsksForAModule(t *testing.T) {
 	t.Parallel()
-	d := read[plan.Definition](t, `{"metadata":{"name":"widgets.example.com","labels":{"core.platform-mesh.io/store-name":"demo"}},
+	d := read[plan.ResourceDefinition](t, `{"metadata":{"name":"widgets.example.com","labels":{"core.platform-mesh.io/store-name":"demo"}},
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
 			"versions":[{"name":"v1","served":true,"schema":{}},{"name":"v2","served":false}]},
 		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)
-	want := plan.Wanted{
-		Resource: plan.Resource{Group: "example.com", Plural: "widgets", Singular: "widget", Namespaced: true}, Store: corev1alpha1.StoreRef{Name: "demo"},
+	want := plan.WantedModel{
+		Resource: plan.APIResource{Group: "example.com", Plural: "widgets", Singular: "widget", Namespaced: true}, Store: corev1alpha1.StoreRef{Name: "demo"},
 	}
-	if got, ok := plan.OfDefinition(d); !ok || got != want {
+	if got, ok := plan.ModelWantedByDefinition(d); !ok || got != want {
 		t.Errorf("asks for %+v, want %+v", got, want)
 	}
 	if !d.IsServed("v1") || d.IsServed("v2") || d.IsServed("v3") {
@@ -248,7 +248,7 @@ func TestALabelledDefinitionAsksForAModule(t *testing.T) {
 	if d.Labels = nil; d.IsServed("v1") {
 		t.Error("it is served before it is established")
 	}
-	if got, ok := plan.OfDefinition(d); ok {
+	if got, ok := plan.ModelWantedByDefinition(d); ok {
 		t.Errorf("without a label it asks for %+v", got)
 	}
 }
@@ -263,32 +263,32 @@ const (
 
 func TestABindingAsksForTheResourcesOfItsExport(t *testing.T) {
 	t.Parallel()
-	known := map[string]*plan.Schema{"v1.widgets.example.com": read[plan.Schema](t, schema)}
-	one := []plan.Wanted{{
-		Resource: plan.Resource{Group: "example.com", Plural: "widgets", Singular: "widget"}, Export: "prov/widgets.example.com",
+	known := map[string]*plan.ResourceSchema{"v1.widgets.example.com": read[plan.ResourceSchema](t, schema)}
+	one := []plan.WantedModel{{
+		Resource: plan.APIResource{Group: "example.com", Plural: "widgets", Singular: "widget"}, Export: "prov/widgets.example.com",
 		Store: corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"},
 	}}
-	bound := func(export string) plan.Bound {
-		return plan.Bound{
-			Binding: read[plan.Binding](t, binding), Account: read[corev1alpha1.AccountInfo](t, account),
-			Export: read[plan.Export](t, export), Schemas: known,
+	bound := func(export string) plan.BoundAPI {
+		return plan.BoundAPI{
+			Binding: read[plan.APIBinding](t, binding), Account: read[corev1alpha1.AccountInfo](t, account),
+			Export: read[plan.APIExport](t, export), Schemas: known,
 		}
 	}
 	for name, test := range map[string]struct {
 		export string
-		edit   func(*plan.Bound)
-		want   []plan.Wanted
+		edit   func(*plan.BoundAPI)
+		want   []plan.WantedModel
 		all    bool
 	}{
 		"of v1alpha1":       {export1, nil, one, true},
 		"a schema is gone":  {export2, nil, one, false},
-		"no account":        {export1, func(b *plan.Bound) { b.Account = nil }, nil, false},
-		"no export":         {export1, func(b *plan.Bound) { b.Export = nil }, nil, false},
-		"in deletion":       {export1, func(b *plan.Bound) { b.Binding.DeletionTimestamp = &metav1.Time{} }, nil, true},
-		"the platform's":    {export1, func(b *plan.Bound) { b.Binding.Spec.Reference.Export.Name = "core.platform-mesh.io" }, nil, true},
-		"the system's":      {export1, func(b *plan.Bound) { b.Binding.Spec.Reference.Export.Name = "system.platform-mesh.io" }, nil, true},
-		"kcp's":             {export1, func(b *plan.Bound) { b.Binding.Spec.Reference.Export.Name = "tenancy.kcp.io" }, nil, true},
-		"nearly the system": {export1, func(b *plan.Bound) { b.Binding.Spec.Reference.Export.Name = "ui.platform-mesh.io" }, one, true},
+		"no account":        {export1, func(b *plan.BoundAPI) { b.Account = nil }, nil, false},
+		"no export":         {export1, func(b *plan.BoundAPI) { b.Export = nil }, nil, false},
+		"in deletion":       {export1, func(b *plan.BoundAPI) { b.Binding.DeletionTimestamp = &metav1.Time{} }, nil, true},
+		"the platform's":    {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "core.platform-mesh.io" }, nil, true},
+		"the system's":      {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "system.platform-mesh.io" }, nil, true},
+		"kcp's":             {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "tenancy.kcp.io" }, nil, true},
+		"nearly the system": {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "ui.platform-mesh.io" }, one, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -296,7 +296,7 @@ func TestABindingAsksForTheResourcesOfItsExport(t *testing.T) {
 			if test.edit != nil {
 				test.edit(&b)
 			}
-			if got, all := plan.OfBinding(b); !slices.Equal(got, test.want) || all != test.all {
+			if got, all := plan.ModelsWantedByBinding(b); !slices.Equal(got, test.want) || all != test.all {
 				t.Errorf("asks for %+v, all %t; want %+v, %t", got, all, test.want, test.all)
 			}
 		})
@@ -306,9 +306,9 @@ func TestABindingAsksForTheResourcesOfItsExport(t *testing.T) {
 func TestBindingsOfThePlatformAreNotHeld(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"widgets": true, "core.platform-mesh.io-x": false, "topology.kcp.io-y": false} {
-		b := read[plan.Binding](t, binding)
+		b := read[plan.APIBinding](t, binding)
 		b.Name = name
-		if b.MustBeHeld() != want {
+		if b.NeedsFinalizer() != want {
 			t.Errorf("%s is held: %t", name, !want)
 		}
 	}

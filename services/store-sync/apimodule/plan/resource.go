@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Resource describes one resource of an API server.
-type Resource struct {
+// APIResource describes one resource of an API server.
+type APIResource struct {
 	// Group is empty for the core group.
 	Group, Plural, Singular string
 	Namespaced              bool
 }
 
 // String returns the usual name of the resource, such as "widgets.example.com".
-func (r Resource) String() string {
+func (r APIResource) String() string {
 	if r.Group == "" {
 		return r.Plural
 	}
@@ -24,7 +24,7 @@ func (r Resource) String() string {
 }
 
 // Compare orders resources by group, plural and singular.
-func (r Resource) Compare(o Resource) int {
+func (r APIResource) Compare(o APIResource) int {
 	return cmp.Or(cmp.Compare(r.Group, o.Group), cmp.Compare(r.Plural, o.Plural), cmp.Compare(r.Singular, o.Singular))
 }
 
@@ -37,9 +37,9 @@ const (
 // coreGroup stands for the group with the empty name.
 const coreGroup = "core"
 
-// Token returns the group as names contain it, with _ for each dot. Where the longest relation,
+// GroupToken returns the group as names contain it, with _ for each dot. Where the longest relation,
 // create_<token>_<plural>, would exceed 50 characters, the front of the group is cut off.
-func Token(group, plural string) (string, error) {
+func GroupToken(group, plural string) (string, error) {
 	token := strings.ReplaceAll(cmp.Or(group, coreGroup), ".", "_")
 	surplus := len("create_"+token+"_"+plural) - maxName
 	if surplus > len(token) {

@@ -4,44 +4,44 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// Wanted describes an AuthorizationModel that an API needs.
-type Wanted struct {
-	Resource Resource
+// WantedModel describes an AuthorizationModel that an API needs.
+type WantedModel struct {
+	Resource APIResource
 	Store    corev1alpha1.StoreRef
 	// Export is the APIExport that offers the resource, as cluster/name. It is empty for a CustomResourceDefinition.
 	Export string
 }
 
-// OfDefinition returns the module that a CustomResourceDefinition needs in the Store of its label. It returns false
+// ModelWantedByDefinition returns the module that a CustomResourceDefinition needs in the Store of its label. It returns false
 // without that label.
-func OfDefinition(d *Definition) (Wanted, bool) {
+func ModelWantedByDefinition(d *ResourceDefinition) (WantedModel, bool) {
 	store := d.Labels[corev1alpha1.StoreNameLabel]
-	return Wanted{Resource: d.Spec.Resource(), Store: corev1alpha1.StoreRef{Name: store}}, store != ""
+	return WantedModel{Resource: d.Spec.Resource(), Store: corev1alpha1.StoreRef{Name: store}}, store != ""
 }
 
-// Bound holds an APIBinding with the objects that it leads to. Unknown objects are nil.
-type Bound struct {
-	Binding *Binding
+// BoundAPI holds an APIBinding with the objects that it leads to. Unknown objects are nil.
+type BoundAPI struct {
+	Binding *APIBinding
 	Account *corev1alpha1.AccountInfo
-	Export  *Export
+	Export  *APIExport
 	// Schemas holds the known schemas of the export by name.
-	Schemas map[string]*Schema
+	Schemas map[string]*ResourceSchema
 }
 
-// OfBinding returns the modules that an APIBinding needs: one for each resource of the export, in the Store of its
+// ModelsWantedByBinding returns the modules that an APIBinding needs: one for each resource of the export, in the Store of its
 // organization. It reports in all whether the list is complete, which needs every object that the binding leads to.
-func OfBinding(b Bound) (wanted []Wanted, all bool) {
-	if b.Binding.IsIgnored() || b.Binding.DeletionTimestamp != nil {
+func ModelsWantedByBinding(b BoundAPI) (wanted []WantedModel, all bool) {
+	if b.Binding.IsPlatformBinding() || b.Binding.DeletionTimestamp != nil {
 		return nil, true
 	}
 	if b.Account == nil || b.Export == nil {
 		return nil, false
 	}
 	org := b.Account.Spec.Organization
-	names := b.Export.Schemas()
+	names := b.Export.SchemaNames()
 	for _, name := range names {
 		if schema := b.Schemas[name]; schema != nil {
-			wanted = append(wanted, Wanted{
+			wanted = append(wanted, WantedModel{
 				Resource: schema.Spec.Resource(), Export: b.Binding.Status.ExportCluster + "/" + b.Export.Name,
 				Store: corev1alpha1.StoreRef{Name: org.Name, Cluster: org.OriginCluster},
 			})
@@ -50,8 +50,8 @@ func OfBinding(b Bound) (wanted []Wanted, all bool) {
 	return wanted, len(wanted) == len(names)
 }
 
-// HasDiscovery reports whether the model of the Store contains the API server's own resources.
-func HasDiscovery(s *corev1alpha1.Store) bool {
+// UsesDiscovery reports whether the model of the Store contains the API server's own resources.
+func UsesDiscovery(s *corev1alpha1.Store) bool {
 	return s.Name != platformStore && s.Spec.Discovery != corev1alpha1.DiscoveryNone
 }
 

@@ -22,7 +22,7 @@ func TestAStoreDiscoversUnlessItSaysOtherwiseOrIsThePlatforms(t *testing.T) {
 		"one named alike":       {"orgs2", "", true},
 	} {
 		s := &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: test.store}, Spec: corev1alpha1.StoreSpec{Discovery: test.mode}}
-		if plan.HasDiscovery(s) != test.want {
+		if plan.UsesDiscovery(s) != test.want {
 			t.Errorf("%s discovers: %t", name, !test.want)
 		}
 	}

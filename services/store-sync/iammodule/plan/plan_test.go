@@ -15,10 +15,10 @@ import (
 )
 
 func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
-	fine := iam.Finding{Reason: iamv1alpha1.IAMSystemConfigured, Message: "fine"}
+	fine := iam.RegistrationFinding{Reason: iamv1alpha1.IAMSystemConfigured, Message: "fine"}
 	live := moduleplan.Verdict{Merged: condition.New("Merged", true, "Merged", "live")}
 	tests := map[string]struct {
-		found   iam.Finding
+		found   iam.RegistrationFinding
 		verdict moduleplan.Verdict
 		want    string
 		outcome eventv1.Outcome
@@ -26,9 +26,9 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 	}{
 		"live":           {fine, live, "True/IAMSystemConfigured fine", eventv1.Outcome_OUTCOME_APPLIED, 0},
 		"not live yet":   {fine, moduleplan.Verdict{Merged: condition.New("Merged", false, "NoStore", "none")}, "False/NoStore none", eventv1.Outcome_OUTCOME_PENDING, 0},
-		"bad, and live":  {iam.Finding{Reason: iamv1alpha1.ParentCycle, Message: "round"}, live, "False/ParentCycle round", eventv1.Outcome_OUTCOME_REJECTED, 1},
-		"bad, not live":  {iam.Finding{Reason: iamv1alpha1.InvalidName, Message: "no"}, moduleplan.Verdict{Merged: condition.New("Merged", false, "NoStore", "none")}, "False/InvalidName no", eventv1.Outcome_OUTCOME_REJECTED, 1},
-		"without a room": {iam.Finding{Reason: iamv1alpha1.LimitExceeded, Message: "full"}, live, "False/LimitExceeded full", eventv1.Outcome_OUTCOME_REJECTED, 1},
+		"bad, and live":  {iam.RegistrationFinding{Reason: iamv1alpha1.ParentCycle, Message: "round"}, live, "False/ParentCycle round", eventv1.Outcome_OUTCOME_REJECTED, 1},
+		"bad, not live":  {iam.RegistrationFinding{Reason: iamv1alpha1.InvalidName, Message: "no"}, moduleplan.Verdict{Merged: condition.New("Merged", false, "NoStore", "none")}, "False/InvalidName no", eventv1.Outcome_OUTCOME_REJECTED, 1},
+		"without a room": {iam.RegistrationFinding{Reason: iamv1alpha1.LimitExceeded, Message: "full"}, live, "False/LimitExceeded full", eventv1.Outcome_OUTCOME_REJECTED, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 			if test.verdict.Merged.IsTrue() {
 				registered = 1
 			}
-			got := Status(p, test.found, test.verdict)
+			got := DesiredStatus(p, test.found, test.verdict)
 			fields, _ := got.Fields.(iamv1alpha1.ProtectedResourceStatus)
 			if len(fields.Conditions) != 1+registered || fields.ObservedGeneration != 3 || fields.Conditions[0].ObservedGeneration != 3 {
 				t.Fatalf("the status is %+v", fields)
@@ -52,7 +52,7 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 				t.Errorf("reported is %+v", got)
 			}
 			p.Status.ObservedGeneration, p.Status.Conditions = fields.ObservedGeneration, slices.Concat(fields.Conditions, []metav1.Condition{observed})
-			if again := Status(p, test.found, test.verdict); !again.Same || len(again.Notes) > 0 {
+			if again := DesiredStatus(p, test.found, test.verdict); !again.Same || len(again.Notes) > 0 {
 				t.Errorf("when written it is %+v", again)
 			}
 		})
@@ -62,16 +62,16 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 // The record holds the claim with which the live model was made. It stays as long as no newer model is live.
 func TestWhatSomebodyHasIsRecordedWhenItIsLive(t *testing.T) {
 	was, is := &iamv1alpha1.Registration{Kind: "Was"}, &iamv1alpha1.Registration{Kind: "Is"}
-	fine := iam.Finding{Reason: iamv1alpha1.IAMSystemConfigured, Registration: is}
+	fine := iam.RegistrationFinding{Reason: iamv1alpha1.IAMSystemConfigured, Registration: is}
 	for name, test := range map[string]struct {
-		found  iam.Finding
+		found  iam.RegistrationFinding
 		merged bool
 		want   *iamv1alpha1.Registration
 	}{
-		"live": {fine, true, is}, "not live yet": {fine, false, was}, "nothing": {iam.Finding{Reason: iamv1alpha1.AlreadyRegistered}, true, nil},
+		"live": {fine, true, is}, "not live yet": {fine, false, was}, "nothing": {iam.RegistrationFinding{Reason: iamv1alpha1.AlreadyRegistered}, true, nil},
 	} {
 		p := &iamv1alpha1.ProtectedResource{Status: iamv1alpha1.ProtectedResourceStatus{Registered: was}}
-		status := Status(p, test.found, moduleplan.Verdict{Merged: condition.New("Merged", test.merged, "Because", "of this")})
+		status := DesiredStatus(p, test.found, moduleplan.Verdict{Merged: condition.New("Merged", test.merged, "Because", "of this")})
 		if fields, _ := status.Fields.(iamv1alpha1.ProtectedResourceStatus); fields.Registered != test.want {
 			t.Errorf("%s: recorded is %+v", name, fields.Registered)
 		}
@@ -79,7 +79,7 @@ func TestWhatSomebodyHasIsRecordedWhenItIsLive(t *testing.T) {
 }
 
 func TestTheIAMStoreHasAModelOfItsOwn(t *testing.T) {
-	spec := Store("iam", "uid")
+	spec := IAMStoreSpec("iam", "uid")
 	if result, err := model.Merge(model.Module{DSL: spec.CoreModule}, nil, model.Limits{}); err != nil || result.Reports[0].State != model.Merged {
 		t.Errorf("its core module is %+v (%v)", result.Reports, err)
 	}

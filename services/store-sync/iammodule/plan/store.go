@@ -15,9 +15,9 @@ type store
     define owner: [cluster]
 `
 
-// Store returns the spec with which the IAM store is created. Later changes to it are left to its users.
-func Store(name, cluster string) corev1alpha1.StoreSpec {
-	owner := iam.StoreOwner(name, cluster)
+// IAMStoreSpec returns the spec with which the IAM store is created. Later changes to it are left to its users.
+func IAMStoreSpec(name, cluster string) corev1alpha1.StoreSpec {
+	owner := iam.StoreOwnerTuple(name, cluster)
 	return corev1alpha1.StoreSpec{
 		CoreModule: coreModule, DeletionPolicy: corev1alpha1.DeletionRetain, Discovery: corev1alpha1.DiscoveryNone,
 		Tuples: []corev1alpha1.Tuple{{User: owner.User, Relation: owner.Relation, Object: owner.Object}},

@@ -26,16 +26,16 @@ const Name = "entail-store-sync"
 func Webhooks(limits model.Limits) []admission.Webhook {
 	limits = limits.OrDefault()
 	return []admission.Webhook{
-		textWebhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
-		textWebhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
+		modelTextWebhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
+		modelTextWebhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
 			// A PolicyDocument with only unions or actions has an AuthorizationModel without a text.
 			return m.Spec.Model, m.Spec.Model != "" || m.Annotations[corev1alpha1.DocumentAnnotation] == ""
 		}),
 	}
 }
 
-// textWebhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
-func textWebhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
+// modelTextWebhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
+func modelTextWebhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
 	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
@@ -59,8 +59,8 @@ func textWebhook[T any](kind kinds.Kind, field string, limits model.Limits, text
 			if !judged {
 				return nil
 			}
-			if why := model.Flaw(is, limits); why != "" {
-				return admission.Refuse("spec.%s is invalid, and nothing was changed; correct it and apply again: %s", field, why)
+			if why := model.TextFlaw(is, limits); why != "" {
+				return admission.RefusalError("spec.%s is invalid, and nothing was changed; correct it and apply again: %s", field, why)
 			}
 			return nil
 		},

@@ -18,22 +18,22 @@ import (
 // Cluster is the cluster to which the service under test writes.
 const Cluster = "local"
 
-// Feed puts objects into a view.
-type Feed struct {
+// ViewFeed puts objects into a view.
+type ViewFeed struct {
 	View *informer.Informer
 	T    testing.TB
 
 	version int
 }
 
-// NewFeed returns a feed with an empty view.
-func NewFeed(t testing.TB) *Feed {
+// NewViewFeed returns a feed with an empty view.
+func NewViewFeed(t testing.TB) *ViewFeed {
 	t.Helper()
-	return &Feed{View: informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
+	return &ViewFeed{View: informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
 }
 
-// Put stores a new state of an object.
-func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
+// PutObject stores a new state of an object.
+func (f *ViewFeed) PutObject(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
 	f.T.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -53,18 +53,18 @@ func (f *Feed) Put(kind kinds.Kind, cluster, name string, object any, edit ...fu
 	return c.Key
 }
 
-// Gone marks a change as a deletion.
-func Gone(c *event.Change) { c.Deleted = true }
+// MarkDeleted marks a change as a deletion.
+func MarkDeleted(c *event.Change) { c.Deleted = true }
 
-// Store puts a Store with an OpenFGA store.
-func (f *Feed) Store(cluster, name, id string) event.Key {
+// PutStore puts a Store with an OpenFGA store.
+func (f *ViewFeed) PutStore(cluster, name, id string) event.Key {
 	f.T.Helper()
-	return f.Put(kinds.Stores(), cluster, name, corev1alpha1.Store{
+	return f.PutObject(kinds.Stores(), cluster, name, corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1alpha1.StoreStatus{StoreID: id},
 	})
 }
 
-// Model returns an AuthorizationModel that refers to a Store.
-func Model(name string, ref corev1alpha1.StoreRef) corev1alpha1.AuthorizationModel {
+// NewModel returns an AuthorizationModel that refers to a Store.
+func NewModel(name string, ref corev1alpha1.StoreRef) corev1alpha1.AuthorizationModel {
 	return corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: ref}}
 }

@@ -14,15 +14,15 @@ const ReasonClaimed = "Claimed"
 // claimFormat names the OpenFGA store, and the Store and the cluster that hold it.
 const claimFormat = "OpenFGA store %s belongs to Store %q of cluster %q"
 
-// ClaimMessage returns the message that names the holder of an OpenFGA store.
-func ClaimMessage(storeID, holder, cluster string) string {
+// StoreClaimedMessage returns the message that names the holder of an OpenFGA store.
+func StoreClaimedMessage(storeID, holder, cluster string) string {
 	return fmt.Sprintf(claimFormat, storeID, holder, cluster) +
 		"; two Stores cannot share one: delete one of them, or give it another name"
 }
 
-// ClaimHolder returns the name of the Store that holds the OpenFGA store of s, or "" unless the condition of s names
+// ClaimHolderName returns the name of the Store that holds the OpenFGA store of s, or "" unless the condition of s names
 // one.
-func ClaimHolder(s *corev1alpha1.Store) string {
+func ClaimHolderName(s *corev1alpha1.Store) string {
 	c := meta.FindStatusCondition(s.Status.Conditions, corev1alpha1.StoreSynced)
 	if c == nil || c.Reason != ReasonClaimed {
 		return ""

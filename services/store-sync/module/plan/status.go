@@ -17,8 +17,8 @@ const (
 	ReasonRejected = "Rejected"
 )
 
-// Ready returns a condition that holds if all others hold. Otherwise it names the first that does not.
-func Ready(all ...condition.Condition) condition.Condition {
+// ReadyCondition returns a condition that holds if all others hold. Otherwise it names the first that does not.
+func ReadyCondition(all ...condition.Condition) condition.Condition {
 	for _, c := range all {
 		if !c.IsTrue() {
 			return condition.New(corev1alpha1.Ready, false, c.Reason, c.Type+": "+c.Message)
@@ -41,8 +41,8 @@ type Verdict struct {
 	Now metav1.Time
 }
 
-// Status holds the desired status of an object for its module.
-type Status struct {
+// ObjectStatus holds the desired status of an object for its module.
+type ObjectStatus struct {
 	// Fields are the fields of the status that this service owns. Same means that the object already has them.
 	Fields any
 	Same   bool
@@ -50,13 +50,13 @@ type Status struct {
 	Outcome eventv1.Outcome
 	Message string
 	// Notes are the Events to publish for the change.
-	Notes []condition.Note
+	Notes []condition.EventContent
 }
 
-// NewStatus compares the owned fields of a status with the desired ones. It reports the first condition of the given
+// NewObjectStatus compares the owned fields of a status with the desired ones. It reports the first condition of the given
 // types that does not hold. The outcome is rejected only if the object itself is at fault, else pending.
-func NewStatus(has, fields any, conditions []metav1.Condition, types ...string) Status {
-	s := Status{Fields: fields, Same: equality.Semantic.DeepEqual(has, fields), Outcome: eventv1.Outcome_OUTCOME_APPLIED}
+func NewObjectStatus(has, fields any, conditions []metav1.Condition, types ...string) ObjectStatus {
+	s := ObjectStatus{Fields: fields, Same: equality.Semantic.DeepEqual(has, fields), Outcome: eventv1.Outcome_OUTCOME_APPLIED}
 	for _, typ := range types {
 		c := meta.FindStatusCondition(conditions, typ)
 		if c == nil || c.Status == metav1.ConditionTrue {

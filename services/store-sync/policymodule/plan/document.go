@@ -27,16 +27,18 @@ type Document struct {
 	changed bool
 }
 
-// setLive sets the live text of the document.
-func (d *Document) setLive(text *iaplv1alpha1.Policy) {
+// setLiveText sets the live text of the document.
+func (d *Document) setLiveText(text *iaplv1alpha1.Policy) {
 	d.Live = text
 	d.changed = text == nil || !equality.Semantic.DeepEqual(d.Present, text)
 }
 
 // compareClaims orders documents by their claims.
-func (d Document) compareClaims(o Document) int { return precedence.Compare(d.claimOf(), o.claimOf()) }
+func (d Document) compareClaims(o Document) int {
+	return precedence.Compare(d.precedenceClaim(), o.precedenceClaim())
+}
 
-func (d Document) claimOf() precedence.Claim {
+func (d Document) precedenceClaim() precedence.Claim {
 	c := precedence.Claim{Live: precedence.Present, Created: d.Created, Name: d.Name}
 	switch {
 	case !d.changed:
@@ -48,17 +50,17 @@ func (d Document) claimOf() precedence.Claim {
 	return c
 }
 
-// older reports whether the document has the better claim to a name that neither has live.
-func (d Document) older(o Document) bool {
+// isOlderThan reports whether the document has the better claim to a name that neither has live.
+func (d Document) isOlderThan(o Document) bool {
 	return precedence.Compare(precedence.Claim{Created: d.Created, Name: d.Name}, precedence.Claim{Created: o.Created, Name: o.Name}) < 0
 }
 
-// mentions reports whether the live text has a name.
-func (d Document) mentions(name string) bool {
+// liveTextMentions reports whether the live text has a name.
+func (d Document) liveTextMentions(name string) bool {
 	if d.Live == nil {
 		return false
 	}
-	m := mentionedIn(d.Live)
+	m := collectMentionedNames(d.Live)
 	return m.types[name] || m.actions[name] || m.bindings[name]
 }
 
@@ -68,7 +70,7 @@ const maxPolicy = 200 << 10
 
 // sizeFindings returns a finding on a document that is too large to be kept.
 func sizeFindings(d Document) policy.Diagnostics {
-	if n := len(policyText(d.Present)); n > maxPolicy {
+	if n := len(encodePolicy(d.Present)); n > maxPolicy {
 		return policy.Diagnostics{{
 			Code: policy.CodeLimit, Severity: policy.Error, Message: fmt.Sprintf("the document has %d bytes, of at most %d", n, maxPolicy),
 			Place: policy.Place{Path: "spec"}, Hint: "split it into several documents",
@@ -77,47 +79,47 @@ func sizeFindings(d Document) policy.Diagnostics {
 	return nil
 }
 
-// Read converts the spec of the PolicyDocument with this name to a document for the policy library. Findings use file
+// ToSyntaxDocument converts the spec of the PolicyDocument with this name to a document for the policy library. Findings use file
 // as its name.
-func Read(file, name string, p *iaplv1alpha1.Policy) *syntax.Document {
-	d := &syntax.Document{Source: &policy.Source{File: file, Owner: syntax.ObjectOwner(name)}}
+func ToSyntaxDocument(file, name string, p *iaplv1alpha1.Policy) *syntax.Document {
+	d := &syntax.Document{Source: &policy.DocumentSource{File: file, Owner: syntax.ObjectOwner(name)}}
 	for _, t := range p.ResourceTypes {
-		read := syntax.ResourceType{Name: toName(t.Name), IDPrefix: toName(t.IDPrefix)}
+		read := syntax.ResourceType{Name: toSyntaxName(t.Name), IDPrefix: toSyntaxName(t.IDPrefix)}
 		for _, r := range t.Relationships {
-			read.Relationships = append(read.Relationships, syntax.Relationship{Relation: toName(r.Relation), Targets: toNames(r.TargetTypes)})
+			read.Relationships = append(read.Relationships, syntax.Relationship{Relation: toSyntaxName(r.Relation), Targets: toSyntaxNames(r.TargetTypes)})
 		}
 		d.ResourceTypes = append(d.ResourceTypes, read)
 	}
 	for _, u := range p.Unions {
-		d.Unions = append(d.Unions, syntax.Union{Name: toName(u.Name), Members: toNames(u.ResourceTypes)})
+		d.Unions = append(d.Unions, syntax.Union{Name: toSyntaxName(u.Name), Members: toSyntaxNames(u.ResourceTypes)})
 	}
 	for _, a := range p.Actions {
-		d.Actions = append(d.Actions, syntax.Action{Name: toName(a.Name)})
+		d.Actions = append(d.Actions, syntax.Action{Name: toSyntaxName(a.Name)})
 	}
 	for _, b := range p.ActionBindings {
-		read := syntax.Binding{Action: toName(b.ActionName), Type: toName(b.TypeName)}
+		read := syntax.Binding{Action: toSyntaxName(b.ActionName), Type: toSyntaxName(b.TypeName)}
 		for _, c := range b.Conditions {
-			read.Conditions = append(read.Conditions, readCondition(c))
+			read.Conditions = append(read.Conditions, toSyntaxCondition(c))
 		}
 		d.Bindings = append(d.Bindings, read)
 	}
-	return syntax.FromObject(d, "spec")
+	return syntax.SetObjectPositions(d, "spec")
 }
 
-func readCondition(c iaplv1alpha1.Condition) syntax.Condition {
+func toSyntaxCondition(c iaplv1alpha1.Condition) syntax.Condition {
 	read := syntax.Condition{RoleBinding: c.RoleBinding != nil}
 	if a := c.RelationshipAction; a != nil {
-		read.RelationshipAction = &syntax.RelationshipAction{Relation: toName(a.Relation), Action: toName(a.ActionName)}
+		read.RelationshipAction = &syntax.RelationshipAction{Relation: toSyntaxName(a.Relation), Action: toSyntaxName(a.ActionName)}
 	}
 	return read
 }
 
-func toName(text string) syntax.Name { return syntax.Name{Text: text} }
+func toSyntaxName(text string) syntax.Name { return syntax.Name{Text: text} }
 
-func toNames(all []iaplv1alpha1.Named) []syntax.Name {
+func toSyntaxNames(all []iaplv1alpha1.Named) []syntax.Name {
 	read := make([]syntax.Name, len(all))
 	for i, n := range all {
-		read[i] = toName(n.Name)
+		read[i] = toSyntaxName(n.Name)
 	}
 	return read
 }

@@ -12,7 +12,7 @@ import (
 const MaxFindings = 100
 
 // statusFindings returns the errors of a document in the form of its status.
-func (s *selection) statusFindings(i int) []iaplv1alpha1.Finding {
+func (s *documentSelection) statusFindings(i int) []iaplv1alpha1.Finding {
 	found := s.refused[i]
 	var listed []iaplv1alpha1.Finding
 	for _, d := range found[:min(len(found), MaxFindings)] {

@@ -16,9 +16,9 @@ import (
 // rolesModule is the name of the module with the types that no document declares.
 const rolesModule = "policy-roles"
 
-// desiredModules returns the AuthorizationModels of a policy. Every document has one, even a document without any part of a
+// desiredModels returns the AuthorizationModels of a policy. Every document has one, even a document without any part of a
 // model. One more holds the types that no document declares.
-func (in Input) desiredModules(s *selection) []corev1alpha1.AuthorizationModel {
+func (in Input) desiredModels(s *documentSelection) []corev1alpha1.AuthorizationModel {
 	p := s.result.policy
 	if p == nil {
 		return nil
@@ -30,7 +30,7 @@ func (in Input) desiredModules(s *selection) []corev1alpha1.AuthorizationModel {
 			o.ExternalTypes = append(o.ExternalTypes, t)
 		}
 	}
-	modules, _ := openfga.Modules(p, o) // Each trial has checked for every possible error.
+	modules, _ := openfga.CompileModules(p, o) // Each trial has checked for every possible error.
 	texts := map[string]string{}
 	for _, m := range modules {
 		file := rolesModule
@@ -41,23 +41,23 @@ func (in Input) desiredModules(s *selection) []corev1alpha1.AuthorizationModel {
 	}
 	var desired []corev1alpha1.AuthorizationModel
 	if module := texts[rolesModule]; module != "" {
-		desired = append(desired, in.moduleObject(corev1alpha1.Roles, module))
+		desired = append(desired, in.newDocumentModel(corev1alpha1.Roles, module))
 	}
 	for i, d := range s.documents {
 		live := s.result.texts[i]
 		if live == nil {
 			continue
 		}
-		o := in.moduleObject(d.Name, texts[rankName(i)])
-		o.Annotations[corev1alpha1.PolicyAnnotation], o.Annotations[corev1alpha1.DocumentUIDAnnotation] = policyText(live), d.UID
+		o := in.newDocumentModel(d.Name, texts[indexFileName(i)])
+		o.Annotations[corev1alpha1.PolicyAnnotation], o.Annotations[corev1alpha1.DocumentUIDAnnotation] = encodePolicy(live), d.UID
 		desired = append(desired, o)
 	}
 	return desired
 }
 
-func (in Input) moduleObject(document, module string) corev1alpha1.AuthorizationModel {
+func (in Input) newDocumentModel(document, module string) corev1alpha1.AuthorizationModel {
 	return corev1alpha1.AuthorizationModel{
-		ObjectMeta: metav1.ObjectMeta{Name: in.nameOf(document), Annotations: map[string]string{corev1alpha1.DocumentAnnotation: document}},
+		ObjectMeta: metav1.ObjectMeta{Name: in.modelNameOf(document), Annotations: map[string]string{corev1alpha1.DocumentAnnotation: document}},
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: in.Store, Model: module},
 	}
 }
@@ -65,9 +65,9 @@ func (in Input) moduleObject(document, module string) corev1alpha1.Authorization
 // maxName bounds the readable part of a name: the limit of Kubernetes without the prefix and the hash.
 const maxName = 253 - len("policydocument.") - len(".0123456789abcdef")
 
-// nameOf returns the name of the AuthorizationModel for a document of the Store. The readable part need not be unique;
+// modelNameOf returns the name of the AuthorizationModel for a document of the Store. The readable part need not be unique;
 // the hash is.
-func (in Input) nameOf(document string) string {
+func (in Input) modelNameOf(document string) string {
 	readable := strings.ReplaceAll(document, "/", ".")
 	readable = strings.Trim(readable[:min(len(readable), maxName)], ".-")
 	return fmt.Sprintf("policydocument.%s.%s", readable, hashParts(in.Store.Cluster, in.Store.Name, document))
@@ -79,7 +79,7 @@ func hashParts(parts ...string) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-func policyText(p *iaplv1alpha1.Policy) string {
+func encodePolicy(p *iaplv1alpha1.Policy) string {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return "" // It cannot fail: the policy holds only strings and lists.

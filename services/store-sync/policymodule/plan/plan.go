@@ -25,15 +25,15 @@ type Input struct {
 	// Defined holds the live types of all modules that no policy made, and their relations as type#relation.
 	Defined map[string]bool
 	// Room is the space for documents in the Store's model. It is nil if that is unknown.
-	Room *Room
+	Room *ModelBudget
 	// Documents are the existing documents, in any order. Their field Live is not used.
 	Documents []Document
 	// Has lists the AuthorizationModels that were made from documents before.
 	Has []*corev1alpha1.AuthorizationModel
 }
 
-// Preview adds a document. If one with its name exists, Preview replaces only the text of that and keeps its age.
-func (in *Input) Preview(d Document) {
+// AddPreviewedDocument adds a document. If one with its name exists, Preview replaces only the text of that and keeps its age.
+func (in *Input) AddPreviewedDocument(d Document) {
 	i := slices.IndexFunc(in.Documents, func(has Document) bool { return has.Name == d.Name })
 	if i < 0 {
 		in.Documents = append(in.Documents, d)
@@ -47,13 +47,13 @@ type Plan struct {
 	moduleplan.Plan
 
 	// Validations holds the results by the names of the existing documents.
-	Validations map[string]Validation
+	Validations map[string]DocumentValidation
 	// Texts holds the part of each document in the policy that will be live, empty if the document is refused.
 	Texts map[string]*iaplv1alpha1.Policy
 }
 
-// Validation is the result for one document of the policy.
-type Validation struct {
+// DocumentValidation is the result for one document of the policy.
+type DocumentValidation struct {
 	// Findings are the first errors, see [MaxFindings]. A valid document has none.
 	Findings []iaplv1alpha1.Finding
 	// Errors is the number of all errors.
@@ -69,34 +69,34 @@ const maxRounds = 8
 // Make plans the changes from the live texts to the present ones. The order of neither matters. Make tries a refused
 // text again beside the accepted ones, so that another pass finds nothing to do.
 func Make(in Input) Plan {
-	options, wrong := in.Options()
-	s := in.newSelection(in.knownDocuments(), options)
+	options, wrong := in.PolicyOptions()
+	s := in.newDocumentSelection(in.documentsWithLiveTexts(), options)
 	if wrong != nil {
-		s.refuseAll(policy.Diagnostics{{
+		s.refuseAllChanges(policy.Diagnostics{{
 			Code: policy.CodeOption, Severity: policy.Error, Message: wrong.Error(),
 			Hint: fmt.Sprintf("annotate Store %s with its type of roles and the relation of their holders, such as %s: role#assignee",
 				in.Store.Name, iaplv1alpha1.RolesAnnotation),
 		}})
 	}
 	if wrong != nil && (!options.Partial || options.Validate() != nil) { // The place of roles is unknown, so no module can be made.
-		s.result.texts = s.startingTexts(nil)
+		s.result.texts = s.textsWithChanges(nil)
 		return in.planSelection(s)
 	}
-	s.chooseTexts()
+	s.dropInvalidChanges()
 	for range maxRounds {
-		if wrong != nil || s.isSettled() {
+		if wrong != nil || s.isStable() {
 			break
 		}
-		s = in.newSelection(s.acceptedDocuments(), options)
-		s.chooseTexts()
+		s = in.newDocumentSelection(s.acceptedDocuments(), options)
+		s.dropInvalidChanges()
 	}
 	return in.planSelection(s)
 }
 
-// Settle plans beside the modules that are live once the plan is carried out: types of documents may let in a module, and
+// UntilStable plans beside the modules that are live once the plan is carried out: types of documents may let in a module, and
 // that may define what another document declares. merged returns the merge after a plan, or false if it fails. Where no
 // plan suits its own effect, Settle returns the first one.
-func Settle(in Input, plan func(Input) Plan, merged func(moduleplan.Plan) (model.Result, model.Limits, bool)) Plan {
+func UntilStable(in Input, plan func(Input) Plan, merged func(moduleplan.Plan) (model.MergeResult, model.Limits, bool)) Plan {
 	first := plan(in)
 	for todo, round := first, 0; round < maxRounds; round++ {
 		after, limits, ok := merged(todo.Plan)
@@ -104,7 +104,7 @@ func Settle(in Input, plan func(Input) Plan, merged func(moduleplan.Plan) (model
 			break
 		}
 		before := in
-		if in.Beside(after, limits); maps.Equal(before.Defined, in.Defined) && equality.Semantic.DeepEqual(before.Room, in.Room) {
+		if in.SetOtherModules(after, limits); maps.Equal(before.Defined, in.Defined) && equality.Semantic.DeepEqual(before.Room, in.Room) {
 			return todo
 		}
 		todo = plan(in)
@@ -112,9 +112,9 @@ func Settle(in Input, plan func(Input) Plan, merged func(moduleplan.Plan) (model
 	return first
 }
 
-// Options returns the options of the language, with the Store's own type of roles. They are partial if a live module
+// PolicyOptions returns the options of the language, with the Store's own type of roles. They are partial if a live module
 // that no policy made defines that type.
-func (in Input) Options() (o policy.Options, err error) {
+func (in Input) PolicyOptions() (o policy.Options, err error) {
 	if in.Roles != "" {
 		typ, relation, found := strings.Cut(in.Roles, "#")
 		if !found || typ == "" || relation == "" {
@@ -129,8 +129,8 @@ func (in Input) Options() (o policy.Options, err error) {
 	return o, o.Validate()
 }
 
-// knownDocuments returns the documents with their live texts, sorted by their claims.
-func (in Input) knownDocuments() []Document {
+// documentsWithLiveTexts returns the documents with their live texts, sorted by their claims.
+func (in Input) documentsWithLiveTexts() []Document {
 	live, uid := map[string]*iaplv1alpha1.Policy{}, map[string]string{}
 	for _, m := range in.Has {
 		uid[m.Annotations[corev1alpha1.DocumentAnnotation]] = m.Annotations[corev1alpha1.DocumentUIDAnnotation]
@@ -145,7 +145,7 @@ func (in Input) knownDocuments() []Document {
 		if made := uid[d.Name]; made != "" && made != d.UID { // Earlier releases recorded none.
 			delete(live, d.Name)
 		}
-		d.setLive(live[d.Name])
+		d.setLiveText(live[d.Name])
 	}
 	slices.SortFunc(documents, Document.compareClaims)
 	return documents
@@ -153,22 +153,22 @@ func (in Input) knownDocuments() []Document {
 
 // planSelection returns the plan that makes the selection live. Without a policy, the modules of existing documents stay as they
 // are.
-func (in Input) planSelection(s *selection) Plan {
+func (in Input) planSelection(s *documentSelection) Plan {
 	frozen := s.result.policy == nil
-	kept := map[string]bool{in.nameOf(corev1alpha1.Roles): frozen}
-	desired := in.desiredModules(s)
+	kept := map[string]bool{in.modelNameOf(corev1alpha1.Roles): frozen}
+	desired := in.desiredModels(s)
 	for _, o := range desired {
 		kept[o.Name] = true
 	}
 	for _, d := range s.documents {
-		kept[in.nameOf(d.Name)] = kept[in.nameOf(d.Name)] || frozen && d.Live != nil
+		kept[in.modelNameOf(d.Name)] = kept[in.modelNameOf(d.Name)] || frozen && d.Live != nil
 	}
 	keep := func(m *corev1alpha1.AuthorizationModel) bool { return kept[m.Name] }
-	result := Plan{Plan: moduleplan.Compare(in.Has, desired, keep), Validations: map[string]Validation{}, Texts: map[string]*iaplv1alpha1.Policy{}}
+	result := Plan{Plan: moduleplan.Changes(in.Has, desired, keep), Validations: map[string]DocumentValidation{}, Texts: map[string]*iaplv1alpha1.Policy{}}
 	for i, d := range s.documents {
 		result.Texts[d.Name] = cmp.Or(s.result.texts[i], &iaplv1alpha1.Policy{})
-		v := Validation{Findings: s.statusFindings(i), Errors: len(s.refused[i])}
-		if name := in.nameOf(d.Name); kept[name] {
+		v := DocumentValidation{Findings: s.statusFindings(i), Errors: len(s.refused[i])}
+		if name := in.modelNameOf(d.Name); kept[name] {
 			v.AuthorizationModel = name
 		}
 		result.Validations[d.Name] = v

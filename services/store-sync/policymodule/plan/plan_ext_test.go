@@ -29,7 +29,7 @@ type world struct {
 	made      map[string]*corev1alpha1.AuthorizationModel
 	core      []string
 	roles     string
-	room      *plan.Room
+	room      *plan.ModelBudget
 	clock     int64
 }
 
@@ -454,7 +454,7 @@ func expectValid(r *rapid.T, w *world) {
 			if err := json.Unmarshal([]byte(m.Annotations[corev1alpha1.PolicyAnnotation]), p); err != nil {
 				r.Fatal(err)
 			}
-			documents = append(documents, plan.Read(name, name, p))
+			documents = append(documents, plan.ToSyntaxDocument(name, name, p))
 		}
 	}
 	if _, found := check.Documents(documents, policy.Options{}); len(documents) > 0 && found.HasErrors() {

@@ -8,33 +8,33 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// blameChanges returns the documents whose changes must be dropped, and records the reason for each. These are changes with
+// refuseBlamedChanges returns the documents whose changes must be dropped, and records the reason for each. These are changes with
 // findings of their own, else changes that break unchanged documents.
-func (s *selection) blameChanges(found policy.Diagnostics) map[int]bool {
-	broken := byDocument(found)
+func (s *documentSelection) refuseBlamedChanges(found policy.Diagnostics) map[int]bool {
+	broken := findingsByDocument(found)
 	for _, contested := range []bool{false, true} {
-		if drop := s.faultyChanges(broken, contested); len(drop) > 0 {
+		if drop := s.refuseFaultyChanges(broken, contested); len(drop) > 0 {
 			return drop
 		}
 	}
-	drop := s.breakingChanges()
+	drop := s.findBreakingChanges()
 	if len(drop) == 0 {
 		drop = maps.Clone(s.pending)
 	}
 	for i := range drop {
-		s.refuseDocument(i, s.breakingFinding(found))
+		s.refuseDocument(i, s.breaksOthersFinding(found))
 	}
 	return drop
 }
 
-// faultyChanges returns the changes with findings of their own that are contested, or those that are not.
-func (s *selection) faultyChanges(broken map[int]policy.Diagnostics, contested bool) map[int]bool {
+// refuseFaultyChanges returns the changes with findings of their own that are contested, or those that are not.
+func (s *documentSelection) refuseFaultyChanges(broken map[int]policy.Diagnostics, contested bool) map[int]bool {
 	drop := map[int]bool{}
 	for at, findings := range broken {
 		if at == nobody {
-			at = s.weakestDocument()
+			at = s.weakestPendingDocument()
 		}
-		if s.pending[at] && s.isContested(findings) == contested {
+		if s.pending[at] && s.concernsOnlyPendingChanges(findings) == contested {
 			drop[at] = true
 			s.refuseDocument(at, findings)
 		}
@@ -42,15 +42,15 @@ func (s *selection) faultyChanges(broken map[int]policy.Diagnostics, contested b
 	return drop
 }
 
-// isContested reports whether all findings on a document are about other pending changes. Those may still be dropped.
-func (s *selection) isContested(findings policy.Diagnostics) bool {
+// concernsOnlyPendingChanges reports whether all findings on a document are about other pending changes. Those may still be dropped.
+func (s *documentSelection) concernsOnlyPendingChanges(findings policy.Diagnostics) bool {
 	return !slices.ContainsFunc(findings, func(d policy.Diagnostic) bool {
-		return !slices.ContainsFunc(d.Related, func(r policy.Related) bool { return s.pending[documentIndex(r.Place)] })
+		return !slices.ContainsFunc(d.Related, func(r policy.RelatedPlace) bool { return s.pending[documentIndex(r.Place)] })
 	})
 }
 
 // refuseDocument records why the present text of a document is not valid. The first record counts.
-func (s *selection) refuseDocument(i int, findings policy.Diagnostics) {
+func (s *documentSelection) refuseDocument(i int, findings policy.Diagnostics) {
 	if s.refused[i] == nil {
 		s.refused[i] = findings
 	}
@@ -59,8 +59,8 @@ func (s *selection) refuseDocument(i int, findings policy.Diagnostics) {
 // codeBreaks is the code of the finding on a valid document whose additions make others invalid.
 const codeBreaks policy.Code = "E-BREAKS-OTHERS"
 
-// breakingFinding returns the finding on a change that lists the other documents it would break.
-func (s *selection) breakingFinding(others policy.Diagnostics) policy.Diagnostics {
+// breaksOthersFinding returns the finding on a change that lists the other documents it would break.
+func (s *documentSelection) breaksOthersFinding(others policy.Diagnostics) policy.Diagnostics {
 	const shown = 3
 	d := policy.Diagnostic{
 		Place: policy.Place{Path: "spec"}, Code: codeBreaks, Severity: policy.Error, Message: "other documents would be invalid with this addition",
@@ -76,8 +76,8 @@ func (s *selection) breakingFinding(others policy.Diagnostics) policy.Diagnostic
 	return policy.Diagnostics{d}
 }
 
-// weakestDocument returns the document with the weakest claim among the pending changes, else the last document.
-func (s *selection) weakestDocument() int {
+// weakestPendingDocument returns the document with the weakest claim among the pending changes, else the last document.
+func (s *documentSelection) weakestPendingDocument() int {
 	for i := range slices.Backward(s.documents) {
 		if s.pending[i] {
 			return i
@@ -86,8 +86,8 @@ func (s *selection) weakestDocument() int {
 	return len(s.documents) - 1
 }
 
-// breakingChanges returns the changes that break another document even alone. It makes at most maxTrials trials.
-func (s *selection) breakingChanges() map[int]bool {
+// findBreakingChanges returns the changes that break another document even alone. It makes at most maxTrials trials.
+func (s *documentSelection) findBreakingChanges() map[int]bool {
 	culprits, trials := map[int]bool{}, 0
 	for i := range s.documents {
 		if !s.pending[i] || trials == maxTrials {
@@ -95,7 +95,7 @@ func (s *selection) breakingChanges() map[int]bool {
 		}
 		trials++
 		_, found := s.tryChanges(map[int]bool{i: true})
-		for at := range byDocument(found) {
+		for at := range findingsByDocument(found) {
 			if at != i {
 				culprits[i] = true
 			}

@@ -11,13 +11,13 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// restrictTo returns a text without the types, relations, unions, actions and bindings that another text never mentions.
+// restrictToMentioned returns a text without the types, relations, unions, actions and bindings that another text never mentions.
 // It returns nil if either text is nil, or if nothing is left.
-func restrictTo(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+func restrictToMentioned(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if text == nil || to == nil {
 		return nil
 	}
-	m := mentionedIn(to)
+	m := collectMentionedNames(to)
 	gone := func(names map[string]bool, name string) bool { return !names[name] }
 	rest := text.DeepCopy()
 	rest.ResourceTypes = slices.DeleteFunc(rest.ResourceTypes, func(t iaplv1alpha1.ResourceType) bool { return gone(m.types, t.Name) })
@@ -28,32 +28,32 @@ func restrictTo(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	rest.Unions = slices.DeleteFunc(rest.Unions, func(u iaplv1alpha1.Union) bool { return gone(m.types, u.Name) })
 	rest.Actions = slices.DeleteFunc(rest.Actions, func(a iaplv1alpha1.Action) bool { return gone(m.actions, a.Name) })
 	rest.ActionBindings = slices.DeleteFunc(rest.ActionBindings, func(b iaplv1alpha1.ActionBinding) bool { return gone(m.bindings, bindingName(b)) })
-	return unlessEmpty(rest)
+	return nilIfEmpty(rest)
 }
 
-// unlessEmpty returns nil for an empty text.
-func unlessEmpty(text *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+// nilIfEmpty returns nil for an empty text.
+func nilIfEmpty(text *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if equality.Semantic.DeepEqual(text, &iaplv1alpha1.Policy{}) {
 		return nil
 	}
 	return text
 }
 
-// mentions holds the names in a text, whether it declares them or refers to them.
-type mentions struct{ types, relations, actions, bindings map[string]bool }
+// mentionedNames holds the names in a text, whether it declares them or refers to them.
+type mentionedNames struct{ types, relations, actions, bindings map[string]bool }
 
-func mentionedIn(p *iaplv1alpha1.Policy) mentions {
-	m := mentions{types: map[string]bool{}, relations: map[string]bool{}, actions: map[string]bool{}, bindings: map[string]bool{}}
+func collectMentionedNames(p *iaplv1alpha1.Policy) mentionedNames {
+	m := mentionedNames{types: map[string]bool{}, relations: map[string]bool{}, actions: map[string]bool{}, bindings: map[string]bool{}}
 	for _, t := range p.ResourceTypes {
 		m.types[t.Name] = true
 		for _, r := range t.Relationships {
 			m.relations[r.Relation] = true
-			m.addReferences(r.TargetTypes)
+			m.addTypeNames(r.TargetTypes)
 		}
 	}
 	for _, u := range p.Unions {
 		m.types[u.Name] = true
-		m.addReferences(u.ResourceTypes)
+		m.addTypeNames(u.ResourceTypes)
 	}
 	for _, a := range p.Actions {
 		m.actions[a.Name] = true
@@ -69,7 +69,7 @@ func mentionedIn(p *iaplv1alpha1.Policy) mentions {
 	return m
 }
 
-func (m mentions) addReferences(types []iaplv1alpha1.Named) {
+func (m mentionedNames) addTypeNames(types []iaplv1alpha1.Named) {
 	for _, t := range types {
 		m.types[t.Name] = true
 	}
@@ -78,8 +78,8 @@ func (m mentions) addReferences(types []iaplv1alpha1.Named) {
 // bindingName returns the name of a binding.
 func bindingName(b iaplv1alpha1.ActionBinding) string { return b.ActionName + " " + b.TypeName }
 
-// nameAt returns the name of the type, union, action or binding at a path.
-func nameAt(p *iaplv1alpha1.Policy, path string) string {
+// elementNameAt returns the name of the type, union, action or binding at a path.
+func elementNameAt(p *iaplv1alpha1.Policy, path string) string {
 	var list string
 	var i int
 	if _, err := fmt.Sscanf(strings.ReplaceAll(path, "[", " "), "spec.%s %d", &list, &i); err != nil {
@@ -99,9 +99,9 @@ func nameAt(p *iaplv1alpha1.Policy, path string) string {
 	}
 }
 
-// withoutFindings returns a text without the elements of findings: the smallest element around each. It returns nil if nothing
+// withoutFaultyElements returns a text without the elements of findings: the smallest element around each. It returns nil if nothing
 // is left.
-func withoutFindings(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alpha1.Policy {
+func withoutFaultyElements(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *iaplv1alpha1.Policy {
 	gone := map[string]bool{}
 	for _, d := range findings {
 		gone[d.Path[:strings.LastIndexByte(d.Path, ']')+1]] = true
@@ -109,7 +109,7 @@ func withoutFindings(text *iaplv1alpha1.Policy, findings policy.Diagnostics) *ia
 	if gone[""] { // A finding is about the whole document.
 		return nil
 	}
-	return cutElements(text, gone)
+	return removeElements(text, gone)
 }
 
 // commonElements returns a text without the elements that another text lacks. A binding of both keeps its conditions.
@@ -117,13 +117,13 @@ func commonElements(text, other *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	if text == nil || other == nil {
 		return nil
 	}
-	has, gone := elementsOf(other), map[string]bool{}
+	has, gone := elementSetOf(other), map[string]bool{}
 	walkElements(text, func(path string, parts ...string) {
 		if parts[0] != "condition" && !has[strings.Join(parts, "\x00")] {
 			gone[path] = true
 		}
 	})
-	return cutElements(text, gone)
+	return removeElements(text, gone)
 }
 
 // unionMembers returns the members of the unions in some texts.
@@ -146,7 +146,7 @@ func expandTargets(text, other *iaplv1alpha1.Policy, unions map[string][]iaplv1a
 	if text == nil || other == nil {
 		return text
 	}
-	has, text := elementsOf(other), text.DeepCopy()
+	has, text := elementSetOf(other), text.DeepCopy()
 	for _, t := range text.ResourceTypes {
 		for j, r := range t.Relationships {
 			var targets []iaplv1alpha1.Named
@@ -163,9 +163,9 @@ func expandTargets(text, other *iaplv1alpha1.Policy, unions map[string][]iaplv1a
 	return text
 }
 
-// cutElements returns a text without the elements at some paths, or nil if nothing is left.
-func cutElements(text *iaplv1alpha1.Policy, gone map[string]bool) *iaplv1alpha1.Policy {
-	return unlessEmpty(&iaplv1alpha1.Policy{
+// removeElements returns a text without the elements at some paths, or nil if nothing is left.
+func removeElements(text *iaplv1alpha1.Policy, gone map[string]bool) *iaplv1alpha1.Policy {
+	return nilIfEmpty(&iaplv1alpha1.Policy{
 		ResourceTypes:  remainingElements(text.ResourceTypes, "spec.resourceTypes", gone),
 		Unions:         remainingElements(text.Unions, "spec.unions", gone),
 		Actions:        remainingElements(text.Actions, "spec.actions", gone),
@@ -196,13 +196,13 @@ func remainingElements[T any](list []T, path string, gone map[string]bool) []T {
 	return left
 }
 
-// includesAll reports whether a text has all elements of another one.
-func includesAll(text, other *iaplv1alpha1.Policy) bool {
+// includesAllElements reports whether a text has all elements of another one.
+func includesAllElements(text, other *iaplv1alpha1.Policy) bool {
 	if text == nil || other == nil {
 		return other == nil
 	}
-	has := elementsOf(text)
-	for e := range elementsOf(other) {
+	has := elementSetOf(text)
+	for e := range elementSetOf(other) {
 		if !has[e] {
 			return false
 		}
@@ -210,8 +210,8 @@ func includesAll(text, other *iaplv1alpha1.Policy) bool {
 	return true
 }
 
-// elementsOf returns all elements of a text, each identified by its content.
-func elementsOf(p *iaplv1alpha1.Policy) map[string]bool {
+// elementSetOf returns all elements of a text, each identified by its content.
+func elementSetOf(p *iaplv1alpha1.Policy) map[string]bool {
 	all := map[string]bool{}
 	walkElements(p, func(_ string, parts ...string) { all[strings.Join(parts, "\x00")] = true })
 	return all

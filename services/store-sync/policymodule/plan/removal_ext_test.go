@@ -131,7 +131,7 @@ func TestMakeRefusesAUnionOfParentsThatMakesOthersInvalid(t *testing.T) {
 	w.say("c/look", look)
 	w.expectFindings(w.settle(), nil)
 	w.say("b/shelf", strings.Replace(shelf, "[{name: box}]", "[{name: places}]", 1))
-	w.expectFindings(w.settle(), map[string]string{"b/shelf": "spec: E-BREAKS-OTHERS other documents would be invalid beside what is added here; PolicyDocument c/look: "})
+	w.expectFindings(w.settle(), map[string]string{"b/shelf": "spec: E-BREAKS-OTHERS other documents would be invalid with this addition; PolicyDocument c/look: "})
 	w.expectText("b/shelf", shelf)
 	w.expectText("c/look", look)
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// Room is an amount of space in a model.
-type Room struct{ Types, Bytes int }
+// ModelBudget is an amount of space in a model.
+type ModelBudget struct{ Types, Bytes int }
 
-// Beside sets the definitions of other modules from the last merge of the Store's modules, and the room that they
+// SetOtherModules sets the definitions of other modules from the last merge of the Store's modules, and the room that they
 // leave. A failed merge sets neither.
-func (in *Input) Beside(merged model.Result, limits model.Limits) {
+func (in *Input) SetOtherModules(merged model.MergeResult, limits model.Limits) {
 	in.Defined, in.Room = map[string]bool{}, nil
 	if merged.Model == nil {
 		return
 	}
-	others := merged.Without(model.Policy)
-	for _, d := range model.Definitions(others) {
+	others := merged.ModelWithoutKind(model.Policy)
+	for _, d := range model.ListDefinitions(others) {
 		switch {
 		case d.Relation != "":
 			in.Defined[d.Type+"#"+d.Relation] = true
@@ -32,7 +32,7 @@ func (in *Input) Beside(merged model.Result, limits model.Limits) {
 		}
 	}
 	limits = limits.OrDefault()
-	in.Room = &Room{Types: limits.Types - len(others.GetTypeDefinitions()), Bytes: limits.Bytes - proto.Size(others)}
+	in.Room = &ModelBudget{Types: limits.Types - len(others.GetTypeDefinitions()), Bytes: limits.Bytes - proto.Size(others)}
 }
 
 // minBytes bounds the size of one action on one type in a model from below.
@@ -41,22 +41,22 @@ const minBytes = 16
 // maxBytes bounds the size of the documents if the room is unknown.
 const maxBytes = 1 << 20
 
-// overfullFindings returns findings if a policy with changes does not fit into the Store's model. Live texts stay even without
+// overBudgetFindings returns findings if a policy with changes does not fit into the Store's model. Live texts stay even without
 // room. Changes that do not increase the size of the live policy pass too, unless a document without a live text is
 // among them.
-func (s *selection) overfullFindings(p *policy.Policy, changes map[int]bool) policy.Diagnostics {
+func (s *documentSelection) overBudgetFindings(p *policy.Policy, changes map[int]bool) policy.Diagnostics {
 	if s.room == nil || len(changes) == 0 {
 		return nil
 	}
-	has := s.roomFor(p)
+	has := s.modelSizeOf(p)
 	if has.Types <= s.room.Types && has.Bytes <= s.room.Bytes {
 		return nil
 	}
-	var live Room
+	var live ModelBudget
 	if t, _ := s.tryChanges(nil); t.policy != nil && !s.hasNewDocument(changes) {
-		live = s.roomFor(t.policy)
+		live = s.modelSizeOf(t.policy)
 	}
-	var found policy.Collector
+	var found policy.DiagnosticCollector
 	if has.Types > max(s.room.Types, live.Types) {
 		found.Add(policy.Place{}, policy.CodeOpenFGATypes,
 			fmt.Sprintf("the documents of the Store have %d types, and its model has room for %d beside its other modules", has.Types, s.room.Types),
@@ -71,7 +71,7 @@ func (s *selection) overfullFindings(p *policy.Policy, changes map[int]bool) pol
 }
 
 // hasNewDocument reports whether a document without a live text is among the changes.
-func (s *selection) hasNewDocument(changes map[int]bool) bool {
+func (s *documentSelection) hasNewDocument(changes map[int]bool) bool {
 	for i := range changes {
 		if s.documents[i].Live == nil {
 			return true
@@ -80,9 +80,9 @@ func (s *selection) hasNewDocument(changes map[int]bool) bool {
 	return false
 }
 
-// roomFor returns the space that a policy adds to the Store's model.
-func (s *selection) roomFor(p *policy.Policy) Room {
-	r := Room{Bytes: openfga.Size(p, unlimitedOptions())}
+// modelSizeOf returns the space that a policy adds to the Store's model.
+func (s *documentSelection) modelSizeOf(p *policy.Policy) ModelBudget {
+	r := ModelBudget{Bytes: openfga.ModelSize(p, unlimitedOptions())}
 	for _, t := range p.Types {
 		if !s.defined[t.Name] {
 			r.Types++
@@ -91,9 +91,9 @@ func (s *selection) roomFor(p *policy.Policy) Room {
 	return r
 }
 
-// vastFindings returns findings if changed documents cannot fit, however short their names are. It runs before a model is made:
+// tooManyBindingsFindings returns findings if changed documents cannot fit, however short their names are. It runs before a model is made:
 // a few lines that bind many actions to large unions can become hundreds of megabytes.
-func (s *selection) vastFindings(texts []*iaplv1alpha1.Policy, changes map[int]bool) policy.Diagnostics {
+func (s *documentSelection) tooManyBindingsFindings(texts []*iaplv1alpha1.Policy, changes map[int]bool) policy.Diagnostics {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -101,19 +101,19 @@ func (s *selection) vastFindings(texts []*iaplv1alpha1.Policy, changes map[int]b
 	if s.room != nil {
 		room = max(0, s.room.Bytes)
 	}
-	has := countActions(texts)
-	if has*minBytes <= room || has <= countActions(s.startingTexts(nil)) && !s.hasNewDocument(changes) {
+	has := countBoundActions(texts)
+	if has*minBytes <= room || has <= countBoundActions(s.textsWithChanges(nil)) && !s.hasNewDocument(changes) {
 		return nil
 	}
-	var found policy.Collector
+	var found policy.DiagnosticCollector
 	found.Add(policy.Place{}, policy.CodeOpenFGASize,
 		fmt.Sprintf("the documents of the Store bind %d actions to types, and its model has room for %d bytes beside its other modules", has, room),
 		"bind fewer actions to large unions")
 	return found.Diagnostics()
 }
 
-// countActions returns the number of bindings of actions to types in texts, with unions counted by their members.
-func countActions(texts []*iaplv1alpha1.Policy) int {
+// countBoundActions returns the number of bindings of actions to types in texts, with unions counted by their members.
+func countBoundActions(texts []*iaplv1alpha1.Policy) int {
 	members, all := map[string]int{}, 0
 	texts = slices.DeleteFunc(slices.Clone(texts), func(text *iaplv1alpha1.Policy) bool { return text == nil })
 	for _, text := range texts {

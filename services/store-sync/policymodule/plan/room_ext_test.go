@@ -22,7 +22,7 @@ func greedy(types int) string {
 func TestWhoFindsNoRoomIsTheNewestAndNobodyElseWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.room = &plan.Room{Types: 10, Bytes: 100_000}
+	w.room = &plan.ModelBudget{Types: 10, Bytes: 100_000}
 	w.say("a/first", greedy(2))
 	w.settle()
 	w.say("b/greedy", strings.ReplaceAll(greedy(10), "greedy", "other"))
@@ -37,7 +37,7 @@ func TestWhatIsLiveStaysHoweverLittleRoomThereIs(t *testing.T) {
 	w := newWorld(t)
 	w.say("a/first", greedy(4))
 	w.settle()
-	w.room = &plan.Room{Types: 1, Bytes: -1}
+	w.room = &plan.ModelBudget{Types: 1, Bytes: -1}
 	w.say("a/first", greedy(3))
 	w.say("b/second", "resourceTypes: [{name: second, idPrefix: second}]\n")
 	w.expectFindings(w.settle(), map[string]string{"b/second": "E-OPENFGA-TYPES"})
@@ -63,7 +63,7 @@ func vast() string {
 }
 
 func TestADocumentThatIsAModelOfHundredsOfMegabytesIsRefusedForThatAndCostsLittle(t *testing.T) {
-	for name, room := range map[string]*plan.Room{"where the room is known": {Types: 100, Bytes: 256 << 10}, "where it is not": nil} {
+	for name, room := range map[string]*plan.ModelBudget{"where the room is known": {Types: 100, Bytes: 256 << 10}, "where it is not": nil} {
 		w := newWorld(t)
 		w.room = room
 		w.say("a/vast", vast())

@@ -9,13 +9,13 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// selection finds the largest part of the present documents that forms one valid policy.
-type selection struct {
+// documentSelection finds the largest part of the present documents that forms one valid policy.
+type documentSelection struct {
 	options policy.Options
 	// defined holds the live types of all modules that no policy made.
 	defined map[string]bool
 	// room is the space for all documents together. It is nil if that is unknown.
-	room *Room
+	room *ModelBudget
 	// documents are sorted by their claims.
 	documents []Document
 	// pending holds the indexes of documents whose present text may still go live.
@@ -25,13 +25,13 @@ type selection struct {
 	// refused holds the findings on documents, by index.
 	refused map[int]policy.Diagnostics
 	// result is the chosen policy.
-	result trial
+	result trialPolicy
 }
 
-// newSelection returns a selection in which every change is pending, except those that are too large. documents must be
+// newDocumentSelection returns a selection in which every change is pending, except those that are too large. documents must be
 // sorted by their claims.
-func (in Input) newSelection(documents []Document, options policy.Options) *selection {
-	s := &selection{
+func (in Input) newDocumentSelection(documents []Document, options policy.Options) *documentSelection {
+	s := &documentSelection{
 		options: options, documents: documents, defined: in.Defined, room: in.Room,
 		pending: map[int]bool{}, barred: map[int]bool{}, refused: map[int]policy.Diagnostics{},
 	}
@@ -45,8 +45,8 @@ func (in Input) newSelection(documents []Document, options policy.Options) *sele
 	return s
 }
 
-// refuseAll refuses every change.
-func (s *selection) refuseAll(findings policy.Diagnostics) {
+// refuseAllChanges refuses every change.
+func (s *documentSelection) refuseAllChanges(findings policy.Diagnostics) {
 	s.pending = map[int]bool{}
 	for i := range s.documents {
 		s.barred[i] = true
@@ -54,26 +54,26 @@ func (s *selection) refuseAll(findings policy.Diagnostics) {
 	}
 }
 
-// isSettled reports whether another round would give the same result.
-func (s *selection) isSettled() bool {
+// isStable reports whether another round would give the same result.
+func (s *documentSelection) isStable() bool {
 	moved, left := false, false
 	for i, d := range s.documents {
 		moved = moved || !equality.Semantic.DeepEqual(s.result.texts[i], d.Live)
-		left = left || s.isLeft(i, d)
+		left = left || s.canStillBecomeLive(i, d)
 	}
 	return !moved || !left
 }
 
-// isLeft reports whether the present text of a document is not live, and could be.
-func (s *selection) isLeft(i int, d Document) bool {
+// canStillBecomeLive reports whether the present text of a document is not live, and could be.
+func (s *documentSelection) canStillBecomeLive(i int, d Document) bool {
 	return (d.changed || s.result.lost[i] != nil) && !s.pending[i] && !s.barred[i]
 }
 
 // acceptedDocuments returns the documents with the chosen texts as live texts.
-func (s *selection) acceptedDocuments() []Document {
+func (s *documentSelection) acceptedDocuments() []Document {
 	documents := slices.Clone(s.documents)
 	for i := range documents {
-		documents[i].setLive(s.result.texts[i])
+		documents[i].setLiveText(s.result.texts[i])
 	}
 	slices.SortFunc(documents, Document.compareClaims)
 	return documents
@@ -82,25 +82,25 @@ func (s *selection) acceptedDocuments() []Document {
 // maxTrials bounds the extra checks of a policy, after the first ones that find the refused changes.
 const maxTrials = 200
 
-// chooseTexts drops changes that do not fit until the rest is valid.
-func (s *selection) chooseTexts() {
+// dropInvalidChanges drops changes that do not fit until the rest is valid.
+func (s *documentSelection) dropInvalidChanges() {
 	t, found := s.tryChanges(s.pending)
 	for len(found) > 0 && len(s.pending) > 0 {
-		for i := range s.blameChanges(found) {
+		for i := range s.refuseBlamedChanges(found) {
 			delete(s.pending, i)
 		}
 		t, found = s.tryChanges(s.pending)
 	}
 	s.result = t
-	s.readmitTexts()
+	s.readmitRefusedTexts()
 }
 
-// readmitTexts accepts a refused or cut text that fits now. It had missed an element that was refused together with it.
-func (s *selection) readmitTexts() {
+// readmitRefusedTexts accepts a refused or cut text that fits now. It had missed an element that was refused together with it.
+func (s *documentSelection) readmitRefusedTexts() {
 	for trials, again := 0, true; again; {
 		again = false
 		for i, d := range s.documents {
-			if !s.isLeft(i, d) || trials == maxTrials {
+			if !s.canStillBecomeLive(i, d) || trials == maxTrials {
 				continue
 			}
 			trials++
@@ -116,16 +116,16 @@ func (s *selection) readmitTexts() {
 	}
 }
 
-// startingTexts returns the text of each document in a policy with some changes. A changed document has its present
+// textsWithChanges returns the text of each document in a policy with some changes. A changed document has its present
 // text. Any other has its last valid text, as far as the present one mentions it.
-func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
+func (s *documentSelection) textsWithChanges(changes map[int]bool) []*iaplv1alpha1.Policy {
 	texts := make([]*iaplv1alpha1.Policy, len(s.documents))
 	for i, d := range s.documents {
 		switch {
 		case changes[i]:
 			texts[i] = d.Present
 		case d.changed:
-			texts[i] = restrictTo(d.Live, d.Present)
+			texts[i] = restrictToMentioned(d.Live, d.Present)
 		default:
 			texts[i] = d.Live
 		}
@@ -133,9 +133,9 @@ func (s *selection) startingTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
 	return texts
 }
 
-// narrowedTexts returns the same texts, but applies only the removals among the changes.
-func (s *selection) narrowedTexts(changes map[int]bool) []*iaplv1alpha1.Policy {
-	texts := s.startingTexts(nil)
+// textsWithRemovals returns the same texts, but applies only the removals among the changes.
+func (s *documentSelection) textsWithRemovals(changes map[int]bool) []*iaplv1alpha1.Policy {
+	texts := s.textsWithChanges(nil)
 	unions := unionMembers(texts)
 	for i := range changes {
 		present, live := s.documents[i].Present, s.documents[i].Live

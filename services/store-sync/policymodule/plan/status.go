@@ -20,9 +20,9 @@ const (
 	reasonPending = "Pending"
 )
 
-// Status returns the desired status of a PolicyDocument, from its validation and from the state of its module in the
+// DesiredStatus returns the desired status of a PolicyDocument, from its validation and from the state of its module in the
 // Store. Store-sync owns all of that status.
-func Status(d *iaplv1alpha1.PolicyDocument, v Validation, verdict moduleplan.Verdict) moduleplan.Status {
+func DesiredStatus(d *iaplv1alpha1.PolicyDocument, v DocumentValidation, verdict moduleplan.Verdict) moduleplan.ObjectStatus {
 	types := []string{iaplv1alpha1.Valid, iaplv1alpha1.Merged, iaplv1alpha1.Ready}
 	valid, merged := validCondition(v), verdict.Merged
 	switch {
@@ -34,19 +34,19 @@ func Status(d *iaplv1alpha1.PolicyDocument, v Validation, verdict moduleplan.Ver
 			"nothing of the document is valid, so it is no part of the model")
 	}
 	has := d.Status
-	has.Conditions = condition.Apply(has.Conditions, types, 0, metav1.Time{})
+	has.Conditions = condition.MergeConditions(has.Conditions, types, 0, metav1.Time{})
 	s := iaplv1alpha1.PolicyDocumentStatus{
 		Findings: v.Findings, AuthorizationModel: v.AuthorizationModel, ObservedGeneration: d.Generation,
-		Conditions: condition.Apply(has.Conditions, types, d.Generation, verdict.Now, valid, merged, moduleplan.Ready(valid, merged)),
+		Conditions: condition.MergeConditions(has.Conditions, types, d.Generation, verdict.Now, valid, merged, moduleplan.ReadyCondition(valid, merged)),
 	}
-	status := moduleplan.NewStatus(has, s, s.Conditions, iaplv1alpha1.Valid, iaplv1alpha1.Merged)
-	if c, ok := condition.Changed(has.Conditions, s.Conditions, iaplv1alpha1.Valid); ok && c.Reason == moduleplan.ReasonInvalid {
-		status.Notes = []condition.Note{{Warning: true, Reason: "PolicyRejected", Message: c.Message}}
+	status := moduleplan.NewObjectStatus(has, s, s.Conditions, iaplv1alpha1.Valid, iaplv1alpha1.Merged)
+	if c, ok := condition.ChangedCondition(has.Conditions, s.Conditions, iaplv1alpha1.Valid); ok && c.Reason == moduleplan.ReasonInvalid {
+		status.Notes = []condition.EventContent{{Warning: true, Reason: "PolicyRejected", Message: c.Message}}
 	}
 	return status
 }
 
-func validCondition(v Validation) condition.Condition {
+func validCondition(v DocumentValidation) condition.Condition {
 	if len(v.Findings) == 0 {
 		return condition.New(iaplv1alpha1.Valid, true, ReasonValid, "it fits together with all other documents of the store")
 	}

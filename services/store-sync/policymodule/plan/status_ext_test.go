@@ -17,22 +17,22 @@ func TestTheStatusCountsErrorsThatItDoesNotList(t *testing.T) {
 	if last := v.Findings[len(v.Findings)-1]; v.Errors != 301 || len(v.Findings) != 101 || last.Message != "and 201 more" {
 		t.Errorf("%d errors, %d listed, the last is %v", v.Errors, len(v.Findings), last)
 	}
-	status := plan.Status(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
+	status := plan.DesiredStatus(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
 	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), "301 errors, the first 100 in status.findings; the first is spec.actions[0].name: E-") {
 		t.Errorf("the status is %.1500s (%v)", text, err)
 	}
 }
 
 func TestStatusNamesNoFieldForAFindingAboutTheWhole(t *testing.T) {
-	v := plan.Validation{Errors: 1, Findings: []iaplv1alpha1.Finding{{Code: "E-OPTION", Message: "no roles", Hint: "annotate the Store"}}}
-	status := plan.Status(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
+	v := plan.DocumentValidation{Errors: 1, Findings: []iaplv1alpha1.Finding{{Code: "E-OPTION", Message: "no roles", Hint: "annotate the Store"}}}
+	status := plan.DesiredStatus(new(iaplv1alpha1.PolicyDocument), v, moduleplan.Verdict{})
 	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), `"message":"E-OPTION no roles: annotate the Store"`) {
 		t.Errorf("the status is %s (%v)", text, err)
 	}
 }
 
 func TestStatusOfAValidDocumentWaitsForItsModule(t *testing.T) {
-	status := plan.Status(new(iaplv1alpha1.PolicyDocument), plan.Validation{}, moduleplan.Verdict{})
+	status := plan.DesiredStatus(new(iaplv1alpha1.PolicyDocument), plan.DocumentValidation{}, moduleplan.Verdict{})
 	if text, err := json.Marshal(status.Fields); err != nil || !strings.Contains(string(text), `"reason":"Pending"`) || status.Outcome != eventv1.Outcome_OUTCOME_PENDING {
 		t.Errorf("the status is %s (%v), outcome %s", text, err, status.Outcome)
 	}

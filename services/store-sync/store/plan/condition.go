@@ -20,22 +20,22 @@ func toCondition(c *metav1.Condition) condition.Condition {
 	return condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
-// isCurrent reports whether a condition covers the object's current generation.
-func isCurrent(o metav1.Object, conditions []metav1.Condition, typ string) bool {
+// coversCurrentGeneration reports whether a condition covers the object's current generation.
+func coversCurrentGeneration(o metav1.Object, conditions []metav1.Condition, typ string) bool {
 	c := meta.FindStatusCondition(conditions, typ)
 	return c != nil && c.ObservedGeneration == o.GetGeneration()
 }
 
-// isDatedLater reports whether store-sync leaves the observedGeneration of its conditions as it is for now. An edit of
+// canDeferObservedGeneration reports whether store-sync leaves the observedGeneration of its conditions as it is for now. An edit of
 // tuples alone changes nothing else that the conditions say. tuple-sync writes to the same object meanwhile, so
 // store-sync waits until tuple-sync is done: two writers at once would cost conflicts and retries.
-func isDatedLater(o metav1.Object, conditions []metav1.Condition) bool {
+func canDeferObservedGeneration(o metav1.Object, conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
 	return c == nil || c.ObservedGeneration != o.GetGeneration() || c.Reason == corev1alpha1.Syncing
 }
 
-// withoutGeneration returns the conditions without their observedGeneration.
-func withoutGeneration(conditions []metav1.Condition) []metav1.Condition {
+// withoutObservedGeneration returns the conditions without their observedGeneration.
+func withoutObservedGeneration(conditions []metav1.Condition) []metav1.Condition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {
 		conditions[i].ObservedGeneration = 0

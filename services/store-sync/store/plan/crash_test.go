@@ -98,7 +98,7 @@ func TestTwentyModulesInAnyOrderAreOneModelWrittenOnce(t *testing.T) {
 		texts = append(texts, dsl(fmt.Sprintf("thing%d", i)))
 	}
 	want := newWorld(withModules(texts...), inStep)
-	for seed := range seeds.Range(t, 5) {
+	for seed := range seeds.SeedRange(t, 5) {
 		w := newWorld(withModules(texts...))
 		order := rand.New(rand.NewPCG(seed, 0))
 		order.Shuffle(len(w.modules), func(i, j int) { w.modules[i], w.modules[j] = w.modules[j], w.modules[i] })
@@ -120,9 +120,9 @@ func TestModulesHereComeInCanonicalOrder(t *testing.T) {
 	in := newWorld(withModules(dsl("b"), dsl("a"))).input()
 	foreign := module("a00", dsl("c"))
 	foreign.Key.Cluster = "east"
-	in.Modules = append([]plan.Module{foreign}, in.Modules...)
+	in.Modules = append([]plan.ModelObject{foreign}, in.Modules...)
 	slices.Reverse(in.Modules)
-	first, others := plan.Sources(in)
+	first, others := plan.ModuleSources(in)
 	got := []string{first.Origin.String()}
 	for _, m := range others {
 		got = append(got, m.Origin.String())
@@ -209,7 +209,7 @@ func TestPlanningAgainComparesWithTheModelThatWasWritten(t *testing.T) {
 	w := newWorld()
 	var obs plan.Observed
 	for range 20 {
-		a := plan.Next(w.input(), obs)
+		a := plan.NextAction(w.input(), obs)
 		w.do(a, &obs)
 		if a.Verb == plan.WriteStatus {
 			break

@@ -8,10 +8,10 @@ import (
 	policyplan "github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// Decide computes the model of a live Store from its objects and their statuses. It compiles the documents beside the
+// DecideModel computes the model of a live Store from its objects and their statuses. It compiles the documents beside the
 // other modules, applies that plan to the input, and merges everything. The returned input holds the
 // model in Merged, for Verdict and StoreStatus. The plan holds the validations of documents.
-func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Input, policyplan.Plan) {
+func DecideModel(in Input, documents []policyplan.Document, limits model.Limits) (Input, policyplan.Plan) {
 	in.mergeModules(limits)
 	policies := policyplan.Input{
 		Store: corev1alpha1.StoreRef{Name: in.Key.Name}, Roles: in.Store.Annotations[iaplv1alpha1.RolesAnnotation], Documents: documents,
@@ -21,13 +21,13 @@ func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Inp
 			policies.Has = append(policies.Has, m.Value)
 		}
 	}
-	policies.Beside(in.Merged, limits)
+	policies.SetOtherModules(in.Merged, limits)
 	after := func(todo moduleplan.Plan) Input {
-		is := in.After(todo, in.Now)
+		is := in.AfterPlan(todo, in.Now)
 		is.mergeModules(limits)
 		return is
 	}
-	todo := policyplan.Settle(policies, policyplan.Make, func(todo moduleplan.Plan) (model.Result, model.Limits, bool) {
+	todo := policyplan.UntilStable(policies, policyplan.Make, func(todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) {
 		is := after(todo)
 		return is.Merged, limits, is.MergeErr == nil
 	})
@@ -35,6 +35,6 @@ func Decide(in Input, documents []policyplan.Document, limits model.Limits) (Inp
 }
 
 func (in *Input) mergeModules(limits model.Limits) {
-	core, others := Sources(*in)
+	core, others := ModuleSources(*in)
 	in.Merged, in.MergeErr = model.Merge(core, others, limits)
 }

@@ -21,7 +21,7 @@ type shop struct {
 	t         *testing.T
 	in        plan.Input
 	documents []policyplan.Document
-	verdicts  map[string]policyplan.Validation
+	verdicts  map[string]policyplan.DocumentValidation
 	clock     int64
 }
 
@@ -41,7 +41,7 @@ func newShop(t *testing.T) *shop {
 	w.store.Spec.CoreModule = accounts
 	s := &shop{t: t, in: w.input()}
 	s.in.Provided = []model.Module{{
-		Origin: model.Origin{Kind: model.Discovered, Name: "secrets"}, API: "secrets", Base: "account", DSL: secrets,
+		Origin: model.ModuleOrigin{Kind: model.Discovered, Name: "secrets"}, API: "secrets", Base: "account", DSL: secrets,
 	}}
 	s.document("team/org", org+orgSet)
 	s.settle()
@@ -84,7 +84,7 @@ func (s *shop) settle() {
 	s.t.Helper()
 	var first string
 	for round := range 3 {
-		decided, todo := plan.Decide(s.in, s.documents, model.Limits{})
+		decided, todo := plan.DecideModel(s.in, s.documents, model.Limits{})
 		if decided.MergeErr != nil {
 			s.t.Fatal(decided.MergeErr)
 		}
@@ -100,12 +100,12 @@ func (s *shop) settle() {
 }
 
 func (s *shop) record() {
-	obs := plan.Observed{LatestOf: "S", Latest: s.in.Merged.Model, Listed: true, Named: []plan.Store{{ID: "S", Name: "demo"}}}
+	obs := plan.Observed{LatestOf: "S", Latest: s.in.Merged.Model, Listed: true, Named: []plan.OpenFGAStore{{ID: "S", Name: "demo"}}}
 	s.in.Store.Status.StoreID = "S"
 	for _, m := range s.in.Modules {
-		m.Value.Status = plan.ModuleStatus(m.Value, plan.Verdict(s.in, obs, m.Key)).Fields.(corev1alpha1.AuthorizationModelStatus)
+		m.Value.Status = plan.DesiredModuleStatus(m.Value, plan.ModuleVerdict(s.in, obs, m.Key)).Fields.(corev1alpha1.AuthorizationModelStatus)
 	}
-	s.in.Store.Status = stored(plan.StoreStatus(s.in, obs))
+	s.in.Store.Status = stored(plan.DesiredStoreStatus(s.in, obs))
 }
 
 // has expects definitions to be in the model, and those with a leading "!" not to be.
@@ -121,7 +121,7 @@ func (s *shop) has(names ...string) {
 }
 
 // state expects a module to be in a state.
-func (s *shop) state(source string, want model.State) {
+func (s *shop) state(source string, want model.MergeState) {
 	s.t.Helper()
 	for _, r := range s.in.Merged.Reports {
 		if r.Origin.String() == source {

@@ -11,10 +11,10 @@ import (
 // ReasonWaitingForTuples is the reason of the condition Deleting while tuple-sync deletes tuples.
 const ReasonWaitingForTuples = "WaitingForTuples"
 
-// nextDeletion returns the next action for a Store in deletion. The order is: dependents, tuples, the OpenFGA store, the
+// nextDeletionAction returns the next action for a Store in deletion. The order is: dependents, tuples, the OpenFGA store, the
 // Store.
-func nextDeletion(in Input, obs Observed) Action {
-	if _, waiting := blockedBy(in); waiting || !hasFinalizer(in.Store, corev1alpha1.StoreFinalizer) {
+func nextDeletionAction(in Input, obs Observed) Action {
+	if _, waiting := deletionBlocker(in); waiting || !hasFinalizer(in.Store, corev1alpha1.StoreFinalizer) {
 		return Action{Verb: WriteStatus}
 	}
 	id, ask := storeToDelete(in, obs)
@@ -27,8 +27,8 @@ func nextDeletion(in Input, obs Observed) Action {
 	return Action{Verb: RemoveFinalizer}
 }
 
-// blockedBy returns the condition for the obstacle of a deletion, and reports whether one exists.
-func blockedBy(in Input) (condition.Condition, bool) {
+// deletionBlocker returns the condition for the obstacle of a deletion, and reports whether one exists.
+func deletionBlocker(in Input) (condition.Condition, bool) {
 	if len(in.Modules) > 0 {
 		names := make([]string, len(in.Modules))
 		for i, m := range in.Modules {
@@ -39,7 +39,7 @@ func blockedBy(in Input) (condition.Condition, bool) {
 			"%d AuthorizationModels refer to this Store; delete them or the objects that generated them, or change their spec.storeRef: %s",
 			len(names), enumerateNames(names))), true
 	}
-	if why, waiting := stillProtects(in); waiting {
+	if why, waiting := protectedKindsBlocker(in); waiting {
 		return why, true
 	}
 	if hasFinalizer(in.Store, corev1alpha1.TuplesFinalizer) {
@@ -52,12 +52,12 @@ func blockedBy(in Input) (condition.Condition, bool) {
 // OpenFGA store that this Store created without recording it has the Store's name and no model. One with a model may be
 // in use.
 func storeToDelete(in Input, obs Observed) (string, Action) {
-	switch id := in.recordedID(); {
-	case isRetained(in.Store):
+	switch id := in.recordedStoreID(); {
+	case isStoreRetained(in.Store):
 		return "", Action{}
-	case id != "" && (in.isRecordedElsewhere(id) || obs.isForeign(id)):
+	case id != "" && (in.isRecordedByRival(id) || obs.isForeignStoreID(id)):
 		return "", Action{}
-	case id != "" && !obs.isConfirmed(id) && !obs.isAbsent(id):
+	case id != "" && !obs.isConfirmed(id) && !obs.isAbsentStore(id):
 		return "", Action{Verb: GetStore, StoreID: id}
 	case id != "":
 		return id, Action{}
@@ -67,7 +67,7 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 		return "", Action{Verb: FindStores}
 	}
 	for _, s := range obs.Named {
-		if in.isRecordedElsewhere(s.ID) || in.isForeign(s) {
+		if in.isRecordedByRival(s.ID) || in.isForeignStore(s) {
 			continue
 		}
 		latest, known := obs.latestModel(s.ID)
@@ -83,24 +83,24 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 	return "", Action{}
 }
 
-// isRetained reports whether the OpenFGA store of a Store outlives it.
-func isRetained(o *corev1alpha1.Store) bool {
+// isStoreRetained reports whether the OpenFGA store of a Store outlives it.
+func isStoreRetained(o *corev1alpha1.Store) bool {
 	return o.Spec.DeletionPolicy == corev1alpha1.DeletionRetain || o.Status.Adopted
 }
 
-// isRecordedElsewhere reports whether another live Store records this OpenFGA store.
-func (in Input) isRecordedElsewhere(id string) bool {
-	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id })
+// isRecordedByRival reports whether another live Store records this OpenFGA store.
+func (in Input) isRecordedByRival(id string) bool {
+	return slices.ContainsFunc(in.Rivals, func(r RivalStore) bool { return r.Value.Status.StoreID == id })
 }
 
-// cleanUp deletes the OpenFGA stores of Stores that were deleted without waiting for our finalizer. The last state of a
+// nextCleanupAction deletes the OpenFGA stores of Stores that were deleted without waiting for our finalizer. The last state of a
 // properly deleted Store is the same, so a read of OpenFGA comes first. A pass long after writes nothing.
-func cleanUp(in Input, obs Observed) Action {
-	namesake := slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Key.Name == in.Key.Name })
+func nextCleanupAction(in Input, obs Observed) Action {
+	namesake := slices.ContainsFunc(in.Rivals, func(r RivalStore) bool { return r.Key.Name == in.Key.Name })
 	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
 		switch id := gone.Status.StoreID; {
-		case id == "", obs.isAbsent(id), obs.isForeign(id), namesake, in.isRecordedElsewhere(id),
-			!hasFinalizer(gone, corev1alpha1.StoreFinalizer), isRetained(gone):
+		case id == "", obs.isAbsentStore(id), obs.isForeignStoreID(id), namesake, in.isRecordedByRival(id),
+			!hasFinalizer(gone, corev1alpha1.StoreFinalizer), isStoreRetained(gone):
 		case obs.Found.ID != id:
 			return Action{Verb: GetStore, StoreID: id}
 		default:
@@ -110,8 +110,8 @@ func cleanUp(in Input, obs Observed) Action {
 	return Action{Verb: WriteStatus}
 }
 
-// Left returns the deleted Stores with the name that recorded an OpenFGA store.
-func (in Input) Left(id string) []*corev1alpha1.Store {
+// DeletedStoresRecording returns the deleted Stores with the name that recorded an OpenFGA store.
+func (in Input) DeletedStoresRecording(id string) []*corev1alpha1.Store {
 	return slices.DeleteFunc(append([]*corev1alpha1.Store{in.Gone}, in.Earlier...), func(o *corev1alpha1.Store) bool {
 		return o == nil || o.Status.StoreID != id
 	})

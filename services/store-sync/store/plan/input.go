@@ -29,13 +29,13 @@ type Input struct {
 	// Change is the change of Store or Gone.
 	Change event.Change
 	// Modules are the AuthorizationModels that refer to the Store, in any order.
-	Modules []Module
+	Modules []ModelObject
 	// Provided are further modules of a live Store, such as those of discovered resources.
 	Provided []model.Module
 	// Rivals are the other live Stores with the same name or the same OpenFGA store.
-	Rivals []Rival
+	Rivals []RivalStore
 	// Merged is the merge of the modules of a live Store. MergeErr is set if that is no model.
-	Merged   model.Result
+	Merged   model.MergeResult
 	MergeErr error
 	// NameErr is the error if OpenFGA would refuse the Store's name.
 	NameErr error
@@ -46,31 +46,33 @@ type Input struct {
 	Now metav1.Time
 }
 
-// Module is one AuthorizationModel.
-type Module struct {
+// ModelObject is one AuthorizationModel.
+type ModelObject struct {
 	event.Change
 	Value *corev1alpha1.AuthorizationModel
 }
 
 // documentName returns the PolicyDocument of the module, or "" if the module was written by hand or generated for an API.
-func (m Module) documentName() string { return m.Value.Annotations[corev1alpha1.DocumentAnnotation] }
+func (m ModelObject) documentName() string {
+	return m.Value.Annotations[corev1alpha1.DocumentAnnotation]
+}
 
 // IsFromDocument reports whether the module was made from a PolicyDocument.
-func (m Module) IsFromDocument() bool { return m.documentName() != "" }
+func (m ModelObject) IsFromDocument() bool { return m.documentName() != "" }
 
 // isEmpty reports whether the module was made from a document without any part of a model.
-func (m Module) isEmpty() bool { return m.documentName() != "" && m.Value.Spec.Model == "" }
+func (m ModelObject) isEmpty() bool { return m.documentName() != "" && m.Value.Spec.Model == "" }
 
-// Rival is another live Store.
-type Rival struct {
+// RivalStore is another live Store.
+type RivalStore struct {
 	event.Change
 	Value *corev1alpha1.Store
 }
 
-// Sources returns the modules of the Store's model with their last live texts: the core module, then the others in
+// ModuleSources returns the modules of the Store's model with their last live texts: the core module, then the others in
 // canonical order. It leaves out modules of other clusters. An AuthorizationModel replaces a provided module for the
 // same API that yields, and takes over its live text.
-func Sources(in Input) (core model.Module, others []model.Module) {
+func ModuleSources(in Input) (core model.Module, others []model.Module) {
 	core = model.Module{DSL: in.Store.Spec.CoreModule}
 	if live := in.Store.Status.Live; live != nil {
 		core.Live = live.CoreModule
@@ -81,12 +83,12 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 		}
 		others = append(others, model.Module{
 			Origin: in.originOf(m), DSL: m.Value.Spec.Model, API: m.Value.Annotations[corev1alpha1.ResourceAnnotation],
-			Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation], Live: in.lastLive(m), Created: m.Value.CreationTimestamp.Time,
+			Fault: m.Value.Annotations[corev1alpha1.RejectedAnnotation], Live: in.lastLiveText(m), Created: m.Value.CreationTimestamp.Time,
 		})
 	}
 	generated := len(others)
 	for _, m := range in.Provided {
-		m.Live = in.liveDiscovered(m)
+		m.Live = in.liveDiscoveredText(m)
 		i := slices.IndexFunc(others[:generated], func(o model.Module) bool { return m.Yields && o.API == m.API })
 		if i < 0 {
 			others = append(others, m)
@@ -99,11 +101,11 @@ func Sources(in Input) (core model.Module, others []model.Module) {
 }
 
 // originOf returns the source of a module. It includes the cluster only if that differs from the Store's.
-func (in Input) originOf(m Module) model.Origin {
+func (in Input) originOf(m ModelObject) model.ModuleOrigin {
 	if document := m.documentName(); document != "" && m.Key.Cluster == in.Key.Cluster {
 		return DocumentOrigin(document)
 	}
-	o := model.Origin{Kind: model.AuthorizationModel, Name: m.Key.Name}
+	o := model.ModuleOrigin{Kind: model.AuthorizationModel, Name: m.Key.Name}
 	if m.Key.Cluster != in.Key.Cluster {
 		o.Scope = m.Key.Cluster
 	}
@@ -111,9 +113,9 @@ func (in Input) originOf(m Module) model.Origin {
 }
 
 // DocumentOrigin returns the origin of the module of a PolicyDocument.
-func DocumentOrigin(document string) model.Origin {
+func DocumentOrigin(document string) model.ModuleOrigin {
 	namespace, name := path.Split(document)
-	return model.Origin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
+	return model.ModuleOrigin{Kind: model.Policy, Scope: strings.TrimSuffix(namespace, "/"), Name: name}
 }
 
 // mergeErr returns the reason if no model can be written.
@@ -124,34 +126,36 @@ func (in Input) mergeErr() error {
 	return in.MergeErr
 }
 
-// reportOn returns the result of the merge for an AuthorizationModel.
-func (in Input) reportOn(m Module) (model.Report, bool) { return in.Merged.Report(in.originOf(m)) }
+// mergeReportOn returns the result of the merge for an AuthorizationModel.
+func (in Input) mergeReportOn(m ModelObject) (model.ModuleReport, bool) {
+	return in.Merged.ReportOf(in.originOf(m))
+}
 
-// recordedID returns the id of the OpenFGA store in the Store's status.
-func (in Input) recordedID() string { return in.Store.Status.StoreID }
+// recordedStoreID returns the id of the OpenFGA store in the Store's status.
+func (in Input) recordedStoreID() string { return in.Store.Status.StoreID }
 
 func (in Input) isDeleting() bool { return in.Store.DeletionTimestamp != nil }
 
-// holderOf returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
+// rivalHolderOf returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
 // claim, unless this Store records it too and does not yield.
-func (in Input) holderOf(obs Observed, id string) (Rival, bool) {
+func (in Input) rivalHolderOf(obs Observed, id string) (RivalStore, bool) {
 	for _, r := range in.Rivals {
-		if r.Value.Status.StoreID == id && (in.recordedID() != id || in.mustYield(r, obs.nameOf(in, id))) {
+		if r.Value.Status.StoreID == id && (in.recordedStoreID() != id || in.mustYieldTo(r, obs.storeNameOf(in, id))) {
 			return r, true
 		}
 	}
-	return Rival{}, false
+	return RivalStore{}, false
 }
 
-// isContested reports whether a Store with another name records the same OpenFGA store. Then the name of the OpenFGA
+// isContestedStore reports whether a Store with another name records the same OpenFGA store. Then the name of the OpenFGA
 // store decides.
-func (in Input) isContested(id string) bool {
-	return slices.ContainsFunc(in.Rivals, func(r Rival) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
+func (in Input) isContestedStore(id string) bool {
+	return slices.ContainsFunc(in.Rivals, func(r RivalStore) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
 }
 
-// mustYield reports whether another Store has the better claim to an OpenFGA store of a name. A Store of that name has it,
+// mustYieldTo reports whether another Store has the better claim to an OpenFGA store of a name. A Store of that name has it,
 // and among equals the older Store.
-func (in Input) mustYield(r Rival, name string) bool {
+func (in Input) mustYieldTo(r RivalStore, name string) bool {
 	if ours, theirs := name == in.Key.Name, name == r.Key.Name; ours != theirs {
 		return theirs
 	}
@@ -162,9 +166,9 @@ func (in Input) mustYield(r Rival, name string) bool {
 	return r.Key.Cluster+"/"+r.Key.Name < in.Key.Cluster+"/"+in.Key.Name
 }
 
-// Finalizers returns the finalizers that a Store needs before anything is created for it. They include tuple-sync's if
+// RequiredFinalizers returns the finalizers that a Store needs before anything is created for it. They include tuple-sync's if
 // the Store declares tuples.
-func Finalizers(s *corev1alpha1.Store) []string {
+func RequiredFinalizers(s *corev1alpha1.Store) []string {
 	if len(s.Spec.Tuples) > 0 {
 		return []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}
 	}

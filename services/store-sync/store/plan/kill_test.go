@@ -10,9 +10,9 @@ import (
 
 func TestRandomHistoriesFindEachMutant(t *testing.T) {
 	t.Setenv("ENTAIL_ROUNDS", "300")
-	mutant.Kill(t, services, mutantsOfOrder(), []string{"-run", "RandomHistories|RareHistories", "."})
+	mutant.KillAll(t, services, mutantsOfOrder(), []string{"-run", "RandomHistories|RareHistories", "."})
 }
 
 func TestRecordsAreTested(t *testing.T) {
-	mutant.Kill(t, services, mutantsOfRecords(), []string{"../../model"}, []string{"../../policymodule/plan"}, []string{"."}, []string{services + "/tuple-sync/declared/plan"})
+	mutant.KillAll(t, services, mutantsOfRecords(), []string{"../../model"}, []string{"../../policymodule/plan"}, []string{"."}, []string{services + "/tuple-sync/declared/plan"})
 }

@@ -11,27 +11,27 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// recordedLive returns the recorded live text of an AuthorizationModel, if it was recorded for this very Store.
-func (in Input) recordedLive(m Module) *corev1alpha1.LiveModel {
+// recordedLiveText returns the recorded live text of an AuthorizationModel, if it was recorded for this very Store.
+func (in Input) recordedLiveText(m ModelObject) *corev1alpha1.LiveModel {
 	if live := m.Value.Status.Live; live != nil && in.Store != nil && live.StoreUID == in.Store.UID {
 		return live
 	}
 	return nil
 }
 
-// lastLive returns the text that stays if the module's own text cannot be part of the model. An object in deletion has
+// lastLiveText returns the text that stays if the module's own text cannot be part of the model. An object in deletion has
 // none.
-func (in Input) lastLive(m Module) string {
-	if live := in.recordedLive(m); live != nil && m.Value.DeletionTimestamp == nil {
+func (in Input) lastLiveText(m ModelObject) string {
+	if live := in.recordedLiveText(m); live != nil && m.Value.DeletionTimestamp == nil {
 		return live.Model
 	}
 	return ""
 }
 
-// nextLive returns the record of the live text that the AuthorizationModel's status must hold once the merge is live.
-func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
-	report, _ := in.reportOn(m)
-	was := in.recordedLive(m)
+// nextLiveRecord returns the record of the live text that the AuthorizationModel's status must hold once the merge is live.
+func (in Input) nextLiveRecord(m ModelObject) *corev1alpha1.LiveModel {
+	report, _ := in.mergeReportOn(m)
+	was := in.recordedLiveText(m)
 	switch next := (&corev1alpha1.LiveModel{StoreUID: in.Store.UID, Generation: m.Value.Generation, Model: report.Live}); {
 	case report.Live == "":
 		return nil
@@ -45,9 +45,9 @@ func (in Input) nextLive(m Module) *corev1alpha1.LiveModel {
 	}
 }
 
-// liveDiscovered returns the live text of a discovered module. A Store of an earlier release has no such record; there
+// liveDiscoveredText returns the live text of a discovered module. A Store of an earlier release has no such record; there
 // all discovered modules count as live.
-func (in Input) liveDiscovered(m model.Module) string {
+func (in Input) liveDiscoveredText(m model.Module) string {
 	live := in.Store.Status.Live
 	if live == nil || m.Origin.Kind != model.Discovered {
 		return ""
@@ -62,11 +62,11 @@ func (in Input) liveDiscovered(m model.Module) string {
 	return cmp.Or(live.Discovered[i].Model, m.DSL)
 }
 
-// nextLiveCore returns the record of live core and discovered modules that the Store's status must hold once the merge
+// nextLiveCoreRecord returns the record of live core and discovered modules that the Store's status must hold once the merge
 // is live.
-func (in Input) nextLiveCore() *corev1alpha1.LiveCoreModule {
-	was, text := in.Store.Status.Live, in.coreReport().Live
-	next := &corev1alpha1.LiveCoreModule{Generation: in.Store.Generation, CoreModule: text, Discovered: in.nextDiscovered()}
+func (in Input) nextLiveCoreRecord() *corev1alpha1.LiveCoreModule {
+	was, text := in.Store.Status.Live, in.coreMergeReport().Live
+	next := &corev1alpha1.LiveCoreModule{Generation: in.Store.Generation, CoreModule: text, Discovered: in.nextDiscoveredRecords()}
 	if was != nil && (was.CoreModule == text || text != in.Store.Spec.CoreModule) {
 		next.Generation = was.Generation
 	}
@@ -76,9 +76,9 @@ func (in Input) nextLiveCore() *corev1alpha1.LiveCoreModule {
 	return next
 }
 
-// nextDiscovered returns what the status of the Store must say is live of discovered modules. It is never nil, which would count as
+// nextDiscoveredRecords returns what the status of the Store must say is live of discovered modules. It is never nil, which would count as
 // the missing record of an earlier release.
-func (in Input) nextDiscovered() []corev1alpha1.LiveDiscovered {
+func (in Input) nextDiscoveredRecords() []corev1alpha1.LiveDiscovered {
 	live := []corev1alpha1.LiveDiscovered{}
 	for _, r := range in.Merged.Reports {
 		if r.Origin.Kind != model.Discovered || r.Live == "" {
@@ -93,58 +93,58 @@ func (in Input) nextDiscovered() []corev1alpha1.LiveDiscovered {
 	return live
 }
 
-// coreReport returns the result of the merge for the core module.
-func (in Input) coreReport() model.Report {
+// coreMergeReport returns the result of the merge for the core module.
+func (in Input) coreMergeReport() model.ModuleReport {
 	if len(in.Merged.Reports) == 0 {
-		return model.Report{}
+		return model.ModuleReport{}
 	}
 	return in.Merged.Reports[0]
 }
 
-// isTakingFromCore reports whether the merge removes a part of the core module, or of a discovered one, that the status
+// removesLiveCorePart reports whether the merge removes a part of the core module, or of a discovered one, that the status
 // still records as live.
-func (in Input) isTakingFromCore() bool {
-	takes := slices.ContainsFunc(in.Merged.Reports, func(r model.Report) bool {
+func (in Input) removesLiveCorePart() bool {
+	takes := slices.ContainsFunc(in.Merged.Reports, func(r model.ModuleReport) bool {
 		return r.Takes && (r.Origin.Kind == model.Core || r.Origin.Kind == model.Discovered)
 	})
-	return takes && in.nextLiveCore() != in.Store.Status.Live
+	return takes && in.nextLiveCoreRecord() != in.Store.Status.Live
 }
 
-// isTakingFrom reports the same for an AuthorizationModel.
-func (in Input) isTakingFrom(m Module) bool {
-	report, _ := in.reportOn(m)
+// removesLivePart reports the same for an AuthorizationModel.
+func (in Input) removesLivePart(m ModelObject) bool {
+	report, _ := in.mergeReportOn(m)
 	lost := report.Takes || m.isEmpty() && m.Value.Status.Live != nil
-	return lost && in.isOurs(m) && in.nextLive(m) != in.recordedLive(m)
+	return lost && in.ownsStatusOf(m) && in.nextLiveRecord(m) != in.recordedLiveText(m)
 }
 
-// isOurs reports whether this service writes the status of an AuthorizationModel.
-func (in Input) isOurs(m Module) bool {
+// ownsStatusOf reports whether this service writes the status of an AuthorizationModel.
+func (in Input) ownsStatusOf(m ModelObject) bool {
 	return m.Key.Cluster == in.Key.Cluster && m.Value.DeletionTimestamp == nil
 }
 
-// isTaking reports whether the next model removes a live part before its object's status records that. After a crash at
+// removesAnyLivePart reports whether the next model removes a live part before its object's status records that. After a crash at
 // that point, an invalid edit would restore the removed part.
-func (in Input) isTaking() bool {
-	return in.isTakingFromCore() || slices.ContainsFunc(in.Modules, in.isTakingFrom)
+func (in Input) removesAnyLivePart() bool {
+	return in.removesLiveCorePart() || slices.ContainsFunc(in.Modules, in.removesLivePart)
 }
 
-// LiveRecords returns the statuses to write before the model. They equal the present ones, except for the new live
+// LiveTextRecords returns the statuses to write before the model. They equal the present ones, except for the new live
 // texts and the cleared digests of texts that are no longer in the model.
-func LiveRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
-	outdated := in.Outdated()
-	if takes := in.isTakingFromCore(); takes || slices.Contains(outdated, in.Key) {
-		s := OwnStoreStatus(in.Store.Status)
+func LiveTextRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
+	outdated := in.OutdatedDigestKeys()
+	if takes := in.removesLiveCorePart(); takes || slices.Contains(outdated, in.Key) {
+		s := OwnedStoreStatus(in.Store.Status)
 		if s.ModelDigest = ""; takes {
-			s.Live = in.nextLiveCore()
+			s.Live = in.nextLiveCoreRecord()
 		}
 		store = &s
 	}
 	modules = map[event.Key]corev1alpha1.AuthorizationModelStatus{}
 	for _, m := range in.Modules {
-		if takes := in.isTakingFrom(m); takes || slices.Contains(outdated, m.Key) {
-			s := OwnModuleStatus(m.Value.Status)
+		if takes := in.removesLivePart(m); takes || slices.Contains(outdated, m.Key) {
+			s := OwnedModuleStatus(m.Value.Status)
 			if s.ModelDigest = ""; takes {
-				s.Live = in.nextLive(m)
+				s.Live = in.nextLiveRecord(m)
 			}
 			modules[m.Key] = s
 		}

@@ -27,11 +27,11 @@ import (
 const fewHistories = 30
 
 func TestDecideKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
-	modeltest.Run(t, seeds.Rounds(t, fewHistories), seeds.First(t), func() modeltest.System { return newHistory() })
+	modeltest.CheckRandomHistories(t, seeds.RoundCount(t, fewHistories), seeds.FirstSeed(t), func() modeltest.SystemUnderTest { return newHistory() })
 }
 
 func TestDecideKeepsTheRulesOfModelsInRareHistories(t *testing.T) {
-	modeltest.RunRare(t, func() modeltest.System { return newHistory() })
+	modeltest.CheckRareHistories(t, func() modeltest.SystemUnderTest { return newHistory() })
 }
 
 // history is a Store whose objects change, as plain data. It drives [plan.Decide] as the service does.
@@ -50,10 +50,10 @@ func newHistory() *history {
 	return h
 }
 
-// Settle implements [modeltest.System]. The first decision must be the last: another one, from what it recorded, changes nothing.
-func (h *history) Settle(w modeltest.World) (modeltest.State, error) {
+// ApplyAndSettle implements [modeltest.SystemUnderTest]. The first decision must be the last: another one, from what it recorded, changes nothing.
+func (h *history) ApplyAndSettle(w modeltest.Declarations) (modeltest.LiveState, error) {
 	if err := h.declare(w); err != nil {
-		return modeltest.State{}, err
+		return modeltest.LiveState{}, err
 	}
 	h.decide()
 	first := h.state(w)
@@ -66,7 +66,7 @@ func (h *history) Settle(w modeltest.World) (modeltest.State, error) {
 }
 
 // textsOfOwners returns the live text of each definition's owner. Modules with equal text count as one.
-func textsOfOwners(s modeltest.State) map[string]string {
+func textsOfOwners(s modeltest.LiveState) map[string]string {
 	texts := map[string]string{}
 	for k, owner := range s.Owners {
 		texts[k] = cmp.Or(s.Live[owner], owner)
@@ -75,7 +75,7 @@ func textsOfOwners(s modeltest.State) map[string]string {
 }
 
 // declare makes the objects those of a world.
-func (h *history) declare(w modeltest.World) error {
+func (h *history) declare(w modeltest.Declarations) error {
 	s := h.in.Store
 	s.Generation++
 	s.Spec.CoreModule, s.Annotations = w.Core, nil
@@ -86,7 +86,7 @@ func (h *history) declare(w modeltest.World) error {
 	h.in.Provided = nil
 	for _, d := range w.Discovered {
 		h.in.Provided = append(h.in.Provided, model.Module{
-			Origin: model.Origin{Kind: model.Discovered, Name: d.Name}, API: d.Name, Base: corev1alpha1.AccountType, DSL: d.Text,
+			Origin: model.ModuleOrigin{Kind: model.Discovered, Name: d.Name}, API: d.Name, Base: corev1alpha1.AccountType, DSL: d.Text,
 		})
 	}
 	return h.declareDocuments(w.Documents)
@@ -94,7 +94,7 @@ func (h *history) declare(w modeltest.World) error {
 
 // declareModules keeps the status of a module that is the same object, and of those that are made of documents.
 func (h *history) declareModules(declared []modeltest.Module) {
-	var modules []plan.Module
+	var modules []plan.ModelObject
 	known := map[string]*corev1alpha1.AuthorizationModel{}
 	for _, m := range h.in.Modules {
 		if m.IsFromDocument() {
@@ -134,18 +134,18 @@ func created(at int) metav1.Time { return metav1.NewTime(time.Unix(int64(at), 0)
 
 // decide makes one decision, and records what is live from then on.
 func (h *history) decide() {
-	h.in, _ = plan.Decide(h.in, h.documents, model.Limits{})
+	h.in, _ = plan.DecideModel(h.in, h.documents, model.Limits{})
 	if h.in.MergeErr == nil {
 		h.latest, h.owners = h.in.Merged.Model, map[string]string{}
 		for _, d := range h.in.Merged.Definitions {
 			h.owners[definitionName(d)] = originName(d.Origin)
 		}
 	}
-	obs := plan.Observed{LatestOf: "S", Latest: h.latest, Listed: true, Named: []plan.Store{{ID: "S", Name: "demo"}}}
+	obs := plan.Observed{LatestOf: "S", Latest: h.latest, Listed: true, Named: []plan.OpenFGAStore{{ID: "S", Name: "demo"}}}
 	for _, m := range h.in.Modules {
-		m.Value.Status, _ = plan.ModuleStatus(m.Value, plan.Verdict(h.in, obs, m.Key)).Fields.(corev1alpha1.AuthorizationModelStatus)
+		m.Value.Status, _ = plan.DesiredModuleStatus(m.Value, plan.ModuleVerdict(h.in, obs, m.Key)).Fields.(corev1alpha1.AuthorizationModelStatus)
 	}
-	h.in.Store.Status = stored(plan.StoreStatus(h.in, obs))
+	h.in.Store.Status = stored(plan.DesiredStoreStatus(h.in, obs))
 }
 
 func definitionName(d model.Definition) string {
@@ -159,8 +159,8 @@ func definitionName(d model.Definition) string {
 	}
 }
 
-// originName returns what [modeltest.State] calls an object.
-func originName(o model.Origin) string {
+// originName returns what [modeltest.LiveState] calls an object.
+func originName(o model.ModuleOrigin) string {
 	if o == plan.DocumentOrigin(corev1alpha1.Roles) {
 		return modeltest.RolesName
 	}
@@ -168,8 +168,8 @@ func originName(o model.Origin) string {
 }
 
 // state returns what is live by the last model, and what counts as live by the statuses.
-func (h *history) state(w modeltest.World) modeltest.State {
-	s := modeltest.State{Definitions: modeltest.Definitions(h.latest), Owners: maps.Clone(h.owners), Live: map[string]string{}}
+func (h *history) state(w modeltest.Declarations) modeltest.LiveState {
+	s := modeltest.LiveState{Definitions: modeltest.ModelDefinitions(h.latest), Owners: maps.Clone(h.owners), Live: map[string]string{}}
 	merged := map[string]bool{}
 	for _, m := range h.in.Store.Status.Modules {
 		merged[m.Source] = m.State == corev1alpha1.ModuleState(model.Merged) || m.State == corev1alpha1.ModuleState(model.Duplicate)

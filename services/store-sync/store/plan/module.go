@@ -25,28 +25,28 @@ const (
 	reasonNothingToMerge = "NothingToMerge"
 )
 
-// moduleConditions returns the condition types that store-sync writes to an AuthorizationModel.
-func moduleConditions() []string { return []string{corev1alpha1.Merged} }
+// ownedModuleConditions returns the condition types that store-sync writes to an AuthorizationModel.
+func ownedModuleConditions() []string { return []string{corev1alpha1.Merged} }
 
-// OwnModuleStatus returns the part of an AuthorizationModel's status that store-sync writes.
-func OwnModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
+// OwnedModuleStatus returns the part of an AuthorizationModel's status that store-sync writes.
+func OwnedModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.AuthorizationModelStatus {
 	return corev1alpha1.AuthorizationModelStatus{
 		ModelDigest: s.ModelDigest, AuthorizationModelID: s.AuthorizationModelID, Live: s.Live,
-		Conditions: condition.Apply(s.Conditions, moduleConditions(), 0, metav1.Time{}),
+		Conditions: condition.MergeConditions(s.Conditions, ownedModuleConditions(), 0, metav1.Time{}),
 	}
 }
 
-// outReasons returns the reasons of the condition Merged that say that the current text of a module is not in the
+// notMergedReasons returns the reasons of the condition Merged that say that the current text of a module is not in the
 // merged model. An earlier text may be.
-func outReasons() []string {
+func notMergedReasons() []string {
 	return []string{moduleplan.ReasonRejected, corev1alpha1.LastGoodLive, ReasonLimitExceeded}
 }
 
-// ModuleStatus returns the desired status of an AuthorizationModel. The fields about tuples belong to tuple-sync.
-func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict) moduleplan.Status {
-	has := OwnModuleStatus(o.Status)
+// DesiredModuleStatus returns the desired status of an AuthorizationModel. The fields about tuples belong to tuple-sync.
+func DesiredModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict) moduleplan.ObjectStatus {
+	has := OwnedModuleStatus(o.Status)
 	s := corev1alpha1.AuthorizationModelStatus{
-		Live: verdict.Live, Conditions: condition.Apply(has.Conditions, moduleConditions(), o.Generation, verdict.Now, verdict.Merged),
+		Live: verdict.Live, Conditions: condition.MergeConditions(has.Conditions, ownedModuleConditions(), o.Generation, verdict.Now, verdict.Merged),
 	}
 	if verdict.Merged.IsTrue() {
 		s.ModelDigest, s.AuthorizationModelID = o.ModelDigest(verdict.StoreID), verdict.ModelID
@@ -54,84 +54,84 @@ func ModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.Verdict
 			s.AuthorizationModelID = has.AuthorizationModelID
 		}
 	}
-	status := moduleplan.NewStatus(has, s, s.Conditions, corev1alpha1.Merged)
-	if has.ModelDigest != "" && has.ModelDigest == s.ModelDigest && isDatedLater(o, o.Status.Conditions) {
-		has.Conditions, s.Conditions = withoutGeneration(has.Conditions), withoutGeneration(s.Conditions)
+	status := moduleplan.NewObjectStatus(has, s, s.Conditions, corev1alpha1.Merged)
+	if has.ModelDigest != "" && has.ModelDigest == s.ModelDigest && canDeferObservedGeneration(o, o.Status.Conditions) {
+		has.Conditions, s.Conditions = withoutObservedGeneration(has.Conditions), withoutObservedGeneration(s.Conditions)
 		status.Same = equality.Semantic.DeepEqual(has, s)
 	}
-	if c, ok := condition.Changed(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(outReasons(), c.Reason) {
-		status.Notes = []condition.Note{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
+	if c, ok := condition.ChangedCondition(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(notMergedReasons(), c.Reason) {
+		status.Notes = []condition.EventContent{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
 	}
 	return status
 }
 
-// Verdict returns the state of the module that an AuthorizationModel carries. Without a carrier, Merged is set only if
+// ModuleVerdict returns the state of the module that an AuthorizationModel carries. Without a carrier, Merged is set only if
 // the Store is missing or in deletion.
-func Verdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
+func ModuleVerdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict {
 	v := moduleplan.Verdict{Now: in.Now}
-	v.StoreID, v.ModelID = in.storeOf(obs)
+	v.StoreID, v.ModelID = in.tupleStoreAndModel(obs)
 	no := func(reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.Merged, false, reason, fmt.Sprintf(format, args...))
 	}
-	i := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key == carrier })
+	i := slices.IndexFunc(in.Modules, func(m ModelObject) bool { return m.Key == carrier })
 	switch {
-	case isProtected(in, carrier):
-		v.Merged, v.Room = typesLive(in, obs)
+	case isProtectedResource(in, carrier):
+		v.Merged, v.Room = typesMergedCondition(in, obs)
 	case i >= 0 && in.Elsewhere != nil:
 		// Live stays nil: the Store's cluster does not report which generation it merged.
-		v.Merged = mergedElsewhere(in, in.Modules[i])
+		v.Merged = mergedElsewhereCondition(in, in.Modules[i])
 	case in.Store == nil:
 		v.Merged = no(ReasonStoreNotFound, "%s", corev1alpha1.NoStore(in.Key, carrier.Cluster))
 	case in.isDeleting():
 		v.Merged = no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name)
 		if i >= 0 {
-			v.Merged, v.Live = in.unlessLive(in.Modules[i], true, v.Merged), in.recordedLive(in.Modules[i])
+			v.Merged, v.Live = in.presentConditionIfLive(in.Modules[i], true, v.Merged), in.recordedLiveText(in.Modules[i])
 		}
 	case i >= 0:
-		v.Merged, v.Live = mergedCondition(in, obs, in.Modules[i]), in.recordedLive(in.Modules[i])
-		if modelProblem(in, obs, chooseStore(in, obs)) == nil {
-			v.Live = in.nextLive(in.Modules[i])
+		v.Merged, v.Live = mergedCondition(in, obs, in.Modules[i]), in.recordedLiveText(in.Modules[i])
+		if modelProblem(in, obs, chooseOpenFGAStore(in, obs)) == nil {
+			v.Live = in.nextLiveRecord(in.Modules[i])
 		}
 	}
 	return v
 }
 
 // mergedCondition returns the condition Merged of a module of a live Store of this cluster.
-func mergedCondition(in Input, obs Observed, m Module) condition.Condition {
+func mergedCondition(in Input, obs Observed, m ModelObject) condition.Condition {
 	if m.isEmpty() {
 		return condition.New(corev1alpha1.Merged, true, reasonNothingToMerge, "it declares nothing that a model has")
 	}
-	report, known := in.reportOn(m)
-	c := chooseStore(in, obs)
+	report, known := in.mergeReportOn(m)
+	c := chooseOpenFGAStore(in, obs)
 	if p := modelProblem(in, obs, c); p != nil {
 		if report.State == model.Rejected && p.reason != ReasonInvalidCore {
-			return mergedAs(report)
+			return mergedConditionOfReport(report)
 		}
 		latest, _ := obs.latestModel(c.id)
 		// Without the core module no verdict is possible: the module may only lack a type that the core should define.
-		return in.unlessLive(m, latest != nil, condition.New(corev1alpha1.Merged, false, p.reason,
+		return in.presentConditionIfLive(m, latest != nil, condition.New(corev1alpha1.Merged, false, p.reason,
 			fmt.Sprintf("Store %q has no new model: %s", in.Key.Name, p.message)))
 	}
 	if !known {
 		report.State = model.Rejected
 	}
-	return mergedAs(report)
+	return mergedConditionOfReport(report)
 }
 
-// storeOf returns the OpenFGA store for the module's tuples, and its model; "" if none exists.
-func (in Input) storeOf(obs Observed) (storeID, modelID string) {
+// tupleStoreAndModel returns the OpenFGA store for the module's tuples, and its model; "" if none exists.
+func (in Input) tupleStoreAndModel(obs Observed) (storeID, modelID string) {
 	switch {
 	case in.Elsewhere != nil:
 		return in.Elsewhere.Status.StoreID, in.Elsewhere.Status.AuthorizationModelID
 	case in.Store == nil:
 		return "", ""
 	}
-	id := chooseStore(in, obs).id
-	return id, in.modelID(obs, id)
+	id := chooseOpenFGAStore(in, obs).id
+	return id, in.liveModelID(obs, id)
 }
 
-// mergedElsewhere returns the condition Merged that the Store's own cluster reports for a module of this one.
-func mergedElsewhere(in Input, m Module) condition.Condition {
+// mergedElsewhereCondition returns the condition Merged that the Store's own cluster reports for a module of this one.
+func mergedElsewhereCondition(in Input, m ModelObject) condition.Condition {
 	source := in.originOf(m).String()
 	i := slices.IndexFunc(in.Elsewhere.Status.Modules, func(s corev1alpha1.ModuleStatus) bool { return s.Source == source })
 	if i < 0 {
@@ -139,12 +139,12 @@ func mergedElsewhere(in Input, m Module) condition.Condition {
 			fmt.Sprintf("Store %q in cluster %q does not list this module yet", in.Key.Name, in.Key.Cluster))
 	}
 	is := in.Elsewhere.Status.Modules[i]
-	return mergedAs(model.Report{State: model.State(is.State), Message: is.Message})
+	return mergedConditionOfReport(model.ModuleReport{State: model.MergeState(is.State), Message: is.Message})
 }
 
-// mergedAs returns the condition Merged for a result of the merge. It does not name the model. Otherwise every new
+// mergedConditionOfReport returns the condition Merged for a result of the merge. It does not name the model. Otherwise every new
 // model would cause a write to every object in it.
-func mergedAs(r model.Report) condition.Condition {
+func mergedConditionOfReport(r model.ModuleReport) condition.Condition {
 	switch {
 	case r.State == model.LastGoodLive:
 		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive,
@@ -161,7 +161,7 @@ func mergedAs(r model.Report) condition.Condition {
 }
 
 // unrevokedText returns the text that explains what a rejected edit has not removed, and how to remove it now.
-func unrevokedText(r model.Report) string {
+func unrevokedText(r model.ModuleReport) string {
 	if r.Unread {
 		return "nothing that this edit removes from the model has been removed; to revoke now, apply a text that can be parsed, " +
 			"or remove tuples from spec.tuples"
@@ -170,11 +170,12 @@ func unrevokedText(r model.Report) string {
 		"to revoke now, apply a valid text, or remove tuples from spec.tuples"
 }
 
-// unlessLive returns the present condition of a module whose current text is part of the model that stays live, else
+// presentConditionIfLive returns the present condition of a module whose current text is part of the model that stays live, else
 // otherwise.
-func (in Input) unlessLive(m Module, kept bool, otherwise condition.Condition) condition.Condition {
+func (in Input) presentConditionIfLive(m ModelObject, kept bool, otherwise condition.Condition) condition.Condition {
 	c := meta.FindStatusCondition(m.Value.Status.Conditions, corev1alpha1.Merged)
-	now := isCurrent(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged) || m.Value.Status.ModelDigest == m.Value.ModelDigest(in.recordedID())
+	now := coversCurrentGeneration(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged) ||
+		m.Value.Status.ModelDigest == m.Value.ModelDigest(in.recordedStoreID())
 	if kept && c != nil && c.Status == metav1.ConditionTrue && now {
 		return toCondition(c)
 	}

@@ -11,12 +11,12 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// sourcesIn lists the sources of the modules in one of the states.
-func (sourcesIn Input) sourcesIn(states ...model.State) []string {
+// sourcesInStates lists the sources of the modules in one of the states.
+func (sourcesInStates Input) sourcesInStates(states ...model.MergeState) []string {
 	var sources []string
-	for _, r := range sourcesIn.Merged.Reports {
+	for _, r := range sourcesInStates.Merged.Reports {
 		if slices.Contains(states, r.State) {
-			sources = append(sources, sourceName(sourcesIn, r.Origin))
+			sources = append(sources, moduleSourceName(sourcesInStates, r.Origin))
 		}
 	}
 	return sources
@@ -25,12 +25,12 @@ func (sourcesIn Input) sourcesIn(states ...model.State) []string {
 // further ends messages about modules whose own text is not live. It refers to the details.
 const further = "; status.modules and the conditions of these objects say why, and how to revoke now"
 
-// modulesInSync returns the condition ModulesInSync, which counts the modules whose own text is not live.
-func modulesInSync(in Input, c storeChoice) condition.Condition {
+// modulesInSyncCondition returns the condition ModulesInSync, which counts the modules whose own text is not live.
+func modulesInSyncCondition(in Input, c storeChoice) condition.Condition {
 	is := func(holds bool, reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.ModulesInSync, holds, reason, fmt.Sprintf(format, args...))
 	}
-	kept, left, all := in.sourcesIn(model.LastGoodLive), in.sourcesIn(model.Rejected), len(in.Merged.Reports)
+	kept, left, all := in.sourcesInStates(model.LastGoodLive), in.sourcesInStates(model.Rejected), len(in.Merged.Reports)
 	switch {
 	case c.problem != nil:
 		return is(false, ReasonNoStore, "there is no OpenFGA store to write the modules to")
@@ -54,15 +54,15 @@ func moduleStatuses(in Input, c storeChoice) []corev1alpha1.ModuleStatus {
 	list := make([]corev1alpha1.ModuleStatus, len(reports))
 	for i, r := range reports {
 		list[i] = corev1alpha1.ModuleStatus{
-			Name: r.Module, Source: sourceName(in, r.Origin), State: corev1alpha1.ModuleState(r.State),
+			Name: r.Module, Source: moduleSourceName(in, r.Origin), State: corev1alpha1.ModuleState(r.State),
 			Message: truncate.Text(r.Message, maxMessage), Digest: r.Digest,
 		}
 	}
 	return list
 }
 
-// sourceName returns the object that holds the module, in the form of a Store's status.
-func sourceName(in Input, o model.Origin) string {
+// moduleSourceName returns the object that holds the module, in the form of a Store's status.
+func moduleSourceName(in Input, o model.ModuleOrigin) string {
 	if o.Kind == model.Core {
 		return "store/" + in.Key.Name
 	}

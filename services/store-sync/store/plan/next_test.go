@@ -32,12 +32,12 @@ func renamed(w *world) { w.fga[0].Name = "other" }
 func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 	tests := map[string]struct {
 		given      []func(*world)
-		steps      []plan.Verb
+		steps      []plan.ActionVerb
 		conditions []string
 		alive      []string
 	}{
 		"a new Store is created": {
-			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{
 				"StoreSynced=True/Created", "ModelSynced=True/Merged", "NameUnique=True/Unique", "NameInSync=True/InSync",
 			},
@@ -45,30 +45,30 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		},
 		"a Store in step costs one read": {
 			given:      []func(*world){inStep},
-			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.WriteStatus},
 			conditions: []string{"ModelSynced=True/Merged"},
 			alive:      []string{"id1"},
 		},
 		"a resync also looks at the store itself": {
 			given: []func(*world){inStep, resync},
-			steps: []plan.Verb{plan.FindStores, plan.LatestModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.FindStores, plan.LatestModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a store of the name is adopted": {
 			given:      []func(*world){adopting, exists("other"), exists("demo", foreignModel())},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"},
 			alive:      []string{"id1", "id2"},
 		},
 		"of several stores of the name the oldest is adopted": {
 			given:      []func(*world){exists("demo"), exists("demo")},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Adopted", "NameUnique=False/SeveralStores", "NameInSync=True/InSync"},
 			alive:      []string{"id1", "id2"},
 		},
 		"of several stores of the name the recorded one wins": {
 			given: []func(*world){exists("demo"), exists("demo"), func(w *world) { w.store.Status.StoreID = "id2" }},
-			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{
 				"StoreSynced=True/Recorded", "NameUnique=False/SeveralStores", "NameInSync=True/InSync", "ModelSynced=True/Merged",
 			},
@@ -76,103 +76,103 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		},
 		"a store that is gone is noticed when tuples change": {
 			given:      []func(*world){inStep, deletedBehindOurBack, func(w *world) { w.store.Generation++ }},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Recreated", "ModelSynced=True/Merged"},
 			alive:      []string{"id3"},
 		},
 		"what a changed core says no more is withdrawn first": {
 			given: []func(*world){inStep, edit(core + "\ntype folder\n")},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"what a changed module says no more is withdrawn first": {
 			given: []func(*world){withModules(dsl("folder")), inStep, func(w *world) { w.modules[0].Value.Spec.Model = dsl("group") }},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"who is evicted is told first": {
 			given: []func(*world){withModules(dsl("folder")), inStep, edit(core + "\ntype folder\n")},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"of a store that a person put into the status it is asked whether others bear the name": {
 			given:      []func(*world){inStep, exists("demo"), func(w *world) { w.store.Status.StoreID = w.fga[1].ID }},
-			steps:      []plan.Verb{plan.FindStores, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.FindStores, plan.LatestModel, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Recorded", "NameUnique=False/SeveralStores"},
 			alive:      []string{"id1", "id3"},
 		},
 		"another model in the store is replaced": {
 			given: []func(*world){inStep, func(w *world) { w.fga[0].models = append(w.fga[0].models, foreignModel()) }},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a store that OpenFGA lost is made again": {
 			given:      []func(*world){inStep, bereaved},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Recreated", "ModelSynced=True/Merged"},
 			alive:      []string{"id3"},
 		},
 		"a store that somebody deleted is missed by a resync, although its model still answers": {
 			given:      []func(*world){inStep, deletedBehindOurBack, resync},
-			steps:      []plan.Verb{plan.FindStores, plan.GetStore, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.FindStores, plan.GetStore, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Recreated"},
 			alive:      []string{"id3"},
 		},
 		"no model is written into a store that somebody deleted": {
 			given: []func(*world){inStep, deletedBehindOurBack, withModules(dsl("folder"))},
-			steps: []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			alive: []string{"id3"},
 		},
 		"a lost store is replaced by another of the name": {
 			given:      []func(*world){inStep, bereaved, exists("demo")},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.FindStores, plan.LatestModel, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Adopted"},
 			alive:      []string{"id3"},
 		},
 		"a name that drifted and cannot be mended does not block": {
 			given:      []func(*world){inStep, renamed, resync},
-			steps:      []plan.Verb{plan.FindStores, plan.GetStore, plan.RenameStore, plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.FindStores, plan.GetStore, plan.RenameStore, plan.LatestModel, plan.WriteStatus},
 			conditions: []string{"NameInSync=False/Unsupported", "NameUnique=True/Unique"},
 			alive:      []string{"id1"},
 		},
 		"a name that drifted is mended by a server that can": {
 			given:      []func(*world){inStep, renamed, resync, func(w *world) { w.noRename = nil }},
-			steps:      []plan.Verb{plan.FindStores, plan.GetStore, plan.RenameStore, plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.FindStores, plan.GetStore, plan.RenameStore, plan.LatestModel, plan.WriteStatus},
 			conditions: []string{"NameInSync=True/InSync"},
 			alive:      []string{"id1"},
 		},
 		"a name that OpenFGA refuses costs no call": {
 			given:      []func(*world){func(w *world) { w.name = "ab" }, withModules(dsl("folder"))},
-			steps:      []plan.Verb{plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.WriteStatus},
 			conditions: []string{"StoreSynced=False/InvalidName", "ModelSynced=False/NoStore", "m00:Merged=False/NoStore"},
 		},
 		"a core module that cannot be read leaves the last good model": {
 			given:      []func(*world){inStep, edit(typo)},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive"},
 			alive:      []string{"id1"},
 		},
 		"what a core module that does not validate no longer has leaves the model": {
 			given:      []func(*world){inStep, edit(broken)},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.RecordLive, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
 		"an empty core module gets a store and no model": {
 			given:      []func(*world){edit("")},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created", "ModelSynced=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
 		"a core module without types gets a store and no model": {
 			given:      []func(*world){edit("module core\n"), withModules("module m\n")},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteStatus},
 			conditions: []string{"ModelSynced=False/InvalidCore", "m00:Merged=False/InvalidCore"},
 			alive:      []string{"id1"},
 		},
 		"a broken module is left out and the rest lives": {
 			given: []func(*world){withModules(dsl("folder"), "type x", "", dsl("folder")+"  # again\n    define writer: [user]\n")},
-			steps: []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{
 				"ModelSynced=True/ModulesRejected", "m00:Merged=True/Merged", "m01:Merged=False/Rejected",
 				"m02:Merged=False/Rejected", "m03:Merged=False/Rejected",
@@ -181,60 +181,60 @@ func TestAPassTakesTheStepsThatItsSituationAsksFor(t *testing.T) {
 		},
 		"a module that there is no room for waits": {
 			given:      []func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
 			conditions: []string{"ModelSynced=True/ModulesRejected", "ModulesInSync=False/Rejected", "m00:Merged=False/LimitExceeded"},
 			alive:      []string{"id1"},
 		},
 		"a core module that there is no room for leaves the one before": {
 			given:      []func(*world){inStep, edit(core + "\ntype more\n"), func(w *world) { w.limits = model.Limits{Types: 2} }},
-			steps:      []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.WriteStatus},
 			conditions: []string{"ModelSynced=False/InvalidCore", "ModulesInSync=False/LastGoodLive"},
 			alive:      []string{"id1"},
 		},
 		"a model that OpenFGA refuses after all is told": {
 			given:      []func(*world){func(w *world) { w.refuse = errors.New("too clever by half") }},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"ModelSynced=False/ModelRefused"},
 			alive:      []string{"id1"},
 		},
 		"an AuthorizationModel of no Store waits": {
 			given:      []func(*world){withModules(dsl("folder")), func(w *world) { w.store = nil }},
-			steps:      []plan.Verb{plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.WriteStatus},
 			conditions: []string{"m00:Merged=False/StoreNotFound"},
 		},
 		"a store that another Store has is not shared": {
 			given:      []func(*world){exists("demo"), rival("east", "id1", time.Hour)},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.FindStores, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.AddFinalizer, plan.FindStores, plan.WriteStatus},
 			conditions: []string{"StoreSynced=False/Claimed", "ModelSynced=False/NoStore"},
 			alive:      []string{"id1"},
 		},
 		"of two Stores that adopted one store the younger yields": {
 			given:      []func(*world){inStep, rival("east", "id1", time.Hour)},
-			steps:      []plan.Verb{plan.FindStores, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.FindStores, plan.WriteStatus},
 			conditions: []string{"StoreSynced=False/Claimed"},
 			alive:      []string{"id1"},
 		},
 		"of two Stores that adopted one store the older stays": {
 			given:      []func(*world){inStep, rival("east", "id1", -time.Hour)},
-			steps:      []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.LatestModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created"},
 			alive:      []string{"id1"},
 		},
 		"an older Store that records the same id does not get the store of this name": {
 			given:      []func(*world){inStep, thief("thief", "id1", time.Hour)},
-			steps:      []plan.Verb{plan.GetStore, plan.LatestModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.GetStore, plan.LatestModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created"},
 			alive:      []string{"id1"},
 		},
 		"a Store that records the id of a store of another Store's name yields, although it is older": {
 			given:      []func(*world){exists("victim"), records("id1"), thief("victim", "id1", -time.Hour)},
-			steps:      []plan.Verb{plan.AddFinalizer, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.AddFinalizer, plan.GetStore, plan.FindStores, plan.CreateStore, plan.Record, plan.WriteModel, plan.WriteStatus},
 			conditions: []string{"StoreSynced=True/Created"},
 			alive:      []string{"id1", "id2"},
 		},
 		"of two Stores of one age the first in order stays": {
 			given: []func(*world){inStep, rival("zulu", "id1", 0)},
-			steps: []plan.Verb{plan.LatestModel, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.LatestModel, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 	}
@@ -277,8 +277,8 @@ func tuplesHeld(w *world) {
 // forced deletes the Store from Kubernetes without waiting for our finalizer.
 func forced(w *world) { w.gone, w.store = w.store, nil }
 
-// conditionBefore adds an earlier Store with the name of the vanished one.
-func conditionBefore(id string) func(*world) {
+// presentCondition adds an earlier Store with the name of the vanished one.
+func presentCondition(id string) func(*world) {
 	return func(w *world) {
 		o := w.gone.DeepCopy()
 		o.Status.StoreID = id
@@ -297,90 +297,90 @@ func unrecorded(w *world) { w.pass(3) }
 func TestADeletionGoesInOrder(t *testing.T) {
 	tests := map[string]struct {
 		given      []func(*world)
-		steps      []plan.Verb
+		steps      []plan.ActionVerb
 		conditions []string
 		alive      []string
 	}{
 		"dependents block": {
 			given:      []func(*world){withModules(dsl("folder")), inStep, tuplesHeld, deleting},
-			steps:      []plan.Verb{plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.WriteStatus},
 			conditions: []string{"Deleting=True/Blocked", "m00:Merged=True/Merged"},
 			alive:      []string{"id1"},
 		},
 		"a module that comes too late is told so": {
 			given:      []func(*world){inStep, deleting, withModules(dsl("folder"))},
-			steps:      []plan.Verb{plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.WriteStatus},
 			conditions: []string{"Deleting=True/Blocked", "m00:Merged=False/StoreDeleting"},
 			alive:      []string{"id1"},
 		},
 		"then tuples": {
 			given:      []func(*world){inStep, tuplesHeld, deleting},
-			steps:      []plan.Verb{plan.WriteStatus},
+			steps:      []plan.ActionVerb{plan.WriteStatus},
 			conditions: []string{"Deleting=True/WaitingForTuples"},
 			alive:      []string{"id1"},
 		},
 		"then the OpenFGA store, then the Store": {
 			given: []func(*world){inStep, deleting},
-			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.GetStore, plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
 		},
 		"Retain keeps the OpenFGA store": {
 			given: []func(*world){inStep, retained, deleting},
-			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.RemoveFinalizer, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a store that another Store has stays": {
 			given: []func(*world){inStep, rival("east", "id1", -time.Hour), deleting},
-			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.RemoveFinalizer, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a store that bears the name of another Store stays": {
 			given: []func(*world){exists("victim"), records("id1"), held, impostor, deleting},
-			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.RemoveFinalizer, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a Store that we never held is none of our business": {
 			given: []func(*world){exists("demo"), deleting},
-			steps: []plan.Verb{plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a store that a dead pass made and did not record goes too": {
 			given: []func(*world){unrecorded, deleting},
-			steps: []plan.Verb{plan.FindStores, plan.LatestModel, plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.FindStores, plan.LatestModel, plan.DeleteStore, plan.RemoveFinalizer, plan.WriteStatus},
 		},
 		"a store of the name with a model is somebody's": {
 			given: []func(*world){exists("demo", foreignModel()), func(w *world) { w.pass(1) }, deleting},
-			steps: []plan.Verb{plan.FindStores, plan.LatestModel, plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.FindStores, plan.LatestModel, plan.RemoveFinalizer, plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a Store that OpenFGA refused goes at once": {
 			given: []func(*world){func(w *world) { w.name = "ab"; w.store.Finalizers = []string{corev1alpha1.StoreFinalizer} }, deleting},
-			steps: []plan.Verb{plan.RemoveFinalizer, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.RemoveFinalizer, plan.WriteStatus},
 		},
 		"a Store deleted past our finalizer takes its store along": {
 			given: []func(*world){inStep, forced},
-			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
 		},
 		"a Store that we let go is only looked at": {
 			given: []func(*world){inStep, deletedBehindOurBack, forced},
-			steps: []plan.Verb{plan.GetStore, plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.GetStore, plan.WriteStatus},
 		},
 		"nor is the store forgotten when others had the name after it": {
-			given: []func(*world){inStep, forced, conditionBefore("id1"), unfinished},
-			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
+			given: []func(*world){inStep, forced, presentCondition("id1"), unfinished},
+			steps: []plan.ActionVerb{plan.GetStore, plan.DeleteStore, plan.WriteStatus},
 		},
 		"each who had the name takes its own along": {
-			given: []func(*world){exists("other"), exists("more"), inStep, forced, conditionBefore("id9"), conditionBefore("id1")},
-			steps: []plan.Verb{plan.GetStore, plan.DeleteStore, plan.GetStore, plan.GetStore, plan.DeleteStore, plan.WriteStatus},
+			given: []func(*world){exists("other"), exists("more"), inStep, forced, presentCondition("id9"), presentCondition("id1")},
+			steps: []plan.ActionVerb{plan.GetStore, plan.DeleteStore, plan.GetStore, plan.GetStore, plan.DeleteStore, plan.WriteStatus},
 			alive: []string{"id2"},
 		},
 		"Retain holds for a Store deleted past our finalizer": {
 			given: []func(*world){inStep, retained, forced},
-			steps: []plan.Verb{plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 		"a namesake elsewhere inherits the store": {
 			given: []func(*world){inStep, rival("east", "", 0), forced},
-			steps: []plan.Verb{plan.WriteStatus},
+			steps: []plan.ActionVerb{plan.WriteStatus},
 			alive: []string{"id1"},
 		},
 	}
@@ -402,11 +402,11 @@ func TestADeletionGoesInOrder(t *testing.T) {
 
 func TestWhoDeclaresTuplesIsHeldForTheseAtOnce(t *testing.T) {
 	s := newWorld().store
-	if got := plan.Finalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer}) {
+	if got := plan.RequiredFinalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer}) {
 		t.Errorf("held by %v", got)
 	}
 	s.Spec.Tuples = []corev1alpha1.Tuple{{Object: "document:1", Relation: "owner", User: "user:1"}}
-	if got := plan.Finalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}) {
+	if got := plan.RequiredFinalizers(s); !slices.Equal(got, []string{corev1alpha1.StoreFinalizer, corev1alpha1.TuplesFinalizer}) {
 		t.Errorf("with tuples, held by %v", got)
 	}
 }

@@ -11,12 +11,12 @@ import (
 type Observed struct {
 	// Listed is true once Named holds every OpenFGA store with the Store's name, oldest first.
 	Listed bool
-	Named  []Store
+	Named  []OpenFGAStore
 	// Created is the OpenFGA store created in this pass.
 	Created string
 	// Found is the last store found by its id, Missing the last id not found. Absent holds all ids that were not found
 	// or were deleted in this pass.
-	Found   Store
+	Found   OpenFGAStore
 	Missing string
 	Absent  []string
 	// Foreign holds the OpenFGA stores without proof that they belonged to deleted Stores, whatever NATS reports.
@@ -29,7 +29,7 @@ type Observed struct {
 	Refused  error
 	// OwnersOf is the store to which Owners belongs.
 	OwnersOf string
-	Owners   Owners
+	Owners   IAMStoreOwners
 	// Renamed is true once the store has the Store's name. RenameErr is the refusal of that.
 	Renamed   bool
 	RenameErr error
@@ -41,25 +41,25 @@ type Observed struct {
 	Released bool
 }
 
-// Store is an OpenFGA store.
-type Store struct {
+// OpenFGAStore is an OpenFGA store.
+type OpenFGAStore struct {
 	ID, Name  string
 	CreatedAt time.Time
 }
 
-// hasName reports whether a list or the creation showed that the store has the Store's name.
-func (obs Observed) hasName(id string) bool {
-	return id == obs.Created || slices.ContainsFunc(obs.Named, func(s Store) bool { return s.ID == id })
+// isKnownByName reports whether a list or the creation showed that the store has the Store's name.
+func (obs Observed) isKnownByName(id string) bool {
+	return id == obs.Created || slices.ContainsFunc(obs.Named, func(s OpenFGAStore) bool { return s.ID == id })
 }
 
 // isConfirmed reports whether OpenFGA has confirmed the store. A model proves nothing: OpenFGA accepts models for stores
 // that do not exist, and keeps those of deleted stores.
-func (obs Observed) isConfirmed(id string) bool { return obs.hasName(id) || obs.Found.ID == id }
+func (obs Observed) isConfirmed(id string) bool { return obs.isKnownByName(id) || obs.Found.ID == id }
 
-// nameOf returns the name of an OpenFGA store, or "" if this pass has not read it.
-func (obs Observed) nameOf(in Input, id string) string {
+// storeNameOf returns the name of an OpenFGA store, or "" if this pass has not read it.
+func (obs Observed) storeNameOf(in Input, id string) string {
 	switch {
-	case obs.hasName(id):
+	case obs.isKnownByName(id):
 		return in.Key.Name
 	case obs.Found.ID == id:
 		return obs.Found.Name
@@ -78,9 +78,9 @@ func (obs Observed) latestModel(id string) (*openfgav1.AuthorizationModel, bool)
 	return nil, false
 }
 
-// isAbsent reports whether this pass found that OpenFGA does not have a store.
-func (obs Observed) isAbsent(id string) bool {
+// isAbsentStore reports whether this pass found that OpenFGA does not have a store.
+func (obs Observed) isAbsentStore(id string) bool {
 	return id == obs.Missing || id == obs.Deleted || slices.Contains(obs.Absent, id)
 }
 
-func (obs Observed) isForeign(id string) bool { return slices.Contains(obs.Foreign, id) }
+func (obs Observed) isForeignStoreID(id string) bool { return slices.Contains(obs.Foreign, id) }

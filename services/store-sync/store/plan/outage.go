@@ -8,25 +8,25 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// StoreOutage returns our part of a Store's status while OpenFGA does not answer. It returns false if the status
+// StoreOutageStatus returns our part of a Store's status while OpenFGA does not answer. It returns false if the status
 // already covers this generation, or one that differs only in tuples.
-func StoreOutage(in Input, message string) (corev1alpha1.StoreStatus, bool) {
-	s, typ := OwnStoreStatus(in.Store.Status), corev1alpha1.ModelSynced
+func StoreOutageStatus(in Input, message string) (corev1alpha1.StoreStatus, bool) {
+	s, typ := OwnedStoreStatus(in.Store.Status), corev1alpha1.ModelSynced
 	switch {
 	case in.isDeleting():
 		typ = corev1alpha1.Deleting
 	case s.StoreID == "":
 		typ = corev1alpha1.StoreSynced
 	}
-	decided := s.ModelDigest == in.Store.ModelDigest() && !in.isDeleting() || hasSetUnknown(&s.Conditions, in.Store, in.Now, typ, message)
+	decided := s.ModelDigest == in.Store.ModelDigest() && !in.isDeleting() || setUnknownUnlessCurrent(&s.Conditions, in.Store, in.Now, typ, message)
 	return s, !decided
 }
 
-// ModuleOutage returns the same for an AuthorizationModel.
-func ModuleOutage(in Input, m Module, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
-	s := OwnModuleStatus(m.Value.Status)
-	storeID, _ := in.storeOf(Observed{})
-	decided := s.ModelDigest == m.Value.ModelDigest(storeID) || hasSetUnknown(&s.Conditions, m.Value, in.Now, corev1alpha1.Merged, message)
+// ModuleOutageStatus returns the same for an AuthorizationModel.
+func ModuleOutageStatus(in Input, m ModelObject, message string) (corev1alpha1.AuthorizationModelStatus, bool) {
+	s := OwnedModuleStatus(m.Value.Status)
+	storeID, _ := in.tupleStoreAndModel(Observed{})
+	decided := s.ModelDigest == m.Value.ModelDigest(storeID) || setUnknownUnlessCurrent(&s.Conditions, m.Value, in.Now, corev1alpha1.Merged, message)
 	return s, !decided
 }
 
@@ -39,11 +39,12 @@ func unknownCondition(typ, message string) condition.Condition {
 	return condition.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: corev1alpha1.BackendUnavailable, Message: message}
 }
 
-// hasSetUnknown sets a condition to unknown, unless it covers the object's current generation.
-func hasSetUnknown(conditions *[]metav1.Condition, o metav1.Object, now metav1.Time, typ, message string) (decided bool) {
-	if isCurrent(o, *conditions, typ) {
+// setUnknownUnlessCurrent sets a condition to unknown, unless it covers the object's current generation.
+func setUnknownUnlessCurrent(conditions *[]metav1.Condition, o metav1.Object, now metav1.Time, typ, message string) (decided bool) {
+	if coversCurrentGeneration(o, *conditions, typ) {
 		return true
 	}
-	*conditions = condition.Apply(*conditions, append(storeConditions(), moduleConditions()...), o.GetGeneration(), now, unknownCondition(typ, message))
+	*conditions = condition.MergeConditions(*conditions, append(ownedStoreConditions(), ownedModuleConditions()...), o.GetGeneration(), now,
+		unknownCondition(typ, message))
 	return false
 }

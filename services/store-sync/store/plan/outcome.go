@@ -11,30 +11,30 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Status returns the desired status of the Store with these fields, the outcome and the Events.
-func Status(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.Status {
-	s := moduleplan.Status{Fields: fields, Same: isSameStore(in.Store, fields)}
-	if s.Outcome, s.Message = outcomeOf(fields.Conditions); in.isModelPending(obs) {
+// StoreStatusWithOutcome returns the desired status of the Store with these fields, the outcome and the Events.
+func StoreStatusWithOutcome(in Input, obs Observed, fields corev1alpha1.StoreStatus) moduleplan.ObjectStatus {
+	s := moduleplan.ObjectStatus{Fields: fields, Same: isStatusUnchanged(in.Store, fields)}
+	if s.Outcome, s.Message = outcomeOfConditions(fields.Conditions); in.isModelPending(obs) {
 		s.Outcome, s.Message = eventv1.Outcome_OUTCOME_PENDING, "the model is being written"
 	}
 	s.Notes = eventNotes(in.Store.Status.Conditions, fields.Conditions)
 	if obs.Written {
-		s.Notes = append(s.Notes, condition.Note{Reason: "ModelWritten", Message: "model " + obs.Latest.GetId() + " was written and is live"})
+		s.Notes = append(s.Notes, condition.EventContent{Reason: "ModelWritten", Message: "model " + obs.Latest.GetId() + " was written and is live"})
 	}
 	return s
 }
 
-// isSameStore reports whether the status of a Store needs no write. See [isDatedLater].
-func isSameStore(o *corev1alpha1.Store, must corev1alpha1.StoreStatus) bool {
-	has := OwnStoreStatus(o.Status)
-	if has.ModelDigest != "" && has.ModelDigest == must.ModelDigest && isDatedLater(o, o.Status.Conditions) {
-		has.Conditions, must.Conditions = withoutGeneration(has.Conditions), withoutGeneration(must.Conditions)
+// isStatusUnchanged reports whether the status of a Store needs no write. See [canDeferObservedGeneration].
+func isStatusUnchanged(o *corev1alpha1.Store, must corev1alpha1.StoreStatus) bool {
+	has := OwnedStoreStatus(o.Status)
+	if has.ModelDigest != "" && has.ModelDigest == must.ModelDigest && canDeferObservedGeneration(o, o.Status.Conditions) {
+		has.Conditions, must.Conditions = withoutObservedGeneration(has.Conditions), withoutObservedGeneration(must.Conditions)
 	}
 	return equality.Semantic.DeepEqual(has, must)
 }
 
-// outcomeOf returns the outcome to report for a Store with these conditions.
-func outcomeOf(conditions []metav1.Condition) (eventv1.Outcome, string) {
+// outcomeOfConditions returns the outcome to report for a Store with these conditions.
+func outcomeOfConditions(conditions []metav1.Condition) (eventv1.Outcome, string) {
 	if c := meta.FindStatusCondition(conditions, corev1alpha1.Deleting); c != nil {
 		return eventv1.Outcome_OUTCOME_PENDING, c.Message
 	}
@@ -50,22 +50,22 @@ func outcomeOf(conditions []metav1.Condition) (eventv1.Outcome, string) {
 }
 
 // eventNotes returns the Events about the choice of the OpenFGA store and about a rejected core module or model.
-func eventNotes(before, after []metav1.Condition) []condition.Note {
-	var notes []condition.Note
-	if c, ok := condition.Changed(before, after, corev1alpha1.StoreSynced); ok {
+func eventNotes(before, after []metav1.Condition) []condition.EventContent {
+	var notes []condition.EventContent
+	if c, ok := condition.ChangedCondition(before, after, corev1alpha1.StoreSynced); ok {
 		switch c.Reason {
 		case ReasonCreated, ReasonAdopted, ReasonRecreated:
-			notes = append(notes, condition.Note{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
+			notes = append(notes, condition.EventContent{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
 		case ReasonInvalidName, moduleplan.ReasonClaimed, ReasonNameTaken:
-			notes = append(notes, condition.Note{Warning: true, Reason: "StoreRejected", Message: c.Message})
+			notes = append(notes, condition.EventContent{Warning: true, Reason: "StoreRejected", Message: c.Message})
 		}
 	}
-	if c, ok := condition.Changed(before, after, corev1alpha1.ModelSynced); ok {
+	if c, ok := condition.ChangedCondition(before, after, corev1alpha1.ModelSynced); ok {
 		switch c.Reason {
 		case ReasonInvalidCore:
-			notes = append(notes, condition.Note{Warning: true, Reason: "ModuleRejected", Message: c.Message})
+			notes = append(notes, condition.EventContent{Warning: true, Reason: "ModuleRejected", Message: c.Message})
 		case ReasonLimitExceeded, ReasonModelRefused, ReasonNotAdopted:
-			notes = append(notes, condition.Note{Warning: true, Reason: "ModelRejected", Message: c.Message})
+			notes = append(notes, condition.EventContent{Warning: true, Reason: "ModelRejected", Message: c.Message})
 		}
 	}
 	return notes

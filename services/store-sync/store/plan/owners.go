@@ -13,8 +13,8 @@ import (
 // reasonOurs is the reason of Adopted if no tuple contradicts it.
 const reasonOurs = "Ours"
 
-// Owners holds the tuples in an OpenFGA store that name an owner of the IAM store, and the one that would name this cluster.
-type Owners struct {
+// IAMStoreOwners holds the tuples in an OpenFGA store that name an owner of the IAM store, and the one that would name this cluster.
+type IAMStoreOwners struct {
 	Owner iam.Tuple
 	Named []iam.Tuple
 	// Granted is a tuple of IAM's types in the store. It is read only if no tuple names an owner.
@@ -29,36 +29,36 @@ func (in Input) isIAMStore() bool {
 // mustReadOwners reports whether the owner of an OpenFGA store must be read now: before it gets a model, at each resync, and until
 // Adopted is true of this generation. A store that was made in this pass, or is adopted with all that is in it, is not read.
 func (in Input) mustReadOwners(obs Observed, id string, wanted bool) bool {
-	was, _ := conditionBefore(in, corev1alpha1.Adopted)
-	undecided := !was.IsTrue() || !isCurrent(in.Store, in.Store.Status.Conditions, corev1alpha1.Adopted)
+	was, _ := presentCondition(in, corev1alpha1.Adopted)
+	undecided := !was.IsTrue() || !coversCurrentGeneration(in.Store, in.Store.Status.Conditions, corev1alpha1.Adopted)
 	latest, _ := obs.latestModel(id)
 	return (wanted || in.Resync || undecided) && in.isIAMStore() && in.Store.Spec.Adoption != corev1alpha1.AdoptionAlways &&
 		latest != nil && obs.OwnersOf != id
 }
 
-// alienReason returns why an OpenFGA store is not the IAM store of this cluster, by what is known; "" if it may be. A model there would
+// foreignStoreReason returns why an OpenFGA store is not the IAM store of this cluster, by what is known; "" if it may be. A model there would
 // decide about tuples of others, so that tuples of IAM's types count while nothing says whose the store is.
-func (in Input) alienReason(obs Observed, id string) string {
+func (in Input) foreignStoreReason(obs Observed, id string) string {
 	if !in.isIAMStore() || obs.OwnersOf != id {
 		return ""
 	}
 	found := obs.Owners
-	adopted, refusal := iam.Adoption(in.Store, found.Owner, found.Named)
+	adopted, refusal := iam.DecideAdoption(in.Store, found.Owner, found.Named)
 	if !adopted && refusal == "" && found.Granted != "" {
 		return fmt.Sprintf("it has no tuple %s#%s, and it holds %s", found.Owner.Object, found.Owner.Relation, found.Granted)
 	}
 	return refusal
 }
 
-func (in Input) notAdopted(id, why string) string {
+func (in Input) notAdoptedMessage(id, why string) string {
 	return fmt.Sprintf("%s does not belong to this cluster: %s; no model is written there. `entail iam adopt --dry-run` lists what "+
 		"would be deleted; then take it over by spec.adoption: %s, which needs the verb adopt on this Store, or name another "+
-		"Store by --iam-store", storeNamed(id), why, corev1alpha1.AdoptionAlways)
+		"Store by --iam-store", describeStore(id), why, corev1alpha1.AdoptionAlways)
 }
 
 // adoptedCondition returns the condition Adopted of the IAM Store; false for others, and while the owner was not read.
 func adoptedCondition(in Input, obs Observed, id string) (condition.Condition, bool) {
-	why := in.alienReason(obs, id)
+	why := in.foreignStoreReason(obs, id)
 	latest, read := obs.latestModel(id)
 	switch {
 	case !in.isIAMStore():
@@ -66,11 +66,11 @@ func adoptedCondition(in Input, obs Observed, id string) (condition.Condition, b
 	case in.Store.Spec.Adoption == corev1alpha1.AdoptionAlways:
 		return condition.New(corev1alpha1.Adopted, true, "Taken", "the OpenFGA store is taken over with all that is in it, by spec.adoption"), true
 	case why != "":
-		return condition.New(corev1alpha1.Adopted, false, ReasonNotAdopted, in.notAdopted(id, why)), true
+		return condition.New(corev1alpha1.Adopted, false, ReasonNotAdopted, in.notAdoptedMessage(id, why)), true
 	case obs.OwnersOf == id, obs.Created == id, read && latest == nil: // OpenFGA accepts no tuple before a model exists.
 		return condition.New(corev1alpha1.Adopted, true, reasonOurs, "the OpenFGA store has no owner tuple of another cluster"), true
-	case id != in.recordedID(): // What is known is about another store.
+	case id != in.recordedStoreID(): // What is known is about another store.
 		return condition.Condition{}, false
 	}
-	return conditionBefore(in, corev1alpha1.Adopted)
+	return presentCondition(in, corev1alpha1.Adopted)
 }

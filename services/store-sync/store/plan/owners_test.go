@@ -11,7 +11,7 @@ import (
 )
 
 // ours is the tuple by which the IAM store demo belongs to this cluster.
-func ours() iam.Tuple { return iam.StoreOwner("demo", "this") }
+func ours() iam.Tuple { return iam.StoreOwnerTuple("demo", "this") }
 
 // protecting makes the Store the IAM store as store-sync does.
 func protecting(w *world) { w.protecting, w.store.Spec.Tuples = true, declared() }
@@ -27,7 +27,7 @@ func undeclared(w *world) { w.store.Spec.Tuples, w.store.Generation = nil, w.sto
 func overwritten(w *world) { w.find("id1").models = append(w.find("id1").models, foreignModel()) }
 
 func owned(named ...iam.Tuple) func(*world) {
-	return func(w *world) { w.owners = plan.Owners{Owner: ours(), Named: named} }
+	return func(w *world) { w.owners = plan.IAMStoreOwners{Owner: ours(), Named: named} }
 }
 
 // recorded makes the Store's status name a store of another owner.
@@ -39,8 +39,8 @@ func recorded(w *world) {
 
 // A model decides about all tuples in the store, so it must not be written over another owner's tuples.
 func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
-	another := owned(ours(), iam.StoreOwner("permissions", "2"))
-	nobody := func(w *world) { w.owners = plan.Owners{Owner: ours(), Granted: "a/Thing:1#owner@a/User:1"} }
+	another := owned(ours(), iam.StoreOwnerTuple("permissions", "2"))
+	nobody := func(w *world) { w.owners = plan.IAMStoreOwners{Owner: ours(), Granted: "a/Thing:1#owner@a/User:1"} }
 	longer := edit(core + "\ntype folder\n")
 	for name, test := range map[string]struct {
 		given   []func(*world)
@@ -93,7 +93,7 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 
 // A later claim to a store in step is found by the next resync.
 func TestWhoClaimsAStoreLaterIsNoticedFromTimeToTime(t *testing.T) {
-	w := newWorld(protecting, inStep, owned(ours(), iam.StoreOwner("x", "2")))
+	w := newWorld(protecting, inStep, owned(ours(), iam.StoreOwnerTuple("x", "2")))
 	if w.pass(1000); slices.Contains(w.verbs, plan.FindOwners) {
 		t.Errorf("an ordinary pass asks: %v", w.verbs)
 	}

@@ -11,10 +11,10 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// After returns the input as it will be once a provider's plan has been carried out.
-func (in Input) After(p moduleplan.Plan, now metav1.Time) Input {
+// AfterPlan returns the input as it will be once a provider's plan has been carried out.
+func (in Input) AfterPlan(p moduleplan.Plan, now metav1.Time) Input {
 	find := func(name string) int {
-		return slices.IndexFunc(in.Modules, func(m Module) bool { return m.Key.Cluster == in.Key.Cluster && m.Key.Name == name })
+		return slices.IndexFunc(in.Modules, func(m ModelObject) bool { return m.Key.Cluster == in.Key.Cluster && m.Key.Name == name })
 	}
 	in.Modules = slices.Clone(in.Modules)
 	for _, o := range p.Apply {
@@ -22,7 +22,7 @@ func (in Input) After(p moduleplan.Plan, now metav1.Time) Input {
 		if i < 0 {
 			key := event.Key{Cluster: in.Key.Cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: o.Name}
 			o.CreationTimestamp = now
-			in.Modules = append(in.Modules, Module{Change: event.Change{Key: key}, Value: &o})
+			in.Modules = append(in.Modules, ModelObject{Change: event.Change{Key: key}, Value: &o})
 			continue
 		}
 		changed := in.Modules[i].Value.DeepCopy()

@@ -27,10 +27,10 @@ func TestWhatAPlanWillLeaveBehind(t *testing.T) {
 		{"here", object("deleted", "old", nil)},
 		{"there", object("deleted", "theirs", nil)},
 	} {
-		in.Modules = append(in.Modules, Module{Change: event.Change{Key: event.Key{Cluster: m.cluster, Name: m.value.Name}}, Value: m.value})
+		in.Modules = append(in.Modules, ModelObject{Change: event.Change{Key: event.Key{Cluster: m.cluster, Name: m.value.Name}}, Value: m.value})
 	}
 	now := metav1.Unix(1, 0)
-	after := in.After(moduleplan.Plan{
+	after := in.AfterPlan(moduleplan.Plan{
 		Apply: []corev1alpha1.AuthorizationModel{
 			*object("changed", "new", map[string]string{"b": "2"}), *object("bare", "new", map[string]string{"b": "2"}), *object("made", "new", nil),
 		},

@@ -12,7 +12,7 @@ import (
 
 func TestTheModulesOfAStoreHaveOneOrder(t *testing.T) {
 	discovered := func(group, name string) model.Module {
-		return model.Module{Origin: model.Origin{Kind: model.Discovered, Scope: group, Name: name}, API: strings.Trim(name+"."+group, ".")}
+		return model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Scope: group, Name: name}, API: strings.Trim(name+"."+group, ".")}
 	}
 	made := module("things-demo", "module things\n")
 	made.Value.Annotations = map[string]string{
@@ -23,11 +23,11 @@ func TestTheModulesOfAStoreHaveOneOrder(t *testing.T) {
 	in := plan.Input{
 		Key:      event.Key{Cluster: "local", Name: "demo"},
 		Store:    &corev1alpha1.Store{Spec: corev1alpha1.StoreSpec{CoreModule: core}},
-		Modules:  []plan.Module{made, foreign, module("b", "module b\n")},
+		Modules:  []plan.ModelObject{made, foreign, module("b", "module b\n")},
 		Provided: []model.Module{discovered("b.com", "things"), discovered("b.com", "aunts"), discovered("", "pods")},
 	}
 	names := func() string {
-		_, others := plan.Sources(in)
+		_, others := plan.ModuleSources(in)
 		var got []string
 		for _, m := range others {
 			got = append(got, m.Origin.String())

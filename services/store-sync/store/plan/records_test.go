@@ -11,7 +11,7 @@ import (
 )
 
 func (s *shop) remove(name string) {
-	s.in.Modules = slices.DeleteFunc(slices.Clone(s.in.Modules), func(m plan.Module) bool { return m.Value.Name == name })
+	s.in.Modules = slices.DeleteFunc(slices.Clone(s.in.Modules), func(m plan.ModelObject) bool { return m.Value.Name == name })
 }
 
 // stored returns a status as the API server returns it.
@@ -28,7 +28,7 @@ func TestDecideRecordsThatNoDiscoveredModuleIsLive(t *testing.T) {
 	s := &shop{t: t, in: w.input()}
 	s.module("ds", "module ds\n\ntype core_secret\n")
 	s.in.Provided = []model.Module{{
-		Origin: model.Origin{Kind: model.Discovered, Name: "secrets"}, API: "secrets", Base: "account", DSL: secrets,
+		Origin: model.ModuleOrigin{Kind: model.Discovered, Name: "secrets"}, API: "secrets", Base: "account", DSL: secrets,
 	}}
 	s.settle()
 	s.state("discovered/secrets", model.Rejected)

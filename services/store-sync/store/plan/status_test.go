@@ -136,7 +136,7 @@ func TestStoreSyncDatesItsConditionsAfterTupleSync(t *testing.T) {
 	for range 2 {
 		w.pass(1000)
 	}
-	if w.writes != 0 || !slices.Equal(w.verbs[:3], []plan.Verb{plan.LatestModel, plan.GetStore, plan.WriteStatus}) {
+	if w.writes != 0 || !slices.Equal(w.verbs[:3], []plan.ActionVerb{plan.LatestModel, plan.GetStore, plan.WriteStatus}) {
 		t.Errorf("%d writes in %v", w.writes, w.verbs)
 	}
 	syncing := metav1.Condition{Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionFalse, Reason: corev1alpha1.Syncing, ObservedGeneration: 7}
@@ -148,7 +148,7 @@ func TestStoreSyncDatesItsConditionsAfterTupleSync(t *testing.T) {
 	w.store.Status.Conditions = slices.Concat(before, tupleConditions(7))
 	w.modules[0].Value.Status.Conditions = append(w.modules[0].Value.Status.Conditions, tupleConditions(9)...)
 	w.verbs = nil
-	if w.pass(1000); w.writes != 2 || !slices.Equal(w.verbs, []plan.Verb{plan.LatestModel, plan.WriteStatus}) {
+	if w.pass(1000); w.writes != 2 || !slices.Equal(w.verbs, []plan.ActionVerb{plan.LatestModel, plan.WriteStatus}) {
 		t.Errorf("got %d writes in %v after tuple-sync was done; want one each of the Store and the module", w.writes, w.verbs)
 	}
 	if s, m := w.store.Status.Conditions, w.modules[0].Value.Status.Conditions; generationOf(s, corev1alpha1.ModelSynced) != 7 || generationOf(m, corev1alpha1.Merged) != 9 {
@@ -188,7 +188,7 @@ func TestOtherServicesConditionsAreNotOurs(t *testing.T) {
 		TupleCount: 3, ManagedTuplesStoreID: "x", ManagedTuples: []corev1alpha1.Tuple{{Object: "a:b"}},
 		Conditions: []metav1.Condition{{Type: corev1alpha1.TuplesSynced}, {Type: corev1alpha1.Ready}},
 	}
-	own := plan.OwnStoreStatus(status)
+	own := plan.OwnedStoreStatus(status)
 	if own.TupleCount != 0 || own.ManagedTuplesStoreID != "" || own.ManagedTuples != nil || len(own.Conditions) != 0 {
 		t.Errorf("we would write %+v", own)
 	}

@@ -31,52 +31,52 @@ const MaxModules = 200
 // maxMessage bounds the message for each module, in bytes.
 const maxMessage = 1024
 
-// storeConditions returns the condition types that store-sync writes to a Store.
-func storeConditions() []string {
+// ownedStoreConditions returns the condition types that store-sync writes to a Store.
+func ownedStoreConditions() []string {
 	return []string{
 		corev1alpha1.StoreSynced, corev1alpha1.ModelSynced, corev1alpha1.ModulesInSync, corev1alpha1.NameUnique,
 		corev1alpha1.NameInSync, corev1alpha1.Adopted, corev1alpha1.Deleting,
 	}
 }
 
-// OwnStoreStatus returns the part of a Store's status that store-sync writes.
-func OwnStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
+// OwnedStoreStatus returns the part of a Store's status that store-sync writes.
+func OwnedStoreStatus(s corev1alpha1.StoreStatus) corev1alpha1.StoreStatus {
 	return corev1alpha1.StoreStatus{
 		StoreID: s.StoreID, Adopted: s.Adopted, AuthorizationModelID: s.AuthorizationModelID, ModelDigest: s.ModelDigest, Modules: s.Modules, Live: s.Live,
-		Conditions: condition.Apply(s.Conditions, storeConditions(), 0, metav1.Time{}),
+		Conditions: condition.MergeConditions(s.Conditions, ownedStoreConditions(), 0, metav1.Time{}),
 	}
 }
 
-// StoreStatus returns the desired value of that part. During a pass, fields that are not known yet keep their values.
-func StoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
-	s := OwnStoreStatus(in.Store.Status)
-	types, set := storeConditions(), []condition.Condition{}
+// DesiredStoreStatus returns the desired value of that part. During a pass, fields that are not known yet keep their values.
+func DesiredStoreStatus(in Input, obs Observed) corev1alpha1.StoreStatus {
+	s := OwnedStoreStatus(in.Store.Status)
+	types, set := ownedStoreConditions(), []condition.Condition{}
 	switch {
 	case obs.Forbidden != nil:
 		set = forbiddenConditions(obs.Forbidden)
 		types = []string{corev1alpha1.StoreSynced}
 	case in.isDeleting():
-		if why, waiting := blockedBy(in); waiting {
+		if why, waiting := deletionBlocker(in); waiting {
 			set = append(set, why)
 		}
 	default:
-		c := chooseStore(in, obs)
-		s.StoreID, s.AuthorizationModelID, s.ModelDigest = c.id, in.modelID(obs, c.id), ""
+		c := chooseOpenFGAStore(in, obs)
+		s.StoreID, s.AuthorizationModelID, s.ModelDigest = c.id, in.liveModelID(obs, c.id), ""
 		s.Adopted = s.Adopted || c.adopted
 		if !in.isModelPending(obs) {
 			s.Modules = moduleStatuses(in, c)
 		}
 		if modelProblem(in, obs, c) == nil {
-			s.Live = in.nextLiveCore()
+			s.Live = in.nextLiveCoreRecord()
 		}
-		types, set = nil, conditions(in, obs, c)
+		types, set = nil, desiredStoreConditions(in, obs, c)
 		for _, found := range set {
 			if types = append(types, found.Type); found.Type == corev1alpha1.ModelSynced && found.IsTrue() {
 				s.ModelDigest = in.Store.ModelDigest()
 			}
 		}
 	}
-	s.Conditions = condition.Apply(s.Conditions, types, in.Store.Generation, in.Now, set...)
+	s.Conditions = condition.MergeConditions(s.Conditions, types, in.Store.Generation, in.Now, set...)
 	return s
 }
 
@@ -88,20 +88,20 @@ func forbiddenConditions(why error) []condition.Condition {
 
 // isModelPending reports whether the model of a Store still has to be written. Until then the status does not report on it.
 func (in Input) isModelPending(obs Observed) bool {
-	c := chooseStore(in, obs)
-	return obs.Forbidden == nil && !in.isDeleting() && modelProblem(in, obs, c) == nil && !isLive(in, obs, c.id)
+	c := chooseOpenFGAStore(in, obs)
+	return obs.Forbidden == nil && !in.isDeleting() && modelProblem(in, obs, c) == nil && !isMergeLive(in, obs, c.id)
 }
 
-// conditions returns the conditions of a Store that is not in deletion.
-func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
-	set := []condition.Condition{storeSynced(in, obs, c)}
+// desiredStoreConditions returns the conditions of a Store that is not in deletion.
+func desiredStoreConditions(in Input, obs Observed, c storeChoice) []condition.Condition {
+	set := []condition.Condition{storeSyncedCondition(in, obs, c)}
 	if !in.isModelPending(obs) {
-		set = append(set, modelSynced(in, obs, c), modulesInSync(in, c))
+		set = append(set, modelSyncedCondition(in, obs, c), modulesInSyncCondition(in, c))
 	}
 	if c.id == "" {
 		return set
 	}
-	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUnique, nameInSync, adoptedCondition} {
+	for _, check := range []func(Input, Observed, string) (condition.Condition, bool){nameUniqueCondition, nameInSyncCondition, adoptedCondition} {
 		if found, ok := check(in, obs, c.id); ok {
 			set = append(set, found)
 		}
@@ -109,37 +109,37 @@ func conditions(in Input, obs Observed, c storeChoice) []condition.Condition {
 	return set
 }
 
-// conditionBefore returns a condition from the Store's status. The name of an OpenFGA store does not depend on the spec, and
+// presentCondition returns a condition from the Store's status. The name of an OpenFGA store does not depend on the spec, and
 // neither do other stores with that name. The condition therefore holds for the current generation too.
-func conditionBefore(in Input, typ string) (condition.Condition, bool) {
+func presentCondition(in Input, typ string) (condition.Condition, bool) {
 	if c := meta.FindStatusCondition(in.Store.Status.Conditions, typ); c != nil {
 		return toCondition(c), true
 	}
 	return condition.Condition{}, false
 }
 
-// modelID returns the id of the live model in the store.
-func (in Input) modelID(obs Observed, id string) string {
+// liveModelID returns the id of the live model in the store.
+func (in Input) liveModelID(obs Observed, id string) string {
 	latest, known := obs.latestModel(id)
 	switch {
 	case id == "":
 		return ""
 	case known:
 		return latest.GetId()
-	case id == in.recordedID():
+	case id == in.recordedStoreID():
 		return in.Store.Status.AuthorizationModelID
 	}
 	return ""
 }
 
-// isLive reports whether the store's newest model is known to equal the merge.
-func isLive(in Input, obs Observed, id string) bool {
+// isMergeLive reports whether the store's newest model is known to equal the merge.
+func isMergeLive(in Input, obs Observed, id string) bool {
 	latest, known := obs.latestModel(id)
 	return known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
 }
 
-func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
-	id := in.modelID(obs, c.id)
+func modelSyncedCondition(in Input, obs Observed, c storeChoice) condition.Condition {
+	id := in.liveModelID(obs, c.id)
 	is := func(holds bool, reason, message string) condition.Condition {
 		return condition.New(corev1alpha1.ModelSynced, holds, reason, message)
 	}
@@ -149,7 +149,7 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 		}
 		return is(false, p.reason, p.message)
 	}
-	if core := in.coreReport(); core.State == model.LastGoodLive {
+	if core := in.coreMergeReport(); core.State == model.LastGoodLive {
 		reason := ReasonInvalidCore
 		if core.Exceeds {
 			reason = ReasonLimitExceeded
@@ -157,40 +157,40 @@ func modelSynced(in Input, obs Observed, c storeChoice) condition.Condition {
 		return is(false, reason, fmt.Sprintf("spec.coreModule: %s; model %s is live, with the core module of generation %d and all other modules: %s",
 			core.Message, id, in.Store.Status.Live.Generation, unrevokedText(core)))
 	}
-	left := in.sourcesIn(model.LastGoodLive, model.Rejected)
+	left := in.sourcesInStates(model.LastGoodLive, model.Rejected)
 	merged := len(in.Merged.Reports) - len(left)
 	if len(left) == 0 {
 		return is(true, ReasonMerged, fmt.Sprintf("model %s holds all %d modules", id, merged))
 	}
 	message := fmt.Sprintf("model %s holds %d of %d modules", id, merged, merged+len(left))
-	if rejected := in.sourcesIn(model.Rejected); len(rejected) > 0 {
+	if rejected := in.sourcesInStates(model.Rejected); len(rejected) > 0 {
 		message += "; rejected: " + enumerateNames(rejected)
 	}
-	if kept := in.sourcesIn(model.LastGoodLive); len(kept) > 0 {
+	if kept := in.sourcesInStates(model.LastGoodLive); len(kept) > 0 {
 		message += "; with the last valid version in force: " + enumerateNames(kept)
 	}
 	return is(true, ReasonModulesRejected, message+" (status.modules says why)")
 }
 
 // modelProblem returns the reason if the merge of this generation cannot be live.
-func modelProblem(in Input, obs Observed, c storeChoice) *problem {
+func modelProblem(in Input, obs Observed, c storeChoice) *conditionProblem {
 	err := in.mergeErr()
 	switch core, tooLarge := (*model.CoreError)(nil), (*model.LimitError)(nil); {
 	case errors.As(err, &core):
-		return &problem{ReasonInvalidCore, "spec.coreModule: " + core.Message}
+		return &conditionProblem{ReasonInvalidCore, "spec.coreModule: " + core.Message}
 	case errors.Is(err, errNoTypes):
-		return &problem{ReasonInvalidCore, "spec.coreModule: " + err.Error()}
+		return &conditionProblem{ReasonInvalidCore, "spec.coreModule: " + err.Error()}
 	case errors.As(err, &tooLarge):
-		return &problem{ReasonLimitExceeded, tooLarge.Error()}
+		return &conditionProblem{ReasonLimitExceeded, tooLarge.Error()}
 	case err != nil:
-		return &problem{ReasonModelRefused, err.Error()}
+		return &conditionProblem{ReasonModelRefused, err.Error()}
 	case obs.Refused != nil:
-		return &problem{ReasonModelRefused, obs.Refused.Error()}
+		return &conditionProblem{ReasonModelRefused, obs.Refused.Error()}
 	case c.problem != nil:
-		return &problem{ReasonNoStore, "there is no OpenFGA store to write the model to"}
+		return &conditionProblem{ReasonNoStore, "there is no OpenFGA store to write the model to"}
 	}
-	if why := in.alienReason(obs, c.id); why != "" {
-		return &problem{ReasonNotAdopted, in.notAdopted(c.id, why)}
+	if why := in.foreignStoreReason(obs, c.id); why != "" {
+		return &conditionProblem{ReasonNotAdopted, in.notAdoptedMessage(c.id, why)}
 	}
 	return nil
 }

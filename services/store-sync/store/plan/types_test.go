@@ -18,27 +18,27 @@ import (
 // noKinds makes types from no objects.
 type noKinds struct{}
 
-func (noKinds) Live() []*openfgav1.TypeDefinition           { return nil }
-func (noKinds) Unchanged() []*openfgav1.TypeDefinition      { return nil }
-func (noKinds) Within(int, int) []*openfgav1.TypeDefinition { return nil }
+func (noKinds) LiveTypes() []*openfgav1.TypeDefinition           { return nil }
+func (noKinds) UnchangedTypes() []*openfgav1.TypeDefinition      { return nil }
+func (noKinds) TypesWithin(int, int) []*openfgav1.TypeDefinition { return nil }
 
 func TestAStoreWithProtectedKindsIsNotDeleted(t *testing.T) {
 	in := plan.Input{Key: event.Key{Cluster: "local", Name: "iam"}, Store: &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{
 		Name: "iam", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{corev1alpha1.StoreFinalizer},
 	}}}
 	in.Store.Spec.DeletionPolicy = corev1alpha1.DeletionRetain
-	in.Provided = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}}
-	if got := plan.Next(in, plan.Observed{}); got.Verb != plan.RemoveFinalizer {
+	in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}}
+	if got := plan.NextAction(in, plan.Observed{}); got.Verb != plan.RemoveFinalizer {
 		t.Errorf("without kinds the next action is %+v", got)
 	}
-	in.Provided = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: noKinds{}}}
-	if got := plan.Next(in, plan.Observed{}); got.Verb != plan.WriteStatus {
+	in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: noKinds{}}}
+	if got := plan.NextAction(in, plan.Observed{}); got.Verb != plan.WriteStatus {
 		t.Errorf("with kinds the next action is %+v", got)
 	}
-	if c := meta.FindStatusCondition(plan.StoreStatus(in, plan.Observed{}).Conditions, corev1alpha1.Deleting); c == nil || c.Reason != corev1alpha1.Blocked || !strings.Contains(c.Message, "ProtectedResources") {
+	if c := meta.FindStatusCondition(plan.DesiredStoreStatus(in, plan.Observed{}).Conditions, corev1alpha1.Deleting); c == nil || c.Reason != corev1alpha1.Blocked || !strings.Contains(c.Message, "ProtectedResources") {
 		t.Errorf("told is %+v", c)
 	}
-	verdict := plan.Verdict(in, plan.Observed{}, event.Key{GroupResource: kinds.ProtectedResources().GroupResource, Name: "k"})
+	verdict := plan.ModuleVerdict(in, plan.Observed{}, event.Key{GroupResource: kinds.ProtectedResources().GroupResource, Name: "k"})
 	if verdict.Merged.Reason != plan.ReasonStoreDeleting || verdict.Merged.IsTrue() {
 		t.Errorf("of a kind is told %+v", verdict.Merged)
 	}

@@ -47,20 +47,20 @@ type world struct {
 	gone    *corev1alpha1.Store
 	earlier []*corev1alpha1.Store
 	name    string
-	modules []plan.Module
+	modules []plan.ModelObject
 	// protecting means that it is the Store of IAM.
 	protecting bool
 	// owners is the result of reading the owner of the OpenFGA store.
-	owners plan.Owners
-	rivals []plan.Rival
+	owners plan.IAMStoreOwners
+	rivals []plan.RivalStore
 	limits model.Limits
 	refuse error
 	resync bool
 	// told holds the last statuses of modules by name, and of the Store.
-	told      map[string]moduleplan.Status
-	toldStore moduleplan.Status
+	told      map[string]moduleplan.ObjectStatus
+	toldStore moduleplan.ObjectStatus
 	// notes are the Events about the Store in the last pass.
-	notes []condition.Note
+	notes []condition.EventContent
 	// noRename is the open-source server's answer to a rename.
 	noRename error
 
@@ -69,13 +69,13 @@ type world struct {
 	// foreign holds OpenFGA stores that may belong to others.
 	foreign []string
 	// verbs are the actions taken, writes the number of those that changed anything.
-	verbs  []plan.Verb
+	verbs  []plan.ActionVerb
 	writes int
 }
 
 // fgaStore keeps its models when it is deleted, as OpenFGA does.
 type fgaStore struct {
-	plan.Store
+	plan.OpenFGAStore
 	deleted bool
 	models  []*openfgav1.AuthorizationModel
 }
@@ -108,8 +108,8 @@ func withModules(texts ...string) func(*world) {
 	}
 }
 
-func module(name, text string) plan.Module {
-	return plan.Module{
+func module(name, text string) plan.ModelObject {
+	return plan.ModelObject{
 		Change: event.Change{Key: event.Key{Cluster: "local", Name: name}},
 		Value: &corev1alpha1.AuthorizationModel{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
@@ -120,7 +120,7 @@ func module(name, text string) plan.Module {
 
 func rival(cluster, id string, age time.Duration) func(*world) {
 	return func(w *world) {
-		w.rivals = append(w.rivals, plan.Rival{
+		w.rivals = append(w.rivals, plan.RivalStore{
 			Change: event.Change{Key: event.Key{Cluster: cluster, Name: w.name}},
 			Value: &corev1alpha1.Store{
 				ObjectMeta: metav1.ObjectMeta{Name: w.name, CreationTimestamp: metav1.NewTime(w.store.CreationTimestamp.Add(-age))},
@@ -150,7 +150,7 @@ func foreignModel() *openfgav1.AuthorizationModel {
 
 func (w *world) create(name string) *fgaStore {
 	w.made++
-	s := &fgaStore{Store: plan.Store{ID: fmt.Sprintf("id%d", w.made), Name: name, CreatedAt: time.Unix(int64(w.made), 0)}}
+	s := &fgaStore{OpenFGAStore: plan.OpenFGAStore{ID: fmt.Sprintf("id%d", w.made), Name: name, CreatedAt: time.Unix(int64(w.made), 0)}}
 	w.fga = append(w.fga, s)
 	return s
 }
@@ -180,13 +180,13 @@ func (w *world) input() plan.Input {
 		Modules: w.modules, Rivals: w.rivals, Resync: w.resync, Now: metav1.NewTime(time.Unix(1000, 0)),
 	}
 	if w.protecting {
-		in.Provided = []model.Module{{Origin: model.Origin{Kind: model.IAM}, Types: model.None{}}}
+		in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}}
 	}
 	if len(w.name) < 3 {
 		in.NameErr = fmt.Errorf("%q is not a name for an OpenFGA store", w.name)
 	}
 	if in.Store != nil && in.Store.DeletionTimestamp == nil {
-		first, others := plan.Sources(in)
+		first, others := plan.ModuleSources(in)
 		in.Merged, in.MergeErr = model.Merge(first, others, w.limits)
 	}
 	return in
@@ -197,7 +197,7 @@ func (w *world) pass(steps int) {
 	obs := plan.Observed{Foreign: w.foreign}
 	w.notes = nil
 	for range steps {
-		a := plan.Next(w.input(), obs)
+		a := plan.NextAction(w.input(), obs)
 		w.verbs = append(w.verbs, a.Verb)
 		w.do(a, &obs)
 		if a.Verb == plan.WriteStatus {
@@ -235,7 +235,7 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 	case plan.Record:
 		w.write(*obs)
 	case plan.RecordLive:
-		store, modules := plan.LiveRecords(w.input())
+		store, modules := plan.LiveTextRecords(w.input())
 		if store != nil {
 			w.store.Status.Live, w.store.Status.ModelDigest = store.Live, store.ModelDigest
 		}
@@ -262,14 +262,14 @@ func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 		obs.Listed, obs.Named = true, nil
 		for _, s := range w.fga {
 			if s.Name == w.name && !s.deleted {
-				obs.Named = append(obs.Named, s.Store)
+				obs.Named = append(obs.Named, s.OpenFGAStore)
 			}
 		}
 	case plan.GetStore:
 		if s.deleted {
 			obs.Missing, obs.Absent = a.StoreID, append(obs.Absent, a.StoreID)
 		} else {
-			obs.Found = s.Store
+			obs.Found = s.OpenFGAStore
 		}
 	case plan.FindOwners:
 		obs.OwnersOf, obs.Owners = a.StoreID, w.owners
@@ -283,9 +283,9 @@ func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 
 func (w *world) writeStatuses(obs plan.Observed) {
 	in := w.input()
-	w.told = map[string]moduleplan.Status{}
+	w.told = map[string]moduleplan.ObjectStatus{}
 	for _, m := range w.modules {
-		status := plan.ModuleStatus(m.Value, plan.Verdict(in, obs, m.Key))
+		status := plan.DesiredModuleStatus(m.Value, plan.ModuleVerdict(in, obs, m.Key))
 		if w.told[m.Value.Name] = status; !status.Same {
 			w.writes++
 			fields := status.Fields.(corev1alpha1.AuthorizationModelStatus)
@@ -301,8 +301,8 @@ func (w *world) writeStatuses(obs plan.Observed) {
 // write applies our part of the status, as server-side apply would.
 func (w *world) write(obs plan.Observed) {
 	before, in := w.store.Status, w.input()
-	status := plan.StoreStatus(in, obs)
-	if w.toldStore = plan.Status(in, obs, status); w.toldStore.Same {
+	status := plan.DesiredStoreStatus(in, obs)
+	if w.toldStore = plan.StoreStatusWithOutcome(in, obs, status); w.toldStore.Same {
 		return
 	}
 	w.writes++

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
-// Condition is a condition of an owner: of its tuples, or Ready.
-type Condition struct {
+// OwnerCondition is a condition of an owner: of its tuples, or Ready.
+type OwnerCondition struct {
 	// OK means status True, and Unknown status Unknown.
 	OK, Unknown     bool
 	Reason, Message string
@@ -60,29 +60,29 @@ const (
 	maxSummary = 1024
 )
 
-// Forbid returns the condition of an owner that the API server does not let us change.
-func Forbid(o *Owner, why error) Condition {
+// ForbiddenCondition returns the condition of an owner that the API server does not let us change.
+func ForbiddenCondition(o *Owner, why error) OwnerCondition {
 	message := truncate.Line("The API server does not let tuple-sync change this object; the change is repeated: "+why.Error(), maxRefusal)
-	return Condition{Reason: Forbidden, Message: message, Generation: o.Generation}
+	return OwnerCondition{Reason: Forbidden, Message: message, Generation: o.Generation}
 }
 
-// Unreadable returns the condition of an owner whose record cannot be read.
-func Unreadable(o *Owner, why error) Condition {
+// UnreadableCondition returns the condition of an owner whose record cannot be read.
+func UnreadableCondition(o *Owner, why error) OwnerCondition {
 	message := truncate.Line("tuple-sync changes no tuple of this object, because it cannot read the record of its tuples: "+why.Error()+
 		". Restore the record, or remove status.ledger; then `entail tuples undeclared` lists the tuples that no object declares.", maxRefusal)
-	return Condition{Reason: RecordUnreadable, Message: message, Generation: o.Generation}
+	return OwnerCondition{Reason: RecordUnreadable, Message: message, Generation: o.Generation}
 }
 
-// Sum returns Ready, given the condition of the owner's tuples. Ready holds once this generation's module is live, and
+// ReadyCondition returns Ready, given the condition of the owner's tuples. Ready holds once this generation's module is live, and
 // its tuples were checked by that model and are in the store.
-func (o *Owner) Sum(c Condition) Condition {
-	r := Condition{Generation: o.Generation}
+func (o *Owner) ReadyCondition(c OwnerCondition) OwnerCondition {
+	r := OwnerCondition{Generation: o.Generation}
 	switch {
 	case o.Deleting && o.Obstacle.Reason == corev1alpha1.Blocked:
 		r.Reason, r.Message = Deleting, o.Obstacle.Message
 	case o.Deleting:
 		r.Reason, r.Message = Deleting, "The object is being deleted."
-	case o.isWaiting():
+	case o.isStoreSyncWaiting():
 		r.Unknown, r.Reason, r.Message = true, o.Obstacle.Reason, o.Obstacle.Message
 	case !o.ModuleJudged:
 		r.Reason, r.Message = ModelPending, "store-sync has not processed this generation yet."
@@ -97,15 +97,15 @@ func (o *Owner) Sum(c Condition) Condition {
 	return r
 }
 
-// isWaiting reports whether OpenFGA does not answer store-sync.
-func (o *Owner) isWaiting() bool {
+// isStoreSyncWaiting reports whether OpenFGA does not answer store-sync.
+func (o *Owner) isStoreSyncWaiting() bool {
 	return o.Obstacle.Type != "" && o.Obstacle.Status == metav1.ConditionUnknown
 }
 
-// Unavailable returns the status of an owner while OpenFGA is unavailable. It returns nil if the owner is in step, or
+// OutageStatusUpdate returns the status of an owner while OpenFGA is unavailable. It returns nil if the owner is in step, or
 // its status reports that already.
-func Unavailable(o *Owner, message string) *StatusUpdate {
-	unavailable := Condition{Unknown: true, Reason: corev1alpha1.BackendUnavailable, Message: truncate.Text(message, maxSummary), Generation: o.Generation}
+func OutageStatusUpdate(o *Owner, message string) *StatusUpdate {
+	unavailable := OwnerCondition{Unknown: true, Reason: corev1alpha1.BackendUnavailable, Message: truncate.Text(message, maxSummary), Generation: o.Generation}
 	if o.Ready.Generation == o.Generation && o.Condition.Reason != Syncing ||
 		o.Ready.Generation == o.Generation && o.Ready.Reason == unavailable.Reason {
 		return nil
@@ -119,14 +119,14 @@ func Unavailable(o *Owner, message string) *StatusUpdate {
 
 // syncingCondition returns the condition while tuples are being written. It names the writer, so a new leader always changes the
 // object. The previous leader's commit then fails.
-func (e *Evaluation) syncingCondition(writer string) Condition {
-	return Condition{Reason: Syncing, Message: fmt.Sprintf("Tuples are being written by %s.", writer), Generation: e.Owner.Generation}
+func (e *Evaluation) syncingCondition(writer string) OwnerCondition {
+	return OwnerCondition{Reason: Syncing, Message: fmt.Sprintf("Tuples are being written by %s.", writer), Generation: e.Owner.Generation}
 }
 
 // finalCondition returns the condition to write after the plan. It returns false if store-sync has not decided on this
 // generation yet, and the condition may wait for that.
-func (e *Evaluation) finalCondition(model *Model) (Condition, bool) {
-	c := Condition{Reason: Pending, Generation: e.Owner.Generation}
+func (e *Evaluation) finalCondition(model *Model) (OwnerCondition, bool) {
+	c := OwnerCondition{Reason: Pending, Generation: e.Owner.Generation}
 	switch e.phase {
 	case deleting, deleted:
 		c.Reason, c.Message = Removed, "All tuples are removed."
@@ -138,31 +138,32 @@ func (e *Evaluation) finalCondition(model *Model) (Condition, bool) {
 		c.Message = "The Store has no OpenFGA store yet; its conditions give the reason."
 		if e.Owner.StoreMissing {
 			c.Reason, c.Message = StoreNotFound, corev1alpha1.NoStore(e.Owner.Store, e.Owner.Key.Cluster)
-		} else if !e.Owner.inStep() {
+		} else if !e.Owner.isRecordInStore() {
 			c.Reason = Syncing
 		}
 		return c, e.Owner.ModuleJudged
 	default:
-		return e.conditionHere(model)
+		return e.conditionInStore(model)
 	}
 }
 
-func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
-	c := Condition{Generation: e.Owner.Generation}
-	refused, waiting := e.verdictsIn(Refused), e.verdictsIn(Waiting)
+func (e *Evaluation) conditionInStore(model *Model) (OwnerCondition, bool) {
+	c := OwnerCondition{Generation: e.Owner.Generation}
+	refused, waiting := e.verdictsInState(Refused), e.verdictsInState(Waiting)
 	switch {
-	case model == nil && !e.Owner.inStep() && len(e.desired) > 0:
+	case model == nil && !e.Owner.isRecordInStore() && len(e.desired) > 0:
 		c.Reason, c.Message = Syncing, "Tuples are written when the store has a model again."
 		return c, true
 	case len(refused) > 0:
 		c.Reason = Invalid
-		c.Message = fmt.Sprintf("%d of %d tuples cannot be in the store: %s Correct them or the model.", len(refused), len(e.Verdicts), verdictText(refused))
+		c.Message = fmt.Sprintf("%d of %d tuples cannot be in the store: %s Correct them or the model.", len(refused), len(e.Verdicts),
+			describeVerdicts(refused))
 		if len(waiting) > 0 {
 			c.Message += fmt.Sprintf(" %d more wait for the model.", len(waiting))
 		}
 	case len(waiting) > 0:
 		c.Reason = Pending
-		c.Message = fmt.Sprintf("%d of %d tuples wait for the model: %s", len(waiting), len(e.Verdicts), verdictText(waiting))
+		c.Message = fmt.Sprintf("%d of %d tuples wait for the model: %s", len(waiting), len(e.Verdicts), describeVerdicts(waiting))
 		return c, e.Owner.ModuleJudged
 	default:
 		c.OK, c.Reason, c.Message = true, Synced, fmt.Sprintf("The store holds all tuples: %d.", len(e.desired))
@@ -171,7 +172,7 @@ func (e *Evaluation) conditionHere(model *Model) (Condition, bool) {
 	return c, true
 }
 
-func (e *Evaluation) verdictsIn(s State) []Verdict {
+func (e *Evaluation) verdictsInState(s VerdictState) []Verdict {
 	var found []Verdict
 	for _, v := range e.Verdicts {
 		if v.State == s {
@@ -181,7 +182,7 @@ func (e *Evaluation) verdictsIn(s State) []Verdict {
 	return found
 }
 
-func verdictText(verdicts []Verdict) string {
+func describeVerdicts(verdicts []Verdict) string {
 	var b strings.Builder
 	for i, v := range verdicts {
 		if i == maxListed {

@@ -6,10 +6,10 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// draft is an unfinished plan.
-type draft struct {
+// planDraft is an unfinished plan.
+type planDraft struct {
 	in      Input
-	claims  map[tuple.ID]claim
+	claims  map[tuple.ID]tupleClaim
 	touched map[*Evaluation]bool
 	write   map[tuple.ID]tuple.Tuple
 	remove  map[tuple.ID]tuple.Tuple
@@ -18,11 +18,11 @@ type draft struct {
 }
 
 // planWrites plans to write the desired tuples of e that may be missing. Without a model it adds none.
-func (d *draft) planWrites(e *Evaluation) {
+func (d *planDraft) planWrites(e *Evaluation) {
 	if e.phase != here || d.in.Model == nil {
 		return
 	}
-	recorded, inStep := tupleSet(e.Owner.Record.Tuples), e.Owner.inStep()
+	recorded, inStep := tupleSet(e.Owner.Record.Tuples), e.Owner.isRecordInStore()
 	for _, t := range e.desired {
 		_, there := recorded[t]
 		missing := !there || !inStep
@@ -40,7 +40,7 @@ func (d *draft) planWrites(e *Evaluation) {
 
 // planRemovals plans to remove recorded tuples that e no longer desires. A tuple that another owner claims is handed over
 // instead. Otherwise no record might list it.
-func (d *draft) planRemovals(e *Evaluation) {
+func (d *planDraft) planRemovals(e *Evaluation) {
 	if e.phase == unrelated {
 		return
 	}
@@ -56,23 +56,23 @@ func (d *draft) planRemovals(e *Evaluation) {
 		}
 		d.touched[e] = true
 		if other, ok := d.claims[t.ID]; ok {
-			d.handOver(e, other)
+			d.handOverTuple(e, other)
 			continue
 		}
-		d.takeOut(t)
+		d.removeIfPresent(t)
 	}
 }
 
-// takeOut plans to remove a tuple that may exist.
-func (d *draft) takeOut(t tuple.Tuple) {
+// removeIfPresent plans to remove a tuple that may exist.
+func (d *planDraft) removeIfPresent(t tuple.Tuple) {
 	_, there := d.in.Observed[t.ID]
 	if (there || d.in.Observed == nil) && t.Validate() == nil {
 		d.remove[t.ID] = t
 	}
 }
 
-// handOver makes the other claimant record a tuple that e gives up. It does nothing before e's record can be closed.
-func (d *draft) handOver(e *Evaluation, other claim) {
+// handOverTuple makes the other claimant record a tuple that e gives up. It does nothing before e's record can be closed.
+func (d *planDraft) handOverTuple(e *Evaluation, other tupleClaim) {
 	if e.phase == deleted || e.Owner.Contested > 0 {
 		return
 	}

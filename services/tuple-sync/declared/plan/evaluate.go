@@ -10,13 +10,13 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// State is the result for a declared tuple.
-type State int
+// VerdictState is the result for a declared tuple.
+type VerdictState int
 
 // States.
 const (
 	// Accepted tuples should be in the store.
-	Accepted State = iota
+	Accepted VerdictState = iota
 	// Waiting tuples may be accepted once their store or module exists.
 	Waiting
 	// Refused tuples need a correction.
@@ -26,7 +26,7 @@ const (
 // Verdict is the decision on one declared tuple.
 type Verdict struct {
 	tuple.Tuple
-	State  State
+	State  VerdictState
 	Reason string
 
 	// recorded means that the owner's record lists exactly this tuple.
@@ -39,22 +39,22 @@ type Evaluation struct {
 	// Verdicts holds the decisions in the order of Declared.
 	Verdicts []Verdict
 
-	phase phase
+	phase ownerPhase
 	// desired lists the tuples that the store should hold for the owner.
 	desired []tuple.Tuple
 }
 
-// claim is a tuple that an owner desires.
-type claim struct {
+// tupleClaim is a tuple that an owner desires.
+type tupleClaim struct {
 	tuple.Tuple
 	by       *Evaluation
 	recorded bool
 }
 
-// isStronger reports whether c is stronger than a claim to the same ID with another condition. Recorded tuples of an owner
+// isStrongerThan reports whether c is stronger than a claim to the same ID with another condition. Recorded tuples of an owner
 // whose store is unknown cannot be beaten.
-func (c claim) isStronger(o claim) bool {
-	return o.by.phase == here && precedence.Compare(c.by.claimTo(c.recorded), o.by.claimTo(o.recorded)) < 0
+func (c tupleClaim) isStrongerThan(o tupleClaim) bool {
+	return o.by.phase == here && precedence.Compare(c.by.precedenceClaim(c.recorded), o.by.precedenceClaim(o.recorded)) < 0
 }
 
 var (
@@ -73,54 +73,56 @@ var (
 // maxObject bounds the size of an object, in bytes: the API server's limit less a margin.
 const maxObject = 1536*1024 - 64*1024
 
-// Evaluate decides on every owner of a store. If two contradict each other, the stronger claim wins; see package
+// EvaluateOwners decides on every owner of a store. If two contradict each other, the stronger claim wins; see package
 // precedence. Without a model, recorded tuples stay and new ones wait.
-func Evaluate(storeID string, owners []Owner, model *Model) []*Evaluation {
+func EvaluateOwners(storeID string, owners []Owner, model *Model) []*Evaluation {
 	evaluations, _ := evaluateOwners(storeID, owners, model)
 	return evaluations
 }
 
-func evaluateOwners(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[tuple.ID]claim) {
+func evaluateOwners(storeID string, owners []Owner, model *Model) ([]*Evaluation, map[tuple.ID]tupleClaim) {
 	all := make([]*Evaluation, len(owners))
-	claims := map[tuple.ID]claim{}
+	claims := map[tuple.ID]tupleClaim{}
 	for i := range owners {
-		all[i] = &Evaluation{Owner: &owners[i], phase: owners[i].phaseFor(storeID)}
+		all[i] = &Evaluation{Owner: &owners[i], phase: owners[i].phaseInStore(storeID)}
 	}
-	slices.SortFunc(all, func(a, b *Evaluation) int { return precedence.Compare(a.claimTo(false), b.claimTo(false)) })
+	slices.SortFunc(all, func(a, b *Evaluation) int {
+		return precedence.Compare(a.precedenceClaim(false), b.precedenceClaim(false))
+	})
 	for _, e := range all {
 		if e.phase == storeUnknown {
-			e.keepRecorded(claims)
+			e.desireRecordedTuples(claims)
 		}
 	}
 	for _, e := range all {
 		switch {
 		case e.phase == here:
 			e.decideTuples(model)
-			e.claimAccepted(claims)
+			e.claimAcceptedTuples(claims)
 		case e.phase == noStore:
-			e.waitFor(errNoStore)
+			e.markAllWaiting(errNoStore)
 		case e.phase == unrelated && e.Owner.TargetStoreID == storeID && !e.Owner.Deleting:
-			e.waitFor(errElsewhere)
+			e.markAllWaiting(errElsewhere)
 		}
 	}
 	for _, e := range all {
 		if e.phase == here {
-			e.yieldClaims(claims)
+			e.refuseOutclaimedTuples(claims)
 		}
 	}
 	return all, claims
 }
 
-// keepRecorded makes the owner desire everything recorded.
-func (e *Evaluation) keepRecorded(claims map[tuple.ID]claim) {
+// desireRecordedTuples makes the owner desire everything recorded.
+func (e *Evaluation) desireRecordedTuples(claims map[tuple.ID]tupleClaim) {
 	e.desired = e.Owner.Record.Tuples
 	for _, t := range e.desired {
 		e.addClaim(claims, t, true)
 	}
 }
 
-// claimAccepted claims the tuples accepted so far.
-func (e *Evaluation) claimAccepted(claims map[tuple.ID]claim) {
+// claimAcceptedTuples claims the tuples accepted so far.
+func (e *Evaluation) claimAcceptedTuples(claims map[tuple.ID]tupleClaim) {
 	for _, v := range e.Verdicts {
 		if v.State == Accepted {
 			e.addClaim(claims, v.Tuple, v.recorded)
@@ -128,15 +130,15 @@ func (e *Evaluation) claimAccepted(claims map[tuple.ID]claim) {
 	}
 }
 
-func (e *Evaluation) waitFor(why error) {
+func (e *Evaluation) markAllWaiting(why error) {
 	for _, t := range e.Owner.Declared {
 		e.Verdicts = append(e.Verdicts, Verdict{Tuple: t, State: Waiting, Reason: why.Error()})
 	}
 }
 
-// Written returns the tuples in the store for the owner, if its record is in step.
-func (e *Evaluation) Written() map[tuple.Tuple]struct{} {
-	if !e.Owner.inStep() {
+// WrittenTuples returns the tuples in the store for the owner, if its record is in step.
+func (e *Evaluation) WrittenTuples() map[tuple.Tuple]struct{} {
+	if !e.Owner.isRecordInStore() {
 		return nil
 	}
 	return tupleSet(e.Owner.Record.Tuples)
@@ -145,10 +147,10 @@ func (e *Evaluation) Written() map[tuple.Tuple]struct{} {
 // HasWholeRecord reports whether the plan puts the owner's whole record into the store.
 func (e *Evaluation) HasWholeRecord() bool { return e.phase == here && !e.Owner.Unwritable }
 
-// claimTo returns the owner's claim to a tuple.
-func (e *Evaluation) claimTo(recorded bool) precedence.Claim {
+// precedenceClaim returns the owner's claim to a tuple.
+func (e *Evaluation) precedenceClaim(recorded bool) precedence.Claim {
 	c := precedence.Claim{
-		Core: e.Owner.IsStore, Live: precedence.None, Created: e.Owner.Created, Name: e.Owner.Key.Tokens() + "\x00" + e.Owner.UID,
+		Core: e.Owner.IsStore, Live: precedence.None, Created: e.Owner.Created, Name: e.Owner.Key.SubjectTokens() + "\x00" + e.Owner.UID,
 	}
 	if recorded {
 		c.Live = precedence.Present
@@ -157,15 +159,15 @@ func (e *Evaluation) claimTo(recorded bool) precedence.Claim {
 }
 
 // addClaim adds the owner's claim to a tuple, unless an equal or stronger one exists.
-func (e *Evaluation) addClaim(claims map[tuple.ID]claim, t tuple.Tuple, recorded bool) {
-	c := claim{t, e, recorded}
-	if other, taken := claims[t.ID]; !taken || other.Tuple != t && c.isStronger(other) {
+func (e *Evaluation) addClaim(claims map[tuple.ID]tupleClaim, t tuple.Tuple, recorded bool) {
+	c := tupleClaim{t, e, recorded}
+	if other, taken := claims[t.ID]; !taken || other.Tuple != t && c.isStrongerThan(other) {
 		claims[t.ID] = c
 	}
 }
 
-// yieldClaims refuses accepted tuples with a stronger claim of another owner. The owner desires the rest.
-func (e *Evaluation) yieldClaims(claims map[tuple.ID]claim) {
+// refuseOutclaimedTuples refuses accepted tuples with a stronger claim of another owner. The owner desires the rest.
+func (e *Evaluation) refuseOutclaimedTuples(claims map[tuple.ID]tupleClaim) {
 	for i := range e.Verdicts {
 		v := &e.Verdicts[i]
 		if v.State != Accepted {
@@ -183,16 +185,16 @@ func (e *Evaluation) yieldClaims(claims map[tuple.ID]claim) {
 func (e *Evaluation) decideTuples(model *Model) {
 	recorded := tupleSet(e.Owner.Record.Tuples)
 	declared := make(map[tuple.ID]struct{}, len(e.Owner.Declared))
-	room := e.recordRoom()
+	room := e.remainingRecordBytes()
 	for _, t := range e.Owner.Declared {
 		v := Verdict{Tuple: t}
 		_, twice := declared[t.ID]
 		declared[t.ID] = struct{}{}
 		_, v.recorded = recorded[t]
 		switch err := t.Validate(); {
-		case e.Owner.Reserved && iam.IsOwnObject(t.Object):
+		case e.Owner.Reserved && iam.IsIAMObject(t.Object):
 			v.setRefused(errReserved)
-		case e.Owner.isClaimingStore(t):
+		case e.Owner.isForbiddenOwnerTuple(t):
 			v.setRefused(errOwner)
 		case err != nil:
 			v.setRefused(err)
@@ -200,7 +202,7 @@ func (e *Evaluation) decideTuples(model *Model) {
 			v.setRefused(errTwice)
 		case model == nil && !v.recorded:
 			v.State, v.Reason = Waiting, errNoModel.Error()
-		case e.Owner.Outdated && !v.recorded && !e.Owner.hasMoved():
+		case e.Owner.Outdated && !v.recorded && !e.Owner.hasMovedStore():
 			v.State, v.Reason = Waiting, errOutdated.Error()
 		case e.Owner.Deleting && !e.Owner.HasFinalizer && !v.recorded:
 			v.setRefused(errDeleting)
@@ -208,7 +210,7 @@ func (e *Evaluation) decideTuples(model *Model) {
 			e.validateTuple(model, &v)
 		}
 		if v.State == Accepted && !v.recorded {
-			if room -= t.Size(); room < 0 {
+			if room -= t.JSONSize(); room < 0 {
 				v.setRefused(errTooLarge)
 			}
 		}
@@ -218,7 +220,7 @@ func (e *Evaluation) decideTuples(model *Model) {
 
 // validateTuple validates a tuple against the model. Until the owner's module is live, an invalid tuple waits.
 func (e *Evaluation) validateTuple(model *Model, v *Verdict) {
-	err := model.Validate(v.Tuple)
+	err := model.ValidateTuple(v.Tuple)
 	if err == nil {
 		return
 	}
@@ -230,12 +232,12 @@ func (e *Evaluation) validateTuple(model *Model, v *Verdict) {
 
 func (v *Verdict) setRefused(err error) { v.State, v.Reason = Refused, err.Error() }
 
-// recordRoom returns how many bytes of records the object can still hold.
-func (e *Evaluation) recordRoom() int {
+// remainingRecordBytes returns how many bytes of records the object can still hold.
+func (e *Evaluation) remainingRecordBytes() int {
 	room := maxObject - e.Owner.Size
 	for _, tuples := range [][]tuple.Tuple{e.Owner.Declared, e.Owner.Record.Tuples} {
 		for _, t := range tuples {
-			room -= t.Size()
+			room -= t.JSONSize()
 		}
 	}
 	return room

@@ -64,7 +64,7 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 			[]string{`a doc:1#viewer@user:1{"floor":1} 0 `, `b doc:1#viewer@user:1{"floor":1} 0 `},
 		},
 	} {
-		if got := verdicts(Evaluate("S", c.owners, testModel(t))); !slices.Equal(got, c.want) {
+		if got := verdicts(EvaluateOwners("S", c.owners, testModel(t))); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got\n  %s", name, strings.Join(got, "\n  "))
 		}
 	}
@@ -82,7 +82,7 @@ func TestNobodyDeclaresTuplesOfIAM(t *testing.T) {
 
 // Who extends the IAM store takes it over for nobody: the tuple by which it is a cluster's is the Store's alone to declare.
 func TestOnlyTheIAMStoreItselfSaysWhoseItIs(t *testing.T) {
-	mine := iam.StoreOwner("iam", "this")
+	mine := iam.StoreOwnerTuple("iam", "this")
 	claim := tuple.Tuple{ID: tuple.ID{Object: mine.Object, Relation: mine.Relation, User: mine.User}}
 	people := tuple.Tuple{ID: tuple.ID{Object: mine.Object, Relation: mine.Relation, User: "user:1"}}
 	conditional := claim
@@ -94,7 +94,7 @@ func TestOnlyTheIAMStoreItselfSaysWhoseItIs(t *testing.T) {
 	}{
 		"an AuthorizationModel":                      {claim, func(*Owner) {}, true},
 		"an AuthorizationModel, under a condition":   {conditional, func(*Owner) {}, true},
-		"an AuthorizationModel that has recorded it": {claim, func(o *Owner) { o.Record = Record{"S", []tuple.Tuple{claim}} }, true},
+		"an AuthorizationModel that has recorded it": {claim, func(o *Owner) { o.Record = TupleRecord{"S", []tuple.Tuple{claim}} }, true},
 		"the Store":                                  {claim, func(o *Owner) { o.IsStore = true }, false},
 		"the Store, under another name":              {claim, func(o *Owner) { o.IsStore, o.Store.Name = true, "other" }, true},
 		"an AuthorizationModel, under another name":  {claim, func(o *Owner) { o.Store.Name = "other" }, true},
@@ -105,7 +105,7 @@ func TestOnlyTheIAMStoreItselfSaysWhoseItIs(t *testing.T) {
 			o := owner("a", test.declares)
 			o.Reserved, o.Store.Name = true, "iam"
 			test.edit(&o)
-			found := Evaluate("S", []Owner{o}, nil)[0]
+			found := EvaluateOwners("S", []Owner{o}, nil)[0]
 			if refused := found.Verdicts[0].Reason == errOwner.Error(); refused != test.refused || refused && len(found.desired) > 0 {
 				t.Errorf("it is %+v, want refused %v", found.Verdicts[0], test.refused)
 			}
@@ -115,15 +115,15 @@ func TestOnlyTheIAMStoreItselfSaysWhoseItIs(t *testing.T) {
 
 func TestInOtherStoresNoTypeIsReserved(t *testing.T) {
 	repo := tuple.Tuple{ID: tuple.ID{Object: "git.example/repo:1", Relation: "owner", User: "user:eve"}}
-	for _, v := range Evaluate("S", []Owner{owner("a", repo)}, testModel(t))[0].Verdicts {
+	for _, v := range EvaluateOwners("S", []Owner{owner("a", repo)}, testModel(t))[0].Verdicts {
 		if strings.Contains(v.Reason, "ReservedType") {
 			t.Errorf("%s is %s", v.ID, v.Reason)
 		}
 	}
-	if found := FindUndeclared(Input{StoreID: "S", Model: testModel(t)}, []tuple.Tuple{repo}); len(found) != 1 {
+	if found := FindUndeclaredTuples(Input{StoreID: "S", Model: testModel(t)}, []tuple.Tuple{repo}); len(found) != 1 {
 		t.Errorf("undeclared are %v", found)
 	}
-	if found := FindUndeclared(Input{StoreID: "S", Model: testModel(t), Reserved: true}, []tuple.Tuple{repo}); len(found) > 0 {
+	if found := FindUndeclaredTuples(Input{StoreID: "S", Model: testModel(t), Reserved: true}, []tuple.Tuple{repo}); len(found) > 0 {
 		t.Errorf("of IAM undeclared are %v", found)
 	}
 }
@@ -161,11 +161,11 @@ func TestARecordThatWouldNotFitIsRefusedInTime(t *testing.T) {
 	}
 	o := owner("a", declared...)
 	o.Size = 500_000
-	j := Evaluate("S", []Owner{o}, testModel(t))[0]
+	j := EvaluateOwners("S", []Owner{o}, testModel(t))[0]
 	size := o.Size
 	for _, list := range [][]tuple.Tuple{o.Declared, j.desired} {
 		for _, t := range list {
-			size += t.Size()
+			size += t.JSONSize()
 		}
 	}
 	if len(j.desired) == 0 || len(j.desired) == len(declared) || size > maxObject || size < maxObject-1000 {
@@ -175,8 +175,8 @@ func TestARecordThatWouldNotFitIsRefusedInTime(t *testing.T) {
 	if last.State != Refused || !strings.Contains(last.Reason, "AuthorizationModel") {
 		t.Errorf("the last verdict is %d %s", last.State, last.Reason)
 	}
-	o.Record = Record{"S", j.desired}
-	if again := Evaluate("S", []Owner{o}, testModel(t))[0]; !slices.Equal(again.desired, j.desired) {
+	o.Record = TupleRecord{"S", j.desired}
+	if again := EvaluateOwners("S", []Owner{o}, testModel(t))[0]; !slices.Equal(again.desired, j.desired) {
 		t.Errorf("then %d are wanted", len(again.desired))
 	}
 }
@@ -190,7 +190,7 @@ func TestTuplesOfAnObjectThatIsNotThereYetArePending(t *testing.T) {
 		"no store": {owner("a", t1).with(homeless), "", errNoStore},
 		"moving":   {owner("a", t1).recorded("R", t1), "S", errElsewhere},
 	} {
-		got := Evaluate(c.store, []Owner{c.owner}, nil)[0]
+		got := EvaluateOwners(c.store, []Owner{c.owner}, nil)[0]
 		if len(got.Verdicts) != 1 || got.Verdicts[0].State != Waiting || got.Verdicts[0].Reason != c.want.Error() {
 			t.Errorf("%s: got %+v", name, got.Verdicts)
 		}

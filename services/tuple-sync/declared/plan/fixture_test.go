@@ -83,6 +83,6 @@ func owner(name string, declared ...tuple.Tuple) Owner {
 
 // recorded makes o settled with these tuples in a store.
 func (o Owner) recorded(store string, tuples ...tuple.Tuple) Owner {
-	o.Record, o.StatusStoreID = Record{store, tuples}, store
-	return o.with(saying(Condition{OK: true, Reason: Synced, Generation: 1}))
+	o.Record, o.StatusStoreID = TupleRecord{store, tuples}, store
+	return o.with(saying(OwnerCondition{OK: true, Reason: Synced, Generation: 1}))
 }

@@ -8,9 +8,9 @@ import (
 // Account is an account that every user is a member of.
 type Account struct{ Type, Cluster, Name string }
 
-// WithMembers adds the tuples that make every authenticated user a member of accounts. A declared tuple with the same
+// WithAccountMembers adds the tuples that make every authenticated user a member of accounts. A declared tuple with the same
 // ID stays instead.
-func WithMembers(declared []tuple.Tuple, accounts ...Account) []tuple.Tuple {
+func WithAccountMembers(declared []tuple.Tuple, accounts ...Account) []tuple.Tuple {
 	if len(accounts) == 0 {
 		return declared
 	}
@@ -23,9 +23,9 @@ func WithMembers(declared []tuple.Tuple, accounts ...Account) []tuple.Tuple {
 	return unionByID(declared, members)
 }
 
-// AccountsOf lists the accounts of a Store that every user is a member of: that of its label, and that of its kcp
+// AccountsOfStore lists the accounts of a Store that every user is a member of: that of its label, and that of its kcp
 // organization.
-func AccountsOf(accountType, cluster string, s *corev1alpha1.Store, infos []*corev1alpha1.AccountInfo) []Account {
+func AccountsOfStore(accountType, cluster string, s *corev1alpha1.Store, infos []*corev1alpha1.AccountInfo) []Account {
 	var accounts []Account
 	if name := s.Labels[corev1alpha1.AccountNameLabel]; name != "" {
 		accounts = append(accounts, Account{accountType, cluster, name})

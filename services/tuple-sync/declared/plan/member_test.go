@@ -15,12 +15,12 @@ func TestMembersAreAddedToWhatIsDeclared(t *testing.T) {
 		tup("document:1", "viewer", "user:anne"),
 		{ID: tuple.ID{Object: "role:authenticated", Relation: "assignee", User: "user:*"}, Condition: "office_hours"},
 	}
-	if got := WithMembers(declared); !slices.Equal(got, declared) {
+	if got := WithAccountMembers(declared); !slices.Equal(got, declared) {
 		t.Errorf("without an account: %v", got)
 	}
 	want := append(slices.Clone(declared),
 		tup("account:c1/acme", "member", "role:authenticated#assignee"), tup("account:c2/beta", "member", "role:authenticated#assignee"))
-	got := WithMembers(declared, Account{"account", "c1", "acme"}, Account{"account", "c2", "beta"}, Account{"account", "c1", "acme"})
+	got := WithAccountMembers(declared, Account{"account", "c1", "acme"}, Account{"account", "c2", "beta"}, Account{"account", "c1", "acme"})
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -32,7 +32,7 @@ func TestTheSeedsTwoTuplesMakeAMember(t *testing.T) {
 		"core_platform-mesh_io_account:cluster-id/acme#member@role:authenticated#assignee",
 	}
 	var got []string
-	for _, tuple := range WithMembers(nil, Account{corev1alpha1.AccountType, "cluster-id", "acme"}) {
+	for _, tuple := range WithAccountMembers(nil, Account{corev1alpha1.AccountType, "cluster-id", "acme"}) {
 		got = append(got, tuple.String())
 	}
 	if !slices.Equal(got, want) {
@@ -56,7 +56,7 @@ func TestAnAccountIsThatOfTheLabelOrOfTheOrganization(t *testing.T) {
 		"an organization": {nil, []*corev1alpha1.AccountInfo{info(team), info(acme)}, []Account{{"account", "orgs", "acme"}}},
 	} {
 		s := &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Labels: test.labels}}
-		if got := AccountsOf("account", "local", s, test.infos); !slices.Equal(got, test.want) {
+		if got := AccountsOfStore("account", "local", s, test.infos); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

@@ -30,9 +30,9 @@ func NewModel(m *openfgav1.AuthorizationModel) (*Model, error) {
 // ID returns the ID of the model in its store.
 func (m *Model) ID() string { return m.types.GetAuthorizationModelID() }
 
-// Refusing returns m with tuples that the server refused although m allows them. The server decides: its version or its
+// WithRefusedTuples returns m with tuples that the server refused although m allows them. The server decides: its version or its
 // limits may differ.
-func (m *Model) Refusing(refused map[tuple.Tuple]error) *Model {
+func (m *Model) WithRefusedTuples(refused map[tuple.Tuple]error) *Model {
 	all := make(map[tuple.Tuple]error, len(m.refused)+len(refused))
 	for _, some := range []map[tuple.Tuple]error{m.refused, refused} {
 		maps.Copy(all, some)
@@ -40,19 +40,19 @@ func (m *Model) Refusing(refused map[tuple.Tuple]error) *Model {
 	return &Model{types: m.types, refused: all}
 }
 
-// Has reports whether the model has a type.
-func (m *Model) Has(typ string) bool {
+// HasType reports whether the model has a type.
+func (m *Model) HasType(typ string) bool {
 	_, ok := m.types.GetTypeDefinition(typ)
 	return ok
 }
 
-// Validate returns why a well-formed tuple cannot be in a store with this model.
-func (m *Model) Validate(t tuple.Tuple) error {
+// ValidateTuple returns why a well-formed tuple cannot be in a store with this model.
+func (m *Model) ValidateTuple(t tuple.Tuple) error {
 	if err, ok := m.refused[t]; ok {
 		return err
 	}
-	if err := validation.Tuple(m.types, t.Key()); err != nil {
-		return errors.New(tuple.Reason(err))
+	if err := validation.Tuple(m.types, t.ToOpenFGA()); err != nil {
+		return errors.New(tuple.RefusalReason(err))
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := c.Tuple.Validate()
 			if err == nil {
-				err = model.Validate(c.Tuple)
+				err = model.ValidateTuple(c.Tuple)
 			}
 			switch {
 			case c.wrong == "" && err != nil:
@@ -74,11 +74,11 @@ func TestTheModelAllowsWhatOpenFGAWouldWrite(t *testing.T) {
 
 func TestWhatTheServerRefusedIsRemembered(t *testing.T) {
 	refused := errors.New("too early")
-	model := testModel(t).Refusing(map[tuple.Tuple]error{t1: refused})
-	if err := model.Refusing(map[tuple.Tuple]error{t2: refused}).Validate(t1); !errors.Is(err, refused) {
+	model := testModel(t).WithRefusedTuples(map[tuple.Tuple]error{t1: refused})
+	if err := model.WithRefusedTuples(map[tuple.Tuple]error{t2: refused}).ValidateTuple(t1); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
-	if err := model.Validate(t2); err != nil {
+	if err := model.ValidateTuple(t2); err != nil {
 		t.Errorf("another tuple: %v", err)
 	}
 }
@@ -86,7 +86,7 @@ func TestWhatTheServerRefusedIsRemembered(t *testing.T) {
 func BenchmarkValidate(b *testing.B) {
 	model := testModel(b)
 	for b.Loop() {
-		if err := model.Validate(t1); err != nil {
+		if err := model.ValidateTuple(t1); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -21,7 +21,7 @@ type Owner struct {
 
 	Declared []tuple.Tuple
 	// Record lists the tuples that are or may be in a store because of this object.
-	Record Record
+	Record TupleRecord
 	// StatusStoreID is the store that the status names, even if nothing is recorded.
 	StatusStoreID string
 	// TargetStoreID is the OpenFGA store for the tuples; empty while none exists.
@@ -51,7 +51,7 @@ type Owner struct {
 	Contested time.Duration
 
 	// Condition, of the tuples, and Ready are the last that we wrote.
-	Condition, Ready Condition
+	Condition, Ready OwnerCondition
 	// ModuleJudged means that store-sync has decided on this generation's module, and ModuleLive that the module is
 	// live.
 	ModuleJudged, ModuleLive bool
@@ -63,24 +63,26 @@ type Owner struct {
 	Size int
 }
 
-// IsLingering reports whether the Store of IAM is being deleted and still needed. No event announces the end of that.
-func (o *Owner) IsLingering() bool { return o.Reserved && o.IsStore && o.Deleting && o.HasDependents }
-
-// isClaimingStore reports whether a tuple names an owner of the IAM store that this object may not declare. Otherwise any
-// author of an extension could adopt the store, or disown it.
-func (o *Owner) isClaimingStore(t tuple.Tuple) bool {
-	named := iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}
-	return o.Reserved && iam.IsOwnerTuple(named) && (!o.IsStore || iam.OwnerOf(named) != o.Store.Name)
+// IsDeletingButNeeded reports whether the Store of IAM is being deleted and still needed. No event announces the end of that.
+func (o *Owner) IsDeletingButNeeded() bool {
+	return o.Reserved && o.IsStore && o.Deleting && o.HasDependents
 }
 
-// Record lists tuples that were, or may have been, written to a store.
-type Record struct {
+// isForbiddenOwnerTuple reports whether a tuple names an owner of the IAM store that this object may not declare. Otherwise any
+// author of an extension could adopt the store, or disown it.
+func (o *Owner) isForbiddenOwnerTuple(t tuple.Tuple) bool {
+	named := iam.Tuple{User: t.User, Relation: t.Relation, Object: t.Object}
+	return o.Reserved && iam.IsOwnerTuple(named) && (!o.IsStore || iam.StoreOfOwnerTuple(named) != o.Store.Name)
+}
+
+// TupleRecord lists tuples that were, or may have been, written to a store.
+type TupleRecord struct {
 	StoreID string
 	Tuples  []tuple.Tuple
 }
 
-// inStep reports whether everything recorded is in the store.
-func (o *Owner) inStep() bool {
+// isRecordInStore reports whether everything recorded is in the store.
+func (o *Owner) isRecordInStore() bool {
 	switch o.Condition.Reason {
 	case Synced, Pending, Invalid:
 		return true
@@ -88,18 +90,18 @@ func (o *Owner) inStep() bool {
 	return len(o.Record.Tuples) == 0
 }
 
-// hasMoved reports whether the owner's tuples were in another store before. An empty record then does not mean that the
+// hasMovedStore reports whether the owner's tuples were in another store before. An empty record then does not mean that the
 // owner is new.
-func (o *Owner) hasMoved() bool {
+func (o *Owner) hasMovedStore() bool {
 	return o.Condition.Reason == Syncing && o.StatusStoreID != o.TargetStoreID
 }
 
-// phase is the relation of an owner to one store.
-type phase int
+// ownerPhase is the relation of an owner to one store.
+type ownerPhase int
 
 const (
 	// unrelated: nothing to do here, or the other store of a move comes first.
-	unrelated phase = iota
+	unrelated ownerPhase = iota
 	// noStore: no store and nothing recorded.
 	noStore
 	// storeUnknown: its store is unknown, or it cannot be changed; the record stays.
@@ -114,7 +116,7 @@ const (
 	deleted
 )
 
-func (o *Owner) phaseFor(storeID string) phase {
+func (o *Owner) phaseInStore(storeID string) ownerPhase {
 	recorded := o.Record.StoreID
 	switch {
 	case recorded != "" && recorded != storeID:

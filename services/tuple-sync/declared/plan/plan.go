@@ -26,35 +26,35 @@ type Input struct {
 	// Written is when OpenFGA wrote each observed tuple.
 	Written map[tuple.ID]time.Time
 	// Removals holds the recorded removals of the store. They are read with Observed.
-	Removals Removals
+	Removals RemovedTuples
 }
 
 // Plan is executed in this order: every AddFinalizer, every Intent, Write and Remove, every Commit, every
 // RemoveFinalizer. After an error a new plan is made.
 type Plan struct {
-	Actions []Action
+	Actions []OwnerAction
 	// Write and Remove concern the whole store.
 	Write, Remove []tuple.Tuple
 	// Restored lists the tuples of Remove that were removed before, and that a restore brought back.
 	Restored []tuple.ID
 
-	claims map[tuple.ID]claim
+	claims map[tuple.ID]tupleClaim
 }
 
 // IsIdle reports whether a plan changes nothing.
 func (p Plan) IsIdle() bool {
-	return len(p.Write) == 0 && len(p.Remove) == 0 && !slices.ContainsFunc(p.Actions, Action.hasWork)
+	return len(p.Write) == 0 && len(p.Remove) == 0 && !slices.ContainsFunc(p.Actions, OwnerAction.hasWork)
 }
 
-// IsPromising reports whether an object becomes ready by the plan.
-func (p Plan) IsPromising() bool {
-	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Commit != nil && a.Commit.Ready.OK })
+// CanMakeReady reports whether an object becomes ready by the plan.
+func (p Plan) CanMakeReady() bool {
+	return slices.ContainsFunc(p.Actions, func(a OwnerAction) bool { return a.Commit != nil && a.Commit.Ready.OK })
 }
 
 // Make returns the plan for one store.
 func Make(in Input) Plan {
 	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)
-	d := draft{
+	d := planDraft{
 		in: in, claims: claims, touched: map[*Evaluation]bool{},
 		write: map[tuple.ID]tuple.Tuple{}, remove: map[tuple.ID]tuple.Tuple{}, contested: map[tuple.ID]bool{},
 	}
@@ -69,13 +69,13 @@ func Make(in Input) Plan {
 	}
 	for _, t := range in.Strays {
 		if _, wanted := claims[t.ID]; !wanted {
-			d.takeOut(t)
+			d.removeIfPresent(t)
 		}
 	}
 	p := Plan{claims: claims}
 	for id := range in.restoredTuples(evaluations, claims) {
 		if _, goes := d.remove[id]; !goes {
-			d.takeOut(in.Observed[id])
+			d.removeIfPresent(in.Observed[id])
 			p.Restored = append(p.Restored, id)
 		}
 	}

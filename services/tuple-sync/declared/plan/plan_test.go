@@ -14,7 +14,7 @@ import (
 // lines is a plan in words, in the order in which it is carried out.
 func lines(p Plan) []string {
 	var all []string
-	update := func(when string, a Action, u *StatusUpdate) {
+	update := func(when string, a OwnerAction, u *StatusUpdate) {
 		if u != nil {
 			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s%v %s", when, a.Evaluation.Owner.Key.Name, u.Record.StoreID, u.Record.Tuples, u.Condition.Reason)))
 		}
@@ -51,7 +51,7 @@ func (o Owner) with(edit func(*Owner)) Owner {
 
 func going(o *Owner)     { o.Deleting = true }
 func free(o *Owner)      { o.HasFinalizer = false }
-func syncing(o *Owner)   { o.Condition = Condition{Reason: Syncing} }
+func syncing(o *Owner)   { o.Condition = OwnerCondition{Reason: Syncing} }
 func homeless(o *Owner)  { o.TargetStoreID = "" }
 func stray(o *Owner)     { o.TargetStoreID, o.StoreMissing = "", true }
 func contested(o *Owner) { o.Contested = time.Second }
@@ -59,12 +59,12 @@ func announced(o *Owner) { o.Condition = (&Evaluation{Owner: o}).syncingConditio
 func unjudged(o *Owner)  { o.ModuleJudged, o.ModuleLive = false, false }
 func elsewhere(o *Owner) { o.TargetStoreID = "R" }
 func synced(n int) func(*Owner) {
-	return saying(Condition{OK: true, Reason: Synced, Message: fmt.Sprintf("The store holds all tuples: %d.", n), Generation: 1})
+	return saying(OwnerCondition{OK: true, Reason: Synced, Message: fmt.Sprintf("The store holds all tuples: %d.", n), Generation: 1})
 }
 
 // saying is what its status says of an owner, whatever it becomes afterwards.
-func saying(c Condition) func(*Owner) {
-	return func(o *Owner) { o.Condition, o.Ready = c, o.Sum(c) }
+func saying(c OwnerCondition) func(*Owner) {
+	return func(o *Owner) { o.Condition, o.Ready = c, o.ReadyCondition(c) }
 }
 
 func TestThePlanForAStore(t *testing.T) {
@@ -332,17 +332,17 @@ func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
 
 func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
 	const down = "no answer since noon"
-	if u := Unavailable(new(owner("a", t1).recorded("S", t1)), down); u != nil {
+	if u := OutageStatusUpdate(new(owner("a", t1).recorded("S", t1)), down); u != nil {
 		t.Errorf("an owner in step says %+v", u)
 	}
 	o := owner("a", t1, t2).recorded("S", t1)
 	o.Generation = 2
-	u := Unavailable(&o, down)
+	u := OutageStatusUpdate(&o, down)
 	if u == nil || !u.Ready.Unknown || u.Ready.Reason != "BackendUnavailable" || u.Ready.Generation != 2 || u.Condition != o.Condition || len(u.Record.Tuples) != 1 {
 		t.Fatalf("says %+v", u)
 	}
 	o.Ready = u.Ready
-	if again := Unavailable(&o, down+": still"); again != nil {
+	if again := OutageStatusUpdate(&o, down+": still"); again != nil {
 		t.Errorf("says so once more: %+v", again)
 	}
 	action := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}).Actions[0]
@@ -355,7 +355,7 @@ func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
 		t.Errorf("for store-sync says %+v", c)
 	}
 	waited := owner("a").with(unjudged)
-	if u := Unavailable(&waited, down); u == nil {
+	if u := OutageStatusUpdate(&waited, down); u == nil {
 		t.Error("a new owner says nothing")
 	} else {
 		waited.Condition, waited.Ready = u.Condition, u.Ready

@@ -20,8 +20,8 @@ const (
 	refreshAfter = 24 * time.Hour
 )
 
-// Removal is a tuple that was removed from a store. Its JSON is part of the record.
-type Removal struct {
+// RemovedTuple is a tuple that was removed from a store. Its JSON is part of the record.
+type RemovedTuple struct {
 	tuple.ID
 	// Written is OpenFGA's timestamp of the tuple.
 	Written time.Time
@@ -29,39 +29,39 @@ type Removal struct {
 	Removed time.Time
 }
 
-// Removals records the recently removed tuples of one OpenFGA store. It outlives the objects that declared them.
-type Removals struct {
+// RemovedTuples records the recently removed tuples of one OpenFGA store. It outlives the objects that declared them.
+type RemovedTuples struct {
 	// Since is the start of the record; zero without one.
 	Since time.Time
 	// Truncated means that removals within the retention are missing.
 	Truncated bool
 	// List starts with the earliest removal, and has each tuple once.
-	List []Removal
+	List []RemovedTuple
 	// size is the size of the packed list, in bytes.
 	size int
 }
 
-// BeginRemovals returns the empty record of a store.
-func BeginRemovals(storeID string, now time.Time) *corev1alpha1.RemovedTuples {
+// NewRemovedTuples returns the empty record of a store.
+func NewRemovedTuples(storeID string, now time.Time) *corev1alpha1.RemovedTuples {
 	return &corev1alpha1.RemovedTuples{StoreID: storeID, Since: metav1.NewTime(now.Truncate(time.Second))}
 }
 
-// UnpackRemovals decodes a record. An unreadable record counts as truncated.
-func UnpackRemovals(packed *corev1alpha1.RemovedTuples) (Removals, error) {
-	r := Removals{Since: packed.Since.Time, Truncated: packed.Truncated, size: len(packed.Data)}
+// UnpackRemovedTuples decodes a record. An unreadable record counts as truncated.
+func UnpackRemovedTuples(packed *corev1alpha1.RemovedTuples) (RemovedTuples, error) {
+	r := RemovedTuples{Since: packed.Since.Time, Truncated: packed.Truncated, size: len(packed.Data)}
 	if len(packed.Data) == 0 {
 		return r, nil
 	}
-	list, err := tuple.UnpackList[Removal](packed.Data)
+	list, err := tuple.UnpackList[RemovedTuple](packed.Data)
 	if err != nil {
-		return Removals{Truncated: true, size: r.size}, fmt.Errorf("status.removedTuples: %w", err)
+		return RemovedTuples{Truncated: true, size: r.size}, fmt.Errorf("status.removedTuples: %w", err)
 	}
 	r.List = list
 	return r, nil
 }
 
-// packWithin encodes the record in at most limit bytes of data. It drops the earliest removals if needed.
-func (r Removals) packWithin(storeID string, limit int) (*corev1alpha1.RemovedTuples, error) {
+// packWithinLimit encodes the record in at most limit bytes of data. It drops the earliest removals if needed.
+func (r RemovedTuples) packWithinLimit(storeID string, limit int) (*corev1alpha1.RemovedTuples, error) {
 	for {
 		data, err := tuple.PackList(r.List)
 		if len(r.List) == 0 {
@@ -80,11 +80,11 @@ func (r Removals) packWithin(storeID string, limit int) (*corev1alpha1.RemovedTu
 	}
 }
 
-// addRemovals returns the record with tuples that are removed now, and without those that are claimed or were removed too long ago. It
+// mergeRemovals returns the record with tuples that are removed now, and without those that are claimed or were removed too long ago. It
 // returns false if the record lists these removals.
-func (r Removals) addRemovals(removed []Removal, claims map[tuple.ID]claim, now time.Time, retention time.Duration) (Removals, bool) {
+func (r RemovedTuples) mergeRemovals(removed []RemovedTuple, claims map[tuple.ID]tupleClaim, now time.Time, retention time.Duration) (RemovedTuples, bool) {
 	now = now.UTC().Truncate(time.Second)
-	listed, changed := make(map[tuple.ID]Removal, len(r.List)), false
+	listed, changed := make(map[tuple.ID]RemovedTuple, len(r.List)), false
 	for _, l := range r.List {
 		listed[l.ID] = l
 	}
@@ -99,7 +99,7 @@ func (r Removals) addRemovals(removed []Removal, claims map[tuple.ID]claim, now 
 		n.Removed, changed = now, true
 		listed[n.ID] = n
 	}
-	next := Removals{Since: r.Since, Truncated: r.Truncated, size: r.size}
+	next := RemovedTuples{Since: r.Since, Truncated: r.Truncated, size: r.size}
 	if r.Since.IsZero() {
 		next.Since = now
 	}
@@ -114,31 +114,31 @@ func (r Removals) addRemovals(removed []Removal, claims map[tuple.ID]claim, now 
 		}
 	}
 	next.Truncated = next.Truncated && now.Sub(next.Since) <= retention
-	slices.SortFunc(next.List, func(a, b Removal) int { return cmp.Or(a.Removed.Compare(b.Removed), a.ID.Compare(b.ID)) })
+	slices.SortFunc(next.List, func(a, b RemovedTuple) int { return cmp.Or(a.Removed.Compare(b.Removed), a.ID.Compare(b.ID)) })
 	return next, changed
 }
 
 // RecordRemovals makes the plan record in the Store what it removes, before it removes it. Tuples without a time in written are not in
 // OpenFGA, and are not recorded. If the Store cannot be changed, nothing is recorded.
-func (p *Plan) RecordRemovals(r Removals, written map[tuple.ID]time.Time, now time.Time, retention time.Duration) error {
-	i := slices.IndexFunc(p.Actions, func(a Action) bool { return a.Evaluation.Owner.IsStore && a.Evaluation.phase == here })
+func (p *Plan) RecordRemovals(r RemovedTuples, written map[tuple.ID]time.Time, now time.Time, retention time.Duration) error {
+	i := slices.IndexFunc(p.Actions, func(a OwnerAction) bool { return a.Evaluation.Owner.IsStore && a.Evaluation.phase == here })
 	if i < 0 {
 		return nil
 	}
-	var removed []Removal
+	var removed []RemovedTuple
 	for _, t := range p.Remove {
 		if at, there := written[t.ID]; there {
-			removed = append(removed, Removal{ID: t.ID, Written: at})
+			removed = append(removed, RemovedTuple{ID: t.ID, Written: at})
 		}
 	}
-	next, changed := r.addRemovals(removed, p.claims, now, retention)
+	next, changed := r.mergeRemovals(removed, p.claims, now, retention)
 	if !changed {
 		return nil
 	}
 	a := &p.Actions[i]
 	o := a.Evaluation.Owner
-	room := a.Evaluation.recordRoom() / 4 * 3 // The data are written in base64.
-	packed, err := next.packWithin(o.TargetStoreID, max(0, min(maxRemovals, r.size+room)))
+	room := a.Evaluation.remainingRecordBytes() / 4 * 3 // The data are written in base64.
+	packed, err := next.packWithinLimit(o.TargetStoreID, max(0, min(maxRemovals, r.size+room)))
 	if err != nil {
 		return err
 	}
@@ -149,19 +149,19 @@ func (p *Plan) RecordRemovals(r Removals, written map[tuple.ID]time.Time, now ti
 	return nil
 }
 
-// HasRemovalsOf reports whether the owner is the Store that records what is removed from an OpenFGA store.
-func (o *Owner) HasRemovalsOf(storeID string) bool {
-	return o.IsStore && storeID != "" && o.phaseFor(storeID) == here
+// IsRemovalsRecorderOf reports whether the owner is the Store that records what is removed from an OpenFGA store.
+func (o *Owner) IsRemovalsRecorderOf(storeID string) bool {
+	return o.IsStore && storeID != "" && o.phaseInStore(storeID) == here
 }
 
 // restoredTuples lists the removed tuples that the store holds again as they were. A tuple that OpenFGA wrote later was written by
 // other software.
-func (in Input) restoredTuples(evaluations []*Evaluation, claims map[tuple.ID]claim) map[tuple.ID]Removal {
-	found := map[tuple.ID]Removal{}
+func (in Input) restoredTuples(evaluations []*Evaluation, claims map[tuple.ID]tupleClaim) map[tuple.ID]RemovedTuple {
+	found := map[tuple.ID]RemovedTuple{}
 	for _, r := range in.Removals.List {
 		written, there := in.Written[r.ID]
 		_, claimed := claims[r.ID]
-		if there && !claimed && !written.After(r.Written) && (!in.Reserved || !iam.IsOwnObject(r.Object)) {
+		if there && !claimed && !written.After(r.Written) && (!in.Reserved || !iam.IsIAMObject(r.Object)) {
 			found[r.ID] = r
 		}
 	}
@@ -169,20 +169,20 @@ func (in Input) restoredTuples(evaluations []*Evaluation, claims map[tuple.ID]cl
 		return nil
 	}
 	for _, e := range evaluations {
-		for _, v := range e.verdictsIn(Waiting) {
+		for _, v := range e.verdictsInState(Waiting) {
 			delete(found, v.ID)
 		}
 	}
 	return found
 }
 
-// RemovalsCondition reports since when a record is complete.
-func RemovalsCondition(r *corev1alpha1.RemovedTuples, generation int64) Condition {
+// RemovalsRecordedCondition reports since when a record is complete.
+func RemovalsRecordedCondition(r *corev1alpha1.RemovedTuples, generation int64) OwnerCondition {
 	since := r.Since.UTC().Format(time.RFC3339)
 	if r.Truncated {
-		return Condition{Reason: "Truncated", Generation: generation, Message: "The record of removed tuples begins at " + since +
+		return OwnerCondition{Reason: "Truncated", Generation: generation, Message: "The record of removed tuples begins at " + since +
 			", because there was no room for more. After a restore of OpenFGA from an older backup, run `entail tuples undeclared`."}
 	}
-	return Condition{OK: true, Reason: "Complete", Generation: generation, Message: "All tuples that were removed since " + since +
+	return OwnerCondition{OK: true, Reason: "Complete", Generation: generation, Message: "All tuples that were removed since " + since +
 		" are recorded. If a restore of OpenFGA brings them back, tuple-sync removes them again."}
 }

@@ -16,11 +16,11 @@ import (
 func day(n int) time.Time { return time.Unix(int64(n)*24*3600, 0).UTC() }
 
 // removal is a tuple that was written and removed on these days.
-func removal(t tuple.Tuple, written, removed int) Removal {
-	return Removal{t.ID, day(written), day(removed)}
+func removal(t tuple.Tuple, written, removed int) RemovedTuple {
+	return RemovedTuple{t.ID, day(written), day(removed)}
 }
 
-func (r Removals) describe() string {
+func (r RemovedTuples) describe() string {
 	var list []string
 	for _, l := range r.List {
 		list = append(list, fmt.Sprintf("%s %d-%d", l.Object, l.Written.Unix()/24/3600, l.Removed.Unix()/24/3600))
@@ -29,32 +29,32 @@ func (r Removals) describe() string {
 }
 
 func TestRemovalsListWhatWasRemovedWithinTheRetention(t *testing.T) {
-	had := Removals{Since: day(80), List: []Removal{removal(t1, 50, 90), removal(t2, 60, 95)}}
+	had := RemovedTuples{Since: day(80), List: []RemovedTuple{removal(t1, 50, 90), removal(t2, 60, 95)}}
 	for name, c := range map[string]struct {
-		had      Removals
-		removed  []Removal
+		had      RemovedTuples
+		removed  []RemovedTuple
 		declared []tuple.Tuple
 		want     string
 	}{
-		"the first removal begins the record":          {Removals{}, []Removal{removal(t1, 50, 0)}, nil, "doc:1 50-100 since 100, truncated false"},
-		"another one is added last":                    {had, []Removal{removal(t3, 70, 0)}, nil, "doc:1 50-90, doc:2 60-95, doc:3 70-100 since 80, truncated false"},
-		"one that was written again takes its place":   {had, []Removal{removal(t1, 97, 0)}, nil, "doc:2 60-95, doc:1 97-100 since 80, truncated false"},
-		"one that was restored is recorded anew":       {had, []Removal{removal(t1, 40, 0)}, nil, "doc:2 60-95, doc:1 50-100 since 80, truncated false"},
-		"a tuple that is declared again is dropped":    {had, []Removal{removal(t3, 70, 0)}, []tuple.Tuple{t1}, "doc:2 60-95, doc:3 70-100 since 80, truncated false"},
-		"what is older than the retention is dropped":  {Removals{Since: day(1), List: []Removal{removal(t1, 1, 60)}}, []Removal{removal(t3, 70, 0)}, nil, "doc:3 70-100 since 60, truncated false"},
-		"what is missing is so until the retention":    {Removals{Since: day(80), Truncated: true}, []Removal{removal(t3, 70, 0)}, nil, "doc:3 70-100 since 80, truncated true"},
-		"what is missing is forgotten after retention": {Removals{Since: day(60), Truncated: true}, []Removal{removal(t3, 70, 0)}, nil, "doc:3 70-100 since 60, truncated false"},
+		"the first removal begins the record":          {RemovedTuples{}, []RemovedTuple{removal(t1, 50, 0)}, nil, "doc:1 50-100 since 100, truncated false"},
+		"another one is added last":                    {had, []RemovedTuple{removal(t3, 70, 0)}, nil, "doc:1 50-90, doc:2 60-95, doc:3 70-100 since 80, truncated false"},
+		"one that was written again takes its place":   {had, []RemovedTuple{removal(t1, 97, 0)}, nil, "doc:2 60-95, doc:1 97-100 since 80, truncated false"},
+		"one that was restored is recorded anew":       {had, []RemovedTuple{removal(t1, 40, 0)}, nil, "doc:2 60-95, doc:1 50-100 since 80, truncated false"},
+		"a tuple that is declared again is dropped":    {had, []RemovedTuple{removal(t3, 70, 0)}, []tuple.Tuple{t1}, "doc:2 60-95, doc:3 70-100 since 80, truncated false"},
+		"what is older than the retention is dropped":  {RemovedTuples{Since: day(1), List: []RemovedTuple{removal(t1, 1, 60)}}, []RemovedTuple{removal(t3, 70, 0)}, nil, "doc:3 70-100 since 60, truncated false"},
+		"what is missing is so until the retention":    {RemovedTuples{Since: day(80), Truncated: true}, []RemovedTuple{removal(t3, 70, 0)}, nil, "doc:3 70-100 since 80, truncated true"},
+		"what is missing is forgotten after retention": {RemovedTuples{Since: day(60), Truncated: true}, []RemovedTuple{removal(t3, 70, 0)}, nil, "doc:3 70-100 since 60, truncated false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claims := map[tuple.ID]claim{}
+			claims := map[tuple.ID]tupleClaim{}
 			for _, d := range c.declared {
-				claims[d.ID] = claim{}
+				claims[d.ID] = tupleClaim{}
 			}
-			next, changed := c.had.addRemovals(c.removed, claims, day(100), 30*24*time.Hour)
+			next, changed := c.had.mergeRemovals(c.removed, claims, day(100), 30*24*time.Hour)
 			if got := next.describe(); !changed || got != c.want {
 				t.Errorf("got %s (changed: %t), want %s", got, changed, c.want)
 			}
-			if _, again := next.addRemovals(next.List[len(next.List)-1:], claims, day(100), 30*24*time.Hour); again {
+			if _, again := next.mergeRemovals(next.List[len(next.List)-1:], claims, day(100), 30*24*time.Hour); again {
 				t.Error("got another change for the same removal, want none")
 			}
 		})
@@ -62,37 +62,37 @@ func TestRemovalsListWhatWasRemovedWithinTheRetention(t *testing.T) {
 }
 
 // random is n removals that do not pack well.
-func random(n int) []Removal {
-	source, list := rand.New(rand.NewPCG(1, 2)), []Removal{}
+func random(n int) []RemovedTuple {
+	source, list := rand.New(rand.NewPCG(1, 2)), []RemovedTuple{}
 	for i := range n {
 		id := tuple.ID{Object: fmt.Sprintf("doc:%x", source.Uint64()), Relation: "viewer", User: fmt.Sprintf("user:%x", source.Uint64())}
-		list = append(list, Removal{id, time.Unix(0, source.Int64N(1<<60)).UTC(), day(i)})
+		list = append(list, RemovedTuple{id, time.Unix(0, source.Int64N(1<<60)).UTC(), day(i)})
 	}
 	return list
 }
 
 func TestPackedRemovalsDropTheEarliestBeyondTheirBound(t *testing.T) {
 	all := random(4000)
-	packed, err := Removals{Since: day(0), List: all}.packWithin("S", maxRemovals)
+	packed, err := RemovedTuples{Since: day(0), List: all}.packWithinLimit("S", maxRemovals)
 	if err != nil || len(packed.Data) > maxRemovals || !packed.Truncated || packed.StoreID != "S" {
 		t.Fatalf("got %d bytes (truncated: %t) of %s, %v", len(packed.Data), packed.Truncated, packed.StoreID, err)
 	}
-	got, err := UnpackRemovals(packed)
+	got, err := UnpackRemovedTuples(packed)
 	first := len(all) - len(got.List)
 	if err != nil || len(got.List) < 1000 || !slices.Equal(got.List, all[first:]) || !got.Since.Equal(all[first-1].Removed) {
 		t.Errorf("got %d removals since %s, %v, want the last ones", len(got.List), got.Since, err)
 	}
-	if c := RemovalsCondition(packed, 1); c.OK || c.Reason != "Truncated" || !strings.Contains(c.Message, got.Since.UTC().Format(time.RFC3339)) {
+	if c := RemovalsRecordedCondition(packed, 1); c.OK || c.Reason != "Truncated" || !strings.Contains(c.Message, got.Since.UTC().Format(time.RFC3339)) {
 		t.Errorf("got condition %+v", c)
 	}
-	if empty, err := (Removals{List: all}).packWithin("S", 0); err != nil || len(empty.Data) > 0 || !empty.Truncated {
+	if empty, err := (RemovedTuples{List: all}).packWithinLimit("S", 0); err != nil || len(empty.Data) > 0 || !empty.Truncated {
 		t.Errorf("without room got %+v, %v", empty, err)
 	}
 }
 
 func TestUnreadableRemovalsBeginAgain(t *testing.T) {
-	r, err := UnpackRemovals(&corev1alpha1.RemovedTuples{StoreID: "S", Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")})
-	next, _ := r.addRemovals([]Removal{removal(t1, 1, 0)}, nil, day(100), time.Hour)
+	r, err := UnpackRemovedTuples(&corev1alpha1.RemovedTuples{StoreID: "S", Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")})
+	next, _ := r.mergeRemovals([]RemovedTuple{removal(t1, 1, 0)}, nil, day(100), time.Hour)
 	if got, want := next.describe(), "doc:1 1-100 since 100, truncated true"; err == nil || got != want {
 		t.Errorf("got %s, %v, want %s and an error", got, err, want)
 	}
@@ -122,7 +122,7 @@ func TestRestoredTuplesAreRemovedUnlessTheyAreWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{StoreID: "S", Owners: c.owners, Model: testModel(t), Reserved: c.reserved, Observed: map[tuple.ID]tuple.Tuple{t1.ID: t1, c.held.ID: c.held}}
-			in.Removals = Removals{List: []Removal{removal(t2, 50, 90), removal(iamTuple, 50, 90)}}
+			in.Removals = RemovedTuples{List: []RemovedTuple{removal(t2, 50, 90), removal(iamTuple, 50, 90)}}
 			in.Written = map[tuple.ID]time.Time{t1.ID: day(1), c.held.ID: day(c.written)}
 			if c.noModel {
 				in.Model = nil
@@ -132,7 +132,7 @@ func TestRestoredTuplesAreRemovedUnlessTheyAreWanted(t *testing.T) {
 				t.Errorf("got %v removed, %v restored; want %t", p.Remove, p.Restored, c.want)
 			}
 			held := []tuple.Tuple{c.held}
-			found := FindUndeclared(in, held)
+			found := FindUndeclaredTuples(in, held)
 			if told := len(found) == 1 && strings.HasPrefix(found[0].Reason, "Restored: it was removed on 1970-04-01"); told != c.want {
 				t.Errorf("got undeclared %+v, want restored: %t", found, c.want)
 			}
@@ -161,7 +161,7 @@ func TestPlanRecordsInTheStoreWhatItRemoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Make(Input{StoreID: "S", Owners: []Owner{c.store, c.module}, Model: testModel(t)})
-			if err := p.RecordRemovals(Removals{}, written, day(100), 30*24*time.Hour); err != nil {
+			if err := p.RecordRemovals(RemovedTuples{}, written, day(100), 30*24*time.Hour); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -171,7 +171,7 @@ func TestPlanRecordsInTheStoreWhatItRemoves(t *testing.T) {
 				}
 				line := "intend " + a.Evaluation.Owner.Key.Name
 				if a.Intent.Removed != nil {
-					r, err := UnpackRemovals(a.Intent.Removed)
+					r, err := UnpackRemovedTuples(a.Intent.Removed)
 					if err != nil {
 						t.Fatal(err)
 					}

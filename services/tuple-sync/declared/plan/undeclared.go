@@ -9,13 +9,13 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// Fate is the future of a tuple that a store holds and no object declares.
-type Fate int
+// UndeclaredFate is the future of a tuple that a store holds and no object declares.
+type UndeclaredFate int
 
 // Fates.
 const (
 	// Unmanaged tuples are in no record: other software wrote them, and they stay.
-	Unmanaged Fate = iota
+	Unmanaged UndeclaredFate = iota
 	// ToBeRemoved tuples are recorded or restored, and will be removed.
 	ToBeRemoved
 	// ToBeReplaced tuples are declared with another condition.
@@ -26,18 +26,18 @@ const (
 	Kept
 )
 
-// Undeclared is a tuple that a store holds and no object declares.
-type Undeclared struct {
+// UndeclaredTuple is a tuple that a store holds and no object declares.
+type UndeclaredTuple struct {
 	tuple.Tuple
-	Fate Fate
+	Fate UndeclaredFate
 	// Recorders lists the owners that record the tuple.
 	Recorders []*Owner
 	// Reason explains the fate to people.
 	Reason string
 }
 
-// FindUndeclared returns the held tuples that no object declares, and what [Make] plans for them.
-func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
+// FindUndeclaredTuples returns the held tuples that no object declares, and what [Make] plans for them.
+func FindUndeclaredTuples(in Input, held []tuple.Tuple) []UndeclaredTuple {
 	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)
 	declared, recorders := map[tuple.Tuple]struct{}{}, map[tuple.ID][]*Evaluation{}
 	for _, e := range evaluations {
@@ -52,11 +52,11 @@ func FindUndeclared(in Input, held []tuple.Tuple) []Undeclared {
 			}
 		}
 	}
-	var found []Undeclared
+	var found []UndeclaredTuple
 	restored := in.restoredTuples(evaluations, claims)
 	for _, t := range held {
-		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.IsOwnObject(t.Object)) {
-			u := decideUndeclared(t, claims, recorders[t.ID], in.Model)
+		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.IsIAMObject(t.Object)) {
+			u := decideFate(t, claims, recorders[t.ID], in.Model)
 			if r, ok := restored[t.ID]; ok && u.Fate == Unmanaged {
 				u.Fate = ToBeRemoved
 				u.Reason = fmt.Sprintf("Restored: it was removed on %s, and the next resync removes it again.", r.Removed.UTC().Format(time.DateOnly))
@@ -72,9 +72,9 @@ func (o *Owner) isDeclaringFor(storeID string) bool {
 	return o.TargetStoreID == storeID && !o.Deleted && (!o.Deleting || o.HasDependents)
 }
 
-// decideUndeclared decides on one tuple, given the evaluations of the owners that record it.
-func decideUndeclared(t tuple.Tuple, claims map[tuple.ID]claim, recorders []*Evaluation, model *Model) Undeclared {
-	u := Undeclared{Tuple: t}
+// decideFate decides on one tuple, given the evaluations of the owners that record it.
+func decideFate(t tuple.Tuple, claims map[tuple.ID]tupleClaim, recorders []*Evaluation, model *Model) UndeclaredTuple {
+	u := UndeclaredTuple{Tuple: t}
 	for _, e := range recorders {
 		u.Recorders = append(u.Recorders, e.Owner)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // describe is u in words.
-func (u Undeclared) describe() string {
+func (u UndeclaredTuple) describe() string {
 	names := []string{"unmanaged", "to be removed", "to be replaced", "contested", "kept"}
 	var by []string
 	for _, o := range u.Recorders {
@@ -83,7 +83,7 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 				in.Model = nil
 			}
 			var got []string
-			found := FindUndeclared(in, held)
+			found := FindUndeclaredTuples(in, held)
 			for _, u := range found {
 				got = append(got, u.describe())
 			}
@@ -96,7 +96,7 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 }
 
 // agrees compares what is said of tuples with what is done to them.
-func agrees(t *testing.T, in Input, held []tuple.Tuple, found []Undeclared) {
+func agrees(t *testing.T, in Input, held []tuple.Tuple, found []UndeclaredTuple) {
 	t.Helper()
 	in.Observed = map[tuple.ID]tuple.Tuple{}
 	for _, h := range held {
@@ -112,7 +112,7 @@ func agrees(t *testing.T, in Input, held []tuple.Tuple, found []Undeclared) {
 		}
 	}
 	for _, r := range p.Remove {
-		if !slices.ContainsFunc(found, func(u Undeclared) bool { return u.ID == r.ID }) {
+		if !slices.ContainsFunc(found, func(u UndeclaredTuple) bool { return u.ID == r.ID }) {
 			t.Errorf("the plan removes %s, which is not told of", r)
 		}
 	}

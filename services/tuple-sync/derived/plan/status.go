@@ -32,9 +32,9 @@ func fitPermissions(permissions []string) []string {
 	return permissions
 }
 
-// Role returns the conditions of a Role, and its effective permissions up to maxEffective.
-func Role(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
-	gives := o.Effective(r)
+// RoleConditions returns the conditions of a Role, and its effective permissions up to maxEffective.
+func RoleConditions(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, conditions []condition.Condition) {
+	gives := o.EffectivePermissions(r)
 	valid := condition.New(iamv1alpha1.PermissionsValid, true, iamv1alpha1.ValidationSuccessful, "every permission is one that some ProtectedResource has")
 	ready := condition.New(iamv1alpha1.Ready, true, iamv1alpha1.ReconciliationSuccessful, "subjects that are bound to it have its permissions")
 	if len(gives.Unknown) > 0 {
@@ -63,17 +63,17 @@ func Role(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, conditions []
 	return effective, []condition.Condition{valid, ready}
 }
 
-// PolicyBinding returns the conditions of a PolicyBinding. The first failed one gives the reason of Ready.
-func PolicyBinding(o *iam.Lookup, b *iamv1alpha1.PolicyBinding) []condition.Condition {
+// PolicyBindingConditions returns the conditions of a PolicyBinding. The first failed one gives the reason of Ready.
+func PolicyBindingConditions(o *iam.Lookup, b *iamv1alpha1.PolicyBinding) []condition.Condition {
 	target := condition.New(iamv1alpha1.TargetValid, true, iamv1alpha1.ValidationSuccessful, "the target is there")
-	if reason := o.TargetReason(b); reason != "" {
+	if reason := o.InvalidTargetReason(b); reason != "" {
 		target = condition.New(target.Type, false, reason, targetMessage(b.Spec.ResourceSelector, reason))
 	}
 	subjects := condition.New(iamv1alpha1.SubjectValid, true, iamv1alpha1.ValidationSuccessful, "every subject exists, or needs no object")
 	var invalid, inactive, remedies []string
 	acting := false
 	for _, s := range b.Spec.Subjects {
-		is, reason := o.Subject(s)
+		is, reason := o.ResolveSubject(s)
 		switch {
 		case reason != "":
 			invalid = append(invalid, fmt.Sprintf("%s/%s (%s)", s.Kind, s.Name, reason))
@@ -156,10 +156,10 @@ func targetMessage(on iamv1alpha1.ResourceSelector, reason string) string {
 	return fmt.Sprintf("no ProtectedResource in force registers kind %s of API group %q; entail iam kinds lists the kinds", kind, group)
 }
 
-// GroupMembership returns the conditions of a GroupMembership.
-func GroupMembership(o *iam.Lookup, m *iamv1alpha1.GroupMembership) []condition.Condition {
+// GroupMembershipConditions returns the conditions of a GroupMembership.
+func GroupMembershipConditions(o *iam.Lookup, m *iamv1alpha1.GroupMembership) []condition.Condition {
 	user := condition.New(iamv1alpha1.UserRefValid, true, iamv1alpha1.ValidationSuccessful, "the user is there")
-	is, reason := o.Member(m)
+	is, reason := o.ResolveMember(m)
 	if reason != "" {
 		message := "Reference not found: there is no User " + m.Spec.UserRef.Name
 		switch reason {
@@ -187,13 +187,13 @@ func GroupMembership(o *iam.Lookup, m *iamv1alpha1.GroupMembership) []condition.
 	return []condition.Condition{user, group, ready}
 }
 
-// User returns the condition Ready of a User.
-func User(u *iamv1alpha1.User) condition.Condition {
+// UserCondition returns the condition Ready of a User.
+func UserCondition(u *iamv1alpha1.User) condition.Condition {
 	return subjectCondition(u.Status.State, "the user")
 }
 
-// ServiceAccount returns the condition Ready of a ServiceAccount.
-func ServiceAccount(a *iamv1alpha1.ServiceAccount) condition.Condition {
+// ServiceAccountCondition returns the condition Ready of a ServiceAccount.
+func ServiceAccountCondition(a *iamv1alpha1.ServiceAccount) condition.Condition {
 	return subjectCondition(a.Spec.State, "the account")
 }
 
@@ -204,21 +204,21 @@ func subjectCondition(state iamv1alpha1.ActivationState, what string) condition.
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, what+" may be given roles")
 }
 
-// Group returns the condition Ready of a Group.
-func Group(*iamv1alpha1.Group) condition.Condition {
+// GroupCondition returns the condition Ready of a Group.
+func GroupCondition(*iamv1alpha1.Group) condition.Condition {
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "the group has the members that its GroupMemberships say")
 }
 
-// Organization returns the condition Ready of an Organization.
-func Organization(*resourcemanagerv1alpha1.Organization) condition.Condition {
+// OrganizationCondition returns the condition Ready of an Organization.
+func OrganizationCondition(*resourcemanagerv1alpha1.Organization) condition.Condition {
 	return condition.New(iamv1alpha1.Ready, true, iamv1alpha1.Reconciled, "roles may be given on it, and projects may belong to it")
 }
 
-// Project returns the condition Ready of a Project.
-func Project(o *iam.Lookup, p *resourcemanagerv1alpha1.Project) condition.Condition {
+// ProjectCondition returns the condition Ready of a Project.
+func ProjectCondition(o *iam.Lookup, p *resourcemanagerv1alpha1.Project) condition.Condition {
 	target, _ := iam.TargetOfProject(p)
 	owner, name := target.Owners[len(target.Owners)-1], p.Spec.OwnerRef.Name
-	is, there := o.Target(iam.Object(owner.Type, "", name))
+	is, there := o.Target(iam.ObjectName(owner.Type, "", name))
 	switch {
 	case !there:
 		return condition.New(iamv1alpha1.Ready, false, iamv1alpha1.ReferenceInvalid, "Reference not found: there is no Organization "+name)
@@ -241,9 +241,9 @@ func IsOurReason(reason string) bool {
 	return false
 }
 
-// Observed returns the condition Observed of a ProtectedResource. The problem is why the watcher does not follow its
+// ObservedCondition returns the condition Observed of a ProtectedResource. The problem is why the watcher does not follow its
 // kind.
-func Observed(followed, trusted bool, problem string) condition.Condition {
+func ObservedCondition(followed, trusted bool, problem string) condition.Condition {
 	problem = cmp.Or(problem, "objects of this kind are not followed yet")
 	switch {
 	case followed:
@@ -256,15 +256,15 @@ func Observed(followed, trusted bool, problem string) condition.Condition {
 		problem+"; bindings on single objects give nothing, those on the kind or a parent do")
 }
 
-// RoleTypes lists the conditions of a Role in order.
-func RoleTypes() []string { return []string{iamv1alpha1.PermissionsValid, iamv1alpha1.Ready} }
+// RoleConditionTypes lists the conditions of a Role in order.
+func RoleConditionTypes() []string { return []string{iamv1alpha1.PermissionsValid, iamv1alpha1.Ready} }
 
-// PolicyBindingTypes lists the conditions of a PolicyBinding in order.
-func PolicyBindingTypes() []string {
+// PolicyBindingConditionTypes lists the conditions of a PolicyBinding in order.
+func PolicyBindingConditionTypes() []string {
 	return []string{iamv1alpha1.TargetValid, iamv1alpha1.SubjectValid, iamv1alpha1.RoleValid, iamv1alpha1.Ready}
 }
 
-// GroupMembershipTypes lists the conditions of a GroupMembership in order.
-func GroupMembershipTypes() []string {
+// GroupMembershipConditionTypes lists the conditions of a GroupMembership in order.
+func GroupMembershipConditionTypes() []string {
 	return []string{iamv1alpha1.UserRefValid, iamv1alpha1.GroupRefValid, iamv1alpha1.Ready}
 }

@@ -29,7 +29,7 @@ func world() *iam.Lookup {
 	roles := map[string]*iamv1alpha1.Role{"viewer": {ObjectMeta: named("viewer", "1")}}
 	roles["viewer"].Spec.IncludedPermissions = []string{"a.example/widgets.get"}
 	return &iam.Lookup{
-		Registry: iam.Register(registered),
+		Registry: iam.NewRegistry(registered),
 		Role:     func(_, name string) *iamv1alpha1.Role { return roles[name] },
 		Group: func(_, name string) *iamv1alpha1.Group {
 			return map[string]*iamv1alpha1.Group{"staff": {ObjectMeta: named("staff", "2")}}[name]
@@ -40,7 +40,9 @@ func world() *iam.Lookup {
 				"idle":  {ObjectMeta: named("idle", "5"), Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}},
 			}[name]
 		},
-		Target: func(object string) (iam.Target, bool) { return iam.Target{UID: "4"}, object == "a.example/Widget:w" },
+		Target: func(object string) (iam.BindingTarget, bool) {
+			return iam.BindingTarget{UID: "4"}, object == "a.example/Widget:w"
+		},
 		Scope: func(typ string) (namespaced, followed bool) {
 			return typ == "a.example/Gizmo", typ != "a.example/Ghost"
 		},
@@ -107,7 +109,7 @@ func TestABindingSaysWhatIsWrongWithItByThePublishedNames(t *testing.T) {
 				ResourceSelector: iamv1alpha1.ResourceSelector{ResourceRef: &ref},
 			}
 			test.edit(&b.Spec)
-			want(t, PolicyBinding(world(), b), test.want)
+			want(t, PolicyBindingConditions(world(), b), test.want)
 		})
 	}
 }
@@ -152,7 +154,7 @@ func TestPolicyBindingMessageNamesObjectAndRemedy(t *testing.T) {
 				ResourceSelector: iamv1alpha1.ResourceSelector{ResourceRef: &target},
 			}
 			test.edit(&b.Spec)
-			conditions := PolicyBinding(world(), b)
+			conditions := PolicyBindingConditions(world(), b)
 			ready := conditions[len(conditions)-1]
 			for _, text := range test.want {
 				if !strings.Contains(ready.Message, text) {
@@ -174,7 +176,7 @@ func TestABindingDoesNotSayThatWhoIsInactiveHasTheRole(t *testing.T) {
 		"all subjects are Inactive, so nobody has the role by this binding":                    {idle},
 	} {
 		b.Spec.Subjects = subjects
-		conditions := PolicyBinding(world(), b)
+		conditions := PolicyBindingConditions(world(), b)
 		want(t, conditions, map[string]string{"SubjectValid": "True/ValidationSuccessful", "Ready": "True/ReconciliationSuccessful"})
 		if ready := conditions[len(conditions)-1]; ready.Message != message {
 			t.Errorf("of %v it says %q, want %q", subjects, ready.Message, message)
@@ -187,19 +189,19 @@ func TestABindingOnWhatNobodyFollowsActsWhereThatIsTrusted(t *testing.T) {
 	b.Spec.RoleRef.Name, b.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:all"}}
 	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Widget", Name: "unknown", UID: "9"}
 	o := world()
-	want(t, PolicyBinding(o, b), map[string]string{"Ready": "False/ResourceSelectorValidationFailed"})
+	want(t, PolicyBindingConditions(o, b), map[string]string{"Ready": "False/ResourceSelectorValidationFailed"})
 	o.Trusted = func(typ string) bool { return typ == "a.example/Widget" }
-	want(t, PolicyBinding(o, b), map[string]string{"Ready": "True/ReconciliationSuccessful"})
-	want(t, []condition.Condition{Observed(true, false, "")}, map[string]string{"Observed": "True/Followed"})
-	want(t, []condition.Condition{Observed(false, true, "")}, map[string]string{"Observed": "False/Trusted"})
-	want(t, []condition.Condition{Observed(false, false, "no right")}, map[string]string{"Observed": "False/NotFollowed"})
+	want(t, PolicyBindingConditions(o, b), map[string]string{"Ready": "True/ReconciliationSuccessful"})
+	want(t, []condition.Condition{ObservedCondition(true, false, "")}, map[string]string{"Observed": "True/Followed"})
+	want(t, []condition.Condition{ObservedCondition(false, true, "")}, map[string]string{"Observed": "False/Trusted"})
+	want(t, []condition.Condition{ObservedCondition(false, false, "no right")}, map[string]string{"Observed": "False/NotFollowed"})
 }
 
 func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {
 	r := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}
 	r.Spec.IncludedPermissions = []string{"b.example/nothings.get", "odd"}
 	r.Spec.InheritedRoles = []iamv1alpha1.ScopedRoleReference{{Name: "viewer"}}
-	effective, conditions := Role(world(), r)
+	effective, conditions := RoleConditions(world(), r)
 	if len(effective) != 3 {
 		t.Errorf("it gives %v", effective)
 	}
@@ -208,7 +210,7 @@ func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {
 		t.Errorf("it says %q", m)
 	}
 	r.Spec.IncludedPermissions, r.Spec.InheritedRoles = nil, append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: "gone"})
-	_, conditions = Role(world(), r)
+	_, conditions = RoleConditions(world(), r)
 	want(t, conditions, map[string]string{"PermissionsValid": "True/ValidationSuccessful", "Ready": "False/EffectivePermissionsError"})
 	if m := conditions[1].Message; m != "inherited role 'gone' not found in namespace 'ns'" {
 		t.Errorf("it says %q", m)
@@ -218,23 +220,23 @@ func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {
 func TestAMembershipSaysWhoIsMissing(t *testing.T) {
 	m := &iamv1alpha1.GroupMembership{ObjectMeta: named("m", "m")}
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", "ns"
-	want(t, GroupMembership(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	want(t, GroupMembershipConditions(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
 	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "3"}
-	want(t, GroupMembership(world(), m), map[string]string{
+	want(t, GroupMembershipConditions(world(), m), map[string]string{
 		"UserRefValid": "True/ValidationSuccessful", "GroupRefValid": "True/ValidationSuccessful", "Ready": "True/Reconciled",
 	})
 	idle := world()
 	alice := idle.User("alice").DeepCopy()
 	alice.Status.State = iamv1alpha1.Inactive
 	idle.User = func(string) *iamv1alpha1.User { return alice }
-	if says := GroupMembership(idle, m)[2]; !says.IsTrue() || !strings.Contains(says.Message, "Inactive") {
+	if says := GroupMembershipConditions(idle, m)[2]; !says.IsTrue() || !strings.Contains(says.Message, "Inactive") {
 		t.Errorf("of who is Inactive it says %+v", says)
 	}
 	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "before"}
-	want(t, GroupMembership(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	want(t, GroupMembershipConditions(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name = "alice", "nobody"
 	m.Status.User = nil
-	want(t, GroupMembership(world(), m), map[string]string{"GroupRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	want(t, GroupMembershipConditions(world(), m), map[string]string{"GroupRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
 }
 
 func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
@@ -245,8 +247,8 @@ func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
 		p.Spec.Permissions = append(p.Spec.Permissions, verb)
 		r.Spec.IncludedPermissions = append(r.Spec.IncludedPermissions, "a.example/gadgets."+verb)
 	}
-	o.Registry = iam.Register([]*iamv1alpha1.ProtectedResource{p})
-	effective, conditions := Role(o, r)
+	o.Registry = iam.NewRegistry([]*iamv1alpha1.ProtectedResource{p})
+	effective, conditions := RoleConditions(o, r)
 	if len(effective) == 0 || len(effective)*100 > maxEffective {
 		t.Errorf("it lists %d permissions", len(effective))
 	}
@@ -257,8 +259,8 @@ func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
 
 func TestAProjectSaysWhetherItBelongsToAnOrganization(t *testing.T) {
 	o := world()
-	o.Target = func(object string) (iam.Target, bool) {
-		return iam.Target{UID: "7"}, object == "resourcemanager.miloapis.com/Organization:acme"
+	o.Target = func(object string) (iam.BindingTarget, bool) {
+		return iam.BindingTarget{UID: "7"}, object == "resourcemanager.miloapis.com/Organization:acme"
 	}
 	recorded := func(name, uid string) *resourcemanagerv1alpha1.ProjectOrganization {
 		return &resourcemanagerv1alpha1.ProjectOrganization{Name: name, UID: uid}
@@ -282,7 +284,7 @@ func TestAProjectSaysWhetherItBelongsToAnOrganization(t *testing.T) {
 	} {
 		p := &resourcemanagerv1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "8", OwnerReferences: test.owners}}
 		p.Spec.OwnerRef.Name, p.Status.Organization = test.organization, test.record
-		if got := texts([]condition.Condition{Project(o, p)}); got["Ready"] != test.want {
+		if got := texts([]condition.Condition{ProjectCondition(o, p)}); got["Ready"] != test.want {
 			t.Errorf("%s: %s, want %s", name, got["Ready"], test.want)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// IAM returns the effect of adopting the IAM store.
-type IAM interface {
-	Preview(ctx context.Context) (derived.Preview, error)
+// AdoptionPreviewer returns the effect of adopting the IAM store.
+type AdoptionPreviewer interface {
+	PreviewAdoption(ctx context.Context) (derived.AdoptionPreview, error)
 }
 
 // PreviewAdoption lists the tuples that adopting the IAM store removes. It reads OpenFGA before the declared state, as
@@ -24,22 +24,22 @@ func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoption
 	if _, err := s.findStore(s.cfg.IAMStore); err != nil {
 		return nil, err
 	}
-	before, err := s.cfg.IAM.Preview(ctx)
+	before, err := s.cfg.IAM.PreviewAdoption(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if before.StoreID == "" {
-		return nil, rpc.NotFound("OpenFGA has no store for Store %q: there is nothing to take over", s.cfg.IAMStore)
+		return nil, rpc.NotFoundError("OpenFGA has no store for Store %q: there is nothing to take over", s.cfg.IAMStore)
 	}
-	token, seal, err := rpc.Unseal(r, before.StoreID)
+	token, seal, err := rpc.OpenPageToken(r, before.StoreID)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.readTuples(ctx, before.StoreID, cmp.Or(r.GetPageSize(), lookedAt), token)
+	page, next, err := s.readTuplePage(ctx, before.StoreID, cmp.Or(r.GetPageSize(), lookedAt), token)
 	if err != nil {
-		return nil, convertError(err)
+		return nil, rpcError(err)
 	}
-	now, err := s.cfg.IAM.Preview(ctx)
+	now, err := s.cfg.IAM.PreviewAdoption(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +51,13 @@ func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoption
 }
 
 // removedByAdoption returns the tuples of a page that adoption removes.
-func removedByAdoption(p derived.Preview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
+func removedByAdoption(p derived.AdoptionPreview, page []*openfgav1.Tuple) (all []*tuplev1.PreviewAdoptionResponse_Tuple) {
 	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]*timestamppb.Timestamp, len(page))
 	for i, t := range page {
-		held[i] = tuple.Of(t.GetKey())
+		held[i] = tuple.FromOpenFGA(t.GetKey())
 		written[held[i].ID] = t.GetTimestamp()
 	}
-	for _, t := range p.Undeclared(held) {
+	for _, t := range p.UndeclaredTuples(held) {
 		all = append(all, &tuplev1.PreviewAdoptionResponse_Tuple{
 			Key: &tuplev1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}, WrittenAt: written[t.ID],
 		})

@@ -14,11 +14,13 @@ import (
 
 // preview is an IAM with a fixed answer.
 type preview struct {
-	is  derived.Preview
+	is  derived.AdoptionPreview
 	err error
 }
 
-func (p preview) Preview(context.Context) (derived.Preview, error) { return p.is, p.err }
+func (p preview) PreviewAdoption(context.Context) (derived.AdoptionPreview, error) {
+	return p.is, p.err
+}
 
 func TestWhatAnAdoptionDeletesIsListedPageByPage(t *testing.T) {
 	w := newWorld(t)
@@ -30,7 +32,7 @@ func TestWhatAnAdoptionDeletesIsListedPageByPage(t *testing.T) {
 		s.cfg.IAM, s.cfg.IAMStore = iam, store
 		return s.PreviewAdoption(t.Context(), r)
 	}
-	refused := preview{is: derived.Preview{StoreID: "S1", Message: "it is another's"}}
+	refused := preview{is: derived.AdoptionPreview{StoreID: "S1", Message: "it is another's"}}
 	r := &tuplev1.PreviewAdoptionRequest{PageSize: 2}
 	var objects []string
 	for pages := 0; ; pages++ {

@@ -17,41 +17,41 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// declaration is a tuple with all objects that declare it.
-type declaration struct {
+// tupleDeclaration is a tuple with all objects that declare it.
+type tupleDeclaration struct {
 	tuple.Tuple
 	owners []*tuplev1.Owner
 }
 
 // declarationsOf lists all tuples declared for a Store, ordered by key.
-func (s *Server) declarationsOf(ctx context.Context, store informer.Object[corev1alpha1.Store]) ([]declaration, error) {
+func (s *Server) declarationsOf(ctx context.Context, store informer.Object[corev1alpha1.Store]) ([]tupleDeclaration, error) {
 	model, err := s.cfg.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
 	if err != nil {
 		return nil, err
 	}
-	found := map[tuple.Tuple]*declaration{}
-	for _, e := range plan.Evaluate(store.Value.Status.StoreID, s.cfg.State.Owners(store), model) {
-		written := e.Written()
+	found := map[tuple.Tuple]*tupleDeclaration{}
+	for _, e := range plan.EvaluateOwners(store.Value.Status.StoreID, s.cfg.State.OwnersOfStore(store), model) {
+		written := e.WrittenTuples()
 		for _, v := range e.Verdicts {
 			if found[v.Tuple] == nil {
-				found[v.Tuple] = &declaration{Tuple: v.Tuple}
+				found[v.Tuple] = &tupleDeclaration{Tuple: v.Tuple}
 			}
-			found[v.Tuple].owners = append(found[v.Tuple].owners, ownerMessage(e.Owner, v, written))
+			found[v.Tuple].owners = append(found[v.Tuple].owners, ownerToProto(e.Owner, v, written))
 		}
 	}
-	all := make([]declaration, 0, len(found))
+	all := make([]tupleDeclaration, 0, len(found))
 	for _, d := range found {
 		all = append(all, *d)
 	}
-	slices.SortFunc(all, func(a, b declaration) int { return cmp.Compare(a.sortKey(), b.sortKey()) })
+	slices.SortFunc(all, func(a, b tupleDeclaration) int { return cmp.Compare(a.sortKey(), b.sortKey()) })
 	return all, nil
 }
 
-// ownerMessage returns the state of one tuple of an object.
-func ownerMessage(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct{}) *tuplev1.Owner {
+// ownerToProto returns the state of one tuple of an object.
+func ownerToProto(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct{}) *tuplev1.Owner {
 	_, live := written[v.Tuple]
 	o := &tuplev1.Owner{
-		Kind: kindOf(of), Name: of.Key.Name, Since: timestamppb.New(of.Created),
+		Kind: ownerKind(of), Name: of.Key.Name, Since: timestamppb.New(of.Created),
 		State: tuplev1.State_STATE_INVALID, Message: v.Reason,
 	}
 	switch {
@@ -65,7 +65,7 @@ func ownerMessage(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct
 	return o
 }
 
-func kindOf(o *plan.Owner) string {
+func ownerKind(o *plan.Owner) string {
 	if o.IsStore {
 		return "Store"
 	}
@@ -76,7 +76,7 @@ func kindOf(o *plan.Owner) string {
 const maxKey = 900
 
 // sortKey returns a value that orders declarations and is unique. It ends with a hash if the tuple is longer than maxKey.
-func (d declaration) sortKey() string {
+func (d tupleDeclaration) sortKey() string {
 	key := strings.Join([]string{d.Object, d.Relation, d.User, d.Condition, d.Context}, "\x00")
 	if len(key) <= maxKey {
 		return key
@@ -85,16 +85,16 @@ func (d declaration) sortKey() string {
 	return key[:maxKey] + hex.EncodeToString(sum[:])
 }
 
-func (d declaration) toMessage(store string) *tuplev1.Tuple {
+func (d tupleDeclaration) toProto(store string) *tuplev1.Tuple {
 	t := &tuplev1.Tuple{Store: store, Key: &tuplev1.TupleKey{Object: d.Object, Relation: d.Relation, User: d.User}, Owners: d.owners}
-	if c := d.Key().GetCondition(); c != nil {
+	if c := d.ToOpenFGA().GetCondition(); c != nil {
 		t.Condition = &tuplev1.Condition{Name: c.GetName(), Context: c.GetContext()}
 	}
 	return t
 }
 
 // hasOwner reports whether "kind/name" is among the owners.
-func (d declaration) hasOwner(kind, name string) bool {
+func (d tupleDeclaration) hasOwner(kind, name string) bool {
 	return slices.ContainsFunc(d.owners, func(o *tuplev1.Owner) bool {
 		return strings.EqualFold(o.GetKind(), kind) && o.GetName() == name
 	})

@@ -25,17 +25,17 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// OpenFGA holds the calls to OpenFGA.
-type OpenFGA interface {
+// OpenFGAClient holds the calls to OpenFGA.
+type OpenFGAClient interface {
 	ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error)
-	ReadPage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error)
+	ReadTuplePage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error)
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
 	ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error)
 	Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error)
 }
 
-// Models returns authorization models. It returns nil if the store lacks the model.
-type Models interface {
+// ModelReader returns authorization models. It returns nil if the store lacks the model.
+type ModelReader interface {
 	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
 }
 
@@ -46,11 +46,11 @@ type Config struct {
 	Cluster string
 	// Complete returns nil once State is complete.
 	Complete func() error
-	Models   Models
-	OpenFGA  OpenFGA
+	Models   ModelReader
+	OpenFGA  OpenFGAClient
 	// IAMStore is the name of the Store of IAM.
 	IAMStore string
-	IAM      IAM
+	IAM      AdoptionPreviewer
 }
 
 // Server implements TupleService.
@@ -62,19 +62,20 @@ func New(cfg Config) *Server { return &Server{cfg: cfg} }
 // Handler returns the RPC handler of s. A caller needs the right to read the Store in question.
 func (s *Server) Handler() rpc.Handler {
 	return rpc.NewHandler[tuplev1connect.TupleServiceHandler](tuplev1connect.TupleServiceName, tuplev1connect.NewTupleServiceHandler, s,
-		accessRules(s.cfg.IAMStore))
+		requiredAccess(s.cfg.IAMStore))
 }
 
-func accessRules(iamStore string) map[string]rpc.Access {
+func requiredAccess(iamStore string) map[string]rpc.AccessRule {
 	stores := kinds.Stores().GroupResource
-	return map[string]rpc.Access{
-		tuplev1connect.TupleServiceListTuplesProcedure:           rpc.CanNamed("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
-		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: rpc.CanNamed("get", stores, (*tuplev1.ListUndeclaredTuplesRequest).GetStore),
-		tuplev1connect.TupleServicePreviewAdoptionProcedure:      rpc.CanNamed("get", stores, func(*tuplev1.PreviewAdoptionRequest) string { return iamStore }),
-		tuplev1connect.TupleServiceExplainTupleProcedure:         rpc.CanNamed("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
-		tuplev1connect.TupleServiceCheckProcedure:                rpc.CanNamed("get", stores, (*tuplev1.CheckRequest).GetStore),
-		tuplev1connect.TupleServiceListObjectsProcedure:          rpc.CanNamed("get", stores, (*tuplev1.ListObjectsRequest).GetStore),
-		tuplev1connect.TupleServiceExpandProcedure:               rpc.CanNamed("get", stores, (*tuplev1.ExpandRequest).GetStore),
+	return map[string]rpc.AccessRule{
+		tuplev1connect.TupleServiceListTuplesProcedure:           rpc.RequireVerbOnName("get", stores, (*tuplev1.ListTuplesRequest).GetStore),
+		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: rpc.RequireVerbOnName("get", stores, (*tuplev1.ListUndeclaredTuplesRequest).GetStore),
+		tuplev1connect.TupleServicePreviewAdoptionProcedure: rpc.RequireVerbOnName("get", stores,
+			func(*tuplev1.PreviewAdoptionRequest) string { return iamStore }),
+		tuplev1connect.TupleServiceExplainTupleProcedure: rpc.RequireVerbOnName("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
+		tuplev1connect.TupleServiceCheckProcedure:        rpc.RequireVerbOnName("get", stores, (*tuplev1.CheckRequest).GetStore),
+		tuplev1connect.TupleServiceListObjectsProcedure:  rpc.RequireVerbOnName("get", stores, (*tuplev1.ListObjectsRequest).GetStore),
+		tuplev1connect.TupleServiceExpandProcedure:       rpc.RequireVerbOnName("get", stores, (*tuplev1.ExpandRequest).GetStore),
 	}
 }
 
@@ -82,22 +83,22 @@ func accessRules(iamStore string) map[string]rpc.Access {
 func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
 	kind, name, ok := strings.Cut(r.GetOwner(), "/")
 	if !ok && r.GetOwner() != "" {
-		return nil, rpc.Invalid("owner %q is not kind/name: use for example authorizationmodel/demo", r.GetOwner())
+		return nil, rpc.InvalidError("owner %q is not kind/name: use for example authorizationmodel/demo", r.GetOwner())
 	}
-	all, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool {
+	all, err := s.declaredTuples(ctx, r.GetStore(), func(d tupleDeclaration) bool {
 		return matchesPattern(r.GetObject(), d.Object) && matchesPattern(r.GetRelation(), d.Relation) && matchesPattern(r.GetUser(), d.User) &&
 			(r.GetOwner() == "" || d.hasOwner(kind, name))
 	})
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := rpc.Page(all, declaration.sortKey, r)
+	page, next, err := rpc.Paginate(all, tupleDeclaration.sortKey, r)
 	if err != nil {
 		return nil, err
 	}
 	response := &tuplev1.ListTuplesResponse{NextPageToken: next}
 	for _, d := range page {
-		response.Tuples = append(response.Tuples, d.toMessage(r.GetStore()))
+		response.Tuples = append(response.Tuples, d.toProto(r.GetStore()))
 	}
 	return response, nil
 }
@@ -108,11 +109,11 @@ func matchesPattern(pattern, value string) bool { return pattern == "" || patter
 // ExplainTuple returns the objects that declare a tuple, and whether OpenFGA holds it.
 func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleRequest) (*tuplev1.ExplainTupleResponse, error) {
 	id := tuple.ID{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()}
-	found, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool { return d.ID == id })
+	found, err := s.declaredTuples(ctx, r.GetStore(), func(d tupleDeclaration) bool { return d.ID == id })
 	if err != nil {
 		return nil, err
 	}
-	explained := declaration{Tuple: tuple.Tuple{ID: id}}
+	explained := tupleDeclaration{Tuple: tuple.Tuple{ID: id}}
 	for i, d := range found {
 		if i == 0 {
 			explained.Tuple = d.Tuple
@@ -125,22 +126,22 @@ func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleReques
 		return nil, err
 	}
 	if store.Value.Status.StoreID != "" {
-		live, ok, err := s.cfg.OpenFGA.ReadTuple(ctx, store.Value.Status.StoreID, explained.Key())
+		live, ok, err := s.cfg.OpenFGA.ReadTuple(ctx, store.Value.Status.StoreID, explained.ToOpenFGA())
 		if err != nil {
-			return nil, convertError(err)
+			return nil, rpcError(err)
 		}
 		if response.Live = ok; ok {
 			response.WrittenAt = live.GetTimestamp()
-			explained.Tuple = tuple.Of(live.GetKey())
+			explained.Tuple = tuple.FromOpenFGA(live.GetKey())
 		}
 	}
-	response.Tuple = explained.toMessage(r.GetStore())
+	response.Tuple = explained.toProto(r.GetStore())
 	return response, nil
 }
 
 // Check returns OpenFGA's answer whether a user has a relation to an object.
 func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.CheckResponse, error) {
-	status, err := s.liveStatus(r.GetStore())
+	status, err := s.statusWithModel(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -151,14 +152,14 @@ func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.C
 	}
 	answer, err := s.cfg.OpenFGA.Check(ctx, question)
 	if err != nil {
-		return nil, convertError(err)
+		return nil, rpcError(err)
 	}
 	return &tuplev1.CheckResponse{Allowed: answer.GetAllowed(), StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID}, nil
 }
 
 // ListObjects returns the objects of a type to which a user has a relation, by OpenFGA.
 func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest) (*tuplev1.ListObjectsResponse, error) {
-	status, err := s.liveStatus(r.GetStore())
+	status, err := s.statusWithModel(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest)
 		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: consistencyOf(r.GetHigherConsistency()),
 	})
 	if err != nil {
-		return nil, convertError(err)
+		return nil, rpcError(err)
 	}
 	return &tuplev1.ListObjectsResponse{Objects: answer.GetObjects()}, nil
 }
@@ -190,7 +191,7 @@ func consistencyOf(higher bool) openfgav1.ConsistencyPreference {
 
 // Expand returns OpenFGA's tree behind a relation, with the objects that declare its tuples.
 func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1.ExpandResponse, error) {
-	status, err := s.liveStatus(r.GetStore())
+	status, err := s.statusWithModel(r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -199,13 +200,13 @@ func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 		TupleKey: &openfgav1.ExpandRequestTupleKey{Object: r.GetObject(), Relation: r.GetRelation()},
 	})
 	if err != nil {
-		return nil, convertError(err)
+		return nil, rpcError(err)
 	}
 	tree, err := protojson.Marshal(answer.GetTree())
 	if err != nil {
 		return nil, fmt.Errorf("rendering the tree of %s#%s: %w", r.GetObject(), r.GetRelation(), err)
 	}
-	tuples, err := s.declaredTuples(ctx, r.GetStore(), func(d declaration) bool {
+	tuples, err := s.declaredTuples(ctx, r.GetStore(), func(d tupleDeclaration) bool {
 		return d.Object == r.GetObject() && d.Relation == r.GetRelation()
 	})
 	if err != nil {
@@ -213,13 +214,13 @@ func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 	}
 	response := &tuplev1.ExpandResponse{TreeJson: string(tree)}
 	for _, d := range tuples {
-		response.Tuples = append(response.Tuples, d.toMessage(r.GetStore()))
+		response.Tuples = append(response.Tuples, d.toProto(r.GetStore()))
 	}
 	return response, nil
 }
 
 // declaredTuples lists the declared tuples of a Store for which keep returns true.
-func (s *Server) declaredTuples(ctx context.Context, name string, keep func(declaration) bool) ([]declaration, error) {
+func (s *Server) declaredTuples(ctx context.Context, name string, keep func(tupleDeclaration) bool) ([]tupleDeclaration, error) {
 	store, err := s.findStore(name)
 	if err != nil {
 		return nil, err
@@ -228,7 +229,7 @@ func (s *Server) declaredTuples(ctx context.Context, name string, keep func(decl
 	if err != nil {
 		return nil, err
 	}
-	var kept []declaration
+	var kept []tupleDeclaration
 	for _, d := range all {
 		if keep(d) {
 			kept = append(kept, d)
@@ -238,31 +239,31 @@ func (s *Server) declaredTuples(ctx context.Context, name string, keep func(decl
 }
 
 func (s *Server) findStore(name string) (informer.Object[corev1alpha1.Store], error) {
-	return rpc.Find(s.cfg.Complete, s.cfg.State.Stores.Get,
+	return rpc.FindObject(s.cfg.Complete, s.cfg.State.Stores.Get,
 		event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
 }
 
-// liveStatus returns the status of a Store that OpenFGA can answer for.
-func (s *Server) liveStatus(name string) (*corev1alpha1.StoreStatus, error) {
+// statusWithModel returns the status of a Store that OpenFGA can answer for.
+func (s *Server) statusWithModel(name string) (*corev1alpha1.StoreStatus, error) {
 	store, err := s.findStore(name)
 	if err != nil {
 		return nil, err
 	}
 	status := &store.Value.Status
 	if status.StoreID == "" || status.AuthorizationModelID == "" {
-		return nil, rpc.NotFound("Store %q has no model in OpenFGA yet; its conditions give the reason", name)
+		return nil, rpc.NotFoundError("Store %q has no model in OpenFGA yet; its conditions give the reason", name)
 	}
 	return status, nil
 }
 
-// convertError converts an error of OpenFGA for the caller. It passes on what is wrong with the request, and hides internal
+// rpcError converts an error of OpenFGA for the caller. It passes on what is wrong with the request, and hides internal
 // errors.
-func convertError(err error) error {
+func rpcError(err error) error {
 	switch {
 	case fault.IsUnavailable(err):
 		return err
 	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):
-		return rpc.NotFound("OpenFGA lost the store or its model; the services create it again; try again")
+		return rpc.NotFoundError("OpenFGA lost the store or its model; the services create it again; try again")
 	}
-	return rpc.Invalid("OpenFGA refuses the question: %s", tuple.Reason(err))
+	return rpc.InvalidError("OpenFGA refuses the question: %s", tuple.RefusalReason(err))
 }

@@ -141,7 +141,7 @@ func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
 
 // answers is an OpenFGA with a fixed answer.
 type answers struct {
-	OpenFGA
+	OpenFGAClient
 	err error
 	// listed receives the request of ListObjects.
 	listed *openfgav1.ListObjectsRequest
@@ -243,7 +243,7 @@ func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
 		tuplev1connect.TupleServiceExpandProcedure:               &tuplev1.ExpandRequest{Store: "a"},
 		tuplev1connect.TupleServicePreviewAdoptionProcedure:      &tuplev1.PreviewAdoptionRequest{},
 	} {
-		right, err := accessRules("a")[procedure](request)
+		right, err := requiredAccess("a")[procedure](request)
 		if err != nil || right.String() != "get stores.core.platform-mesh.io/a" {
 			t.Errorf("%s asks for %q, %v", procedure, right, err)
 		}

@@ -26,15 +26,15 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	}
 	id := store.Value.Status.StoreID
 	if id == "" {
-		return nil, rpc.NotFound("Store %q has no OpenFGA store yet; its conditions give the reason", r.GetStore())
+		return nil, rpc.NotFoundError("Store %q has no OpenFGA store yet; its conditions give the reason", r.GetStore())
 	}
-	token, seal, err := rpc.Unseal(r, id)
+	token, seal, err := rpc.OpenPageToken(r, id)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := s.readTuples(ctx, id, cmp.Or(r.GetPageSize(), lookedAt), token)
+	page, next, err := s.readTuplePage(ctx, id, cmp.Or(r.GetPageSize(), lookedAt), token)
 	if err != nil {
-		return nil, convertError(err)
+		return nil, rpcError(err)
 	}
 	if store, err = s.findStore(r.GetStore()); err != nil {
 		return nil, err
@@ -45,20 +45,20 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	}
 	held, written := make([]tuple.Tuple, len(page)), make(map[tuple.ID]time.Time, len(page))
 	for i, t := range page {
-		held[i] = tuple.Of(t.GetKey())
+		held[i] = tuple.FromOpenFGA(t.GetKey())
 		written[held[i].ID] = t.GetTimestamp().AsTime()
 	}
 	response := &tuplev1.ListUndeclaredTuplesResponse{NextPageToken: seal(next)}
-	for _, u := range s.cfg.State.Undeclared(id, model, held, written) {
-		response.Tuples = append(response.Tuples, undeclaredMessage(u, timestamppb.New(written[u.ID])))
+	for _, u := range s.cfg.State.UndeclaredTuples(id, model, held, written) {
+		response.Tuples = append(response.Tuples, undeclaredToProto(u, timestamppb.New(written[u.ID])))
 	}
 	return response, nil
 }
 
-// readTuples reads n tuples of a store, and returns the token of the next page.
-func (s *Server) readTuples(ctx context.Context, storeID string, n int32, token string) (all []*openfgav1.Tuple, next string, err error) {
+// readTuplePage reads n tuples of a store, and returns the token of the next page.
+func (s *Server) readTuplePage(ctx context.Context, storeID string, n int32, token string) (all []*openfgav1.Tuple, next string, err error) {
 	for next = token; n > 0; {
-		page, following, err := s.cfg.OpenFGA.ReadPage(ctx, storeID, n, next)
+		page, following, err := s.cfg.OpenFGA.ReadTuplePage(ctx, storeID, n, next)
 		if err != nil {
 			return nil, "", err
 		}
@@ -70,18 +70,18 @@ func (s *Server) readTuples(ctx context.Context, storeID string, n int32, token 
 	return all, next, nil
 }
 
-func undeclaredMessage(u plan.Undeclared, written *timestamppb.Timestamp) *tuplev1.UndeclaredTuple {
-	declared := declaration{Tuple: u.Tuple}.toMessage("")
+func undeclaredToProto(u plan.UndeclaredTuple, written *timestamppb.Timestamp) *tuplev1.UndeclaredTuple {
+	declared := tupleDeclaration{Tuple: u.Tuple}.toProto("")
 	m := &tuplev1.UndeclaredTuple{
-		Key: declared.GetKey(), Condition: declared.GetCondition(), WrittenAt: written, Fate: fateMessage(u.Fate), Message: u.Reason,
+		Key: declared.GetKey(), Condition: declared.GetCondition(), WrittenAt: written, Fate: fateToProto(u.Fate), Message: u.Reason,
 	}
 	for _, o := range u.Recorders {
-		m.RecordedBy = append(m.RecordedBy, kindOf(o)+"/"+o.Key.Name)
+		m.RecordedBy = append(m.RecordedBy, ownerKind(o)+"/"+o.Key.Name)
 	}
 	return m
 }
 
-func fateMessage(f plan.Fate) tuplev1.Fate {
+func fateToProto(f plan.UndeclaredFate) tuplev1.Fate {
 	switch f {
 	case plan.ToBeRemoved:
 		return tuplev1.Fate_FATE_TO_BE_REMOVED

@@ -18,15 +18,15 @@ import (
 
 // holder is an OpenFGA whose stores hold the given tuples, in pages of at most 100.
 type holder struct {
-	OpenFGA
+	OpenFGAClient
 	tuples []corev1alpha1.Tuple
 }
 
-func (h holder) ReadPage(_ context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
+func (h holder) ReadTuplePage(_ context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
 	from, _ := strconv.Atoi(strings.TrimPrefix(token, storeID+"@"))
 	to := min(from+int(min(size, 100)), len(h.tuples))
 	for _, t := range h.tuples[from:to] {
-		page = append(page, &openfgav1.Tuple{Key: tuple.Parse(t).Key()})
+		page = append(page, &openfgav1.Tuple{Key: tuple.ParseDeclared(t).ToOpenFGA()})
 	}
 	if to < len(h.tuples) {
 		next = fmt.Sprintf("%s@%d", storeID, to)
@@ -104,9 +104,9 @@ func TestAPageTokenOfAnotherStoreIsRefused(t *testing.T) {
 }
 
 // silent is an OpenFGA that does not answer.
-type silent struct{ OpenFGA }
+type silent struct{ OpenFGAClient }
 
-func (silent) ReadPage(context.Context, string, int32, string) ([]*openfgav1.Tuple, string, error) {
+func (silent) ReadTuplePage(context.Context, string, int32, string) ([]*openfgav1.Tuple, string, error) {
 	return nil, "", fault.Unavailable(context.DeadlineExceeded)
 }
 

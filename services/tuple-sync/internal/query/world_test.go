@@ -61,7 +61,7 @@ func newWorld(t *testing.T, tuples ...corev1alpha1.Tuple) *world {
 	return w
 }
 
-// Get implements [Models].
+// Get implements [ModelReader].
 func (w *world) Get(_ context.Context, storeID, _ string) (*plan.Model, error) {
 	if storeID == "" {
 		return nil, nil //nolint:nilnil // No model is an answer.
@@ -70,7 +70,7 @@ func (w *world) Get(_ context.Context, storeID, _ string) (*plan.Model, error) {
 }
 
 // server answers from w and openFGA.
-func (w *world) server(openFGA OpenFGA) *Server {
+func (w *world) server(openFGA OpenFGAClient) *Server {
 	return New(Config{State: w.state, Cluster: "local", Complete: func() error { return nil }, Models: w, OpenFGA: openFGA})
 }
 
@@ -107,7 +107,7 @@ func (w *world) remove(name string) {
 	w.t.Helper()
 	w.count++
 	key := event.Key{Cluster: "local", GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
-	last, _ := w.state.Models.Last(key)
+	last, _ := w.state.Models.GetOrTombstone(key)
 	data, err := json.Marshal(last.Value)
 	if err != nil {
 		w.t.Fatal(err)

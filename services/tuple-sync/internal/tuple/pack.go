@@ -19,11 +19,11 @@ const maxUnpacked = 4 << 20
 
 var errUnpacked = errors.New("the list takes more than 4 MiB")
 
-// Pack compresses a list of tuples. Equal lists may have different packed bytes.
-func Pack(tuples []Tuple) ([]byte, error) {
+// PackTuples compresses a list of tuples. Equal lists may have different packed bytes.
+func PackTuples(tuples []Tuple) ([]byte, error) {
 	list := make([]corev1alpha1.Tuple, len(tuples))
 	for i, t := range tuples {
-		list[i] = t.Declared()
+		list[i] = t.ToDeclared()
 	}
 	return PackList(list)
 }
@@ -44,13 +44,13 @@ func PackList[T any](list []T) ([]byte, error) {
 	return encoder.EncodeAll(text, nil), nil
 }
 
-// Unpack reads a packed list of tuples.
-func Unpack(packed []byte) ([]Tuple, error) {
+// UnpackTuples reads a packed list of tuples.
+func UnpackTuples(packed []byte) ([]Tuple, error) {
 	list, err := UnpackList[corev1alpha1.Tuple](packed)
 	if err != nil {
 		return nil, err
 	}
-	return ParseAll(list), nil
+	return ParseDeclaredList(list), nil
 }
 
 // UnpackList reads a list packed by [PackList]. It bounds memory, because a user may forge the list.
@@ -83,8 +83,8 @@ func (t Tuple) Compare(other Tuple) int {
 	return strings.Compare(t.Condition+"\x00"+t.Context, other.Condition+"\x00"+other.Context)
 }
 
-// Sorted returns a sorted copy without duplicates.
-func Sorted(tuples []Tuple) []Tuple {
+// SortedUnique returns a sorted copy without duplicates.
+func SortedUnique(tuples []Tuple) []Tuple {
 	tuples = slices.Clone(tuples)
 	slices.SortFunc(tuples, Tuple.Compare)
 	return slices.Compact(tuples)

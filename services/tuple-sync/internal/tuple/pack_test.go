@@ -16,11 +16,11 @@ func TestALongListIsPackedSmallAndReadAgain(t *testing.T) {
 		list = append(list, Tuple{ID: ID{fmt.Sprintf("document:%05d", i), "viewer", "user:somebody"}})
 	}
 	list = append(list, Tuple{ID: ID{"document:1", "viewer", "user:1"}, Condition: "large", Context: `{"size":5}`})
-	packed, err := Pack(list)
+	packed, err := PackTuples(list)
 	if err != nil || len(packed) > 50_000 {
 		t.Fatalf("%d bytes, %v", len(packed), err)
 	}
-	if again, err := Unpack(packed); err != nil || !slices.Equal(again, list) {
+	if again, err := UnpackTuples(packed); err != nil || !slices.Equal(again, list) {
 		t.Errorf("read again are %d tuples, %v", len(again), err)
 	}
 }
@@ -35,11 +35,11 @@ func TestWhatIsNoListOrTooLongIsRefused(t *testing.T) {
 		"nothing": nil, "noise": []byte("noise"), "no list": encoder.EncodeAll([]byte("{}"), nil),
 		"cut off": bomb[:len(bomb)/2], "a bomb": bomb,
 	} {
-		if list, err := Unpack(packed); err == nil {
+		if list, err := UnpackTuples(packed); err == nil {
 			t.Errorf("%s is read as %v", name, list)
 		}
 	}
-	if _, err := Pack([]Tuple{{ID: ID{Object: strings.Repeat("x", maxUnpacked)}}}); err == nil {
+	if _, err := PackTuples([]Tuple{{ID: ID{Object: strings.Repeat("x", maxUnpacked)}}}); err == nil {
 		t.Error("what cannot be read again is packed")
 	}
 }

@@ -36,9 +36,9 @@ type Tuple struct {
 	Context string
 }
 
-// Parse converts a declared tuple. It never fails: it keeps a context that OpenFGA cannot hold, and [Tuple.Validate]
+// ParseDeclared converts a declared tuple. It never fails: it keeps a context that OpenFGA cannot hold, and [Tuple.Validate]
 // returns the error.
-func Parse(t corev1alpha1.Tuple) Tuple {
+func ParseDeclared(t corev1alpha1.Tuple) Tuple {
 	parsed := Tuple{ID: ID{t.Object, t.Relation, t.User}}
 	if t.Condition == nil {
 		return parsed
@@ -48,7 +48,7 @@ func Parse(t corev1alpha1.Tuple) Tuple {
 		return parsed
 	}
 	var context structpb.Struct
-	if err := cmp.Or(context.UnmarshalJSON(t.Condition.Context.Raw), exactNumbers(t.Condition.Context.Raw)); err != nil {
+	if err := cmp.Or(context.UnmarshalJSON(t.Condition.Context.Raw), checkExactIntegers(t.Condition.Context.Raw)); err != nil {
 		parsed.Context = string(t.Condition.Context.Raw)
 		return parsed
 	}
@@ -56,15 +56,15 @@ func Parse(t corev1alpha1.Tuple) Tuple {
 	return parsed
 }
 
-// ParseAll converts a list, and keeps the first of equal tuples.
-func ParseAll(list []corev1alpha1.Tuple) []Tuple {
+// ParseDeclaredList converts a list, and keeps the first of equal tuples.
+func ParseDeclaredList(list []corev1alpha1.Tuple) []Tuple {
 	if len(list) == 0 {
 		return nil
 	}
 	seen := make(map[Tuple]struct{}, len(list))
 	parsed := make([]Tuple, 0, len(list))
 	for _, t := range list {
-		p := Parse(t)
+		p := ParseDeclared(t)
 		if _, ok := seen[p]; !ok {
 			seen[p] = struct{}{}
 			parsed = append(parsed, p)
@@ -73,8 +73,8 @@ func ParseAll(list []corev1alpha1.Tuple) []Tuple {
 	return parsed
 }
 
-// Of converts a tuple from OpenFGA.
-func Of(k *openfgav1.TupleKey) Tuple {
+// FromOpenFGA converts a tuple from OpenFGA.
+func FromOpenFGA(k *openfgav1.TupleKey) Tuple {
 	return Tuple{
 		ID:        ID{k.GetObject(), k.GetRelation(), k.GetUser()},
 		Condition: k.GetCondition().GetName(), Context: canonicalContext(k.GetCondition().GetContext()),
@@ -93,8 +93,8 @@ func canonicalContext(context *structpb.Struct) string {
 	return string(text)
 }
 
-// Key returns t in OpenFGA's form.
-func (t Tuple) Key() *openfgav1.TupleKey {
+// ToOpenFGA returns t in OpenFGA's form.
+func (t Tuple) ToOpenFGA() *openfgav1.TupleKey {
 	key := &openfgav1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}
 	if t.Condition == "" {
 		return key
@@ -106,17 +106,17 @@ func (t Tuple) Key() *openfgav1.TupleKey {
 	return key
 }
 
-// Keys converts tuples to OpenFGA's form.
-func Keys(tuples []Tuple) []*openfgav1.TupleKey {
+// ToOpenFGAKeys converts tuples to OpenFGA's form.
+func ToOpenFGAKeys(tuples []Tuple) []*openfgav1.TupleKey {
 	keys := make([]*openfgav1.TupleKey, len(tuples))
 	for i, t := range tuples {
-		keys[i] = t.Key()
+		keys[i] = t.ToOpenFGA()
 	}
 	return keys
 }
 
-// Declared returns t as objects declare and record it.
-func (t Tuple) Declared() corev1alpha1.Tuple {
+// ToDeclared returns t as objects declare and record it.
+func (t Tuple) ToDeclared() corev1alpha1.Tuple {
 	declared := corev1alpha1.Tuple{Object: t.Object, Relation: t.Relation, User: t.User}
 	if t.Condition == "" {
 		return declared
@@ -128,8 +128,8 @@ func (t Tuple) Declared() corev1alpha1.Tuple {
 	return declared
 }
 
-// Size estimates the bytes of t in an object's JSON.
-func (t Tuple) Size() int {
+// JSONSize estimates the bytes of t in an object's JSON.
+func (t Tuple) JSONSize() int {
 	const names = len(`{"object":"","relation":"","user":""},`)
 	size := names + len(t.Object) + len(t.Relation) + len(t.User)
 	if t.Condition != "" {
@@ -169,19 +169,19 @@ func (t Tuple) Validate() error {
 		return errContext
 	}
 	if t.Context != "" {
-		if err := exactNumbers([]byte(t.Context)); err != nil {
+		if err := checkExactIntegers([]byte(t.Context)); err != nil {
 			return err
 		}
 	}
-	key := t.Key()
+	key := t.ToOpenFGA()
 	if size := proto.Size(key.GetCondition().GetContext()); size > maxContext {
 		return fmt.Errorf("the context of the condition takes %d bytes of at most %d", size, maxContext)
 	}
 	return readableCause(key.Validate())
 }
 
-// exactNumbers returns an error for an integer in a context that OpenFGA would round: it holds numbers as float64.
-func exactNumbers(context []byte) error {
+// checkExactIntegers returns an error for an integer in a context that OpenFGA would round: it holds numbers as float64.
+func checkExactIntegers(context []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(context))
 	decoder.UseNumber()
 	for {
@@ -225,8 +225,8 @@ func (i ID) Compare(other ID) int {
 	return cmp.Or(cmp.Compare(i.Object, other.Object), cmp.Compare(i.Relation, other.Relation), cmp.Compare(i.User, other.User))
 }
 
-// Reason returns OpenFGA's message about a tuple without the tuple itself.
-func Reason(err error) string {
+// RefusalReason returns OpenFGA's message about a tuple without the tuple itself.
+func RefusalReason(err error) string {
 	text := status.Convert(err).Message()
 	if _, reason, ok := strings.Cut(text, "Reason: "); ok {
 		return reason

@@ -30,7 +30,7 @@ func TestEqualTuplesCompareAsEqualHoweverTheyAreSpelled(t *testing.T) {
 		"another value":          {conditional("c", `{"a":1}`), conditional("c", `{"a":2}`), false},
 		"another name":           {conditional("c", ""), conditional("d", ""), false},
 	} {
-		if got := Parse(c.a) == Parse(c.b); got != c.same {
+		if got := ParseDeclared(c.a) == ParseDeclared(c.b); got != c.same {
 			t.Errorf("%s: equal is %v", name, got)
 		}
 	}
@@ -47,14 +47,14 @@ func TestATupleSurvivesEveryForm(t *testing.T) {
 				declared.Condition.Context = &runtime.RawExtension{Raw: []byte(context)}
 			}
 		}
-		tuple := Parse(declared)
-		if got := Parse(tuple.Declared()); got != tuple {
+		tuple := ParseDeclared(declared)
+		if got := ParseDeclared(tuple.ToDeclared()); got != tuple {
 			t.Errorf("%v is recorded as %v", tuple, got)
 		}
-		if got := Of(tuple.Key()); got != tuple {
+		if got := FromOpenFGA(tuple.ToOpenFGA()); got != tuple {
 			t.Errorf("%v is %v to OpenFGA", tuple, got)
 		}
-		if !proto.Equal(tuple.Key(), Of(tuple.Key()).Key()) {
+		if !proto.Equal(tuple.ToOpenFGA(), FromOpenFGA(tuple.ToOpenFGA()).ToOpenFGA()) {
 			t.Errorf("%v has two forms for OpenFGA", tuple)
 		}
 	})
@@ -62,7 +62,7 @@ func TestATupleSurvivesEveryForm(t *testing.T) {
 
 func TestDuplicatesAreReadOnce(t *testing.T) {
 	list := []corev1alpha1.Tuple{conditional("c", `{"a":1}`), conditional("d", ""), conditional("c", `{"a":1.0}`)}
-	if got := ParseAll(list); len(got) != 2 || got[0].Condition != "c" || got[1].Condition != "d" {
+	if got := ParseDeclaredList(list); len(got) != 2 || got[0].Condition != "c" || got[1].Condition != "d" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -78,12 +78,12 @@ func TestValidateRefusesNumbersThatOpenFGARounds(t *testing.T) {
 		`{"n": 1.5, "m": 1e300, "z": -0}`:         true,
 		`{"n": "9007199254740993"}`:               true,
 	} {
-		parsed := Parse(conditional("office_hours", context))
+		parsed := ParseDeclared(conditional("office_hours", context))
 		err := parsed.Validate()
 		if (err == nil) != valid {
 			t.Errorf("%.60s: got %v, want valid=%t", context, err, valid)
 		}
-		if recorded := Parse(parsed.Declared()); recorded != parsed {
+		if recorded := ParseDeclared(parsed.ToDeclared()); recorded != parsed {
 			t.Errorf("%.60s: recorded as %+v, want %+v", context, recorded, parsed)
 		}
 	}

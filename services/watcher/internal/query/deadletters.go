@@ -22,23 +22,23 @@ const defaultPageSize = 100
 
 // ListDeadLetters lists dead letters, newest first. A page token holds the last letter of the previous page.
 func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
-	token, seal, err := rpc.Unseal(r)
+	token, seal, err := rpc.OpenPageToken(r)
 	if err != nil {
 		return nil, err
 	}
 	var before uint64
 	if token != "" {
 		if before, err = strconv.ParseUint(token, 10, 64); err != nil {
-			return nil, rpc.Invalid("the page token is of no dead letter: %w", err)
+			return nil, rpc.InvalidError("the page token is of no dead letter: %w", err)
 		}
 	}
-	letters, next, err := s.cfg.Trail.Letters(ctx, r.GetService(), before, cmp.Or(int(r.GetPageSize()), defaultPageSize))
+	letters, next, err := s.cfg.Trail.ListDeadLetters(ctx, r.GetService(), before, cmp.Or(int(r.GetPageSize()), defaultPageSize))
 	if err != nil {
 		return nil, err
 	}
 	response := &syncv1.ListDeadLettersResponse{}
 	for _, letter := range letters {
-		response.DeadLetters = append(response.DeadLetters, letterMessage(letter))
+		response.DeadLetters = append(response.DeadLetters, toDeadLetterMessage(letter))
 	}
 	if next != 0 {
 		response.NextPageToken = seal(strconv.FormatUint(next, 10))
@@ -48,17 +48,17 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 
 // GetDeadLetter returns one letter with its message.
 func (s *Server) GetDeadLetter(ctx context.Context, r *syncv1.GetDeadLetterRequest) (*syncv1.GetDeadLetterResponse, error) {
-	letter, err := s.readLetter(ctx, r.GetId())
+	letter, err := s.readDeadLetter(ctx, r.GetId())
 	if err != nil {
 		return nil, err
 	}
-	return &syncv1.GetDeadLetterResponse{DeadLetter: letterMessage(letter), Data: letter.Data, ChangeJson: changeJSON(letter.Data)}, nil
+	return &syncv1.GetDeadLetterResponse{DeadLetter: toDeadLetterMessage(letter), Data: letter.Data, ChangeJson: changeJSON(letter.Data)}, nil
 }
 
 // DiscardDeadLetter deletes a letter. It also removes the original message from the stream of changes if that is
 // malformed.
 func (s *Server) DiscardDeadLetter(ctx context.Context, r *syncv1.DiscardDeadLetterRequest) (*syncv1.DiscardDeadLetterResponse, error) {
-	letter, err := s.readLetter(ctx, r.GetId())
+	letter, err := s.readDeadLetter(ctx, r.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -68,27 +68,27 @@ func (s *Server) DiscardDeadLetter(ctx context.Context, r *syncv1.DiscardDeadLet
 			return nil, err
 		}
 	}
-	if err := s.cfg.Trail.Discard(ctx, letter.ID); err != nil {
+	if err := s.cfg.Trail.DiscardDeadLetter(ctx, letter.ID); err != nil {
 		return nil, err
 	}
-	return &syncv1.DiscardDeadLetterResponse{DeadLetter: letterMessage(letter), MessageRemoved: removed}, nil
+	return &syncv1.DiscardDeadLetterResponse{DeadLetter: toDeadLetterMessage(letter), MessageRemoved: removed}, nil
 }
 
-func (s *Server) readLetter(ctx context.Context, id uint64) (trail.Letter, error) {
-	letter, err := s.cfg.Trail.Letter(ctx, id)
+func (s *Server) readDeadLetter(ctx context.Context, id uint64) (trail.DeadLetter, error) {
+	letter, err := s.cfg.Trail.GetDeadLetter(ctx, id)
 	if errors.Is(err, trail.ErrNoLetter) {
-		return trail.Letter{}, rpc.NotFound("there is no dead letter %d: it was replayed or discarded, or has expired", id)
+		return trail.DeadLetter{}, rpc.NotFoundError("there is no dead letter %d: it was replayed or discarded, or has expired", id)
 	}
 	return letter, err
 }
 
-func letterMessage(letter trail.Letter) *syncv1.DeadLetter {
+func toDeadLetterMessage(letter trail.DeadLetter) *syncv1.DeadLetter {
 	m := &syncv1.DeadLetter{
 		Id: letter.ID, Service: letter.Service, Subject: letter.Subject, Reason: letter.Reason,
 		ParkedAt: timestamppb.New(letter.ParkedAt), OriginalSequence: letter.Sequence,
 	}
 	if key, _, err := topology.ParseChangeSubject(letter.Subject); err == nil {
-		m.Ref = key.Ref()
+		m.Ref = key.ToObjectRef()
 	}
 	return m
 }

@@ -15,8 +15,8 @@ import (
 // learnInterval is the time between two reads of short names that are still missing.
 const learnInterval = 10 * time.Second
 
-// names holds the names of kinds that users may write.
-type names struct {
+// kindNames holds the names of kinds that users may write.
+type kindNames struct {
 	kinds []kinds.Kind
 
 	mu sync.RWMutex
@@ -24,12 +24,12 @@ type names struct {
 	short map[event.GroupResource][]string
 }
 
-func newNames(kinds []kinds.Kind) *names {
-	return &names{kinds: kinds, short: map[event.GroupResource][]string{}}
+func newKindNames(kinds []kinds.Kind) *kindNames {
+	return &kindNames{kinds: kinds, short: map[event.GroupResource][]string{}}
 }
 
 // findKind returns the kind for a name: a resource or kind, in singular, plural or short form, with or without the group.
-func (n *names) findKind(name string) (kinds.Kind, error) {
+func (n *kindNames) findKind(name string) (kinds.Kind, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	plain, group, grouped := strings.Cut(strings.ToLower(name), ".")
@@ -41,15 +41,15 @@ func (n *names) findKind(name string) (kinds.Kind, error) {
 		}
 		followed = append(followed, kind.GroupResource.String())
 	}
-	return kinds.Kind{}, rpc.Invalid("%q is not a kind that the watcher follows: use one of %s", name, strings.Join(followed, ", "))
+	return kinds.Kind{}, rpc.InvalidError("%q is not a kind that the watcher follows: use one of %s", name, strings.Join(followed, ", "))
 }
 
-// learnShortNames reads missing short names from the API server at every interval until ctx ends.
-func (n *names) learnShortNames(ctx context.Context, from Source) {
+// pollShortNames reads missing short names from the API server at every interval until ctx ends.
+func (n *kindNames) pollShortNames(ctx context.Context, from Source) {
 	ticker := time.NewTicker(learnInterval)
 	defer ticker.Stop()
 	for {
-		n.learnOnce(ctx, from)
+		n.readMissingShortNames(ctx, from)
 		select {
 		case <-ctx.Done():
 			return
@@ -58,8 +58,8 @@ func (n *names) learnShortNames(ctx context.Context, from Source) {
 	}
 }
 
-// learnOnce ignores errors: without short names users only lose a convenience.
-func (n *names) learnOnce(ctx context.Context, from Source) {
+// readMissingShortNames ignores errors: without short names users only lose a convenience.
+func (n *kindNames) readMissingShortNames(ctx context.Context, from Source) {
 	for _, kind := range n.kinds {
 		n.mu.RLock()
 		known := len(n.short[kind.GroupResource]) > 0

@@ -19,52 +19,52 @@ import (
 // again, a new letter appears. If the object does not exist, Replay removes a malformed message about it and returns
 // sequence 0.
 func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
-	key, err := s.replayKey(ctx, r)
+	key, err := s.keyToReplay(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	ack, err := s.replayKeyed(ctx, key)
+	ack, err := s.republishObject(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if id := r.GetDeadLetterId(); id != 0 {
-		if err := s.cfg.Trail.Discard(ctx, id); err != nil {
+		if err := s.cfg.Trail.DiscardDeadLetter(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-	return &syncv1.ReplayResponse{Ref: key.Ref(), Sequence: ack.Sequence}, nil
+	return &syncv1.ReplayResponse{Ref: key.ToObjectRef(), Sequence: ack.Sequence}, nil
 }
 
-// replayKey returns the key of the object to replay.
-func (s *Server) replayKey(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
+// keyToReplay returns the key of the object to replay.
+func (s *Server) keyToReplay(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
 	id := r.GetDeadLetterId()
 	if id == 0 {
-		key := event.KeyOf(r.GetRef())
+		key := event.KeyFromRef(r.GetRef())
 		if key.Cluster == "" {
 			key.Cluster = s.cfg.Cluster
 		}
 		if key.Resource == "" || key.Name == "" {
-			return event.Key{}, rpc.Invalid("ref lacks a resource or a name")
+			return event.Key{}, rpc.InvalidError("ref lacks a resource or a name")
 		}
 		return key, nil
 	}
-	letter, err := s.readLetter(ctx, id)
+	letter, err := s.readDeadLetter(ctx, id)
 	if err != nil {
 		return event.Key{}, err
 	}
 	key, _, err := topology.ParseChangeSubject(letter.Subject)
 	if err != nil {
-		return event.Key{}, rpc.Invalid("dead letter %d came from subject %q, which names no object: discard it", id, letter.Subject)
+		return event.Key{}, rpc.InvalidError("dead letter %d came from subject %q, which names no object: discard it", id, letter.Subject)
 	}
 	return key, nil
 }
 
-func (s *Server) replayKeyed(ctx context.Context, key event.Key) (publish.Ack, error) {
+func (s *Server) republishObject(ctx context.Context, key event.Key) (publish.Ack, error) {
 	i := slices.IndexFunc(s.cfg.Kinds, func(kind kinds.Kind) bool { return kind.GroupResource == key.GroupResource })
 	if key.Cluster != s.cfg.Cluster || i < 0 {
-		return publish.Ack{}, rpc.Invalid("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.cfg.Cluster)
+		return publish.Ack{}, rpc.InvalidError("%s of cluster %q is not followed by this watcher, which is that of cluster %q", key, key.Cluster, s.cfg.Cluster)
 	}
-	last, lastErr := s.cfg.Publisher.Last(ctx, key)
+	last, lastErr := s.cfg.Publisher.LastChange(ctx, key)
 	malformed := errors.Is(lastErr, publish.ErrMalformed)
 	if lastErr != nil && !malformed && !errors.Is(lastErr, publish.ErrNone) {
 		return publish.Ack{}, lastErr
@@ -78,12 +78,12 @@ func (s *Server) replayKeyed(ctx context.Context, key event.Key) (publish.Ack, e
 	case !errors.Is(err, source.ErrNotFound):
 		return publish.Ack{}, fault.Unavailable(err)
 	case malformed:
-		if err := s.cfg.Publisher.Remove(ctx, last.Sequence); err != nil {
+		if err := s.cfg.Publisher.RemoveMessage(ctx, last.Sequence); err != nil {
 			return publish.Ack{}, err
 		}
 		return publish.Ack{}, nil
 	case lastErr != nil:
-		return publish.Ack{}, rpc.NotFound("%s does not exist, and nothing was published about it", key)
+		return publish.Ack{}, rpc.NotFoundError("%s does not exist, and nothing was published about it", key)
 	default:
 		present = source.Object{Change: last.Change, Meaning: last.ContentHash}
 	}
@@ -94,7 +94,7 @@ func (s *Server) replayKeyed(ctx context.Context, key event.Key) (publish.Ack, e
 	if lastErr == nil && (last.UID != present.UID || last.Epoch != present.Epoch) {
 		expected = 0
 	}
-	return s.cfg.Publisher.Publish(ctx, present.Change, expected, publish.Options{
+	return s.cfg.Publisher.PublishChange(ctx, present.Change, expected, publish.PublicationOptions{
 		Replay: true, ContentHash: present.Meaning, MetadataOnly: s.cfg.Kinds[i].MetadataOnly, TTL: s.cfg.TombstoneTTL,
 	})
 }

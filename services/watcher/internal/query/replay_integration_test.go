@@ -21,7 +21,7 @@ import (
 func ref(name string) *syncv1.ReplayRequest {
 	k := key(name)
 	k.Cluster = "" // It stands for this cluster.
-	return &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: k.Ref()}}
+	return &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: k.ToObjectRef()}}
 }
 
 func letter(id uint64) *syncv1.ReplayRequest {
@@ -29,13 +29,13 @@ func letter(id uint64) *syncv1.ReplayRequest {
 }
 
 // replayed replays, and returns the message that is then on the subject of name.
-func (b *bed) replayed(request *syncv1.ReplayRequest, name string) publish.Stored {
+func (b *bed) replayed(request *syncv1.ReplayRequest, name string) publish.StoredMessage {
 	b.t.Helper()
 	got, err := b.Replay(b.t.Context(), request)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	last, err := b.cfg.Publisher.Last(b.t.Context(), key(name))
+	last, err := b.cfg.Publisher.LastChange(b.t.Context(), key(name))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAReplayHealsAMalformedMessage(t *testing.T) {
 	if got, err := b.Replay(t.Context(), ref("ghost")); err != nil || got.GetSequence() != 0 {
 		t.Errorf("response is %v, %v", got, err)
 	}
-	if _, err := b.cfg.Publisher.Last(t.Context(), key("ghost")); !errors.Is(err, publish.ErrNone) {
+	if _, err := b.cfg.Publisher.LastChange(t.Context(), key("ghost")); !errors.Is(err, publish.ErrNone) {
 		t.Errorf("a malformed message about nothing is still there: %v", err)
 	}
 }
@@ -126,7 +126,7 @@ func TestAReplayNeedsTheAPIServer(t *testing.T) {
 	if _, err := b.Replay(t.Context(), ref("x")); err == nil {
 		t.Error("replayed without knowing the present state")
 	}
-	if last, err := b.cfg.Publisher.Last(t.Context(), key("x")); err != nil || last.Sequence != ack.Sequence {
+	if last, err := b.cfg.Publisher.LastChange(t.Context(), key("x")); err != nil || last.Sequence != ack.Sequence {
 		t.Errorf("on the bus is %+v, %v", last.Entry, err)
 	}
 }

@@ -43,43 +43,43 @@ type Config struct {
 // Server implements SyncService.
 type Server struct {
 	cfg   Config
-	names *names
+	names *kindNames
 }
 
 var _ syncv1connect.SyncServiceHandler = (*Server)(nil)
 
 // New returns a server. [Server.Run] keeps its names up to date.
 func New(cfg Config) *Server {
-	return &Server{cfg: cfg, names: newNames(cfg.Kinds)}
+	return &Server{cfg: cfg, names: newKindNames(cfg.Kinds)}
 }
 
 // Run reads the short names of kinds until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	s.names.learnShortNames(ctx, s.cfg.Source)
+	s.names.pollShortNames(ctx, s.cfg.Source)
 	return nil
 }
 
 // Handler returns the handler with the rights that callers need. A caller that may read an object may trace it. The
 // paths /entail/status, /entail/deadletters, /entail/replay and /entail/bus/resume guard the other calls.
 func (s *Server) Handler() rpc.Handler {
-	return rpc.NewHandler(syncv1connect.SyncServiceName, syncv1connect.NewSyncServiceHandler, syncv1connect.SyncServiceHandler(s), map[string]rpc.Access{
-		syncv1connect.SyncServiceTraceObjectProcedure:       s.mayTrace,
-		syncv1connect.SyncServiceGetStatusProcedure:         rpc.CanPath("get", "/entail/status"),
-		syncv1connect.SyncServiceListDeadLettersProcedure:   rpc.CanPath("get", "/entail/deadletters"),
-		syncv1connect.SyncServiceGetDeadLetterProcedure:     rpc.CanPath("get", "/entail/deadletters"),
-		syncv1connect.SyncServiceDiscardDeadLetterProcedure: rpc.CanPath("delete", "/entail/deadletters"),
-		syncv1connect.SyncServiceReplayProcedure:            rpc.CanPath("post", "/entail/replay"),
-		syncv1connect.SyncServiceResumeProcedure:            rpc.CanPath("post", "/entail/bus/resume"),
+	return rpc.NewHandler(syncv1connect.SyncServiceName, syncv1connect.NewSyncServiceHandler, syncv1connect.SyncServiceHandler(s), map[string]rpc.AccessRule{
+		syncv1connect.SyncServiceTraceObjectProcedure:       s.requiredTraceRight,
+		syncv1connect.SyncServiceGetStatusProcedure:         rpc.RequireVerbOnPath("get", "/entail/status"),
+		syncv1connect.SyncServiceListDeadLettersProcedure:   rpc.RequireVerbOnPath("get", "/entail/deadletters"),
+		syncv1connect.SyncServiceGetDeadLetterProcedure:     rpc.RequireVerbOnPath("get", "/entail/deadletters"),
+		syncv1connect.SyncServiceDiscardDeadLetterProcedure: rpc.RequireVerbOnPath("delete", "/entail/deadletters"),
+		syncv1connect.SyncServiceReplayProcedure:            rpc.RequireVerbOnPath("post", "/entail/replay"),
+		syncv1connect.SyncServiceResumeProcedure:            rpc.RequireVerbOnPath("post", "/entail/bus/resume"),
 	})
 }
 
-func (s *Server) mayTrace(request any) (rpc.Right, error) {
+func (s *Server) requiredTraceRight(request any) (rpc.RequiredRight, error) {
 	r, ok := request.(*syncv1.TraceObjectRequest)
 	if !ok {
-		return rpc.Right{}, errors.New("access rule of TraceObject got another request")
+		return rpc.RequiredRight{}, errors.New("access rule of TraceObject got another request")
 	}
 	key, err := s.requestedKey(r)
-	return rpc.Right{Verb: "get", GroupResource: key.GroupResource, Namespace: key.Namespace, Name: key.Name}, err
+	return rpc.RequiredRight{Verb: "get", GroupResource: key.GroupResource, Namespace: key.Namespace, Name: key.Name}, err
 }
 
 // requestedKey returns the key of the requested object. It ignores the namespace of a cluster-scoped kind, as kubectl does.
@@ -98,20 +98,20 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	if err != nil {
 		return nil, err
 	}
-	last, err := s.cfg.Publisher.Last(ctx, key)
+	last, err := s.cfg.Publisher.LastChange(ctx, key)
 	switch {
 	case errors.Is(err, publish.ErrNone):
-		return nil, rpc.NotFound("nothing was published about %s: it does not exist, or the watcher has not seen it", key)
+		return nil, rpc.NotFoundError("nothing was published about %s: it does not exist, or the watcher has not seen it", key)
 	case errors.Is(err, publish.ErrMalformed):
-		return nil, rpc.NotFound("the message about %s (sequence %d) cannot be read: entail replay publishes the object again", key, last.Sequence)
+		return nil, rpc.NotFoundError("the message about %s (sequence %d) cannot be read: entail replay publishes the object again", key, last.Sequence)
 	case err != nil:
 		return nil, err
 	}
-	results, err := s.cfg.Trail.Results(ctx, key)
+	results, err := s.cfg.Trail.LatestResults(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	incarnation, err := s.cfg.Publisher.Incarnation(ctx)
+	incarnation, err := s.cfg.Publisher.StreamID(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,19 +121,19 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 		operation = eventv1.Operation_OPERATION_DELETE
 	}
 	response := &syncv1.TraceObjectResponse{
-		Ref: key.Ref(), Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Operation: operation,
+		Ref: key.ToObjectRef(), Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Operation: operation,
 		ObservedAt: timestamppb.New(c.ObservedAt), PublishedAt: timestamppb.New(last.PublishedAt), Sequence: last.Sequence,
-		Revision: topology.Revision(last.Sequence, incarnation),
+		Revision: topology.FormatRevision(last.Sequence, incarnation),
 	}
 	for _, result := range results {
-		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: isCovering(result, c)})
+		response.Steps = append(response.Steps, &syncv1.Step{Result: result, Current: isCoveringChange(result, c)})
 	}
 	return response, nil
 }
 
-// isCovering reports whether a result covers the change c. A service publishes no result for a state that differs from the
+// isCoveringChange reports whether a result covers the change c. A service publishes no result for a state that differs from the
 // last one only in its status.
-func isCovering(result *eventv1.ResourceResult, c event.Change) bool {
+func isCoveringChange(result *eventv1.ResourceResult, c event.Change) bool {
 	if result.GetUid() != c.UID {
 		return false
 	}
@@ -143,11 +143,11 @@ func isCovering(result *eventv1.ResourceResult, c event.Change) bool {
 
 // GetStatus returns the state of the stream, of all services and of all snapshots.
 func (s *Server) GetStatus(ctx context.Context, _ *syncv1.GetStatusRequest) (*syncv1.GetStatusResponse, error) {
-	bus, err := s.cfg.Trail.Bus(ctx)
+	bus, err := s.cfg.Trail.ChangesStreamState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	progress, err := s.cfg.Trail.Progress(ctx)
+	progress, err := s.cfg.Trail.ListServiceProgress(ctx)
 	if err != nil {
 		return nil, err
 	}

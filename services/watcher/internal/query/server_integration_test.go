@@ -64,13 +64,13 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	js := testenv.NATS(t).JetStream(t)
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	js := testenv.StartNATS(t).JetStream(t)
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{objects: map[string]source.Object{}}
 	return &bed{t: t, js: js, cluster: c, Server: New(Config{
-		Source: c, Publisher: publish.New(js), Trail: trail.New(js), Cluster: "local", Kinds: kinds.All(), TombstoneTTL: time.Hour,
+		Source: c, Publisher: publish.New(js), Trail: trail.New(js), Cluster: "local", Kinds: kinds.ConsumedKinds(), TombstoneTTL: time.Hour,
 		Resume: func(context.Context) (string, error) { return "forged", nil },
 	})}
 }
@@ -95,7 +95,7 @@ func (b *bed) exists(c event.Change) publish.Ack {
 
 func (b *bed) publish(c event.Change) publish.Ack {
 	b.t.Helper()
-	ack, err := b.cfg.Publisher.Publish(b.t.Context(), c, 0, publish.Options{ContentHash: "m"})
+	ack, err := b.cfg.Publisher.PublishChange(b.t.Context(), c, 0, publish.PublicationOptions{ContentHash: "m"})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (b *bed) send(msg *nats.Msg) uint64 {
 func (b *bed) result(service string, c event.Change, outcome eventv1.Outcome) {
 	b.t.Helper()
 	data, err := proto.Marshal(&eventv1.ResourceResult{
-		Ref: c.Key.Ref(), Service: service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Outcome: outcome,
+		Ref: c.Key.ToObjectRef(), Service: service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Outcome: outcome,
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -139,10 +139,10 @@ func TestATraceTellsWhoHasSeenTheStateThatIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if right, err := b.mayTrace(&syncv1.TraceObjectRequest{Resource: "stores", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "" {
+	if right, err := b.requiredTraceRight(&syncv1.TraceObjectRequest{Resource: "stores", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "" {
 		t.Errorf("it needs %v, %v", right, err)
 	}
-	if right, err := b.mayTrace(&syncv1.TraceObjectRequest{Resource: "rolebindings", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "n" {
+	if right, err := b.requiredTraceRight(&syncv1.TraceObjectRequest{Resource: "rolebindings", Name: "x", Namespace: "n"}); err != nil || right.Namespace != "n" {
 		t.Errorf("of what has a namespace it needs %v, %v", right, err)
 	}
 	if got.GetSequence() != ack.Sequence || got.GetResourceVersion() != "25" || got.GetUid() != "uid-x" || got.GetRef().GetName() != "x" ||
@@ -180,7 +180,7 @@ func TestADeletionIsCoveredOnlyByAResultThatSawIt(t *testing.T) {
 		"an earlier generation": {state("x", 19), live, false},
 	} {
 		result := &eventv1.ResourceResult{Uid: tc.seen.UID, ResourceVersion: tc.seen.ResourceVersion, Generation: tc.seen.Generation}
-		if got := isCovering(result, tc.of); got != tc.want {
+		if got := isCoveringChange(result, tc.of); got != tc.want {
 			t.Errorf("%s: covers is %v, want %v", name, got, tc.want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestATraceOfWhatIsNotThereSaysSo(t *testing.T) {
 
 func TestAKindHasManyNames(t *testing.T) {
 	b := newBed(t)
-	b.names.learnOnce(t.Context(), b.cluster)
+	b.names.readMissingShortNames(t.Context(), b.cluster)
 	for name, want := range map[string]string{
 		"stores": "stores", "store": "stores", "Store": "stores", "STORES": "stores", "fgastore": "stores",
 		"stores.core.platform-mesh.io": "stores", "store.core.platform-mesh.io": "stores", "fgastore.core.platform-mesh.io": "stores",
@@ -235,21 +235,21 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 		}
 	}
 	service, _ := topology.ServiceNamed(topology.StoreSync)
-	if _, err := topology.EnsureConsumer(t.Context(), b.js, service, topology.DefaultTakeover()); err != nil {
+	if _, err := topology.EnsureConsumer(t.Context(), b.js, service, topology.DefaultTakeoverBounds()); err != nil {
 		t.Fatal(err)
 	}
 	b.letter(topology.TupleSync, topology.ChangeSubject(key("s1")), []byte("?"))
-	incarnation, err := b.cfg.Publisher.Incarnation(t.Context())
+	incarnation, err := b.cfg.Publisher.StreamID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	stores := kinds.Stores()
 	marker := &eventv1.SnapshotMarker{Cluster: "local", Group: stores.Group, Resource: stores.Resource, Stream: incarnation, Count: 5, Served: true}
-	if err := b.cfg.Publisher.Marker(t.Context(), marker); err != nil {
+	if err := b.cfg.Publisher.PublishMarker(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
-	absent := kinds.Bindings()
-	if err := b.cfg.Publisher.Marker(t.Context(), &eventv1.SnapshotMarker{
+	absent := kinds.APIBindings()
+	if err := b.cfg.Publisher.PublishMarker(t.Context(), &eventv1.SnapshotMarker{
 		Cluster: "local", Group: absent.Group, Resource: absent.Resource, Stream: incarnation,
 	}); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.GetObjects() != 5 || got.GetLastSequence() != 7 || got.GetDeadLetters() != 1 || len(got.GetServices()) != len(topology.Services()) || len(got.GetSnapshots()) != len(kinds.All())-1 {
+	if got.GetObjects() != 5 || got.GetLastSequence() != 7 || got.GetDeadLetters() != 1 || len(got.GetServices()) != len(topology.DurableServices()) || len(got.GetSnapshots()) != len(kinds.ConsumedKinds())-1 {
 		t.Fatalf("status is %v", got)
 	}
 	if s := got.GetServices()[0]; s.GetName() != topology.StoreSync || s.GetPending() != 6 || s.GetDeadLetters() != 0 || s.GetLastAckAt() != nil {
@@ -275,7 +275,7 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 // sealed returns a page token for the dead letters of a service.
 func sealed(t *testing.T, service, says string) string {
 	t.Helper()
-	_, seal, err := rpc.Unseal(&syncv1.ListDeadLettersRequest{Service: service})
+	_, seal, err := rpc.OpenPageToken(&syncv1.ListDeadLettersRequest{Service: service})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestDeadLettersArePagedNewestFirst(t *testing.T) {
 		service := []string{topology.StoreSync, topology.TupleSync}[i%2]
 		ids = append(ids, b.letter(service, topology.ChangeSubject(key(fmt.Sprint("s", i))), nil))
 	}
-	if err := b.cfg.Trail.Discard(t.Context(), ids[5]); err != nil {
+	if err := b.cfg.Trail.DiscardDeadLetter(t.Context(), ids[5]); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
@@ -372,7 +372,7 @@ func TestADeadLetterShowsItsMessage(t *testing.T) {
 // A caller that traces an object needs the right to read that very object, under any name of its kind.
 func TestWhoeverMayReadAnObjectMayTraceIt(t *testing.T) {
 	b := newBed(t)
-	b.names.learnOnce(t.Context(), b.cluster)
+	b.names.readMissingShortNames(t.Context(), b.cluster)
 	for name, c := range map[string]struct {
 		request *syncv1.TraceObjectRequest
 		want    string
@@ -383,7 +383,7 @@ func TestWhoeverMayReadAnObjectMayTraceIt(t *testing.T) {
 		"of no object":      {&syncv1.TraceObjectRequest{Resource: "stores"}, "get stores.core.platform-mesh.io"},
 		"of a kind we shun": {&syncv1.TraceObjectRequest{Resource: "secrets", Namespace: "team", Name: "a"}, ""},
 	} {
-		right, err := b.mayTrace(c.request)
+		right, err := b.requiredTraceRight(c.request)
 		if c.want == "" {
 			if connect.CodeOf(err) != connect.CodeInvalidArgument {
 				t.Errorf("%s: %v, %v", name, right, err)
@@ -394,7 +394,7 @@ func TestWhoeverMayReadAnObjectMayTraceIt(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", name, right, err, c.want)
 		}
 	}
-	if _, err := b.mayTrace(&syncv1.GetStatusRequest{}); err == nil {
+	if _, err := b.requiredTraceRight(&syncv1.GetStatusRequest{}); err == nil {
 		t.Error("another request got a right")
 	}
 }

@@ -69,7 +69,7 @@ func forgedTombstones() map[string]func(*event.Change) {
 // forgeTombstone publishes a tombstone of an object on a subject of its own, edited.
 func (b *bus) forgeTombstone(key event.Key, edit func(*event.Change)) {
 	b.t.Helper()
-	last, err := b.p.Last(b.t.Context(), key)
+	last, err := b.p.LastChange(b.t.Context(), key)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (b *bus) forgeTombstone(key event.Key, edit func(*event.Change)) {
 		b.t.Fatal(err)
 	}
 	subject := topology.TombstoneSubject(forged.Key, forged.UID)
-	if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: subject, Header: topology.Headers(forged), Data: data}); err != nil {
+	if _, err := b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: subject, Header: topology.ChangeHeaders(forged), Data: data}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -128,7 +128,7 @@ type stores struct {
 func (b *bus) view() stores {
 	b.t.Helper()
 	v := informer.New(informer.Config{JS: b.js, Service: "tuple-sync", Log: slog.New(slog.NewTextHandler(b.t.Output(), nil))})
-	all := stores{informer.Register[storeOfTest](v, kinds.Stores(), nil)}
+	all := stores{informer.RegisterLister[storeOfTest](v, kinds.Stores(), nil)}
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- v.Run(ctx) }()
@@ -153,12 +153,12 @@ func (s stores) holds(t *testing.T, c *cluster, name string) {
 func TestAuditCountsNoOtherContentBeforeTheFirstSweep(t *testing.T) {
 	for name, test := range map[string]struct {
 		stream string
-		want   finder
+		want   suspectSource
 	}{"before the first sweep of the term": {"", bySweep}, "after it": {"stream", byAudit}} {
-		r := &reflector{targets: &targets{}}
-		k := newKindReflector(r, kinds.Stores(), newLane())
+		r := &reflector{targets: &targetKinds{}}
+		k := newKindReflector(r, kinds.Stores(), newPublishQueue())
 		r.kinds, k.stream = []*kindReflector{k}, test.stream
-		if err := r.checkForeign(t.Context(), foreign{subject: topology.ChangeSubject(newCluster().key("a"))}); err != nil {
+		if err := r.handleForeignMessage(t.Context(), foreignMessage{subject: topology.ChangeSubject(newCluster().key("a"))}); err != nil {
 			t.Fatal(err)
 		}
 		for _, by := range k.suspects {
@@ -209,21 +209,21 @@ func TestAuditCountsNoOtherPublisher(t *testing.T) {
 }
 
 func TestAuditKeepsNoAcknowledgements(t *testing.T) {
-	a := newAudit(nil)
+	a := newStreamAuditor(nil)
 	for i := range uint64(10) {
 		a.recordAcknowledged(i + 1) // All but the last are replaced before they are read.
 	}
 	a.recordMessage("subject", 10)
 	a.recordMessage("other", 11)
 	a.recordAcknowledged(11) // After it was read.
-	if due := a.takeDue(time.Now().Add(time.Minute)); len(due) != 0 || len(a.acked) != 0 || len(a.foreign) != 0 {
+	if due := a.takeDueForeignMessages(time.Now().Add(time.Minute)); len(due) != 0 || len(a.acked) != 0 || len(a.foreign) != 0 {
 		t.Errorf("due are %v; %d acknowledgements and %d messages are kept", due, len(a.acked), len(a.foreign))
 	}
 	a.recordMessage("foreign", 12)
-	if due := a.takeDue(time.Now()); len(due) != 0 {
+	if due := a.takeDueForeignMessages(time.Now()); len(due) != 0 {
 		t.Errorf("a message is foreign before its acknowledgement could come: %v", due)
 	}
-	if due := a.takeDue(time.Now().Add(ackGrace)); len(due) != 1 || due[0].sequence != 12 {
+	if due := a.takeDueForeignMessages(time.Now().Add(ackGrace)); len(due) != 1 || due[0].sequence != 12 {
 		t.Errorf("due are %v, want sequence 12", due)
 	}
 }
@@ -233,9 +233,9 @@ type halted struct{ reason atomic.Pointer[string] }
 
 func (h *halted) Begin(reason string) { h.reason.Store(&reason) }
 
-func (h *halted) Announce(b *eventv1.Barrier) { b.Halted = h.Reason() }
+func (h *halted) StampBarrier(b *eventv1.Barrier) { b.Halted = h.Reason() }
 
-func (h *halted) Adopt(b *eventv1.Barrier) {
+func (h *halted) AdoptFromBarrier(b *eventv1.Barrier) {
 	if b.GetHalted() != "" {
 		h.Begin(b.GetHalted())
 	}
@@ -274,7 +274,7 @@ func TestThreeForgeriesInAMinuteHaltServices(t *testing.T) {
 }
 
 func TestForgeriesFarApartHaltNothing(t *testing.T) {
-	var f forgeries
+	var f forgeryCounter
 	now := time.Now()
 	for _, after := range []time.Duration{0, 40 * time.Second, 70 * time.Second, 110 * time.Second} {
 		if f.addForgery(now.Add(after)) {

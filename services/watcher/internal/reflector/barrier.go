@@ -33,12 +33,12 @@ var ErrDeposed = errors.New("a later leader writes barriers")
 // errRestored is the cause of a sweep of all kinds: the stream may lack what it held before.
 var errRestored = errors.New("the stream was restored, purged or truncated, or another client wrote a barrier")
 
-// publishHeartbeats writes barriers until ctx ends or another leader has replaced this one. It writes none while the API server does
+// writeBarriers writes barriers until ctx ends or another leader has replaced this one. It writes none while the API server does
 // not answer reads on the transport of the watches. The Lease shows less: its requests may take another connection.
-func (r *reflector) publishHeartbeats(ctx context.Context) error {
+func (r *reflector) writeBarriers(ctx context.Context) error {
 	for {
 		pause := r.cfg.CheckInterval
-		if !r.barriers.HasWritten() {
+		if !r.barriers.HasAcceptedBarrier() {
 			pause /= firstBarriers
 		}
 		if !backoff.Sleep(ctx, pause) {
@@ -54,43 +54,43 @@ func (r *reflector) publishHeartbeats(ctx context.Context) error {
 	}
 }
 
-// beginBarriers returns the barrier that the first one of the run will expect. It is nil if there is none.
-func (r *reflector) beginBarriers(ctx context.Context) (*eventv1.Barrier, error) {
-	r.cfg.Publisher.Cover()
+// beginBarrierRun returns the barrier that the first one of the run will expect. It is nil if there is none.
+func (r *reflector) beginBarrierRun(ctx context.Context) (*eventv1.Barrier, error) {
+	r.cfg.Publisher.ResetUncovered()
 	newest, sequence, err := r.cfg.Publisher.LastBarrier(ctx, r.cfg.Cluster)
-	if err != nil && !isNoMessage(err) {
+	if err != nil && !isMissingOrMalformed(err) {
 		return nil, err
 	}
 	if r.barriers == nil {
-		r.barriers = barrier.NewWriter(r.cfg.Term, newest, sequence)
+		r.barriers = barrier.NewSequencer(r.cfg.Term, newest, sequence)
 	} else {
-		r.barriers.Begin(newest, sequence)
+		r.barriers.BeginRun(newest, sequence)
 	}
 	return newest, nil
 }
 
 // writeBarrier writes a barrier unless the stream may lack something. After a doubt it begins another run.
 func (r *reflector) writeBarrier(ctx context.Context) error {
-	if r.cfg.Publisher.IsUnproven() {
-		r.beginDoubt(errRestored)
+	if r.cfg.Publisher.MayHaveLostMessages() {
+		r.requireFullRelist(errRestored)
 	}
 	if cause := r.doubt.Swap(nil); cause != nil {
-		if err := r.beginRun(ctx, cause); err != nil {
+		if err := r.beginFullRelist(ctx, cause); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	b, ok := r.nextBarrier(time.Now())
-	if !ok || r.cfg.Health.Unread() > maxUnread {
+	b, ok := r.buildNextBarrier(time.Now())
+	if !ok || r.cfg.Health.APIServerSilence() > maxUnread {
 		return r.writeHalt(ctx)
 	}
-	sequence, err := r.cfg.Publisher.Barrier(ctx, b, r.barriers.Next(b))
+	sequence, err := r.cfg.Publisher.PublishBarrier(ctx, b, r.barriers.StampNext(b))
 	switch {
 	case err == nil:
-		r.barriers.Written(sequence)
+		r.barriers.RecordAccepted(sequence)
 	case errors.Is(err, publish.ErrRefused):
-		return r.handleRefusal(ctx)
+		return r.handleRefusedBarrier(ctx)
 	}
 	return err
 }
@@ -98,55 +98,57 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 // writeHalt announces a halt while no barrier of the run can be written. It expects no barrier, so that no other client can
 // prevent it.
 func (r *reflector) writeHalt(ctx context.Context) error {
-	if r.cfg.Halt.Reason() == "" || r.barriers.HasWritten() {
+	if r.cfg.Halt.Reason() == "" || r.barriers.HasAcceptedBarrier() {
 		return nil
 	}
 	b := &eventv1.Barrier{Cluster: r.cfg.Cluster, Term: r.cfg.Term, WrittenAt: timestamppb.Now()}
-	r.cfg.Halt.Announce(b)
-	sequence, err := r.cfg.Publisher.HaltBarrier(ctx, b)
+	r.cfg.Halt.StampBarrier(b)
+	sequence, err := r.cfg.Publisher.PublishHaltBarrier(ctx, b)
 	if err == nil {
-		r.barriers.Begin(nil, sequence)
+		r.barriers.BeginRun(nil, sequence)
 	}
 	return err
 }
 
-// handleRefusal decides by the newest barrier on the stream, and by the Lease.
-func (r *reflector) handleRefusal(ctx context.Context) error {
+// handleRefusedBarrier decides by the newest barrier on the stream, and by the Lease.
+func (r *reflector) handleRefusedBarrier(ctx context.Context) error {
 	current, err := r.cfg.LeaseTerm(ctx)
 	if err != nil {
 		return err
 	}
 	newest, sequence, err := r.cfg.Publisher.LastBarrier(ctx, r.cfg.Cluster)
-	if err != nil && !isNoMessage(err) {
+	if err != nil && !isMissingOrMalformed(err) {
 		return err
 	}
-	switch r.barriers.Refused(newest, sequence, current) {
+	switch r.barriers.DecideRefusal(newest, sequence, current) {
 	case barrier.Deposed:
 		return ErrDeposed
 	case barrier.Forged:
 		r.cfg.Metrics.corrections.WithLabelValues(causeBarrier).Inc()
 		r.cfg.Log.ErrorContext(ctx, "another client wrote a barrier: the watcher's NATS account may be stolen",
 			"sequence", sequence, "term", newest.GetTerm(), "lease_term", current)
-		r.countForgery("a barrier")
-		r.beginDoubt(errRestored)
+		r.countForgeryTowardHalt("a barrier")
+		r.requireFullRelist(errRestored)
 		return r.writeHalt(ctx)
 	case barrier.Doubt:
-		r.beginDoubt(errRestored)
+		r.requireFullRelist(errRestored)
 		return nil
 	default:
 		return nil
 	}
 }
 
-// beginDoubt requires that everything is compared with the API server before the next barrier.
-func (r *reflector) beginDoubt(cause error) { r.doubt.CompareAndSwap(nil, &doubt{cause}) }
+// requireFullRelist requires that everything is compared with the API server before the next barrier.
+func (r *reflector) requireFullRelist(cause error) {
+	r.doubt.CompareAndSwap(nil, &fullRelistCause{cause})
+}
 
-// doubt is the reason why everything must be compared again.
-type doubt struct{ cause error }
+// fullRelistCause is the reason why everything must be compared again.
+type fullRelistCause struct{ cause error }
 
-// beginRun withdraws all markers, sweeps all kinds and begins another run of barriers. No barrier follows before every
+// beginFullRelist withdraws all markers, sweeps all kinds and begins another run of barriers. No barrier follows before every
 // kind has its marker again. After an error the doubt remains.
-func (r *reflector) beginRun(ctx context.Context, why *doubt) error {
+func (r *reflector) beginFullRelist(ctx context.Context, why *fullRelistCause) error {
 	if err := r.withdrawMarkers(ctx); err != nil {
 		r.doubt.CompareAndSwap(nil, why)
 		return err
@@ -154,19 +156,19 @@ func (r *reflector) beginRun(ctx context.Context, why *doubt) error {
 	r.cfg.Metrics.doubts.Inc()
 	r.cfg.Log.WarnContext(ctx, "the stream is compared with the API server again", "cause", why.cause)
 	r.targets.forgetMarkers()
-	for _, k := range r.allKinds() {
-		k.sweepAgain()
+	for _, k := range r.allKindReflectors() {
+		k.restartRelist()
 	}
 	return nil
 }
 
 // withdrawMarkers begins another run of barriers, and removes the markers of all kinds.
 func (r *reflector) withdrawMarkers(ctx context.Context) error {
-	if _, err := r.beginBarriers(ctx); err != nil {
+	if _, err := r.beginBarrierRun(ctx); err != nil {
 		return err
 	}
-	for _, k := range r.allKinds() {
-		if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
+	for _, k := range r.allKindReflectors() {
+		if err := k.cfg.Publisher.DeleteMarker(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
 			return err
 		}
 	}
@@ -178,29 +180,29 @@ func (r *reflector) probeAPIServer(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval/2) {
 		began := time.Now()
 		attempt, cancel := context.WithTimeout(ctx, maxUnread)
-		_, err := r.cfg.Source.Epoch(attempt)
+		_, err := r.cfg.Source.ClusterUID(attempt)
 		cancel()
-		if isAnswer(err) {
-			r.cfg.Health.wasRead(began)
+		if isAPIServerResponse(err) {
+			r.cfg.Health.recordAPIServerRead(began)
 		}
 	}
 }
 
-// isAnswer reports whether the API server answered a read, be it with a refusal.
-func isAnswer(err error) bool {
+// isAPIServerResponse reports whether the API server answered a read, be it with a refusal.
+func isAPIServerResponse(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// nextBarrier returns the barrier for a time. It returns false before every kind has a snapshot. It also returns false while
+// buildNextBarrier returns the barrier for a time. It returns false before every kind has a snapshot. It also returns false while
 // a kind of targets is late and its marker does not report that yet.
-func (r *reflector) nextBarrier(now time.Time) (b *eventv1.Barrier, ok bool) {
+func (r *reflector) buildNextBarrier(now time.Time) (b *eventv1.Barrier, ok bool) {
 	oldest, versions, epoch := now, map[string]string{}, r.epoch.currentEpoch()
 	for _, k := range r.kinds {
 		if k.kind.Named { // No decision depends on the presence of these.
 			continue
 		}
-		version, current := k.currentVersion(now)
+		version, current := k.barrierProgress(now)
 		if current.IsZero() {
 			return nil, false
 		}
@@ -211,47 +213,47 @@ func (r *reflector) nextBarrier(now time.Time) (b *eventv1.Barrier, ok bool) {
 			versions[k.kindLabel()] = version
 		}
 	}
-	if !r.targets.isSettled(now) || !r.barriers.HasWritten() && !r.targets.areCompared() {
+	if !r.targets.hasNoLateKind(now) || !r.barriers.HasAcceptedBarrier() && !r.targets.isEveryKindCompared() {
 		return nil, false
 	}
 	b = &eventv1.Barrier{
 		Cluster: r.cfg.Cluster, Epoch: epoch, ResourceVersions: versions, Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now),
 	}
-	r.cfg.Halt.Announce(b)
+	r.cfg.Halt.StampBarrier(b)
 	return b, true
 }
 
-// currentVersion returns the API server's newest version, and the time up to which the stream holds all its changes. The time
+// barrierProgress returns the API server's newest version, and the time up to which the stream holds all its changes. The time
 // is zero before the first snapshot, and after a doubt until the next one.
-func (k *kindReflector) currentVersion(now time.Time) (version string, at time.Time) {
+func (k *kindReflector) barrierProgress(now time.Time) (version string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stream == "" || k.doubted {
 		return "", time.Time{}
 	}
-	at = k.lastSure(now)
+	at = k.watchCompleteUntil(now)
 	if k.opened.IsZero() || now.Sub(k.opened) < opening {
 		at = k.closed
 	}
-	return k.seen, k.unpublishedSince(at)
+	return k.seen, k.capAtOldestUnpublished(at)
 }
 
-// lastSure returns up to when an open watch is known to have sent everything: the last message of a watch that is silent. The
+// watchCompleteUntil returns up to when an open watch is known to have sent everything: the last message of a watch that is silent. The
 // caller holds the lock.
-func (k *kindReflector) lastSure(now time.Time) time.Time {
-	if k.isSilent(now) {
+func (k *kindReflector) watchCompleteUntil(now time.Time) time.Time {
+	if k.isWatchSilent(now) {
 		return k.heard
 	}
 	return now
 }
 
-// isSilent reports whether a watch has sent nothing for longer than bookmarks allow; the caller holds the lock.
-func (k *kindReflector) isSilent(now time.Time) bool {
+// isWatchSilent reports whether a watch has sent nothing for longer than bookmarks allow; the caller holds the lock.
+func (k *kindReflector) isWatchSilent(now time.Time) bool {
 	return k.bookmarked && !k.opened.IsZero() && now.Sub(k.heard) > maxSilence
 }
 
-// unpublishedSince returns at, or the time of the oldest unpublished change if that is earlier.
-func (k *kindReflector) unpublishedSince(at time.Time) time.Time {
+// capAtOldestUnpublished returns at, or the time of the oldest unpublished change if that is earlier.
+func (k *kindReflector) capAtOldestUnpublished(at time.Time) time.Time {
 	for _, s := range k.waiting {
 		if s.ObservedAt.Before(at) {
 			at = s.ObservedAt
@@ -260,8 +262,8 @@ func (k *kindReflector) unpublishedSince(at time.Time) time.Time {
 	return at
 }
 
-// openWatch records that a watch is open, which yields every change from now on. The returned function records its end.
-func (k *kindReflector) openWatch() (end func()) {
+// markWatchOpen records that a watch is open, which yields every change from now on. The returned function records its end.
+func (k *kindReflector) markWatchOpen() (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.opened = time.Now()
@@ -272,7 +274,7 @@ func (k *kindReflector) openWatch() (end func()) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if now := time.Now(); now.Sub(k.opened) >= opening {
-			k.closed = k.lastSure(now)
+			k.closed = k.watchCompleteUntil(now)
 		}
 		k.opened = time.Time{}
 	}

@@ -22,16 +22,16 @@ import (
 )
 
 // written returns a writer whose first barrier was accepted.
-func written() *barrier.Writer {
-	w := barrier.NewWriter(1, nil, 0)
-	w.Next(&eventv1.Barrier{})
-	w.Written(1)
+func written() *barrier.Sequencer {
+	w := barrier.NewSequencer(1, nil, 0)
+	w.StampNext(&eventv1.Barrier{})
+	w.RecordAccepted(1)
 	return w
 }
 
 // behind returns how long the stream may lack changes by the next barrier, or -1 without a barrier.
 func behind(r *reflector) time.Duration {
-	h, ok := r.nextBarrier(time.Now())
+	h, ok := r.buildNextBarrier(time.Now())
 	if !ok {
 		return -1
 	}
@@ -40,7 +40,7 @@ func behind(r *reflector) time.Duration {
 
 func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
+		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targetKinds{}, barriers: written()}
 		k := newKindReflector(r, kinds.Stores(), nil)
 		r.kinds = []*kindReflector{k}
 		wait := func(d time.Duration) { <-time.After(d) }
@@ -51,25 +51,25 @@ func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 			}
 		}
 		want("before the first snapshot", -1)
-		end := k.openWatch()
+		end := k.markWatchOpen()
 		want("before the marker of the snapshot", -1)
 		k.stream = "one"
 		wait(time.Hour)
 		want("while it is watched", 0)
-		k.waiting[types.NamespacedName{Name: "a"}] = state{Object: source.Object{Change: event.Change{ObservedAt: time.Now()}}}
+		k.waiting[types.NamespacedName{Name: "a"}] = pendingState{Object: source.Object{Change: event.Change{ObservedAt: time.Now()}}}
 		wait(3 * time.Second)
 		want("while a change waits", 3*time.Second)
 		clear(k.waiting)
 		end()
 		wait(4 * time.Second)
 		want("while it is not watched", 4*time.Second)
-		refused := k.openWatch()
+		refused := k.markWatchOpen()
 		wait(opening / 2)
 		want("while a watch may yet be refused", 5*time.Second)
 		refused()
 		wait(time.Second)
 		want("when it was", 6*time.Second)
-		k.openWatch()
+		k.markWatchOpen()
 		wait(opening)
 		want("while it is watched again", 0)
 	})
@@ -78,12 +78,12 @@ func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 // A watch that is silent alone counts as current only as long as its next bookmark may still come.
 func TestABarrierDoesNotVouchForASilentWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
+		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targetKinds{}, barriers: written()}
 		silent, other := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.AuthorizationModels(), nil)
 		r.kinds = []*kindReflector{silent, other}
 		for _, k := range r.kinds {
 			k.stream = "one"
-			k.openWatch()
+			k.markWatchOpen()
 		}
 		<-time.After(time.Hour)
 		if got := behind(r); got != 0 {
@@ -118,7 +118,7 @@ func TestARefusalIsAnAnswer(t *testing.T) {
 		"no connection":        {errDown, false},
 		"another cluster":      {source.ErrOtherCluster, false},
 	} {
-		if got := isAnswer(test.err); got != test.want {
+		if got := isAPIServerResponse(test.err); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}

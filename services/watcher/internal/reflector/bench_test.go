@@ -92,7 +92,7 @@ func TestAnObjectTakesLittleMemory(t *testing.T) {
 	f := newKindReflector(&reflector{cfg: Config{Metrics: NewMetrics(prometheus.NewRegistry())}}, kinds.Stores(), nil)
 	before := heap()
 	for i := range objects {
-		f.recordHead(publish.Entry{
+		f.recordPublishedEntry(publish.Entry{
 			Key: newCluster().key(fmt.Sprint("a-name-of-common-length-", i)), Sequence: uint64(i + 1),
 			Version: fmt.Sprint(1_000_000 + i), ContentHash: fmt.Sprintf("%022d", i),
 		})

@@ -70,7 +70,7 @@ func newBus(t testing.TB) *bus {
 	if b.js, err = jetstream.New(nc); err != nil {
 		t.Fatal(err)
 	}
-	if err := topology.Ensure(t.Context(), b.js, 1); err != nil {
+	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := nc.Subscribe(">", b.counter()); err != nil {
@@ -131,7 +131,7 @@ func (b *bus) config(c Source) Config {
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
 		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Halt: &halted{},
 		LeaseTerm: func(context.Context) (uint64, error) { return b.terms.Load(), nil },
-		Event:     func(context.Context, event.Change, condition.Note) error { b.events.Add(1); return nil },
+		Event:     func(context.Context, event.Change, condition.EventContent) error { b.events.Add(1); return nil },
 		Health:    &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
 	}
 }
@@ -181,11 +181,11 @@ func (b *bus) becomes(c *cluster) {
 
 func (b *bus) equal(c *cluster) error {
 	living := map[event.Key]bool{}
-	for head, err := range b.p.All(b.t.Context(), "local", kinds.Stores().GroupResource, false) {
+	for head, err := range b.p.ReadAll(b.t.Context(), "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
 			return err
 		}
-		last, err := b.p.Last(b.t.Context(), head.Key)
+		last, err := b.p.LastChange(b.t.Context(), head.Key)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (b *bus) equal(c *cluster) error {
 		return err
 	}
 	info := b.stream(topology.Changes).CachedInfo()
-	if m.GetStream() != topology.Incarnation(info) || m.GetLastSequence() > info.State.LastSeq || m.GetServed() == c.unserved {
+	if m.GetStream() != topology.StreamID(info) || m.GetLastSequence() > info.State.LastSeq || m.GetServed() == c.unserved {
 		return fmt.Errorf("marker %v is not current", m)
 	}
 	return nil
@@ -240,7 +240,7 @@ func (b *bus) settles() {
 }
 
 // tombstones returns the tombstones of an object's name, oldest first.
-func (b *bus) tombstones(name string) (found []publish.Stored) {
+func (b *bus) tombstones(name string) (found []publish.StoredMessage) {
 	b.t.Helper()
 	s := b.stream(topology.Changes)
 	for sequence := uint64(1); sequence <= s.CachedInfo().State.LastSeq; sequence++ {
@@ -255,11 +255,11 @@ func (b *bus) tombstones(name string) (found []publish.Stored) {
 		if err != nil || uid == "" || key.Name != name {
 			continue
 		}
-		c, err := event.Unmarshal(key, msg.Data)
+		c, err := event.UnmarshalChange(key, msg.Data)
 		if err != nil || !c.Deleted || c.UID != uid {
 			b.t.Errorf("tombstone %s is %+v, %v", msg.Subject, c, err)
 		}
-		found = append(found, publish.Stored{Entry: publish.Entry{UID: uid, Epoch: c.Epoch, Version: c.ResourceVersion}, Change: c})
+		found = append(found, publish.StoredMessage{Entry: publish.Entry{UID: uid, Epoch: c.Epoch, Version: c.ResourceVersion}, Change: c})
 	}
 	return found
 }

@@ -15,15 +15,15 @@ import (
 func (r *reflector) checkStreams(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		began := time.Now()
-		err := r.checkOnce(ctx)
-		r.cfg.Health.streamChecked(began, err)
+		err := r.checkStreamsOnce(ctx)
+		r.cfg.Health.recordStreamCheck(began, err)
 		if err != nil && ctx.Err() == nil {
 			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "stream cannot be checked", "error", err) })
 		}
 	}
 }
 
-func (r *reflector) checkOnce(ctx context.Context) error {
+func (r *reflector) checkStreamsOnce(ctx context.Context) error {
 	if err := r.restoreStreams(ctx); err != nil {
 		return err
 	}
@@ -34,21 +34,21 @@ func (r *reflector) checkOnce(ctx context.Context) error {
 		return err
 	}
 	for _, k := range r.kinds {
-		if err := k.checkKind(ctx, incarnation); err != nil {
+		if err := k.checkKindOnStream(ctx, incarnation); err != nil {
 			return err
 		}
 	}
-	return r.targets.checkTargets(ctx, incarnation)
+	return r.targets.checkTargetKinds(ctx, incarnation)
 }
 
-// checkKind verifies the snapshot marker and one message. A purged stream lacks every message. A stream that was restored
+// checkKindOnStream verifies the snapshot marker and one message. A purged stream lacks every message. A stream that was restored
 // from a backup, or lost unsynced writes, lacks the last one.
-func (k *kindReflector) checkKind(ctx context.Context, incarnation string) error {
+func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "" && !k.doubted, k.stream, k.restart, time.Now().After(k.due)
-	probe, silent := k.selectProbe(), k.isSilent(time.Now())
+	probe, silent := k.selectProbe(), k.isWatchSilent(time.Now())
 	k.mu.Unlock()
 	if !synced {
 		return nil
@@ -62,26 +62,26 @@ func (k *kindReflector) checkKind(ctx context.Context, incarnation string) error
 		return nil
 	}
 	if stream != incarnation {
-		k.sweepAgain()
+		k.restartRelist()
 		return nil
 	}
-	marked, err := k.hasMarker(ctx, incarnation)
+	marked, err := k.hasExpectedMarker(ctx, incarnation)
 	if err == nil && !marked {
-		k.sweepAgain()
+		k.restartRelist()
 	}
 	if err != nil || !marked || probe.name.Name == "" {
 		return err
 	}
-	return k.verifyProbe(ctx, probe)
+	return k.relistIfProbeMissing(ctx, probe)
 }
 
-// hasMarker reports whether the stream with this ID holds the right marker, if the kind needs one.
-func (k *kindReflector) hasMarker(ctx context.Context, incarnation string) (bool, error) {
+// hasExpectedMarker reports whether the stream with this ID holds the right marker, if the kind needs one.
+func (k *kindReflector) hasExpectedMarker(ctx context.Context, incarnation string) (bool, error) {
 	if k.kind.Named {
 		return true, nil
 	}
 	written, err := k.cfg.Publisher.LastMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
-	if isNoMessage(err) {
+	if isMissingOrMalformed(err) {
 		return false, nil
 	}
 	return written.GetStream() == incarnation && k.right(written), err
@@ -92,10 +92,10 @@ const maxSkip = 64
 
 // selectProbe selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
 // object.
-func (k *kindReflector) selectProbe() message {
+func (k *kindReflector) selectProbe() publishedMessage {
 	k.turn++
 	switch {
-	case k.isExpected(k.suspect):
+	case k.isExpectedOnStream(k.suspect):
 		return k.suspect
 	case k.turn%2 == 0 && k.newest.sequence > 0:
 		return k.newest
@@ -103,40 +103,40 @@ func (k *kindReflector) selectProbe() message {
 	skip := rand.N(max(1, min(len(k.heads), maxSkip)))
 	for name, head := range k.heads {
 		if skip == 0 {
-			return message{name, head.sequence}
+			return publishedMessage{name, head.sequence}
 		}
 		skip--
 	}
-	return message{}
+	return publishedMessage{}
 }
 
-// isExpected reports whether a message should still be on the stream.
-func (k *kindReflector) isExpected(m message) bool {
+// isExpectedOnStream reports whether a message should still be on the stream.
+func (k *kindReflector) isExpectedOnStream(m publishedMessage) bool {
 	return m.sequence > 0 && (m == k.newest || m.sequence == k.heads[m.name].sequence)
 }
 
-// recordForeign records the version of another publisher's message. The caller must hold the lock.
-func (k *kindReflector) recordForeign(by publish.Entry) {
+// recordForeignVersion records the version of another publisher's message. The caller must hold the lock.
+func (k *kindReflector) recordForeignVersion(by publish.Entry) {
 	if by.Epoch == k.epoch {
 		k.ahead = laterVersion(by.Version, k.ahead)
 	}
 }
 
-// verifyProbe starts a new sweep if a message is missing twice. A message missing once may only be a replica of the stream
+// relistIfProbeMissing starts a new sweep if a message is missing twice. A message missing once may only be a replica of the stream
 // that lags. An expired deletion that was the newest message is missing too; the sweep then finds no difference.
-func (k *kindReflector) verifyProbe(ctx context.Context, probe message) error {
-	last, err := k.cfg.Publisher.Last(ctx, k.keyOf(probe.name))
+func (k *kindReflector) relistIfProbeMissing(ctx context.Context, probe publishedMessage) error {
+	last, err := k.cfg.Publisher.LastChange(ctx, k.keyOf(probe.name))
 	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence
 	if err != nil && !missing {
 		return err
 	}
 	k.mu.Lock()
 	if err == nil && last.Sequence > probe.sequence {
-		k.recordForeign(last.Entry)
+		k.recordForeignVersion(last.Entry)
 	}
 	before := k.suspect
-	k.suspect = message{}
-	missing = missing && k.isExpected(probe)
+	k.suspect = publishedMessage{}
+	missing = missing && k.isExpectedOnStream(probe)
 	if missing && before != probe {
 		k.suspect, missing = probe, false
 	}
@@ -144,9 +144,9 @@ func (k *kindReflector) verifyProbe(ctx context.Context, probe message) error {
 	if !missing {
 		return nil
 	}
-	if err := k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
+	if err := k.cfg.Publisher.DeleteMarker(ctx, k.cfg.Cluster, k.kind.GroupResource); err != nil {
 		return err
 	}
-	k.sweepAgain()
+	k.restartRelist()
 	return nil
 }

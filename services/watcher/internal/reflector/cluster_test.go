@@ -129,8 +129,8 @@ func (c *cluster) backup() (restore func()) {
 	}
 }
 
-// Find returns no kind, because no others exist.
-func (c *cluster) Find(context.Context, event.GroupResource) (kinds.Kind, error) {
+// FindServedKind returns no kind, because no others exist.
+func (c *cluster) FindServedKind(context.Context, event.GroupResource) (kinds.Kind, error) {
 	return kinds.Kind{}, source.ErrNotServed
 }
 
@@ -145,7 +145,7 @@ func (c *cluster) interrupt() {
 	c.set(func(c *cluster) { close(c.ended); c.ended = make(chan struct{}) })
 }
 
-func (c *cluster) Epoch(context.Context) (string, error) {
+func (c *cluster) ClusterUID(context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.down || c.unread {
@@ -154,7 +154,7 @@ func (c *cluster) Epoch(context.Context) (string, error) {
 	return c.epoch, nil
 }
 
-func (c *cluster) Version(context.Context, kinds.Kind) (string, error) {
+func (c *cluster) CurrentResourceVersion(context.Context, kinds.Kind) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -204,8 +204,8 @@ func (c *cluster) ListNamed(_ context.Context, _ kinds.Kind, name string) (sourc
 	return page, nil
 }
 
-// Meaning returns the fingerprint of the UID and the field spec.
-func (c *cluster) Meaning(_ kinds.Kind, published event.Change) (string, error) {
+// ContentHash returns the fingerprint of the UID and the field spec.
+func (c *cluster) ContentHash(_ kinds.Kind, published event.Change) (string, error) {
 	var object struct{ Spec string }
 	err := json.Unmarshal(published.Object, &object)
 	return fmt.Sprint(published.UID, maphash.String(c.seed, object.Spec)), err

@@ -27,12 +27,12 @@ const (
 	causeBarrier = "barrier"
 )
 
-// finder is the part of the reflector that found a message to correct.
-type finder int
+// suspectSource is the part of the reflector that found a message to correct.
+type suspectSource int
 
 const (
 	// byNone means that no message was found.
-	byNone finder = iota
+	byNone suspectSource = iota
 	// bySweep means that a sweep or a publication met the message, byAudit that another client wrote it in this term.
 	bySweep
 	byAudit
@@ -43,34 +43,34 @@ const (
 // unknownUID is the UID in the tombstone that replaces a refused message.
 const unknownUID = "unknown"
 
-// headOf returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
+// trustedEntry returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
 // headers. The head of a message that was refused, or is of another cluster, has no version.
-func (k *kindReflector) headOf(stored publish.Stored) publish.Entry {
+func (k *kindReflector) trustedEntry(stored publish.StoredMessage) publish.Entry {
 	head := stored.Entry
-	if stored.Refused != nil || k.reflector.isForeign(head.Epoch) {
+	if stored.Refused != nil || k.reflector.isForeignEpoch(head.Epoch) {
 		return publish.Entry{Key: head.Key, Sequence: head.Sequence}
 	}
 	if !head.Deleted && len(stored.Change.Object) > 0 {
-		head.ContentHash, _ = k.cfg.Source.Meaning(k.kind, stored.Change) // An object that cannot be decoded has no meaning.
+		head.ContentHash, _ = k.cfg.Source.ContentHash(k.kind, stored.Change) // An object that cannot be decoded has no meaning.
 	}
 	return head
 }
 
-// correctObject compares the message about an object with the API server, and replaces it if the two differ, or if a forged
+// correctPublishedMessage compares the message about an object with the API server, and replaces it if the two differ, or if a forged
 // tombstone was removed. It returns the message that the stream then holds. After [publish.ErrChanged] the caller must
 // call it again, so that the next attempt reads the API server again.
-func (k *kindReflector) correctObject(ctx context.Context, name types.NamespacedName, by finder) (publish.Entry, error) {
-	last, err := k.cfg.Publisher.Last(ctx, k.keyOf(name))
-	if err != nil && !isNoMessage(err) {
+func (k *kindReflector) correctPublishedMessage(ctx context.Context, name types.NamespacedName, by suspectSource) (publish.Entry, error) {
+	last, err := k.cfg.Publisher.LastChange(ctx, k.keyOf(name))
+	if err != nil && !isMissingOrMalformed(err) {
 		return publish.Entry{}, err
 	}
-	present, version, err := k.readObject(ctx, name)
+	present, version, err := k.readLiveObject(ctx, name)
 	if err != nil {
 		return publish.Entry{}, err
 	}
-	on := k.headOf(last)
+	on := k.trustedEntry(last)
 	on.Key = k.keyOf(name)
-	if by != byTombstone && k.isEqual(on, present, version) {
+	if by != byTombstone && k.matchesLiveObject(on, present, version) {
 		return on, nil
 	}
 	want, opts := present.Change, k.publishOptions(present.Meaning)
@@ -82,8 +82,8 @@ func (k *kindReflector) correctObject(ctx context.Context, name types.Namespaced
 		want = tombstoneOf(last, version)
 		want.Key, want.Epoch, want.ObservedAt = on.Key, k.currentEpoch(), time.Now()
 	}
-	cause := causeOf(last, want)
-	if k.reflector.isForeign(last.Epoch) {
+	cause := correctionCause(last, want)
+	if k.reflector.isForeignEpoch(last.Epoch) {
 		cause = causeVersion
 	}
 	if by == byTombstone {
@@ -94,22 +94,22 @@ func (k *kindReflector) correctObject(ctx context.Context, name types.Namespaced
 	if !opts.Force && (last.UID != want.UID || last.Epoch != want.Epoch) {
 		expected = 0 // The publisher must read the present message.
 	}
-	head, err := k.sendChange(ctx, want, expected, opts)
+	head, err := k.publishTracedChange(ctx, want, expected, opts)
 	if err == nil {
 		k.reportCorrection(ctx, last, want, cause, by)
 	}
 	return head, err
 }
 
-// readObject reads an object from the API server, and the version of the answer. The UID is empty if the object does not
+// readLiveObject reads an object from the API server, and the version of the answer. The UID is empty if the object does not
 // exist.
-func (k *kindReflector) readObject(ctx context.Context, name types.NamespacedName) (o source.Object, version string, err error) {
+func (k *kindReflector) readLiveObject(ctx context.Context, name types.NamespacedName) (o source.Object, version string, err error) {
 	page, err := k.cfg.Source.ListNamed(ctx, k.kind, name.Name)
 	if err != nil && !errors.Is(err, source.ErrNotServed) {
 		return o, "", fmt.Errorf("compare %s with the stream: %w", k.keyOf(name), err)
 	}
 	for _, found := range page.Objects {
-		if nameOf(found.Key) == name {
+		if namespacedNameOf(found.Key) == name {
 			found.Epoch = k.currentEpoch()
 			return found, page.Version, nil
 		}
@@ -124,19 +124,19 @@ func (k *kindReflector) currentEpoch() string {
 	return k.epoch
 }
 
-// isEqual reports whether a message holds the state of an object at the API server, which answered with a version. The
+// matchesLiveObject reports whether a message holds the state of an object at the API server, which answered with a version. The
 // UID of present is empty if the object does not exist.
-func (k *kindReflector) isEqual(on publish.Entry, present source.Object, version string) bool {
+func (k *kindReflector) matchesLiveObject(on publish.Entry, present source.Object, version string) bool {
 	if present.UID != "" {
-		is := head{on.Sequence, on.UID, on.Epoch, on.Version, on.ContentHash}
-		return !on.Deleted && on.UID == present.UID && is.hasMeaning(present)
+		is := compactEntry{on.Sequence, on.UID, on.Epoch, on.Version, on.ContentHash}
+		return !on.Deleted && on.UID == present.UID && is.matchesContentOf(present)
 	}
-	order, err := compareVersions(on.Version, version)
+	order, err := compareResourceVersions(on.Version, version)
 	return on.Sequence == 0 || on.Deleted && err == nil && (order <= 0 || version == "")
 }
 
 // tombstoneOf returns the tombstone for the object of a message. version is that of the API server, if it is known.
-func tombstoneOf(last publish.Stored, version string) event.Change {
+func tombstoneOf(last publish.StoredMessage, version string) event.Change {
 	c := last.Change
 	if last.Refused != nil {
 		c = event.Change{UID: unknownUID, ResourceVersion: "1"}
@@ -148,10 +148,10 @@ func tombstoneOf(last publish.Stored, version string) event.Change {
 	return c
 }
 
-// causeOf returns why a message must be replaced by a state.
-func causeOf(last publish.Stored, want event.Change) string {
+// correctionCause returns why a message must be replaced by a state.
+func correctionCause(last publish.StoredMessage, want event.Change) string {
 	was := last.Change
-	order, err := compareVersions(was.ResourceVersion, want.ResourceVersion)
+	order, err := compareResourceVersions(was.ResourceVersion, want.ResourceVersion)
 	switch {
 	case last.Refused != nil:
 		return causeRefused
@@ -166,7 +166,7 @@ func causeOf(last publish.Stored, want event.Change) string {
 }
 
 // reportCorrection counts and logs a correction.
-func (k *kindReflector) reportCorrection(ctx context.Context, last publish.Stored, is event.Change, cause string, by finder) {
+func (k *kindReflector) reportCorrection(ctx context.Context, last publish.StoredMessage, is event.Change, cause string, by suspectSource) {
 	k.cfg.Metrics.corrections.WithLabelValues(cause).Inc()
 	if cause == causeOld {
 		return

@@ -16,7 +16,7 @@ import (
 // forge publishes the last message about an object again, edited.
 func (b *bus) forge(key event.Key, edit func(*nats.Msg, *event.Change)) {
 	b.t.Helper()
-	last, err := b.p.Last(b.t.Context(), key)
+	last, err := b.p.LastChange(b.t.Context(), key)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func (b *bus) forgeChange(c event.Change, edit func(*nats.Msg, *event.Change)) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	for name, values := range topology.Headers(c) {
+	for name, values := range topology.ChangeHeaders(c) {
 		if msg.Header.Get(name) == "" {
 			msg.Header[name] = values
 		}
@@ -50,7 +50,7 @@ func (b *bus) hasBarrier(c *cluster) {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		last, _, err := b.p.LastBarrier(b.t.Context(), "local")
-		version, _ := c.Version(b.t.Context(), c.kind())
+		version, _ := c.CurrentResourceVersion(b.t.Context(), c.kind())
 		if got := last.GetResourceVersions()[c.kind().GroupResource.String()]; err == nil && got != version {
 			err = fmt.Errorf("the barrier names version %q, want %s", got, version)
 		}
@@ -133,7 +133,7 @@ func TestSweepOverwritesAnOlderState(t *testing.T) {
 	c.apply("a", "v0", "")
 	stop := b.run(b.config(c))
 	b.becomes(c)
-	old, err := b.p.Last(t.Context(), c.key("a"))
+	old, err := b.p.LastChange(t.Context(), c.key("a"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,20 +30,20 @@ var errRewound = errors.New("resource versions went back: the cluster was restor
 // errEpoch means that another epoch has begun.
 var errEpoch = errors.New("a new epoch has begun")
 
-// epoch holds the newest known epoch of the cluster.
-type epoch struct {
+// epochTracker holds the newest known epoch of the cluster.
+type epochTracker struct {
 	mu   sync.Mutex
 	name string
 }
 
-func (e *epoch) currentEpoch() string {
+func (e *epochTracker) currentEpoch() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.name
 }
 
 // advanceTo sets the epoch if it is later than the current one, and reports whether it did.
-func (e *epoch) advanceTo(to string) bool {
+func (e *epochTracker) advanceTo(to string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	order, ok := event.CompareEpochs(to, e.name)
@@ -61,7 +61,7 @@ func (r *reflector) beginEpoch(epoch string) {
 	}
 	r.cfg.Metrics.epochs.Inc()
 	r.cfg.Log.Warn("another epoch begins; everything is compared again", slog.String("epoch", epoch))
-	for _, k := range r.allKinds() {
+	for _, k := range r.allKindReflectors() {
 		k.mu.Lock()
 		restart := k.restart
 		k.mu.Unlock()
@@ -69,9 +69,9 @@ func (r *reflector) beginEpoch(epoch string) {
 	}
 }
 
-// recordRewound records that a kind is rewound, and begins another epoch once that has lasted long enough.
-func (k *kindReflector) recordRewound(ctx context.Context, cause error) {
-	since := k.cfg.Rewinds.addProblem(k.kindLabel(), cause)
+// handleRewind records that a kind is rewound, and begins another epoch once that has lasted long enough.
+func (k *kindReflector) handleRewind(ctx context.Context, cause error) {
+	since := k.cfg.Rewinds.recordRewind(k.kindLabel(), cause)
 	k.cfg.Metrics.rewound.WithLabelValues(k.kindLabel()).Set(1)
 	left := rewoundFor*k.cfg.CheckInterval - time.Since(since)
 	if left > 0 {
@@ -84,36 +84,36 @@ func (k *kindReflector) recordRewound(ctx context.Context, cause error) {
 	k.reflector.beginEpoch(event.NextEpoch(epoch))
 }
 
-// caughtUp records that a kind is not rewound any more.
-func (k *kindReflector) caughtUp() {
-	k.cfg.Rewinds.endProblem(k.kindLabel())
+// clearRewind records that a kind is not rewound any more.
+func (k *kindReflector) clearRewind() {
+	k.cfg.Rewinds.removeRewind(k.kindLabel())
 	k.cfg.Metrics.rewound.WithLabelValues(k.kindLabel()).Set(0)
 }
 
-// checkVersions reads the API server's versions at every interval. It is needed because a watch from a version in the
+// detectRewinds reads the API server's versions at every interval. It is needed because a watch from a version in the
 // future yields nothing.
-func (r *reflector) checkVersions(ctx context.Context) {
+func (r *reflector) detectRewinds(ctx context.Context) {
 	for backoff.Sleep(ctx, versionEvery*r.cfg.CheckInterval) {
-		for _, k := range r.allKinds() {
+		for _, k := range r.allKindReflectors() {
 			k.mu.Lock()
 			synced, restart := k.sweep == nil && k.stream != "", k.restart
 			k.mu.Unlock()
 			if !synced {
 				continue
 			}
-			if err := k.checkVersion(ctx); errors.Is(err, errRewound) {
+			if err := k.detectRewind(ctx); errors.Is(err, errRewound) {
 				restart(err)
 			}
 		}
 	}
 }
 
-// checkVersion returns [errRewound] if the API server is behind the known versions.
-func (k *kindReflector) checkVersion(ctx context.Context) error {
+// detectRewind returns [errRewound] if the API server is behind the known versions.
+func (k *kindReflector) detectRewind(ctx context.Context) error {
 	k.mu.Lock()
 	epoch, seen, ahead := k.epoch, k.seen, k.ahead
 	k.mu.Unlock()
-	version, err := k.cfg.Source.Version(ctx, k.kind)
+	version, err := k.cfg.Source.CurrentResourceVersion(ctx, k.kind)
 	if errors.Is(err, source.ErrNotServed) {
 		return nil // The watch will report it.
 	}
@@ -128,12 +128,12 @@ func (k *kindReflector) checkVersion(ctx context.Context) error {
 	if k.ahead == ahead {
 		k.ahead = "" // If the stream is really ahead, the next sweep finds it.
 	}
-	return k.compareVersions(version, laterVersion(seen, ahead))
+	return k.rewindErr(version, laterVersion(seen, ahead))
 }
 
-// compareVersions returns [errRewound] if the API server's version is before the known one.
-func (k *kindReflector) compareVersions(version, known string) error {
-	if order, err := compareVersions(version, known); err == nil && order < 0 {
+// rewindErr returns [errRewound] if the API server's version is before the known one.
+func (k *kindReflector) rewindErr(version, known string) error {
+	if order, err := compareResourceVersions(version, known); err == nil && order < 0 {
 		return fmt.Errorf("%s is at version %s, known is %s: %w", k.kindLabel(), version, known, errRewound)
 	}
 	return nil
@@ -141,7 +141,7 @@ func (k *kindReflector) compareVersions(version, known string) error {
 
 // laterVersion returns the later of two versions.
 func laterVersion(a, b string) string {
-	if order, err := compareVersions(a, b); err == nil && order >= 0 {
+	if order, err := compareResourceVersions(a, b); err == nil && order >= 0 {
 		return a
 	}
 	return b

@@ -87,7 +87,7 @@ func TestARestoredClusterIsPublishedAnewAsOfAnotherEpoch(t *testing.T) {
 			}
 			told(t, cfg)
 			b.enters(c, cfg, "epoch/1")
-			if last, err := b.p.Last(t.Context(), c.key("made")); err != nil || !last.Deleted || last.UID != made || last.Epoch != "epoch/1" {
+			if last, err := b.p.LastChange(t.Context(), c.key("made")); err != nil || !last.Deleted || last.UID != made || last.Epoch != "epoch/1" {
 				t.Errorf("what the restored cluster does not have is %+v, %v", last.Entry, err)
 			}
 			for object, spec := range map[string]string{"changed": "v2", "deleted": "v1"} {
@@ -148,7 +148,7 @@ func TestConsumersWaitWhileTheStreamIsOfTwoTimes(t *testing.T) {
 	c.apply("a", "v2", "")
 	b.becomes(c)
 	markers := make(chan *nats.Msg, 10)
-	if _, err := b.js.Conn().ChanSubscribe(topology.SyncSubject("local", kinds.Stores().GroupResource), markers); err != nil {
+	if _, err := b.js.Conn().ChanSubscribe(topology.MarkerSubject("local", kinds.Stores().GroupResource), markers); err != nil {
 		t.Fatal(err)
 	}
 	restore()
@@ -196,7 +196,7 @@ func TestAVersionFromTheFutureIsCorrected(t *testing.T) {
 			b.run(cfg)
 			b.becomes(c)
 			forged := event.Change{Key: c.key("a"), UID: c.uid("a"), ResourceVersion: "999999999", Epoch: "epoch", Object: []byte(`{"spec":"mine"}`)}
-			if _, err := publish.New(b.js).Publish(t.Context(), forged, 0, publish.Options{}); err != nil {
+			if _, err := publish.New(b.js).PublishChange(t.Context(), forged, 0, publish.PublicationOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			later(c)

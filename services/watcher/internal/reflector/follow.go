@@ -25,11 +25,11 @@ const (
 	absentOptionalInterval = 15 * time.Second
 )
 
-// runKind follows the kind until ctx ends or a fatal error occurs.
-func (k *kindReflector) runKind(ctx context.Context) error {
+// followKind follows the kind until ctx ends or a fatal error occurs.
+func (k *kindReflector) followKind(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		err := k.sweepAndWatch(ctx)
+		err := k.relistAndWatch(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // What ended with ctx is no error.
@@ -42,10 +42,10 @@ func (k *kindReflector) runKind(ctx context.Context) error {
 		if err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) {
 			continue
 		}
-		k.cfg.Health.recordInterrupted(k.kindLabel(), err)
+		k.cfg.Health.recordKindInterrupted(k.kindLabel(), err)
 		k.cfg.Log.WarnContext(ctx, "sweeping again", "kind", k.kindLabel(), "cause", err)
 		if errors.Is(err, errRewound) {
-			k.recordRewound(ctx, err)
+			k.handleRewind(ctx, err)
 		}
 		if !retryBackoff().Wait(ctx, attempt) {
 			return nil
@@ -53,59 +53,59 @@ func (k *kindReflector) runKind(ctx context.Context) error {
 	}
 }
 
-// sweepAndWatch sweeps and then watches. It returns the reason for the next sweep.
-func (k *kindReflector) sweepAndWatch(ctx context.Context) error {
+// relistAndWatch sweeps and then watches. It returns the reason for the next sweep.
+func (k *kindReflector) relistAndWatch(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	k.mu.Lock()
 	k.restart = cancel
 	k.mu.Unlock()
-	err := k.followOnce(ctx)
+	err := k.relistAndWatchOnce(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	return err
 }
 
-func (k *kindReflector) followOnce(ctx context.Context) error {
+func (k *kindReflector) relistAndWatchOnce(ctx context.Context) error {
 	s, err := k.beginRelist(ctx)
 	if err != nil {
 		return err
 	}
-	version, count, err := k.sweepKind(ctx, s)
+	version, count, err := k.relistKind(ctx, s)
 	if errors.Is(err, source.ErrNotServed) {
-		if k.finishRelist(s, "", 0, false); k.kind.Target {
+		if k.enqueueDeletionsAndMarker(s, "", 0, false); k.kind.Target {
 			return err // The next attempt may find it in another version.
 		}
-		return k.waitServed(ctx, err)
+		return k.waitUntilServed(ctx, err)
 	}
 	if err != nil {
 		return err
 	}
 	if s.bodies {
-		if err := k.suspectTombstones(ctx, version); err != nil {
+		if err := k.auditSuspectTombstones(ctx, version); err != nil {
 			return err
 		}
 	}
-	k.finishRelist(s, version, count, true)
+	k.enqueueDeletionsAndMarker(s, version, count, true)
 	return k.watchFrom(ctx, version)
 }
 
-// waitServed returns nil once the API server serves the kind. cause is the reason for the wait.
-func (k *kindReflector) waitServed(ctx context.Context, cause error) error {
+// waitUntilServed returns nil once the API server serves the kind. cause is the reason for the wait.
+func (k *kindReflector) waitUntilServed(ctx context.Context, cause error) error {
 	level, interval := slog.LevelWarn, absentInterval
 	if k.kind.Optional {
 		level, interval = slog.LevelInfo, absentOptionalInterval
 	}
 	k.cfg.Log.Log(ctx, level, "the API server does not serve a kind; waiting for it", "kind", k.kindLabel(), "version", k.kind.Version, "cause", cause)
-	defer k.openWatch()() // A kind that is not served counts as watched: it has no changes.
+	defer k.markWatchOpen()() // A kind that is not served counts as watched: it has no changes.
 	for backoff.Sleep(ctx, interval) {
 		_, err := k.cfg.Source.List(ctx, k.kind, "")
 		if err == nil {
 			return nil
 		}
 		if errors.Is(err, source.ErrNotServed) {
-			k.markEvent()
+			k.recordAPIServerAnswer()
 		}
 	}
 	return ctx.Err()
@@ -136,17 +136,17 @@ func (k *kindReflector) watchFrom(ctx context.Context, version string) error {
 // watchOnce processes the events of one watch and returns its last version. The server may be another one than before,
 // or the same with a rewound history.
 func (k *kindReflector) watchOnce(ctx context.Context, version string) (string, error) {
-	if err := k.checkVersion(ctx); err != nil {
+	if err := k.detectRewind(ctx); err != nil {
 		return version, err
 	}
-	defer k.openWatch()()
+	defer k.markWatchOpen()()
 	for e, err := range k.cfg.Source.Watch(ctx, k.kind, version) {
 		if err != nil {
 			return version, err
 		}
-		k.markEvent()
+		k.recordAPIServerAnswer()
 		if !e.Bookmark {
-			if err := k.observeState(ctx, e.Object); err != nil {
+			if err := k.enqueueObservedState(ctx, e.Object); err != nil {
 				return version, err
 			}
 		}

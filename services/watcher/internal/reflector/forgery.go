@@ -18,25 +18,25 @@ const (
 	forgeryWindow = time.Minute
 )
 
-// Halt keeps all services from granting.
-type Halt interface {
+// ServiceHalt keeps all services from granting.
+type ServiceHalt interface {
 	// Reason returns why services are halted, or an empty string.
 	Reason() string
 	Begin(reason string)
-	// Announce sets the fields of a barrier by which services halt or resume.
-	Announce(b *eventv1.Barrier)
-	// Adopt begins the halt that a barrier of an earlier term announces, if nothing shows that it was resumed.
-	Adopt(b *eventv1.Barrier)
+	// StampBarrier sets the fields of a barrier by which services halt or resume.
+	StampBarrier(b *eventv1.Barrier)
+	// AdoptFromBarrier begins the halt that a barrier of an earlier term announces, if nothing shows that it was resumed.
+	AdoptFromBarrier(b *eventv1.Barrier)
 }
 
-// forgeries holds the times of the last forgeries.
-type forgeries struct {
+// forgeryCounter holds the times of the last forgeries.
+type forgeryCounter struct {
 	mu    sync.Mutex
 	times []time.Time
 }
 
 // addForgery records a forgery, and reports whether there were too many.
-func (f *forgeries) addForgery(now time.Time) bool {
+func (f *forgeryCounter) addForgery(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.times = slices.DeleteFunc(append(f.times, now), func(at time.Time) bool { return now.Sub(at) >= forgeryWindow })
@@ -50,18 +50,18 @@ func (f *forgeries) addForgery(now time.Time) bool {
 // reportForgery reports a forged message about an object with an Event. counts means that it counts towards a halt: other
 // contents and refused messages from before a term may stem from an earlier release.
 func (r *reflector) reportForgery(ctx context.Context, is event.Change, cause string, counts bool) {
-	note := condition.Note{Warning: true, Reason: "ForgedChange", Message: fmt.Sprintf(
+	note := condition.EventContent{Warning: true, Reason: "ForgedChange", Message: fmt.Sprintf(
 		"A message on the bus contradicted the API server (%s) and was replaced: the watcher's NATS account may be stolen.", cause)}
 	if err := r.cfg.Event(ctx, is, note); err != nil {
 		r.cfg.Log.WarnContext(ctx, "no Event about a forged message", "key", is.Key.String(), "error", err)
 	}
 	if counts {
-		r.countForgery("about " + is.Key.String())
+		r.countForgeryTowardHalt("about " + is.Key.String())
 	}
 }
 
-// countForgery counts a forgery, and halts all services after too many. what describes the last one.
-func (r *reflector) countForgery(what string) {
+// countForgeryTowardHalt counts a forgery, and halts all services after too many. what describes the last one.
+func (r *reflector) countForgeryTowardHalt(what string) {
 	if r.forgeries.addForgery(time.Now()) {
 		r.cfg.Halt.Begin(fmt.Sprintf("%d messages were forged within %s, the last %s; replace the NATS keys, then run: entail bus resume",
 			maxForgeries, forgeryWindow, what))

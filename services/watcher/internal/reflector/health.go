@@ -24,9 +24,9 @@ type Health struct {
 	// kinds holds the followed kinds by name. It is nil while this replica does not lead.
 	kinds map[string]*kindHealth
 	// acknowledged covers publications. answered leaves out refusals, which another replica would get too.
-	acknowledged, answered failing
+	acknowledged, answered failurePeriod
 	// checked covers the checks of the streams.
-	checked failing
+	checked failurePeriod
 	// read is the start of the last read that the API server answered.
 	read time.Time
 }
@@ -37,17 +37,17 @@ type kindHealth struct {
 	err      error
 }
 
-// failing holds the start of a failure and its last error. The zero value means no failure.
-type failing struct {
+// failurePeriod holds the start of a failure and its last error. The zero value means no failure.
+type failurePeriod struct {
 	since time.Time
 	err   error
 }
 
 // recordAttempt records the outcome of an attempt that started at began.
-func (f *failing) recordAttempt(began time.Time, err error) {
+func (f *failurePeriod) recordAttempt(began time.Time, err error) {
 	switch {
 	case err == nil:
-		*f = failing{}
+		*f = failurePeriod{}
 	case f.err == nil:
 		f.since, f.err = began, err
 	default:
@@ -55,7 +55,7 @@ func (f *failing) recordAttempt(began time.Time, err error) {
 	}
 }
 
-func (f *failing) failingFor() time.Duration {
+func (f *failurePeriod) failingFor() time.Duration {
 	if f.err == nil {
 		return 0
 	}
@@ -66,7 +66,7 @@ func (f *failing) failingFor() time.Duration {
 func (h *Health) beginTerm(kinds []*kindReflector) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.acknowledged, h.answered, h.checked, h.read = failing{}, failing{}, failing{}, time.Now()
+	h.acknowledged, h.answered, h.checked, h.read = failurePeriod{}, failurePeriod{}, failurePeriod{}, time.Now()
 	h.kinds = make(map[string]*kindHealth, len(kinds))
 	for _, k := range kinds {
 		if k.kind.Named { // A namespace whose Secrets cannot be listed must not delay the rest.
@@ -89,22 +89,22 @@ func (h *Health) recordPublication(began time.Time, err error) {
 	h.answered.recordAttempt(began, unansweredError(err))
 }
 
-// streamChecked records the outcome of a check of the stream.
-func (h *Health) streamChecked(began time.Time, err error) {
+// recordStreamCheck records the outcome of a check of the stream.
+func (h *Health) recordStreamCheck(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.checked.recordAttempt(began, unansweredError(err))
 }
 
-// wasRead notes that the API server answered a read that began at a time.
-func (h *Health) wasRead(began time.Time) {
+// recordAPIServerRead notes that the API server answered a read that began at a time.
+func (h *Health) recordAPIServerRead(began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.read = began
 }
 
-// Unread returns for how long the API server has answered no read; 0 while this replica does not lead.
-func (h *Health) Unread() time.Duration {
+// APIServerSilence returns for how long the API server has answered no read; 0 while this replica does not lead.
+func (h *Health) APIServerSilence() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.kinds == nil {
@@ -120,8 +120,8 @@ func unansweredError(err error) error {
 	return err
 }
 
-// updateKind changes the state of a followed kind.
-func (h *Health) updateKind(kind string, change func(*kindHealth)) {
+// updateKindHealth changes the state of a followed kind.
+func (h *Health) updateKindHealth(kind string, change func(*kindHealth)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if k := h.kinds[kind]; k != nil {
@@ -129,20 +129,20 @@ func (h *Health) updateKind(kind string, change func(*kindHealth)) {
 	}
 }
 
-func (h *Health) recordAnswer(kind string) {
-	h.updateKind(kind, func(k *kindHealth) { k.heard = time.Now() })
+func (h *Health) recordKindAnswer(kind string) {
+	h.updateKindHealth(kind, func(k *kindHealth) { k.heard = time.Now() })
 }
 
-func (h *Health) recordComplete(kind string) {
-	h.updateKind(kind, func(k *kindHealth) { k.complete, k.err = true, nil })
+func (h *Health) recordKindComplete(kind string) {
+	h.updateKindHealth(kind, func(k *kindHealth) { k.complete, k.err = true, nil })
 }
 
-func (h *Health) recordInterrupted(kind string, err error) {
-	h.updateKind(kind, func(k *kindHealth) { k.complete, k.err = false, err })
+func (h *Health) recordKindInterrupted(kind string, err error) {
+	h.updateKindHealth(kind, func(k *kindHealth) { k.complete, k.err = false, err })
 }
 
-// Cluster returns nil while all kinds are followed up to the API server's newest state.
-func (h *Health) Cluster() error {
+// ClusterErr returns nil while all kinds are followed up to the API server's newest state.
+func (h *Health) ClusterErr() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var errs []error
@@ -160,8 +160,8 @@ func (h *Health) Cluster() error {
 	return errors.Join(errs...)
 }
 
-// Bus returns nil while NATS accepts publications.
-func (h *Health) Bus() error {
+// BusErr returns nil while NATS accepts publications.
+func (h *Health) BusErr() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.kinds != nil && h.acknowledged.failingFor() > unacknowledged {
@@ -170,8 +170,8 @@ func (h *Health) Bus() error {
 	return nil
 }
 
-// Unanswered returns how long NATS has not answered either publications or checks of its streams.
-func (h *Health) Unanswered() time.Duration {
+// BusSilence returns how long NATS has not answered either publications or checks of its streams.
+func (h *Health) BusSilence() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.kinds == nil {

@@ -30,16 +30,16 @@ func wants(t *testing.T, err error, text string) {
 }
 
 func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
-	h, r := &Health{}, &reflector{cfg: Config{Halt: &halted{}}, targets: &targets{}, barriers: written()}
-	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().In("team-a"), nil)
+	h, r := &Health{}, &reflector{cfg: Config{Halt: &halted{}}, targets: &targetKinds{}, barriers: written()}
+	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().InNamespace("team-a"), nil)
 	r.kinds = []*kindReflector{stores, secrets}
 	defer h.beginTerm(r.kinds)()
-	h.recordComplete(stores.kindLabel())
-	h.recordInterrupted(secrets.kindLabel(), errAgain)
-	wants(t, h.Cluster(), "")
-	defer stores.openWatch()()
+	h.recordKindComplete(stores.kindLabel())
+	h.recordKindInterrupted(secrets.kindLabel(), errAgain)
+	wants(t, h.ClusterErr(), "")
+	defer stores.markWatchOpen()()
 	stores.stream = "one"
-	if _, ok := r.nextBarrier(time.Now()); !ok {
+	if _, ok := r.buildNextBarrier(time.Now()); !ok {
 		t.Error("there is no barrier")
 	}
 	if secrets.kindLabel() != "secrets/team-a" {
@@ -50,23 +50,23 @@ func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
 func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, name, end := newTerm()
-		wants(t, h.Cluster(), name+" is not on the bus yet")
-		h.recordComplete(name)
-		wants(t, h.Cluster(), "")
+		wants(t, h.ClusterErr(), name+" is not on the bus yet")
+		h.recordKindComplete(name)
+		wants(t, h.ClusterErr(), "")
 		<-time.After(unheard)
-		h.recordAnswer(name)
+		h.recordKindAnswer(name)
 		<-time.After(unheard)
-		wants(t, h.Cluster(), "")
+		wants(t, h.ClusterErr(), "")
 		<-time.After(time.Second)
-		wants(t, h.Cluster(), "the API server has reported nothing about "+name+" for 3m1s")
-		h.recordAnswer(name)
-		h.recordInterrupted(name, errRewound)
-		wants(t, h.Cluster(), name+" is not followed: "+errRewound.Error())
-		h.recordComplete(name)
-		wants(t, h.Cluster(), "")
-		h.recordInterrupted(name, errAgain)
+		wants(t, h.ClusterErr(), "the API server has reported nothing about "+name+" for 3m1s")
+		h.recordKindAnswer(name)
+		h.recordKindInterrupted(name, errRewound)
+		wants(t, h.ClusterErr(), name+" is not followed: "+errRewound.Error())
+		h.recordKindComplete(name)
+		wants(t, h.ClusterErr(), "")
+		h.recordKindInterrupted(name, errAgain)
 		end()
-		wants(t, h.Cluster(), "")
+		wants(t, h.ClusterErr(), "")
 	})
 }
 
@@ -90,22 +90,22 @@ func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
 				began := time.Now()
 				<-time.After(unacknowledged)
 				h.recordPublication(began, test.err)
-				wants(t, h.Bus(), "")
+				wants(t, h.BusErr(), "")
 				<-time.After(7 * time.Second)
 				h.recordPublication(time.Now(), test.err)
-				wants(t, h.Bus(), "nothing acknowledged for 12s: "+test.err.Error())
-				if got := h.Unanswered(); got != test.unanswered {
+				wants(t, h.BusErr(), "nothing acknowledged for 12s: "+test.err.Error())
+				if got := h.BusSilence(); got != test.unanswered {
 					t.Errorf("unanswered for %s, want %s", got, test.unanswered)
 				}
 				h.recordPublication(time.Now(), nil)
-				wants(t, h.Bus(), "")
-				if h.Unanswered() != 0 {
+				wants(t, h.BusErr(), "")
+				if h.BusSilence() != 0 {
 					t.Error("an acknowledgement changes nothing")
 				}
 				h.recordPublication(time.Now(), test.err)
 				<-time.After(unacknowledged + 1)
 				end()
-				wants(t, h.Bus(), "")
+				wants(t, h.BusErr(), "")
 			})
 		})
 	}
@@ -114,14 +114,14 @@ func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
 func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _, _ := newTerm()
-		h.streamChecked(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
+		h.recordStreamCheck(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
 		<-time.After(time.Minute)
 		h.recordPublication(time.Now(), nil)
-		if got := h.Unanswered(); got != time.Minute {
+		if got := h.BusSilence(); got != time.Minute {
 			t.Errorf("unanswered for %s", got)
 		}
-		h.streamChecked(time.Now(), jetstream.ErrStreamNotFound)
-		if got := h.Unanswered(); got != 0 {
+		h.recordStreamCheck(time.Now(), jetstream.ErrStreamNotFound)
+		if got := h.BusSilence(); got != 0 {
 			t.Errorf("unanswered for %s", got)
 		}
 	})
@@ -141,7 +141,7 @@ func TestABusThatIsFullIsToldOfAndLosesNothing(t *testing.T) {
 		c.apply(fmt.Sprint("large-", i), strings.Repeat("x", large), "")
 	}
 	eventually(t, func() error {
-		err := cfg.Health.Bus()
+		err := cfg.Health.BusErr()
 		if refusal, ok := errors.AsType[*jetstream.APIError](err); !ok || refusal.ErrorCode == 10008 { // Code 10008 means that NATS has no leader yet.
 			return fmt.Errorf("it says %w", err)
 		}
@@ -151,5 +151,5 @@ func TestABusThatIsFullIsToldOfAndLosesNothing(t *testing.T) {
 	b.room = 0
 	b.start()
 	b.becomes(c)
-	eventually(t, cfg.Health.Bus)
+	eventually(t, cfg.Health.BusErr)
 }

@@ -23,7 +23,7 @@ import (
 type kindReflector struct {
 	cfg       Config
 	reflector *reflector
-	lane      *lane
+	lane      *publishQueue
 	kind      kinds.Kind
 	// marked is called with each marker that is written.
 	marked func(*eventv1.SnapshotMarker)
@@ -37,11 +37,11 @@ type kindReflector struct {
 	// watcher did not receive from the API server: ahead is the newest such version.
 	seen, ahead string
 	// heads holds the message on the stream for each living object.
-	heads map[types.NamespacedName]head
+	heads map[types.NamespacedName]compactEntry
 	// waiting holds the states that are not published yet.
-	waiting map[types.NamespacedName]state
+	waiting map[types.NamespacedName]pendingState
 	// suspects holds the objects about which another client wrote a message.
-	suspects map[types.NamespacedName]finder
+	suspects map[types.NamespacedName]suspectSource
 	// arrived numbers the states in the order of arrival.
 	arrived uint64
 	// round numbers the sweeps. An acknowledgement from an earlier round proves nothing, because the stream may have
@@ -50,7 +50,7 @@ type kindReflector struct {
 	// highest is the highest known sequence of this kind.
 	highest uint64
 	// sweep is the sweep in progress. It is nil once its marker is written.
-	sweep *relist
+	sweep *relistProgress
 	// stream is the stream ID in the last marker. It is empty before the first.
 	stream string
 	// doubted means that the stream may have lost messages of the kind since that marker.
@@ -60,7 +60,7 @@ type kindReflector struct {
 	// restart ends the work in progress and starts a new sweep.
 	restart context.CancelCauseFunc
 	// newest is the message published last, suspect one that was not found. turn counts the probes.
-	newest, suspect message
+	newest, suspect publishedMessage
 	turn            int
 	// opened is the start of the open watch, closed the end of the last one that counted.
 	opened, closed time.Time
@@ -70,30 +70,30 @@ type kindReflector struct {
 	bookmarked bool
 }
 
-// head is a [publish.Entry] without the fields that follow from its place. version is empty if the message was refused.
-type head struct {
+// compactEntry is a [publish.Entry] without the fields that follow from its place. version is empty if the message was refused.
+type compactEntry struct {
 	sequence                     uint64
 	uid, epoch, version, meaning string
 }
 
-// message is a message on the stream about an object, living or not.
-type message struct {
+// publishedMessage is a message on the stream about an object, living or not.
+type publishedMessage struct {
 	name     types.NamespacedName
 	sequence uint64
 }
 
-// hasMeaning reports whether h has the meaning of o and no later version. In an earlier epoch only the very same version
+// matchesContentOf reports whether h has the meaning of o and no later version. In an earlier epoch only the very same version
 // counts, because consumers write by the version they received.
-func (h head) hasMeaning(o source.Object) bool {
+func (h compactEntry) matchesContentOf(o source.Object) bool {
 	if h.meaning != o.Meaning || h.version == o.ResourceVersion {
 		return h.meaning == o.Meaning
 	}
-	order, err := compareVersions(h.version, o.ResourceVersion)
+	order, err := compareResourceVersions(h.version, o.ResourceVersion)
 	return h.epoch == o.Epoch && err == nil && order < 0
 }
 
-// state is the state of one object that waits for publication.
-type state struct {
+// pendingState is the state of one object that waits for publication.
+type pendingState struct {
 	source.Object
 	// unseen means that the deletion was not observed. Only the stream holds the last state.
 	unseen bool
@@ -102,20 +102,20 @@ type state struct {
 	order  uint64
 }
 
-// backlogShare returns the share of s in the backlog.
-func (s state) backlogShare() int64 {
-	all := weightOf(s.Change)
+// backlogWeight returns the share of s in the backlog.
+func (s pendingState) backlogWeight() int64 {
+	all := changeWeight(s.Change)
 	for _, c := range s.former {
-		all += weightOf(c)
+		all += changeWeight(c)
 	}
 	return all
 }
 
-func weightOf(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
+func changeWeight(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
 
-// replacing returns s as the newest state of its name. The old state is obsolete or, if it belongs to another object,
+// withPredecessor returns s as the newest state of its name. The old state is obsolete or, if it belongs to another object,
 // becomes the last state of that object.
-func (s state) replacing(old state) state {
+func (s pendingState) withPredecessor(old pendingState) pendingState {
 	s.former = old.former
 	if old.UID != s.UID && !old.unseen {
 		old.Change.Deleted = true
@@ -124,11 +124,11 @@ func (s state) replacing(old state) state {
 	return s
 }
 
-func newKindReflector(r *reflector, kind kinds.Kind, on *lane) *kindReflector {
+func newKindReflector(r *reflector, kind kinds.Kind, on *publishQueue) *kindReflector {
 	return &kindReflector{
 		cfg: r.cfg, reflector: r, lane: on, kind: kind, restart: func(error) {}, marked: func(*eventv1.SnapshotMarker) {},
 		right: func(*eventv1.SnapshotMarker) bool { return true }, heard: time.Now(),
-		heads: map[types.NamespacedName]head{}, waiting: map[types.NamespacedName]state{}, suspects: map[types.NamespacedName]finder{},
+		heads: map[types.NamespacedName]compactEntry{}, waiting: map[types.NamespacedName]pendingState{}, suspects: map[types.NamespacedName]suspectSource{},
 	}
 }
 
@@ -136,63 +136,63 @@ func (k *kindReflector) keyOf(name types.NamespacedName) event.Key {
 	return event.Key{Cluster: k.cfg.Cluster, GroupResource: k.kind.GroupResource, Namespace: name.Namespace, Name: name.Name}
 }
 
-func nameOf(k event.Key) types.NamespacedName {
+func namespacedNameOf(k event.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 }
 
-// observeState enqueues a state from the API server. It blocks while the backlog is full.
-func (k *kindReflector) observeState(ctx context.Context, o source.Object) error {
-	if k.isPublished(&o) {
+// enqueueObservedState enqueues a state from the API server. It blocks while the backlog is full.
+func (k *kindReflector) enqueueObservedState(ctx context.Context, o source.Object) error {
+	if k.recordAndCheckPublished(&o) {
 		return nil
 	}
-	if err := k.lane.backlog.Acquire(ctx, weightOf(o.Change)); err != nil {
+	if err := k.lane.backlog.Acquire(ctx, changeWeight(o.Change)); err != nil {
 		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := state{Object: o}
-	if old, ok := k.waiting[nameOf(o.Key)]; ok {
-		s = s.replacing(old)
-		k.lane.backlog.Release(old.backlogShare() + weightOf(o.Change) - s.backlogShare())
+	s := pendingState{Object: o}
+	if old, ok := k.waiting[namespacedNameOf(o.Key)]; ok {
+		s = s.withPredecessor(old)
+		k.lane.backlog.Release(old.backlogWeight() + changeWeight(o.Change) - s.backlogWeight())
 	}
 	k.enqueueState(s)
 	return nil
 }
 
-// isPublished reports whether the stream already holds the meaning of o. It also sets the epoch of o.
-func (k *kindReflector) isPublished(o *source.Object) bool {
+// recordAndCheckPublished reports whether the stream already holds the meaning of o. It also sets the epoch of o.
+func (k *kindReflector) recordAndCheckPublished(o *source.Object) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o.Epoch = k.epoch
-	name := nameOf(o.Key)
+	name := namespacedNameOf(o.Key)
 	if k.sweep != nil {
 		k.sweep.recordListed(name)
 	}
 	_, waiting := k.waiting[name]
-	return !waiting && !o.Deleted && k.heads[name].hasMeaning(*o)
+	return !waiting && !o.Deleted && k.heads[name].matchesContentOf(*o)
 }
 
 // enqueueState makes s the newest state of its object.
-func (k *kindReflector) enqueueState(s state) {
+func (k *kindReflector) enqueueState(s pendingState) {
 	k.arrived++
 	s.order = k.arrived
-	k.waiting[nameOf(s.Key)] = s
+	k.waiting[namespacedNameOf(s.Key)] = s
 	queue := k.lane.fresh
-	if _, told := k.heads[nameOf(s.Key)]; told {
+	if _, told := k.heads[namespacedNameOf(s.Key)]; told {
 		queue = k.lane.changed
 	}
-	queue.Add(task{on: k, name: nameOf(s.Key)})
+	queue.Add(publishTask{on: k, name: namespacedNameOf(s.Key)})
 	k.cfg.Metrics.waiting.WithLabelValues(k.kindLabel()).Set(float64(len(k.waiting)))
 }
 
-// runTask carries out one task: see [task].
-func (k *kindReflector) runTask(ctx context.Context, name types.NamespacedName) error {
+// runPublishTask carries out one task: see [publishTask].
+func (k *kindReflector) runPublishTask(ctx context.Context, name types.NamespacedName) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	if name.Name == "" {
 		return k.publishDueMarker(ctx)
 	}
-	if err := k.correctSuspect(ctx, name); err != nil {
+	if err := k.correctSuspectMessage(ctx, name); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -209,16 +209,16 @@ func (k *kindReflector) runTask(ctx context.Context, name types.NamespacedName) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if round != k.round {
-		k.lane.fresh.Add(task{on: k, name: name})
+		k.lane.fresh.Add(publishTask{on: k, name: name})
 		return nil
 	}
-	k.recordHead(ack)
+	k.recordPublishedEntry(ack)
 	k.dequeueState(name, s)
 	return nil
 }
 
-// correctSuspect compares an object about which another client wrote a message with the API server.
-func (k *kindReflector) correctSuspect(ctx context.Context, name types.NamespacedName) error {
+// correctSuspectMessage compares an object about which another client wrote a message with the API server.
+func (k *kindReflector) correctSuspectMessage(ctx context.Context, name types.NamespacedName) error {
 	k.mu.Lock()
 	by := k.suspects[name]
 	delete(k.suspects, name)
@@ -227,24 +227,24 @@ func (k *kindReflector) correctSuspect(ctx context.Context, name types.Namespace
 	if by == byNone {
 		return nil
 	}
-	head, err := k.correctObject(ctx, name, by)
+	head, err := k.correctPublishedMessage(ctx, name, by)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case err != nil:
 		k.suspects[name] = max(k.suspects[name], by)
 	case round == k.round && head.Sequence > 0:
-		k.recordHead(head)
+		k.recordPublishedEntry(head)
 	}
 	return err
 }
 
-// recordHead stores the message on the stream. It copies the strings, because they would keep the whole message in memory.
-func (k *kindReflector) recordHead(h publish.Entry) {
+// recordPublishedEntry stores the message on the stream. It copies the strings, because they would keep the whole message in memory.
+func (k *kindReflector) recordPublishedEntry(h publish.Entry) {
 	k.highest = max(k.highest, h.Sequence)
-	name := nameOf(h.Key)
+	name := namespacedNameOf(h.Key)
 	if h.Sequence > k.newest.sequence {
-		k.newest = message{types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}, h.Sequence}
+		k.newest = publishedMessage{types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}, h.Sequence}
 	}
 	switch {
 	case h.Sequence < k.heads[name].sequence && h.Sequence != 0:
@@ -252,7 +252,7 @@ func (k *kindReflector) recordHead(h publish.Entry) {
 		delete(k.heads, name)
 	default:
 		name = types.NamespacedName{Namespace: strings.Clone(name.Namespace), Name: strings.Clone(name.Name)}
-		k.heads[name] = head{
+		k.heads[name] = compactEntry{
 			sequence: h.Sequence, uid: strings.Clone(h.UID), epoch: unique.Make(h.Epoch).Value(),
 			version: strings.Clone(h.Version), meaning: strings.Clone(h.ContentHash),
 		}
@@ -261,19 +261,19 @@ func (k *kindReflector) recordHead(h publish.Entry) {
 }
 
 // dequeueState removes s from the waiting states, unless a newer state arrived meanwhile.
-func (k *kindReflector) dequeueState(name types.NamespacedName, s state) {
+func (k *kindReflector) dequeueState(name types.NamespacedName, s pendingState) {
 	if newest := k.waiting[name]; newest.order == s.order {
-		k.lane.backlog.Release(newest.backlogShare())
+		k.lane.backlog.Release(newest.backlogWeight())
 		delete(k.waiting, name)
 		k.cfg.Metrics.waiting.WithLabelValues(k.kindLabel()).Set(float64(len(k.waiting)))
 	}
 	if k.sweep != nil && k.sweep.recordPublished(name, s.order) {
-		k.lane.fresh.Add(task{on: k})
+		k.lane.fresh.Add(publishTask{on: k})
 	}
 }
 
-// isSwept reports whether the kind has a marker that this term wrote and did not withdraw.
-func (k *kindReflector) isSwept() bool {
+// hasValidMarker reports whether the kind has a marker that this term wrote and did not withdraw.
+func (k *kindReflector) hasValidMarker() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.stream != "" && !k.doubted

@@ -35,7 +35,8 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	made := promauto.With(registerer)
 	m := &Metrics{
 		published: made.NewCounterVec(prometheus.CounterOpts{
-			Name: "entail_watcher_published_total", Help: "Publications of changes, by kind, operation and result. stale means that the stream had the same or a newer state.",
+			Name: "entail_watcher_published_total",
+			Help: "Publications of changes, by kind, operation and result. stale means that the stream had the same or a newer state.",
 		}, []string{byKind, "operation", "result"}),
 		retries: made.NewCounter(prometheus.CounterOpts{
 			Name: "entail_watcher_retries_total", Help: "Publications that failed and are repeated.",
@@ -54,7 +55,8 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "entail_watcher_objects", Help: "Objects on the stream that are not deleted, by kind.",
 		}, []string{byKind}),
 		sweeps: made.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "entail_watcher_sweep_seconds", Help: "Seconds from the start of a sweep to its snapshot marker. A sweep compares all objects of a kind with the stream.",
+			Name:    "entail_watcher_sweep_seconds",
+			Help:    "Seconds from the start of a sweep to its snapshot marker. A sweep compares all objects of a kind with the stream.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
 		}, []string{byKind}),
 		doubts: made.NewCounter(prometheus.CounterOpts{
@@ -64,7 +66,8 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "entail_watcher_rewound", Help: "1 while the API server reports an earlier resource version than before, or than the stream has.",
 		}, []string{byKind}),
 		epochs: made.NewCounter(prometheus.CounterOpts{
-			Name: "entail_watcher_epochs_total", Help: "Epochs that the watcher began. It then publishes everything again, because the cluster was restored from a backup.",
+			Name: "entail_watcher_epochs_total",
+			Help: "Epochs that the watcher began. It then publishes everything again, because the cluster was restored from a backup.",
 		}),
 		restored: made.NewCounterVec(prometheus.CounterOpts{
 			Name: "entail_watcher_streams_restored_total", Help: "Streams that the watcher restored because they were missing or had another configuration.",
@@ -78,7 +81,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Buckets: []float64{0, 1, 4, 16, 64, 256, 1024, 4096, 16384},
 		}, []string{byKind}),
 	}
-	for _, stream := range topology.Streams() { // A rate needs a value before the first increase.
+	for _, stream := range topology.StreamNames() { // A rate needs a value before the first increase.
 		m.restored.WithLabelValues(stream)
 	}
 	for _, cause := range []string{causeOld, causeRefused, causeVersion, causeContent, causeBarrier} {

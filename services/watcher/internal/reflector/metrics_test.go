@@ -13,22 +13,22 @@ import (
 // An alert on an increase needs a value before the first event.
 func TestRestoredStreamsAreCountedFromZero(t *testing.T) {
 	r := &reflector{cfg: Config{Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler)}}
-	if n := testutil.CollectAndCount(r.cfg.Metrics.restored); n != len(topology.Streams()) {
+	if n := testutil.CollectAndCount(r.cfg.Metrics.restored); n != len(topology.StreamNames()) {
 		t.Errorf("%d streams have a count", n)
 	}
 	for _, step := range []struct {
 		what       string
-		difference topology.Difference
+		difference topology.StreamDifference
 		before     bool
 		want       float64
 	}{
-		{"made at the first start", topology.Difference{Stream: topology.Changes, Missing: true}, false, 0},
-		{"changed before the first start", topology.Difference{Stream: topology.Changes}, false, 1},
-		{"deleted", topology.Difference{Stream: topology.Changes, Missing: true}, true, 2},
-		{"changed", topology.Difference{Stream: topology.Changes}, true, 3},
+		{"made at the first start", topology.StreamDifference{Stream: topology.Changes, Missing: true}, false, 0},
+		{"changed before the first start", topology.StreamDifference{Stream: topology.Changes}, false, 1},
+		{"deleted", topology.StreamDifference{Stream: topology.Changes, Missing: true}, true, 2},
+		{"changed", topology.StreamDifference{Stream: topology.Changes}, true, 3},
 	} {
 		r.restored = step.before
-		r.tellRestored(t.Context(), step.difference)
+		r.reportRestoredStream(t.Context(), step.difference)
 		if got := testutil.ToFloat64(r.cfg.Metrics.restored.WithLabelValues(topology.Changes)); got != step.want {
 			t.Errorf("%s: %v were restored, want %v", step.what, got, step.want)
 		}

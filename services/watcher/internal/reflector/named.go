@@ -13,18 +13,18 @@ import (
 // Kinds that are followed by namespace have a reflector for each, and one for all other namespaces, in which there is nothing: what
 // is on the stream of those goes.
 
-// publishedHeads returns the messages of the kind on the stream, in its namespace if it has one.
-func (k *kindReflector) publishedHeads(ctx context.Context, bodies bool) iter.Seq2[publish.Stored, error] {
+// storedMessages returns the messages of the kind on the stream, in its namespace if it has one.
+func (k *kindReflector) storedMessages(ctx context.Context, bodies bool) iter.Seq2[publish.StoredMessage, error] {
 	if k.kind.Namespace != "" {
-		return k.cfg.Publisher.AllIn(ctx, k.cfg.Cluster, k.kind.GroupResource, k.kind.Namespace, bodies)
+		return k.cfg.Publisher.ReadAllInNamespace(ctx, k.cfg.Cluster, k.kind.GroupResource, k.kind.Namespace, bodies)
 	}
-	return k.cfg.Publisher.All(ctx, k.cfg.Cluster, k.kind.GroupResource, bodies)
+	return k.cfg.Publisher.ReadAll(ctx, k.cfg.Cluster, k.kind.GroupResource, bodies)
 }
 
-// isElsewhere reports whether another reflector keeps an object.
-func (k *kindReflector) isElsewhere(head publish.Entry) bool {
+// isOfOtherReflector reports whether another reflector keeps an object.
+func (k *kindReflector) isOfOtherReflector(head publish.Entry) bool {
 	return k.kind.Named && k.kind.Namespace == "" && slices.ContainsFunc(k.cfg.Kinds, func(other kinds.Kind) bool {
-		return other == k.kind.In(head.Key.Namespace) && other != k.kind
+		return other == k.kind.InNamespace(head.Key.Namespace) && other != k.kind
 	})
 }
 
@@ -33,5 +33,5 @@ func (k *kindReflector) publishMarker(ctx context.Context, m *eventv1.SnapshotMa
 	if k.kind.Named {
 		return nil
 	}
-	return k.cfg.Publisher.Marker(ctx, m)
+	return k.cfg.Publisher.PublishMarker(ctx, m)
 }

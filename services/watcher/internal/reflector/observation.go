@@ -20,43 +20,43 @@ import (
 const patience = 10
 
 // recordMarker records a marker of the kind.
-func (t *target) recordMarker(m *eventv1.SnapshotMarker) {
-	t.announce(asOf{m.GetStream(), m.GetEpoch()}, m.GetProblem())
+func (t *targetKind) recordMarker(m *eventv1.SnapshotMarker) {
+	t.recordMarkerState(markerScope{m.GetStream(), m.GetEpoch()}, m.GetProblem())
 }
 
-// announce records what NATS holds about the kind from now on.
-func (t *target) announce(as asOf, problem string) {
+// recordMarkerState records what NATS holds about the kind from now on.
+func (t *targetKind) recordMarkerState(as markerScope, problem string) {
 	t.mu.Lock()
 	t.told, t.problem = as, problem
 	t.mu.Unlock()
 	t.targets.reflector.enqueueMarker(kinds.ProtectedResources())
 }
 
-// isRight reports whether a marker states the present problem. Another watcher, after the end of its term, may have
+// isExpectedMarker reports whether a marker states the present problem. Another watcher, after the end of its term, may have
 // written another marker.
-func (t *target) isRight(m *eventv1.SnapshotMarker) bool {
-	return !m.GetWithdrawn() && m.GetProblem() == t.refusalText()
+func (t *targetKind) isExpectedMarker(m *eventv1.SnapshotMarker) bool {
+	return !m.GetWithdrawn() && m.GetProblem() == t.markerProblem()
 }
 
-func (t *target) isTold(as asOf) bool {
+func (t *targetKind) hasMarkerFor(as markerScope) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.told == as
 }
 
-func (t *target) refusalText() string {
+func (t *targetKind) markerProblem() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.problem
 }
 
-// lag returns how long the stream may have missed changes of the kind. compared reports whether a sweep is complete.
-func (t *target) lag(now time.Time) (lag time.Duration, compared bool) {
+// observationLag returns how long the stream may have missed changes of the kind. compared reports whether a sweep is complete.
+func (t *targetKind) observationLag(now time.Time) (observationLag time.Duration, compared bool) {
 	t.mu.Lock()
 	k, sure := t.k, t.sure
 	t.mu.Unlock()
 	if k != nil {
-		at, done := k.completeUntil(now)
+		at, done := k.streamCompleteUntil(now)
 		if compared = done; at.After(sure) {
 			sure = at
 		}
@@ -65,48 +65,49 @@ func (t *target) lag(now time.Time) (lag time.Duration, compared bool) {
 }
 
 // maxLag returns how long the kind may be late.
-func (t *target) maxLag() time.Duration { return patience * t.targets.reflector.cfg.CheckInterval }
+func (t *targetKind) maxLag() time.Duration { return patience * t.targets.reflector.cfg.CheckInterval }
 
-// isLate reports whether a kind is late for too long while its marker states that it is observed.
-func (t *target) isLate(now time.Time) bool {
+// isLateUnreported reports whether a kind is late for too long while its marker states that it is observed.
+func (t *targetKind) isLateUnreported(now time.Time) bool {
 	t.mu.Lock()
-	observed := t.told != asOf{} && t.problem == ""
+	observed := t.told != markerScope{} && t.problem == ""
 	t.mu.Unlock()
 	if t.following.Err() != nil || !observed {
 		return false
 	}
-	late, _ := t.lag(now)
+	late, _ := t.observationLag(now)
 	return late >= t.maxLag()
 }
 
-// checkTarget writes a marker with the problem while the kind cannot be followed. Once it can, check starts a new sweep.
-func (t *target) checkTarget(ctx context.Context, incarnation string) error {
+// updateProblemMarker writes a marker with the problem while the kind cannot be followed. Once it can, check starts a new sweep.
+func (t *targetKind) updateProblemMarker(ctx context.Context, incarnation string) error {
 	if t.following.Err() != nil {
 		return nil // It is being withdrawn.
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	t.mu.Lock()
-	k, failure, isTold, problem := t.k, t.failure, t.told == asOf{incarnation, t.targets.reflector.epoch.currentEpoch()}, t.problem
+	k, failure, isTold, problem := t.k, t.failure, t.told == markerScope{incarnation, t.targets.reflector.epoch.currentEpoch()}, t.problem
 	t.mu.Unlock()
-	late, compared := t.lag(time.Now())
+	late, compared := t.observationLag(time.Now())
 	switch isLate := late >= t.maxLag(); {
 	case failure != nil && (!isTold || problem != "" || isLate || errors.Is(failure, errMisnamed) || errors.Is(failure, errTooMany)):
-		return t.markRefused(ctx, incarnation, describeProblem(failure))
+		return t.writeProblemMarker(ctx, incarnation, describeFollowProblem(failure))
 	case failure != nil || k == nil:
 	case isLate && compared:
-		return t.markRefused(ctx, incarnation, fmt.Sprintf("the API server has reported nothing about it for %s; see the log of the watcher", t.maxLag()))
+		return t.writeProblemMarker(ctx, incarnation,
+			fmt.Sprintf("the API server has reported nothing about it for %s; see the log of the watcher", t.maxLag()))
 	case isLate && (!isTold || problem == ""):
-		return t.markRefused(ctx, incarnation, "all of its objects are being read")
+		return t.writeProblemMarker(ctx, incarnation, "all of its objects are being read")
 	case problem != "" && compared:
-		k.sweepAgain() // The state on the stream may be old.
+		k.restartRelist() // The state on the stream may be old.
 	}
 	return nil
 }
 
-// describeProblem returns the problem and the remedy. The text stays the same for the same problem, even if attempts fail with
+// describeFollowProblem returns the problem and the remedy. The text stays the same for the same problem, even if attempts fail with
 // different errors.
-func describeProblem(err error) string {
+func describeFollowProblem(err error) string {
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsForbidden(err):
@@ -123,41 +124,41 @@ func describeProblem(err error) string {
 	return "it could not be read; see the log of the watcher"
 }
 
-// logLevel returns the level for the log. A kind may be registered before the API server serves it, and its
+// followErrorLevel returns the level for the log. A kind may be registered before the API server serves it, and its
 // ProtectedResource reports that.
-func logLevel(err error) slog.Level {
+func followErrorLevel(err error) slog.Level {
 	if errors.Is(err, source.ErrNotServed) && !apierrors.IsForbidden(err) {
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn
 }
 
-// markRefused writes a marker with the problem, unless the last marker already has it.
-func (t *target) markRefused(ctx context.Context, incarnation, problem string) error {
+// writeProblemMarker writes a marker with the problem, unless the last marker already has it.
+func (t *targetKind) writeProblemMarker(ctx context.Context, incarnation, problem string) error {
 	r := t.targets.reflector
 	m := t.newMarker(incarnation)
 	written, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, t.kind)
 	switch {
 	case err == nil && written.GetStream() == m.GetStream() && written.GetEpoch() == m.GetEpoch() && written.GetProblem() == problem:
-		if !t.isTold(asOf{m.GetStream(), m.GetEpoch()}) {
+		if !t.hasMarkerFor(markerScope{m.GetStream(), m.GetEpoch()}) {
 			t.recordMarker(written)
 		}
 		return nil
-	case err != nil && !isNoMessage(err):
+	case err != nil && !isMissingOrMalformed(err):
 		return err
 	}
 	m.Problem = problem
 	if k := t.currentReflector(); k != nil {
 		m.Kind, m.Version, m.Namespaced = k.kind.Kind, k.kind.Version, !k.kind.Global
 	}
-	if err := r.cfg.Publisher.Marker(ctx, m); err != nil {
+	if err := r.cfg.Publisher.PublishMarker(ctx, m); err != nil {
 		return err
 	}
 	t.recordMarker(m)
 	return nil
 }
 
-func (t *target) newMarker(incarnation string) *eventv1.SnapshotMarker {
+func (t *targetKind) newMarker(incarnation string) *eventv1.SnapshotMarker {
 	r := t.targets.reflector
 	return &eventv1.SnapshotMarker{
 		Cluster: r.cfg.Cluster, Group: t.kind.Group, Resource: t.kind.Resource, Target: true,
@@ -165,9 +166,9 @@ func (t *target) newMarker(incarnation string) *eventv1.SnapshotMarker {
 	}
 }
 
-// completeUntil returns the time up to which the stream holds all changes of the kind. The time is zero before the first sweep.
+// streamCompleteUntil returns the time up to which the stream holds all changes of the kind. The time is zero before the first sweep.
 // While a watch is open, that time is now, less what is unpublished. compared reports that no sweep is in progress.
-func (k *kindReflector) completeUntil(now time.Time) (at time.Time, compared bool) {
+func (k *kindReflector) streamCompleteUntil(now time.Time) (at time.Time, compared bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stream == "" {
@@ -176,5 +177,5 @@ func (k *kindReflector) completeUntil(now time.Time) (at time.Time, compared boo
 	if at = k.closed; !k.opened.IsZero() && k.sweep == nil {
 		at = now
 	}
-	return k.unpublishedSince(at), k.sweep == nil
+	return k.capAtOldestUnpublished(at), k.sweep == nil
 }

@@ -15,7 +15,7 @@ import (
 
 // publishState publishes one state and returns the message that the stream then holds. on is the message that it should
 // replace.
-func (k *kindReflector) publishState(ctx context.Context, s state, on head) (publish.Entry, error) {
+func (k *kindReflector) publishState(ctx context.Context, s pendingState, on compactEntry) (publish.Entry, error) {
 	for _, former := range s.former {
 		if err := k.cfg.Publisher.PublishTombstone(ctx, former, k.publishOptions("")); err != nil {
 			return publish.Entry{}, err
@@ -27,36 +27,36 @@ func (k *kindReflector) publishState(ctx context.Context, s state, on head) (pub
 	there := publish.Entry{Key: s.Key, Sequence: on.sequence, UID: on.uid, Version: on.version, ContentHash: on.meaning, Epoch: on.epoch}
 	switch {
 	case on.sequence == 0:
-	case !s.Deleted && on.hasMeaning(s.Object):
+	case !s.Deleted && on.matchesContentOf(s.Object):
 		return there, nil
 	case on.version == "" || !s.IsNewerThan(there.Change()):
-		return k.correctObject(ctx, nameOf(s.Key), bySweep)
+		return k.correctPublishedMessage(ctx, namespacedNameOf(s.Key), bySweep)
 	}
 	expected := on.sequence
 	if on.uid != s.UID || on.epoch != s.Epoch {
 		expected = 0 // The publisher must read the present message.
 	}
-	stored, err := k.sendChange(ctx, s.Change, expected, k.publishOptions(s.Meaning))
+	stored, err := k.publishTracedChange(ctx, s.Change, expected, k.publishOptions(s.Meaning))
 	if err == nil && (stored.Version != s.ResourceVersion || stored.Deleted != s.Deleted) {
-		return k.correctObject(ctx, nameOf(s.Key), bySweep) // The stream held a state that is as new.
+		return k.correctPublishedMessage(ctx, namespacedNameOf(s.Key), bySweep) // The stream held a state that is as new.
 	}
 	return stored, err
 }
 
 // publishOptions returns the options of a publication.
-func (k *kindReflector) publishOptions(meaning string) publish.Options {
-	return publish.Options{ContentHash: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
+func (k *kindReflector) publishOptions(meaning string) publish.PublicationOptions {
+	return publish.PublicationOptions{ContentHash: meaning, MetadataOnly: k.kind.MetadataOnly, TTL: k.cfg.TombstoneTTL}
 }
 
 // publishDeletion publishes the deletion of an object whose last state only the stream holds.
-func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.Entry, error) {
+func (k *kindReflector) publishDeletion(ctx context.Context, s pendingState) (publish.Entry, error) {
 	nothing := publish.Entry{Key: s.Key}
-	last, err := k.cfg.Publisher.Last(ctx, s.Key)
+	last, err := k.cfg.Publisher.LastChange(ctx, s.Key)
 	switch {
 	case errors.Is(err, publish.ErrNone):
 		return nothing, nil
 	case errors.Is(err, publish.ErrMalformed):
-		return k.correctObject(ctx, nameOf(s.Key), bySweep)
+		return k.correctPublishedMessage(ctx, namespacedNameOf(s.Key), bySweep)
 	case err != nil:
 		return publish.Entry{}, err
 	case last.Deleted:
@@ -67,14 +67,14 @@ func (k *kindReflector) publishDeletion(ctx context.Context, s state) (publish.E
 	if s.ResourceVersion != "" {
 		c.ResourceVersion = s.ResourceVersion
 	}
-	if k.reflector.isForeign(last.Epoch) || !c.IsNewerThan(last.Change) {
-		return k.correctObject(ctx, nameOf(s.Key), bySweep)
+	if k.reflector.isForeignEpoch(last.Epoch) || !c.IsNewerThan(last.Change) {
+		return k.correctPublishedMessage(ctx, namespacedNameOf(s.Key), bySweep)
 	}
-	return k.sendChange(ctx, c, last.Sequence, k.publishOptions(""))
+	return k.publishTracedChange(ctx, c, last.Sequence, k.publishOptions(""))
 }
 
-// sendChange publishes c as part of a trace that began when it was observed.
-func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected uint64, opts publish.Options) (publish.Entry, error) {
+// publishTracedChange publishes c as part of a trace that began when it was observed.
+func (k *kindReflector) publishTracedChange(ctx context.Context, c event.Change, expected uint64, opts publish.PublicationOptions) (publish.Entry, error) {
 	ctx, span := k.cfg.Tracer.Tracer("entail/watcher").Start(ctx, "publish "+k.kindLabel(),
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(c.ObservedAt))
 	defer span.End()
@@ -84,7 +84,7 @@ func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected
 
 	k.cfg.Metrics.inFlight.Inc()
 	defer k.cfg.Metrics.inFlight.Dec()
-	ack, err := k.cfg.Publisher.Publish(ctx, c, expected, opts)
+	ack, err := k.cfg.Publisher.PublishChange(ctx, c, expected, opts)
 	k.cfg.Metrics.countPublication(k.kindLabel(), c, ack, err)
 	if err != nil {
 		span.RecordError(err)
@@ -94,9 +94,9 @@ func (k *kindReflector) sendChange(ctx context.Context, c event.Change, expected
 	k.cfg.Metrics.delay.Observe(time.Since(c.ObservedAt).Seconds())
 	if ack.Stale {
 		k.mu.Lock()
-		k.recordForeign(ack.Entry)
+		k.recordForeignVersion(ack.Entry)
 		k.mu.Unlock()
-		k.reflector.followEpoch(ack.Entry)
+		k.reflector.adoptLaterEpoch(ack.Entry)
 	}
 	return ack.Entry, err
 }

@@ -58,17 +58,17 @@ var ErrForeign = errors.New("the bus holds another cluster's objects under this 
 
 // Source is the API server.
 type Source interface {
-	Epoch(ctx context.Context) (string, error)
+	ClusterUID(ctx context.Context) (string, error)
 	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
 	// ListNamed lists the objects with a name.
 	ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
-	// Find returns the served kind with a name, for use as a kind of targets.
-	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
-	// Meaning returns the fingerprint of an object that was published.
-	Meaning(kind kinds.Kind, published event.Change) (string, error)
-	// Version returns the current version of the kind.
-	Version(ctx context.Context, kind kinds.Kind) (string, error)
+	// FindServedKind returns the served kind with a name, for use as a kind of targets.
+	FindServedKind(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
+	// ContentHash returns the fingerprint of an object that was published.
+	ContentHash(kind kinds.Kind, published event.Change) (string, error)
+	// CurrentResourceVersion returns the current version of the kind.
+	CurrentResourceVersion(ctx context.Context, kind kinds.Kind) (string, error)
 }
 
 // Config holds the settings of a reflector. All fields are required.
@@ -94,9 +94,9 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics *Metrics
 	Rewinds *Rewinds
-	Halt    Halt
+	Halt    ServiceHalt
 	// Event records an Event about an object.
-	Event      func(context.Context, event.Change, condition.Note) error
+	Event      func(context.Context, event.Change, condition.EventContent) error
 	Health     *Health
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
@@ -106,15 +106,15 @@ type Config struct {
 type reflector struct {
 	cfg Config
 
-	epoch     epoch
-	audit     *audit
-	forgeries forgeries
-	lane      *lane
+	epoch     epochTracker
+	audit     *streamAuditor
+	forgeries forgeryCounter
+	lane      *publishQueue
 	kinds     []*kindReflector
-	targets   *targets
-	barriers  *barrier.Writer
+	targets   *targetKinds
+	barriers  *barrier.Sequencer
 	// doubt is set while everything must be compared again before the next barrier.
-	doubt    atomic.Pointer[doubt]
+	doubt    atomic.Pointer[fullRelistCause]
 	warnings rate.Sometimes
 	// restoring is held while streams are checked and restored: one request at a time.
 	restoring sync.Mutex
@@ -124,59 +124,59 @@ type reflector struct {
 	copies map[string]bool
 }
 
-// lane holds the queues for publication. Changes of objects that the stream already holds have their own queue, because
+// publishQueue holds the queues for publication. Changes of objects that the stream already holds have their own queue, because
 // they may remove something. They do not wait behind new objects, of which any user may create very many.
-type lane struct {
-	fresh, changed workqueue.TypedRateLimitingInterface[task]
+type publishQueue struct {
+	fresh, changed workqueue.TypedRateLimitingInterface[publishTask]
 	backlog        *semaphore.Weighted
 }
 
-func newLane() *lane {
-	queue := func() workqueue.TypedRateLimitingInterface[task] {
-		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](minRetry, maxRetry))
+func newPublishQueue() *publishQueue {
+	queue := func() workqueue.TypedRateLimitingInterface[publishTask] {
+		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[publishTask](minRetry, maxRetry))
 	}
-	return &lane{queue(), queue(), semaphore.NewWeighted(backlogBytes)}
+	return &publishQueue{queue(), queue(), semaphore.NewWeighted(backlogBytes)}
 }
 
-func (l *lane) shutDown() {
+func (l *publishQueue) shutDown() {
 	l.fresh.ShutDown()
 	l.changed.ShutDown()
 }
 
-// task is one publication: of an object or, without a name, of the marker.
-type task struct {
+// publishTask is one publication: of an object or, without a name, of the marker.
+type publishTask struct {
 	on   *kindReflector
 	name types.NamespacedName
 }
 
 // Run keeps the stream equal to the API server until ctx ends, which is no error, or a fatal error occurs.
 func Run(ctx context.Context, cfg Config) error {
-	registered := newRegistrations(cfg.Source)
+	registered := newRegistrationTracker(cfg.Source)
 	cfg.Source = registered
-	r := &reflector{cfg: cfg, lane: newLane(), warnings: rate.Sometimes{First: 1, Interval: time.Second}, copies: map[string]bool{}}
-	r.targets, r.audit = newTargets(r, registered), newAudit(r)
+	r := &reflector{cfg: cfg, lane: newPublishQueue(), warnings: rate.Sometimes{First: 1, Interval: time.Second}, copies: map[string]bool{}}
+	r.targets, r.audit = newTargetKinds(r, registered), newStreamAuditor(r)
 	cfg.Publisher.OnAck(r.audit.recordAcknowledged)
 	defer cfg.Publisher.OnAck(nil)
 	for _, kind := range cfg.Kinds {
 		r.kinds = append(r.kinds, newKindReflector(r, kind, r.lane))
 	}
 	defer r.cfg.Metrics.forgetLeaderValues()
-	defer r.cfg.Rewinds.forgetLeaderValues()
+	defer r.cfg.Rewinds.removeAllRewinds()
 	defer r.cfg.Health.beginTerm(r.kinds)()
 	group, ctx := errgroup.WithContext(ctx)
 	context.AfterFunc(ctx, r.lane.shutDown)
 	context.AfterFunc(ctx, r.targets.lane.shutDown)
 	group.Go(func() error { r.probeAPIServer(ctx); return nil })
-	group.Go(func() error { return r.runAll(ctx, group) })
+	group.Go(func() error { return r.identifyAndRun(ctx, group) })
 	return group.Wait()
 }
 
-// runAll starts all other work once the cluster and the stream are identified.
-func (r *reflector) runAll(ctx context.Context, group *errgroup.Group) error {
+// identifyAndRun starts all other work once the cluster and the stream are identified.
+func (r *reflector) identifyAndRun(ctx context.Context, group *errgroup.Group) error {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		err := r.identifyCluster(ctx)
-		r.cfg.Health.streamChecked(began, err)
+		err := r.identifyClusterAndStream(ctx)
+		r.cfg.Health.recordStreamCheck(began, err)
 		if err == nil {
 			break
 		}
@@ -188,7 +188,7 @@ func (r *reflector) runAll(ctx context.Context, group *errgroup.Group) error {
 			return nil
 		}
 	}
-	for on, workers := range map[*lane]int{r.lane: r.cfg.Workers, r.targets.lane: targetWorkers} {
+	for on, workers := range map[*publishQueue]int{r.lane: r.cfg.Workers, r.targets.lane: targetWorkers} {
 		for range workers {
 			group.Go(func() error { r.runWorker(ctx, on.fresh); return nil })
 		}
@@ -197,33 +197,33 @@ func (r *reflector) runAll(ctx context.Context, group *errgroup.Group) error {
 		}
 	}
 	for _, k := range r.kinds {
-		group.Go(func() error { return k.runKind(ctx) })
+		group.Go(func() error { return k.followKind(ctx) })
 	}
-	group.Go(func() error { r.targets.runTargets(ctx); return nil })
-	group.Go(func() error { r.checkVersions(ctx); return nil })
-	group.Go(func() error { return r.publishHeartbeats(ctx) })
+	group.Go(func() error { r.targets.followRegisteredKinds(ctx); return nil })
+	group.Go(func() error { r.detectRewinds(ctx); return nil })
+	group.Go(func() error { return r.writeBarriers(ctx) })
 	group.Go(func() error { r.audit.runAudit(ctx); return nil })
 	r.checkStreams(ctx)
 	return nil
 }
 
-// allKinds returns the reflectors of all kinds, including targets.
-func (r *reflector) allKinds() []*kindReflector {
-	return append(slices.Clip(r.kinds), r.targets.followableReflectors()...)
+// allKindReflectors returns the reflectors of all kinds, including targets.
+func (r *reflector) allKindReflectors() []*kindReflector {
+	return append(slices.Clip(r.kinds), r.targets.targetKindReflectors()...)
 }
 
 // enqueueMarker enqueues the marker of a kind.
 func (r *reflector) enqueueMarker(kind kinds.Kind) {
 	for _, k := range r.kinds {
 		if k.kind == kind {
-			k.lane.fresh.Add(task{on: k})
+			k.lane.fresh.Add(publishTask{on: k})
 		}
 	}
 }
 
-// identifyCluster verifies that the stream belongs to the cluster, and sets the epoch.
-func (r *reflector) identifyCluster(ctx context.Context) error {
-	cluster, err := r.cfg.Source.Epoch(ctx)
+// identifyClusterAndStream verifies that the stream belongs to the cluster, and sets the epoch.
+func (r *reflector) identifyClusterAndStream(ctx context.Context) error {
+	cluster, err := r.cfg.Source.ClusterUID(ctx)
 	if err != nil {
 		return err
 	}
@@ -234,67 +234,67 @@ func (r *reflector) identifyCluster(ctx context.Context) error {
 	if _, err := r.ensureStreamID(ctx); err != nil {
 		return err
 	}
-	if err := r.audit.beginAudit(ctx); err != nil {
+	if err := r.audit.skipToStreamEnd(ctx); err != nil {
 		return err
 	}
-	newest, err := r.beginBarriers(ctx)
+	newest, err := r.beginBarrierRun(ctx)
 	if err != nil {
 		return err
 	}
-	r.cfg.Halt.Adopt(newest)
+	r.cfg.Halt.AdoptFromBarrier(newest)
 	epochs := []string{newest.GetEpoch()}
 	for _, kind := range r.cfg.Kinds {
-		head, err := r.cfg.Publisher.First(ctx, r.cfg.Cluster, kind.GroupResource)
-		if err != nil && !isNoMessage(err) {
+		head, err := r.cfg.Publisher.ReadFirst(ctx, r.cfg.Cluster, kind.GroupResource)
+		if err != nil && !isMissingOrMalformed(err) {
 			return err
 		}
 		marker, err := r.cfg.Publisher.LastMarker(ctx, r.cfg.Cluster, kind.GroupResource)
-		if err != nil && !isNoMessage(err) {
+		if err != nil && !isMissingOrMalformed(err) {
 			return err
 		}
 		r.epoch.advanceTo(marker.GetEpoch())
 		epochs = append(epochs, head.Epoch, marker.GetEpoch())
 	}
-	return r.checkOwner(epochs)
+	return r.checkStreamOwner(epochs)
 }
 
-// checkOwner returns [ErrForeign] if some of the epochs on the stream are of another cluster, and none is of this one. If
+// checkStreamOwner returns [ErrForeign] if some of the epochs on the stream are of another cluster, and none is of this one. If
 // one is of this cluster, others are forged.
-func (r *reflector) checkOwner(epochs []string) error {
+func (r *reflector) checkStreamOwner(epochs []string) error {
 	epochs = slices.DeleteFunc(epochs, func(epoch string) bool { return epoch == "" })
-	if len(epochs) > 0 && !slices.ContainsFunc(epochs, func(epoch string) bool { return !r.isForeign(epoch) }) {
+	if len(epochs) > 0 && !slices.ContainsFunc(epochs, func(epoch string) bool { return !r.isForeignEpoch(epoch) }) {
 		return fmt.Errorf("the stream is of cluster %s, this is %s (%q): %w", epochs[0], r.epoch.currentEpoch(), r.cfg.Cluster, ErrForeign)
 	}
 	return nil
 }
 
-// isForeign reports whether an epoch is of another cluster. A message of an earlier release has no epoch.
-func (r *reflector) isForeign(epoch string) bool {
+// isForeignEpoch reports whether an epoch is of another cluster. A message of an earlier release has no epoch.
+func (r *reflector) isForeignEpoch(epoch string) bool {
 	_, ok := event.CompareEpochs(epoch, r.epoch.currentEpoch())
 	return epoch != "" && !ok
 }
 
-// isNoMessage reports whether no message exists, or only a malformed one.
-func isNoMessage(err error) bool {
+// isMissingOrMalformed reports whether no message exists, or only a malformed one.
+func isMissingOrMalformed(err error) bool {
 	return errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed)
 }
 
-// followEpoch starts a new sweep of everything if a message is of a later epoch of this cluster.
-func (r *reflector) followEpoch(head publish.Entry) {
+// adoptLaterEpoch starts a new sweep of everything if a message is of a later epoch of this cluster.
+func (r *reflector) adoptLaterEpoch(head publish.Entry) {
 	if order, ok := event.CompareEpochs(head.Epoch, r.epoch.currentEpoch()); ok && order > 0 {
 		r.beginEpoch(head.Epoch)
 	}
 }
 
 // runWorker carries out the tasks of a queue until it is shut down. It retries for ever.
-func (r *reflector) runWorker(ctx context.Context, queue workqueue.TypedRateLimitingInterface[task]) {
+func (r *reflector) runWorker(ctx context.Context, queue workqueue.TypedRateLimitingInterface[publishTask]) {
 	for {
 		t, end := queue.Get()
 		if end {
 			return
 		}
 		began := time.Now()
-		err := t.on.runTask(ctx, t.name)
+		err := t.on.runPublishTask(ctx, t.name)
 		r.cfg.Health.recordPublication(began, err)
 		if err == nil {
 			queue.Forget(t)

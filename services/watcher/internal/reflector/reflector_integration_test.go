@@ -17,13 +17,13 @@ import (
 )
 
 func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
-	b, kube := newBus(t), testenv.Kube(t)
-	from, err := source.New(kube.Config(t, topology.Watcher), "local")
+	b, kube := newBus(t), testenv.StartKube(t)
+	from, err := source.New(kube.ServiceConfig(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
 	stores := kinds.Stores()
-	objects := kube.Objects(t).Resource(schema.GroupVersionResource{Group: stores.Group, Version: stores.Version, Resource: stores.Resource})
+	objects := kube.DynamicClient(t).Resource(schema.GroupVersionResource{Group: stores.Group, Version: stores.Version, Resource: stores.Resource})
 	cfg := b.config(from)
 	stores.Status = false
 	cfg.Kinds = []kinds.Kind{stores}
@@ -39,7 +39,7 @@ func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
 	}
 	kube.Apply(t, stores, "b", map[string]any{"coreModule": "module core"})
 	key := newCluster().key("b")
-	eventually(t, func() error { _, err := b.p.Last(t.Context(), key); return err })
+	eventually(t, func() error { _, err := b.p.LastChange(t.Context(), key); return err })
 	if after := b.quiet(); after != before+1 {
 		t.Errorf("%d messages for one change that somebody reads", after-before)
 	}

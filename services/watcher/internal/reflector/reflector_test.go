@@ -50,7 +50,7 @@ func TestAChangeIsPublishedOnlyIfItMeansSomething(t *testing.T) {
 	if got := b.quiet(); got != 4 {
 		t.Errorf("%d messages for 4 changes that mean something", got)
 	}
-	last, err := b.p.Last(t.Context(), c.key("b"))
+	last, err := b.p.LastChange(t.Context(), c.key("b"))
 	if err != nil || !last.Change.Deleted || !strings.Contains(string(last.Change.Object), `"spec":"v1"`) {
 		t.Errorf("deletion is %+v, %v; want it with the last state", last.Change, err)
 	}
@@ -80,7 +80,7 @@ func TestARestartPublishesOnlyWhatIsDifferent(t *testing.T) {
 	if got := b.quiet() - before; got != 5 {
 		t.Errorf("%d messages for 4 differences and the tombstone of what was made again", got)
 	}
-	last, err := b.p.Last(t.Context(), c.key("3"))
+	last, err := b.p.LastChange(t.Context(), c.key("3"))
 	if err != nil || last.Version != fmt.Sprint(c.version) || !strings.Contains(string(last.Change.Object), "v1") {
 		t.Errorf("missed deletion is %+v, %v; want the last state at the version of the list", last.Change, err)
 	}
@@ -198,7 +198,7 @@ func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
 	c.set(func(c *cluster) { clear(c.objects); c.unserved = true })
 	c.interrupt()
 	b.becomes(c)
-	if last, err := b.p.Last(t.Context(), c.key("a")); err != nil || !last.Deleted {
+	if last, err := b.p.LastChange(t.Context(), c.key("a")); err != nil || !last.Deleted {
 		t.Errorf("object of a kind that is gone is %+v, %v; want a deletion", last, err)
 	}
 }
@@ -212,7 +212,7 @@ func TestWhatHappensToTheStreamHeals(t *testing.T) {
 		"markers purged":   func(ctx context.Context, b *bus) error { return b.stream(topology.Sync).Purge(ctx) },
 		"markers deleted":  func(ctx context.Context, b *bus) error { return b.js.DeleteStream(ctx, topology.Sync) },
 		"marker overwritten": func(ctx context.Context, b *bus) error {
-			return squat(ctx, b, topology.SyncSubject("local", kinds.Stores().GroupResource))
+			return squat(ctx, b, topology.MarkerSubject("local", kinds.Stores().GroupResource))
 		},
 		"a message deleted":                func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).DeleteMsg(ctx, 2) },
 		"a subject purged":                 purgeOne,
@@ -286,7 +286,7 @@ func deleteAll(ctx context.Context, b *bus) error {
 }
 
 func replace(ctx context.Context, b *bus) error {
-	return errors.Join(b.js.DeleteStream(ctx, topology.Changes), topology.Ensure(ctx, b.js, 1))
+	return errors.Join(b.js.DeleteStream(ctx, topology.Changes), topology.EnsureStreams(ctx, b.js, 1))
 }
 
 // limit makes a stream hold one message.
@@ -311,7 +311,7 @@ func TestEveryStreamIsRestored(t *testing.T) {
 				if err := harm(t.Context(), b, stream); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, func() error { return topology.Present(t.Context(), b.js) })
+				eventually(t, func() error { return topology.CheckStreams(t.Context(), b.js) })
 				b.becomes(c)
 			})
 		}
@@ -362,7 +362,7 @@ func TestATombstoneReplacesARefusedMessageAboutNoObject(t *testing.T) {
 	}
 	b.run(b.config(c))
 	b.becomes(c)
-	if last, err := b.p.Last(t.Context(), c.key("ghost")); err != nil || !last.Deleted {
+	if last, err := b.p.LastChange(t.Context(), c.key("ghost")); err != nil || !last.Deleted {
 		t.Errorf("last of the ghost: %+v, %v, want a tombstone", last, err)
 	}
 }
@@ -443,7 +443,7 @@ func TestAChangeBeginsATrace(t *testing.T) {
 	cfg.Tracer = provider
 	b.run(cfg)
 	b.becomes(c)
-	last, err := b.p.Last(t.Context(), c.key("a"))
+	last, err := b.p.LastChange(t.Context(), c.key("a"))
 	if err != nil || len(last.Change.Traceparent) != 55 {
 		t.Errorf("traceparent is %q (%v)", last.Change.Traceparent, err)
 	}

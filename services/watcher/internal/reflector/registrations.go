@@ -18,33 +18,33 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// registrations holds the kinds that ProtectedResources register. It reads them from the objects that pass to the
+// registrationTracker holds the kinds that ProtectedResources register. It reads them from the objects that pass to the
 // stream.
-type registrations struct {
+type registrationTracker struct {
 	Source
 
 	mu sync.Mutex
 	// all holds the registrations by the names of the ProtectedResources. It is nil before the first complete list.
 	// listing holds those of a list in progress.
-	all, listing map[string]registration
+	all, listing map[string]targetRegistration
 	// changed is signalled when all may have changed.
 	changed chan struct{}
 }
 
-// registration is the content of one ProtectedResource: the resource, and its name for the kind.
-type registration struct {
+// targetRegistration is the content of one ProtectedResource: the resource, and its name for the kind.
+type targetRegistration struct {
 	of   event.GroupResource
 	kind string
 	made time.Time
 }
 
-func newRegistrations(s Source) *registrations {
-	return &registrations{Source: s, changed: make(chan struct{}, 1)}
+func newRegistrationTracker(s Source) *registrationTracker {
+	return &registrationTracker{Source: s, changed: make(chan struct{}, 1)}
 }
 
-// registeredKinds returns the registered resources in the order of their first ProtectedResources, and false before they are
+// registeredResources returns the registered resources in the order of their first ProtectedResources, and false before they are
 // known.
-func (g *registrations) registeredKinds() (of []event.GroupResource, known bool) {
+func (g *registrationTracker) registeredResources() (of []event.GroupResource, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	first := map[event.GroupResource]time.Time{}
@@ -58,8 +58,8 @@ func (g *registrations) registeredKinds() (of []event.GroupResource, known bool)
 	}), g.all != nil
 }
 
-// matchesKind reports whether a ProtectedResource of the resource has this name for the kind.
-func (g *registrations) matchesKind(of event.GroupResource, kind string) bool {
+// hasRegisteredKind reports whether a ProtectedResource of the resource has this name for the kind.
+func (g *registrationTracker) hasRegisteredKind(of event.GroupResource, kind string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for r := range maps.Values(g.all) {
@@ -70,7 +70,7 @@ func (g *registrations) matchesKind(of event.GroupResource, kind string) bool {
 	return false
 }
 
-func (g *registrations) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {
+func (g *registrationTracker) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {
 	page, err := g.Source.List(ctx, kind, token)
 	if kind.GroupResource != kinds.ProtectedResources().GroupResource {
 		return page, err
@@ -79,14 +79,14 @@ func (g *registrations) List(ctx context.Context, kind kinds.Kind, token string)
 	defer g.mu.Unlock()
 	switch {
 	case errors.Is(err, source.ErrNotServed):
-		g.listing, page.Next = map[string]registration{}, ""
+		g.listing, page.Next = map[string]targetRegistration{}, ""
 	case err != nil:
 		return page, err
 	case token == "":
-		g.listing = map[string]registration{}
+		g.listing = map[string]targetRegistration{}
 	}
 	for _, o := range page.Objects {
-		noteRegistration(g.listing, o)
+		updateRegistration(g.listing, o)
 	}
 	if page.Next == "" {
 		g.all = g.listing
@@ -95,7 +95,7 @@ func (g *registrations) List(ctx context.Context, kind kinds.Kind, token string)
 	return page, err
 }
 
-func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error] {
+func (g *registrationTracker) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error] {
 	events := g.Source.Watch(ctx, kind, version)
 	if kind.GroupResource != kinds.ProtectedResources().GroupResource {
 		return events
@@ -104,7 +104,7 @@ func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version stri
 		for e, err := range events {
 			if err == nil && !e.Bookmark {
 				g.mu.Lock()
-				noteRegistration(g.all, e.Object)
+				updateRegistration(g.all, e.Object)
 				g.notifyChanged()
 				g.mu.Unlock()
 			}
@@ -115,17 +115,17 @@ func (g *registrations) Watch(ctx context.Context, kind kinds.Kind, version stri
 	}
 }
 
-// noteRegistration adds, replaces or removes the registration of a ProtectedResource.
-func noteRegistration(all map[string]registration, o source.Object) {
+// updateRegistration adds, replaces or removes the registration of a ProtectedResource.
+func updateRegistration(all map[string]targetRegistration, o source.Object) {
 	var p iamv1alpha1.ProtectedResource
-	if o.Deleted || event.Decode(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {
+	if o.Deleted || event.DecodeObject(o.Change.Object, &p) != nil || p.DeletionTimestamp != nil || p.Spec.Plural == "" {
 		delete(all, o.Key.Name)
 		return
 	}
-	all[o.Key.Name] = registration{iam.TargetsOf(p.Spec), p.Spec.Kind, p.CreationTimestamp.Time}
+	all[o.Key.Name] = targetRegistration{iam.TargetResource(p.Spec), p.Spec.Kind, p.CreationTimestamp.Time}
 }
 
-func (g *registrations) notifyChanged() {
+func (g *registrationTracker) notifyChanged() {
 	select {
 	case g.changed <- struct{}{}:
 	default:

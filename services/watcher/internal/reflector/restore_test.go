@@ -35,7 +35,7 @@ func (r *reader) holds(name string) bool {
 
 // current returns nil once the view is complete, without the revoked object.
 func (r *reader) current() error {
-	if err := r.Complete(); err != nil {
+	if err := r.IncompleteErr(); err != nil {
 		return err
 	}
 	if r.holds("revoked") || !r.holds("kept") {
@@ -57,7 +57,7 @@ func (b *bus) reader(t *testing.T, revoked *atomic.Bool) *reader {
 		t.Fatal(err)
 	}
 	v := informer.New(informer.Config{JS: js, Service: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	r := &reader{v, t, informer.Register[struct{}](v, kinds.Stores(), nil)}
+	r := &reader{v, t, informer.RegisterLister[struct{}](v, kinds.Stores(), nil)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = v.Run(ctx) })
@@ -69,7 +69,7 @@ func (b *bus) reader(t *testing.T, revoked *atomic.Bool) *reader {
 // watch reports an error if the view grants what was revoked.
 func (r *reader) watch(ctx context.Context, revoked *atomic.Bool) {
 	for ctx.Err() == nil {
-		if revoked.Load() && r.Complete() == nil && r.holds("revoked") && r.Complete() == nil {
+		if revoked.Load() && r.IncompleteErr() == nil && r.holds("revoked") && r.IncompleteErr() == nil {
 			r.t.Error("the view is complete, and holds the revoked object")
 			return
 		}
@@ -143,7 +143,7 @@ func TestNothingGrantsWhatWasRevokedBeforeTheStreamWentBack(t *testing.T) {
 			stop := b.run(cfg)
 			var revoked atomic.Bool
 			before := b.reader(t, &revoked)
-			eventually(t, before.Complete)
+			eventually(t, before.IncompleteErr)
 			first := b.number()
 			b.after(first)
 			first = b.number()
@@ -191,13 +191,13 @@ func TestNothingGrantsWhatWasRevokedBeforeTheStreamWentBack(t *testing.T) {
 func (b *bus) outgrows(readers []*reader) {
 	b.t.Helper()
 	for range 500 {
-		if _, err := b.js.Publish(b.t.Context(), topology.PulseSubject("another"), nil); err != nil {
+		if _, err := b.js.Publish(b.t.Context(), topology.ProbeSubject("another"), nil); err != nil {
 			b.t.Fatal(err)
 		}
 	}
 	for _, r := range readers {
 		eventually(b.t, func() error {
-			if err := r.Complete(); err == nil || !strings.Contains(err.Error(), "no barrier") && !strings.Contains(err.Error(), "no snapshot") {
+			if err := r.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "no barrier") && !strings.Contains(err.Error(), "no snapshot") {
 				return fmt.Errorf("got %w", err)
 			}
 			return nil

@@ -34,8 +34,8 @@ func (r *Rewinds) Err() error {
 	return errors.Join(errs...)
 }
 
-// addProblem records the problem of a kind, and returns when the problem began.
-func (r *Rewinds) addProblem(kind string, cause error) (since time.Time) {
+// recordRewind records the problem of a kind, and returns when the problem began.
+func (r *Rewinds) recordRewind(kind string, cause error) (since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	about, ok := r.kinds[kind]
@@ -47,14 +47,14 @@ func (r *Rewinds) addProblem(kind string, cause error) (since time.Time) {
 	return about.since
 }
 
-func (r *Rewinds) endProblem(kind string) {
+func (r *Rewinds) removeRewind(kind string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.kinds, kind)
 }
 
-// forgetLeaderValues deletes the values that only a leader can report.
-func (r *Rewinds) forgetLeaderValues() {
+// removeAllRewinds deletes the values that only a leader can report.
+func (r *Rewinds) removeAllRewinds() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.kinds)

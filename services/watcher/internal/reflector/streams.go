@@ -15,37 +15,37 @@ const settling = time.Second
 
 // ensureStreamID returns the ID of the stream of changes. It creates the stream if none exists.
 func (r *reflector) ensureStreamID(ctx context.Context) (string, error) {
-	incarnation, err := r.cfg.Publisher.Incarnation(ctx)
+	incarnation, err := r.cfg.Publisher.StreamID(ctx)
 	if !errors.Is(err, publish.ErrNone) {
 		return incarnation, err
 	}
 	if err := r.restoreStreams(ctx); err != nil {
 		return "", err
 	}
-	return r.cfg.Publisher.Incarnation(ctx)
+	return r.cfg.Publisher.StreamID(ctx)
 }
 
 // restoreStreams gives every stream the configuration of package topology. No other code does.
 func (r *reflector) restoreStreams(ctx context.Context) error {
 	r.restoring.Lock()
 	defer r.restoring.Unlock()
-	wrong, err := r.compareStreams(ctx)
+	wrong, err := r.compareStreamConfigs(ctx)
 	errs := []error{err}
 	for _, d := range wrong {
-		errs = append(errs, r.restoreOne(ctx, d))
+		errs = append(errs, r.restoreStream(ctx, d))
 	}
 	err = errors.Join(errs...)
 	r.restored = r.restored || err == nil
 	return err
 }
 
-// compareStreams lists the streams to restore. A stream must be missing for a while. A server that creates a stream while it
+// compareStreamConfigs lists the streams to restore. A stream must be missing for a while. A server that creates a stream while it
 // deletes one of the same name mixes up their files, and acknowledges nothing any more.
-func (r *reflector) compareStreams(ctx context.Context) ([]topology.Difference, error) {
-	differences, err := r.cfg.Publisher.Compare(ctx, r.cfg.StreamReplicas)
+func (r *reflector) compareStreamConfigs(ctx context.Context) ([]topology.StreamDifference, error) {
+	differences, err := r.cfg.Publisher.CompareStreams(ctx, r.cfg.StreamReplicas)
 	for _, d := range differences {
 		if d.Missing && backoff.Sleep(ctx, settling) {
-			differences, err = r.cfg.Publisher.Compare(ctx, r.cfg.StreamReplicas)
+			differences, err = r.cfg.Publisher.CompareStreams(ctx, r.cfg.StreamReplicas)
 			break
 		}
 	}
@@ -59,28 +59,28 @@ func (r *reflector) compareStreams(ctx context.Context) ([]topology.Difference, 
 	return differences, err
 }
 
-// restoreOne restores one stream. Another configuration may have lost messages. If those were changes or markers, all
+// restoreStream restores one stream. Another configuration may have lost messages. If those were changes or markers, all
 // is compared again.
-func (r *reflector) restoreOne(ctx context.Context, d topology.Difference) error {
+func (r *reflector) restoreStream(ctx context.Context, d topology.StreamDifference) error {
 	if !d.NeedsRestore() {
 		return nil
 	}
 	doubtful := !d.Missing && (d.Stream == topology.Changes || d.Stream == topology.Sync)
 	if doubtful {
-		r.beginDoubt(errRestored)
+		r.requireFullRelist(errRestored)
 	}
-	if err := r.cfg.Publisher.Restore(ctx, d); err != nil {
+	if err := r.cfg.Publisher.RestoreStream(ctx, d); err != nil {
 		return err
 	}
-	r.tellRestored(ctx, d)
+	r.reportRestoredStream(ctx, d)
 	if doubtful { // The sweeps for the first doubt may have begun before.
-		r.beginDoubt(errRestored)
+		r.requireFullRelist(errRestored)
 	}
 	return nil
 }
 
-// tellRestored logs and counts a restored stream. Creation at the first start is only logged.
-func (r *reflector) tellRestored(ctx context.Context, d topology.Difference) {
+// reportRestoredStream logs and counts a restored stream. Creation at the first start is only logged.
+func (r *reflector) reportRestoredStream(ctx context.Context, d topology.StreamDifference) {
 	if d.Missing && !r.restored {
 		r.cfg.Log.InfoContext(ctx, "stream made", "stream", d.Stream)
 		return
@@ -93,9 +93,9 @@ func (r *reflector) tellRestored(ctx context.Context, d topology.Difference) {
 	r.cfg.Log.WarnContext(ctx, "stream was deleted and is created again; dead letters in it are lost", "stream", d.Stream)
 }
 
-// sweepAgain starts another sweep of the kind, because the stream may have lost something. No barrier follows before the
+// restartRelist starts another sweep of the kind, because the stream may have lost something. No barrier follows before the
 // marker of that sweep. A sweep in progress does not write its marker.
-func (k *kindReflector) sweepAgain() {
+func (k *kindReflector) restartRelist() {
 	k.mu.Lock()
 	k.doubted, k.sweep = true, nil
 	restart := k.restart

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// relist is a comparison of the stream with the API server in progress.
-type relist struct {
+// relistProgress is a comparison of the stream with the API server in progress.
+type relistProgress struct {
 	began time.Time
 	// bodies means that the sweep reads everything.
 	bodies      bool
@@ -31,14 +31,14 @@ type relist struct {
 	marker *eventv1.SnapshotMarker
 }
 
-func (s *relist) recordListed(name types.NamespacedName) {
+func (s *relistProgress) recordListed(name types.NamespacedName) {
 	if s.seen != nil {
 		s.seen[name] = struct{}{}
 	}
 }
 
 // recordPublished records a publication, and reports whether the marker can follow.
-func (s *relist) recordPublished(name types.NamespacedName, order uint64) bool {
+func (s *relistProgress) recordPublished(name types.NamespacedName, order uint64) bool {
 	if needed, ok := s.open[name]; ok && order >= needed {
 		delete(s.open, name)
 	}
@@ -47,42 +47,42 @@ func (s *relist) recordPublished(name types.NamespacedName, order uint64) bool {
 
 // beginRelist starts a sweep and reads the messages on the stream. The first sweep of a term and each regular one read their
 // bodies: a forged body may have right headers.
-func (k *kindReflector) beginRelist(ctx context.Context) (*relist, error) {
-	if _, err := k.cfg.Source.Epoch(ctx); err != nil {
+func (k *kindReflector) beginRelist(ctx context.Context) (*relistProgress, error) {
+	if _, err := k.cfg.Source.ClusterUID(ctx); err != nil {
 		return nil, err
 	}
 	incarnation, err := k.reflector.ensureStreamID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &relist{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
-	epoch, err := k.enterEpoch(ctx, s)
+	s := &relistProgress{began: time.Now(), incarnation: incarnation, seen: map[types.NamespacedName]struct{}{}}
+	epoch, err := k.startRelistInEpoch(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	s.newest = k.recordedVersion(ctx, epoch)
+	s.newest = k.lastRecordedVersion(ctx, epoch)
 	k.mu.Lock()
 	bodies := k.stream == "" || time.Now().After(k.due)
 	k.mu.Unlock()
 	s.bodies = bodies
-	for stored, err := range k.publishedHeads(ctx, bodies) {
+	for stored, err := range k.storedMessages(ctx, bodies) {
 		if err != nil {
 			return nil, err
 		}
-		if k.isElsewhere(stored.Entry) {
+		if k.isOfOtherReflector(stored.Entry) {
 			continue
 		}
-		head := k.headOf(stored)
-		k.reflector.followEpoch(head)
+		head := k.trustedEntry(stored)
+		k.reflector.adoptLaterEpoch(head)
 		k.mu.Lock()
-		k.recordHead(head)
+		k.recordPublishedEntry(head)
 		k.mu.Unlock()
 	}
 	return s, nil
 }
 
-// recordedVersion returns the API server's version of the kind in the last barrier or marker of the epoch.
-func (k *kindReflector) recordedVersion(ctx context.Context, epoch string) (version string) {
+// lastRecordedVersion returns the API server's version of the kind in the last barrier or marker of the epoch.
+func (k *kindReflector) lastRecordedVersion(ctx context.Context, epoch string) (version string) {
 	if last, _, err := k.cfg.Publisher.LastBarrier(ctx, k.cfg.Cluster); err == nil && last.GetEpoch() == epoch {
 		version = last.GetResourceVersions()[k.kindLabel()]
 	}
@@ -92,24 +92,24 @@ func (k *kindReflector) recordedVersion(ctx context.Context, epoch string) (vers
 	return version
 }
 
-// enterEpoch makes s the kind's sweep, in the current epoch.
-func (k *kindReflector) enterEpoch(ctx context.Context, s *relist) (epoch string, err error) {
+// startRelistInEpoch makes s the kind's sweep, in the current epoch.
+func (k *kindReflector) startRelistInEpoch(ctx context.Context, s *relistProgress) (epoch string, err error) {
 	epoch = k.reflector.epoch.currentEpoch()
-	if err := k.leaveEpoch(ctx, epoch); err != nil {
+	if err := k.leaveOldEpoch(ctx, epoch); err != nil {
 		return "", err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sweep, k.epoch = s, epoch
 	k.round++
-	k.highest, k.newest = 0, message{}
+	k.highest, k.newest = 0, publishedMessage{}
 	clear(k.heads)
 	return epoch, nil
 }
 
-// leaveEpoch ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
+// leaveOldEpoch ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
 // until then the stream mixes states of two epochs.
-func (k *kindReflector) leaveEpoch(ctx context.Context, next string) error {
+func (k *kindReflector) leaveOldEpoch(ctx context.Context, next string) error {
 	k.mu.Lock()
 	before := k.epoch
 	k.mu.Unlock()
@@ -129,49 +129,49 @@ func (k *kindReflector) leaveEpoch(ctx context.Context, next string) error {
 	return nil
 }
 
-// compareVersions orders versions; an empty one is the lowest.
-func compareVersions(a, b string) (int, error) {
+// compareResourceVersions orders versions; an empty one is the lowest.
+func compareResourceVersions(a, b string) (int, error) {
 	if a == "" || b == "" {
 		return len(a) - len(b), nil
 	}
 	return resourceversion.CompareResourceVersion(a, b)
 }
 
-// sweepKind compares every object with the stream and returns the version and the size of the list.
-func (k *kindReflector) sweepKind(ctx context.Context, s *relist) (version string, count int64, err error) {
+// relistKind compares every object with the stream and returns the version and the size of the list.
+func (k *kindReflector) relistKind(ctx context.Context, s *relistProgress) (version string, count int64, err error) {
 	var page source.Page
 	for first := true; first || page.Next != ""; first = false {
 		if page, err = k.cfg.Source.List(ctx, k.kind, page.Next); err != nil {
 			return "", 0, err
 		}
-		k.markEvent()
+		k.recordAPIServerAnswer()
 		if err := k.checkPageVersion(page, s); err != nil {
 			return "", 0, err
 		}
 		for _, o := range page.Objects {
-			if err := k.observeState(ctx, o); err != nil {
+			if err := k.enqueueObservedState(ctx, o); err != nil {
 				return "", 0, err
 			}
 		}
 		count += int64(len(page.Objects))
 	}
-	k.caughtUp()
+	k.clearRewind()
 	return page.Version, count, nil
 }
 
 // checkPageVersion returns [errRewound] if a page is older than the known versions.
-func (k *kindReflector) checkPageVersion(page source.Page, s *relist) error {
+func (k *kindReflector) checkPageVersion(page source.Page, s *relistProgress) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.compareVersions(page.Version, laterVersion(s.newest, k.seen)); err != nil {
+	if err := k.rewindErr(page.Version, laterVersion(s.newest, k.seen)); err != nil {
 		return err
 	}
 	k.seen = page.Version
 	return nil
 }
 
-// finishRelist enqueues deletions for the objects that the list lacks. The marker follows when everything is published.
-func (k *kindReflector) finishRelist(s *relist, version string, count int64, served bool) {
+// enqueueDeletionsAndMarker enqueues deletions for the objects that the list lacks. The marker follows when everything is published.
+func (k *kindReflector) enqueueDeletionsAndMarker(s *relistProgress, version string, count int64, served bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for name := range k.heads {
@@ -197,10 +197,10 @@ func (k *kindReflector) finishRelist(s *relist, version string, count int64, ser
 		s.marker.Target, s.marker.Kind, s.marker.Version, s.marker.Namespaced = true, k.kind.Kind, k.kind.Version, !k.kind.Global
 	}
 	if k.kind.Target && !served {
-		s.marker.Problem = describeProblem(source.ErrNotServed)
+		s.marker.Problem = describeFollowProblem(source.ErrNotServed)
 	}
 	s.seen = nil
-	k.lane.fresh.Add(task{on: k})
+	k.lane.fresh.Add(publishTask{on: k})
 }
 
 // enqueueDeletion enqueues the deletion of an object whose deletion was not observed.
@@ -209,7 +209,7 @@ func (k *kindReflector) enqueueDeletion(name types.NamespacedName, version strin
 	switch {
 	case !waiting:
 		gone := event.Change{Key: k.keyOf(name), Deleted: true, Epoch: k.epoch, ResourceVersion: version, ObservedAt: time.Now()}
-		s = state{Object: source.Object{Change: gone}, unseen: true}
+		s = pendingState{Object: source.Object{Change: gone}, unseen: true}
 	case s.Deleted:
 		return
 	default:
@@ -229,7 +229,7 @@ func (k *kindReflector) publishDueMarker(ctx context.Context) error {
 		k.mu.Unlock()
 		return nil
 	}
-	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.hasMarkers(asOf{s.incarnation, k.epoch}) {
+	if k.kind == kinds.ProtectedResources() && !k.reflector.targets.hasAllMarkers(markerScope{s.incarnation, k.epoch}) {
 		k.mu.Unlock()
 		return nil // Consumers of this marker must find one of each registered kind.
 	}
@@ -239,10 +239,10 @@ func (k *kindReflector) publishDueMarker(ctx context.Context) error {
 	if err := k.publishMarker(ctx, m); err != nil {
 		return err
 	}
-	if !k.completeSweep(s) {
-		return k.cfg.Publisher.Unmark(ctx, k.cfg.Cluster, k.kind.GroupResource)
+	if !k.completeRelist(s) {
+		return k.cfg.Publisher.DeleteMarker(ctx, k.cfg.Cluster, k.kind.GroupResource)
 	}
-	k.cfg.Health.recordComplete(k.kindLabel())
+	k.cfg.Health.recordKindComplete(k.kindLabel())
 	k.marked(m)
 	took := time.Since(s.began)
 	k.cfg.Metrics.sweeps.WithLabelValues(k.kindLabel()).Observe(took.Seconds())
@@ -251,8 +251,8 @@ func (k *kindReflector) publishDueMarker(ctx context.Context) error {
 	return nil
 }
 
-// completeSweep ends s. It returns false if another sweep began meanwhile, because the stream may have lost messages.
-func (k *kindReflector) completeSweep(s *relist) bool {
+// completeRelist ends s. It returns false if another sweep began meanwhile, because the stream may have lost messages.
+func (k *kindReflector) completeRelist(s *relistProgress) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.sweep != s {

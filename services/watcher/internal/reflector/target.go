@@ -24,10 +24,10 @@ var (
 	errJudged = errors.New("what is registered has changed")
 )
 
-// target is a kind that is followed because its objects are targets. If it cannot be followed, other kinds are not
+// targetKind is a kind that is followed because its objects are targets. If it cannot be followed, other kinds are not
 // affected: its marker states the problem, and its objects count as not observed.
-type target struct {
-	targets *targets
+type targetKind struct {
+	targets *targetKinds
 	kind    event.GroupResource
 	// following ends when the kind is not registered any more.
 	following context.Context //nolint:containedctx // It is how long this lasts.
@@ -40,32 +40,33 @@ type target struct {
 	// failure is the error of the last attempt to follow the kind. It is nil while the kind is followed.
 	failure error
 	// told is the stream and epoch of the last marker. problem is why the kind is not observed; empty if it is.
-	told    asOf
+	told    markerScope
 	problem string
 }
 
-// asOf holds the stream ID and the epoch to which a marker applies.
-type asOf struct{ incarnation, epoch string }
+// markerScope holds the stream ID and the epoch to which a marker applies.
+type markerScope struct{ incarnation, epoch string }
 
-// runTarget follows the kind as long as it is registered, and then withdraws it.
-func (t *target) runTarget(ctx context.Context) {
-	t.resumeTarget(ctx)
+// followUntilUnregistered follows the kind as long as it is registered, and then withdraws it.
+func (t *targetKind) followUntilUnregistered(ctx context.Context) {
+	t.resumeFromMarker(ctx)
 	for attempt := 1; t.following.Err() == nil; attempt++ {
 		began := time.Now()
-		err := t.followServed()
+		err := t.followServedVersion()
 		if time.Since(began) > 2*maxRefused || err == nil || errors.Is(err, errDue) || errors.Is(err, errEpoch) ||
 			errors.Is(err, errAgain) || errors.Is(err, errJudged) {
 			attempt = 0
 			continue
 		}
 		if t.storeFailure(err) && t.following.Err() == nil {
-			t.targets.reflector.cfg.Log.Log(ctx, logLevel(err), "a kind of targets is not followed; trying again", "kind", t.kind.String(), "error", err)
+			t.targets.reflector.cfg.Log.Log(ctx, followErrorLevel(err), "a kind of targets is not followed; trying again", "kind",
+				t.kind.String(), "error", err)
 		}
 		backoff.Backoff{Min: minRefused, Max: maxRefused}.Wait(t.following, attempt)
 	}
-	t.reflectBy(nil)
+	t.replaceReflector(nil)
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		if err := t.withdrawKind(ctx); err == nil {
+		if err := t.withdrawFromStream(ctx); err == nil {
 			return
 		}
 		retryBackoff().Wait(ctx, attempt)
@@ -73,22 +74,22 @@ func (t *target) runTarget(ctx context.Context) {
 }
 
 // storeFailure records the failure, and reports whether it is new.
-func (t *target) storeFailure(why error) bool {
+func (t *targetKind) storeFailure(why error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.failure
 	t.failure = why
-	return before == nil || describeProblem(before) != describeProblem(why)
+	return before == nil || describeFollowProblem(before) != describeFollowProblem(why)
 }
 
-// resumeTarget reads the last marker, and up to when it was right. As long as the marker applies, consumers need not wait.
-func (t *target) resumeTarget(ctx context.Context) {
+// resumeFromMarker reads the last marker, and up to when it was right. As long as the marker applies, consumers need not wait.
+func (t *targetKind) resumeFromMarker(ctx context.Context) {
 	cfg := t.targets.reflector.cfg
 	m, err := cfg.Publisher.LastMarker(ctx, cfg.Cluster, t.kind)
 	if err != nil || m.GetWithdrawn() {
 		return
 	}
-	if incarnation, err := cfg.Publisher.Incarnation(ctx); m.GetProblem() == "" && (err != nil || m.GetStream() == incarnation) {
+	if incarnation, err := cfg.Publisher.StreamID(ctx); m.GetProblem() == "" && (err != nil || m.GetStream() == incarnation) {
 		var sure time.Time
 		if last, _, err := cfg.Publisher.LastBarrier(ctx, cfg.Cluster); err == nil {
 			sure = last.GetWrittenAt().AsTime().Add(-last.GetBehind().AsDuration())
@@ -100,9 +101,9 @@ func (t *target) resumeTarget(ctx context.Context) {
 	t.recordMarker(m)
 }
 
-// followServed follows the kind in the version that the API server serves now, until that fails.
-func (t *target) followServed() error {
-	kind, err := t.targets.registered.Find(t.following, t.kind)
+// followServedVersion follows the kind in the version that the API server serves now, until that fails.
+func (t *targetKind) followServedVersion() error {
+	kind, err := t.targets.registered.FindServedKind(t.following, t.kind)
 	if err != nil {
 		return err
 	}
@@ -112,17 +113,17 @@ func (t *target) followServed() error {
 	k := t.currentReflector()
 	if k == nil || k.kind != kind {
 		k = newKindReflector(t.targets.reflector, kind, t.targets.lane)
-		k.marked, k.right = t.recordMarker, t.isRight
-		t.reflectBy(k)
+		k.marked, k.right = t.recordMarker, t.isExpectedMarker
+		t.replaceReflector(k)
 	}
 	t.mu.Lock()
 	t.failure = nil
 	t.mu.Unlock()
-	return k.sweepAndWatch(t.following)
+	return k.relistAndWatch(t.following)
 }
 
-// reflectBy replaces the reflector of the kind by k, which may be nil. It drops the waiting states of the previous one.
-func (t *target) reflectBy(k *kindReflector) {
+// replaceReflector replaces the reflector of the kind by k, which may be nil. It drops the waiting states of the previous one.
+func (t *targetKind) replaceReflector(k *kindReflector) {
 	t.mu.Lock()
 	before := t.k
 	t.k = k
@@ -130,8 +131,8 @@ func (t *target) reflectBy(k *kindReflector) {
 	if before == nil {
 		return
 	}
-	_, sure := before.currentVersion(time.Now())
-	before.dropWaiting()
+	_, sure := before.barrierProgress(time.Now())
+	before.dropPendingStates()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if sure.After(t.sure) {
@@ -139,8 +140,8 @@ func (t *target) reflectBy(k *kindReflector) {
 	}
 }
 
-// recheck starts a new check if the kind may no longer be followed.
-func (t *target) recheck() {
+// recheckAdmission starts a new check if the kind may no longer be followed.
+func (t *targetKind) recheckAdmission() {
 	if k := t.currentReflector(); k != nil && t.targets.checkAdmitted(t.kind, k.kind.Kind) != nil {
 		k.mu.Lock()
 		restart := k.restart
@@ -149,20 +150,20 @@ func (t *target) recheck() {
 	}
 }
 
-func (t *target) currentReflector() *kindReflector {
+func (t *targetKind) currentReflector() *kindReflector {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.k
 }
 
-// isCompared reports whether a sweep of the kind is complete, or its marker states a problem.
-func (t *target) isCompared() bool {
+// isComparedOrUnobserved reports whether a sweep of the kind is complete, or its marker states a problem.
+func (t *targetKind) isComparedOrUnobserved() bool {
 	k := t.currentReflector()
-	return t.refusalText() != "" || k != nil && k.isSwept()
+	return t.markerProblem() != "" || k != nil && k.hasValidMarker()
 }
 
-// withdrawKind removes the objects of the kind from the stream, although they may still exist.
-func (t *target) withdrawKind(ctx context.Context) error {
+// withdrawFromStream removes the objects of the kind from the stream, although they may still exist.
+func (t *targetKind) withdrawFromStream(ctx context.Context) error {
 	r := t.targets.reflector
 	incarnation, err := r.ensureStreamID(ctx)
 	if err != nil {
@@ -174,25 +175,25 @@ func (t *target) withdrawKind(ctx context.Context) error {
 	}
 	m := t.newMarker(incarnation)
 	m.Withdrawn, m.LastSequence = true, last
-	return r.cfg.Publisher.Marker(ctx, m)
+	return r.cfg.Publisher.PublishMarker(ctx, m)
 }
 
-// dropWaiting drops the waiting states. The kind is served in another version now, or is not registered any more.
-func (k *kindReflector) dropWaiting() {
+// dropPendingStates drops the waiting states. The kind is served in another version now, or is not registered any more.
+func (k *kindReflector) dropPendingStates() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.waiting {
-		k.lane.backlog.Release(s.backlogShare())
+		k.lane.backlog.Release(s.backlogWeight())
 	}
 	clear(k.waiting)
 	k.sweep = nil
 	k.cfg.Metrics.forgetKind(k.kindLabel())
 }
 
-// markEvent records that the API server answered about the kind.
-func (k *kindReflector) markEvent() {
+// recordAPIServerAnswer records that the API server answered about the kind.
+func (k *kindReflector) recordAPIServerAnswer() {
 	k.mu.Lock()
 	k.heard = time.Now()
 	k.mu.Unlock()
-	k.cfg.Health.recordAnswer(k.kindLabel())
+	k.cfg.Health.recordKindAnswer(k.kindLabel())
 }

@@ -22,47 +22,47 @@ const (
 	targetWorkers = 8
 )
 
-// targets follows the kinds that ProtectedResources register, without the content of the objects. It leaves out the
+// targetKinds follows the kinds that ProtectedResources register, without the content of the objects. It leaves out the
 // kinds of IAM, which the watcher follows with their content anyway.
-type targets struct {
-	registered *registrations
+type targetKinds struct {
+	registered *registrationTracker
 	reflector  *reflector
-	lane       *lane
+	lane       *publishQueue
 
 	mu sync.Mutex
 	// admitted holds the kinds within the bound.
 	admitted map[event.GroupResource]bool
 	// all holds the kinds that are followed or are being withdrawn.
-	all map[event.GroupResource]*target
+	all map[event.GroupResource]*targetKind
 }
 
-func newTargets(r *reflector, of *registrations) *targets {
-	return &targets{registered: of, reflector: r, lane: newLane(), all: map[event.GroupResource]*target{}}
+func newTargetKinds(r *reflector, of *registrationTracker) *targetKinds {
+	return &targetKinds{registered: of, reflector: r, lane: newPublishQueue(), all: map[event.GroupResource]*targetKind{}}
 }
 
-// runTargets follows all registered kinds until ctx ends. It withdraws all other kinds on the stream.
-func (t *targets) runTargets(ctx context.Context) {
+// followRegisteredKinds follows all registered kinds until ctx ends. It withdraws all other kinds on the stream.
+func (t *targetKinds) followRegisteredKinds(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	before := t.resumeMarked(ctx)
+	before := t.listMarkedKinds(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.registered.changed:
 		}
-		wanted, known := t.wantedKinds()
+		wanted, known := t.registeredTargetKinds()
 		if !known {
 			continue
 		}
 		t.admitKinds(wanted)
 		for _, kind := range append(wanted, before...) {
-			t.startTarget(ctx, kind, &running)
+			t.startFollowingKind(ctx, kind, &running)
 		}
 		before = nil
-		for kind, one := range t.followedTargets() {
+		for kind, one := range t.followedKinds() {
 			if slices.Contains(wanted, kind) {
-				one.recheck()
+				one.recheckAdmission()
 			} else {
 				one.end()
 			}
@@ -71,14 +71,14 @@ func (t *targets) runTargets(ctx context.Context) {
 	}
 }
 
-// wantedKinds returns the kinds to follow, first registered first, and false before they are known.
-func (t *targets) wantedKinds() (wantedKinds []event.GroupResource, known bool) {
-	wantedKinds, known = t.registered.registeredKinds()
-	return slices.DeleteFunc(wantedKinds, iam.IsWatched), known
+// registeredTargetKinds returns the kinds to follow, first registered first, and false before they are known.
+func (t *targetKinds) registeredTargetKinds() (registeredTargetKinds []event.GroupResource, known bool) {
+	registeredTargetKinds, known = t.registered.registeredResources()
+	return slices.DeleteFunc(registeredTargetKinds, iam.IsIAMResource), known
 }
 
 // admitKinds admits the first kinds up to the bound, so later registrations do not displace earlier ones.
-func (t *targets) admitKinds(wanted []event.GroupResource) {
+func (t *targetKinds) admitKinds(wanted []event.GroupResource) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.admitted = map[event.GroupResource]bool{}
@@ -88,22 +88,22 @@ func (t *targets) admitKinds(wanted []event.GroupResource) {
 }
 
 // checkAdmitted returns an error if the resource, with this kind at the API server, cannot be followed.
-func (t *targets) checkAdmitted(of event.GroupResource, kind string) error {
+func (t *targetKinds) checkAdmitted(of event.GroupResource, kind string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case !t.admitted[of]:
 		return errTooMany
-	case !t.registered.matchesKind(of, kind):
+	case !t.registered.hasRegisteredKind(of, kind):
 		return fmt.Errorf("%w %s: is spec.kind right?", errMisnamed, kind)
 	}
 	return nil
 }
 
-// resumeMarked lists the kinds with a marker on the stream.
-func (t *targets) resumeMarked(ctx context.Context) []event.GroupResource {
+// listMarkedKinds lists the kinds with a marker on the stream.
+func (t *targetKinds) listMarkedKinds(ctx context.Context) []event.GroupResource {
 	for attempt := 1; ; attempt++ {
-		marked, err := t.reflector.cfg.Publisher.MarkedTargets(ctx, t.reflector.cfg.Cluster)
+		marked, err := t.reflector.cfg.Publisher.MarkedTargetKinds(ctx, t.reflector.cfg.Cluster)
 		if err == nil {
 			return marked
 		}
@@ -114,18 +114,18 @@ func (t *targets) resumeMarked(ctx context.Context) []event.GroupResource {
 	}
 }
 
-// startTarget follows a kind that is not followed yet. A kind that is being withdrawn is considered again afterwards.
-func (t *targets) startTarget(ctx context.Context, kind event.GroupResource, running *sync.WaitGroup) {
+// startFollowingKind follows a kind that is not followed yet. A kind that is being withdrawn is considered again afterwards.
+func (t *targetKinds) startFollowingKind(ctx context.Context, kind event.GroupResource, running *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all[kind] != nil {
 		return
 	}
-	one := &target{targets: t, kind: kind, sure: time.Now()}
+	one := &targetKind{targets: t, kind: kind, sure: time.Now()}
 	one.following, one.end = context.WithCancel(ctx)
 	t.all[kind] = one
 	running.Go(func() {
-		one.runTarget(ctx)
+		one.followUntilUnregistered(ctx)
 		t.mu.Lock()
 		delete(t.all, kind)
 		t.mu.Unlock()
@@ -133,16 +133,16 @@ func (t *targets) startTarget(ctx context.Context, kind event.GroupResource, run
 	})
 }
 
-func (t *targets) followedTargets() map[event.GroupResource]*target {
+func (t *targetKinds) followedKinds() map[event.GroupResource]*targetKind {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.all)
 }
 
-// followableReflectors returns the reflectors of all kinds that can be followed.
-func (t *targets) followableReflectors() []*kindReflector {
+// targetKindReflectors returns the reflectors of all kinds that can be followed.
+func (t *targetKinds) targetKindReflectors() []*kindReflector {
 	var all []*kindReflector
-	for _, one := range t.followedTargets() {
+	for _, one := range t.followedKinds() {
 		if k := one.currentReflector(); k != nil {
 			all = append(all, k)
 		}
@@ -151,50 +151,50 @@ func (t *targets) followableReflectors() []*kindReflector {
 	return all
 }
 
-// hasMarkers reports whether every registered kind has a marker for this stream and epoch.
-func (t *targets) hasMarkers(as asOf) bool {
-	wanted, known := t.wantedKinds()
-	all := t.followedTargets()
+// hasAllMarkers reports whether every registered kind has a marker for this stream and epoch.
+func (t *targetKinds) hasAllMarkers(as markerScope) bool {
+	wanted, known := t.registeredTargetKinds()
+	all := t.followedKinds()
 	for _, kind := range wanted {
-		if one := all[kind]; one == nil || !one.isTold(as) {
+		if one := all[kind]; one == nil || !one.hasMarkerFor(as) {
 			return false
 		}
 	}
 	return known
 }
 
-// checkTargets checks all kinds: first whether they are followed, which usually needs no request to NATS.
-func (t *targets) checkTargets(ctx context.Context, incarnation string) error {
-	for _, one := range t.followedTargets() {
-		if err := one.checkTarget(ctx, incarnation); err != nil {
+// checkTargetKinds checks all kinds: first whether they are followed, which usually needs no request to NATS.
+func (t *targetKinds) checkTargetKinds(ctx context.Context, incarnation string) error {
+	for _, one := range t.followedKinds() {
+		if err := one.updateProblemMarker(ctx, incarnation); err != nil {
 			return err
 		}
 	}
-	for _, k := range t.followableReflectors() {
-		if err := k.checkKind(ctx, incarnation); err != nil {
+	for _, k := range t.targetKindReflectors() {
+		if err := k.checkKindOnStream(ctx, incarnation); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// isSettled reports whether no kind is late for too long.
-func (t *targets) isSettled(now time.Time) bool {
-	for _, one := range t.followedTargets() {
-		if one.isLate(now) {
+// hasNoLateKind reports whether no kind is late for too long.
+func (t *targetKinds) hasNoLateKind(now time.Time) bool {
+	for _, one := range t.followedKinds() {
+		if one.isLateUnreported(now) {
 			return false
 		}
 	}
 	return true
 }
 
-// areCompared reports whether each registered kind was compared with the API server since the last doubt, or is not
+// isEveryKindCompared reports whether each registered kind was compared with the API server since the last doubt, or is not
 // observed.
-func (t *targets) areCompared() bool {
-	wanted, _ := t.wantedKinds()
-	all := t.followedTargets()
+func (t *targetKinds) isEveryKindCompared() bool {
+	wanted, _ := t.registeredTargetKinds()
+	all := t.followedKinds()
 	for _, kind := range wanted {
-		if one := all[kind]; one == nil || !one.isCompared() {
+		if one := all[kind]; one == nil || !one.isComparedOrUnobserved() {
 			return false
 		}
 	}
@@ -202,8 +202,8 @@ func (t *targets) areCompared() bool {
 }
 
 // forgetMarkers records that the markers of all kinds may be missing on the stream.
-func (t *targets) forgetMarkers() {
-	for _, one := range t.followedTargets() {
-		one.announce(asOf{}, one.refusalText())
+func (t *targetKinds) forgetMarkers() {
+	for _, one := range t.followedKinds() {
+		one.recordMarkerState(markerScope{}, one.markerProblem())
 	}
 }

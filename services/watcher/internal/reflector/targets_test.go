@@ -49,7 +49,7 @@ func trees(plural string) event.GroupResource {
 func (r *realm) serve(plural, kind string) *cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, of := newCluster(), kinds.Target(trees(plural), "v1", kind)
+	c, of := newCluster(), kinds.TargetKind(trees(plural), "v1", kind)
 	c.of = &of
 	r.served[trees(plural)] = c
 	return c
@@ -70,15 +70,15 @@ func (r *realm) at(of kinds.Kind) *cluster {
 	return r.cluster
 }
 
-func (r *realm) Find(_ context.Context, of event.GroupResource) (kinds.Kind, error) {
+func (r *realm) FindServedKind(_ context.Context, of event.GroupResource) (kinds.Kind, error) {
 	if c := r.at(kinds.Kind{GroupResource: of}); c != nil {
 		return c.kind(), nil
 	}
 	return kinds.Kind{}, source.ErrNotServed
 }
 
-func (r *realm) Version(ctx context.Context, of kinds.Kind) (string, error) {
-	return r.at(of).Version(ctx, of)
+func (r *realm) CurrentResourceVersion(ctx context.Context, of kinds.Kind) (string, error) {
+	return r.at(of).CurrentResourceVersion(ctx, of)
 }
 
 func (r *realm) List(ctx context.Context, of kinds.Kind, token string) (source.Page, error) {
@@ -106,9 +106,9 @@ func (r *realm) hold() (release func()) {
 	return sync.OnceFunc(func() { close(r.held) })
 }
 
-func laneOf(t *testing.T) *lane {
+func laneOf(t *testing.T) *publishQueue {
 	t.Helper()
-	on := newLane()
+	on := newPublishQueue()
 	t.Cleanup(on.shutDown)
 	return on
 }
@@ -177,7 +177,7 @@ func TestNoBarrierComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testin
 	}
 	release()
 	b.tells("oaks", "")
-	if last, err := b.p.Last(t.Context(), oaks.key("one")); err != nil || !last.Change.Deleted {
+	if last, err := b.p.LastChange(t.Context(), oaks.key("one")); err != nil || !last.Change.Deleted {
 		t.Errorf("what is gone is %+v, %v", last, err)
 	}
 }
@@ -188,26 +188,26 @@ func TestABarrierWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 	r := &reflector{cfg: cfg, barriers: written()}
 	k := newKindReflector(r, kinds.Stores(), nil)
 	k.stream = "one"
-	defer k.openWatch()()
-	one := &target{kind: trees("oaks"), sure: time.Now().Add(-patience * time.Second), following: t.Context()}
-	r.kinds, r.targets = []*kindReflector{k}, &targets{reflector: r, all: map[event.GroupResource]*target{one.kind: one}}
+	defer k.markWatchOpen()()
+	one := &targetKind{kind: trees("oaks"), sure: time.Now().Add(-patience * time.Second), following: t.Context()}
+	r.kinds, r.targets = []*kindReflector{k}, &targetKinds{reflector: r, all: map[event.GroupResource]*targetKind{one.kind: one}}
 	one.targets = r.targets
 	for name, c := range map[string]struct {
-		told    asOf
+		told    markerScope
 		problem string
 		beats   bool
 	}{
-		"it is observed, by what is old": {told: asOf{"one", "epoch"}},
-		"it is not":                      {told: asOf{"one", "epoch"}, problem: "no right", beats: true},
+		"it is observed, by what is old": {told: markerScope{"one", "epoch"}},
+		"it is not":                      {told: markerScope{"one", "epoch"}, problem: "no right", beats: true},
 		"nothing was told of it yet":     {beats: true},
 	} {
 		one.told, one.problem = c.told, c.problem
-		if _, beats := r.nextBarrier(time.Now()); beats != c.beats {
+		if _, beats := r.buildNextBarrier(time.Now()); beats != c.beats {
 			t.Errorf("%s: there is a barrier: %v", name, beats)
 		}
 	}
-	one.told, one.problem, one.sure = asOf{"one", "epoch"}, "", time.Now()
-	if _, beats := r.nextBarrier(time.Now()); !beats {
+	one.told, one.problem, one.sure = markerScope{"one", "epoch"}, "", time.Now()
+	if _, beats := r.buildNextBarrier(time.Now()); !beats {
 		t.Error("there is none though the bus is up to date")
 	}
 }
@@ -239,7 +239,7 @@ func TestAKindIsFollowedUnderItsOwnNameAlone(t *testing.T) {
 	r.register("elms", "Elm", 0)
 	b.tells("elms", "")
 	elms.apply("one", "v1", "")
-	eventually(t, func() error { _, err := b.p.Last(t.Context(), elms.key("one")); return err })
+	eventually(t, func() error { _, err := b.p.LastChange(t.Context(), elms.key("one")); return err })
 	r.register("elms", "Oak", 0)
 	b.tells("elms", "calls the kind Elm")
 }
@@ -270,21 +270,21 @@ func TestTheKindsThatWereRegisteredFirstAreFollowed(t *testing.T) {
 // States of a kind in one version, waiting for publication, do not apply to it in another.
 func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
 	b, r := newBus(t), newRealm()
-	of := &targets{reflector: &reflector{cfg: b.config(r)}, lane: laneOf(t)}
-	one := &target{targets: of, kind: trees("oaks")}
-	k := newKindReflector(of.reflector, kinds.Target(one.kind, "v1", "Oak"), of.lane)
-	one.reflectBy(k)
+	of := &targetKinds{reflector: &reflector{cfg: b.config(r)}, lane: laneOf(t)}
+	one := &targetKind{targets: of, kind: trees("oaks")}
+	k := newKindReflector(of.reflector, kinds.TargetKind(one.kind, "v1", "Oak"), of.lane)
+	one.replaceReflector(k)
 	oaks := r.serve("oaks", "Oak")
 	oaks.put("one", "v1", []byte(`{}`))
 	o := oaks.objects["one"]
-	if err := k.observeState(t.Context(), o); err != nil {
+	if err := k.enqueueObservedState(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	one.reflectBy(newKindReflector(of.reflector, kinds.Target(one.kind, "v2", "Oak"), of.lane))
-	if err := k.runTask(t.Context(), nameOf(o.Key)); err != nil {
+	one.replaceReflector(newKindReflector(of.reflector, kinds.TargetKind(one.kind, "v2", "Oak"), of.lane))
+	if err := k.runPublishTask(t.Context(), namespacedNameOf(o.Key)); err != nil {
 		t.Error(err)
 	}
-	if last, err := b.p.Last(t.Context(), o.Key); !errors.Is(err, publish.ErrNone) {
+	if last, err := b.p.LastChange(t.Context(), o.Key); !errors.Is(err, publish.ErrNone) {
 		t.Errorf("it is %+v, %v", last, err)
 	}
 	if !of.lane.backlog.TryAcquire(backlogBytes) {
@@ -297,13 +297,13 @@ func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
 	c.apply("old", "v1", "")
-	k.recordHead(publish.Entry{Key: c.key("old"), Sequence: 1, UID: c.uid("old"), Version: "1"})
+	k.recordPublishedEntry(publish.Entry{Key: c.key("old"), Sequence: 1, UID: c.uid("old"), Version: "1"})
 	for i := range 100 {
 		c.apply(fmt.Sprint("new-", i), "v1", "")
 	}
 	c.remove("old")
 	for _, e := range c.history[1:] {
-		if err := k.observeState(t.Context(), e.Object); err != nil {
+		if err := k.enqueueObservedState(t.Context(), e.Object); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
 		"it is not served":      {fmt.Errorf("looking: %w", source.ErrNotServed), source.ErrNotServed},
 		"it cannot be followed": {source.ErrCannotBeFollowed, source.ErrCannotBeFollowed},
 	} {
-		if a, b := describeProblem(errs[0]), describeProblem(errs[1]); a != b || a == "" {
+		if a, b := describeFollowProblem(errs[0]), describeFollowProblem(errs[1]); a != b || a == "" {
 			t.Errorf("%s: %q, %q", name, a, b)
 		}
 	}
@@ -338,11 +338,11 @@ func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
 	for _, err := range []error{
 		forbidden, fmt.Errorf("%w: %w", source.ErrNotServed, forbidden), source.ErrCannotBeFollowed, errTooMany, errMisnamed, errRewound, errors.New("another"),
 	} {
-		if logLevel(err) != slog.LevelWarn {
+		if followErrorLevel(err) != slog.LevelWarn {
 			t.Errorf("nobody is warned that %s", err)
 		}
 	}
-	if err := fmt.Errorf("looking: %w", source.ErrNotServed); logLevel(err) != slog.LevelInfo {
+	if err := fmt.Errorf("looking: %w", source.ErrNotServed); followErrorLevel(err) != slog.LevelInfo {
 		t.Errorf("somebody is warned that %s", err)
 	}
 }
@@ -351,9 +351,9 @@ func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
 func TestAMarkerCountsWhatCameSinceTheList(t *testing.T) {
 	b, c := newBus(t), newCluster()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
-	k.sweep = &relist{marker: &eventv1.SnapshotMarker{Cluster: "local", Group: k.kind.Group, Resource: k.kind.Resource, Count: 1}}
+	k.sweep = &relistProgress{marker: &eventv1.SnapshotMarker{Cluster: "local", Group: k.kind.Group, Resource: k.kind.Resource, Count: 1}}
 	for i, name := range []string{"listed", "later"} {
-		k.recordHead(publish.Entry{Key: c.key(name), Sequence: uint64(i + 1), UID: name})
+		k.recordPublishedEntry(publish.Entry{Key: c.key(name), Sequence: uint64(i + 1), UID: name})
 	}
 	if err := k.publishDueMarker(t.Context()); err != nil {
 		t.Fatal(err)

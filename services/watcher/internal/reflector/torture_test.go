@@ -13,7 +13,7 @@ import (
 // This test makes random changes to a cluster, its stream and the reflectors between them. Up to three reflectors run
 // at a time.
 func TestAnyTroubleHeals(t *testing.T) {
-	for seed := range seeds.Range(t, 4) {
+	for seed := range seeds.SeedRange(t, 4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			b, c := newBus(t), newCluster()

@@ -14,43 +14,43 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// namespaced follows the Secrets of one namespace. One reflector calls list and watch, never at the same time.
-type namespaced struct {
+// namespaceSecrets follows the Secrets of one namespace. One reflector calls list and watch, never at the same time.
+type namespaceSecrets struct {
 	kind       kinds.Kind
-	server     server
-	references *references
+	server     apiServer
+	references *secretReferences
 	// shown holds the last states of Secrets that the reflector received, without content.
 	shown map[string]event.Change
 	// refused means that the missing right was logged.
 	refused atomic.Bool
 }
 
-// readPage reads a page and returns the Secrets in it that objects name.
-func (s *namespaced) readPage(ctx context.Context, token string) (source.Page, error) {
+// readNamedPage reads a page and returns the Secrets in it that objects name.
+func (s *namespaceSecrets) readNamedPage(ctx context.Context, token string) (source.Page, error) {
 	if token == "" {
 		clear(s.shown)
-		s.references.takeTurned(s.kind.Namespace) // The list covers all names of this moment.
+		s.references.takeChangedNames(s.kind.Namespace) // The list covers all names of this moment.
 	}
 	page, err := s.server.List(ctx, s.kind, token)
 	if err != nil {
 		return page, err
 	}
-	return s.reducePage(page), nil
+	return s.filterAndRememberPage(page), nil
 }
 
-// reducePage reduces a page to the named Secrets, and remembers them.
-func (s *namespaced) reducePage(page source.Page) source.Page {
-	page = s.named(page)
+// filterAndRememberPage reduces a page to the named Secrets, and remembers them.
+func (s *namespaceSecrets) filterAndRememberPage(page source.Page) source.Page {
+	page = s.filterNamedSecrets(page)
 	for _, o := range page.Objects {
-		s.rememberChange(o.Change)
+		s.rememberShownSecret(o.Change)
 	}
 	return page
 }
 
-// named reduces a page to the named Secrets. Their version becomes that of the read.
-func (s *namespaced) named(page source.Page) source.Page {
+// filterNamedSecrets reduces a page to the named Secrets. Their version becomes that of the read.
+func (s *namespaceSecrets) filterNamedSecrets(page source.Page) source.Page {
 	page.Objects = slices.DeleteFunc(page.Objects, func(o source.Object) bool {
-		named, _ := s.references.stateOf(s.kind.Namespace, o.Key.Name)
+		named, _ := s.references.referenceState(s.kind.Namespace, o.Key.Name)
 		return !named
 	})
 	for i := range page.Objects {
@@ -59,31 +59,31 @@ func (s *namespaced) named(page source.Page) source.Page {
 	return page
 }
 
-func (s *namespaced) rememberChange(c event.Change) {
+func (s *namespaceSecrets) rememberShownSecret(c event.Change) {
 	c.Object = nil
 	s.shown[c.Key.Name] = c
 }
 
-// told is one result of a watch.
-type told struct {
+// watchResult is one result of a watch.
+type watchResult struct {
 	source.Event
 
 	err error
 }
 
-// watchFrom yields the changes after a version, and the Secrets that became named or are no longer named. It ends with the
+// watchNamedSecrets yields the changes after a version, and the Secrets that became named or are no longer named. It ends with the
 // watch of the server.
-func (s *namespaced) watchFrom(ctx context.Context, version string, yield func(source.Event, error) bool) error {
+func (s *namespaceSecrets) watchNamedSecrets(ctx context.Context, version string, yield func(source.Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()
-	events := make(chan told)
+	events := make(chan watchResult)
 	watching.Go(func() {
 		defer close(events)
 		for e, err := range s.server.Watch(ctx, s.kind, version) {
 			select {
-			case events <- told{e, err}:
+			case events <- watchResult{e, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -91,38 +91,38 @@ func (s *namespaced) watchFrom(ctx context.Context, version string, yield func(s
 	})
 	for {
 		select {
-		case <-s.references.wakeChannel(s.kind.Namespace):
-			if goOn, err := s.yieldTurned(ctx, version, yield); err != nil || !goOn {
+		case <-s.references.changedNamesChannel(s.kind.Namespace):
+			if goOn, err := s.yieldChangedReferences(ctx, version, yield); err != nil || !goOn {
 				return err
 			}
 		case e, open := <-events:
 			if !open || e.err != nil {
 				return e.err
 			}
-			if version = e.Version; !yield(s.passEvent(e.Event), nil) {
+			if version = e.Version; !yield(s.filterEvent(e.Event), nil) {
 				return nil
 			}
 		}
 	}
 }
 
-// passEvent returns the event for the reflector: the event itself or, for other Secrets, only the progress of the watch.
-func (s *namespaced) passEvent(e source.Event) source.Event {
+// filterEvent returns the event for the reflector: the event itself or, for other Secrets, only the progress of the watch.
+func (s *namespaceSecrets) filterEvent(e source.Event) source.Event {
 	name, progress := e.Key.Name, source.Event{Version: e.Version, Bookmark: true}
 	if e.Bookmark {
 		return e
 	}
-	named, turned := s.references.stateOf(s.kind.Namespace, name)
+	named, turned := s.references.referenceState(s.kind.Namespace, name)
 	was, known := s.shown[name]
 	switch {
 	case !named && known: // A new reference reads it again.
-		return s.hideSecret(name, e.Version)
+		return s.removeUnnamedSecret(name, e.Version)
 	case !named, !known && (turned || e.Deleted), known && !isNewer(e.ResourceVersion, was.ResourceVersion):
 		return progress
 	case e.Deleted:
 		delete(s.shown, name)
 	default:
-		s.rememberChange(e.Change)
+		s.rememberShownSecret(e.Change)
 	}
 	return e
 }
@@ -134,33 +134,33 @@ func isNewer(version, than string) bool {
 	return err != nil || order > 0
 }
 
-// yieldTurned yields the Secrets that became named or are no longer named.
-func (s *namespaced) yieldTurned(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
-	turned := s.references.takeTurned(s.kind.Namespace)
+// yieldChangedReferences yields the Secrets that became named or are no longer named.
+func (s *namespaceSecrets) yieldChangedReferences(ctx context.Context, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
+	turned := s.references.takeChangedNames(s.kind.Namespace)
 	for i, name := range turned {
-		goOn, err := s.turnOne(ctx, name, version, yield)
+		goOn, err := s.yieldChangedReference(ctx, name, version, yield)
 		if err != nil || !goOn {
-			s.references.putBack(s.kind.Namespace, turned[i:])
+			s.references.putBackChangedNames(s.kind.Namespace, turned[i:])
 			return goOn, err
 		}
 	}
 	return true, nil
 }
 
-func (s *namespaced) turnOne(ctx context.Context, name, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
-	named, _ := s.references.stateOf(s.kind.Namespace, name)
+func (s *namespaceSecrets) yieldChangedReference(ctx context.Context, name, version string, yield func(source.Event, error) bool) (goOn bool, err error) {
+	named, _ := s.references.referenceState(s.kind.Namespace, name)
 	_, known := s.shown[name]
 	if named == known {
 		return true, nil
 	}
 	if known {
-		return yield(s.hideSecret(name, version), nil), nil
+		return yield(s.removeUnnamedSecret(name, version), nil), nil
 	}
 	page, err := s.server.ListNamed(ctx, s.kind, name)
 	if err != nil {
 		return true, err
 	}
-	for _, o := range s.reducePage(page).Objects {
+	for _, o := range s.filterAndRememberPage(page).Objects {
 		if !yield(source.Event{Object: o, Version: version}, nil) {
 			return false, nil
 		}
@@ -168,8 +168,8 @@ func (s *namespaced) turnOne(ctx context.Context, name, version string, yield fu
 	return true, nil
 }
 
-// hideSecret returns a deletion for a Secret that no object names any more.
-func (s *namespaced) hideSecret(name, version string) source.Event {
+// removeUnnamedSecret returns a deletion for a Secret that no object names any more.
+func (s *namespaceSecrets) removeUnnamedSecret(name, version string) source.Event {
 	c := s.shown[name]
 	delete(s.shown, name)
 	c.Deleted, c.ObservedAt = true, time.Now()

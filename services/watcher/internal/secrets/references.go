@@ -19,15 +19,15 @@ import (
 // maxNamed bounds the Secrets of one namespace that are followed.
 const maxNamed = 10_000
 
-// references holds the Secrets that the listed and watched objects name.
-type references struct {
+// secretReferences holds the Secrets that the listed and watched objects name.
+type secretReferences struct {
 	log *slog.Logger
 
 	mu sync.Mutex
 	// by lists the followed Secrets that each object names.
 	by map[event.Key][]string
 	// names holds the named Secrets of each followed namespace.
-	names map[string]*names
+	names map[string]*namedSecrets
 	// listing holds the objects of lists that are not complete yet.
 	listing map[event.GroupResource]map[event.Key]bool
 	// unlisted holds the kinds that were not listed yet. listed is closed once it is empty.
@@ -35,8 +35,8 @@ type references struct {
 	listed   chan struct{}
 }
 
-// names holds the named Secrets of one namespace.
-type names struct {
+// namedSecrets holds the named Secrets of one namespace.
+type namedSecrets struct {
 	// count holds the number of objects that name each Secret.
 	count map[string]int
 	// A receive from wake does not block while turned is not empty.
@@ -46,16 +46,16 @@ type names struct {
 	full bool
 }
 
-func newReferences(followed []kinds.Kind, log *slog.Logger) *references {
-	r := &references{
-		log: log, by: map[event.Key][]string{}, names: map[string]*names{}, listing: map[event.GroupResource]map[event.Key]bool{},
+func newSecretReferences(followed []kinds.Kind, log *slog.Logger) *secretReferences {
+	r := &secretReferences{
+		log: log, by: map[event.Key][]string{}, names: map[string]*namedSecrets{}, listing: map[event.GroupResource]map[event.Key]bool{},
 		unlisted: map[event.GroupResource]bool{}, listed: make(chan struct{}),
 	}
 	for _, kind := range followed {
 		switch {
 		case kind.Named && kind.Namespace != "":
-			r.names[kind.Namespace] = &names{count: map[string]int{}, turned: map[string]bool{}, wake: make(chan struct{}, 1)}
-		case isReferring(kind):
+			r.names[kind.Namespace] = &namedSecrets{count: map[string]int{}, turned: map[string]bool{}, wake: make(chan struct{}, 1)}
+		case canNameSecrets(kind):
 			r.unlisted[kind.GroupResource] = true
 		}
 	}
@@ -65,14 +65,14 @@ func newReferences(followed []kinds.Kind, log *slog.Logger) *references {
 	return r
 }
 
-// isReferring reports whether objects of a kind name Secrets.
-func isReferring(kind kinds.Kind) bool {
+// canNameSecrets reports whether objects of a kind name Secrets.
+func canNameSecrets(kind kinds.Kind) bool {
 	return slices.Contains([]string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup}, kind.Group) &&
 		slices.Contains(opensearchv1.NameSecrets(), kind.Resource)
 }
 
-// waitListed returns once all kinds that name Secrets were listed. Before that the named Secrets are unknown.
-func (r *references) waitListed(ctx context.Context) error {
+// waitUntilListed returns once all kinds that name Secrets were listed. Before that the named Secrets are unknown.
+func (r *secretReferences) waitUntilListed(ctx context.Context) error {
 	select {
 	case <-r.listed:
 		return nil
@@ -81,9 +81,9 @@ func (r *references) waitListed(ctx context.Context) error {
 	}
 }
 
-// recordPage records a page of a list. Objects that a complete list lacks are gone.
-func (r *references) recordPage(kind kinds.Kind, token string, page source.Page, err error) {
-	if !isReferring(kind) || err != nil && !errors.Is(err, source.ErrNotServed) {
+// recordListPage records a page of a list. Objects that a complete list lacks are gone.
+func (r *secretReferences) recordListPage(kind kinds.Kind, token string, page source.Page, err error) {
+	if !canNameSecrets(kind) || err != nil && !errors.Is(err, source.ErrNotServed) {
 		return
 	}
 	r.mu.Lock()
@@ -93,14 +93,14 @@ func (r *references) recordPage(kind kinds.Kind, token string, page source.Page,
 	}
 	for _, o := range page.Objects {
 		r.listing[kind.GroupResource][o.Key] = true
-		r.noteObject(kind, o)
+		r.recordObjectReferences(kind, o)
 	}
 	if page.Next != "" {
 		return
 	}
 	for key := range r.by {
 		if key.GroupResource == kind.GroupResource && !r.listing[kind.GroupResource][key] {
-			r.setNamed(key, nil)
+			r.setReferences(key, nil)
 		}
 	}
 	delete(r.listing, kind.GroupResource)
@@ -113,16 +113,16 @@ func (r *references) recordPage(kind kinds.Kind, token string, page source.Page,
 	}
 }
 
-// recordWatch records the events of a watch, and passes them on.
-func (r *references) recordWatch(kind kinds.Kind, events iter.Seq2[source.Event, error]) iter.Seq2[source.Event, error] {
-	if !isReferring(kind) {
+// recordWatchEvents records the events of a watch, and passes them on.
+func (r *secretReferences) recordWatchEvents(kind kinds.Kind, events iter.Seq2[source.Event, error]) iter.Seq2[source.Event, error] {
+	if !canNameSecrets(kind) {
 		return events
 	}
 	return func(yield func(source.Event, error) bool) {
 		for e, err := range events {
 			if err == nil && !e.Bookmark {
 				r.mu.Lock()
-				r.noteObject(kind, e.Object)
+				r.recordObjectReferences(kind, e.Object)
 				r.mu.Unlock()
 			}
 			if !yield(e, err) {
@@ -132,8 +132,8 @@ func (r *references) recordWatch(kind kinds.Kind, events iter.Seq2[source.Event,
 	}
 }
 
-// noteObject records the Secrets that an object names. The caller must hold the lock.
-func (r *references) noteObject(kind kinds.Kind, o source.Object) {
+// recordObjectReferences records the Secrets that an object names. The caller must hold the lock.
+func (r *secretReferences) recordObjectReferences(kind kinds.Kind, o source.Object) {
 	if r.names[o.Key.Namespace] == nil {
 		return
 	}
@@ -144,24 +144,24 @@ func (r *references) noteObject(kind kinds.Kind, o source.Object) {
 			r.log.Debug("an object names no Secrets that can be read", "object", o.Key.String(), "error", err)
 		}
 	}
-	r.setNamed(o.Key, named)
+	r.setReferences(o.Key, named)
 }
 
-// setNamed replaces the Secrets that an object names. The caller must hold the lock.
-func (r *references) setNamed(object event.Key, named []string) {
+// setReferences replaces the Secrets that an object names. The caller must hold the lock.
+func (r *secretReferences) setReferences(object event.Key, named []string) {
 	in, before := r.names[object.Namespace], r.by[object]
 	named = slices.DeleteFunc(slices.Clone(named), func(name string) bool {
-		return len(validation.NameIsDNSSubdomain(name, false)) > 0 || in.count[name] == 0 && r.isFull(object.Namespace, in)
+		return len(validation.NameIsDNSSubdomain(name, false)) > 0 || in.count[name] == 0 && r.isNamespaceFull(object.Namespace, in)
 	})
 	for _, name := range named {
 		if in.count[name]++; in.count[name] == 1 {
-			in.markTurned(name)
+			in.markReferenceChanged(name)
 		}
 	}
 	for _, name := range before {
 		if in.count[name]--; in.count[name] == 0 {
 			delete(in.count, name)
-			in.markTurned(name)
+			in.markReferenceChanged(name)
 		}
 	}
 	if r.by[object] = named; len(named) == 0 {
@@ -169,8 +169,8 @@ func (r *references) setNamed(object event.Key, named []string) {
 	}
 }
 
-// isFull reports whether a namespace has as many followed Secrets as allowed.
-func (r *references) isFull(namespace string, in *names) bool {
+// isNamespaceFull reports whether a namespace has as many followed Secrets as allowed.
+func (r *secretReferences) isNamespaceFull(namespace string, in *namedSecrets) bool {
 	if len(in.count) < maxNamed {
 		return false
 	}
@@ -181,8 +181,8 @@ func (r *references) isFull(namespace string, in *names) bool {
 	return true
 }
 
-// markTurned records that a Secret became named or is no longer named.
-func (n *names) markTurned(name string) {
+// markReferenceChanged records that a Secret became named or is no longer named.
+func (n *namedSecrets) markReferenceChanged(name string) {
 	n.turned[name] = true
 	select {
 	case n.wake <- struct{}{}:
@@ -190,16 +190,16 @@ func (n *names) markTurned(name string) {
 	}
 }
 
-// stateOf reports whether a Secret is named, and whether that has changed since the last take.
-func (r *references) stateOf(namespace, name string) (named, turned bool) {
+// referenceState reports whether a Secret is named, and whether that has changed since the last take.
+func (r *secretReferences) referenceState(namespace, name string) (named, turned bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	in := r.names[namespace]
 	return in.count[name] > 0, in.turned[name]
 }
 
-// takeTurned returns the changed names and clears them.
-func (r *references) takeTurned(namespace string) (turned []string) {
+// takeChangedNames returns the changed names and clears them.
+func (r *secretReferences) takeChangedNames(namespace string) (turned []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	in := r.names[namespace]
@@ -210,14 +210,16 @@ func (r *references) takeTurned(namespace string) (turned []string) {
 	return turned
 }
 
-// putBack returns names from take that could not be processed.
-func (r *references) putBack(namespace string, turned []string) {
+// putBackChangedNames returns names from take that could not be processed.
+func (r *secretReferences) putBackChangedNames(namespace string, turned []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range turned {
-		r.names[namespace].markTurned(name)
+		r.names[namespace].markReferenceChanged(name)
 	}
 }
 
-// wakeChannel returns a channel that is readable after a change of names.
-func (r *references) wakeChannel(namespace string) <-chan struct{} { return r.names[namespace].wake }
+// changedNamesChannel returns a channel that is readable after a change of names.
+func (r *secretReferences) changedNamesChannel(namespace string) <-chan struct{} {
+	return r.names[namespace].wake
+}

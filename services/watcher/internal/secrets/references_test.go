@@ -15,7 +15,7 @@ import (
 
 // followed returns users of both groups, and the Secrets of two namespaces.
 func followed() []kinds.Kind {
-	return append(Kinds([]string{"a", "b"}), kinds.OpenSearchUsers(), kinds.Legacy(kinds.OpenSearchUsers()), kinds.Stores())
+	return append(SecretKinds([]string{"a", "b"}), kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers()), kinds.Stores())
 }
 
 func user(kind kinds.Kind, namespace, name, secret string) source.Object {
@@ -24,10 +24,10 @@ func user(kind kinds.Kind, namespace, name, secret string) source.Object {
 }
 
 // allTurned takes the changed names of both namespaces.
-func (r *references) allTurned() (all []string) {
+func (r *secretReferences) allTurned() (all []string) {
 	for _, namespace := range []string{"a", "b"} {
-		for _, name := range r.takeTurned(namespace) {
-			named, _ := r.stateOf(namespace, name)
+		for _, name := range r.takeChangedNames(namespace) {
+			named, _ := r.referenceState(namespace, name)
 			all = append(all, fmt.Sprintf("%s/%s %v", namespace, name, named))
 		}
 	}
@@ -36,8 +36,8 @@ func (r *references) allTurned() (all []string) {
 }
 
 func TestASecretIsNamedAsLongAsAnyObjectDoes(t *testing.T) {
-	users, legacy := kinds.OpenSearchUsers(), kinds.Legacy(kinds.OpenSearchUsers())
-	r := newReferences(followed(), slog.New(slog.DiscardHandler))
+	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers())
+	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	deleted := user(users, "a", "anna", "s")
 	deleted.Deleted = true
 	for _, step := range []struct {
@@ -59,7 +59,7 @@ func TestASecretIsNamedAsLongAsAnyObjectDoes(t *testing.T) {
 		{"it goes again", users, deleted, nil},
 	} {
 		r.mu.Lock()
-		r.noteObject(step.kind, step.o)
+		r.recordObjectReferences(step.kind, step.o)
 		r.mu.Unlock()
 		if got := r.allTurned(); !slices.Equal(got, step.want) {
 			t.Errorf("%s: turned are %v, want %v", step.what, got, step.want)
@@ -71,16 +71,16 @@ func TestASecretIsNamedAsLongAsAnyObjectDoes(t *testing.T) {
 }
 
 func TestAListSaysAllThatIsNamed(t *testing.T) {
-	users, legacy := kinds.OpenSearchUsers(), kinds.Legacy(kinds.OpenSearchUsers())
-	r := newReferences(followed(), slog.New(slog.DiscardHandler))
+	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers())
+	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	known := func() bool {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		select {
 		case <-r.listed:
-			return r.waitListed(t.Context()) == nil
+			return r.waitUntilListed(t.Context()) == nil
 		default:
-			return r.waitListed(ctx) == nil
+			return r.waitUntilListed(ctx) == nil
 		}
 	}
 	anna, ben, old := user(users, "a", "anna", "s"), user(users, "a", "ben", "t"), user(legacy, "b", "kim", "u")
@@ -103,7 +103,7 @@ func TestAListSaysAllThatIsNamed(t *testing.T) {
 		{"a list that fails says nothing", users, "", source.Page{}, errors.New("no"), true, nil},
 		{"the older kind is not served any more", legacy, "", source.Page{}, source.ErrNotServed, true, []string{"b/u false"}},
 	} {
-		r.recordPage(step.kind, step.token, step.page, step.err)
+		r.recordListPage(step.kind, step.token, step.page, step.err)
 		if got := r.allTurned(); !slices.Equal(got, step.want) || known() != step.known {
 			t.Errorf("%s: turned are %v, want %v; all known: %v", step.what, got, step.want, known())
 		}
@@ -111,23 +111,23 @@ func TestAListSaysAllThatIsNamed(t *testing.T) {
 }
 
 func TestWithoutKindsThatNameSecretsNoneIsNamed(t *testing.T) {
-	if err := newReferences(Kinds([]string{"a"}), slog.New(slog.DiscardHandler)).waitListed(t.Context()); err != nil {
+	if err := newSecretReferences(SecretKinds([]string{"a"}), slog.New(slog.DiscardHandler)).waitUntilListed(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestThereIsABoundForHowManySecretsAreFollowed(t *testing.T) {
 	users := kinds.OpenSearchUsers()
-	r := newReferences(followed(), slog.New(slog.DiscardHandler))
+	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	note := func(namespace, name, secret string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.noteObject(users, user(users, namespace, name, secret))
+		r.recordObjectReferences(users, user(users, namespace, name, secret))
 	}
 	for i := range maxNamed + 5 {
 		note("a", fmt.Sprint("u-", i), fmt.Sprint("s-", i))
 	}
-	if n := len(r.takeTurned("a")); n != maxNamed {
+	if n := len(r.takeChangedNames("a")); n != maxNamed {
 		t.Errorf("%d are named, want %d", n, maxNamed)
 	}
 	note("a", "more", "s-0")
@@ -148,11 +148,11 @@ func TestThereIsABoundForHowManySecretsAreFollowed(t *testing.T) {
 
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	users := kinds.OpenSearchUsers()
-	r := newReferences(followed(), slog.New(slog.DiscardHandler))
-	r.recordPage(users, "", source.Page{Objects: []source.Object{user(users, "a", "anna", "s")}}, nil)
-	<-r.wakeChannel("a")
-	r.putBack("a", r.takeTurned("a"))
-	<-r.wakeChannel("a")
+	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
+	r.recordListPage(users, "", source.Page{Objects: []source.Object{user(users, "a", "anna", "s")}}, nil)
+	<-r.changedNamesChannel("a")
+	r.putBackChangedNames("a", r.takeChangedNames("a"))
+	<-r.changedNamesChannel("a")
 	if got := r.allTurned(); !slices.Equal(got, []string{"a/s true"}) {
 		t.Errorf("turned are %v", got)
 	}

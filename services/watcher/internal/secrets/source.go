@@ -23,42 +23,42 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// server is the API server.
-type server interface {
-	Epoch(ctx context.Context) (string, error)
+// apiServer is the API server.
+type apiServer interface {
+	ClusterUID(ctx context.Context) (string, error)
 	List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error)
 	ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error)
 	Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error]
-	Version(ctx context.Context, kind kinds.Kind) (string, error)
-	Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
-	Meaning(kind kinds.Kind, published event.Change) (string, error)
+	CurrentResourceVersion(ctx context.Context, kind kinds.Kind) (string, error)
+	FindServedKind(ctx context.Context, of event.GroupResource) (kinds.Kind, error)
+	ContentHash(kind kinds.Kind, published event.Change) (string, error)
 }
 
 // Source is the API server as the reflector reads it.
 type Source struct {
-	server
+	apiServer
 
-	references *references
-	namespaces map[string]*namespaced
+	references *secretReferences
+	namespaces map[string]*namespaceSecrets
 	log        *slog.Logger
 }
 
-// Kinds returns the kinds by which Secrets are followed: one for each of some namespaces, and one without Secrets for
+// SecretKinds returns the kinds by which Secrets are followed: one for each of some namespaces, and one without Secrets for
 // all other namespaces.
-func Kinds(namespaces []string) []kinds.Kind {
+func SecretKinds(namespaces []string) []kinds.Kind {
 	all := []kinds.Kind{kinds.Secrets()}
 	for _, namespace := range namespaces {
-		all = append(all, kinds.Secrets().In(namespace))
+		all = append(all, kinds.Secrets().InNamespace(namespace))
 	}
 	return all
 }
 
 // New returns a source for one run of a reflector of some kinds.
-func New(from server, followed []kinds.Kind, log *slog.Logger) *Source {
-	s := &Source{server: from, references: newReferences(followed, log), namespaces: map[string]*namespaced{}, log: log}
+func New(from apiServer, followed []kinds.Kind, log *slog.Logger) *Source {
+	s := &Source{apiServer: from, references: newSecretReferences(followed, log), namespaces: map[string]*namespaceSecrets{}, log: log}
 	for _, kind := range followed {
 		if kind.Named && kind.Namespace != "" {
-			s.namespaces[kind.Namespace] = &namespaced{kind: kind, server: from, references: s.references, shown: map[string]event.Change{}}
+			s.namespaces[kind.Namespace] = &namespaceSecrets{kind: kind, server: from, references: s.references, shown: map[string]event.Change{}}
 		}
 	}
 	return s
@@ -67,43 +67,43 @@ func New(from server, followed []kinds.Kind, log *slog.Logger) *Source {
 // List reads one page of a list.
 func (s *Source) List(ctx context.Context, kind kinds.Kind, token string) (source.Page, error) {
 	if !kind.Named {
-		page, err := s.server.List(ctx, kind, token)
-		s.references.recordPage(kind, token, page, err)
+		page, err := s.apiServer.List(ctx, kind, token)
+		s.references.recordListPage(kind, token, page, err)
 		return page, err
 	}
-	of, err := s.namespaceOf(kind)
+	of, err := s.namespaceSecretsOf(kind)
 	if err != nil {
 		return source.Page{}, err
 	}
-	if err := s.references.waitListed(ctx); err != nil {
+	if err := s.references.waitUntilListed(ctx); err != nil {
 		return source.Page{}, err
 	}
-	page, err := of.readPage(ctx, token)
-	return page, s.withRefusal(ctx, of, err, source.ErrNotServed)
+	page, err := of.readNamedPage(ctx, token)
+	return page, s.wrapForbiddenError(ctx, of, err, source.ErrNotServed)
 }
 
 // ListNamed lists the objects with a name: a Secret only if another object names it.
 func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (source.Page, error) {
 	if !kind.Named {
-		return s.server.ListNamed(ctx, kind, name)
+		return s.apiServer.ListNamed(ctx, kind, name)
 	}
-	of, err := s.namespaceOf(kind)
+	of, err := s.namespaceSecretsOf(kind)
 	if err != nil {
 		return source.Page{}, err
 	}
-	page, err := s.server.ListNamed(ctx, kind, name)
-	return of.named(page), s.withRefusal(ctx, of, err, source.ErrNotServed)
+	page, err := s.apiServer.ListNamed(ctx, kind, name)
+	return of.filterNamedSecrets(page), s.wrapForbiddenError(ctx, of, err, source.ErrNotServed)
 }
 
 // Watch yields the changes after a version.
 func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) iter.Seq2[source.Event, error] {
 	if !kind.Named {
-		return s.references.recordWatch(kind, s.server.Watch(ctx, kind, version))
+		return s.references.recordWatchEvents(kind, s.apiServer.Watch(ctx, kind, version))
 	}
 	return func(yield func(source.Event, error) bool) {
-		of, err := s.namespaceOf(kind)
+		of, err := s.namespaceSecretsOf(kind)
 		if err == nil {
-			err = s.withRefusal(ctx, of, of.watchFrom(ctx, version, yield), source.ErrExpired)
+			err = s.wrapForbiddenError(ctx, of, of.watchNamedSecrets(ctx, version, yield), source.ErrExpired)
 		}
 		if err != nil {
 			yield(source.Event{}, err)
@@ -111,29 +111,29 @@ func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) ite
 	}
 }
 
-// Version returns the current version of the kind.
-func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
+// CurrentResourceVersion returns the current version of the kind.
+func (s *Source) CurrentResourceVersion(ctx context.Context, kind kinds.Kind) (string, error) {
 	if !kind.Named {
-		return s.server.Version(ctx, kind)
+		return s.apiServer.CurrentResourceVersion(ctx, kind)
 	}
-	of, err := s.namespaceOf(kind)
+	of, err := s.namespaceSecretsOf(kind)
 	if err != nil {
 		return "", err
 	}
-	version, err := s.server.Version(ctx, kind)
-	return version, s.withRefusal(ctx, of, err, source.ErrNotServed)
+	version, err := s.apiServer.CurrentResourceVersion(ctx, kind)
+	return version, s.wrapForbiddenError(ctx, of, err, source.ErrNotServed)
 }
 
-// namespaceOf returns the namespace in which a kind is followed.
-func (s *Source) namespaceOf(kind kinds.Kind) (*namespaced, error) {
+// namespaceSecretsOf returns the namespace in which a kind is followed.
+func (s *Source) namespaceSecretsOf(kind kinds.Kind) (*namespaceSecrets, error) {
 	if of := s.namespaces[kind.Namespace]; of != nil {
 		return of, nil
 	}
 	return nil, fmt.Errorf("Secrets are followed in --secret-namespaces alone: %w", source.ErrNotServed) //nolint:staticcheck // It is the name of the kind.
 }
 
-// withRefusal adds to the error of a missing right the error that the reflector handles, and logs the right once.
-func (s *Source) withRefusal(ctx context.Context, of *namespaced, err, as error) error {
+// wrapForbiddenError adds to the error of a missing right the error that the reflector handles, and logs the right once.
+func (s *Source) wrapForbiddenError(ctx context.Context, of *namespaceSecrets, err, as error) error {
 	if !apierrors.IsForbidden(err) {
 		if err == nil {
 			of.refused.Store(false)
@@ -142,7 +142,7 @@ func (s *Source) withRefusal(ctx context.Context, of *namespaced, err, as error)
 	}
 	if !of.refused.Swap(true) {
 		s.log.WarnContext(ctx, "the Secrets of a namespace may not be followed; until they are, changes of passwords are seen late",
-			"namespace", of.kind.Namespace, "remedy", rbac.Account{Service: topology.Watcher}.BindSecrets(of.kind.Namespace), "error", err)
+			"namespace", of.kind.Namespace, "remedy", rbac.Account{Service: topology.Watcher}.BindSecretsCommand(of.kind.Namespace), "error", err)
 	}
 	return errors.Join(as, err)
 }

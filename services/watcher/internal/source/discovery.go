@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// servedKind returns the kind in the version that the API server serves, as far as is known.
-func (s *Source) servedKind(kind kinds.Kind) kinds.Kind {
+// withServedVersion returns the kind in the version that the API server serves, as far as is known.
+func (s *Source) withServedVersion(kind kinds.Kind) kinds.Kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.older[kind.GroupResource] {
@@ -31,9 +31,9 @@ func (s *Source) switchVersion(r event.GroupResource) {
 	s.older[r] = !s.older[r]
 }
 
-// confirmAbsence verifies a "not found". Objects of a kind that is not served count as deleted, so any doubt is an
+// confirmNotServed verifies a "not found". Objects of a kind that is not served count as deleted, so any doubt is an
 // error. It is also an error if the API server has the kind in its other version, which later requests then use.
-func (s *Source) confirmAbsence(ctx context.Context, kind kinds.Kind, cause error) error {
+func (s *Source) confirmNotServed(ctx context.Context, kind kinds.Kind, cause error) error {
 	versions, err := s.servedVersions(ctx, kind.GroupResource)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *Source) confirmAbsence(ctx context.Context, kind kinds.Kind, cause erro
 	for _, version := range versions {
 		other := kind
 		other.Version = version
-		switch _, found, err := s.describeKind(ctx, other); {
+		switch _, found, err := s.discoverResource(ctx, other); {
 		case err != nil:
 			return err
 		case found && version == kind.Version:
@@ -61,7 +61,7 @@ func (s *Source) servedVersions(ctx context.Context, r event.GroupResource) ([]s
 		return []string{"v1"}, nil
 	}
 	var group metav1.APIGroup
-	err := s.readInto(ctx, s.api.Get().AbsPath("/apis", r.Group), &group)
+	err := s.sendAndDecode(ctx, s.api.Get().AbsPath("/apis", r.Group), &group)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -75,9 +75,9 @@ func (s *Source) servedVersions(ctx context.Context, r event.GroupResource) ([]s
 	return versions, nil
 }
 
-func (s *Source) describeKind(ctx context.Context, kind kinds.Kind) (metav1.APIResource, bool, error) {
+func (s *Source) discoverResource(ctx context.Context, kind kinds.Kind) (metav1.APIResource, bool, error) {
 	var list metav1.APIResourceList
-	err := s.readInto(ctx, s.api.Get().AbsPath(kube.Prefix(kind)), &list)
+	err := s.sendAndDecode(ctx, s.api.Get().AbsPath(kube.GroupVersionPath(kind)), &list)
 	if apierrors.IsNotFound(err) {
 		return metav1.APIResource{}, false, nil
 	}
@@ -93,19 +93,19 @@ func (s *Source) describeKind(ctx context.Context, kind kinds.Kind) (metav1.APIR
 
 // ShortNames returns the short names and the singular name of the kind, as kubectl accepts them.
 func (s *Source) ShortNames(ctx context.Context, kind kinds.Kind) ([]string, error) {
-	resource, _, err := s.describeKind(ctx, s.servedKind(kind))
+	resource, _, err := s.discoverResource(ctx, s.withServedVersion(kind))
 	return append(resource.ShortNames, resource.SingularName), err
 }
 
-// Find returns the served kind with a name, for use as a kind of targets. It returns [ErrNotServed] if none exists.
-func (s *Source) Find(ctx context.Context, of event.GroupResource) (kinds.Kind, error) {
+// FindServedKind returns the served kind with a name, for use as a kind of targets. It returns [ErrNotServed] if none exists.
+func (s *Source) FindServedKind(ctx context.Context, of event.GroupResource) (kinds.Kind, error) {
 	versions, err := s.servedVersions(ctx, of)
 	if err != nil {
 		return kinds.Kind{}, err
 	}
 	for _, version := range versions {
-		kind := kinds.Target(of, version, "")
-		resource, found, err := s.describeKind(ctx, kind)
+		kind := kinds.TargetKind(of, version, "")
+		resource, found, err := s.discoverResource(ctx, kind)
 		if err != nil {
 			return kinds.Kind{}, err
 		}

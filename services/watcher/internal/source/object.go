@@ -25,28 +25,28 @@ type Object struct {
 // toObject converts the JSON of the API server to the state that is published.
 func (s *Source) toObject(kind kinds.Kind, raw []byte) (Object, error) {
 	s.mu.Lock()
-	origin := kube.Origin{Cluster: s.cluster, Epoch: s.epoch}
+	origin := kube.ClusterOrigin{Cluster: s.cluster, Epoch: s.epoch}
 	s.mu.Unlock()
-	o, err := origin.Read(kind, raw)
+	o, err := origin.DecodeObject(kind, raw)
 	if err != nil {
 		return Object{}, err
 	}
 	o.ObservedAt = time.Now()
-	return Object{Meaning: contentHash(kind, o.Top, o.Metadata), Change: o.Change}, nil
+	return Object{Meaning: hashConsumedFields(kind, o.Top, o.Metadata), Change: o.Change}, nil
 }
 
-// Meaning returns the fingerprint of an object in its published form.
-func (*Source) Meaning(kind kinds.Kind, published event.Change) (string, error) {
-	o, err := kube.Origin{}.Read(kind, published.Object)
+// ContentHash returns the fingerprint of an object in its published form.
+func (*Source) ContentHash(kind kinds.Kind, published event.Change) (string, error) {
+	o, err := kube.ClusterOrigin{}.DecodeObject(kind, published.Object)
 	if err != nil {
 		return "", err
 	}
-	return contentHash(kind, o.Top, o.Metadata), nil
+	return hashConsumedFields(kind, o.Top, o.Metadata), nil
 }
 
-// contentHash leaves out the fields that every write changes, and the status if no consumer reads it. For a kind published
+// hashConsumedFields leaves out the fields that every write changes, and the status if no consumer reads it. For a kind published
 // without content every write counts. For targets, only identity and ownership count.
-func contentHash(kind kinds.Kind, top, metadata kube.Fields) string {
+func hashConsumedFields(kind kinds.Kind, top, metadata kube.RawFields) string {
 	sum := sha256.New()
 	digestFields(sum, metadata, func(name string) bool { return name == "resourceVersion" && (!kind.MetadataOnly || kind.Target) })
 	digestFields(sum, top, func(name string) bool { return name == "metadata" || name == "status" && !kind.Status })
@@ -54,7 +54,7 @@ func contentHash(kind kinds.Kind, top, metadata kube.Fields) string {
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:enough])
 }
 
-func digestFields(sum hash.Hash, f kube.Fields, skip func(string) bool) {
+func digestFields(sum hash.Hash, f kube.RawFields, skip func(string) bool) {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !skip(name) {
 			fmt.Fprintf(sum, "%q:%d:", name, len(f[name]))

@@ -74,11 +74,11 @@ func New(cfg *rest.Config, cluster string) (*Source, error) {
 	return &Source{api: api, cluster: cluster, older: map[event.GroupResource]bool{}}, nil
 }
 
-// Epoch returns the cluster's identity, the UID of its kube-system namespace. After the first answer, any other
+// ClusterUID returns the cluster's identity, the UID of its kube-system namespace. After the first answer, any other
 // identity is [ErrOtherCluster].
-func (s *Source) Epoch(ctx context.Context) (string, error) {
+func (s *Source) ClusterUID(ctx context.Context) (string, error) {
 	var namespace metav1.PartialObjectMetadata
-	if err := s.readInto(ctx, s.api.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem), &namespace); err != nil {
+	if err := s.sendAndDecode(ctx, s.api.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem), &namespace); err != nil {
 		return "", fmt.Errorf("reading the cluster's identity (namespace %s): %w", metav1.NamespaceSystem, err)
 	}
 	epoch := string(namespace.UID)
@@ -119,8 +119,8 @@ func (s *Source) ListNamed(ctx context.Context, kind kinds.Kind, name string) (P
 }
 
 func (s *Source) listPage(ctx context.Context, kind kinds.Kind, params map[string]string) (Page, error) {
-	kind = s.servedKind(kind)
-	request := s.allRequest(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadataList"))
+	kind = s.withServedVersion(kind)
+	request := s.newCollectionRequest(kind).SetHeader("Accept", kube.AcceptHeader(kind, "PartialObjectMetadataList"))
 	for name, value := range params {
 		request.Param(name, value)
 	}
@@ -128,12 +128,12 @@ func (s *Source) listPage(ctx context.Context, kind kinds.Kind, params map[strin
 		Metadata metav1.ListMeta   `json:"metadata"`
 		Items    []json.RawMessage `json:"items"`
 	}
-	err := s.readInto(ctx, request, &list)
+	err := s.sendAndDecode(ctx, request, &list)
 	if apierrors.IsNotFound(err) {
-		err = s.confirmAbsence(ctx, kind, err)
+		err = s.confirmNotServed(ctx, kind, err)
 	}
 	if err != nil {
-		return Page{}, fmt.Errorf("listing %s: %w", kind.GroupResource, expiredError(err))
+		return Page{}, fmt.Errorf("listing %s: %w", kind.GroupResource, wrapExpiredError(err))
 	}
 	page := Page{Version: list.Metadata.ResourceVersion, Next: list.Metadata.Continue}
 	for _, item := range list.Items {
@@ -146,12 +146,12 @@ func (s *Source) listPage(ctx context.Context, kind kinds.Kind, params map[strin
 	return page, nil
 }
 
-// Version returns the resourceVersion that a list of the kind would have now. If the kind is not found, it returns
+// CurrentResourceVersion returns the resourceVersion that a list of the kind would have now. If the kind is not found, it returns
 // [ErrNotServed] without a confirmation, so callers must not conclude more from it.
-func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
-	kind = s.servedKind(kind)
+func (s *Source) CurrentResourceVersion(ctx context.Context, kind kinds.Kind) (string, error) {
+	kind = s.withServedVersion(kind)
 	var list metav1.PartialObjectMetadataList
-	err := s.readInto(ctx, s.allRequest(kind).SetHeader("Accept", kube.Accept(metadataOnly(kind), "PartialObjectMetadataList")).
+	err := s.sendAndDecode(ctx, s.newCollectionRequest(kind).SetHeader("Accept", kube.AcceptHeader(withMetadataOnly(kind), "PartialObjectMetadataList")).
 		Param("limit", "1"), &list)
 	if apierrors.IsNotFound(err) {
 		err = ErrNotServed
@@ -162,13 +162,13 @@ func (s *Source) Version(ctx context.Context, kind kinds.Kind) (string, error) {
 	return list.ResourceVersion, nil
 }
 
-// allRequest returns a request for the objects of a kind, in its namespace if it has one.
-func (s *Source) allRequest(kind kinds.Kind) *rest.Request {
-	return s.api.Get().AbsPath(kube.Prefix(kind)).NamespaceIfScoped(kind.Namespace, kind.Namespace != "").Resource(kind.Resource)
+// newCollectionRequest returns a request for the objects of a kind, in its namespace if it has one.
+func (s *Source) newCollectionRequest(kind kinds.Kind) *rest.Request {
+	return s.api.Get().AbsPath(kube.GroupVersionPath(kind)).NamespaceIfScoped(kind.Namespace, kind.Namespace != "").Resource(kind.Resource)
 }
 
-// metadataOnly returns the kind without its content.
-func metadataOnly(kind kinds.Kind) kinds.Kind {
+// withMetadataOnly returns the kind without its content.
+func withMetadataOnly(kind kinds.Kind) kinds.Kind {
 	kind.MetadataOnly = true
 	return kind
 }
@@ -180,14 +180,14 @@ func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 			return Object{}, fmt.Errorf("reading %s: %w: %.253q %s", kind.Kind, ErrNotFound, segment, strings.Join(wrong, ", "))
 		}
 	}
-	if _, err := s.Epoch(ctx); err != nil {
+	if _, err := s.ClusterUID(ctx); err != nil {
 		return Object{}, err
 	}
-	kind = s.servedKind(kind)
-	request := s.api.Get().AbsPath(kube.Prefix(kind)).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
+	kind = s.withServedVersion(kind)
+	request := s.api.Get().AbsPath(kube.GroupVersionPath(kind)).SetHeader("Accept", kube.AcceptHeader(kind, "PartialObjectMetadata")).
 		NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).Name(name)
 	var raw json.RawMessage
-	err := s.readInto(ctx, request, &raw)
+	err := s.sendAndDecode(ctx, request, &raw)
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w (%w)", ErrNotFound, err)
 	}
@@ -197,7 +197,7 @@ func (s *Source) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 	return s.toObject(kind, raw)
 }
 
-func (s *Source) readInto(ctx context.Context, request *rest.Request, into any) error {
+func (s *Source) sendAndDecode(ctx context.Context, request *rest.Request, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	result := request.Do(ctx)
@@ -211,7 +211,7 @@ func (s *Source) readInto(ctx context.Context, request *rest.Request, into any) 
 	return json.Unmarshal(raw, into)
 }
 
-func expiredError(err error) error {
+func wrapExpiredError(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return fmt.Errorf("%w (%w)", ErrExpired, err)
 	}

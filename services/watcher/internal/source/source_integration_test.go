@@ -31,12 +31,12 @@ const within = 60 * time.Second
 
 func connect(t *testing.T) (*Source, *testenv.KubeServer) {
 	t.Helper()
-	kube := testenv.Kube(t)
-	s, err := New(kube.Config(t, topology.Watcher), "local")
+	kube := testenv.StartKube(t)
+	s, err := New(kube.ServiceConfig(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Epoch(t.Context()); err != nil {
+	if _, err := s.ClusterUID(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s, kube
@@ -47,7 +47,7 @@ func grant(t *testing.T, kube *testenv.KubeServer, kinds ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
 		rule := rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{kind.Group}, Resources: []string{kind.Resource}}
-		kube.Grant(t, topology.Watcher, rule)
+		kube.GrantServiceRight(t, topology.Watcher, rule)
 	}
 }
 
@@ -55,16 +55,16 @@ func spec(note string) map[string]any { return map[string]any{"coreModule": "mod
 
 func TestTheEpochIsTheUIDOfKubeSystem(t *testing.T) {
 	s, kube := connect(t)
-	epoch, err := s.Epoch(t.Context())
+	epoch, err := s.ClusterUID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	system, err := kubernetes.NewForConfigOrDie(kube.Admin()).CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	system, err := kubernetes.NewForConfigOrDie(kube.AdminConfig()).CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 	if err != nil || epoch != string(system.UID) {
 		t.Errorf("epoch is %q, want %q (%v)", epoch, system.UID, err)
 	}
 	s.epoch = "that of another cluster"
-	if _, err := s.Epoch(t.Context()); !errors.Is(err, ErrOtherCluster) {
+	if _, err := s.ClusterUID(t.Context()); !errors.Is(err, ErrOtherCluster) {
 		t.Errorf("error is %v, want ErrOtherCluster", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestAWatchGoesOnWhereTheListEnded(t *testing.T) {
 	}
 	kube.Apply(t, kinds.Stores(), "x", spec("1"))
 	kube.Apply(t, kinds.Stores(), "x", spec("2"))
-	if err := kube.Objects(t).Resource(storesResource()).Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
+	if err := kube.DynamicClient(t).Resource(storesResource()).Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -173,14 +173,14 @@ func TestGetReadsOneObjectOrSaysThatThereIsNone(t *testing.T) {
 func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 	s, server := connect(t)
 	grant(t, server, secrets())
-	api := kubernetes.NewForConfigOrDie(server.Admin()).CoreV1().Secrets("default")
+	api := kubernetes.NewForConfigOrDie(server.AdminConfig()).CoreV1().Secrets("default")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "source-test"}, StringData: map[string]string{"password": "hunter2"}}
 	if _, err := api.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = api.Delete(context.WithoutCancel(t.Context()), secret.Name, metav1.DeleteOptions{}) })
 	const encoded = "aHVudGVy" // The password in the encoding of the API server.
-	raw, err := s.api.Get().AbsPath("/api/v1/namespaces/default/secrets").SetHeader("Accept", kube.Accept(secrets(), "PartialObjectMetadataList")).Do(t.Context()).Raw()
+	raw, err := s.api.Get().AbsPath("/api/v1/namespaces/default/secrets").SetHeader("Accept", kube.AcceptHeader(secrets(), "PartialObjectMetadataList")).Do(t.Context()).Raw()
 	if err != nil || strings.Contains(string(raw), encoded) || !strings.Contains(string(raw), secret.Name) {
 		t.Errorf("server sent %s, %v", raw, err)
 	}
@@ -197,11 +197,11 @@ func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 		t.Errorf("listed at %d, want the same meaning as when got", i)
 	}
 	for namespace, want := range map[string]int{"default": 1, "kube-system": 0} {
-		page, err := s.ListNamed(t.Context(), secrets().In(namespace), secret.Name)
+		page, err := s.ListNamed(t.Context(), secrets().InNamespace(namespace), secret.Name)
 		if err != nil || len(page.Objects) != want || page.Version == "" || want > 0 && page.Objects[0].Meaning != o.Meaning {
 			t.Errorf("by its name in %s are %+v, %v", namespace, page, err)
 		}
-		page, err = s.List(t.Context(), secrets().In(namespace), "")
+		page, err = s.List(t.Context(), secrets().InNamespace(namespace), "")
 		if err != nil || slices.ContainsFunc(page.Objects, func(o Object) bool { return o.Key.Namespace != namespace }) {
 			t.Errorf("in %s are %+v, %v", namespace, page, err)
 		}
@@ -228,7 +228,7 @@ func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 
 func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 	s, kube := connect(t)
-	crds := apiextensions.NewForConfigOrDie(kube.Admin()).CustomResourceDefinitions()
+	crds := apiextensions.NewForConfigOrDie(kube.AdminConfig()).CustomResourceDefinitions()
 	things := kinds.Kind{GroupResource: event.GroupResource{Group: "source.entail.test", Resource: "things"}, Version: "v1", Kind: "Thing"}
 	nothings := kinds.Kind{GroupResource: event.GroupResource{Resource: "nothings"}, Version: "v1", Kind: "Nothing"}
 	grant(t, kube, things, nothings)
@@ -282,7 +282,7 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 
 func TestAKindIsReadInItsOlderVersionWhereOnlyThatIsServed(t *testing.T) {
 	s, kube := connect(t)
-	crds := apiextensions.NewForConfigOrDie(kube.Admin()).CustomResourceDefinitions()
+	crds := apiextensions.NewForConfigOrDie(kube.AdminConfig()).CustomResourceDefinitions()
 	things := kinds.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", Older: "v1", Kind: "Thing"}
 	grant(t, kube, things)
 	crd := definition(things, "v1")
@@ -327,7 +327,7 @@ func definition(kind kinds.Kind, version string) *apiextensionsv1.CustomResource
 
 func TestAForbiddenKindIsNotTakenForAbsent(t *testing.T) {
 	_, kube := connect(t)
-	limited, err := New(kube.Config(t, topology.ImpliedRole), "local")
+	limited, err := New(kube.ServiceConfig(t, topology.ImpliedRole), "local")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ type Event struct {
 	Bookmark bool
 }
 
-// frame is an event in the form of the wire.
-type frame struct {
+// watchFrame is an event in the form of the wire.
+type watchFrame struct {
 	Type   watch.EventType `json:"type"`
 	Object json.RawMessage `json:"object"`
 }
@@ -47,20 +47,20 @@ func (s *Source) Watch(ctx context.Context, kind kinds.Kind, version string) ite
 }
 
 func (s *Source) watchKind(ctx context.Context, kind kinds.Kind, version string, yield func(Event, error) bool) error {
-	kind = s.servedKind(kind)
-	body, err := s.allRequest(kind).SetHeader("Accept", kube.Accept(kind, "PartialObjectMetadata")).
+	kind = s.withServedVersion(kind)
+	body, err := s.newCollectionRequest(kind).SetHeader("Accept", kube.AcceptHeader(kind, "PartialObjectMetadata")).
 		Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.Itoa(int(watchTimeout.Seconds()))).Stream(ctx)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w (%w)", ErrExpired, err)
 	}
 	if err != nil {
-		return expiredError(err)
+		return wrapExpiredError(err)
 	}
 	defer body.Close()
 	frames := json.NewDecoder(body)
 	for {
-		var f frame
+		var f watchFrame
 		err := frames.Decode(&f)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -78,13 +78,13 @@ func (s *Source) watchKind(ctx context.Context, kind kinds.Kind, version string,
 	}
 }
 
-func (s *Source) toEvent(kind kinds.Kind, f frame) (Event, error) {
+func (s *Source) toEvent(kind kinds.Kind, f watchFrame) (Event, error) {
 	if f.Type == watch.Error {
 		var status metav1.Status
 		if err := json.Unmarshal(f.Object, &status); err != nil {
 			return Event{}, fmt.Errorf("decoding an error of the API server: %w", err)
 		}
-		return Event{}, expiredError(&apierrors.StatusError{ErrStatus: status})
+		return Event{}, wrapExpiredError(&apierrors.StatusError{ErrStatus: status})
 	}
 	if f.Type == watch.Bookmark {
 		var bookmark metav1.PartialObjectMetadata

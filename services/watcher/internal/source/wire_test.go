@@ -178,7 +178,7 @@ func TestTheOlderVersionIsAskedForOnceItIsKnownToBeThere(t *testing.T) {
 	if _, err := s.List(t.Context(), kind, ""); err == nil {
 		t.Fatal("the list finds the older version, which is gone")
 	}
-	if got := s.servedKind(kind).Version; got != "v1alpha1" {
+	if got := s.withServedVersion(kind).Version; got != "v1alpha1" {
 		t.Errorf("%s is asked for, though only the newer version is there", got)
 	}
 }
@@ -215,7 +215,7 @@ func TestWhatMustNotTravelIsNotEvenAskedFor(t *testing.T) {
 	if o, err := s.Get(t.Context(), secrets(), "team-a", "pass"); err != nil || o.Epoch != "e" || o.Key.Namespace != "team-a" {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	if version, err := s.Version(t.Context(), kinds.Stores()); version != "11" || err != nil {
+	if version, err := s.CurrentResourceVersion(t.Context(), kinds.Stores()); version != "11" || err != nil {
 		t.Errorf("version %s, %v", version, err)
 	}
 	for _, r := range w.asked {
@@ -223,7 +223,7 @@ func TestWhatMustNotTravelIsNotEvenAskedFor(t *testing.T) {
 			t.Errorf("%s is asked for as %q", r.URL.Path, r.Header.Get("Accept"))
 		}
 	}
-	if _, err := s.Version(t.Context(), withOther("pods")); !errors.Is(err, ErrNotServed) {
+	if _, err := s.CurrentResourceVersion(t.Context(), withOther("pods")); !errors.Is(err, ErrNotServed) {
 		t.Errorf("the version of what is not there: %v", err)
 	}
 }
@@ -276,19 +276,19 @@ func TestAnotherClusterAtTheAddressIsNoticed(t *testing.T) {
 		return http.StatusOK, fmt.Sprintf(`{"metadata":{"uid":%q}}`, epoch)
 	}})
 	for range 2 {
-		if got, err := s.Epoch(t.Context()); got != "e1" || err != nil {
+		if got, err := s.ClusterUID(t.Context()); got != "e1" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
 	}
 	epoch = "e2"
-	if _, err := s.Epoch(t.Context()); !errors.Is(err, ErrOtherCluster) || !strings.Contains(err.Error(), "e2, not e1") {
+	if _, err := s.ClusterUID(t.Context()); !errors.Is(err, ErrOtherCluster) || !strings.Contains(err.Error(), "e2, not e1") {
 		t.Errorf("another cluster: %v", err)
 	}
 	if _, err := s.Get(t.Context(), kinds.Stores(), "", "demo"); !errors.Is(err, ErrOtherCluster) {
 		t.Errorf("an object of another cluster: %v", err)
 	}
 	epoch = ""
-	if _, err := s.Epoch(t.Context()); err == nil || errors.Is(err, ErrOtherCluster) || !strings.Contains(err.Error(), "reading the cluster's identity") {
+	if _, err := s.ClusterUID(t.Context()); err == nil || errors.Is(err, ErrOtherCluster) || !strings.Contains(err.Error(), "reading the cluster's identity") {
 		t.Errorf("a cluster that does not tell: %v", err)
 	}
 }

@@ -19,8 +19,8 @@ const maxScan = 5000
 // ErrNoLetter means that the dead letter does not exist.
 var ErrNoLetter = errors.New("no such dead letter")
 
-// Letter is a message that a service could not process.
-type Letter struct {
+// DeadLetter is a message that a service could not process.
+type DeadLetter struct {
 	// ID is the sequence in the stream of dead letters.
 	ID      uint64
 	Service string
@@ -32,10 +32,10 @@ type Letter struct {
 	Data     []byte
 }
 
-// Letters lists the letters of a service, or of all services if it is empty. They are sorted newest first, and older
+// ListDeadLetters lists the letters of a service, or of all services if it is empty. They are sorted newest first, and older
 // than before unless that is 0. The result next is the value of before for the following call, or 0 at the end. A call
 // may return fewer than limit letters before the end.
-func (t *Trail) Letters(ctx context.Context, service string, before uint64, limit int) (letters []Letter, next uint64, err error) {
+func (t *Trail) ListDeadLetters(ctx context.Context, service string, before uint64, limit int) (letters []DeadLetter, next uint64, err error) {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return nil, 0, err
@@ -49,7 +49,7 @@ func (t *Trail) Letters(ctx context.Context, service string, before uint64, limi
 			return letters, before, nil
 		}
 		before--
-		letter, err := letterAt(ctx, stream, before)
+		letter, err := readDeadLetter(ctx, stream, before)
 		if errors.Is(err, ErrNoLetter) {
 			continue
 		}
@@ -63,8 +63,8 @@ func (t *Trail) Letters(ctx context.Context, service string, before uint64, limi
 	return letters, 0, nil
 }
 
-// CountLetters returns the number of dead letters.
-func (t *Trail) CountLetters(ctx context.Context) (uint64, error) {
+// CountDeadLetters returns the number of dead letters.
+func (t *Trail) CountDeadLetters(ctx context.Context) (uint64, error) {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return 0, err
@@ -72,17 +72,17 @@ func (t *Trail) CountLetters(ctx context.Context) (uint64, error) {
 	return stream.CachedInfo().State.Msgs, nil
 }
 
-// Letter reads one letter.
-func (t *Trail) Letter(ctx context.Context, id uint64) (Letter, error) {
+// GetDeadLetter reads one letter.
+func (t *Trail) GetDeadLetter(ctx context.Context, id uint64) (DeadLetter, error) {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
-		return Letter{}, err
+		return DeadLetter{}, err
 	}
-	return letterAt(ctx, stream, id)
+	return readDeadLetter(ctx, stream, id)
 }
 
-// Discard deletes a letter.
-func (t *Trail) Discard(ctx context.Context, id uint64) error {
+// DiscardDeadLetter deletes a letter.
+func (t *Trail) DiscardDeadLetter(ctx context.Context, id uint64) error {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return err
@@ -93,17 +93,17 @@ func (t *Trail) Discard(ctx context.Context, id uint64) error {
 	return nil
 }
 
-func letterAt(ctx context.Context, stream jetstream.Stream, id uint64) (Letter, error) {
+func readDeadLetter(ctx context.Context, stream jetstream.Stream, id uint64) (DeadLetter, error) {
 	msg, err := stream.GetMsg(ctx, id)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Letter{}, fmt.Errorf("%w: %d", ErrNoLetter, id)
+		return DeadLetter{}, fmt.Errorf("%w: %d", ErrNoLetter, id)
 	}
 	if err != nil {
-		return Letter{}, fault.Unavailable(fmt.Errorf("read dead letter %d: %w", id, err))
+		return DeadLetter{}, fault.Unavailable(fmt.Errorf("read dead letter %d: %w", id, err))
 	}
 	// An invalid header leaves 0, which means unknown.
 	sequence, _ := strconv.ParseUint(msg.Header.Get(topology.SequenceHeader), 10, 64)
-	return Letter{
+	return DeadLetter{
 		ID: id, Service: msg.Header.Get(topology.ServiceHeader), Subject: msg.Header.Get(topology.SubjectHeader),
 		Sequence: sequence, Reason: msg.Header.Get(topology.ReasonHeader), ParkedAt: msg.Time, Data: msg.Data,
 	}, nil

@@ -25,14 +25,14 @@ type Trail struct {
 // New returns a trail.
 func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
 
-// Results lists the newest result for an object of each service that published one.
-func (t *Trail) Results(ctx context.Context, k event.Key) ([]*eventv1.ResourceResult, error) {
+// LatestResults lists the newest result for an object of each service that published one.
+func (t *Trail) LatestResults(ctx context.Context, k event.Key) ([]*eventv1.ResourceResult, error) {
 	stream, err := t.openStream(ctx, topology.Results)
 	if err != nil {
 		return nil, err
 	}
 	var results []*eventv1.ResourceResult
-	for _, service := range topology.Services() {
+	for _, service := range topology.DurableServices() {
 		msg, err := stream.GetLastMsgForSubject(ctx, topology.ResultSubject(service.Name, k))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
@@ -49,8 +49,8 @@ func (t *Trail) Results(ctx context.Context, k event.Key) ([]*eventv1.ResourceRe
 	return results, nil
 }
 
-// Progress is the position of one service on the stream.
-type Progress struct {
+// ServiceProgress is the position of one service on the stream.
+type ServiceProgress struct {
 	Service string
 	// Pending messages are not delivered yet. InFlight messages are in work or wait for a retry.
 	Pending, InFlight, Redelivered uint64
@@ -58,45 +58,45 @@ type Progress struct {
 	Letters                        uint64
 }
 
-// Bus is the state of the stream of changes.
-type Bus struct {
+// StreamState is the state of the stream of changes.
+type StreamState struct {
 	// Objects counts the objects and recent deletions on the stream.
 	Objects      uint64
 	LastSequence uint64
 	Incarnation  string
 }
 
-// Bus returns the state of the stream of changes.
-func (t *Trail) Bus(ctx context.Context) (Bus, error) {
+// ChangesStreamState returns the state of the stream of changes.
+func (t *Trail) ChangesStreamState(ctx context.Context) (StreamState, error) {
 	stream, err := t.openStream(ctx, topology.Changes)
 	if err != nil {
-		return Bus{}, err
+		return StreamState{}, err
 	}
-	var bus Bus
+	var bus StreamState
 	for _, other := range []string{topology.WakeSubject("*"), topology.BarrierSubject("")} {
 		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(other))
 		if err != nil {
-			return Bus{}, fault.Unavailable(fmt.Errorf("look at stream %s: %w", topology.Changes, err))
+			return StreamState{}, fault.Unavailable(fmt.Errorf("look at stream %s: %w", topology.Changes, err))
 		}
 		if bus.Incarnation == "" {
-			bus = Bus{Objects: info.State.NumSubjects, LastSequence: info.State.LastSeq, Incarnation: topology.Incarnation(info)}
+			bus = StreamState{Objects: info.State.NumSubjects, LastSequence: info.State.LastSeq, Incarnation: topology.StreamID(info)}
 		}
 		bus.Objects -= min(bus.Objects, uint64(len(info.State.Subjects)))
 	}
 	return bus, nil
 }
 
-// Progress returns the position of every service. For a service that never started, all objects of its kinds are
+// ListServiceProgress returns the position of every service. For a service that never started, all objects of its kinds are
 // pending. A service without kinds on the stream, such as without OpenSearch, has none.
-func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
+func (t *Trail) ListServiceProgress(ctx context.Context) ([]ServiceProgress, error) {
 	letters, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return nil, err
 	}
-	var all []Progress
-	for _, service := range topology.Services() {
-		p := Progress{Service: service.Name}
-		if err := t.followService(ctx, service, &p); err != nil {
+	var all []ServiceProgress
+	for _, service := range topology.DurableServices() {
+		p := ServiceProgress{Service: service.Name}
+		if err := t.fillConsumerProgress(ctx, service, &p); err != nil {
 			return nil, err
 		}
 		info, err := letters.Info(ctx, jetstream.WithSubjectFilter(topology.DeadLettersFilter(service.Name)))
@@ -111,7 +111,7 @@ func (t *Trail) Progress(ctx context.Context) ([]Progress, error) {
 	return all, nil
 }
 
-func (t *Trail) followService(ctx context.Context, service topology.Service, p *Progress) error {
+func (t *Trail) fillConsumerProgress(ctx context.Context, service topology.Service, p *ServiceProgress) error {
 	consumer, err := t.js.Consumer(ctx, topology.Changes, service.Name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		p.Pending, err = t.countObjects(ctx, service.Kinds)

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func bus(t *testing.T) jetstream.JetStream {
 	t.Helper()
-	js := testenv.NATS(t).JetStream(t)
-	if err := topology.Ensure(t.Context(), js, 1); err != nil {
+	js := testenv.StartNATS(t).JetStream(t)
+	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
 	return js
@@ -52,12 +52,12 @@ func TestResultsAreTheNewestOfEachService(t *testing.T) {
 		}
 		send(t, js, topology.ResultSubject(topology.TupleSync, key("x")), data)
 	}
-	results, err := New(js).Results(t.Context(), key("x"))
+	results, err := New(js).LatestResults(t.Context(), key("x"))
 	if err != nil || len(results) != 1 || results[0].GetResourceVersion() != "2" {
 		t.Errorf("results are %v, %v", results, err)
 	}
 	send(t, js, topology.ResultSubject(topology.StoreSync, key("x")), []byte("\xff"))
-	if _, err := New(js).Results(t.Context(), key("x")); err == nil || !strings.Contains(err.Error(), "what store-sync made of") {
+	if _, err := New(js).LatestResults(t.Context(), key("x")); err == nil || !strings.Contains(err.Error(), "what store-sync made of") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 		send(t, js, topology.ChangeSubject(key(fmt.Sprint(i))), nil)
 	}
 	service, _ := topology.ServiceNamed(topology.StoreSync)
-	consumer, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeover())
+	consumer, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeoverBounds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, time.Minute, func() error {
-		all, err := New(js).Progress(t.Context())
+		all, err := New(js).ListServiceProgress(t.Context())
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func TestAServiceThatNeverStartedHasItsOwnKindsBeforeIt(t *testing.T) {
 	for i := range 3 {
 		send(t, js, topology.ChangeSubject(key(fmt.Sprint(i))), nil)
 	}
-	all, err := New(js).Progress(t.Context())
+	all, err := New(js).ListServiceProgress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,24 +128,24 @@ func TestASearchForLettersIsBoundedAndGoesOn(t *testing.T) {
 		}
 	}
 	<-js.PublishAsyncComplete()
-	letters, next, err := New(js).Letters(t.Context(), "wanted", 0, 1)
+	letters, next, err := New(js).ListDeadLetters(t.Context(), "wanted", 0, 1)
 	if err != nil || len(letters) != 0 || next == 0 {
 		t.Errorf("%d letters, next %d, %v; want none and a place to go on", len(letters), next, err)
 	}
-	letters, next, err = New(js).Letters(t.Context(), "other", 0, others)
+	letters, next, err = New(js).ListDeadLetters(t.Context(), "other", 0, others)
 	if err != nil || len(letters) != maxScan || next != others+1-maxScan+1 {
 		t.Errorf("%d letters, next %d, %v", len(letters), next, err)
 	}
 }
 
 func TestWithoutStreamsTheBusIsAtFault(t *testing.T) {
-	trail := New(testenv.NATS(t).JetStream(t))
+	trail := New(testenv.StartNATS(t).JetStream(t))
 	for name, err := range map[string]error{
-		"results":  second(trail.Results(t.Context(), key("x"))),
-		"bus":      second(trail.Bus(t.Context())),
-		"progress": second(trail.Progress(t.Context())),
-		"letter":   second(trail.Letter(t.Context(), 1)),
-		"discard":  trail.Discard(t.Context(), 1),
+		"results":  second(trail.LatestResults(t.Context(), key("x"))),
+		"bus":      second(trail.ChangesStreamState(t.Context())),
+		"progress": second(trail.ListServiceProgress(t.Context())),
+		"letter":   second(trail.GetDeadLetter(t.Context(), 1)),
+		"discard":  trail.DiscardDeadLetter(t.Context(), 1),
 	} {
 		if !fault.IsUnavailable(err) {
 			t.Errorf("%s: %v, want one marked unavailable", name, err)

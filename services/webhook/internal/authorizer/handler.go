@@ -49,35 +49,35 @@ func newHandler(cfg Config, o Options) (*handler, error) {
 func (h *handler) buildRoutes() http.Handler {
 	mux := http.NewServeMux()
 	nowhere := func(*http.Request) string { return "" }
-	mux.HandleFunc("/core/v1alpha/webhook", h.serveReviews(nowhere))
-	mux.HandleFunc("/apis/authorization.k8s.io/v1/subjectaccessreviews", h.serveReviews(nowhere))
-	mux.HandleFunc("/project/v1alpha/projects/{project}/webhook", h.serveReviews(func(r *http.Request) string { return r.PathValue("project") }))
+	mux.HandleFunc("/core/v1alpha/webhook", h.reviewHandlerFor(nowhere))
+	mux.HandleFunc("/apis/authorization.k8s.io/v1/subjectaccessreviews", h.reviewHandlerFor(nowhere))
+	mux.HandleFunc("/project/v1alpha/projects/{project}/webhook", h.reviewHandlerFor(func(r *http.Request) string { return r.PathValue("project") }))
 	return mux
 }
 
-// failure is an HTTP error that is sent instead of an answer.
-type failure struct {
+// httpError is an HTTP error that is sent instead of an answer.
+type httpError struct {
 	code    int
 	message string
 }
 
-func (f failure) Error() string { return f.message }
+func (f httpError) Error() string { return f.message }
 
 // temporaryError wraps an error for a temporary failure. The message hides the cause, because the API server shows it to users,
 // and the cause can contain names and addresses. The log contains it. No Retry-After is sent: the API server would wait
 // for it within the user's request.
 func temporaryError(err error) error {
-	return fmt.Errorf("%w: %w", failure{http.StatusServiceUnavailable, "not known now; see the log of webhook"}, err)
+	return fmt.Errorf("%w: %w", httpError{http.StatusServiceUnavailable, "not known now; see the log of webhook"}, err)
 }
 
-// serveReviews returns the handler of a URL. projectOf returns the project in the URL, or "".
-func (h *handler) serveReviews(projectOf func(*http.Request) string) http.HandlerFunc {
+// reviewHandlerFor returns the handler of a URL. projectOf returns the project in the URL, or "".
+func (h *handler) reviewHandlerFor(projectOf func(*http.Request) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		ctx, end := h.startTrace(r)
 		defer end()
-		d := decision{scope: "unknown"}
-		version, err := h.reviewRequest(ctx, w, r, projectOf(r), &d)
+		d := reviewDecision{scope: "unknown"}
+		version, err := h.decodeAndDecide(ctx, w, r, projectOf(r), &d)
 		var body []byte
 		if err == nil {
 			body, err = d.answer.Encode(version)
@@ -94,9 +94,9 @@ func (h *handler) serveReviews(projectOf func(*http.Request) string) http.Handle
 }
 
 func (h *handler) writeFailure(ctx context.Context, w http.ResponseWriter, err error) {
-	f, ok := errors.AsType[failure](err)
+	f, ok := errors.AsType[httpError](err)
 	if !ok {
-		f = failure{http.StatusInternalServerError, "the answer could not be given"}
+		f = httpError{http.StatusInternalServerError, "the answer could not be given"}
 	}
 	if f.code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", http.MethodPost)
@@ -109,9 +109,9 @@ func (h *handler) writeFailure(ctx context.Context, w http.ResponseWriter, err e
 	http.Error(w, f.message, f.code)
 }
 
-// reviewRequest decodes and decides one review.
-func (h *handler) reviewRequest(ctx context.Context, w http.ResponseWriter, r *http.Request, project string, d *decision) (version string, err error) {
-	if err := h.checkClient(r); err != nil {
+// decodeAndDecide decodes and decides one review.
+func (h *handler) decodeAndDecide(ctx context.Context, w http.ResponseWriter, r *http.Request, project string, d *reviewDecision) (version string, err error) {
+	if err := h.checkClientAndRequest(r); err != nil {
 		return "", err
 	}
 	buffer, _ := h.buffers.Get().(*bytes.Buffer)
@@ -122,46 +122,46 @@ func (h *handler) reviewRequest(ctx context.Context, w http.ResponseWriter, r *h
 		}
 	}()
 	if _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxReview)); err != nil {
-		return "", unreadableError(err)
+		return "", bodyReadFailure(err)
 	}
 	asked, err := review.Decode(buffer.Bytes())
 	if err != nil {
-		return "", failure{http.StatusBadRequest, err.Error()}
+		return "", httpError{http.StatusBadRequest, err.Error()}
 	}
 	d.review = asked
-	return asked.Version, h.fillDecision(ctx, project, d)
+	return asked.Version, h.decideReview(ctx, project, d)
 }
 
-// checkClient returns an error unless the client may send reviews and the request has the expected form.
-func (h *handler) checkClient(r *http.Request) error {
+// checkClientAndRequest returns an error unless the client may send reviews and the request has the expected form.
+func (h *handler) checkClientAndRequest(r *http.Request) error {
 	if h.cfg.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0 ||
 		!slices.Contains(h.cfg.ClientNames, r.TLS.VerifiedChains[0][0].Subject.CommonName)) {
-		return failure{http.StatusForbidden, "this client may not ask: its certificate has none of the names in --client-names"}
+		return httpError{http.StatusForbidden, "this client may not ask: its certificate has none of the names in --client-names"}
 	}
 	if r.Method != http.MethodPost {
-		return failure{http.StatusMethodNotAllowed, "send a SubjectAccessReview by POST"}
+		return httpError{http.StatusMethodNotAllowed, "send a SubjectAccessReview by POST"}
 	}
 	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" || r.Header.Get("Content-Encoding") != "" {
-		return failure{http.StatusUnsupportedMediaType, "send application/json"}
+		return httpError{http.StatusUnsupportedMediaType, "send application/json"}
 	}
 	if r.ContentLength > maxReview {
-		return failure{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
+		return httpError{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
 	}
 	return nil
 }
 
-func unreadableError(err error) error {
+func bodyReadFailure(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return failure{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
+		return httpError{http.StatusRequestEntityTooLarge, "this is too large for a SubjectAccessReview"}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return failure{http.StatusBadRequest, "this ends too early"}
+		return httpError{http.StatusBadRequest, "this ends too early"}
 	}
-	return failure{http.StatusBadRequest, "this could not be read"}
+	return httpError{http.StatusBadRequest, "this could not be read"}
 }
 
-// decision is the result of a review.
-type decision struct {
+// reviewDecision is the result of a review.
+type reviewDecision struct {
 	scope  string
 	review *review.Review
 	// question is the question of the review. It is empty if none was decided.
@@ -170,19 +170,19 @@ type decision struct {
 	would, answer review.Answer
 }
 
-// fillDecision fills in the decision of a review.
-func (h *handler) fillDecision(ctx context.Context, project string, d *decision) error {
+// decideReview fills in the decision of a review.
+func (h *handler) decideReview(ctx context.Context, project string, d *reviewDecision) error {
 	registry, err := h.options.Registry()
 	if err != nil {
 		return temporaryError(err)
 	}
-	request, err := d.review.Request(h.options.Rules, project)
-	if d.scope = request.Scope(); err == nil {
-		d.question, err = request.Question(h.options.Rules, registry)
+	request, err := d.review.ToAccessRequest(h.options.Rules, project)
+	if d.scope = request.ScopeLabel(); err == nil {
+		d.question, err = request.ToQuery(h.options.Rules, registry)
 	}
 	if err != nil {
-		d.would = review.Abstain(err)
-	} else if d.would, err = h.askDecider(ctx, d); err != nil {
+		d.would = review.NoOpinionAnswer(err)
+	} else if d.would, err = h.decideWithTimeout(ctx, d); err != nil {
 		return temporaryError(err)
 	}
 	if d.answer = d.would; h.cfg.Shadow {
@@ -191,17 +191,17 @@ func (h *handler) fillDecision(ctx context.Context, project string, d *decision)
 	return nil
 }
 
-// askDecider has the question decided within decisionTimeout.
-func (h *handler) askDecider(ctx context.Context, d *decision) (review.Answer, error) {
+// decideWithTimeout has the question decided within decisionTimeout.
+func (h *handler) decideWithTimeout(ctx context.Context, d *reviewDecision) (review.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
 	why, allowed, err := h.options.Decide(ctx, d.question)
 	if err != nil || allowed {
-		return review.Allow(why), err
+		return review.AllowedAnswer(why), err
 	}
-	answer := review.Refuse(d.question.Permission)
+	answer := review.RefusedAnswer(d.question.Permission)
 	answer.Denied = h.cfg.ExplicitDeny
-	if err := d.review.Unidentified(h.options.Rules); err != nil {
+	if err := d.review.UnidentifiedUserErr(h.options.Rules); err != nil {
 		answer.EvaluationError = err.Error()
 	}
 	return answer, nil

@@ -52,14 +52,14 @@ type fake struct {
 func (f *fake) options() Options {
 	f.metrics = prometheus.NewRegistry()
 	return Options{
-		Rules: review.NewRules(review.Rules{}),
+		Rules: review.NewTrustRules(review.TrustRules{}),
 		Registry: func() (*iam.Registry, error) {
 			if f.incomplete {
 				return nil, errDown
 			}
 			p := &iamv1alpha1.ProtectedResource{}
 			p.Name, p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "trees", "a", "Tree", "trees", []string{"get"}
-			return iam.Register([]*iamv1alpha1.ProtectedResource{p}), nil
+			return iam.NewRegistry([]*iamv1alpha1.ProtectedResource{p}), nil
 		},
 		Decide: func(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 			f.traced = trace.SpanContextFromContext(ctx)

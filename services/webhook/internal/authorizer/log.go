@@ -12,7 +12,7 @@ import (
 const maxLogged = 200
 
 // logDecision logs a random share of decisions.
-func (h *handler) logDecision(ctx context.Context, d *decision) {
+func (h *handler) logDecision(ctx context.Context, d *reviewDecision) {
 	if h.cfg.DecisionLog == 0 || rand.Float64() >= h.cfg.DecisionLog { // A predictable choice would do no harm.
 		return
 	}

@@ -26,7 +26,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(registerer.Register(m.decisions), registerer.Register(m.seconds))
 }
 
-func (m *metrics) observeDecision(d *decision, err error, took time.Duration) {
+func (m *metrics) observeDecision(d *reviewDecision, err error, took time.Duration) {
 	outcome := d.outcomeLabel()
 	if err != nil {
 		outcome = "error"
@@ -36,7 +36,7 @@ func (m *metrics) observeDecision(d *decision, err error, took time.Duration) {
 }
 
 // outcomeLabel returns the label of the decision by the declared objects.
-func (d *decision) outcomeLabel() string {
+func (d *reviewDecision) outcomeLabel() string {
 	switch {
 	case d.would.Allowed:
 		return "allowed"

@@ -35,7 +35,7 @@ const (
 
 // Options holds the collaborators of a [Server]. All are required.
 type Options struct {
-	Rules *review.Rules
+	Rules *review.TrustRules
 	// Registry returns the registered kinds. An error means that no question can be answered now.
 	Registry func() (*iam.Registry, error)
 	// Decide decides a question. An error means that the answer is unknown now.
@@ -96,7 +96,7 @@ func tlsConfig(cfg Config, log *slog.Logger) (*tls.Config, error) {
 	if cfg.ClientCA == "" {
 		return shown, nil
 	}
-	authorities, err := filewatch.Open(log, authoritiesOf, cfg.ClientCA)
+	authorities, err := filewatch.Open(log, parseCertPool, cfg.ClientCA)
 	if err != nil {
 		return nil, fmt.Errorf("reading --authorizer-client-ca: %w", err)
 	}
@@ -109,7 +109,7 @@ func tlsConfig(cfg Config, log *slog.Logger) (*tls.Config, error) {
 	return shown, nil
 }
 
-func authoritiesOf(contents ...[]byte) (*x509.CertPool, error) {
+func parseCertPool(contents ...[]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
 		return nil, errors.New("there is no certificate in it")

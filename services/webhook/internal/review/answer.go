@@ -35,24 +35,26 @@ func (a Answer) Encode(version string) ([]byte, error) {
 	}{Kind: kind, APIVersion: version, Status: a})
 }
 
-// Allow returns a yes whose reason describes the proof.
-func Allow(why authz.Proof) Answer {
+// AllowedAnswer returns a yes whose reason describes the proof.
+func AllowedAnswer(why authz.Proof) Answer {
 	if why.Binding.Name == "" {
 		return Answer{Allowed: true, Reason: "allowed by a PolicyBinding"}
 	}
 	return Answer{Allowed: true, Reason: fmt.Sprintf("allowed by PolicyBinding %q: %s has Role %q on %s",
-		why.Binding, holderText(why.Principal), why.Role, scopeText(why.At))}
+		why.Binding, principalText(why.Principal), why.Role, scopeText(why.At))}
 }
 
-// Refuse returns a no whose reason names the missing permission. It reveals nothing about the rights of others.
-func Refuse(permission string) Answer {
+// RefusedAnswer returns a no whose reason names the missing permission. It reveals nothing about the rights of others.
+func RefusedAnswer(permission string) Answer {
 	return Answer{Reason: fmt.Sprintf("missing permission %q", permission)}
 }
 
-// Abstain returns no opinion with the error as the reason.
-func Abstain(err error) Answer { return Answer{EvaluationError: err.Error(), Reason: err.Error()} }
+// NoOpinionAnswer returns no opinion with the error as the reason.
+func NoOpinionAnswer(err error) Answer {
+	return Answer{EvaluationError: err.Error(), Reason: err.Error()}
+}
 
-func holderText(p authz.Principal) string {
+func principalText(p authz.Principal) string {
 	switch p.Sort {
 	case authz.CoreServiceAccount:
 		return fmt.Sprintf("ServiceAccount with UID %q", p.UID)

@@ -18,17 +18,17 @@ func FuzzReviews(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, rules := range []*Rules{NewRules(Rules{}), NewRules(Rules{Subject: ByUIDOrName, Anonymous: true, TrustParents: true})} {
-			request, err := r.Request(rules, project)
+		for _, rules := range []*TrustRules{NewTrustRules(TrustRules{}), NewTrustRules(TrustRules{Subject: ByUIDOrName, Anonymous: true, TrustParents: true})} {
+			request, err := r.ToAccessRequest(rules, project)
 			if err != nil {
 				continue
 			}
-			q, _ := request.Question(rules, x.Registry())
+			q, _ := request.ToQuery(rules, x.Registry())
 			why, allowed := x.Decide(q)
 			if allowed {
 				t.Errorf("%s is allowed: %+v", body, why)
 			}
-			for _, a := range []Answer{Allow(why), Refuse(q.Permission)} {
+			for _, a := range []Answer{AllowedAnswer(why), RefusedAnswer(q.Permission)} {
 				if _, err := a.Encode(r.Version); err != nil {
 					t.Errorf("%+v: %v", a, err)
 				}

@@ -12,14 +12,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Values of [Rules.Subject]: the UID of the authenticator, or the name if the user has no UID.
+// Values of [TrustRules.Subject]: the UID of the authenticator, or the name if the user has no UID.
 const (
 	ByUID       = "uid"
 	ByUIDOrName = "uid-or-name"
 )
 
-// Rules defines which parts of a request are trusted. Make it with [NewRules].
-type Rules struct {
+// TrustRules defines which parts of a request are trusted. Make it with [NewTrustRules].
+type TrustRules struct {
 	// Subject is [ByUID] or [ByUIDOrName].
 	Subject string
 	// Accounts matches the names of callers who are ServiceAccounts beside those of the core API; nil if there are none.
@@ -35,32 +35,34 @@ type Rules struct {
 	global map[string]bool
 }
 
-// NewRules returns a copy of r with the scopes of IAM types filled in.
-func NewRules(r Rules) *Rules {
+// NewTrustRules returns a copy of r with the scopes of IAM types filled in.
+func NewTrustRules(r TrustRules) *TrustRules {
 	r.global = map[string]bool{}
-	for _, k := range kinds.IAM() {
-		r.global[iam.Type(k.Group, k.Kind)] = k.Global
+	for _, k := range kinds.IAMKinds() {
+		r.global[iam.OpenFGAType(k.Group, k.Kind)] = k.Global
 	}
 	return &r
 }
 
-// isGlobal reports whether objects of a type are always outside namespaces, whatever a request contains.
-func (r *Rules) isGlobal(typ string) bool {
-	global, _ := r.scopeOf(typ)
+// isGlobalType reports whether objects of a type are always outside namespaces, whatever a request contains.
+func (r *TrustRules) isGlobalType(typ string) bool {
+	global, _ := r.typeScope(typ)
 	return global || typ == namespace
 }
 
-// areFollowed reports whether all objects of a type are followed.
-func (r *Rules) areFollowed(typ string) bool {
-	_, followed := r.scopeOf(typ)
+// isFollowedType reports whether all objects of a type are followed.
+func (r *TrustRules) isFollowedType(typ string) bool {
+	_, followed := r.typeScope(typ)
 	return followed
 }
 
-// InNamespaces reports whether a type is followed and its objects are in namespaces.
-func (r *Rules) InNamespaces(typ string) bool { return r.areFollowed(typ) && !r.isGlobal(typ) }
+// IsNamespacedType reports whether a type is followed and its objects are in namespaces.
+func (r *TrustRules) IsNamespacedType(typ string) bool {
+	return r.isFollowedType(typ) && !r.isGlobalType(typ)
+}
 
-// scopeOf reports whether objects of a type are outside namespaces. known is true only for types that are followed.
-func (r *Rules) scopeOf(typ string) (global, known bool) {
+// typeScope reports whether objects of a type are outside namespaces. known is true only for types that are followed.
+func (r *TrustRules) typeScope(typ string) (global, known bool) {
 	if global, known = r.global[typ]; !known && r.Namespaced != nil {
 		namespaced, followed := r.Namespaced(typ)
 		return followed && !namespaced, followed
@@ -68,35 +70,37 @@ func (r *Rules) scopeOf(typ string) (global, known bool) {
 	return global, known
 }
 
-// Identify returns the subject of an authenticated user. A user that is neither a User nor a service account keeps only
+// IdentifySubject returns the subject of an authenticated user. A user that is neither a User nor a service account keeps only
 // groups of the system.
-func (r *Rules) Identify(u authenticationv1.UserInfo) authz.Subject {
-	s := authz.Subject{Groups: r.Groups(u.Groups)}
-	switch ofSystem := isOfSystem(u.Username); {
-	case u.UID != "" && (strings.HasPrefix(u.Username, "system:serviceaccount:") || !ofSystem && r.isAccount(u.Username)):
+func (r *TrustRules) IdentifySubject(u authenticationv1.UserInfo) authz.Subject {
+	s := authz.Subject{Groups: r.EffectiveGroups(u.Groups)}
+	switch ofSystem := isSystemName(u.Username); {
+	case u.UID != "" && (strings.HasPrefix(u.Username, "system:serviceaccount:") || !ofSystem && r.isAccountName(u.Username)):
 		s.Account = u.UID
 	case u.UID != "" && !ofSystem:
 		s.User = u.UID
 	case u.UID == "" && !ofSystem && r.Subject == ByUIDOrName && u.Username != "":
 		s.User = u.Username
 	default:
-		s.Groups = withoutMatching(s.Groups, func(g string) bool { return !isOfSystem(g) })
+		s.Groups = withoutMatching(s.Groups, func(g string) bool { return !isSystemName(g) })
 	}
 	return s
 }
 
-// AccountNames compiles an expression of whole user names; nil for an empty one.
-func AccountNames(expression string) (*regexp.Regexp, error) {
+// CompileAccountNames compiles an expression of whole user names; nil for an empty one.
+func CompileAccountNames(expression string) (*regexp.Regexp, error) {
 	if expression == "" {
 		return nil, nil //nolint:nilnil // No expression matches no name.
 	}
 	return regexp.Compile("^(?:" + expression + ")$")
 }
 
-func (r *Rules) isAccount(name string) bool { return r.Accounts != nil && r.Accounts.MatchString(name) }
+func (r *TrustRules) isAccountName(name string) bool {
+	return r.Accounts != nil && r.Accounts.MatchString(name)
+}
 
-// Groups returns the groups that count. Groups of unauthenticated users count only with Anonymous.
-func (r *Rules) Groups(all []string) []string {
+// EffectiveGroups returns the groups that count. Groups of unauthenticated users count only with Anonymous.
+func (r *TrustRules) EffectiveGroups(all []string) []string {
 	if r.Anonymous {
 		return all
 	}

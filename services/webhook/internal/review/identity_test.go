@@ -25,7 +25,7 @@ func TestWhomAnAuthenticatedUserIs(t *testing.T) {
 		"one of the system by a UID": {"system:node:one", "alice", ByUID, authz.Subject{Groups: ofSystem}},
 		"nobody":                     {"", "", ByUIDOrName, authz.Subject{Groups: ofSystem}},
 	} {
-		if got := NewRules(Rules{Subject: c.subject}).Identify(authenticationv1.UserInfo{Username: c.name, UID: c.uid, Groups: groups}); !reflect.DeepEqual(got, c.want) {
+		if got := NewTrustRules(TrustRules{Subject: c.subject}).IdentifySubject(authenticationv1.UserInfo{Username: c.name, UID: c.uid, Groups: groups}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", what, got, c.want)
 		}
 	}
@@ -33,11 +33,11 @@ func TestWhomAnAuthenticatedUserIs(t *testing.T) {
 
 // The authenticator of another system has names of its own for accounts.
 func TestAnAccountIsNamedByAnExpression(t *testing.T) {
-	names, err := AccountNames(`sa-[a-z]+@datum\.default`)
+	names, err := CompileAccountNames(`sa-[a-z]+@datum\.default`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := NewRules(Rules{Subject: ByUIDOrName, Accounts: names})
+	rules := NewTrustRules(TrustRules{Subject: ByUIDOrName, Accounts: names})
 	for name, want := range map[string]authz.Subject{
 		"sa-one@datum.default":         {Account: "u-1"},
 		"system:serviceaccount:a:bot":  {Account: "u-1"},
@@ -46,31 +46,31 @@ func TestAnAccountIsNamedByAnExpression(t *testing.T) {
 		"sa-one@datum.default.example": {User: "u-1"},
 		"sa-one@datumxdefault":         {User: "u-1"},
 	} {
-		if got := rules.Identify(authenticationv1.UserInfo{Username: name, UID: "u-1"}); !reflect.DeepEqual(got, want) {
+		if got := rules.IdentifySubject(authenticationv1.UserInfo{Username: name, UID: "u-1"}); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
-	if got := rules.Identify(authenticationv1.UserInfo{Username: "sa-one@datum.default"}); got.Account != "" {
+	if got := rules.IdentifySubject(authenticationv1.UserInfo{Username: "sa-one@datum.default"}); got.Account != "" {
 		t.Errorf("without a UID: got %+v", got)
 	}
-	everybody, err := AccountNames(".*")
+	everybody, err := CompileAccountNames(".*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := NewRules(Rules{Accounts: everybody}).Identify(authenticationv1.UserInfo{Username: "system:node:one", UID: "u-1"}); got.Account != "" {
+	if got := NewTrustRules(TrustRules{Accounts: everybody}).IdentifySubject(authenticationv1.UserInfo{Username: "system:node:one", UID: "u-1"}); got.Account != "" {
 		t.Errorf("a name of the system: got %+v", got)
 	}
-	if _, err := AccountNames("("); err == nil {
+	if _, err := CompileAccountNames("("); err == nil {
 		t.Error("an expression that cannot be read is accepted")
 	}
 }
 
 func TestGroupsOfEverybodyCountOnlyWhereThatIsWanted(t *testing.T) {
 	anybody := authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated", "system:anonymous", "oidc:x"}}
-	if got := NewRules(Rules{}).Identify(anybody); len(got.Groups) > 0 || got.User != "" {
+	if got := NewTrustRules(TrustRules{}).IdentifySubject(anybody); len(got.Groups) > 0 || got.User != "" {
 		t.Errorf("without Anonymous: got %+v", got)
 	}
-	if got := NewRules(Rules{Anonymous: true}).Identify(anybody); len(got.Groups) != 2 {
+	if got := NewTrustRules(TrustRules{Anonymous: true}).IdentifySubject(anybody); len(got.Groups) != 2 {
 		t.Errorf("with Anonymous: got %+v", got)
 	}
 	if len(anybody.Groups) != 3 {

@@ -20,18 +20,18 @@ const organizationNamespace = "organization-"
 
 var errAllNamespaces = errors.New("cross-namespace queries not allowed for organization-scoped requests")
 
-// parentScope returns the parent that the extras of a review name. It returns an empty place unless each extra has one
+// claimedParent returns the parent that the extras of a review name. It returns an empty place unless each extra has one
 // value.
-func (r *Review) parentScope() authz.Scope {
+func (r *Review) claimedParent() authz.Scope {
 	group, kind, name := r.Extra[parentGroup], r.Extra[parentType], r.Extra[parentName]
 	if len(group) != 1 || len(kind) != 1 || len(name) != 1 || kind[0] == "" || name[0] == "" {
 		return authz.Scope{}
 	}
-	return authz.Scope{Type: iam.Type(group[0], kind[0]), Ref: authz.Ref{Name: name[0]}}
+	return authz.Scope{Type: iam.OpenFGAType(group[0], kind[0]), Ref: authz.Ref{Name: name[0]}}
 }
 
-// Scope returns the scope of a request as a metric label. The set of labels is fixed, whatever the request contains.
-func (r *Request) Scope() string {
+// ScopeLabel returns the scope of a request as a metric label. The set of labels is fixed, whatever the request contains.
+func (r *AccessRequest) ScopeLabel() string {
 	switch {
 	case r.Project != "" || r.Parent.Type == project:
 		return "project"
@@ -41,29 +41,29 @@ func (r *Request) Scope() string {
 	return "cluster"
 }
 
-// checkNamespace returns an error if a request for an organization leaves the namespace of that organization. Other requests
+// checkOrganizationNamespace returns an error if a request for an organization leaves the namespace of that organization. Other requests
 // pass.
-func (r *Request) checkNamespace(rules *Rules, typ string) error {
+func (r *AccessRequest) checkOrganizationNamespace(rules *TrustRules, typ string) error {
 	if r.Parent.Type != organization {
 		return nil
 	}
 	switch within := organizationNamespace + r.Parent.Name; {
-	case r.Namespace != "" && r.Namespace != within && !rules.isGlobal(typ):
+	case r.Namespace != "" && r.Namespace != within && !rules.isGlobalType(typ):
 		return fmt.Errorf("namespace mismatch: request namespace '%s' does not match organization namespace '%s'", r.Namespace, within)
-	case r.Namespace == "" && rules.InNamespaces(typ):
+	case r.Namespace == "" && rules.IsNamespacedType(typ):
 		return errAllNamespaces
 	}
 	return nil
 }
 
-// isCredible reports whether the parent that a request names may count. A namespace as parent does not, because the
+// canTrustParent reports whether the parent that a request names may count. A namespace as parent does not, because the
 // request itself names its namespace. Neither does the parent of a named object of a followed kind, because the view
 // holds it.
 //
-// For a kind that is not followed, an organization counts only if the request is for a namespace. [Request.checkNamespace] has
+// For a kind that is not followed, an organization counts only if the request is for a namespace. [AccessRequest.checkOrganizationNamespace] has
 // ensured that it is the organization's own.
-func (r *Request) isCredible(rules *Rules, q *authz.Query) bool {
-	followed := rules.areFollowed(q.Type)
+func (r *AccessRequest) canTrustParent(rules *TrustRules, q *authz.Query) bool {
+	followed := rules.isFollowedType(q.Type)
 	switch {
 	case r.Parent.Name == "" || r.Parent.Type == namespace || followed && q.Name != "":
 		return false

@@ -24,7 +24,7 @@ func everything(x *authz.Index) {
 			if strings.Contains(verb, ".") {
 				separator = "/"
 			}
-			role.Spec.IncludedPermissions = append(role.Spec.IncludedPermissions, iam.Group(group)+"/"+plural+separator+verb)
+			role.Spec.IncludedPermissions = append(role.Spec.IncludedPermissions, iam.APIGroupName(group)+"/"+plural+separator+verb)
 		}
 	}
 	all := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
@@ -51,10 +51,10 @@ func worldOf(bindings ...iamv1alpha1.PolicyBinding) *authz.Index {
 		x.SetUser(user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "uid-of-user"}})
 	}
 	for _, name := range []string{"acme", "evil"} {
-		x.SetTarget(organization, "", name, &iam.Target{UID: "u"})
-		x.SetTarget(project, "", name, &iam.Target{UID: "u", Owners: []iam.Owner{{Type: organization, Name: name, UID: "u"}}})
+		x.SetTarget(organization, "", name, &iam.BindingTarget{UID: "u"})
+		x.SetTarget(project, "", name, &iam.BindingTarget{UID: "u", Owners: []iam.Owner{{Type: organization, Name: name, UID: "u"}}})
 	}
-	x.SetTarget("iam.miloapis.com/User", "", "user-abc", &iam.Target{UID: "u"})
+	x.SetTarget("iam.miloapis.com/User", "", "user-abc", &iam.BindingTarget{UID: "u"})
 	for i, b := range bindings {
 		b.Spec.RoleRef.Name = "everything"
 		x.SetBinding("n", fmt.Sprint("b", i), &b)
@@ -79,7 +79,7 @@ func onKind(group, kind string, to ...iamv1alpha1.Subject) iamv1alpha1.PolicyBin
 
 // row is a review with the expected answer.
 type row struct {
-	rules    Rules
+	rules    TrustRules
 	bindings []iamv1alpha1.PolicyBinding
 	review   Review
 	project  string
@@ -93,7 +93,7 @@ func by(user string, groups ...string) Review {
 }
 
 func (r Review) to(verb, group, resource, name string) Review {
-	r.Resource = &Resource{Verb: verb, Group: group, Resource: resource, Name: name}
+	r.Resource = &ResourceAttributes{Verb: verb, Group: group, Resource: resource, Name: name}
 	return r
 }
 
@@ -111,14 +111,14 @@ const milo = "resourcemanager.miloapis.com"
 func decides(t *testing.T, rows map[string]row) {
 	t.Helper()
 	for what, c := range rows {
-		x, rules := worldOf(c.bindings...), NewRules(c.rules)
-		request, err := c.review.Request(rules, c.project)
+		x, rules := worldOf(c.bindings...), NewTrustRules(c.rules)
+		request, err := c.review.ToAccessRequest(rules, c.project)
 		allowed := false
 		if err == nil {
 			var q authz.Query
-			if q, err = request.Question(rules, x.Registry()); err == nil {
+			if q, err = request.ToQuery(rules, x.Registry()); err == nil {
 				if _, allowed = x.Decide(q); !allowed {
-					err = c.review.Unidentified(rules)
+					err = c.review.UnidentifiedUserErr(rules)
 				}
 			}
 		}
@@ -142,24 +142,24 @@ func TestWhoAsks(t *testing.T) {
 	odd := "a b:c#d*"
 	decides(t, map[string]row{
 		"by UID":                          {bindings: all, review: list(by("alice")), allowed: true},
-		"by name, strictly":               {rules: Rules{Subject: ByUID}, bindings: all, review: named, why: "user UID is required"},
-		"by name":                         {rules: Rules{Subject: ByUIDOrName}, bindings: all, review: named, allowed: true},
-		"a name beside a UID":             {rules: Rules{Subject: ByUIDOrName}, bindings: all, review: list(Review{User: "alice", UID: "bob"})},
-		"neither":                         {rules: Rules{Subject: ByUIDOrName}, bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "system:authenticated"}), review: list(Review{Groups: []string{"system:authenticated"}}), why: "user UID is required"},
+		"by name, strictly":               {rules: TrustRules{Subject: ByUID}, bindings: all, review: named, why: "user UID is required"},
+		"by name":                         {rules: TrustRules{Subject: ByUIDOrName}, bindings: all, review: named, allowed: true},
+		"a name beside a UID":             {rules: TrustRules{Subject: ByUIDOrName}, bindings: all, review: list(Review{User: "alice", UID: "bob"})},
+		"neither":                         {rules: TrustRules{Subject: ByUIDOrName}, bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "system:authenticated"}), review: list(Review{Groups: []string{"system:authenticated"}}), why: "user UID is required"},
 		"another":                         {bindings: all, review: list(by("bob"))},
 		"an odd name is a no":             {bindings: all, review: list(by(odd))},
 		"an odd name":                     {bindings: to(iamv1alpha1.Subject{Kind: "User", Name: odd, UID: "uid-of-user"}), review: list(by(odd)), allowed: true},
-		"a User named as the system":      {rules: Rules{Subject: ByUIDOrName}, bindings: all, review: list(Review{User: "system:alice"})},
+		"a User named as the system":      {rules: TrustRules{Subject: ByUIDOrName}, bindings: all, review: list(Review{User: "system:alice"})},
 		"a UID for one of the system":     {bindings: all, review: list(Review{User: "system:node:x", UID: "alice"})},
 		"an account":                      {bindings: to(iamv1alpha1.Subject{Kind: "ServiceAccount", Namespace: "one", Name: "bot", UID: "7"}), review: list(Review{User: "system:serviceaccount:one:bot", UID: "7"}), allowed: true},
-		"an account by its name":          {rules: Rules{Subject: ByUIDOrName}, bindings: to(iamv1alpha1.Subject{Kind: "ServiceAccount", Namespace: "one", Name: "bot", UID: "7"}), review: list(Review{User: "system:serviceaccount:one:bot"})},
+		"an account by its name":          {rules: TrustRules{Subject: ByUIDOrName}, bindings: to(iamv1alpha1.Subject{Kind: "ServiceAccount", Namespace: "one", Name: "bot", UID: "7"}), review: list(Review{User: "system:serviceaccount:one:bot"})},
 		"a User with the UID of one":      {bindings: to(iamv1alpha1.Subject{Kind: "ServiceAccount", Namespace: "one", Name: "bot", UID: "alice"}), review: list(by("alice"))},
 		"a group of the token":            {bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "oidc:sales"}), review: list(by("bob", "oidc:sales")), allowed: true},
 		"a group that is called as a UID": {bindings: to(iamv1alpha1.Subject{Kind: "Group", Namespace: "n", Name: "admins", UID: "g-1"}), review: list(by("bob", "g-1", "admins", "n/admins", "group:g-1#member"))},
 		"a group of the system":           {bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "system:nodes"}), review: list(Review{User: "system:node:x", Groups: []string{"system:nodes"}}), allowed: true},
 		"another group of one of it":      {bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "oidc:sales"}), review: list(Review{User: "system:node:x", Groups: []string{"oidc:sales"}})},
 		"anybody":                         {bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "system:unauthenticated"}), review: list(Review{User: "system:anonymous", Groups: []string{"system:unauthenticated"}})},
-		"anybody where that is wanted":    {rules: Rules{Anonymous: true}, bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "system:unauthenticated"}), review: list(Review{User: "system:anonymous", Groups: []string{"system:unauthenticated"}}), allowed: true},
+		"anybody where that is wanted":    {rules: TrustRules{Anonymous: true}, bindings: to(iamv1alpha1.Subject{Kind: "Group", Name: "system:unauthenticated"}), review: list(Review{User: "system:anonymous", Groups: []string{"system:unauthenticated"}}), allowed: true},
 		"the masters":                     {bindings: all, review: list(by("alice", "system:masters")), why: "system:masters"},
 		"more groups than OpenFGA takes":  {bindings: all, review: list(by("alice", strings.Split(strings.Repeat("g:x,", 1000), ",")...)), allowed: true},
 	})
@@ -173,9 +173,9 @@ func TestWhatIsAskedFor(t *testing.T) {
 	in := []iamv1alpha1.PolicyBinding{onObject("", "Namespace", "one")}
 	a := by("alice")
 	selected := a.to("deletecollection", "a.example", "widgets", "").in("one")
-	selected.Resource.FieldSelector.Requirements = []requirement{{"metadata.name", "In", []string{"w"}}}
+	selected.Resource.FieldSelector.Requirements = []selectorRequirement{{"metadata.name", "In", []string{"w"}}}
 	path := a
-	path.NonResource = &NonResource{Path: "/metrics", Verb: "get"}
+	path.NonResource = &NonResourceAttributes{Path: "/metrics", Verb: "get"}
 	decides(t, map[string]row{
 		"a kind that no ProtectedResource registers": {bindings: widgets, review: a.to("get", "foo.com", "bars", "x"), why: "no ProtectedResource registers permission 'foo.com/bars.get'"},
 		"a verb that nobody registers":               {bindings: widgets, review: a.to("use", "a.example", "widgets", "w"), why: "not protected by Entail"},
@@ -209,7 +209,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 }
 
 func TestWhatItIsOf(t *testing.T) {
-	trust := Rules{TrustParents: true}
+	trust := TrustRules{TrustParents: true}
 	acme, evil := []iamv1alpha1.PolicyBinding{onObject(milo, "Organization", "acme")}, []iamv1alpha1.PolicyBinding{onObject(milo, "Project", "evil")}
 	prj := []iamv1alpha1.PolicyBinding{onObject(milo, "Project", "acme")}
 	user := []iamv1alpha1.PolicyBinding{onObject("iam.miloapis.com", "User", "user-abc")}
@@ -256,10 +256,10 @@ func TestWhatItIsOf(t *testing.T) {
 }
 
 func TestScopesAreFew(t *testing.T) {
-	for want, r := range map[string]Request{
+	for want, r := range map[string]AccessRequest{
 		"project": {Project: "x"}, "organization": {Parent: authz.Scope{Type: organization}}, "cluster": {Parent: authz.Scope{Type: "evil.example/Thing"}},
 	} {
-		if got := r.Scope(); got != want {
+		if got := r.ScopeLabel(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

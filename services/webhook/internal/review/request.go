@@ -19,8 +19,8 @@ const (
 	namespace    = iamv1alpha1.CoreGroup + "/Namespace"
 )
 
-// Request is an intended action, before its permission is determined.
-type Request struct {
+// AccessRequest is an intended action, before its permission is determined.
+type AccessRequest struct {
 	authz.Subject
 
 	Verb, Group, Resource, Subresource string
@@ -38,40 +38,40 @@ var (
 	errNoUID   = errors.New("user UID is required: the authenticator gives none, and --subject=uid does not accept names")
 )
 
-// Request converts a review. It returns an error for requests that are not decided here.
-func (r *Review) Request(rules *Rules, project string) (Request, error) {
+// ToAccessRequest converts a review. It returns an error for requests that are not decided here.
+func (r *Review) ToAccessRequest(rules *TrustRules, project string) (AccessRequest, error) {
 	switch {
 	case slices.Contains(r.Groups, "system:masters"):
-		return Request{}, errMasters
+		return AccessRequest{}, errMasters
 	case r.Resource == nil:
-		return Request{}, fmt.Errorf("paths are not decided here: %q", r.NonResource.Path)
+		return AccessRequest{}, fmt.Errorf("paths are not decided here: %q", r.NonResource.Path)
 	case r.UID == "" && r.User == "":
-		return Request{}, errNobody
+		return AccessRequest{}, errNobody
 	}
 	a := r.Resource
-	return Request{
-		Subject: rules.Identify(authenticationv1.UserInfo{Username: r.User, UID: r.UID, Groups: r.Groups}),
+	return AccessRequest{
+		Subject: rules.IdentifySubject(authenticationv1.UserInfo{Username: r.User, UID: r.UID, Groups: r.Groups}),
 		Verb:    a.Verb, Group: a.Group, Resource: a.Resource, Subresource: a.Subresource,
-		Namespace: a.Namespace, Name: a.objectName(), Project: project, Parent: r.parentScope(),
+		Namespace: a.Namespace, Name: a.singleObjectName(), Project: project, Parent: r.claimedParent(),
 	}, nil
 }
 
-// Unidentified returns an error if a review identifies no User, and the configuration is the likely cause.
-func (r *Review) Unidentified(rules *Rules) error {
-	if r.UID == "" && !isOfSystem(r.User) && rules.Subject == ByUID {
+// UnidentifiedUserErr returns an error if a review identifies no User, and the configuration is the likely cause.
+func (r *Review) UnidentifiedUserErr(rules *TrustRules) error {
+	if r.UID == "" && !isSystemName(r.User) && rules.Subject == ByUID {
 		return errNoUID
 	}
 	return nil
 }
 
-// Question returns the question of a request. If nothing can allow the request, it returns a question without
+// ToQuery returns the question of a request. If nothing can allow the request, it returns a question without
 // permission and the reason as an error.
-func (r *Request) Question(rules *Rules, registry *iam.Registry) (authz.Query, error) {
+func (r *AccessRequest) ToQuery(rules *TrustRules, registry *iam.Registry) (authz.Query, error) {
 	q := authz.Query{Subject: r.Subject, Namespace: r.Namespace, Name: r.Name}
-	k, permission, ok := registry.Requested(r.Group, r.Resource, r.Subresource, r.Verb)
+	k, permission, ok := registry.ResolveRequest(r.Group, r.Resource, r.Subresource, r.Verb)
 	if !ok {
 		return q, fmt.Errorf("not protected by Entail: no ProtectedResource registers permission '%s'",
-			iam.Permission(r.Group, r.Resource, r.Subresource, r.Verb))
+			iam.PermissionName(r.Group, r.Resource, r.Subresource, r.Verb))
 	}
 	if r.Verb == "create" && r.Subresource == "" {
 		q.Name = "" // It may have a name, but the object does not exist yet.
@@ -81,13 +81,13 @@ func (r *Request) Question(rules *Rules, registry *iam.Registry) (authz.Query, e
 		q.Namespace, q.Name, q.RequireExists = "", r.Project, true
 		return q, nil
 	}
-	if err := r.checkNamespace(rules, k.Type); err != nil {
+	if err := r.checkOrganizationNamespace(rules, k.Type); err != nil {
 		return q, err
 	}
-	if q.Permission, q.Type = permission, k.Type; rules.isGlobal(k.Type) {
+	if q.Permission, q.Type = permission, k.Type; rules.isGlobalType(k.Type) {
 		q.Namespace = "" // A request for a Namespace names itself as its namespace.
 	}
-	if rules.TrustParents && r.isCredible(rules, &q) {
+	if rules.TrustParents && r.canTrustParent(rules, &q) {
 		q.Parent = r.Parent
 	}
 	return q, nil

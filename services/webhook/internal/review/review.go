@@ -30,57 +30,57 @@ type Review struct {
 	User, UID   string
 	Groups      []string
 	Extra       map[string][]string
-	Resource    *Resource
-	NonResource *NonResource
+	Resource    *ResourceAttributes
+	NonResource *NonResourceAttributes
 }
 
-// Resource holds the attributes of a request for objects.
-type Resource struct {
-	Namespace     string   `json:"namespace"`
-	Verb          string   `json:"verb"`
-	Group         string   `json:"group"`
-	Resource      string   `json:"resource"`
-	Subresource   string   `json:"subresource"`
-	Name          string   `json:"name"`
-	FieldSelector selector `json:"fieldSelector"`
+// ResourceAttributes holds the attributes of a request for objects.
+type ResourceAttributes struct {
+	Namespace     string        `json:"namespace"`
+	Verb          string        `json:"verb"`
+	Group         string        `json:"group"`
+	Resource      string        `json:"resource"`
+	Subresource   string        `json:"subresource"`
+	Name          string        `json:"name"`
+	FieldSelector fieldSelector `json:"fieldSelector"`
 }
 
-// NonResource holds the attributes of a request for a path.
-type NonResource struct {
+// NonResourceAttributes holds the attributes of a request for a path.
+type NonResourceAttributes struct {
 	Path string `json:"path"`
 	Verb string `json:"verb"`
 }
 
-type selector struct {
-	Raw          string        `json:"rawSelector"`
-	Requirements []requirement `json:"requirements"`
+type fieldSelector struct {
+	Raw          string                `json:"rawSelector"`
+	Requirements []selectorRequirement `json:"requirements"`
 }
 
-type requirement struct {
+type selectorRequirement struct {
 	Key      string   `json:"key"`
 	Operator string   `json:"operator"`
 	Values   []string `json:"values"`
 }
 
-// message lists the fields of a SubjectAccessReview that are decoded.
-type message struct {
+// reviewMessage lists the fields of a SubjectAccessReview that are decoded.
+type reviewMessage struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Spec       struct {
-		User        string              `json:"user"`
-		UID         string              `json:"uid"`
-		Groups      []string            `json:"groups"`
-		Group       []string            `json:"group"` // the name in v1beta1
-		Extra       map[string][]string `json:"extra"`
-		Resource    *Resource           `json:"resourceAttributes"`
-		NonResource *NonResource        `json:"nonResourceAttributes"`
+		User        string                 `json:"user"`
+		UID         string                 `json:"uid"`
+		Groups      []string               `json:"groups"`
+		Group       []string               `json:"group"` // the name in v1beta1
+		Extra       map[string][]string    `json:"extra"`
+		Resource    *ResourceAttributes    `json:"resourceAttributes"`
+		NonResource *NonResourceAttributes `json:"nonResourceAttributes"`
 	} `json:"spec"`
 }
 
 // Decode decodes a SubjectAccessReview. It rejects duplicate fields, and reviews with both or neither kind of
 // attributes.
 func Decode(body []byte) (*Review, error) {
-	var m message
+	var m reviewMessage
 	if err := json.Unmarshal(body, &m); err != nil {
 		return nil, errors.New("this is no SubjectAccessReview: it is not the JSON of one")
 	}
@@ -107,19 +107,19 @@ func (r *Review) validateReview() error {
 	return nil
 }
 
-// objectName returns the name of the only object that a request concerns, or "". A deletecollection has no name, but its
+// singleObjectName returns the name of the only object that a request concerns, or "". A deletecollection has no name, but its
 // selector can leave a single object.
-func (r *Resource) objectName() string {
+func (r *ResourceAttributes) singleObjectName() string {
 	if r.Name != "" || r.Verb != "deletecollection" || r.FieldSelector.Raw != "" {
 		return r.Name
 	}
 	of := slices.Clone(r.FieldSelector.Requirements)
-	of = slices.DeleteFunc(of, func(q requirement) bool { return q.Key != "metadata.name" })
+	of = slices.DeleteFunc(of, func(q selectorRequirement) bool { return q.Key != "metadata.name" })
 	if len(of) == 1 && of[0].Operator == "In" && len(of[0].Values) == 1 {
 		return of[0].Values[0]
 	}
 	return ""
 }
 
-// isOfSystem reports whether the name of a user or a group is reserved for the system.
-func isOfSystem(name string) bool { return strings.HasPrefix(name, "system:") }
+// isSystemName reports whether the name of a user or a group is reserved for the system.
+func isSystemName(name string) bool { return strings.HasPrefix(name, "system:") }

@@ -17,7 +17,7 @@ func TestAReviewIsReadInBothVersions(t *testing.T) {
 		got, err := Decode([]byte(body))
 		want := &Review{
 			Version: version, User: "alice", UID: "u", Groups: []string{"system:authenticated"}, Extra: map[string][]string{"k": {"v"}},
-			Resource: &Resource{Namespace: "one", Verb: "get", Group: "a", Resource: "trees", Name: "oak"},
+			Resource: &ResourceAttributes{Namespace: "one", Verb: "get", Group: "a", Resource: "trees", Name: "oak"},
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", version, got, err)
@@ -55,22 +55,22 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 
 // TestADeletionOfACollectionMayNameOneObject verifies that only deletecollection takes its name from the selector.
 func TestADeletionOfACollectionMayNameOneObject(t *testing.T) {
-	one := requirement{"metadata.name", "In", []string{"oak"}}
+	one := selectorRequirement{"metadata.name", "In", []string{"oak"}}
 	for what, c := range map[string]struct {
 		verb     string
-		selector selector
+		selector fieldSelector
 		want     string
 	}{
-		"one":                     {"deletecollection", selector{Requirements: []requirement{one}}, "oak"},
-		"one and more":            {"deletecollection", selector{Requirements: []requirement{one, {"spec.x", "In", []string{"y"}}}}, "oak"},
-		"two names":               {"deletecollection", selector{Requirements: []requirement{{"metadata.name", "In", []string{"oak", "elm"}}}}, ""},
-		"one twice":               {"deletecollection", selector{Requirements: []requirement{one, one}}, ""},
-		"all but one":             {"deletecollection", selector{Requirements: []requirement{{"metadata.name", "NotIn", []string{"oak"}}}}, ""},
-		"a field of another name": {"deletecollection", selector{Requirements: []requirement{{"metadata.namespace", "In", []string{"oak"}}}}, ""},
-		"what is not read":        {"deletecollection", selector{Raw: "metadata.name!=oak", Requirements: []requirement{one}}, ""},
-		"another verb":            {"list", selector{Requirements: []requirement{one}}, ""},
+		"one":                     {"deletecollection", fieldSelector{Requirements: []selectorRequirement{one}}, "oak"},
+		"one and more":            {"deletecollection", fieldSelector{Requirements: []selectorRequirement{one, {"spec.x", "In", []string{"y"}}}}, "oak"},
+		"two names":               {"deletecollection", fieldSelector{Requirements: []selectorRequirement{{"metadata.name", "In", []string{"oak", "elm"}}}}, ""},
+		"one twice":               {"deletecollection", fieldSelector{Requirements: []selectorRequirement{one, one}}, ""},
+		"all but one":             {"deletecollection", fieldSelector{Requirements: []selectorRequirement{{"metadata.name", "NotIn", []string{"oak"}}}}, ""},
+		"a field of another name": {"deletecollection", fieldSelector{Requirements: []selectorRequirement{{"metadata.namespace", "In", []string{"oak"}}}}, ""},
+		"what is not read":        {"deletecollection", fieldSelector{Raw: "metadata.name!=oak", Requirements: []selectorRequirement{one}}, ""},
+		"another verb":            {"list", fieldSelector{Requirements: []selectorRequirement{one}}, ""},
 	} {
-		if got := (&Resource{Verb: c.verb, FieldSelector: c.selector}).objectName(); got != c.want {
+		if got := (&ResourceAttributes{Verb: c.verb, FieldSelector: c.selector}).singleObjectName(); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}

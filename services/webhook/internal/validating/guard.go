@@ -29,24 +29,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// Source holds the inputs of the guard.
-type Source struct {
+// GuardInputs holds the inputs of the guard.
+type GuardInputs struct {
 	// Index returns the index if it is proven to be as new as the API server.
 	Index func(context.Context) (*authz.Index, error)
 	// Identity returns the IAM subject of an authenticated user.
 	Identity func(authenticationv1.UserInfo) authz.Subject
 }
 
-// Guard judges changes. The zero value refuses all of them until [Guard.Follow] is called.
+// Guard judges changes. The zero value refuses all of them until [Guard.SetInputs] is called.
 type Guard struct {
-	source atomic.Pointer[Source]
+	source atomic.Pointer[GuardInputs]
 }
 
-// Follow sets the source, from which on the guard can allow changes.
-func (g *Guard) Follow(s Source) { g.source.Store(&s) }
+// SetInputs sets the source, from which on the guard can allow changes.
+func (g *Guard) SetInputs(s GuardInputs) { g.source.Store(&s) }
 
-// indexFor returns the index and the subject of the request.
-func (g *Guard) indexFor(ctx context.Context, request *admissionv1.AdmissionRequest) (*authz.Index, authz.Subject, error) {
+// indexAndSubject returns the index and the subject of the request.
+func (g *Guard) indexAndSubject(ctx context.Context, request *admissionv1.AdmissionRequest) (*authz.Index, authz.Subject, error) {
 	source := g.source.Load()
 	if source == nil {
 		return nil, authz.Subject{}, errors.New("the declared objects have not been read yet")
@@ -61,55 +61,55 @@ func (g *Guard) indexFor(ctx context.Context, request *admissionv1.AdmissionRequ
 // decodeObjects decodes the new and the old object of a request. The old one is nil for a creation.
 func decodeObjects[T any](request *admissionv1.AdmissionRequest) (is, was *T, err error) {
 	is = new(T)
-	if err := event.DecodeExactly(request.Object.Raw, is); err != nil {
+	if err := event.DecodeCaseSensitive(request.Object.Raw, is); err != nil {
 		return nil, nil, fmt.Errorf("decoding what is written: %w", err)
 	}
 	if len(request.OldObject.Raw) == 0 {
 		return is, nil, nil
 	}
 	was = new(T)
-	if err := event.DecodeExactly(request.OldObject.Raw, was); err != nil {
+	if err := event.DecodeCaseSensitive(request.OldObject.Raw, was); err != nil {
 		return nil, nil, fmt.Errorf("decoding what was there: %w", err)
 	}
 	return is, was, nil
 }
 
-// judgeBinding checks the author of a PolicyBinding.
-func (g *Guard) judgeBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+// validateBinding checks the author of a PolicyBinding.
+func (g *Guard) validateBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	binding, _, err := decodeObjects[iamv1alpha1.PolicyBinding](request)
 	if err != nil {
 		return err
 	}
-	x, who, err := g.indexFor(ctx, request)
+	x, who, err := g.indexAndSubject(ctx, request)
 	if err != nil {
 		return err
 	}
 	if m, lacks := x.MissingToBind(who, request.Namespace, &binding.Spec); lacks {
-		return refusalError(request, "the binding gives", m, "roles.iam.miloapis.com")
+		return missingRightError(request, "the binding gives", m, "roles.iam.miloapis.com")
 	}
 	return nil
 }
 
-// judgeMembership checks the author of a GroupMembership.
-func (g *Guard) judgeMembership(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+// validateMembership checks the author of a GroupMembership.
+func (g *Guard) validateMembership(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	membership, _, err := decodeObjects[iamv1alpha1.GroupMembership](request)
 	if err != nil {
 		return err
 	}
-	x, who, err := g.indexFor(ctx, request)
+	x, who, err := g.indexAndSubject(ctx, request)
 	if err != nil {
 		return err
 	}
 	group := membership.Spec.GroupRef
 	if m, lacks := x.MissingToJoin(who, authz.Ref{Namespace: group.Namespace, Name: group.Name}); lacks {
 		m.Role, m.At = authz.Ref{}, authz.Scope{} // The author may not be allowed to read the bindings of the group.
-		return refusalError(request, "the group has", m, "groups.iam.miloapis.com")
+		return missingRightError(request, "the group has", m, "groups.iam.miloapis.com")
 	}
 	return nil
 }
 
-// judgeRole checks the author of a Role that gains permissions or inherited roles.
-func (g *Guard) judgeRole(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+// validateRole checks the author of a Role that gains permissions or inherited roles.
+func (g *Guard) validateRole(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	role, was, err := decodeObjects[iamv1alpha1.Role](request)
 	if err != nil {
 		return err
@@ -122,12 +122,12 @@ func (g *Guard) judgeRole(ctx context.Context, request *admissionv1.AdmissionReq
 	if len(permissions)+len(inherited) == 0 {
 		return nil
 	}
-	x, who, err := g.indexFor(ctx, request)
+	x, who, err := g.indexAndSubject(ctx, request)
 	if err != nil {
 		return err
 	}
 	if m, lacks := x.MissingToInclude(who, permissions, inherited); lacks {
-		return refusalError(request, "it adds to the role", m, "roles.iam.miloapis.com")
+		return missingRightError(request, "it adds to the role", m, "roles.iam.miloapis.com")
 	}
 	return nil
 }
@@ -155,8 +155,8 @@ func addedElements[T comparable](is, was []T) []T {
 	})
 }
 
-// refusalError returns a refusal that names the missing right. It names no roles and places that the author did not name.
-func refusalError(request *admissionv1.AdmissionRequest, gives string, m authz.Missing, escalate string) error {
+// missingRightError returns a refusal that names the missing right. It names no roles and places that the author did not name.
+func missingRightError(request *admissionv1.AdmissionRequest, gives string, m authz.MissingRight, escalate string) error {
 	what := "more than " + request.UserInfo.Username + " has"
 	switch {
 	case m.Owners:
@@ -172,7 +172,7 @@ func refusalError(request *admissionv1.AdmissionRequest, gives string, m authz.M
 	case m.Role.Name != "":
 		what = fmt.Sprintf("role %s, which does not exist, so its permissions are not known", m.Role)
 	}
-	return admission.Refuse("%s %s; ask a user who has it, or who has the verb escalate on that %s", gives, what, escalate)
+	return admission.RefusalError("%s %s; ask a user who has it, or who has the verb escalate on that %s", gives, what, escalate)
 }
 
 func scopeText(p authz.Scope) string {

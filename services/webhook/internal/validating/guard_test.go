@@ -32,7 +32,7 @@ func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
 }
 
 func TestWhoGivesMoreOwnersThanAreLookedAtIsToldSo(t *testing.T) {
-	err := refusalError(&admissionv1.AdmissionRequest{}, "it gets", authz.Missing{Owners: true}, "things")
+	err := missingRightError(&admissionv1.AdmissionRequest{}, "it gets", authz.MissingRight{Owners: true}, "things")
 	if err == nil || !strings.Contains(err.Error(), "more than 1000 would have to be checked") {
 		t.Error(err)
 	}
@@ -48,20 +48,20 @@ func folders(others ...[3]string) *Guard {
 		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.ParentResources = of[0], of[1], of[2], parents
 		p.Spec.Permissions = []string{"delete"}
 		x.SetProtectedResource(p.Name, p)
-		deletes = append(deletes, iam.Permission(of[0], of[2], "", "delete"))
+		deletes = append(deletes, iam.PermissionName(of[0], of[2], "", "delete"))
 	}
 	register([3]string{"a.example", "Folder", "folders"})
 	for _, of := range append(others, [3]string{"a.example", "File", "files"}) {
 		register(of, iamv1alpha1.ParentResourceRef{APIGroup: "a.example", Kind: "Folder"})
 	}
-	x.SetTarget("a.example/Folder", "n", "mine", &iam.Target{Namespace: "n", UID: "f"})
+	x.SetTarget("a.example/Folder", "n", "mine", &iam.BindingTarget{Namespace: "n", UID: "f"})
 	x.SetRole("n", "remover", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: deletes[1:]}})
 	b := &iamv1alpha1.PolicyBinding{}
 	b.Spec.RoleRef.Name, b.Spec.Subjects = "remover", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:removers"}}
 	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Folder", Namespace: "n", Name: "mine", UID: "f"}
 	x.SetBinding("n", "b", b)
 	g := new(Guard)
-	g.Follow(Source{
+	g.SetInputs(GuardInputs{
 		Index:    func(context.Context) (*authz.Index, error) { return x, nil },
 		Identity: func(u authenticationv1.UserInfo) authz.Subject { return authz.Subject{Groups: u.Groups} },
 	})
@@ -75,7 +75,7 @@ func TestAnEventIsOneOfBothItsGroups(t *testing.T) {
 	for _, registered := range []string{"core.miloapis.com", "events.k8s.io"} {
 		g := folders([3]string{registered, "Event", "events"})
 		for _, served := range []string{"", "events.k8s.io"} {
-			for _, w := range []admission.Webhook{g.ofOthers(), g.ofParents()} {
+			for _, w := range []admission.Webhook{g.otherKindsWebhook(), g.registeredParentsWebhook()} {
 				err := w.Judge(t.Context(), &admissionv1.AdmissionRequest{
 					Kind: metav1.GroupVersionKind{Group: served, Version: "v1", Kind: "Event"}, Namespace: "n", Name: "it",
 					Object: runtime.RawExtension{Raw: []byte(`{"metadata":` + owned + `}`)}, OldObject: runtime.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n"}}`)},

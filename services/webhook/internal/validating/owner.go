@@ -14,9 +14,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// judgeOwner returns a judge for new owners of an existing object. Rights on an owner are rights on the object from
+// newOwnerValidator returns a judge for new owners of an existing object. Rights on an owner are rights on the object from
 // then on. A new object had no rights before, so its owners need no check. The refusal names escalate as the exemption.
-func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) admission.Judge {
+func newOwnerValidator[T any](g *Guard, target func(*T) iam.BindingTarget, escalate string) admission.ValidateFunc {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 		object, was, err := decodeObjects[T](request)
 		if err != nil || was == nil {
@@ -27,35 +27,35 @@ func judgeOwner[T any](g *Guard, target func(*T) iam.Target, escalate string) ad
 		if len(owners) == 0 {
 			return nil
 		}
-		x, who, err := g.indexFor(ctx, request)
+		x, who, err := g.indexAndSubject(ctx, request)
 		if err != nil {
 			return err
 		}
-		for _, typ := range typesOf(request.Kind) {
+		for _, typ := range typesOfKind(request.Kind) {
 			at := authz.Scope{Type: typ, Ref: authz.Ref{Namespace: is.Namespace, Name: request.Name}}
-			if m, lacks := x.MissingToOwn(who, at, is.UID, owners); lacks {
-				return refusalError(request, "users with rights on the new owner get", m, escalate)
+			if m, lacks := x.MissingToSetOwners(who, at, is.UID, owners); lacks {
+				return missingRightError(request, "users with rights on the new owner get", m, escalate)
 			}
 		}
 		return nil
 	}
 }
 
-// typesOf returns the types of the objects of a kind. The API server stores Events once and serves them in two groups,
+// typesOfKind returns the types of the objects of a kind. The API server stores Events once and serves them in two groups,
 // so a change of one changes the other.
-func typesOf(of metav1.GroupVersionKind) []string {
+func typesOfKind(of metav1.GroupVersionKind) []string {
 	if of.Kind == "Event" && (of.Group == corev1.GroupName || of.Group == eventsv1.GroupName) {
-		return []string{iam.Type(corev1.GroupName, of.Kind), iam.Type(eventsv1.GroupName, of.Kind)}
+		return []string{iam.OpenFGAType(corev1.GroupName, of.Kind), iam.OpenFGAType(eventsv1.GroupName, of.Kind)}
 	}
-	return []string{iam.Type(of.Group, of.Kind)}
+	return []string{iam.OpenFGAType(of.Group, of.Kind)}
 }
 
-func projectTarget(p *resourcemanagerv1alpha1.Project) iam.Target {
+func projectTarget(p *resourcemanagerv1alpha1.Project) iam.BindingTarget {
 	t, _ := iam.TargetOfProject(p)
 	return t
 }
 
-func objectTarget(o *metav1.PartialObjectMetadata) iam.Target {
+func objectTarget(o *metav1.PartialObjectMetadata) iam.BindingTarget {
 	t, _ := iam.TargetOfObject(&o.ObjectMeta)
 	return t
 }

@@ -38,17 +38,17 @@ b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid ==
 	notWhoEscalatesAll = `!authorizer.group('*').resource('*').check('escalate').allowed()`
 )
 
-// ofParents returns the webhook for objects of other groups that get an owner of a registered parent kind.
-func (g *Guard) ofParents() admission.Webhook {
+// registeredParentsWebhook returns the webhook for objects of other groups that get an owner of a registered parent kind.
+func (g *Guard) registeredParentsWebhook() admission.Webhook {
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "parents.iam.miloapis.com"},
-		Judge:             judgeOwner(g, objectTarget, "kind, all of it, or on everything if there are owners of several kinds"),
-		About:             g.registeredRules,
+		Judge:             newOwnerValidator(g, objectTarget, "kind, all of it, or on everything if there are owners of several kinds"),
+		About:             g.currentParentRules,
 	}
 }
 
-// registeredRules implements [admission.About] by the registered kinds. It changes nothing while these are unknown.
-func (g *Guard) registeredRules(
+// currentParentRules implements [admission.RulesFunc] by the registered kinds. It changes nothing while these are unknown.
+func (g *Guard) currentParentRules(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 	source := g.source.Load()
@@ -59,26 +59,26 @@ func (g *Guard) registeredRules(
 	if err != nil {
 		return rules, conditions
 	}
-	return rulesBelow(x.Registry().Kinds())
+	return parentKindRules(x.Registry().Kinds())
 }
 
-// rulesBelow returns rules and conditions that name the kinds with parents, and the parents. It leaves out organizations and
-// projects, which [Guard.ofOthers] covers for every kind. If the kinds are too many to name, the rules match every
+// parentKindRules returns rules and conditions that name the kinds with parents, and the parents. It leaves out organizations and
+// projects, which [Guard.otherKindsWebhook] covers for every kind. If the kinds are too many to name, the rules match every
 // kind.
-func rulesBelow(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
+func parentKindRules(all []*iam.RegisteredKind) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 	var rules []admissionregistrationv1.RuleWithOperations
 	named := map[string]struct{}{}
 	for _, k := range all {
-		of := iam.TargetsOf(k.Resource.Spec)
-		if iam.IsWatched(of) {
+		of := iam.TargetResource(k.Resource.Spec)
+		if iam.IsIAMResource(of) {
 			continue
 		}
-		above := namesOf(k.Parents)
+		above := parentMapEntries(k.Parents)
 		for _, name := range above {
 			named[name] = struct{}{}
 		}
 		if len(above) > 0 {
-			rules = append(rules, updateRule(of.Group, of.Resource, of.Resource+"/*"))
+			rules = append(rules, newUpdateRule(of.Group, of.Resource, of.Resource+"/*"))
 		}
 	}
 	if len(rules) == 0 {
@@ -88,16 +88,16 @@ func rulesBelow(all []*iam.Kind) ([]admissionregistrationv1.RuleWithOperations, 
 		Name: "it-may-give-something", Expression: fmt.Sprintf(getsAParent, strings.Join(slices.Sorted(maps.Keys(named)), ",\n")),
 	}
 	if len(rules) > maxChildren || len(condition.Expression) > maxNamed {
-		rules, condition = []admissionregistrationv1.RuleWithOperations{updateRule("*", "*/*")}, inOne(getsAnOwner, notWhoEscalatesAll)
+		rules, condition = []admissionregistrationv1.RuleWithOperations{newUpdateRule("*", "*/*")}, joinConditions(getsAnOwner, notWhoEscalatesAll)
 	}
 	return rules, []admissionregistrationv1.MatchCondition{condition}
 }
 
-// namesOf returns entries of a map from kind names in owner references to API resources. A kind of the core group has
+// parentMapEntries returns entries of a map from kind names in owner references to API resources. A kind of the core group has
 // two names.
-func namesOf(parents []*iam.Kind) (names []string) {
+func parentMapEntries(parents []*iam.RegisteredKind) (names []string) {
 	for _, k := range parents {
-		of := iam.TargetsOf(k.Resource.Spec)
+		of := iam.TargetResource(k.Resource.Spec)
 		if of.Group == resourcemanagerv1alpha1.GroupVersion.Group {
 			continue
 		}

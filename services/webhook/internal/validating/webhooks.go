@@ -44,42 +44,42 @@ func (g *Guard) Webhooks() []admission.Webhook {
 		return fmt.Sprintf(notWhoEscalates, resource, namespace, name)
 	}
 	all := []admission.Webhook{
-		newWebhook(kinds.PolicyBindings(), g.judgeBinding, somebodyGains, escalates("roles", roleNamespace, "object.spec.roleRef.name")),
-		newWebhook(kinds.IAMRoles(), g.judgeRole, specIsNew, escalates("roles", "request.namespace", "object.metadata.?name.orValue('')")),
-		newWebhook(kinds.GroupMemberships(), g.judgeMembership, specIsNew,
+		newKindWebhook(kinds.PolicyBindings(), g.validateBinding, somebodyGains, escalates("roles", roleNamespace, "object.spec.roleRef.name")),
+		newKindWebhook(kinds.IAMRoles(), g.validateRole, specIsNew, escalates("roles", "request.namespace", "object.metadata.?name.orValue('')")),
+		newKindWebhook(kinds.GroupMemberships(), g.validateMembership, specIsNew,
 			escalates("groups", "object.spec.groupRef.namespace", "object.spec.groupRef.name")),
 	}
-	for _, kind := range kinds.IAM() {
-		judge := judgeOwner(g, objectTarget, organizations)
+	for _, kind := range kinds.IAMKinds() {
+		judge := newOwnerValidator(g, objectTarget, organizations)
 		if kind.GroupResource == kinds.Projects().GroupResource {
-			judge = judgeOwner(g, projectTarget, organizations)
+			judge = newOwnerValidator(g, projectTarget, organizations)
 		}
-		w := newWebhook(kind, judge, ownersAreNew, notWhoOwnsAll)
+		w := newKindWebhook(kind, judge, ownersAreNew, notWhoOwnsAll)
 		w.Name = "owners." + w.Name
 		w.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
 		all = append(all, w)
 	}
-	return append(all, g.ofOthers(), g.ofParents())
+	return append(all, g.otherKindsWebhook(), g.registeredParentsWebhook())
 }
 
 // organizations is the text of a refusal for the resources on which a user must have escalate.
 const organizations = "organizations.resourcemanager.miloapis.com and projects, all of them"
 
-// ofOthers returns the webhook for updates of other kinds that add an organization or a project as owner.
-func (g *Guard) ofOthers() admission.Webhook {
+// otherKindsWebhook returns the webhook for updates of other kinds that add an organization or a project as owner.
+func (g *Guard) otherKindsWebhook() admission.Webhook {
 	var ours []string
-	for _, kind := range kinds.IAM() {
+	for _, kind := range kinds.IAMKinds() {
 		ours = append(ours, "'"+kind.Resource+"."+kind.Group+"'")
 	}
 	about := fmt.Sprintf(othersGetAnOwner, strings.Join(ours, ", "))
-	return admission.Webhook{Judge: judgeOwner(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
-		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{updateRule("*", "*/*")},
-		MatchConditions: []admissionregistrationv1.MatchCondition{inOne(about, notWhoOwnsAll)},
+	return admission.Webhook{Judge: newOwnerValidator(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{newUpdateRule("*", "*/*")},
+		MatchConditions: []admissionregistrationv1.MatchCondition{joinConditions(about, notWhoOwnsAll)},
 	}}
 }
 
-// updateRule returns a rule for updates of the resources, in any scope.
-func updateRule(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
+// newUpdateRule returns a rule for updates of the resources, in any scope.
+func newUpdateRule(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	everywhere := admissionregistrationv1.AllScopes
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
@@ -89,13 +89,13 @@ func updateRule(group string, resources ...string) admissionregistrationv1.RuleW
 	}
 }
 
-// inOne joins two conditions into one. The API server evaluates all conditions of a webhook. In a single one, it calls
+// joinConditions joins two conditions into one. The API server evaluates all conditions of a webhook. In a single one, it calls
 // its authorizer only for updates to which the first part applies.
-func inOne(about, who string) admissionregistrationv1.MatchCondition {
+func joinConditions(about, who string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: "it-may-give-something", Expression: about + " &&\n" + who}
 }
 
-func newWebhook(kind kinds.Kind, judge admission.Judge, about, who string) admission.Webhook {
+func newKindWebhook(kind kinds.Kind, judge admission.ValidateFunc, about, who string) admission.Webhook {
 	scope := admissionregistrationv1.NamespacedScope
 	if kind.Global {
 		scope = admissionregistrationv1.ClusterScope

@@ -25,7 +25,7 @@ type Config struct {
 	Seed  uint64
 	First int
 	// Blows holds the blows to draw from.
-	Blows []nemesis.Blow
+	Blows []nemesis.Fault
 	// For is the duration, and Rounds the minimum number of rounds, which a slow machine reaches later. The last round
 	// may end after For.
 	For    time.Duration
@@ -52,7 +52,7 @@ type Finding struct {
 func (f Finding) String() string {
 	var b strings.Builder
 	for _, v := range f.Violations {
-		fmt.Fprintln(&b, v.Report())
+		fmt.Fprintln(&b, v.ReportText())
 	}
 	fmt.Fprintf(&b, "  episode %d, round %d, after %s\n  kept in %s", f.Episode, f.Round, strings.Join(f.Blows, ", "), f.Dir)
 	return b.String()
@@ -62,7 +62,7 @@ func (f Finding) String() string {
 type Report struct {
 	Episodes, Rounds, Operations, Replays, Looks int
 	// Answers counts the recorded and judged answers of webhooks.
-	Answers checker.Counts
+	Answers checker.AnswerCounts
 	// Blows counts the strikes by the name of the blow.
 	Blows    map[string]int
 	Findings []Finding
@@ -97,8 +97,8 @@ func (c Config) isOver(until time.Time, report *Report) bool {
 	return time.Now().After(until) && report.Rounds >= c.Rounds
 }
 
-// Write writes the report as text.
-func (r *Report) Write(to io.Writer) error {
+// WriteText writes the report as text.
+func (r *Report) WriteText(to io.Writer) error {
 	_, err := fmt.Fprintf(to, "%d episodes, %d rounds, %d operations, %d replays, %d looks of the monitor, %s at most until rest\n",
 		r.Episodes, r.Rounds, r.Operations, r.Replays, r.Looks, r.Slowest.Round(100*time.Millisecond))
 	a := r.Answers
@@ -107,7 +107,7 @@ func (r *Report) Write(to io.Writer) error {
 	err = errors.Join(err, more)
 	accused := map[string]int{}
 	for _, f := range r.Findings {
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(names(f.Blows)))) {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(faultNames(f.Blows)))) {
 			accused[name]++
 		}
 	}
@@ -119,8 +119,8 @@ func (r *Report) Write(to io.Writer) error {
 	return errors.Join(err, more)
 }
 
-// names returns the first word of each blow.
-func names(blows []string) []string {
+// faultNames returns the first word of each blow.
+func faultNames(blows []string) []string {
 	all := make([]string, len(blows))
 	for i, b := range blows {
 		all[i], _, _ = strings.Cut(b, " ")

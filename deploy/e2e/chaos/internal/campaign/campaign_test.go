@@ -15,7 +15,7 @@ import (
 func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
 	r := Report{
 		Episodes: 2, Rounds: 9, Operations: 100, Looks: 1000, Slowest: 2500 * time.Millisecond,
-		Answers: checker.Counts{Answers: 5000, Allows: 600, Mixed: 7, Planted: 20, Found: 19},
+		Answers: checker.AnswerCounts{Answers: 5000, Allows: 600, Mixed: 7, Planted: 20, Found: 19},
 		Blows:   map[string]int{"pause": 4, "wipe": 2, "full": 1},
 		Findings: []Finding{
 			{Episode: 1, Round: 3, Blows: []string{"pause a for 6s", "pause b for 7s", "wipe all"}},
@@ -23,7 +23,7 @@ func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
 		},
 	}
 	var text strings.Builder
-	if err := r.Write(&text); err != nil {
+	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -106,8 +106,8 @@ func TestEachEpisodeDrawsItsOwn(t *testing.T) {
 	seen := map[uint64]bool{}
 	for number := 1; number <= 5; number++ {
 		for _, stream := range []int{ofOperations, ofBlows, ofPlan} {
-			n := cfg.random(number, stream).Uint64()
-			if seen[n] || n != cfg.random(number, stream).Uint64() {
+			n := cfg.newRandom(number, stream).Uint64()
+			if seen[n] || n != cfg.newRandom(number, stream).Uint64() {
 				t.Fatalf("episode %d, stream %d draws %d", number, stream, n)
 			}
 			seen[n] = true

@@ -28,13 +28,13 @@ type episode struct {
 	report   *Report
 	history  *history.History
 	system   *system.System
-	world    *checker.World
-	monitor  *checker.Monitor
-	recorder *checker.Recorder
-	counter  *checker.Counter
+	world    *checker.CheckedSystem
+	monitor  *checker.AccessMonitor
+	recorder *checker.AnswerRecorder
+	counter  *checker.WriteCounter
 	workload *workload.Workload
 	nemesis  *nemesis.Nemesis
-	target   *nemesis.Target
+	target   *nemesis.FaultTarget
 	plan     *rand.Rand
 	afflicts sync.WaitGroup
 
@@ -53,12 +53,12 @@ const (
 	streamsOfOne
 )
 
-func (c Config) random(number, stream int) *rand.Rand {
+func (c Config) newRandom(number, stream int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(number*streamsOfOne+stream)))
 }
 
-func (c Config) shape() nemesis.Shape {
-	return nemesis.Shape{Nodes: c.System.Nodes, Replicas: c.System.Replicas}
+func (c Config) systemShape() nemesis.SystemShape {
+	return nemesis.SystemShape{Nodes: c.System.Nodes, Replicas: c.System.Replicas}
 }
 
 // runEpisode runs one system until a violation is observed or the campaign is over.
@@ -79,7 +79,7 @@ func runEpisode(ctx context.Context, cfg Config, number int, until time.Time, re
 		return &Finding{Episode: number, Round: round, Blows: e.struck, Violations: seen, Dir: e.dir}, nil
 	}
 	closeAll()
-	return nil, e.discard() // Not earlier: running servers write there.
+	return nil, e.discardState() // Not earlier: running servers write there.
 }
 
 // runRounds runs rounds while the monitor and the recorder run, and returns the number of the last round. After the
@@ -93,17 +93,17 @@ func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 	defer stop()
 	for round := 1; ; round++ {
 		e.report.Rounds++
-		if err := e.round(ctx, round); err != nil && ctx.Err() == nil {
+		if err := e.runRound(ctx, round); err != nil && ctx.Err() == nil {
 			e.recordViolation(err)
 		}
 		failed := ctx.Err() != nil || len(e.violations()) > 0
 		over := failed || e.cfg.isOver(until, e.report)
 		if over && !failed {
-			if err := e.recorder.Plant(ctx); err != nil && ctx.Err() == nil {
+			if err := e.recorder.ProveDetection(ctx); err != nil && ctx.Err() == nil {
 				e.recordViolation(err)
 			}
 		}
-		e.report.Looks += e.monitor.TakeLooks()
+		e.report.Looks += e.monitor.TakeCheckCount()
 		e.report.Answers.Add(e.recorder.TakeCounts())
 		if over {
 			return round
@@ -114,8 +114,8 @@ func (e *episode) runRounds(ctx context.Context, until time.Time) int {
 func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e *episode, closeAll func(), err error) {
 	e = &episode{
 		cfg: cfg, number: number, report: report, dir: filepath.Join(cfg.System.Dir, fmt.Sprintf("%d-%d", cfg.Seed, number)),
-		workload: workload.New(cfg.random(number, ofOperations)),
-		nemesis:  nemesis.New(cfg.random(number, ofBlows), cfg.shape(), cfg.Blows), plan: cfg.random(number, ofPlan),
+		workload: workload.New(cfg.newRandom(number, ofOperations)),
+		nemesis:  nemesis.New(cfg.newRandom(number, ofBlows), cfg.systemShape(), cfg.Blows), plan: cfg.newRandom(number, ofPlan),
 	}
 	var closers []func()
 	backwards := func() {
@@ -154,7 +154,7 @@ func newEpisode(ctx context.Context, cfg Config, number int, report *Report) (e 
 
 // connect opens direct connections to the servers, and creates the objects that must exist before the first round.
 func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
-	admin, err := e.system.Admin()
+	admin, err := e.system.AdminConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -173,24 +173,24 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 			durables = append(durables, s.Durable)
 		}
 	}
-	bus, err := checker.DialNATS(e.system.NATS(), durables)
+	bus, err := checker.DialNATS(e.system.NATSAdminURLs(), durables)
 	if err != nil {
 		return closers, err
 	}
 	closers = append(closers, bus.Close)
-	e.world = &checker.World{Driver: driver, FGA: openFGA, Bus: bus, Ready: e.system.Ready, Webhooks: e.system.Webhooks}
-	e.target = &nemesis.Target{System: e.system, Bus: bus, Driver: driver, Force: e.workload.Force, Before: e.begin}
+	e.world = &checker.CheckedSystem{Driver: driver, FGA: openFGA, Bus: bus, Ready: e.system.CheckReady, Webhooks: e.system.WebhookURLs}
+	e.target = &nemesis.FaultTarget{System: e.system, Bus: bus, Driver: driver, Force: e.workload.NextForcedOperation, Before: e.beginOperation}
 	e.target.Tell = func(text string) { e.history.Addf(history.Blow, "%s", text) }
-	if e.monitor, err = checker.NewMonitor(openFGA, admin, e.system.Webhooks, e.recordViolation); err != nil {
+	if e.monitor, err = checker.NewAccessMonitor(openFGA, admin, e.system.WebhookURLs, e.recordViolation); err != nil {
 		return closers, err
 	}
-	e.recorder = checker.NewRecorder(driver.Objects(), checker.Sources(e.system.Webhooks, e.system.Authorizers), e.recordViolation)
-	driver.Wrote = e.recorder.Wrote
-	if e.counter, err = checker.NewCounter(e.system.OpenFGAMetrics(), admin); err != nil {
+	e.recorder = checker.NewAnswerRecorder(driver.DynamicClient(), checker.WebhookSources(e.system.WebhookURLs, e.system.AuthorizerURLs), e.recordViolation)
+	driver.Wrote = e.recorder.RecordWritten
+	if e.counter, err = checker.NewWriteCounter(e.system.OpenFGAMetrics(), admin); err != nil {
 		return closers, err
 	}
-	for _, o := range workload.Prepare() {
-		if err := driver.Do(ctx, o); err != nil {
+	for _, o := range workload.InitialOperations() {
+		if err := driver.Execute(ctx, o); err != nil {
 			return closers, err
 		}
 	}
@@ -219,16 +219,16 @@ func (e *episode) violations() []checker.Violation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seen := slices.Clone(e.seen)
-	if err := e.system.Failures(); err != nil {
+	if err := e.system.FailureErr(); err != nil {
 		seen = append(seen, checker.Violation{Kind: checker.Crash, Err: err})
 	}
 	return seen
 }
 
-// begin records that an operation begins, before the API server receives it.
-func (e *episode) begin(o workload.Operation) {
+// beginOperation records that an operation begins, before the API server receives it.
+func (e *episode) beginOperation(o workload.Operation) {
 	e.history.Addf(history.Operation, "%s", o)
-	e.monitor.Before(o)
+	e.monitor.BeforeOperation(o)
 	e.report.Operations++
 }
 
@@ -236,7 +236,7 @@ func (e *episode) begin(o workload.Operation) {
 func (e *episode) saveState(ctx context.Context) {
 	defer func() {
 		for _, r := range e.system.Services {
-			r.Process.Dump()
+			r.Process.DumpGoroutines()
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -255,5 +255,5 @@ func (e *episode) saveState(ctx context.Context) {
 	}
 }
 
-// discard deletes the state of an episode without a finding, and keeps its history.
-func (e *episode) discard() error { return os.RemoveAll(filepath.Join(e.dir, "state")) }
+// discardState deletes the state of an episode without a finding, and keeps its history.
+func (e *episode) discardState() error { return os.RemoveAll(filepath.Join(e.dir, "state")) }

@@ -19,15 +19,15 @@ const (
 	healWithin = 2 * time.Minute
 )
 
-// round strikes during operations, then waits for rest. Lasting blows are healed after that, and the system must come
+// runRound strikes during operations, then waits for rest. Lasting blows are healed after that, and the system must come
 // to rest again.
-func (e *episode) round(ctx context.Context, number int) error {
+func (e *episode) runRound(ctx context.Context, number int) error {
 	e.struck = nil
-	lasting, err := e.strikeAll(ctx, e.nemesis.Round())
+	lasting, err := e.injectAll(ctx, e.nemesis.DrawRound())
 	if err != nil {
 		return err
 	}
-	if err := e.settle(ctx); err != nil {
+	if err := e.waitQuiescent(ctx); err != nil {
 		return err
 	}
 	if len(lasting) > 0 {
@@ -36,29 +36,29 @@ func (e *episode) round(ctx context.Context, number int) error {
 				return err
 			}
 		}
-		if err := e.settle(ctx); err != nil {
+		if err := e.waitQuiescent(ctx); err != nil {
 			return fmt.Errorf("after it was healed: %w", err)
 		}
 	}
 	if number%replayEvery == 0 {
-		return e.replay(ctx)
+		return e.checkReplay(ctx)
 	}
 	return nil
 }
 
-// strikeAll strikes each blow during a burst of changes, because most faults show then. It returns the functions that
+// injectAll strikes each blow during a burst of changes, because most faults show then. It returns the functions that
 // heal lasting blows.
-func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (lasting []func() error, err error) {
-	e.target.Observe(ctx)
-	if err := e.operate(ctx, 1+e.plan.IntN(6), 200*time.Millisecond); err != nil {
+func (e *episode) injectAll(ctx context.Context, strikes []nemesis.FaultInjection) (lasting []func() error, err error) {
+	e.target.RecordHandledCounts(ctx)
+	if err := e.runOperations(ctx, 1+e.plan.IntN(6), 200*time.Millisecond); err != nil {
 		return nil, err
 	}
 	for _, s := range strikes {
-		if err := e.operate(ctx, 2+e.plan.IntN(4), 0); err != nil {
+		if err := e.runOperations(ctx, 2+e.plan.IntN(4), 0); err != nil {
 			return nil, err
 		}
-		wait(ctx, upTo(e.plan, 60*time.Millisecond))
-		heal, err := e.strike(ctx, s)
+		sleepContext(ctx, randomUpTo(e.plan, 60*time.Millisecond))
+		heal, err := e.injectFault(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -67,38 +67,38 @@ func (e *episode) strikeAll(ctx context.Context, strikes []nemesis.Strike) (last
 		} else {
 			e.afflicts.Go(func() { e.healAfter(ctx, s.For, heal) })
 		}
-		if err := e.operateUnder(ctx); err != nil {
+		if err := e.operateUnderFault(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return lasting, e.healed(ctx)
+	return lasting, e.waitHealed(ctx)
 }
 
-// operateUnder makes changes under a blow: a burst, a pause in which the system may or may not process it, and slower
+// operateUnderFault makes changes under a blow: a burst, a pause in which the system may or may not process it, and slower
 // changes.
-func (e *episode) operateUnder(ctx context.Context) error {
-	if err := e.operate(ctx, 2+e.plan.IntN(6), 150*time.Millisecond); err != nil {
+func (e *episode) operateUnderFault(ctx context.Context) error {
+	if err := e.runOperations(ctx, 2+e.plan.IntN(6), 150*time.Millisecond); err != nil {
 		return err
 	}
-	wait(ctx, upTo(e.plan, 2500*time.Millisecond))
-	return e.operate(ctx, 2+e.plan.IntN(6), time.Second)
+	sleepContext(ctx, randomUpTo(e.plan, 2500*time.Millisecond))
+	return e.runOperations(ctx, 2+e.plan.IntN(6), time.Second)
 }
 
-// operate executes n operations, with a random pause of at most pause after each.
-func (e *episode) operate(ctx context.Context, n int, pause time.Duration) error {
+// runOperations executes n operations, with a random pause of at most pause after each.
+func (e *episode) runOperations(ctx context.Context, n int, pause time.Duration) error {
 	for range n {
-		o := e.workload.Next()
-		e.begin(o)
-		if err := e.world.Driver.Do(ctx, o); err != nil {
+		o := e.workload.NextOperation()
+		e.beginOperation(o)
+		if err := e.world.Driver.Execute(ctx, o); err != nil {
 			return err
 		}
-		wait(ctx, upTo(e.plan, pause))
+		sleepContext(ctx, randomUpTo(e.plan, pause))
 	}
 	return nil
 }
 
-// strike strikes a blow, and returns the function that heals it.
-func (e *episode) strike(ctx context.Context, s nemesis.Strike) (heal func() error, err error) {
+// injectFault strikes a blow, and returns the function that heals it.
+func (e *episode) injectFault(ctx context.Context, s nemesis.FaultInjection) (heal func() error, err error) {
 	text := s.Blow + " " + s.Text
 	e.struck = append(e.struck, text)
 	e.report.Blows[s.Blow]++
@@ -120,14 +120,14 @@ func (e *episode) strike(ctx context.Context, s nemesis.Strike) (heal func() err
 
 // healAfter heals a temporary blow after d.
 func (e *episode) healAfter(ctx context.Context, d time.Duration, heal func() error) {
-	wait(ctx, d)
+	sleepContext(ctx, d)
 	if err := heal(); err != nil {
 		e.recordViolation(err)
 	}
 }
 
-// healed waits until every temporary blow has been healed.
-func (e *episode) healed(ctx context.Context) error {
+// waitHealed waits until every temporary blow has been healed.
+func (e *episode) waitHealed(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { e.afflicts.Wait(); close(done) }()
 	select {
@@ -143,30 +143,30 @@ func (e *episode) healed(ctx context.Context) error {
 // errSeen ends a round because of violations that are already recorded.
 var errSeen = errors.New("violations were seen")
 
-// settle waits for rest and informs the monitor. It returns an error if the system does not come to rest, or if
+// waitQuiescent waits for rest and informs the monitor. It returns an error if the system does not come to rest, or if
 // violations were observed.
-func (e *episode) settle(ctx context.Context) error {
-	took, err := e.world.Settle(ctx, e.cfg.Settle)
+func (e *episode) waitQuiescent(ctx context.Context) error {
+	took, err := e.world.WaitQuiescent(ctx, e.cfg.Settle)
 	e.report.Slowest = max(e.report.Slowest, took)
 	if err != nil {
 		return checker.Violation{Kind: checker.Loss, Err: fmt.Errorf("not at rest after %s: %w", took.Round(time.Second), err)}
 	}
-	if err := e.recorder.Judge(ctx); err != nil {
+	if err := e.recorder.ReportWrongAllows(ctx); err != nil {
 		return err
 	}
 	if len(e.violations()) > 0 {
 		return errSeen
 	}
 	e.history.Addf(history.Check, "at rest after %s", took.Round(time.Millisecond))
-	e.monitor.Rest(e.world.Snapshot)
-	e.recorder.Rest(e.world.Checked)
+	e.monitor.NoteQuiescence(e.world.Snapshot)
+	e.recorder.NoteQuiescence(e.world.Checked)
 	return nil
 }
 
-// replay makes every service compare everything again, and requires that nothing is written. In half of the cases it
+// checkReplay makes every service compare everything again, and requires that nothing is written. In half of the cases it
 // restarts the services first.
-func (e *episode) replay(ctx context.Context) error {
-	before, err := e.counter.Read(ctx)
+func (e *episode) checkReplay(ctx context.Context) error {
+	before, err := e.counter.ReadCounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,30 +181,30 @@ func (e *episode) replay(ctx context.Context) error {
 			}
 		}
 	}
-	if err := e.world.Bus.Replay(ctx); err != nil {
+	if err := e.world.Bus.ReplayAll(ctx); err != nil {
 		return err
 	}
-	if err := e.settle(ctx); err != nil {
+	if err := e.waitQuiescent(ctx); err != nil {
 		return fmt.Errorf("after a replay: %w", err)
 	}
-	after, err := e.counter.Read(ctx)
+	after, err := e.counter.ReadCounts(ctx)
 	if err != nil {
 		return err
 	}
-	if err := after.Since(before); err != nil {
+	if err := after.WritesSinceErr(before); err != nil {
 		return checker.Violation{Kind: checker.Write, Err: fmt.Errorf("a replay of everything, at rest, wrote: %w", err)}
 	}
 	return nil
 }
 
-func upTo(r *rand.Rand, most time.Duration) time.Duration {
+func randomUpTo(r *rand.Rand, most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0
 	}
 	return time.Duration(r.Int64N(int64(most)))
 }
 
-func wait(ctx context.Context, d time.Duration) {
+func sleepContext(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}

@@ -121,7 +121,7 @@ func (r *calmWorld) part(name, store, text string, tuples ...any) *unstructured.
 	status := says("Merged", "Ready")
 	status["managedTuples"] = tuples
 	spec := map[string]any{"storeRef": map[string]any{"name": store}, "model": text, "tuples": tuples}
-	o := r.put(workload.AuthorizationModels(), "", name, spec, status)
+	o := r.put(workload.AuthorizationModelResource(), "", name, spec, status)
 	if len(tuples) > 0 {
 		o.SetFinalizers([]string{tuplesFinalizer})
 	}
@@ -129,7 +129,7 @@ func (r *calmWorld) part(name, store, text string, tuples ...any) *unstructured.
 }
 
 func (r *calmWorld) bind(namespace, name, role string, who ...string) *unstructured.Unstructured {
-	o := r.put(workload.RoleBindings(), namespace, name, nil, nil)
+	o := r.put(workload.RoleBindingResource(), namespace, name, nil, nil)
 	var all []any
 	for _, w := range who {
 		all = append(all, map[string]any{"kind": "User", "name": w})
@@ -148,7 +148,7 @@ func (r *calmWorld) follow(namespace, name, source, role string, who ...string) 
 func (r *calmWorld) implies(name, parent, child string, all ...any) {
 	status := says("Accepted", "Synced")
 	status["inferences"] = map[string]any{"child_roles": all}
-	r.put(workload.ImpliedRoles(), "team-0", name, map[string]any{
+	r.put(workload.ImpliedRolesResource(), "team-0", name, map[string]any{
 		"inference_rule": map[string]any{"parent_role": parent, "child_role": child},
 	}, status)
 }
@@ -173,24 +173,24 @@ func atRest(t *testing.T) *calmWorld {
 	status["storeId"], status["authorizationModelId"] = "id-0", "model-0"
 	tuples := []any{tuple("doc:1", "editor", "user:1"), tuple("doc:2", "viewer", "user:2")}
 	status["managedTuples"] = tuples
-	store := r.put(workload.Stores(), "", "store-0", map[string]any{"coreModule": text, "tuples": tuples}, status)
+	store := r.put(workload.StoreResource(), "", "store-0", map[string]any{"coreModule": text, "tuples": tuples}, status)
 	store.SetFinalizers([]string{storeFinalizer, tuplesFinalizer})
 	r.part("part", "store-0", partText, tuple("part:1", "viewer", "user:1"))
 	r.part("policydocument.default.door.x1", "store-0", doorText)
 	r.part("gears-store-0", "store-0", gearText)
-	model, err := transform(Module{Name: "core", Text: text}, Module{Name: "part", Text: partText}, Module{Name: "door", Text: doorText}, Module{Name: "gears", Text: gearText})
+	model, err := compileModules(Module{Name: "core", Text: text}, Module{Name: "part", Text: partText}, Module{Name: "door", Text: doorText}, Module{Name: "gears", Text: gearText})
 	if err != nil {
 		t.Fatal(err)
 	}
 	model.Id = "model-0"
 	r.fga.models["id-0"] = model
-	r.put(workload.PolicyDocuments(), "default", "door", map[string]any{
+	r.put(workload.PolicyDocumentResource(), "default", "door", map[string]any{
 		"storeRef": map[string]any{"name": "store-0"}, "actions": []any{map[string]any{"name": "open"}},
 	}, says("Valid", "Ready"))
-	gears := r.put(workload.Definitions(), "", "gears."+workload.DefinitionGroup, nil, nil)
+	gears := r.put(workload.DefinitionResource(), "", "gears."+workload.DefinitionGroup, nil, nil)
 	gears.SetLabels(map[string]string{workload.StoreLabel: "store-0"})
-	r.put(workload.Definitions(), "", "gadgets."+workload.DefinitionGroup, nil, nil)
-	r.put(workload.Definitions(), "", "stores.core.platform-mesh.io", nil, nil)
+	r.put(workload.DefinitionResource(), "", "gadgets."+workload.DefinitionGroup, nil, nil)
+	r.put(workload.DefinitionResource(), "", "stores.core.platform-mesh.io", nil, nil)
 	r.implies("one", "a", "b", "b", "c")
 	r.implies("two", "b", "c", "c")
 	r.bind("team-0", "source", "a", "alice", "bob")
@@ -200,8 +200,8 @@ func atRest(t *testing.T) *calmWorld {
 	return r
 }
 
-func (r *calmWorld) snapshot() *Snapshot {
-	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+func (r *calmWorld) snapshot() *ObjectSnapshot {
+	s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	for kind, objects := range r.objects {
 		for _, o := range objects {
 			s.byKind[kind] = append(s.byKind[kind], *o)
@@ -214,8 +214,8 @@ func (r *calmWorld) snapshot() *Snapshot {
 // services.
 func (r *calmWorld) accusations() error {
 	r.t.Helper()
-	w := &World{FGA: &OpenFGA{api: r.fga}, Snapshot: r.snapshot()}
-	all := checks()
+	w := &CheckedSystem{FGA: &OpenFGAClient{api: r.fga}, Snapshot: r.snapshot()}
+	all := allChecks()
 	var errs []error
 	for _, check := range all[:len(all)-3] {
 		errs = append(errs, check(r.t.Context(), w))
@@ -250,7 +250,7 @@ func (r *calmWorld) set(o *unstructured.Unstructured, value any, path ...string)
 // pack stores the record of a Store in the packed form of a large record, with some more tuples.
 func (r *calmWorld) pack(store string, more ...any) {
 	r.t.Helper()
-	o := r.get(workload.Stores(), store)
+	o := r.get(workload.StoreResource(), store)
 	listed, _, _ := unstructured.NestedSlice(o.Object, "status", "managedTuples")
 	list, err := json.Marshal(append(listed[:1], more...))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Streams returns the streams that must exist.
-func Streams() []string {
+// RequiredStreams returns the streams that must exist.
+func RequiredStreams() []string {
 	return []string{"ENTAIL_CHANGES", "ENTAIL_SYNC", "ENTAIL_RESULTS", "ENTAIL_DEADLETTERS"}
 }
 
@@ -47,9 +47,9 @@ func DialNATS(urls string, durables []string) (*Bus, error) {
 func (b *Bus) Close() { b.conn.Close() }
 
 // checkBus requires that all streams exist, and that no dead letter and no pending message exists.
-func checkBus(ctx context.Context, w *World) error {
+func checkBus(ctx context.Context, w *CheckedSystem) error {
 	var errs []error
-	for _, name := range Streams() {
+	for _, name := range RequiredStreams() {
 		stream, err := w.Bus.JS.Stream(ctx, name)
 		if err != nil {
 			errs = append(errs, w.Bus.reconnectUnlessAnswered(fmt.Errorf("stream %s: %w", name, err)))
@@ -59,11 +59,11 @@ func checkBus(ctx context.Context, w *World) error {
 			errs = append(errs, fmt.Errorf("there are %d dead letters", n))
 		}
 	}
-	return errors.Join(append(errs, w.Bus.CaughtUp(ctx))...)
+	return errors.Join(append(errs, w.Bus.CaughtUpErr(ctx))...)
 }
 
-// CaughtUp returns nil if every service has acknowledged every message.
-func (b *Bus) CaughtUp(ctx context.Context) error {
+// CaughtUpErr returns nil if every service has acknowledged every message.
+func (b *Bus) CaughtUpErr(ctx context.Context) error {
 	var errs []error
 	for _, name := range b.Durables {
 		consumer, err := b.JS.Consumer(ctx, changes, name)
@@ -87,11 +87,11 @@ func (b *Bus) reconnectUnlessAnswered(err error) error {
 	return err
 }
 
-// Replay deletes the durable of every service, and makes every service compare everything with its backends. It repeats
+// ReplayAll deletes the durable of every service, and makes every service compare everything with its backends. It repeats
 // a request without an answer: services that have just started may slow a busy machine down.
-func (b *Bus) Replay(ctx context.Context) error {
+func (b *Bus) ReplayAll(ctx context.Context) error {
 	for _, name := range b.Durables {
-		err := b.repeat(ctx, func(ctx context.Context) error {
+		err := b.retryUntilTimeout(ctx, func(ctx context.Context) error {
 			err := b.JS.DeleteConsumer(ctx, changes, name)
 			if errors.Is(err, jetstream.ErrConsumerNotFound) {
 				return nil
@@ -105,7 +105,7 @@ func (b *Bus) Replay(ctx context.Context) error {
 	for _, name := range b.Durables {
 		msg := nats.NewMsg("entail.wake." + name)
 		msg.Header.Set("Entail-Replay", "everything")
-		err := b.repeat(ctx, func(ctx context.Context) error {
+		err := b.retryUntilTimeout(ctx, func(ctx context.Context) error {
 			_, err := b.JS.PublishMsg(ctx, msg)
 			return err
 		})
@@ -121,8 +121,8 @@ const (
 	replayWithin, replayAttempt = time.Minute, 5 * time.Second
 )
 
-// repeat calls request until it succeeds or replayWithin has passed.
-func (b *Bus) repeat(ctx context.Context, request func(context.Context) error) error {
+// retryUntilTimeout calls request until it succeeds or replayWithin has passed.
+func (b *Bus) retryUntilTimeout(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, replayWithin)
 	defer cancel()
 	for {
@@ -132,6 +132,6 @@ func (b *Bus) repeat(ctx context.Context, request func(context.Context) error) e
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		wait(ctx, pause)
+		sleepContext(ctx, pause)
 	}
 }

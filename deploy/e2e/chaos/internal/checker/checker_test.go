@@ -28,16 +28,16 @@ func rule(name, parent, child string) unstructured.Unstructured {
 }
 
 func TestRolesAreFollowedThroughChainsAndCycles(t *testing.T) {
-	all := rules{}
+	all := impliedRoleRules{}
 	for _, r := range []unstructured.Unstructured{rule("1", "a", "b"), rule("2", "b", "c"), rule("3", "c", "a"), rule("4", "c", "d")} {
-		all.add(r)
+		all.addRule(r)
 	}
 	for role, want := range map[string]string{"a": "b c d", "b": "a c d", "d": "", "x": ""} {
-		if got := strings.Join(all.implied("team-0", role), " "); got != want {
+		if got := strings.Join(all.impliedRoles("team-0", role), " "); got != want {
 			t.Errorf("%s implies %q, want %q", role, got, want)
 		}
 	}
-	if got := all.implied("team-1", "a"); len(got) > 0 {
+	if got := all.impliedRoles("team-1", "a"); len(got) > 0 {
 		t.Errorf("in another namespace a implies %v", got)
 	}
 }
@@ -53,18 +53,18 @@ func tuple(object, relation, user string) any {
 const text = "module core\ntype user\ntype doc\n  relations\n    define editor: [user]\n    define viewer: [user] or editor\n"
 
 func TestABrokenModuleIsLeftOutAndItsTuplesWithIt(t *testing.T) {
-	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	part := func(name, text string) unstructured.Unstructured {
 		return object("AuthorizationModel", "", name, map[string]any{"spec": map[string]any{
 			"storeRef": map[string]any{"name": "store-0"}, "model": text, "tuples": []any{tuple(name+":1", "viewer", "user:1")},
 		}})
 	}
-	s.byKind[workload.AuthorizationModels()] = []unstructured.Unstructured{
+	s.byKind[workload.AuthorizationModelResource()] = []unstructured.Unstructured{
 		part("good", "module good\ntype good\n  relations\n    define viewer: [user]\n"),
 		part("bad", "module bad\ntype bad\n  relations\n    define viewer: [nothing]\n"),
 		part("unreadable", "module unreadable\ntype unreadable\n  relations\n    define viewer [user]\n"),
 	}
-	d, err := declare(s, store(text, tuple("doc:1", "editor", "user:1"), tuple("doc:1", "unknown", "user:1"), tuple("good:1", "viewer", "role:1")))
+	d, err := newDeclaredStore(s, store(text, tuple("doc:1", "editor", "user:1"), tuple("doc:1", "unknown", "user:1"), tuple("good:1", "viewer", "role:1")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestOfABrokenModuleTheLastTextOfThisStoreStaysAndItsNewTuplesWait(t *testin
 				"live":          map[string]any{"storeUID": uid, "model": "module part\ntype part\n  relations\n    define viewer: [user]\n"},
 			},
 		})
-		d, err := declare(&Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.AuthorizationModels(): {m}}}, of)
+		d, err := newDeclaredStore(&ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.AuthorizationModelResource(): {m}}}, of)
 		if err != nil || d.broken["part"] == nil {
 			t.Fatalf("broken are %v: %v", d.broken, err)
 		}
@@ -105,7 +105,7 @@ func TestOfABrokenModuleTheLastTextOfThisStoreStaysAndItsNewTuplesWait(t *testin
 
 func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 	model := func(text string) map[string]string {
-		m, err := transform(Module{Name: "core", Text: text})
+		m, err := compileModules(Module{Name: "core", Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,26 +131,26 @@ func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 // here, and no grant of a state may count as impossible.
 func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(7, 7)))
-	p, now := newPossible(), map[string]unstructured.Unstructured{}
+	p, now := newAllowedSince(), map[string]unstructured.Unstructured{}
 	granted := 0
 	for range 120 {
-		o := w.Next()
+		o := w.NextOperation()
 		if o.Verb == workload.Delete {
 			delete(now, o.Key())
 			continue
 		}
-		p.add(o.Resource.Resource, *o.Object)
+		p.addState(o.Resource.Resource, *o.Object)
 		now[o.Key()] = *o.Object
-		s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+		s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 		for key, object := range now {
-			for _, k := range workload.Kinds() {
+			for _, k := range workload.AllKinds() {
 				if strings.HasPrefix(key, k.Resource.Resource+"/") {
 					s.byKind[k.Resource] = append(s.byKind[k.Resource], object)
 				}
 			}
 		}
-		for _, store := range s.byKind[workload.Stores()] {
-			d, err := declare(s, store)
+		for _, store := range s.byKind[workload.StoreResource()] {
+			d, err := newDeclaredStore(s, store)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,19 +158,19 @@ func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
 				object, rest, _ := strings.Cut(text, "#")
 				relation, user, _ := strings.Cut(rest, "@")
 				granted++
-				if q := (Tuple{object, relation, user}); !p.declared(store.GetName(), q) || !p.allows(store.GetName(), q) {
+				if q := (Tuple{object, relation, user}); !p.isDeclared(store.GetName(), q) || !p.mayAllow(store.GetName(), q) {
 					t.Fatalf("%s is granted in %s and said to be impossible", q, store.GetName())
 				}
 				of, _, _ := strings.Cut(object, ":")
-				if relation == "editor" && strings.Contains(rewritesOf(d.model)[of+"#viewer"], "editor") && !p.allows(store.GetName(), Tuple{object, "viewer", user}) {
+				if relation == "editor" && strings.Contains(rewritesOf(d.model)[of+"#viewer"], "editor") && !p.mayAllow(store.GetName(), Tuple{object, "viewer", user}) {
 					t.Fatalf("viewer of %s follows in %s and is said to be impossible", object, store.GetName())
 				}
 			}
 		}
-		for _, b := range s.byKind[workload.RoleBindings()] {
-			for _, who := range subjects(b) {
-				for _, role := range append(rulesOf(s).implied(b.GetNamespace(), field(b, "roleRef", "name")), field(b, "roleRef", "name")) {
-					if !p.holds(b.GetNamespace(), who, role) {
+		for _, b := range s.byKind[workload.RoleBindingResource()] {
+			for _, who := range subjectNames(b) {
+				for _, role := range append(collectRules(s).impliedRoles(b.GetNamespace(), textField(b, "roleRef", "name")), textField(b, "roleRef", "name")) {
+					if !p.mayHoldRole(b.GetNamespace(), who, role) {
 						t.Fatalf("%s has %s in %s and is said not to", who, role, b.GetNamespace())
 					}
 				}
@@ -180,47 +180,47 @@ func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
 	if granted == 0 {
 		t.Fatal("nothing was ever granted")
 	}
-	if p.allows("store-0", Tuple{"doc:9", "viewer", "user:9"}) || p.holds("team-0", "nobody", "role-0") {
+	if p.mayAllow("store-0", Tuple{"doc:9", "viewer", "user:9"}) || p.mayHoldRole("team-0", "nobody", "role-0") {
 		t.Error("what nobody declared is said to be possible")
 	}
 }
 
 func TestWritesAreCountedAndQuestionsAreNot(t *testing.T) {
-	w := Writes{}
-	w.read(strings.NewReader(`# TYPE apiserver_request_total counter
+	w := WriteCounts{}
+	w.addSamples(strings.NewReader(`# TYPE apiserver_request_total counter
 apiserver_request_total{code="200",group="core.platform-mesh.io",resource="stores",subresource="status",verb="APPLY"} 3
 apiserver_request_total{code="409",group="core.platform-mesh.io",resource="stores",subresource="status",verb="APPLY"} 7
 apiserver_request_total{code="403",group="core.platform-mesh.io",resource="stores",subresource="",verb="APPLY"} 2
 apiserver_request_total{code="200",group="",resource="stores",subresource="",verb="GET"} 9
 apiserver_request_total{code="200",group="coordination.k8s.io",resource="leases",subresource="",verb="PUT"} 9
 apiserver_request_total{code="201",group="authorization.k8s.io",resource="subjectaccessreviews",subresource="",verb="POST"} 9
-`), "apiserver_request_total", kubeWrite)
+`), "apiserver_request_total", kubeWriteName)
 	if len(w) != 2 || w["APPLY stores/status 200"] != 3 || w["APPLY stores 403"] != 2 {
 		t.Errorf("counted: %v", w)
 	}
-	if err := w.Since(Writes{"APPLY stores/status 200": 2, "APPLY stores 403": 2}); err == nil || err.Error() != "APPLY stores/status 200 ×1" {
+	if err := w.WritesSinceErr(WriteCounts{"APPLY stores/status 200": 2, "APPLY stores 403": 2}); err == nil || err.Error() != "APPLY stores/status 200 ×1" {
 		t.Errorf("one more is told as %v", err)
 	}
-	if err := w.Since(w); err != nil {
+	if err := w.WritesSinceErr(w); err != nil {
 		t.Errorf("no more is told as %v", err)
 	}
 }
 
 func TestAStoreThatIsBeingDeletedKeepsWhatItHad(t *testing.T) {
-	m := &Monitor{possible: newPossible()}
-	snapshot := func(o unstructured.Unstructured) *Snapshot {
-		return &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.Stores(): {o}}}
+	m := &AccessMonitor{possible: newAllowedSince()}
+	snapshot := func(o unstructured.Unstructured) *ObjectSnapshot {
+		return &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.StoreResource(): {o}}}
 	}
 	q := Tuple{"doc:1", "viewer", "user:1"}
-	m.Rest(snapshot(store(text, tuple("doc:1", "editor", "user:1"))))
+	m.NoteQuiescence(snapshot(store(text, tuple("doc:1", "editor", "user:1"))))
 	other := store(strings.Replace(text, " or editor", "", 1))
 	now := metav1.Now()
 	other.SetDeletionTimestamp(&now)
-	if m.Rest(snapshot(other)); !m.possible.allows("store-0", q) {
+	if m.NoteQuiescence(snapshot(other)); !m.possible.mayAllow("store-0", q) {
 		t.Error("what a Store had is said to be impossible while it is being deleted")
 	}
 	other.SetDeletionTimestamp(nil)
-	if m.Rest(snapshot(other)); m.possible.allows("store-0", q) {
+	if m.NoteQuiescence(snapshot(other)); m.possible.mayAllow("store-0", q) {
 		t.Error("what was revoked is said to be possible at the next rest")
 	}
 }
@@ -234,8 +234,8 @@ func TestASystemIsNotAtRestWhileARecordIsOpen(t *testing.T) {
 		if err := unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions"); err != nil {
 			t.Fatal(err)
 		}
-		return checkRecords(t.Context(), &World{Snapshot: &Snapshot{
-			byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.Stores(): {o}},
+		return checkRecords(t.Context(), &CheckedSystem{Snapshot: &ObjectSnapshot{
+			byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.StoreResource(): {o}},
 		}})
 	}
 	if open("Syncing", "Tuples are being written by a.") == nil {

@@ -14,46 +14,46 @@ import (
 // accessKinds returns the kinds from whose objects access follows, with their types in a history.
 func accessKinds() map[schema.GroupVersionResource]string {
 	all := map[schema.GroupVersionResource]string{
-		workload.ProtectedResources(): history.ProtectedResource, workload.IAMRoles(): history.Role,
-		workload.PolicyBindings(): history.PolicyBinding, workload.Groups(): history.Group,
-		workload.GroupMemberships(): history.GroupMembership, workload.IAMUsers(): history.User,
+		workload.ProtectedResourceResource(): history.ProtectedResource, workload.IAMRoleResource(): history.Role,
+		workload.PolicyBindingResource(): history.PolicyBinding, workload.IAMGroupResource(): history.Group,
+		workload.GroupMembershipResource(): history.GroupMembership, workload.IAMUserResource(): history.User,
 	}
-	for _, t := range workload.Targets() {
-		all[t.Resource] = t.Type()
+	for _, t := range workload.AllTargets() {
+		all[t.Resource] = t.OpenFGAType()
 	}
 	return all
 }
 
 // declaredObject returns the part of an object from which access follows; nil if the object is being deleted.
-func declaredObject(typ string, o unstructured.Unstructured) *history.Object {
+func declaredObject(typ string, o unstructured.Unstructured) *history.ObjectContent {
 	if o.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	d := &history.Object{UID: string(o.GetUID())}
+	d := &history.ObjectContent{UID: string(o.GetUID())}
 	switch typ {
 	case history.ProtectedResource:
-		group := field(o, "spec", "serviceRef", "name")
-		d.Registers = group + "/" + field(o, "spec", "kind")
-		for _, verb := range texts(o, "spec", "permissions") {
-			d.Permissions = append(d.Permissions, group+"/"+field(o, "spec", "plural")+"."+verb)
+		group := textField(o, "spec", "serviceRef", "name")
+		d.Registers = group + "/" + textField(o, "spec", "kind")
+		for _, verb := range stringList(o, "spec", "permissions") {
+			d.Permissions = append(d.Permissions, group+"/"+textField(o, "spec", "plural")+"."+verb)
 		}
-		for _, ref := range refs(o, "spec", "parentResources") {
+		for _, ref := range referenceList(o, "spec", "parentResources") {
 			d.Parents = append(d.Parents, fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]))
 		}
 	case history.Role:
-		d.Permissions = texts(o, "spec", "includedPermissions")
-		for _, ref := range refs(o, "spec", "inheritedRoles") {
-			d.Inherits = append(d.Inherits, keyOf(history.Role, refer(o, ref)))
+		d.Permissions = stringList(o, "spec", "includedPermissions")
+		for _, ref := range referenceList(o, "spec", "inheritedRoles") {
+			d.Inherits = append(d.Inherits, historyKey(history.Role, referencedName(o, ref)))
 		}
 	case history.GroupMembership:
-		d.Group = history.Key{Type: history.Group, Namespace: field(o, "spec", "groupRef", "namespace"), Name: field(o, "spec", "groupRef", "name")}
-		if name := field(o, "status", "user", "name"); name == field(o, "spec", "userRef", "name") {
-			d.Member = history.Reference{Key: history.Key{Type: history.User, Name: name}, UID: field(o, "status", "user", "uid")}
+		d.Group = history.Key{Type: history.Group, Namespace: textField(o, "spec", "groupRef", "namespace"), Name: textField(o, "spec", "groupRef", "name")}
+		if name := textField(o, "status", "user", "name"); name == textField(o, "spec", "userRef", "name") {
+			d.Member = history.Reference{Key: history.Key{Type: history.User, Name: name}, UID: textField(o, "status", "user", "uid")}
 		}
 	case history.PolicyBinding:
 		role, _, _ := unstructured.NestedMap(o.Object, "spec", "roleRef")
-		d.Role, d.On = keyOf(history.Role, refer(o, role)), declaredTarget(o)
-		for _, s := range refs(o, "spec", "subjects") {
+		d.Role, d.On = historyKey(history.Role, referencedName(o, role)), declaredTarget(o)
+		for _, s := range referenceList(o, "spec", "subjects") {
 			d.Subjects = append(d.Subjects, referenceTo(fmt.Sprint(s["kind"]), s))
 		}
 	default:
@@ -62,8 +62,8 @@ func declaredObject(typ string, o unstructured.Unstructured) *history.Object {
 	return d
 }
 
-// keyOf returns the key of an object by namespace/name.
-func keyOf(typ, name string) history.Key {
+// historyKey returns the key of an object by namespace/name.
+func historyKey(typ, name string) history.Key {
 	namespace, name, _ := strings.Cut(name, "/")
 	return history.Key{Type: typ, Namespace: namespace, Name: name}
 }
@@ -78,7 +78,7 @@ func declaredTarget(b unstructured.Unstructured) history.Reference {
 	if ref, ok, _ := unstructured.NestedMap(b.Object, "spec", "resourceSelector", "resourceRef"); ok {
 		return referenceTo(fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]), ref)
 	}
-	kind := func(key string) string { return field(b, "spec", "resourceSelector", "resourceKind", key) }
+	kind := func(key string) string { return textField(b, "spec", "resourceSelector", "resourceKind", key) }
 	return history.Reference{Key: history.Key{Type: kind("apiGroup") + "/" + kind("kind")}}
 }
 
@@ -86,11 +86,11 @@ func declaredTarget(b unstructured.Unstructured) history.Reference {
 func declaredOwners(o unstructured.Unstructured) (owners []history.Reference) {
 	of := func(kind, name, uid string) {
 		t, _ := workload.TargetOf(kind)
-		owners = append(owners, history.Reference{Key: history.Key{Type: t.Type(), Name: name}, UID: uid})
+		owners = append(owners, history.Reference{Key: history.Key{Type: t.OpenFGAType(), Name: name}, UID: uid})
 	}
 	if o.GetKind() == "Project" {
-		if name := field(o, "status", "organization", "name"); name == field(o, "spec", "ownerRef", "name") {
-			of("Organization", name, field(o, "status", "organization", "uid"))
+		if name := textField(o, "status", "organization", "name"); name == textField(o, "spec", "ownerRef", "name") {
+			of("Organization", name, textField(o, "status", "organization", "uid"))
 		}
 		return owners
 	}

@@ -12,15 +12,15 @@ import (
 )
 
 // allowedBy returns the indices of the questions that the objects allow by the history's reading.
-func allowedBy(s *Snapshot) map[int]bool {
+func allowedBy(s *ObjectSnapshot) map[int]bool {
 	timeline := history.Timeline{}
 	for gvr, typ := range accessKinds() {
 		for _, o := range s.byKind[gvr] {
-			timeline.Declare(1, keyOf(typ, o.GetNamespace()+"/"+o.GetName()), declaredObject(typ, o))
+			timeline.AddState(1, historyKey(typ, o.GetNamespace()+"/"+o.GetName()), declaredObject(typ, o))
 		}
 	}
 	allowed := map[int]bool{}
-	for _, i := range timeline.Verifier(historyQuestions(allQuestions())).Now() {
+	for _, i := range timeline.NewVerifier(historyQuestions(allQuestions())).AllowedNow() {
 		allowed[i] = true
 	}
 	return allowed
@@ -38,19 +38,19 @@ func TestHistoryAndTuplesGiveTheSameAnswers(t *testing.T) {
 			delete(now[o.Resource], o.Key())
 		}
 	}
-	for _, o := range workload.Prepare() {
+	for _, o := range workload.InitialOperations() {
 		take(o)
 	}
 	yes := 0
 	for range 150 {
-		take(w.Next())
-		s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+		take(w.NextOperation())
+		s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 		for gvr, objects := range now {
 			for _, o := range objects {
 				s.byKind[gvr] = append(s.byKind[gvr], o)
 			}
 		}
-		a, allowed := newAccess(s), allowedBy(s)
+		a, allowed := newDeclaredAccess(s), allowedBy(s)
 		yes += len(allowed)
 		for i, q := range allQuestions() {
 			if allowed[i] != a.isAllowed(q) {

@@ -24,8 +24,8 @@ const (
 	caughtUpWithin = 30 * time.Second
 )
 
-// follower records every state of the objects from which access follows. It has its own watches on the API server.
-type follower struct {
+// objectFollower records every state of the objects from which access follows. It has its own watches on the API server.
+type objectFollower struct {
 	objects dynamic.Interface
 
 	mu       sync.Mutex
@@ -36,32 +36,32 @@ type follower struct {
 	latest map[history.Key]uint64
 }
 
-// run follows all kinds until ctx ends.
-func (f *follower) run(ctx context.Context) {
+// followAll follows all kinds until ctx ends.
+func (f *objectFollower) followAll(ctx context.Context) {
 	var all sync.WaitGroup
 	for gvr, typ := range accessKinds() {
-		all.Go(func() { f.follow(ctx, gvr, typ) })
+		all.Go(func() { f.followKind(ctx, gvr, typ) })
 	}
-	f.mark(ctx)
+	f.markRevisions(ctx)
 	all.Wait()
 }
 
-// wrote records an object that the API server returned for a write. An interrupted watch may miss that state.
-func (f *follower) wrote(gvr schema.GroupVersionResource, o *unstructured.Unstructured) {
+// recordWritten records an object that the API server returned for a write. An interrupted watch may miss that state.
+func (f *objectFollower) recordWritten(gvr schema.GroupVersionResource, o *unstructured.Unstructured) {
 	if typ, ok := accessKinds()[gvr]; ok {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.declare(typ, *o, false)
+		f.recordState(typ, *o, false)
 	}
 }
 
-// declare records a state of an object. The caller holds the lock.
-func (f *follower) declare(typ string, o unstructured.Unstructured, gone bool) history.Key {
-	k, revision, content := keyOf(typ, o.GetNamespace()+"/"+o.GetName()), revisionOf(o.GetResourceVersion()), declaredObject(typ, o)
+// recordState records a state of an object. The caller holds the lock.
+func (f *objectFollower) recordState(typ string, o unstructured.Unstructured, gone bool) history.Key {
+	k, revision, content := historyKey(typ, o.GetNamespace()+"/"+o.GetName()), revisionOf(o.GetResourceVersion()), declaredObject(typ, o)
 	if gone {
 		content = nil
 	}
-	f.timeline.Declare(revision, k, content)
+	f.timeline.AddState(revision, k, content)
 	return k
 }
 
@@ -71,46 +71,46 @@ func revisionOf(version string) uint64 {
 	return revision
 }
 
-// follow records every state of the objects of a kind. After an interruption it continues where the watch ended, or
+// followKind records every state of the objects of a kind. After an interruption it continues where the watch ended, or
 // lists all objects again.
-func (f *follower) follow(ctx context.Context, gvr schema.GroupVersionResource, typ string) {
-	for ; ctx.Err() == nil; wait(ctx, markEvery) {
+func (f *objectFollower) followKind(ctx context.Context, gvr schema.GroupVersionResource, typ string) {
+	for ; ctx.Err() == nil; sleepContext(ctx, markEvery) {
 		list, err := f.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			continue // The kind does not exist yet, or the API server is away.
 		}
-		f.listed(typ, list)
+		f.recordList(typ, list)
 		for version := list.GetResourceVersion(); version != "" && ctx.Err() == nil; {
 			w, err := f.objects.Resource(gvr).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 			if err != nil {
 				break
 			}
-			version = f.take(w, typ, version)
+			version = f.recordEvents(w, typ, version)
 			w.Stop()
 		}
 	}
 }
 
-// listed records a list of all objects of a kind.
-func (f *follower) listed(typ string, list *unstructured.UnstructuredList) {
+// recordList records a list of all objects of a kind.
+func (f *objectFollower) recordList(typ string, list *unstructured.UnstructuredList) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := map[history.Key]bool{}
 	for _, o := range list.Items {
-		k := f.declare(typ, o, false)
+		k := f.recordState(typ, o, false)
 		found[k], f.latest[k] = true, revisionOf(o.GetResourceVersion())
 	}
 	for k := range f.latest {
 		if k.Type == typ && !found[k] {
-			f.timeline.Declare(revisionOf(list.GetResourceVersion()), k, nil)
+			f.timeline.AddState(revisionOf(list.GetResourceVersion()), k, nil)
 			delete(f.latest, k)
 		}
 	}
 }
 
-// take records the events of a watch until it ends. It returns the last version, or an empty text if a new watch
+// recordEvents records the events of a watch until it ends. It returns the last version, or an empty text if a new watch
 // cannot continue there.
-func (f *follower) take(w apiwatch.Interface, typ, version string) string {
+func (f *objectFollower) recordEvents(w apiwatch.Interface, typ, version string) string {
 	for event := range w.ResultChan() {
 		o, ok := event.Object.(*unstructured.Unstructured)
 		if !ok || event.Type == apiwatch.Error {
@@ -120,7 +120,7 @@ func (f *follower) take(w apiwatch.Interface, typ, version string) string {
 			continue
 		}
 		f.mu.Lock()
-		k := f.declare(typ, *o, event.Type == apiwatch.Deleted)
+		k := f.recordState(typ, *o, event.Type == apiwatch.Deleted)
 		if f.latest[k] = revisionOf(version); event.Type == apiwatch.Deleted {
 			delete(f.latest, k)
 		}
@@ -129,47 +129,47 @@ func (f *follower) take(w apiwatch.Interface, typ, version string) string {
 	return version
 }
 
-// mark records the newest revision again and again.
-func (f *follower) mark(ctx context.Context) {
+// markRevisions records the newest revision again and again.
+func (f *objectFollower) markRevisions(ctx context.Context) {
 	namespaces := f.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
-	for ; ctx.Err() == nil; wait(ctx, markEvery) {
+	for ; ctx.Err() == nil; sleepContext(ctx, markEvery) {
 		start := time.Now()
 		attempt, cancel := context.WithTimeout(ctx, oneRound)
 		list, err := namespaces.List(attempt, metav1.ListOptions{Limit: 1})
 		cancel()
 		if err == nil {
 			f.mu.Lock()
-			f.timeline.Mark(start, time.Now(), revisionOf(list.GetResourceVersion()))
+			f.timeline.AddMark(start, time.Now(), revisionOf(list.GetResourceVersion()))
 			f.marked = start
 			f.mu.Unlock()
 		}
 	}
 }
 
-// verifier returns a verifier of the states so far, then drops the states that ended before a time.
-func (f *follower) verifier(questions []history.Question, forget time.Time) *history.Verifier {
+// takeVerifier returns a verifier of the states so far, then drops the states that ended before a time.
+func (f *objectFollower) takeVerifier(questions []history.AccessQuestion, forget time.Time) *history.AnswerVerifier {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	v := f.timeline.Verifier(questions)
-	f.timeline.Forget(forget)
+	v := f.timeline.NewVerifier(questions)
+	f.timeline.ForgetBefore(forget)
 	return v
 }
 
-// catchUp waits until the watches have delivered all changes before a time.
-func (f *follower) catchUp(ctx context.Context, before time.Time) error {
+// waitCaughtUp waits until the watches have delivered all changes before a time.
+func (f *objectFollower) waitCaughtUp(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, caughtUpWithin)
 	defer cancel()
 	for {
-		err := f.behind(ctx, before)
+		err := f.behindErr(ctx, before)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		wait(ctx, markEvery)
+		sleepContext(ctx, markEvery)
 	}
 }
 
-// behind returns an error that names a change before a time that the watches have not delivered.
-func (f *follower) behind(ctx context.Context, before time.Time) error {
+// behindErr returns an error that names a change before a time that the watches have not delivered.
+func (f *objectFollower) behindErr(ctx context.Context, before time.Time) error {
 	for gvr, typ := range accessKinds() {
 		list, err := f.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -183,7 +183,7 @@ func (f *follower) behind(ctx context.Context, before time.Time) error {
 }
 
 // checkDelivered returns an error if the watch of a kind has not delivered a list's content, or no mark began since a time.
-func (f *follower) checkDelivered(typ string, list *unstructured.UnstructuredList, before time.Time) error {
+func (f *objectFollower) checkDelivered(typ string, list *unstructured.UnstructuredList, before time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := 0
@@ -193,7 +193,7 @@ func (f *follower) checkDelivered(typ string, list *unstructured.UnstructuredLis
 		}
 	}
 	for _, o := range list.Items {
-		if k := keyOf(typ, o.GetNamespace()+"/"+o.GetName()); f.latest[k] == 0 || f.latest[k] < revisionOf(o.GetResourceVersion()) {
+		if k := historyKey(typ, o.GetNamespace()+"/"+o.GetName()); f.latest[k] == 0 || f.latest[k] < revisionOf(o.GetResourceVersion()) {
 			return fmt.Errorf("%v at version %s is missing", k, o.GetResourceVersion())
 		}
 	}

@@ -22,8 +22,8 @@ const (
 	iamUser   = iamPrefix + "InternalUser:u/"
 )
 
-// access is the access that the objects of IAM declare.
-type access struct {
+// declaredIAMAccess is the access that the objects of IAM declare.
+type declaredIAMAccess struct {
 	// permissions holds the registered permissions, kinds the registered types, above the parent types of each type.
 	permissions, kinds map[string]bool
 	above              map[string]map[string]bool
@@ -37,8 +37,8 @@ type access struct {
 	wrong []error
 }
 
-func newAccess(s *Snapshot) *access {
-	a := &access{
+func newDeclaredAccess(s *ObjectSnapshot) *declaredIAMAccess {
+	a := &declaredIAMAccess{
 		permissions: map[string]bool{}, kinds: map[string]bool{}, above: map[string]map[string]bool{}, tuples: map[string]bool{}, held: map[string][]string{},
 		objects: map[schema.GroupVersionResource]map[string]unstructured.Unstructured{}, going: map[types.UID]bool{},
 	}
@@ -47,58 +47,58 @@ func newAccess(s *Snapshot) *access {
 			a.going[o.GetUID()] = o.GetDeletionTimestamp() != nil
 		}
 		a.objects[gvr] = map[string]unstructured.Unstructured{}
-		for _, o := range s.Live(gvr) {
+		for _, o := range s.UndeletedOfKind(gvr) {
 			a.objects[gvr][o.GetNamespace()+"/"+o.GetName()] = o
 		}
 	}
-	for _, p := range a.objects[workload.ProtectedResources()] {
-		group := field(p, "spec", "serviceRef", "name")
-		typ := group + "/" + field(p, "spec", "kind")
+	for _, p := range a.objects[workload.ProtectedResourceResource()] {
+		group := textField(p, "spec", "serviceRef", "name")
+		typ := group + "/" + textField(p, "spec", "kind")
 		a.kinds[typ] = true
 		parents, _, _ := unstructured.NestedSlice(p.Object, "spec", "parentResources")
 		for _, item := range parents {
 			ref, _ := item.(map[string]any)
-			set(a.above, typ, fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]))
+			addToSet(a.above, typ, fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]))
 		}
-		if err := wantCondition(p, "Observed", true); err != nil {
+		if err := requireCondition(p, "Observed", true); err != nil {
 			a.wrong = append(a.wrong, fmt.Errorf("ProtectedResource %s: %w", p.GetName(), err))
 		}
 		verbs, _, _ := unstructured.NestedStringSlice(p.Object, "spec", "permissions")
 		for _, verb := range verbs {
-			a.permissions[group+"/"+field(p, "spec", "plural")+"."+verb] = true
+			a.permissions[group+"/"+textField(p, "spec", "plural")+"."+verb] = true
 		}
 	}
-	a.roles()
-	a.memberships()
-	a.bindings()
-	a.parents()
+	a.addRoles()
+	a.addMemberships()
+	a.addBindings()
+	a.addParents()
 	return a
 }
 
-func (a *access) want(object, relation, user string) {
+func (a *declaredIAMAccess) addTuple(object, relation, user string) {
 	if t := (Tuple{object, relation, user}).String(); !a.tuples[t] {
 		a.tuples[t] = true
 		a.held[object+"#"+relation] = append(a.held[object+"#"+relation], user)
 	}
 }
 
-func (a *access) ready(o unstructured.Unstructured, want bool) {
-	if err := wantCondition(o, "Ready", want); err != nil {
+func (a *declaredIAMAccess) requireReady(o unstructured.Unstructured, want bool) {
+	if err := requireCondition(o, "Ready", want); err != nil {
 		a.wrong = append(a.wrong, fmt.Errorf("%s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err))
 	}
 }
 
-func hashOf(text string) string {
+func sha256Hex(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-func internal(kind string, o unstructured.Unstructured) string {
+func iamObject(kind string, o unstructured.Unstructured) string {
 	return iamPrefix + kind + ":" + string(o.GetUID())
 }
 
-// refer returns the namespace/name of a reference. Without a namespace, it means the namespace of the referring object.
-func refer(from unstructured.Unstructured, ref map[string]any) string {
+// referencedName returns the namespace/name of a reference. Without a namespace, it means the namespace of the referring object.
+func referencedName(from unstructured.Unstructured, ref map[string]any) string {
 	namespace, _ := ref["namespace"].(string)
 	if namespace == "" {
 		namespace = from.GetNamespace()
@@ -106,8 +106,8 @@ func refer(from unstructured.Unstructured, ref map[string]any) string {
 	return fmt.Sprintf("%s/%v", namespace, ref["name"])
 }
 
-func (a *access) roles() {
-	roles := a.objects[workload.IAMRoles()]
+func (a *declaredIAMAccess) addRoles() {
+	roles := a.objects[workload.IAMRoleResource()]
 	for name, role := range roles {
 		all, whole := map[string]bool{}, true
 		seen := map[string]bool{}
@@ -125,133 +125,133 @@ func (a *access) roles() {
 			inherited, _, _ := unstructured.NestedSlice(r.Object, "spec", "inheritedRoles")
 			for _, item := range inherited {
 				ref, _ := item.(map[string]any)
-				follow(refer(r, ref))
+				follow(referencedName(r, ref))
 			}
 		}
 		follow(name)
 		for permission := range all {
 			if whole = whole && a.permissions[permission]; a.permissions[permission] {
-				a.want(internal("InternalRole", role), hashOf(permission)[:12], iamPrefix+"InternalUser:*")
+				a.addTuple(iamObject("InternalRole", role), sha256Hex(permission)[:12], iamPrefix+"InternalUser:*")
 			}
 		}
-		a.ready(role, whole)
+		a.requireReady(role, whole)
 	}
 }
 
-func (a *access) memberships() {
-	for _, m := range a.objects[workload.GroupMemberships()] {
-		name := field(m, "spec", "userRef", "name")
-		user, there := a.objects[workload.IAMUsers()]["/"+name]
-		if there && field(m, "status", "user", "name") != name {
+func (a *declaredIAMAccess) addMemberships() {
+	for _, m := range a.objects[workload.GroupMembershipResource()] {
+		name := textField(m, "spec", "userRef", "name")
+		user, there := a.objects[workload.IAMUserResource()]["/"+name]
+		if there && textField(m, "status", "user", "name") != name {
 			a.wrong = append(a.wrong, fmt.Errorf("GroupMembership %s/%s is for nobody yet", m.GetNamespace(), m.GetName()))
 		}
-		same := there && field(m, "status", "user", "uid") == string(user.GetUID())
-		group, grouped := a.objects[workload.Groups()][field(m, "spec", "groupRef", "namespace")+"/"+field(m, "spec", "groupRef", "name")]
+		same := there && textField(m, "status", "user", "uid") == string(user.GetUID())
+		group, grouped := a.objects[workload.IAMGroupResource()][textField(m, "spec", "groupRef", "namespace")+"/"+textField(m, "spec", "groupRef", "name")]
 		if same && grouped {
-			a.want(internal("InternalUserGroup", group), "member", iamUser+name)
+			a.addTuple(iamObject("InternalUserGroup", group), "member", iamUser+name)
 		}
-		a.ready(m, same && grouped)
+		a.requireReady(m, same && grouped)
 	}
 }
 
-// tokenGroup returns the userset of a group that comes from the authenticator.
-func tokenGroup(name string) string {
+// tokenGroupUserset returns the userset of a group that comes from the authenticator.
+func tokenGroupUserset(name string) string {
 	return iamPrefix + "InternalTokenGroup:" + strings.ReplaceAll(name, ":", "%3A") + "#member"
 }
 
-// subject returns the OpenFGA user of a subject, or an empty text if it does not exist or has another UID.
-func (a *access) subject(s map[string]any) string {
+// openFGASubject returns the OpenFGA user of a subject, or an empty text if it does not exist or has another UID.
+func (a *declaredIAMAccess) openFGASubject(s map[string]any) string {
 	name := fmt.Sprint(s["name"])
 	if strings.Contains(name, ":") {
-		return tokenGroup(name)
+		return tokenGroupUserset(name)
 	}
 	if s["kind"] == "User" {
-		if u, there := a.objects[workload.IAMUsers()]["/"+name]; there && s["uid"] == string(u.GetUID()) {
+		if u, there := a.objects[workload.IAMUserResource()]["/"+name]; there && s["uid"] == string(u.GetUID()) {
 			return iamUser + name
 		}
 		return ""
 	}
-	if g, there := a.objects[workload.Groups()][refer(unstructured.Unstructured{}, s)]; there && s["uid"] == string(g.GetUID()) {
-		return internal("InternalUserGroup", g) + "#member"
+	if g, there := a.objects[workload.IAMGroupResource()][referencedName(unstructured.Unstructured{}, s)]; there && s["uid"] == string(g.GetUID()) {
+		return iamObject("InternalUserGroup", g) + "#member"
 	}
 	return ""
 }
 
-// target returns the OpenFGA object of a binding's target, or an empty text if none exists.
-func (a *access) target(b unstructured.Unstructured) string {
-	all := func(key string) string { return field(b, "spec", "resourceSelector", "resourceKind", key) }
+// bindingTarget returns the OpenFGA object of a binding's target, or an empty text if none exists.
+func (a *declaredIAMAccess) bindingTarget(b unstructured.Unstructured) string {
+	all := func(key string) string { return textField(b, "spec", "resourceSelector", "resourceKind", key) }
 	if typ := all("apiGroup") + "/" + all("kind"); a.kinds[typ] {
-		return rootOf(typ)
+		return rootObjectOf(typ)
 	}
-	ref := func(key string) string { return field(b, "spec", "resourceSelector", "resourceRef", key) }
+	ref := func(key string) string { return textField(b, "spec", "resourceSelector", "resourceRef", key) }
 	t, _ := workload.TargetOf(ref("kind"))
 	o, there := a.objects[t.Resource][ref("namespace")+"/"+ref("name")]
-	if there && a.kinds[t.Type()] && ref("apiGroup") == t.Group && ref("uid") == string(o.GetUID()) {
-		return objectOf(t, o.GetNamespace()+"/"+o.GetName())
+	if there && a.kinds[t.OpenFGAType()] && ref("apiGroup") == t.Group && ref("uid") == string(o.GetUID()) {
+		return openFGAObject(t, o.GetNamespace()+"/"+o.GetName())
 	}
 	return ""
 }
 
-func (a *access) bindings() {
-	for _, b := range a.objects[workload.PolicyBindings()] {
+func (a *declaredIAMAccess) addBindings() {
+	for _, b := range a.objects[workload.PolicyBindingResource()] {
 		ref, _, _ := unstructured.NestedMap(b.Object, "spec", "roleRef")
-		role, there := a.objects[workload.IAMRoles()][refer(b, ref)]
-		target, whole := a.target(b), there
+		role, there := a.objects[workload.IAMRoleResource()][referencedName(b, ref)]
+		target, whole := a.bindingTarget(b), there
 		list, _, _ := unstructured.NestedSlice(b.Object, "spec", "subjects")
 		for _, item := range list {
 			s, _ := item.(map[string]any)
-			subject := a.subject(s)
+			subject := a.openFGASubject(s)
 			whole = whole && subject != ""
 			if there && target != "" && subject != "" {
-				grant := iamPrefix + "RoleBinding:" + string(role.GetUID()) + "/" + hashOf(target)
-				a.want(target, "b", grant)
-				a.want(grant, "r", internal("InternalRole", role))
-				a.want(grant, "u", subject)
+				grant := iamPrefix + "RoleBinding:" + string(role.GetUID()) + "/" + sha256Hex(target)
+				a.addTuple(target, "b", grant)
+				a.addTuple(grant, "r", iamObject("InternalRole", role))
+				a.addTuple(grant, "u", subject)
 			}
 		}
-		a.ready(b, whole && target != "")
+		a.requireReady(b, whole && target != "")
 	}
 }
 
-// objectOf returns the OpenFGA object of a target by namespace/name.
-func objectOf(t workload.Target, name string) string {
-	return t.Type() + ":" + strings.TrimPrefix(name, "/")
+// openFGAObject returns the OpenFGA object of a target by namespace/name.
+func openFGAObject(t workload.GrantTarget, name string) string {
+	return t.OpenFGAType() + ":" + strings.TrimPrefix(name, "/")
 }
 
-// parents adds the tuples of parents. The parent of a project is in its status; other objects have owner references.
-func (a *access) parents() {
-	for _, t := range workload.Targets() {
+// addParents adds the tuples of parents. The parent of a project is in its status; other objects have owner references.
+func (a *declaredIAMAccess) addParents() {
+	for _, t := range workload.AllTargets() {
 		for name, o := range a.objects[t.Resource] {
 			owners := o.GetOwnerReferences()
-			if t.Resource == workload.Projects() {
-				first := func(key string) string { return field(o, "status", "organization", key) }
+			if t.Resource == workload.ProjectResource() {
+				first := func(key string) string { return textField(o, "status", "organization", key) }
 				owners = nil
-				if first("name") == field(o, "spec", "ownerRef", "name") {
+				if first("name") == textField(o, "spec", "ownerRef", "name") {
 					owners = []metav1.OwnerReference{{Kind: "Organization", Name: first("name"), UID: types.UID(first("uid"))}}
 				}
 			}
 			for _, owner := range owners {
-				a.parent(t, name, owner)
+				a.addParent(t, name, owner)
 			}
 		}
 	}
 }
 
-func (a *access) parent(t workload.Target, name string, owner metav1.OwnerReference) {
+func (a *declaredIAMAccess) addParent(t workload.GrantTarget, name string, owner metav1.OwnerReference) {
 	of, _ := workload.TargetOf(owner.Kind)
 	parent, there := a.objects[of.Resource]["/"+owner.Name]
 	switch there = there && parent.GetUID() == owner.UID; {
-	case !there && t.Resource != workload.Projects() && !a.going[owner.UID]:
+	case !there && t.Resource != workload.ProjectResource() && !a.going[owner.UID]:
 		a.wrong = append(a.wrong, fmt.Errorf("%s %s belongs to a %s that is gone, and is not gone with it", t.Kind, name, owner.Kind))
-	case there && a.kinds[t.Type()] && a.kinds[of.Type()] && a.above[t.Type()][of.Type()]:
-		a.want(objectOf(t, name), "p", objectOf(of, "/"+owner.Name))
+	case there && a.kinds[t.OpenFGAType()] && a.kinds[of.OpenFGAType()] && a.above[t.OpenFGAType()][of.OpenFGAType()]:
+		a.addTuple(openFGAObject(t, name), "p", openFGAObject(of, "/"+owner.Name))
 	}
 }
 
-// addAccess adds the tuples that IAM requires in its store. It returns the written part of the live model, without the
+// addIAMTuples adds the tuples that IAM requires in its store. It returns the written part of the live model, without the
 // types of protected kinds, which it checks.
-func (d *declared) addAccess(s *Snapshot, live *openfgav1.AuthorizationModel) (written *openfgav1.AuthorizationModel, err error) {
-	a := newAccess(s)
+func (d *declaredStore) addIAMTuples(s *ObjectSnapshot, live *openfgav1.AuthorizationModel) (written *openfgav1.AuthorizationModel, err error) {
+	a := newDeclaredAccess(s)
 	maps.Copy(d.tuples, a.tuples)
 	kinds := map[string]bool{}
 	written = &openfgav1.AuthorizationModel{Id: live.GetId()}

@@ -22,20 +22,20 @@ func declaredAccess() map[schema.GroupVersionResource]unstructured.Unstructured 
 	const org, project = "Organization", "Project"
 	ref := func(kind, name string) map[string]any { return map[string]any{"kind": kind, "name": name, "uid": name} }
 	all := map[schema.GroupVersionResource]unstructured.Unstructured{
-		workload.ProtectedResources(): object("ProtectedResource", "", "p", map[string]any{"spec": map[string]any{
+		workload.ProtectedResourceResource(): object("ProtectedResource", "", "p", map[string]any{"spec": map[string]any{
 			"serviceRef": map[string]any{"name": workload.ResourceGroup}, "kind": project, "plural": "projects", "permissions": []any{"get"},
 		}}),
-		workload.Projects(): object(project, "", "web", map[string]any{"spec": map[string]any{"ownerRef": ref(org, "acme")}}),
-		workload.IAMUsers(): object("User", "", "user-1", map[string]any{}),
-		workload.Groups():   object("Group", "team-0", "staff", map[string]any{}),
-		workload.IAMRoles(): object("Role", "team-0", "viewer", map[string]any{"spec": map[string]any{
+		workload.ProjectResource():  object(project, "", "web", map[string]any{"spec": map[string]any{"ownerRef": ref(org, "acme")}}),
+		workload.IAMUserResource():  object("User", "", "user-1", map[string]any{}),
+		workload.IAMGroupResource(): object("Group", "team-0", "staff", map[string]any{}),
+		workload.IAMRoleResource(): object("Role", "team-0", "viewer", map[string]any{"spec": map[string]any{
 			"includedPermissions": []any{workload.ResourceGroup + "/projects.get"}, "inheritedRoles": []any{map[string]any{"name": "viewer"}},
 		}}),
-		workload.GroupMemberships(): object("GroupMembership", "team-0", "member", map[string]any{
+		workload.GroupMembershipResource(): object("GroupMembership", "team-0", "member", map[string]any{
 			"spec":   map[string]any{"userRef": map[string]any{"name": "user-1"}, "groupRef": map[string]any{"name": "staff", "namespace": "team-0"}},
 			"status": map[string]any{"user": map[string]any{"name": "user-1", "uid": "user-1"}},
 		}),
-		workload.PolicyBindings(): object("PolicyBinding", "team-0", "grant", map[string]any{"spec": map[string]any{
+		workload.PolicyBindingResource(): object("PolicyBinding", "team-0", "grant", map[string]any{"spec": map[string]any{
 			"roleRef": map[string]any{"name": "viewer"},
 			"subjects": []any{
 				ref("User", "user-1"), map[string]any{"kind": "Group", "namespace": "team-0", "name": "staff", "uid": "staff"}, map[string]any{"kind": "Group", "name": "oidc:all"},
@@ -52,12 +52,12 @@ func declaredAccess() map[schema.GroupVersionResource]unstructured.Unstructured 
 
 // relations returns the relations of all wanted tuples, sorted.
 func relations(objects map[schema.GroupVersionResource]unstructured.Unstructured) string {
-	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	for gvr, o := range objects {
 		s.byKind[gvr] = append(s.byKind[gvr], o)
 	}
 	var all []string
-	for text := range newAccess(s).tuples {
+	for text := range newDeclaredAccess(s).tuples {
 		_, rest, _ := strings.Cut(text, "#")
 		relation, _, _ := strings.Cut(rest, "@")
 		all = append(all, relation)
@@ -67,19 +67,19 @@ func relations(objects map[schema.GroupVersionResource]unstructured.Unstructured
 }
 
 func TestAccessFollowsFromObjectsAndGoesWithEach(t *testing.T) {
-	permission := hashOf(workload.ResourceGroup + "/projects.get")[:12]
+	permission := sha256Hex(workload.ResourceGroup + "/projects.get")[:12]
 	whole := permission + " b member r u u u"
 	if got := relations(declaredAccess()); got != whole {
 		t.Fatalf("wanted is %q, want %q", got, whole)
 	}
 	for kind, want := range map[schema.GroupVersionResource]string{
-		workload.ProtectedResources(): "member",
-		workload.Projects():           permission + " member",
-		workload.IAMUsers():           permission + " b r u u",
-		workload.Groups():             permission + " b r u u",
-		workload.IAMRoles():           "member",
-		workload.GroupMemberships():   permission + " b r u u u",
-		workload.PolicyBindings():     permission + " member",
+		workload.ProtectedResourceResource(): "member",
+		workload.ProjectResource():           permission + " member",
+		workload.IAMUserResource():           permission + " b r u u",
+		workload.IAMGroupResource():          permission + " b r u u",
+		workload.IAMRoleResource():           "member",
+		workload.GroupMembershipResource():   permission + " b r u u u",
+		workload.PolicyBindingResource():     permission + " member",
 	} {
 		gone, anew := declaredAccess(), declaredAccess()
 		if delete(gone, kind); relations(gone) != want {
@@ -88,7 +88,7 @@ func TestAccessFollowsFromObjectsAndGoesWithEach(t *testing.T) {
 		o := anew[kind]
 		o.SetUID("another")
 		if byName := slices.Contains([]schema.GroupVersionResource{
-			workload.ProtectedResources(), workload.IAMRoles(), workload.GroupMemberships(), workload.PolicyBindings(),
+			workload.ProtectedResourceResource(), workload.IAMRoleResource(), workload.GroupMembershipResource(), workload.PolicyBindingResource(),
 		}, kind); !byName && len(relations(anew)) >= len(whole) {
 			t.Errorf("with another of the name of %s wanted is %q", kind.Resource, relations(anew))
 		}
@@ -96,23 +96,23 @@ func TestAccessFollowsFromObjectsAndGoesWithEach(t *testing.T) {
 }
 
 func TestOnlyWhatSomebodyDeclaredMayBeInTheStore(t *testing.T) {
-	p := newPossible()
+	p := newAllowedSince()
 	for gvr, all := range related().byKind {
 		for _, o := range all {
-			p.add(gvr.Resource, o)
+			p.addState(gvr.Resource, o)
 		}
 	}
 	web, other := workload.ResourceGroup+"/Project:web", workload.ResourceGroup+"/Project:other"
-	gear, grant := "chaos.example/gear:gear-0", iamPrefix+"RoleBinding:x/"+hashOf(web)
+	gear, grant := "chaos.example/gear:gear-0", iamPrefix+"RoleBinding:x/"+sha256Hex(web)
 	for held, want := range map[Tuple]bool{
 		{grant, "u", iamUser + "user-1"}: true, {grant, "u", iamUser + "user-2"}: false,
-		{iamPrefix + "RoleBinding:x/" + hashOf(other), "u", iamUser + "user-1"}: false,
-		{iamPrefix + "RoleBinding:x", "u", iamPrefix + "InternalUser:*"}:        true,
-		{"x", "member", iamUser + "user-1"}:                                     true, {"x", "member", iamUser + "user-2"}: false,
+		{iamPrefix + "RoleBinding:x/" + sha256Hex(other), "u", iamUser + "user-1"}: false,
+		{iamPrefix + "RoleBinding:x", "u", iamPrefix + "InternalUser:*"}:           true,
+		{"x", "member", iamUser + "user-1"}:                                        true, {"x", "member", iamUser + "user-2"}: false,
 		{web, "b", grant}: true, {other, "b", grant}: false,
 		{gear, "p", web}: true, {gear, "p", other}: false, {web, "p", gear}: false,
 	} {
-		if got := p.declared(workload.IAMStore, held); got != want {
+		if got := p.isDeclared(workload.IAMStore, held); got != want {
 			t.Errorf("%s may be there: %t", held, got)
 		}
 	}
@@ -121,35 +121,35 @@ func TestOnlyWhatSomebodyDeclaredMayBeInTheStore(t *testing.T) {
 // After random operations, every access that the present objects declare must be possible, and so must its tuples.
 func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(5, 5)))
-	p, now := newPossible(), map[string]unstructured.Unstructured{}
+	p, now := newAllowedSince(), map[string]unstructured.Unstructured{}
 	take := func(o workload.Operation) {
 		if delete(now, o.Key()); o.Verb == workload.Delete {
 			return
 		}
 		object := identified(*o.Object)
-		p.add(o.Resource.Resource, object)
+		p.addState(o.Resource.Resource, object)
 		now[o.Resource.String()+o.Key()] = object
 	}
-	for _, o := range workload.Prepare() {
+	for _, o := range workload.InitialOperations() {
 		take(o)
 	}
 	yes := 0
 	for range 150 {
-		take(w.Next())
-		s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+		take(w.NextOperation())
+		s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 		for key, o := range now {
-			for _, k := range workload.Kinds() {
+			for _, k := range workload.AllKinds() {
 				if strings.HasPrefix(key, k.Resource.String()) {
 					s.byKind[k.Resource] = append(s.byKind[k.Resource], o)
 					break
 				}
 			}
 		}
-		a := newAccess(s)
+		a := newDeclaredAccess(s)
 		for text := range a.tuples {
 			object, rest, _ := strings.Cut(text, "#")
 			relation, user, _ := strings.Cut(rest, "@")
-			if !p.declared(workload.IAMStore, Tuple{object, relation, user}) {
+			if !p.isDeclared(workload.IAMStore, Tuple{object, relation, user}) {
 				t.Fatalf("%s is declared, and said to be impossible", text)
 			}
 		}
@@ -157,7 +157,7 @@ func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 			if !a.isAllowed(q) {
 				continue
 			}
-			if yes++; !p.access.allows(q) {
+			if yes++; !p.access.mayAllow(q) {
 				t.Fatalf("%s is allowed, and said to be impossible", q)
 			}
 		}
@@ -167,7 +167,7 @@ func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 	}
 	impossible := 0
 	for _, q := range allQuestions() {
-		if !p.access.allows(q) {
+		if !p.access.mayAllow(q) {
 			impossible++
 		}
 	}
@@ -180,40 +180,40 @@ func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 func TestWhatLacksAnObjectIsImpossible(t *testing.T) {
 	configMap, _ := workload.TargetOf("ConfigMap")
 	project, _ := workload.TargetOf("Project")
-	onMap := question{asker{User: "user-1"}, "get", asked{configMap.Group, configMap.Resource.Resource, "team-0", "map-0"}, configMap}
-	onProject := question{asker{User: "user-1"}, "get", asked{project.Group, project.Resource.Resource, "", "web"}, project}
-	direct := func() *Snapshot {
-		s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	onMap := accessQuestion{questionSubject{User: "user-1"}, "get", questionResource{configMap.Group, configMap.Resource.Resource, "team-0", "map-0"}, configMap}
+	onProject := accessQuestion{questionSubject{User: "user-1"}, "get", questionResource{project.Group, project.Resource.Resource, "", "web"}, project}
+	direct := func() *ObjectSnapshot {
+		s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 		for gvr, o := range declaredAccess() {
 			s.byKind[gvr] = append(s.byKind[gvr], o)
 		}
 		return s
 	}
-	onAll := func() *Snapshot {
+	onAll := func() *ObjectSnapshot {
 		s := related()
 		on := map[string]any{"resourceKind": map[string]any{"apiGroup": project.Group, "kind": project.Kind}}
-		_ = unstructured.SetNestedMap(s.byKind[workload.PolicyBindings()][0].Object, on, "spec", "resourceSelector")
+		_ = unstructured.SetNestedMap(s.byKind[workload.PolicyBindingResource()][0].Object, on, "spec", "resourceSelector")
 		return s
 	}
 	for name, c := range map[string]struct {
-		declared func() *Snapshot
-		q        question
+		declared func() *ObjectSnapshot
+		q        accessQuestion
 	}{"on the object": {direct, onProject}, "on what it belongs to": {related, onMap}, "on all of which it belongs to one": {onAll, onMap}} {
 		for lacks := range c.declared().byKind {
 			for _, going := range []bool{false, true} {
-				p := newPossible()
+				p := newAllowedSince()
 				for gvr, all := range c.declared().byKind {
 					for _, o := range all {
 						if gvr == lacks {
 							o.SetDeletionTimestamp(new(metav1.Now()))
 						}
 						if gvr != lacks || going {
-							p.add(gvr.Resource, o)
+							p.addState(gvr.Resource, o)
 						}
 					}
 				}
-				byGroup := lacks == workload.Groups() || lacks == workload.GroupMemberships()
-				if got := p.access.allows(c.q); got != byGroup {
+				byGroup := lacks == workload.IAMGroupResource() || lacks == workload.GroupMembershipResource()
+				if got := p.access.mayAllow(c.q); got != byGroup {
 					t.Errorf("%s, without %s (it is going: %t), it is possible: %t", name, lacks.Resource, going, got)
 				}
 			}
@@ -247,18 +247,18 @@ func identified(o unstructured.Unstructured) unstructured.Unstructured {
 		owners[i].UID = types.UID("/" + owners[i].Name)
 	}
 	o.SetOwnerReferences(owners)
-	if org := field(o, "spec", "ownerRef", "name"); o.GetKind() == "Project" {
+	if org := textField(o, "spec", "ownerRef", "name"); o.GetKind() == "Project" {
 		_ = unstructured.SetNestedMap(o.Object, map[string]any{"name": org, "uid": "/" + org}, "status", "organization")
 	}
-	if user := field(o, "spec", "userRef", "name"); o.GetKind() == "GroupMembership" {
+	if user := textField(o, "spec", "userRef", "name"); o.GetKind() == "GroupMembership" {
 		_ = unstructured.SetNestedMap(o.Object, map[string]any{"name": user, "uid": "/" + user}, "status", "user")
 	}
 	return o
 }
 
 // related returns a gear of project web, and a ConfigMap of the gear. Their kinds are registered with these parents.
-func related() *Snapshot {
-	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+func related() *ObjectSnapshot {
+	s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	for gvr, o := range declaredAccess() {
 		s.byKind[gvr] = append(s.byKind[gvr], o)
 	}
@@ -281,9 +281,9 @@ func related() *Snapshot {
 		protected := object("ProtectedResource", "", kind, map[string]any{"spec": map[string]any{
 			"serviceRef": map[string]any{"name": t.Group}, "kind": kind, "plural": t.Resource.Resource, "permissions": []any{"get"}, "parentResources": parents,
 		}})
-		s.byKind[workload.ProtectedResources()] = append(s.byKind[workload.ProtectedResources()], protected)
+		s.byKind[workload.ProtectedResourceResource()] = append(s.byKind[workload.ProtectedResourceResource()], protected)
 	}
-	role := s.byKind[workload.IAMRoles()][0]
+	role := s.byKind[workload.IAMRoleResource()][0]
 	_ = unstructured.SetNestedStringSlice(role.Object, []string{"core.miloapis.com/configmaps.get"}, "spec", "includedPermissions")
 	return s
 }
@@ -291,12 +291,12 @@ func related() *Snapshot {
 func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
 	configMap, _ := workload.TargetOf("ConfigMap")
 	gear, _ := workload.TargetOf("gear")
-	on := func(verb, name string, who asker) question {
-		return question{who, verb, asked{configMap.Group, configMap.Resource.Resource, "team-0", name}, configMap}
+	on := func(verb, name string, who questionSubject) accessQuestion {
+		return accessQuestion{who, verb, questionResource{configMap.Group, configMap.Resource.Resource, "team-0", name}, configMap}
 	}
-	user, staff, other := asker{User: "user-1"}, asker{User: "nobody", Groups: []string{"oidc:all"}}, asker{User: "user-2", Groups: []string{"oidc:none"}}
-	whole := newAccess(related())
-	for q, want := range map[*question]bool{
+	user, staff, other := questionSubject{User: "user-1"}, questionSubject{User: "nobody", Groups: []string{"oidc:all"}}, questionSubject{User: "user-2", Groups: []string{"oidc:none"}}
+	whole := newDeclaredAccess(related())
+	for q, want := range map[*accessQuestion]bool{
 		new(on("get", "map-0", user)): true, new(on("get", "map-0", staff)): true, new(on("get", "map-0", other)): false,
 		new(on("list", "map-0", user)): false, new(on("get", "map-1", user)): false,
 	} {
@@ -304,21 +304,21 @@ func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
 			t.Errorf("%+v is answered with %t", *q, got)
 		}
 	}
-	for name, change := range map[string]func(*Snapshot){
-		"the gear is gone": func(s *Snapshot) { delete(s.byKind, gear.Resource) },
-		"the gear is going": func(s *Snapshot) {
+	for name, change := range map[string]func(*ObjectSnapshot){
+		"the gear is gone": func(s *ObjectSnapshot) { delete(s.byKind, gear.Resource) },
+		"the gear is going": func(s *ObjectSnapshot) {
 			s.byKind[gear.Resource][0].SetDeletionTimestamp(new(metav1.Now()))
 		},
-		"the gear is another":  func(s *Snapshot) { s.byKind[gear.Resource][0].SetUID("another") },
-		"the gear is nobody's": func(s *Snapshot) { s.byKind[gear.Resource][0].SetOwnerReferences(nil) },
-		"gears are no parents": func(s *Snapshot) {
-			for _, p := range s.byKind[workload.ProtectedResources()] {
+		"the gear is another":  func(s *ObjectSnapshot) { s.byKind[gear.Resource][0].SetUID("another") },
+		"the gear is nobody's": func(s *ObjectSnapshot) { s.byKind[gear.Resource][0].SetOwnerReferences(nil) },
+		"gears are no parents": func(s *ObjectSnapshot) {
+			for _, p := range s.byKind[workload.ProtectedResourceResource()] {
 				unstructured.RemoveNestedField(p.Object, "spec", "parentResources")
 			}
 		},
 	} {
 		s := related()
-		if change(s); newAccess(s).isAllowed(on("get", "map-0", user)) {
+		if change(s); newDeclaredAccess(s).isAllowed(on("get", "map-0", user)) {
 			t.Errorf("%s, and what was had by it is had", name)
 		}
 	}
@@ -326,24 +326,24 @@ func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
 
 // A webhook with a wrong answer is reported, and so is one without an answer.
 func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
-	declares := newAccess(related())
+	declares := newDeclaredAccess(related())
 	for name, c := range map[string]struct {
-		answer func(q question) any
+		answer func(q accessQuestion) any
 		found  string
 	}{
-		"it is right":        {func(q question) any { return map[string]bool{"allowed": declares.isAllowed(q)} }, ""},
-		"it lets nobody in":  {func(question) any { return struct{}{} }, "wrong answers"},
-		"it lets in anybody": {func(question) any { return map[string]bool{"allowed": true} }, "wrong answers"},
-		"it does not know":   {func(question) any { return nil }, "503"},
+		"it is right":        {func(q accessQuestion) any { return map[string]bool{"allowed": declares.isAllowed(q)} }, ""},
+		"it lets nobody in":  {func(accessQuestion) any { return struct{}{} }, "wrong answers"},
+		"it lets in anybody": {func(accessQuestion) any { return map[string]bool{"allowed": true} }, "wrong answers"},
+		"it does not know":   {func(accessQuestion) any { return nil }, "503"},
 	} {
-		server := answering(t, func(w http.ResponseWriter, q question) {
+		server := answering(t, func(w http.ResponseWriter, q accessQuestion) {
 			if answer := c.answer(q); answer == nil {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			} else if err := json.NewEncoder(w).Encode(answer); err != nil {
 				t.Error(err)
 			}
 		})
-		err := checkAnswers(t.Context(), &World{Snapshot: related(), Webhooks: func() []string { return []string{server} }})
+		err := checkAnswers(t.Context(), &CheckedSystem{Snapshot: related(), Webhooks: func() []string { return []string{server} }})
 		if (err == nil) != (c.found == "") || err != nil && !strings.Contains(err.Error(), c.found) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -351,14 +351,14 @@ func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
 }
 
 // answering starts a webhook, and returns its URL.
-func answering(t *testing.T, answer func(w http.ResponseWriter, q question)) string {
+func answering(t *testing.T, answer func(w http.ResponseWriter, q accessQuestion)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var q question
+		var q accessQuestion
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 			t.Error(err)
 		}
-		for _, of := range workload.Targets() {
+		for _, of := range workload.AllTargets() {
 			if of.Resource.Resource == q.Resource.Resource {
 				q.target = of
 			}

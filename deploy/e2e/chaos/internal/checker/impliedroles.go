@@ -11,20 +11,20 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// rules holds the roles that each role implies directly, by namespace.
-type rules map[string]map[string][]string
+// impliedRoleRules holds the roles that each role implies directly, by namespace.
+type impliedRoleRules map[string]map[string][]string
 
-func (r rules) add(rule unstructured.Unstructured) {
+func (r impliedRoleRules) addRule(rule unstructured.Unstructured) {
 	namespace, edge := rule.GetNamespace(), []string{"spec", "inference_rule"}
 	if r[namespace] == nil {
 		r[namespace] = map[string][]string{}
 	}
-	parent := field(rule, append(edge, "parent_role")...)
-	r[namespace][parent] = append(r[namespace][parent], field(rule, append(edge, "child_role")...))
+	parent := textField(rule, append(edge, "parent_role")...)
+	r[namespace][parent] = append(r[namespace][parent], textField(rule, append(edge, "child_role")...))
 }
 
-// implied returns all roles that a role implies, sorted, without the role itself.
-func (r rules) implied(namespace, role string) []string {
+// impliedRoles returns all roles that a role implies, sorted, without the role itself.
+func (r impliedRoleRules) impliedRoles(namespace, role string) []string {
 	seen := map[string]bool{}
 	var follow func(string)
 	follow = func(parent string) {
@@ -45,23 +45,23 @@ func (r rules) implied(namespace, role string) []string {
 	return all
 }
 
-func rulesOf(s *Snapshot) rules {
-	all := rules{}
-	for _, rule := range s.Live(workload.ImpliedRoles()) {
-		all.add(rule)
+func collectRules(s *ObjectSnapshot) impliedRoleRules {
+	all := impliedRoleRules{}
+	for _, rule := range s.UndeletedOfKind(workload.ImpliedRolesResource()) {
+		all.addRule(rule)
 	}
 	return all
 }
 
 // checkImpliedRoles requires that the status of every rule lists all roles that its parent implies.
-func checkImpliedRoles(_ context.Context, w *World) error {
+func checkImpliedRoles(_ context.Context, w *CheckedSystem) error {
 	var errs []error
-	all := rulesOf(w.Snapshot)
-	for _, rule := range w.Snapshot.All(workload.ImpliedRoles()) {
-		parent := field(rule, "spec", "inference_rule", "parent_role")
+	all := collectRules(w.Snapshot)
+	for _, rule := range w.Snapshot.ObjectsOfKind(workload.ImpliedRolesResource()) {
+		parent := textField(rule, "spec", "inference_rule", "parent_role")
 		children, _, _ := unstructured.NestedStringSlice(rule.Object, "status", "inferences", "child_roles")
-		err := errors.Join(wantCondition(rule, "Accepted", true), wantCondition(rule, "Synced", true))
-		if want := all.implied(rule.GetNamespace(), parent); !slices.Equal(children, want) {
+		err := errors.Join(requireCondition(rule, "Accepted", true), requireCondition(rule, "Synced", true))
+		if want := all.impliedRoles(rule.GetNamespace(), parent); !slices.Equal(children, want) {
 			err = errors.Join(err, fmt.Errorf("status says that %s implies %v, want %v", parent, children, want))
 		}
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 // leaving marks the Store as being deleted. It returns functions that set fields of the Store and of its module.
 func (r *calmWorld) leaving() (store, part func(value any, path ...string)) {
 	r.t.Helper()
-	s, p := r.get(workload.Stores(), "store-0"), r.get(workload.AuthorizationModels(), "part")
+	s, p := r.get(workload.StoreResource(), "store-0"), r.get(workload.AuthorizationModelResource(), "part")
 	going(s)
 	return func(value any, path ...string) { r.set(s, value, path...) }, func(value any, path ...string) { r.set(p, value, path...) }
 }
@@ -26,12 +26,12 @@ func TestAStoreThatGoesIsAccusedOfNothingThatItStillMay(t *testing.T) {
 			_, part := r.leaving()
 			part(map[string]any{"storeUID": "", "generation": int64(3), "model": partText}, "status", "live")
 			part(two, "spec", "tuples")
-			r.turn(r.get(workload.AuthorizationModels(), "part"), "Merged", "False")
+			r.turn(r.get(workload.AuthorizationModelResource(), "part"), "Merged", "False")
 		},
 		"it never had tuples": func(r *calmWorld) {
 			store, _ := r.leaving()
 			store([]any{}, "status", "managedTuples")
-			r.get(workload.Stores(), "store-0").SetFinalizers([]string{storeFinalizer})
+			r.get(workload.StoreResource(), "store-0").SetFinalizers([]string{storeFinalizer})
 			r.fga.tuples["id-0"] = r.fga.tuples["id-0"][2:]
 		},
 		"it never had a model": func(r *calmWorld) {

@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// recorded returns the tuples in an owner's record: the listed ones, and the packed ones of a large record.
-func recorded(owner unstructured.Unstructured) ([]Tuple, error) {
-	listed := append(tuplesOf(owner, "status", "managedTuples"), tuplesOf(owner, "status", "ledger", "pending")...)
-	text := field(owner, "status", "ledger", "data")
+// recordedTuples returns the tuples in an owner's record: the listed ones, and the packed ones of a large record.
+func recordedTuples(owner unstructured.Unstructured) ([]Tuple, error) {
+	listed := append(tuplesAtPath(owner, "status", "managedTuples"), tuplesAtPath(owner, "status", "ledger", "pending")...)
+	text := textField(owner, "status", "ledger", "data")
 	if text == "" {
 		return listed, nil
 	}
-	packed, err := unpack(text)
+	packed, err := unpackTuples(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: status.ledger: %w", owner.GetName(), err)
 	}
 	return append(listed, packed...), nil
 }
 
-func unpack(text string) ([]Tuple, error) {
+func unpackTuples(text string) ([]Tuple, error) {
 	packed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, err
@@ -39,5 +39,5 @@ func unpack(text string) ([]Tuple, error) {
 	}
 	var list []any
 	err = json.Unmarshal(data, &list)
-	return tuplesIn(list), err
+	return parseTuples(list), err
 }

@@ -18,30 +18,30 @@ const schemaVersion = "1.2"
 // Module is a part of a model. Last is its last live text by the status of its object.
 type Module struct{ Name, Text, Last string }
 
-// merge returns the model of a core module and all valid modules; for an invalid one, its last live text counts. The
+// mergeModules returns the model of a core module and all valid modules; for an invalid one, its last live text counts. The
 // modules of the workload depend only on the core module, so each is validated alone with it.
-func merge(core Module, others []Module) (*openfgav1.AuthorizationModel, map[string]error, error) {
-	if _, err := transform(core); err != nil {
+func mergeModules(core Module, others []Module) (*openfgav1.AuthorizationModel, map[string]error, error) {
+	if _, err := compileModules(core); err != nil {
 		return nil, nil, err
 	}
 	valid, broken := []Module{core}, map[string]error{}
 	for _, m := range others {
-		if _, err := transform(core, m); err != nil {
+		if _, err := compileModules(core, m); err != nil {
 			broken[m.Name] = err
 			if m.Text = m.Last; m.Last == "" {
 				continue
 			}
-			if _, err := transform(core, m); err != nil {
+			if _, err := compileModules(core, m); err != nil {
 				continue
 			}
 		}
 		valid = append(valid, m)
 	}
-	model, err := transform(valid...)
+	model, err := compileModules(valid...)
 	return model, broken, err
 }
 
-func transform(modules ...Module) (*openfgav1.AuthorizationModel, error) {
+func compileModules(modules ...Module) (*openfgav1.AuthorizationModel, error) {
 	files := make([]transformer.ModuleFile, len(modules))
 	for i, m := range modules {
 		files[i] = transformer.ModuleFile{Name: m.Name, Contents: m.Text}
@@ -67,7 +67,7 @@ func rewritesOf(model *openfgav1.AuthorizationModel) map[string]string {
 		for name, rewrite := range t.GetRelations() {
 			var direct []string
 			for _, d := range t.GetMetadata().GetRelations()[name].GetDirectlyRelatedUserTypes() {
-				direct = append(direct, userType(d))
+				direct = append(direct, userTypeText(d))
 			}
 			slices.Sort(direct)
 			// The whitespace of prototext is random on purpose.
@@ -78,7 +78,7 @@ func rewritesOf(model *openfgav1.AuthorizationModel) map[string]string {
 	return all
 }
 
-func userType(d *openfgav1.RelationReference) string {
+func userTypeText(d *openfgav1.RelationReference) string {
 	switch {
 	case d.GetRelation() != "":
 		return d.GetType() + "#" + d.GetRelation()
@@ -88,8 +88,8 @@ func userType(d *openfgav1.RelationReference) string {
 	return d.GetType()
 }
 
-// holds reports whether a model accepts a tuple whose user is a plain object.
-func holds(model *openfgav1.AuthorizationModel, t Tuple) bool {
+// acceptsTuple reports whether a model accepts a tuple whose user is a plain object.
+func acceptsTuple(model *openfgav1.AuthorizationModel, t Tuple) bool {
 	of, _, _ := strings.Cut(t.Object, ":")
 	by, _, _ := strings.Cut(t.User, ":")
 	for _, d := range model.GetTypeDefinitions() {
@@ -124,11 +124,11 @@ func compareMaps[V comparable](what string, is, want map[string]V) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %d missing%s, %d that nobody declares%s, %d otherwise%s",
-		what, len(lacks), few(lacks), len(surplus), few(surplus), len(other), few(other))
+		what, len(lacks), firstFew(lacks), len(surplus), firstFew(surplus), len(other), firstFew(other))
 }
 
-// few returns the first five of a list.
-func few(all []string) string {
+// firstFew returns the first five of a list.
+func firstFew(all []string) string {
 	if len(all) == 0 {
 		return ""
 	}

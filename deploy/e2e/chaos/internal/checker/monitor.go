@@ -23,63 +23,63 @@ const (
 	oneRound                     = 3 * time.Second
 )
 
-// Monitor queries OpenFGA, the API server and webhooks at all times, at rest or not. Access that no state has declared
+// AccessMonitor queries OpenFGA, the API server and webhooks at all times, at rest or not. Access that no state has declared
 // since the last rest must never exist, not even for a moment. A missing answer counts as no observation.
-type Monitor struct {
-	fga    *OpenFGA
+type AccessMonitor struct {
+	fga    *OpenFGAClient
 	kube   *kubernetes.Clientset
 	report func(error)
 	// webhooks returns the URLs of the running webhooks.
 	webhooks func() []string
-	access   []question
+	access   []accessQuestion
 
 	mu       sync.Mutex
-	possible *possible
+	possible *allowedSince
 	// epoch counts the rests. Before the first one, nothing can be judged.
 	epoch int
 	// looks counts answers. A monitor without answers has observed nothing.
 	looks int
 }
 
-// NewMonitor returns a monitor that calls report for each violation.
-func NewMonitor(fga *OpenFGA, kube *rest.Config, webhooks func() []string, report func(error)) (*Monitor, error) {
+// NewAccessMonitor returns a monitor that calls report for each violation.
+func NewAccessMonitor(fga *OpenFGAClient, kube *rest.Config, webhooks func() []string, report func(error)) (*AccessMonitor, error) {
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
 		return nil, fmt.Errorf("connecting the monitor: %w", err)
 	}
-	return &Monitor{fga: fga, kube: client, report: report, webhooks: webhooks, access: allQuestions(), possible: newPossible()}, nil
+	return &AccessMonitor{fga: fga, kube: client, report: report, webhooks: webhooks, access: allQuestions(), possible: newAllowedSince()}, nil
 }
 
-// Rest tells the monitor that the system is at rest with these objects.
-func (m *Monitor) Rest(s *Snapshot) {
+// NoteQuiescence tells the monitor that the system is at rest with these objects.
+func (m *AccessMonitor) NoteQuiescence(s *ObjectSnapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.epoch++
 	before := m.possible
-	m.possible = newPossible()
-	for _, store := range s.All(workload.Stores()) {
+	m.possible = newAllowedSince()
+	for _, store := range s.ObjectsOfKind(workload.StoreResource()) {
 		if store.GetDeletionTimestamp() != nil { // Its model stays unchanged, whatever its spec is.
-			m.possible.keep(before, store.GetName())
+			m.possible.copyStoreFrom(before, store.GetName())
 		}
 	}
 	for kind, objects := range s.byKind {
 		for _, o := range objects {
-			m.possible.add(kind.Resource, o)
+			m.possible.addState(kind.Resource, o)
 		}
 	}
 }
 
-// Before tells the monitor that an operation is about to begin. From now on, its effects are possible.
-func (m *Monitor) Before(o workload.Operation) {
+// BeforeOperation tells the monitor that an operation is about to begin. From now on, its effects are possible.
+func (m *AccessMonitor) BeforeOperation(o workload.Operation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if o.Verb != workload.Delete {
-		m.possible.add(o.Resource.Resource, *o.Object)
+		m.possible.addState(o.Resource.Resource, *o.Object)
 	}
 }
 
-// TakeLooks returns the number of stores read and questions answered since the last call.
-func (m *Monitor) TakeLooks() int {
+// TakeCheckCount returns the number of stores read and questions answered since the last call.
+func (m *AccessMonitor) TakeCheckCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.looks
@@ -88,47 +88,47 @@ func (m *Monitor) TakeLooks() int {
 }
 
 // Run makes passes until ctx ends.
-func (m *Monitor) Run(ctx context.Context) {
+func (m *AccessMonitor) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if m.current() > 0 {
+		if m.currentEpoch() > 0 {
 			m.checkOpenFGA(ctx)
 			m.askKubernetes(ctx)
 			m.askWebhooks(ctx)
 		}
-		wait(ctx, every)
+		sleepContext(ctx, every)
 	}
 }
 
-func (m *Monitor) current() int {
+func (m *AccessMonitor) currentEpoch() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.epoch
 }
 
 // isForbidden reports whether access must not exist, and returns the epoch for which that holds.
-func (m *Monitor) isForbidden(allowed func(*possible) bool) (epoch int, is bool) {
+func (m *AccessMonitor) isForbidden(allowed func(*allowedSince) bool) (epoch int, is bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.epoch, !allowed(m.possible)
 }
 
-func (m *Monitor) countLooks(n int) {
+func (m *AccessMonitor) countChecks(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looks += n
 }
 
-// accusef reports an answer of yes, unless it has become possible since the question, or a rest came between.
-func (m *Monitor) accusef(epoch int, allowed func(*possible) bool, format string, args ...any) {
+// reportf reports an answer of yes, unless it has become possible since the question, or a rest came between.
+func (m *AccessMonitor) reportf(epoch int, allowed func(*allowedSince) bool, format string, args ...any) {
 	if now, still := m.isForbidden(allowed); still && now == epoch {
 		m.report(Violation{Allow, fmt.Errorf(format, args...)})
 	}
 }
 
-func (m *Monitor) checkOpenFGA(ctx context.Context) {
+func (m *AccessMonitor) checkOpenFGA(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, oneRound)
 	defer cancel()
-	stores, err := m.fga.Stores(ctx)
+	stores, err := m.fga.StoreIDs(ctx)
 	if err != nil {
 		return
 	}
@@ -143,16 +143,16 @@ func (m *Monitor) checkOpenFGA(ctx context.Context) {
 	}
 }
 
-func (m *Monitor) readTuples(ctx context.Context, store, id string) {
-	epoch := m.current()
-	found, err := m.fga.Tuples(ctx, id)
+func (m *AccessMonitor) readTuples(ctx context.Context, store, id string) {
+	epoch := m.currentEpoch()
+	found, err := m.fga.ReadTuples(ctx, id)
 	if err != nil {
 		return
 	}
 	surplus := map[string]bool{}
 	m.mu.Lock()
 	for _, t := range found {
-		if !m.possible.declared(store, t) && m.epoch == epoch {
+		if !m.possible.isDeclared(store, t) && m.epoch == epoch {
 			surplus[t.String()] = true
 		}
 	}
@@ -164,32 +164,32 @@ func (m *Monitor) readTuples(ctx context.Context, store, id string) {
 	}
 }
 
-func (m *Monitor) askOpenFGA(ctx context.Context, store, id string) {
-	epoch := m.current()
+func (m *AccessMonitor) askOpenFGA(ctx context.Context, store, id string) {
+	epoch := m.currentEpoch()
 	var ask []Tuple
 	for range questions {
-		q := Tuple{pick(workload.Objects()), pick(workload.Relations()), pick(workload.Users())}
-		if _, is := m.isForbidden(func(p *possible) bool { return p.allows(store, q) }); is {
+		q := Tuple{pickRandom(workload.QuestionObjects()), pickRandom(workload.QuestionRelations()), pickRandom(workload.QuestionUsers())}
+		if _, is := m.isForbidden(func(p *allowedSince) bool { return p.mayAllow(store, q) }); is {
 			ask = append(ask, q)
 		}
 	}
-	yes, err := m.fga.Check(ctx, id, ask)
+	yes, err := m.fga.CheckAllowed(ctx, id, ask)
 	if err != nil {
 		return
 	}
-	m.countLooks(len(ask))
+	m.countChecks(len(ask))
 	for _, q := range yes {
-		m.accusef(epoch, func(p *possible) bool { return p.allows(store, q) },
+		m.reportf(epoch, func(p *allowedSince) bool { return p.mayAllow(store, q) },
 			"OpenFGA store %s (%s) answers yes to %s, which was revoked and settled", store, id, q)
 	}
 }
 
-func (m *Monitor) askKubernetes(ctx context.Context) {
+func (m *AccessMonitor) askKubernetes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, oneRound)
 	defer cancel()
 	for range reviews {
-		namespace, person, role := pick(workload.Namespaces()), pick(workload.People()), pick(workload.Roles())
-		allowed := func(p *possible) bool { return p.holds(namespace, person, role) }
+		namespace, person, role := pickRandom(workload.NamespaceNames()), pickRandom(workload.PersonNames()), pickRandom(workload.RoleNames())
+		allowed := func(p *allowedSince) bool { return p.mayHoldRole(namespace, person, role) }
 		epoch, is := m.isForbidden(allowed)
 		if !is {
 			continue
@@ -202,34 +202,34 @@ func (m *Monitor) askKubernetes(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		if m.countLooks(1); answer.Status.Allowed {
-			m.accusef(epoch, allowed, "the API server lets %s do what %s permits in %s, which was revoked and settled", person, role, namespace)
+		if m.countChecks(1); answer.Status.Allowed {
+			m.reportf(epoch, allowed, "the API server lets %s do what %s permits in %s, which was revoked and settled", person, role, namespace)
 		}
 	}
 }
 
 // askWebhooks sends access questions to each webhook.
-func (m *Monitor) askWebhooks(ctx context.Context) {
+func (m *AccessMonitor) askWebhooks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, oneRound)
 	defer cancel()
 	for _, url := range m.webhooks() {
 		for range requests {
-			q := pick(m.access)
-			allowed := func(p *possible) bool { return p.access.allows(q) }
+			q := pickRandom(m.access)
+			allowed := func(p *allowedSince) bool { return p.access.mayAllow(q) }
 			epoch, is := m.isForbidden(allowed)
 			if !is {
 				continue
 			}
-			yes, err := ask(ctx, url, q)
+			yes, err := askCheckAccess(ctx, url, q)
 			if err != nil {
 				continue
 			}
-			if m.countLooks(1); yes {
-				m.accusef(epoch, allowed, "the webhook at %s answers yes to %s, which was revoked and settled", url, q)
+			if m.countChecks(1); yes {
+				m.reportf(epoch, allowed, "the webhook at %s answers yes to %s, which was revoked and settled", url, q)
 			}
 		}
 	}
 }
 
-// pick is not seeded: questions do not affect the system.
-func pick[T any](from []T) T { return from[rand.IntN(len(from))] }
+// pickRandom is not seeded: questions do not affect the system.
+func pickRandom[T any](from []T) T { return from[rand.IntN(len(from))] }

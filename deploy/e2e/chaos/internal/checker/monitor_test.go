@@ -21,7 +21,7 @@ import (
 
 // watched is a monitor of a system at rest, with its reports.
 type watched struct {
-	*Monitor
+	*AccessMonitor
 	world    *calmWorld
 	reported []error
 	// answering holds the URLs of webhooks.
@@ -32,10 +32,10 @@ func watch(t *testing.T, kube *rest.Config) *watched {
 	t.Helper()
 	w := &watched{world: atRest(t)}
 	var err error
-	if w.Monitor, err = NewMonitor(&OpenFGA{api: w.world.fga}, kube, func() []string { return w.answering }, func(err error) { w.reported = append(w.reported, err) }); err != nil {
+	if w.AccessMonitor, err = NewAccessMonitor(&OpenFGAClient{api: w.world.fga}, kube, func() []string { return w.answering }, func(err error) { w.reported = append(w.reported, err) }); err != nil {
 		t.Fatal(err)
 	}
-	w.Rest(w.world.snapshot())
+	w.NoteQuiescence(w.world.snapshot())
 	return w
 }
 
@@ -64,14 +64,14 @@ func TestOpenFGAIsAccusedOfWhatNobodyHasDeclaredSinceTheLastRest(t *testing.T) {
 			before: func(w *watched) {
 				w.world.fga.tuples["id-0"] = append(w.world.fga.tuples["id-0"], revoked)
 				o := store(text, tuple(revoked.Object, revoked.Relation, revoked.User))
-				w.Before(workload.Operation{Verb: workload.Apply, Resource: workload.Stores(), Object: &o})
+				w.BeforeOperation(workload.Operation{Verb: workload.Apply, Resource: workload.StoreResource(), Object: &o})
 			},
 		},
 		"that it is about to go makes it no more possible": {
 			func(w *watched) {
 				w.world.fga.tuples["id-0"] = append(w.world.fga.tuples["id-0"], revoked)
 				o := store(text, tuple(revoked.Object, revoked.Relation, revoked.User))
-				w.Before(workload.Operation{Verb: workload.Delete, Resource: workload.Stores(), Object: &o})
+				w.BeforeOperation(workload.Operation{Verb: workload.Delete, Resource: workload.StoreResource(), Object: &o})
 			}, "holds what was revoked",
 		},
 		"no answer is no answer": {
@@ -96,9 +96,9 @@ func TestOpenFGAIsAccusedOfWhatNobodyHasDeclaredSinceTheLastRest(t *testing.T) {
 
 func TestOpenFGAIsAccusedOfAnAnswerThatNothingGives(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
-	for _, object := range workload.Objects() {
-		for _, relation := range workload.Relations() {
-			for _, user := range workload.Users() {
+	for _, object := range workload.QuestionObjects() {
+		for _, relation := range workload.QuestionRelations() {
+			for _, user := range workload.QuestionUsers() {
 				w.world.fga.yes = append(w.world.fga.yes, Tuple{object, relation, user})
 			}
 		}
@@ -114,12 +114,12 @@ func TestOpenFGAIsAccusedOfAnAnswerThatNothingGives(t *testing.T) {
 
 func TestWhatWasSeenInAnEarlierEpochIsNotReported(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
-	epoch := w.current()
-	never := func(*possible) bool { return false }
-	w.accusef(epoch, never, "seen")
-	w.Rest(w.world.snapshot())
-	w.accusef(epoch, never, "seen before the last rest")
-	w.accusef(w.current(), func(*possible) bool { return true }, "seen, and possible by now")
+	epoch := w.currentEpoch()
+	never := func(*allowedSince) bool { return false }
+	w.reportf(epoch, never, "seen")
+	w.NoteQuiescence(w.world.snapshot())
+	w.reportf(epoch, never, "seen before the last rest")
+	w.reportf(w.currentEpoch(), func(*allowedSince) bool { return true }, "seen, and possible by now")
 	if len(w.reported) != 1 || w.reported[0].Error() != "seen" {
 		t.Errorf("reported is %v", w.reported)
 	}
@@ -128,10 +128,10 @@ func TestWhatWasSeenInAnEarlierEpochIsNotReported(t *testing.T) {
 func TestLooksAreCountedSinceTheyWereLastTaken(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	w.checkOpenFGA(t.Context())
-	if n := w.TakeLooks(); n < 2 {
+	if n := w.TakeCheckCount(); n < 2 {
 		t.Errorf("%d looks", n)
 	}
-	if n := w.TakeLooks(); n != 0 {
+	if n := w.TakeCheckCount(); n != 0 {
 		t.Errorf("%d looks after they were taken", n)
 	}
 }
@@ -143,7 +143,7 @@ func TestMonitorCountsNoLookWithoutAnAnswer(t *testing.T) {
 	w.askOpenFGA(t.Context(), "store-0", "id-0")
 	w.askKubernetes(t.Context())
 	w.askWebhooks(t.Context())
-	if n := w.TakeLooks(); n != 0 {
+	if n := w.TakeCheckCount(); n != 0 {
 		t.Errorf("got %d looks, want none", n)
 	}
 }
@@ -152,30 +152,30 @@ func TestMonitorCountsEachAnswerOfAServer(t *testing.T) {
 	cfg, asked := judge(t, false, http.StatusCreated)
 	w := watch(t, cfg)
 	w.askKubernetes(t.Context())
-	if n := w.TakeLooks(); n == 0 || n != len(*asked) {
+	if n := w.TakeCheckCount(); n == 0 || n != len(*asked) {
 		t.Errorf("got %d looks, want one for each of %d reviews", n, len(*asked))
 	}
 	answered := 0
-	w.answering = []string{answering(t, func(rw http.ResponseWriter, _ question) {
+	w.answering = []string{answering(t, func(rw http.ResponseWriter, _ accessQuestion) {
 		answered++
 		_ = json.NewEncoder(rw).Encode(map[string]bool{"allowed": false})
 	})}
 	w.askWebhooks(t.Context())
-	if n := w.TakeLooks(); n == 0 || n != answered {
+	if n := w.TakeCheckCount(); n == 0 || n != answered {
 		t.Errorf("got %d looks, want one for each of %d answers", n, answered)
 	}
 }
 
 func TestMonitorReportsAnAnswerAsAllowAndATupleAsLeak(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
-	w.accusef(w.current(), func(*possible) bool { return false }, "seen")
+	w.reportf(w.currentEpoch(), func(*allowedSince) bool { return false }, "seen")
 	w.world.fga.tuples["id-0"] = append(w.world.fga.tuples["id-0"], Tuple{"doc:7", "viewer", "user:7"})
 	w.readTuples(t.Context(), "store-0", "id-0")
-	var got []Kind
+	var got []ViolationKind
 	for _, err := range w.reported {
 		got = append(got, AsViolation(err).Kind)
 	}
-	if want := []Kind{Allow, Leak}; !slices.Equal(got, want) {
+	if want := []ViolationKind{Allow, Leak}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -220,7 +220,7 @@ func TestTheAPIServerIsAccusedOfARightThatNobodyGave(t *testing.T) {
 			}
 			for _, spec := range *asked {
 				about := spec.ResourceAttributes
-				if !slices.Contains(workload.People(), spec.User) || !slices.Contains(workload.Roles(), about.Name) || about.Resource != "configmaps" || about.Verb != "get" {
+				if !slices.Contains(workload.PersonNames(), spec.User) || !slices.Contains(workload.RoleNames(), about.Name) || about.Resource != "configmaps" || about.Verb != "get" {
 					t.Errorf("asked for %s, %+v", spec.User, about)
 				}
 			}
@@ -236,10 +236,10 @@ func TestTheAPIServerIsAccusedOfARightThatNobodyGave(t *testing.T) {
 func TestARightThatSomebodyGaveIsNotAskedFor(t *testing.T) {
 	cfg, asked := judge(t, true, http.StatusCreated)
 	w := watch(t, cfg)
-	for _, namespace := range workload.Namespaces() {
-		for _, role := range workload.Roles() {
-			b := w.world.bind(namespace, "all-"+role, role, workload.People()...)
-			w.Before(workload.Operation{Verb: workload.Apply, Resource: workload.RoleBindings(), Object: b})
+	for _, namespace := range workload.NamespaceNames() {
+		for _, role := range workload.RoleNames() {
+			b := w.world.bind(namespace, "all-"+role, role, workload.PersonNames()...)
+			w.BeforeOperation(workload.Operation{Verb: workload.Apply, Resource: workload.RoleBindingResource(), Object: b})
 		}
 	}
 	if w.askKubernetes(t.Context()); len(*asked) > 0 || len(w.reported) > 0 {
@@ -248,26 +248,26 @@ func TestARightThatSomebodyGaveIsNotAskedFor(t *testing.T) {
 }
 
 func TestAWebhookIsAccusedOfAnAnswerThatNothingGave(t *testing.T) {
-	declares := newAccess(related())
+	declares := newDeclaredAccess(related())
 	for name, c := range map[string]struct {
 		status int
-		answer func(q question) bool
+		answer func(q accessQuestion) bool
 		want   string
 	}{
 		"it is right":         {http.StatusOK, declares.isAllowed, ""},
-		"it lets in anybody":  {http.StatusOK, func(question) bool { return true }, "which was revoked and settled"},
-		"it does not know":    {http.StatusServiceUnavailable, func(question) bool { return true }, ""},
-		"it lets nobody in":   {http.StatusOK, func(question) bool { return false }, ""},
-		"it grants too early": {http.StatusOK, func(q question) bool { return q.Subject.User == "user-2" }, "answers yes to user-2"},
+		"it lets in anybody":  {http.StatusOK, func(accessQuestion) bool { return true }, "which was revoked and settled"},
+		"it does not know":    {http.StatusServiceUnavailable, func(accessQuestion) bool { return true }, ""},
+		"it lets nobody in":   {http.StatusOK, func(accessQuestion) bool { return false }, ""},
+		"it grants too early": {http.StatusOK, func(q accessQuestion) bool { return q.Subject.User == "user-2" }, "answers yes to user-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := answering(t, func(w http.ResponseWriter, q question) {
+			server := answering(t, func(w http.ResponseWriter, q accessQuestion) {
 				w.WriteHeader(c.status)
 				_ = json.NewEncoder(w).Encode(map[string]bool{"allowed": c.answer(q)})
 			})
 			w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 			w.answering = []string{server}
-			w.Rest(related())
+			w.NoteQuiescence(related())
 			for range 50 {
 				w.askWebhooks(t.Context())
 			}
@@ -281,10 +281,10 @@ func TestAWebhookIsAccusedOfAnAnswerThatNothingGave(t *testing.T) {
 }
 
 func TestWhatAServiceMadeGivesNobodyARight(t *testing.T) {
-	p := newPossible()
+	p := newAllowedSince()
 	made := atRest(t).follow("team-0", "made", "source", "role-9", "eve")
-	p.add(workload.RoleBindings().Resource, *made)
-	if p.holds("team-0", "eve", "role-9") {
+	p.addState(workload.RoleBindingResource().Resource, *made)
+	if p.mayHoldRole("team-0", "eve", "role-9") {
 		t.Error("a RoleBinding that a service made is said to give a role")
 	}
 }
@@ -295,12 +295,12 @@ func TestQuestionsAreAskedInBatchesThatOpenFGATakes(t *testing.T) {
 	for i := range 120 {
 		questions = append(questions, Tuple{fmt.Sprintf("doc:%d", i), "viewer", "user:1"})
 	}
-	yes, err := (&OpenFGA{api: fga}).Check(t.Context(), "id-0", questions)
+	yes, err := (&OpenFGAClient{api: fga}).CheckAllowed(t.Context(), "id-0", questions)
 	if err != nil || !slices.Equal(yes, fga.yes) || !slices.Equal(fga.batches, []int{50, 50, 20}) {
 		t.Errorf("yes to %v in batches of %v, %v", yes, fga.batches, err)
 	}
 	fga.err = errors.New("away")
-	if yes, err := (&OpenFGA{api: fga}).Check(t.Context(), "id-0", questions); err == nil || len(yes) > 0 {
+	if yes, err := (&OpenFGAClient{api: fga}).CheckAllowed(t.Context(), "id-0", questions); err == nil || len(yes) > 0 {
 		t.Errorf("an OpenFGA that is away says yes to %v, %v", yes, err)
 	}
 }
@@ -316,19 +316,19 @@ func TestCountersOfBothServersAreRead(t *testing.T) {
 		fmt.Fprintln(w, `grpc_server_handled_total{grpc_code="OK",grpc_method="Write",grpc_service="x"} 5`)
 		fmt.Fprintln(w, `grpc_server_handled_total{grpc_code="OK",grpc_method="Read",grpc_service="x"} 6`)
 	}))
-	c, err := NewCounter(fga.URL, &rest.Config{Host: kube.URL})
+	c, err := NewWriteCounter(fga.URL, &rest.Config{Host: kube.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w, err := c.Read(t.Context()); err != nil || len(w) != 2 || w["POST rolebindings 201"] != 4 || w["OpenFGA Write"] != 5 {
+	if w, err := c.ReadCounts(t.Context()); err != nil || len(w) != 2 || w["POST rolebindings 201"] != 4 || w["OpenFGA Write"] != 5 {
 		t.Errorf("read %v, %v", w, err)
 	}
 	fga.Close()
-	if _, err := c.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the metrics of OpenFGA") {
+	if _, err := c.ReadCounts(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the metrics of OpenFGA") {
 		t.Errorf("without OpenFGA: %v", err)
 	}
 	status = http.StatusInternalServerError
-	if _, err := c.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the metrics of the API server") {
+	if _, err := c.ReadCounts(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the metrics of the API server") {
 		t.Errorf("without the API server: %v", err)
 	}
 }
@@ -338,7 +338,7 @@ func TestEveryWriteToOpenFGACountsAndNoQuestion(t *testing.T) {
 		"Write": true, "WriteAuthorizationModel": true, "CreateStore": true, "UpdateStore": true, "DeleteStore": true,
 		"Read": false, "Check": false, "ListStores": false, "ReadAuthorizationModels": false,
 	} {
-		if is := openFGAWrite(map[string]string{"grpc_method": method}) != ""; is != want {
+		if is := openFGAWriteName(map[string]string{"grpc_method": method}) != ""; is != want {
 			t.Errorf("%s counts: %t", method, is)
 		}
 	}
@@ -346,9 +346,9 @@ func TestEveryWriteToOpenFGACountsAndNoQuestion(t *testing.T) {
 
 func TestASnapshotKnowsEachObjectsState(t *testing.T) {
 	w := atRest(t)
-	before := w.snapshot().Versions()
-	w.get(workload.Stores(), "store-0").SetResourceVersion("2")
-	if now := w.snapshot().Versions(); now["stores//store-0"] != "2" || len(now) != len(before) || before["stores//store-0"] == "2" {
+	before := w.snapshot().ResourceVersions()
+	w.get(workload.StoreResource(), "store-0").SetResourceVersion("2")
+	if now := w.snapshot().ResourceVersions(); now["stores//store-0"] != "2" || len(now) != len(before) || before["stores//store-0"] == "2" {
 		t.Errorf("versions are %v, before %v", now, before)
 	}
 	data, err := json.Marshal(w.snapshot())
@@ -365,6 +365,6 @@ func TestASnapshotKnowsEachObjectsState(t *testing.T) {
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	(&watched{Monitor: &Monitor{}}).Run(ctx)
-	wait(ctx, every*1000)
+	(&watched{AccessMonitor: &AccessMonitor{}}).Run(ctx)
+	sleepContext(ctx, every*1000)
 }

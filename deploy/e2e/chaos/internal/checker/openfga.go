@@ -16,27 +16,27 @@ type Tuple struct{ Object, Relation, User string }
 // String returns OpenFGA's usual notation.
 func (t Tuple) String() string { return t.Object + "#" + t.Relation + "@" + t.User }
 
-// OpenFGA reads an OpenFGA server directly.
-type OpenFGA struct {
+// OpenFGAClient reads an OpenFGA server directly.
+type OpenFGAClient struct {
 	conn *grpc.ClientConn
 	api  openfgav1.OpenFGAServiceClient
 }
 
 // DialOpenFGA connects to host:port.
-func DialOpenFGA(target string) (*OpenFGA, error) {
+func DialOpenFGA(target string) (*OpenFGAClient, error) {
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to OpenFGA: %w", err)
 	}
-	return &OpenFGA{conn: conn, api: openfgav1.NewOpenFGAServiceClient(conn)}, nil
+	return &OpenFGAClient{conn: conn, api: openfgav1.NewOpenFGAServiceClient(conn)}, nil
 }
 
 // Close ends the connection.
-func (o *OpenFGA) Close() { _ = o.conn.Close() }
+func (o *OpenFGAClient) Close() { _ = o.conn.Close() }
 
-// Stores returns the IDs of all stores, by name.
-func (o *OpenFGA) Stores(ctx context.Context) (map[string][]string, error) {
+// StoreIDs returns the IDs of all stores, by name.
+func (o *OpenFGAClient) StoreIDs(ctx context.Context) (map[string][]string, error) {
 	ids, token := map[string][]string{}, ""
 	for {
 		page, err := o.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(100), ContinuationToken: token})
@@ -52,8 +52,8 @@ func (o *OpenFGA) Stores(ctx context.Context) (map[string][]string, error) {
 	}
 }
 
-// Model returns the newest model of a store, or nil if the store has none.
-func (o *OpenFGA) Model(ctx context.Context, store string) (*openfgav1.AuthorizationModel, error) {
+// LatestModel returns the newest model of a store, or nil if the store has none.
+func (o *OpenFGAClient) LatestModel(ctx context.Context, store string) (*openfgav1.AuthorizationModel, error) {
 	page, err := o.api.ReadAuthorizationModels(ctx, &openfgav1.ReadAuthorizationModelsRequest{StoreId: store, PageSize: wrapperspb.Int32(1)})
 	if err != nil || len(page.GetAuthorizationModels()) == 0 {
 		return nil, err
@@ -61,14 +61,14 @@ func (o *OpenFGA) Model(ctx context.Context, store string) (*openfgav1.Authoriza
 	return page.GetAuthorizationModels()[0], nil
 }
 
-// ModelOf returns one model of a store.
-func (o *OpenFGA) ModelOf(ctx context.Context, store, id string) (*openfgav1.AuthorizationModel, error) {
+// ReadModel returns one model of a store.
+func (o *OpenFGAClient) ReadModel(ctx context.Context, store, id string) (*openfgav1.AuthorizationModel, error) {
 	answer, err := o.api.ReadAuthorizationModel(ctx, &openfgav1.ReadAuthorizationModelRequest{StoreId: store, Id: id})
 	return answer.GetAuthorizationModel(), err
 }
 
-// Tuples returns all tuples of a store.
-func (o *OpenFGA) Tuples(ctx context.Context, store string) ([]Tuple, error) {
+// ReadTuples returns all tuples of a store.
+func (o *OpenFGAClient) ReadTuples(ctx context.Context, store string) ([]Tuple, error) {
 	var all []Tuple
 	for token := ""; ; {
 		page, err := o.api.Read(ctx, &openfgav1.ReadRequest{
@@ -90,9 +90,9 @@ func (o *OpenFGA) Tuples(ctx context.Context, store string) ([]Tuple, error) {
 // maxBatch is the largest number of checks in one batch.
 const maxBatch = 50
 
-// Check checks the questions against the newest model of a store, and returns those with the answer yes. A relation
+// CheckAllowed checks the questions against the newest model of a store, and returns those with the answer yes. A relation
 // that the model lacks counts as no.
-func (o *OpenFGA) Check(ctx context.Context, store string, questions []Tuple) ([]Tuple, error) {
+func (o *OpenFGAClient) CheckAllowed(ctx context.Context, store string, questions []Tuple) ([]Tuple, error) {
 	var yes []Tuple
 	for begin := 0; begin < len(questions); begin += maxBatch {
 		part := questions[begin:min(begin+maxBatch, len(questions))]

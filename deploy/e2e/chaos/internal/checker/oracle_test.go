@@ -12,7 +12,7 @@ import (
 )
 
 func TestASystemInWhichAllIsAsItMustBeIsAccusedOfNothing(t *testing.T) {
-	stores, parts, documents := workload.Stores(), workload.AuthorizationModels(), workload.PolicyDocuments()
+	stores, parts, documents := workload.StoreResource(), workload.AuthorizationModelResource(), workload.PolicyDocumentResource()
 	for name, change := range map[string]func(*calmWorld){
 		"all": func(*calmWorld) {},
 		"a Store that goes waits for what refers to it": func(r *calmWorld) {
@@ -97,7 +97,7 @@ func accused(t *testing.T, faults map[string]struct {
 }
 
 func TestAStoreThatOpenFGADoesNotHoldAsDeclaredIsAccused(t *testing.T) {
-	stores := workload.Stores()
+	stores := workload.StoreResource()
 	accused(t, map[string]struct {
 		fault func(*calmWorld)
 		want  string
@@ -163,7 +163,7 @@ func TestAStoreThatOpenFGADoesNotHoldAsDeclaredIsAccused(t *testing.T) {
 		"it does not go, and nothing holds it": {
 			func(r *calmWorld) {
 				going(r.get(stores, "store-0"))
-				delete(r.objects, workload.AuthorizationModels())
+				delete(r.objects, workload.AuthorizationModelResource())
 			},
 			"store store-0 is not gone, though nothing refers to it",
 		},
@@ -176,7 +176,7 @@ func TestAStoreThatOpenFGADoesNotHoldAsDeclaredIsAccused(t *testing.T) {
 func TestOfAStoreThatGoesOpenFGANeedsToHoldOnlyWhatWasMade(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		r := atRest(t)
-		store := r.get(workload.Stores(), "store-0")
+		store := r.get(workload.StoreResource(), "store-0")
 		going(store)
 		if r.fga.stores = nil; !made {
 			unstructured.RemoveNestedField(store.Object, "status")
@@ -188,7 +188,7 @@ func TestOfAStoreThatGoesOpenFGANeedsToHoldOnlyWhatWasMade(t *testing.T) {
 }
 
 func TestAModuleThatIsNotWhatItsOwnerSaysIsAccused(t *testing.T) {
-	parts, documents, definitions := workload.AuthorizationModels(), workload.PolicyDocuments(), workload.Definitions()
+	parts, documents, definitions := workload.AuthorizationModelResource(), workload.PolicyDocumentResource(), workload.DefinitionResource()
 	const module = "policydocument.default.door.x1"
 	accused(t, map[string]struct {
 		fault func(*calmWorld)
@@ -244,7 +244,7 @@ func TestAModuleThatIsNotWhatItsOwnerSaysIsAccused(t *testing.T) {
 }
 
 func TestARoleThatDoesNotFollowAndOneThatShouldAreAccused(t *testing.T) {
-	rules, bindings := workload.ImpliedRoles(), workload.RoleBindings()
+	rules, bindings := workload.ImpliedRolesResource(), workload.RoleBindingResource()
 	accused(t, map[string]struct {
 		fault func(*calmWorld)
 		want  string

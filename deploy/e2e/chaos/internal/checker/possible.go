@@ -10,56 +10,56 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// possible is the union of all grants by the states of the objects since the last rest. Access outside of it was
+// allowedSince is the union of all grants by the states of the objects since the last rest. Access outside of it was
 // revoked, and the revocation had settled. A union suffices because no model or rule of the workload takes anything
 // away: more objects never grant less.
-type possible struct {
+type allowedSince struct {
 	// tuples holds the declared tuples, by Store.
 	tuples map[string]map[Tuple]bool
 	// computed holds the relations that give another relation, by Store and type#relation.
 	computed map[string]map[string]map[string]bool
 	// bound holds the roles of people, by namespace/person.
 	bound map[string]map[string]bool
-	rules rules
+	rules impliedRoleRules
 	// access is the possible access in IAM.
-	access *possibleAccess
+	access *allowedAccess
 }
 
-func newPossible() *possible {
-	return &possible{
+func newAllowedSince() *allowedSince {
+	return &allowedSince{
 		tuples: map[string]map[Tuple]bool{}, computed: map[string]map[string]map[string]bool{},
-		bound: map[string]map[string]bool{}, rules: rules{}, access: newPossibleAccess(),
+		bound: map[string]map[string]bool{}, rules: impliedRoleRules{}, access: newAllowedAccess(),
 	}
 }
 
-// add adds the grants of one state of an object.
-func (p *possible) add(kind string, o unstructured.Unstructured) {
-	p.access.add(kind, o)
+// addState adds the grants of one state of an object.
+func (p *allowedSince) addState(kind string, o unstructured.Unstructured) {
+	p.access.addState(kind, o)
 	switch kind {
-	case workload.Stores().Resource:
-		p.addModule(o.GetName(), field(o, "spec", "coreModule"), o)
-		p.addModule(o.GetName(), field(o, "status", "live", "coreModule"), o)
-	case workload.AuthorizationModels().Resource:
-		p.addModule(field(o, "spec", "storeRef", "name"), field(o, "spec", "model"), o)
-		p.addModule(field(o, "spec", "storeRef", "name"), field(o, "status", "live", "model"), o)
-	case workload.ImpliedRoles().Resource:
-		p.rules.add(o)
-	case workload.RoleBindings().Resource:
+	case workload.StoreResource().Resource:
+		p.addModule(o.GetName(), textField(o, "spec", "coreModule"), o)
+		p.addModule(o.GetName(), textField(o, "status", "live", "coreModule"), o)
+	case workload.AuthorizationModelResource().Resource:
+		p.addModule(textField(o, "spec", "storeRef", "name"), textField(o, "spec", "model"), o)
+		p.addModule(textField(o, "spec", "storeRef", "name"), textField(o, "status", "live", "model"), o)
+	case workload.ImpliedRolesResource().Resource:
+		p.rules.addRule(o)
+	case workload.RoleBindingResource().Resource:
 		if isCreatedByUser(o) {
-			for _, who := range subjects(o) {
-				set(p.bound, o.GetNamespace()+"/"+who, field(o, "roleRef", "name"))
+			for _, who := range subjectNames(o) {
+				addToSet(p.bound, o.GetNamespace()+"/"+who, textField(o, "roleRef", "name"))
 			}
 		}
 	}
 }
 
-// keep copies the grants of a Store from the set before.
-func (p *possible) keep(before *possible, store string) {
+// copyStoreFrom copies the grants of a Store from the set before.
+func (p *allowedSince) copyStoreFrom(before *allowedSince, store string) {
 	p.tuples[store], p.computed[store] = before.tuples[store], before.computed[store]
 }
 
-// set adds a value to a set, and creates the set if necessary.
-func set[K, V comparable](sets map[K]map[V]bool, key K, value V) {
+// addToSet adds a value to a set, and creates the set if necessary.
+func addToSet[K, V comparable](sets map[K]map[V]bool, key K, value V) {
 	if sets[key] == nil {
 		sets[key] = map[V]bool{}
 	}
@@ -72,9 +72,9 @@ var (
 	orRelation = regexp.MustCompile(` or (\w+)(?: from)?`)
 )
 
-func (p *possible) addModule(store, text string, owner unstructured.Unstructured) {
-	for _, t := range tuplesOf(owner, "spec", "tuples") {
-		set(p.tuples, store, t)
+func (p *allowedSince) addModule(store, text string, owner unstructured.Unstructured) {
+	for _, t := range tuplesAtPath(owner, "spec", "tuples") {
+		addToSet(p.tuples, store, t)
 	}
 	of := ""
 	for line := range strings.Lines(text) {
@@ -89,21 +89,21 @@ func (p *possible) addModule(store, text string, owner unstructured.Unstructured
 			if p.computed[store] == nil {
 				p.computed[store] = map[string]map[string]bool{}
 			}
-			set(p.computed[store], of+"#"+relation[1], m[1])
+			addToSet(p.computed[store], of+"#"+relation[1], m[1])
 		}
 	}
 }
 
-// declared reports whether some state declared the tuple.
-func (p *possible) declared(store string, t Tuple) bool {
+// isDeclared reports whether some state declared the tuple.
+func (p *allowedSince) isDeclared(store string, t Tuple) bool {
 	if store == workload.IAMStore {
-		return p.access.holds(t)
+		return p.access.mayHoldTuple(t)
 	}
 	return p.tuples[store][t]
 }
 
-// allows reports whether the answer to a question may be yes.
-func (p *possible) allows(store string, q Tuple) bool {
+// mayAllow reports whether the answer to a question may be yes.
+func (p *allowedSince) mayAllow(store string, q Tuple) bool {
 	of, _, _ := strings.Cut(q.Object, ":")
 	seen := map[string]bool{}
 	var follow func(relation string) bool
@@ -125,14 +125,14 @@ func (p *possible) allows(store string, q Tuple) bool {
 	return follow(q.Relation)
 }
 
-// holds reports whether a person may have a role.
-func (p *possible) holds(namespace, person, role string) bool {
+// mayHoldRole reports whether a person may have a role.
+func (p *allowedSince) mayHoldRole(namespace, person, role string) bool {
 	roles := p.bound[namespace+"/"+person]
 	if roles[role] {
 		return true
 	}
 	for bound := range roles {
-		if slices.Contains(p.rules.implied(namespace, bound), role) {
+		if slices.Contains(p.rules.impliedRoles(namespace, bound), role) {
 			return true
 		}
 	}

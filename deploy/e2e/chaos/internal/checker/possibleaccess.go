@@ -12,9 +12,9 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// possibleAccess is the union of the access that some states of the objects of IAM declare. Objects are identified by
+// allowedAccess is the union of the access that some states of the objects of IAM declare. Objects are identified by
 // name: a recreated object counts as the same.
-type possibleAccess struct {
+type allowedAccess struct {
 	// permissions holds the registered permissions, above the parent types of each type.
 	permissions map[string]bool
 	above       map[string]map[string]bool
@@ -26,66 +26,66 @@ type possibleAccess struct {
 	// members holds the users of each group.
 	members map[string]map[string]bool
 	// granted holds the grants on each object and on each kind, owners the parents of each object.
-	granted map[string]map[possibleGrant]bool
+	granted map[string]map[allowedGrant]bool
 	owners  map[string]map[string]bool
 }
 
-// possibleGrant is a role with its holder: a user, a group, or a group of the authenticator.
-type possibleGrant struct{ role, kind, subject string }
+// allowedGrant is a role with its holder: a user, a group, or a group of the authenticator.
+type allowedGrant struct{ role, kind, subject string }
 
-func newPossibleAccess() *possibleAccess {
+func newAllowedAccess() *allowedAccess {
 	sets := func() map[string]map[string]bool { return map[string]map[string]bool{} }
-	return &possibleAccess{
+	return &allowedAccess{
 		permissions: map[string]bool{}, there: map[string]bool{}, above: sets(), gives: sets(), inherits: sets(), members: sets(), owners: sets(),
-		granted: map[string]map[possibleGrant]bool{},
+		granted: map[string]map[allowedGrant]bool{},
 	}
 }
 
-// add adds one state of an object. An object that is being deleted gives nothing.
-func (p *possibleAccess) add(kind string, o unstructured.Unstructured) {
+// addState adds one state of an object. An object that is being deleted gives nothing.
+func (p *allowedAccess) addState(kind string, o unstructured.Unstructured) {
 	if o.GetDeletionTimestamp() != nil {
 		return
 	}
 	name := o.GetNamespace() + "/" + o.GetName()
 	p.there[kind+" "+name] = true
 	if t, ok := workload.TargetOf(o.GetKind()); ok {
-		p.there[objectOf(t, name)] = true
+		p.there[openFGAObject(t, name)] = true
 	}
 	switch kind {
-	case workload.ProtectedResources().Resource:
-		group := field(o, "spec", "serviceRef", "name")
-		for _, verb := range texts(o, "spec", "permissions") {
-			p.permissions[group+"/"+field(o, "spec", "plural")+"."+verb] = true
+	case workload.ProtectedResourceResource().Resource:
+		group := textField(o, "spec", "serviceRef", "name")
+		for _, verb := range stringList(o, "spec", "permissions") {
+			p.permissions[group+"/"+textField(o, "spec", "plural")+"."+verb] = true
 		}
-		for _, ref := range refs(o, "spec", "parentResources") {
-			set(p.above, group+"/"+field(o, "spec", "kind"), fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]))
+		for _, ref := range referenceList(o, "spec", "parentResources") {
+			addToSet(p.above, group+"/"+textField(o, "spec", "kind"), fmt.Sprintf("%v/%v", ref["apiGroup"], ref["kind"]))
 		}
-	case workload.IAMRoles().Resource: // A Role of Kubernetes lacks these fields.
-		for _, permission := range texts(o, "spec", "includedPermissions") {
-			set(p.gives, name, permission)
+	case workload.IAMRoleResource().Resource: // A Role of Kubernetes lacks these fields.
+		for _, permission := range stringList(o, "spec", "includedPermissions") {
+			addToSet(p.gives, name, permission)
 		}
-		for _, ref := range refs(o, "spec", "inheritedRoles") {
-			set(p.inherits, name, refer(o, ref))
+		for _, ref := range referenceList(o, "spec", "inheritedRoles") {
+			addToSet(p.inherits, name, referencedName(o, ref))
 		}
-	case workload.GroupMemberships().Resource:
-		set(p.members, field(o, "spec", "groupRef", "namespace")+"/"+field(o, "spec", "groupRef", "name"), field(o, "spec", "userRef", "name"))
-	case workload.PolicyBindings().Resource:
-		p.grant(o)
-	case workload.Projects().Resource:
-		p.own(o, "Organization", field(o, "spec", "ownerRef", "name"))
+	case workload.GroupMembershipResource().Resource:
+		addToSet(p.members, textField(o, "spec", "groupRef", "namespace")+"/"+textField(o, "spec", "groupRef", "name"), textField(o, "spec", "userRef", "name"))
+	case workload.PolicyBindingResource().Resource:
+		p.addGrant(o)
+	case workload.ProjectResource().Resource:
+		p.addOwner(o, "Organization", textField(o, "spec", "ownerRef", "name"))
 	default:
 		for _, owner := range o.GetOwnerReferences() {
-			p.own(o, owner.Kind, owner.Name)
+			p.addOwner(o, owner.Kind, owner.Name)
 		}
 	}
 }
 
-func texts(o unstructured.Unstructured, path ...string) []string {
+func stringList(o unstructured.Unstructured, path ...string) []string {
 	list, _, _ := unstructured.NestedStringSlice(o.Object, path...)
 	return list
 }
 
-func refs(o unstructured.Unstructured, path ...string) (all []map[string]any) {
+func referenceList(o unstructured.Unstructured, path ...string) (all []map[string]any) {
 	list, _, _ := unstructured.NestedSlice(o.Object, path...)
 	for _, item := range list {
 		if ref, ok := item.(map[string]any); ok {
@@ -95,53 +95,53 @@ func refs(o unstructured.Unstructured, path ...string) (all []map[string]any) {
 	return all
 }
 
-func (p *possibleAccess) own(o unstructured.Unstructured, kind, owner string) {
+func (p *allowedAccess) addOwner(o unstructured.Unstructured, kind, owner string) {
 	if of, ok := workload.TargetOf(o.GetKind()); ok {
 		parent, _ := workload.TargetOf(kind)
-		set(p.owners, objectOf(of, o.GetNamespace()+"/"+o.GetName()), objectOf(parent, "/"+owner))
+		addToSet(p.owners, openFGAObject(of, o.GetNamespace()+"/"+o.GetName()), openFGAObject(parent, "/"+owner))
 	}
 }
 
-func (p *possibleAccess) grant(b unstructured.Unstructured) {
+func (p *allowedAccess) addGrant(b unstructured.Unstructured) {
 	role, _, _ := unstructured.NestedMap(b.Object, "spec", "roleRef")
-	for _, s := range refs(b, "spec", "subjects") {
-		g := possibleGrant{refer(b, role), fmt.Sprint(s["kind"]), fmt.Sprint(s["name"])}
+	for _, s := range referenceList(b, "spec", "subjects") {
+		g := allowedGrant{referencedName(b, role), fmt.Sprint(s["kind"]), fmt.Sprint(s["name"])}
 		if namespace, ok := s["namespace"].(string); ok {
 			g.subject = namespace + "/" + g.subject
 		}
-		set(p.granted, targetNamed(b), g)
+		addToSet(p.granted, namedTarget(b), g)
 	}
 }
 
-// targetNamed returns the OpenFGA object of a binding's target, whether it exists or not.
-func targetNamed(b unstructured.Unstructured) string {
-	ref := func(key string) string { return field(b, "spec", "resourceSelector", "resourceRef", key) }
+// namedTarget returns the OpenFGA object of a binding's target, whether it exists or not.
+func namedTarget(b unstructured.Unstructured) string {
+	ref := func(key string) string { return textField(b, "spec", "resourceSelector", "resourceRef", key) }
 	if t, ok := workload.TargetOf(ref("kind")); ok {
-		return objectOf(t, ref("namespace")+"/"+ref("name"))
+		return openFGAObject(t, ref("namespace")+"/"+ref("name"))
 	}
-	all := func(key string) string { return field(b, "spec", "resourceSelector", "resourceKind", key) }
-	return rootOf(all("apiGroup") + "/" + all("kind"))
+	all := func(key string) string { return textField(b, "spec", "resourceSelector", "resourceKind", key) }
+	return rootObjectOf(all("apiGroup") + "/" + all("kind"))
 }
 
-// rootOf returns the OpenFGA object that stands for all objects of a type.
-func rootOf(typ string) string { return iamPrefix + "Root:" + typ }
+// rootObjectOf returns the OpenFGA object that stands for all objects of a type.
+func rootObjectOf(typ string) string { return iamPrefix + "Root:" + typ }
 
-// allows reports whether the answer to a question may be yes.
-func (p *possibleAccess) allows(q question) bool {
+// mayAllow reports whether the answer to a question may be yes.
+func (p *allowedAccess) mayAllow(q accessQuestion) bool {
 	permission := permissionOf(q)
 	if !p.permissions[permission] {
 		return false
 	}
-	objects := []string{objectOf(q.target, q.Resource.Namespace+"/"+q.Resource.Name)}
+	objects := []string{openFGAObject(q.target, q.Resource.Namespace+"/"+q.Resource.Name)}
 	for i := 0; i < len(objects); i++ {
 		typ, _, _ := strings.Cut(objects[i], ":")
-		at := []string{rootOf(typ)}
+		at := []string{rootObjectOf(typ)}
 		if p.there[objects[i]] {
 			at = append(at, objects[i])
 		}
 		for _, at := range at {
 			for g := range p.granted[at] {
-				if p.means(g, q.Subject) && p.has(g.role, permission, map[string]bool{}) {
+				if p.mayInclude(g, q.Subject) && p.mayGive(g.role, permission, map[string]bool{}) {
 					return true
 				}
 			}
@@ -155,22 +155,22 @@ func (p *possibleAccess) allows(q question) bool {
 	return false
 }
 
-// means reports whether the holder of a grant may include who.
-func (p *possibleAccess) means(g possibleGrant, who asker) bool {
-	isUser := p.was(workload.IAMUsers(), "/"+who.User)
+// mayInclude reports whether the holder of a grant may include who.
+func (p *allowedAccess) mayInclude(g allowedGrant, who questionSubject) bool {
+	isUser := p.hasExisted(workload.IAMUserResource(), "/"+who.User)
 	if g.kind == "User" {
 		return isUser && g.subject == who.User
 	}
-	return slices.Contains(who.Groups, g.subject) || isUser && p.was(workload.Groups(), g.subject) && p.members[g.subject][who.User]
+	return slices.Contains(who.Groups, g.subject) || isUser && p.hasExisted(workload.IAMGroupResource(), g.subject) && p.members[g.subject][who.User]
 }
 
-// was reports whether an object existed, by namespace/name.
-func (p *possibleAccess) was(kind schema.GroupVersionResource, name string) bool {
+// hasExisted reports whether an object existed, by namespace/name.
+func (p *allowedAccess) hasExisted(kind schema.GroupVersionResource, name string) bool {
 	return p.there[kind.Resource+" "+name]
 }
 
-// has reports whether a role may give a permission.
-func (p *possibleAccess) has(role, permission string, seen map[string]bool) bool {
+// mayGive reports whether a role may give a permission.
+func (p *allowedAccess) mayGive(role, permission string, seen map[string]bool) bool {
 	if seen[role] {
 		return false
 	}
@@ -179,30 +179,30 @@ func (p *possibleAccess) has(role, permission string, seen map[string]bool) bool
 		return true
 	}
 	for inherited := range p.inherits[role] {
-		if p.has(inherited, permission, seen) {
+		if p.mayGive(inherited, permission, seen) {
 			return true
 		}
 	}
 	return false
 }
 
-// holds reports whether the IAM store may hold a tuple, as far as names show.
-func (p *possibleAccess) holds(t Tuple) bool {
+// mayHoldTuple reports whether the IAM store may hold a tuple, as far as names show.
+func (p *allowedAccess) mayHoldTuple(t Tuple) bool {
 	user, isUser := strings.CutPrefix(t.User, iamUser)
 	switch {
 	case t.Relation == "p":
 		return p.there[t.Object] && p.there[t.User] && p.owners[t.Object][t.User]
 	case t.Relation == "b":
-		return len(p.granted[t.Object]) > 0 && (p.there[t.Object] || strings.HasPrefix(t.Object, rootOf("")))
+		return len(p.granted[t.Object]) > 0 && (p.there[t.Object] || strings.HasPrefix(t.Object, rootObjectOf("")))
 	case !isUser:
 		return true
-	case !p.was(workload.IAMUsers(), "/"+user):
+	case !p.hasExisted(workload.IAMUserResource(), "/"+user):
 		return false
 	case t.Relation == "member":
 		return slices.ContainsFunc(slices.Collect(maps.Values(p.members)), func(users map[string]bool) bool { return users[user] })
 	}
 	for target, grants := range p.granted {
-		if !strings.HasSuffix(t.Object, "/"+hashOf(target)) {
+		if !strings.HasSuffix(t.Object, "/"+sha256Hex(target)) {
 			continue
 		}
 		for g := range grants {

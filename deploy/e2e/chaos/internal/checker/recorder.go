@@ -33,46 +33,46 @@ const (
 	kept = 2 * time.Minute
 	// maxWrong bounds the reports of one judgement.
 	maxWrong = 5
-	// lies is the number of answers that [Recorder.Plant] falsifies, lieFor the time of each.
+	// lies is the number of answers that [AnswerRecorder.ProveDetection] falsifies, lieFor the time of each.
 	lies, lieFor = 20, 50 * time.Millisecond
 )
 
-// Source is one API of the webhooks.
-type Source struct {
+// WebhookSource is one API of the webhooks.
+type WebhookSource struct {
 	name string
 	// urls returns the addresses of the running replicas.
 	urls func() []string
-	ask  func(ctx context.Context, url string, q question) (allowed bool, err error)
+	ask  func(ctx context.Context, url string, q accessQuestion) (allowed bool, err error)
 }
 
-// Sources returns both APIs: CheckAccess, and the SubjectAccessReviews of the API server.
-func Sources(webhooks, authorizers func() []string) []Source {
-	return []Source{{"CheckAccess", webhooks, ask}, {"SubjectAccessReview", authorizers, review}}
+// WebhookSources returns both APIs: CheckAccess, and the SubjectAccessReviews of the API server.
+func WebhookSources(webhooks, authorizers func() []string) []WebhookSource {
+	return []WebhookSource{{"CheckAccess", webhooks, askCheckAccess}, {"SubjectAccessReview", authorizers, askSubjectAccessReview}}
 }
 
-// Recorder sends questions to webhooks at a high rate. It judges each allow by the states that the API server had
+// AnswerRecorder sends questions to webhooks at a high rate. It judges each allow by the states that the API server had
 // inside the announced staleness. Most questions concern access that was revoked.
-type Recorder struct {
-	follower  follower
-	sources   []Source
+type AnswerRecorder struct {
+	follower  objectFollower
+	sources   []WebhookSource
 	report    func(error)
-	questions []question
-	asked     []history.Question
+	questions []accessQuestion
+	asked     []history.AccessQuestion
 
 	mu      sync.Mutex
-	pending []history.Answer
+	pending []history.AllowAnswer
 	// settled is the time from which no older state may count.
 	settled time.Time
 	// once holds the questions that were allowed at some time, with the number of choices of hot questions since.
 	once map[int]int
 	// allowed holds the questions that are allowed now, hot those that are asked most.
 	allowed, hot []int
-	lie          lie
-	counts       Counts
+	lie          plantedLie
+	counts       AnswerCounts
 }
 
-// Counts counts the answers of webhooks.
-type Counts struct {
+// AnswerCounts counts the answers of webhooks.
+type AnswerCounts struct {
 	// Answers counts all answers, Allows the allows among them, Mixed the allows that no single state explains.
 	Answers, Allows, Mixed int
 	// Planted counts the wrong allows that were planted, Found those that were found.
@@ -80,64 +80,64 @@ type Counts struct {
 }
 
 // Add adds other counts.
-func (c *Counts) Add(other Counts) {
+func (c *AnswerCounts) Add(other AnswerCounts) {
 	c.Answers, c.Allows, c.Mixed = c.Answers+other.Answers, c.Allows+other.Allows, c.Mixed+other.Mixed
 	c.Planted, c.Found = c.Planted+other.Planted, c.Found+other.Found
 }
 
-// lie replaces the answers of one server to a question by allows between two times.
-type lie struct {
+// plantedLie replaces the answers of one server to a question by allows between two times.
+type plantedLie struct {
 	question    int
 	url         string
 	from, until time.Time
 }
 
-// covers reports whether the lie replaces an answer.
-func (l lie) covers(a history.Answer) bool {
+// coversAnswer reports whether the lie replaces an answer.
+func (l plantedLie) coversAnswer(a history.AllowAnswer) bool {
 	return a.Question == l.question && strings.HasSuffix(a.From, " "+l.url) && !a.End.Before(l.from) && a.End.Before(l.until)
 }
 
-// NewRecorder returns a recorder that calls report for each violation.
-func NewRecorder(objects dynamic.Interface, sources []Source, report func(error)) *Recorder {
+// NewAnswerRecorder returns a recorder that calls report for each violation.
+func NewAnswerRecorder(objects dynamic.Interface, sources []WebhookSource, report func(error)) *AnswerRecorder {
 	questions := allQuestions()
-	return &Recorder{
-		follower: follower{objects: objects, latest: map[history.Key]uint64{}},
+	return &AnswerRecorder{
+		follower: objectFollower{objects: objects, latest: map[history.Key]uint64{}},
 		sources:  sources, report: report, questions: questions, asked: historyQuestions(questions), once: map[int]int{},
 	}
 }
 
-func historyQuestions(all []question) (asked []history.Question) {
+func historyQuestions(all []accessQuestion) (asked []history.AccessQuestion) {
 	for _, q := range all {
-		asked = append(asked, history.Question{
+		asked = append(asked, history.AccessQuestion{
 			User: q.Subject.User, Groups: q.Subject.Groups, Permission: permissionOf(q),
-			On: history.Key{Type: q.target.Type(), Namespace: q.Resource.Namespace, Name: q.Resource.Name},
+			On: history.Key{Type: q.target.OpenFGAType(), Namespace: q.Resource.Namespace, Name: q.Resource.Name},
 		})
 	}
 	return asked
 }
 
 // Run follows the objects and asks until ctx ends. replicas is the number of replicas of each source.
-func (r *Recorder) Run(ctx context.Context, replicas int) {
+func (r *AnswerRecorder) Run(ctx context.Context, replicas int) {
 	var all sync.WaitGroup
-	all.Go(func() { r.follower.run(ctx) })
-	all.Go(func() { r.heat(ctx) })
+	all.Go(func() { r.follower.followAll(ctx) })
+	all.Go(func() { r.chooseHotQuestions(ctx) })
 	for _, s := range r.sources {
 		for i := range replicas {
-			all.Go(func() { r.ask(ctx, s, i) })
+			all.Go(func() { r.askReplica(ctx, s, i) })
 		}
 	}
 	all.Wait()
 }
 
-// Wrote records an object that the API server returned for a write.
-func (r *Recorder) Wrote(gvr schema.GroupVersionResource, o *unstructured.Unstructured) {
-	r.follower.wrote(gvr, o)
+// RecordWritten records an object that the API server returned for a write.
+func (r *AnswerRecorder) RecordWritten(gvr schema.GroupVersionResource, o *unstructured.Unstructured) {
+	r.follower.recordWritten(gvr, o)
 }
 
-// heat chooses the hot questions at random among those whose access was revoked last.
-func (r *Recorder) heat(ctx context.Context) {
-	for ; ctx.Err() == nil; wait(ctx, heatEvery) {
-		allowed := r.follower.verifier(r.asked, time.Time{}).Now()
+// chooseHotQuestions chooses the hot questions at random among those whose access was revoked last.
+func (r *AnswerRecorder) chooseHotQuestions(ctx context.Context) {
+	for ; ctx.Err() == nil; sleepContext(ctx, heatEvery) {
+		allowed := r.follower.takeVerifier(r.asked, time.Time{}).AllowedNow()
 		r.mu.Lock()
 		for i := range r.once {
 			r.once[i]++
@@ -154,13 +154,13 @@ func (r *Recorder) heat(ctx context.Context) {
 	}
 }
 
-// ask sends questions to one replica of a source.
-func (r *Recorder) ask(ctx context.Context, s Source, replica int) {
+// askReplica sends questions to one replica of a source.
+func (r *AnswerRecorder) askReplica(ctx context.Context, s WebhookSource, replica int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		urls := s.urls()
-		i, ok := r.next(n)
+		i, ok := r.nextQuestion(n)
 		if !ok || replica >= len(urls) {
-			wait(ctx, every)
+			sleepContext(ctx, every)
 			continue
 		}
 		attempt, cancel := context.WithTimeout(ctx, oneRound)
@@ -169,15 +169,15 @@ func (r *Recorder) ask(ctx context.Context, s Source, replica int) {
 		end := time.Now()
 		cancel()
 		if err == nil {
-			r.answered(history.Answer{Question: i, From: s.name + " at " + urls[replica], Start: start, End: end}, allowed)
+			r.recordAnswer(history.AllowAnswer{Question: i, From: s.name + " at " + urls[replica], Start: start, End: end}, allowed)
 		}
-		wait(ctx, askEvery)
+		sleepContext(ctx, askEvery)
 	}
 }
 
-// next returns the n-th question of a loop: each hot one in turn, then an allowed one or any. It returns false while too
+// nextQuestion returns the n-th question of a loop: each hot one in turn, then an allowed one or any. It returns false while too
 // many answers wait for a judgement.
-func (r *Recorder) next(n int) (i int, ok bool) {
+func (r *AnswerRecorder) nextQuestion(n int) (i int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ok = len(r.pending) < maxPending
@@ -185,51 +185,51 @@ func (r *Recorder) next(n int) (i int, ok bool) {
 	case at < len(r.hot):
 		return r.hot[at], ok
 	case n/askCycle%2 == 0 && len(r.allowed) > 0:
-		return pick(r.allowed), ok
+		return pickRandom(r.allowed), ok
 	default:
 		return rand.IntN(len(r.questions)), ok
 	}
 }
 
-// answered counts an answer. It keeps an allow for the next judgement.
-func (r *Recorder) answered(a history.Answer, allowed bool) {
+// recordAnswer counts an answer. It keeps an allow for the next judgement.
+func (r *AnswerRecorder) recordAnswer(a history.AllowAnswer, allowed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts.Answers++; allowed || r.lie.covers(a) {
+	if r.counts.Answers++; allowed || r.lie.coversAnswer(a) {
 		r.counts.Allows++
 		r.pending = append(r.pending, a)
 	}
 }
 
 // TakeCounts returns the counts since the last call.
-func (r *Recorder) TakeCounts() Counts {
+func (r *AnswerRecorder) TakeCounts() AnswerCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.counts
-	r.counts = Counts{}
+	r.counts = AnswerCounts{}
 	return c
 }
 
-// Rest records that every webhook answered by the objects of this time. Later answers may not be older.
-func (r *Recorder) Rest(checked time.Time) {
+// NoteQuiescence records that every webhook answered by the objects of this time. Later answers may not be older.
+func (r *AnswerRecorder) NoteQuiescence(checked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settled = checked
 }
 
-// Judge reports every wrong allow since the last call. It waits until the recorder has seen all changes.
-func (r *Recorder) Judge(ctx context.Context) error {
-	_, err := r.judge(ctx, nil)
+// ReportWrongAllows reports every wrong allow since the last call. It waits until the recorder has seen all changes.
+func (r *AnswerRecorder) ReportWrongAllows(ctx context.Context) error {
+	_, err := r.judgeAnswers(ctx, nil)
 	return err
 }
 
-// judge judges every allow since the last call. It reports the wrong ones, and returns those that a lie planted.
-func (r *Recorder) judge(ctx context.Context, planted []lie) (found []history.Answer, err error) {
+// judgeAnswers judges every allow since the last call. It reports the wrong ones, and returns those that a lie planted.
+func (r *AnswerRecorder) judgeAnswers(ctx context.Context, planted []plantedLie) (found []history.AllowAnswer, err error) {
 	now := time.Now()
-	if err := r.follower.catchUp(ctx, now); err != nil {
+	if err := r.follower.waitCaughtUp(ctx, now); err != nil {
 		return nil, err
 	}
-	verifier := r.follower.verifier(r.asked, now.Add(-kept))
+	verifier := r.follower.takeVerifier(r.asked, now.Add(-kept))
 	answers, settled := r.takePending(now)
 	mixed, wrong := 0, 0
 	for _, a := range answers {
@@ -237,15 +237,15 @@ func (r *Recorder) judge(ctx context.Context, planted []lie) (found []history.An
 		if !a.Start.Before(settled) && since.Before(settled) {
 			since = settled
 		}
-		switch verdict := verifier.Verify(a, since); {
+		switch verdict := verifier.VerifyAnswer(a, since); {
 		case verdict == history.Mixed:
 			mixed++
-		case verdict == history.Wrong && slices.ContainsFunc(planted, func(l lie) bool { return l.covers(a) }):
+		case verdict == history.Wrong && slices.ContainsFunc(planted, func(l plantedLie) bool { return l.coversAnswer(a) }):
 			found = append(found, a)
 		case verdict == history.Wrong:
 			if wrong++; wrong <= maxWrong {
 				r.report(Violation{Allow, fmt.Errorf("%s allows %s at %s, which follows from no objects of the last %s; %s",
-					a.From, r.questions[a.Question], a.End.Format(time.StampMilli), a.End.Sub(since).Round(time.Millisecond), verifier.LastAllowed(a))})
+					a.From, r.questions[a.Question], a.End.Format(time.StampMilli), a.End.Sub(since).Round(time.Millisecond), verifier.DescribeLastAllowed(a))})
 			}
 		}
 	}
@@ -259,10 +259,10 @@ func (r *Recorder) judge(ctx context.Context, planted []lie) (found []history.An
 }
 
 // takePending returns the pending answers that ended before a time, and the time since which they may not be older.
-func (r *Recorder) takePending(before time.Time) (answers []history.Answer, settled time.Time) {
+func (r *AnswerRecorder) takePending(before time.Time) (answers []history.AllowAnswer, settled time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	late := slices.IndexFunc(r.pending, func(a history.Answer) bool { return a.End.After(before) })
+	late := slices.IndexFunc(r.pending, func(a history.AllowAnswer) bool { return a.End.After(before) })
 	if late < 0 {
 		late = len(r.pending)
 	}
@@ -271,40 +271,40 @@ func (r *Recorder) takePending(before time.Time) (answers []history.Answer, sett
 	return answers, r.settled
 }
 
-// Plant proves that the recorder finds a wrong allow that lasts 50 ms. It replaces the answers of one replica to a
+// ProveDetection proves that the recorder finds a wrong allow that lasts 50 ms. It replaces the answers of one replica to a
 // revoked question by allows for so long, several times, and counts how many of these lies a judgement finds. The
 // system must be at rest.
-func (r *Recorder) Plant(ctx context.Context) error {
-	var planted []lie
+func (r *AnswerRecorder) ProveDetection(ctx context.Context) error {
+	var planted []plantedLie
 	for range lies {
-		if l, ok := r.plant(); ok {
+		if l, ok := r.plantLie(); ok {
 			planted = append(planted, l)
 		}
-		wait(ctx, 2*lieFor)
+		sleepContext(ctx, 2*lieFor)
 	}
-	wrong, err := r.judge(ctx, planted)
+	wrong, err := r.judgeAnswers(ctx, planted)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range planted {
-		if r.counts.Planted++; slices.ContainsFunc(wrong, l.covers) {
+		if r.counts.Planted++; slices.ContainsFunc(wrong, l.coversAnswer) {
 			r.counts.Found++
 		}
 	}
 	return nil
 }
 
-// plant begins a lie. It returns false if no access was revoked yet or no replica runs.
-func (r *Recorder) plant() (l lie, ok bool) {
-	urls := pick(r.sources).urls()
+// plantLie begins a lie. It returns false if no access was revoked yet or no replica runs.
+func (r *AnswerRecorder) plantLie() (l plantedLie, ok bool) {
+	urls := pickRandom(r.sources).urls()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(urls) == 0 || len(r.hot) == 0 {
 		return l, false
 	}
 	now := time.Now()
-	r.lie = lie{question: pick(r.hot), url: pick(urls), from: now, until: now.Add(lieFor)}
+	r.lie = plantedLie{question: pickRandom(r.hot), url: pickRandom(urls), from: now, until: now.Add(lieFor)}
 	return r.lie, true
 }

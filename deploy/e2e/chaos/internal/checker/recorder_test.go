@@ -104,16 +104,16 @@ type webhookBehind struct {
 	// behind is the age of all objects, bindingsBehind that of PolicyBindings.
 	behind, bindingsBehind time.Duration
 	// known holds the answers by the versions of the kinds.
-	known map[string]*access
+	known map[string]*declaredIAMAccess
 }
 
-func (w *webhookBehind) ask(_ context.Context, _ string, q question) (bool, error) {
+func (w *webhookBehind) ask(_ context.Context, _ string, q accessQuestion) (bool, error) {
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()
-	s, versions := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}, map[string]int{}
+	s, versions := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}, map[string]int{}
 	for gvr, states := range w.api.states {
 		at := time.Now().Add(-w.behind)
-		if gvr == workload.PolicyBindings() {
+		if gvr == workload.PolicyBindingResource() {
 			at = time.Now().Add(-w.bindingsBehind)
 		}
 		n := 0
@@ -126,31 +126,31 @@ func (w *webhookBehind) ask(_ context.Context, _ string, q question) (bool, erro
 	}
 	key := fmt.Sprint(versions)
 	if w.known[key] == nil {
-		w.known[key] = newAccess(s)
+		w.known[key] = newDeclaredAccess(s)
 	}
 	return w.known[key].isAllowed(q), nil
 }
 
 // record runs a recorder of such a webhook during a workload, and then in a system at rest. It calls judge at the end.
-func record(t *testing.T, webhook webhookBehind, operations int, judge func(*testing.T, *Recorder)) (reported []error) {
+func record(t *testing.T, webhook webhookBehind, operations int, judge func(*testing.T, *AnswerRecorder)) (reported []error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		api := &kubeAPI{states: map[schema.GroupVersionResource][]kindState{}, watches: map[schema.GroupVersionResource][]*apiwatch.RaceFreeFakeWatcher{}}
-		for _, o := range workload.Prepare() {
+		for _, o := range workload.InitialOperations() {
 			api.do(o)
 		}
-		webhook.api, webhook.known = api, map[string]*access{}
+		webhook.api, webhook.known = api, map[string]*declaredIAMAccess{}
 		urls := func() []string { return []string{"webhook-0"} }
-		r := NewRecorder(api, []Source{{"CheckAccess", urls, webhook.ask}}, func(err error) { reported = append(reported, err) })
+		r := NewAnswerRecorder(api, []WebhookSource{{"CheckAccess", urls, webhook.ask}}, func(err error) { reported = append(reported, err) })
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { r.Run(ctx, 1) })
 		w := workload.New(rand.New(rand.NewPCG(5, 5)))
 		for range operations {
-			api.do(w.Next())
-			wait(ctx, 200*time.Millisecond)
+			api.do(w.NextOperation())
+			sleepContext(ctx, 200*time.Millisecond)
 		}
-		wait(ctx, announced+10*time.Second)
+		sleepContext(ctx, announced+10*time.Second)
 		judge(t, r)
 		cancel()
 		running.Wait()
@@ -160,8 +160,8 @@ func record(t *testing.T, webhook webhookBehind, operations int, judge func(*tes
 
 func TestRecorderAcceptsAllowsInsideTheAnnouncedStaleness(t *testing.T) {
 	for name, late := range map[string]time.Duration{"at once": 0, "a second before the bound": announced - time.Second} {
-		reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *Recorder) {
-			if err := r.Judge(t.Context()); err != nil {
+		reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *AnswerRecorder) {
+			if err := r.ReportWrongAllows(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			if c := r.TakeCounts(); c.Allows < 500 || c.Mixed > 0 {
@@ -176,8 +176,8 @@ func TestRecorderAcceptsAllowsInsideTheAnnouncedStaleness(t *testing.T) {
 
 func TestRecorderReportsAllowsOlderThanAnnounced(t *testing.T) {
 	late := announced + 2*time.Second
-	reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *Recorder) {
-		if err := r.Judge(t.Context()); err != nil {
+	reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *AnswerRecorder) {
+		if err := r.ReportWrongAllows(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -188,9 +188,9 @@ func TestRecorderReportsAllowsOlderThanAnnounced(t *testing.T) {
 
 func TestRecorderReportsAllowsOlderThanTheLastRest(t *testing.T) {
 	late := announced - time.Second
-	reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *Recorder) {
-		r.Rest(time.Now().Add(-announced - 10*time.Second))
-		if err := r.Judge(t.Context()); err != nil {
+	reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *AnswerRecorder) {
+		r.NoteQuiescence(time.Now().Add(-announced - 10*time.Second))
+		if err := r.ReportWrongAllows(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -200,8 +200,8 @@ func TestRecorderReportsAllowsOlderThanTheLastRest(t *testing.T) {
 }
 
 func TestRecorderCountsAllowsOfMixedStates(t *testing.T) {
-	reported := record(t, webhookBehind{bindingsBehind: announced - time.Second}, 900, func(t *testing.T, r *Recorder) {
-		if err := r.Judge(t.Context()); err != nil {
+	reported := record(t, webhookBehind{bindingsBehind: announced - time.Second}, 900, func(t *testing.T, r *AnswerRecorder) {
+		if err := r.ReportWrongAllows(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if c := r.TakeCounts(); c.Mixed == 0 || c.Mixed > c.Allows/2 {
@@ -214,8 +214,8 @@ func TestRecorderCountsAllowsOfMixedStates(t *testing.T) {
 }
 
 func TestRecorderFindsEachPlantedAllowOf50Milliseconds(t *testing.T) {
-	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *Recorder) {
-		if err := r.Plant(t.Context()); err != nil {
+	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *AnswerRecorder) {
+		if err := r.ProveDetection(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if c := r.TakeCounts(); c.Planted != lies || c.Found != lies {
@@ -228,12 +228,12 @@ func TestRecorderFindsEachPlantedAllowOf50Milliseconds(t *testing.T) {
 }
 
 func TestRecorderReportsAnAllowOf50Milliseconds(t *testing.T) {
-	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *Recorder) {
-		if _, ok := r.plant(); !ok {
+	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *AnswerRecorder) {
+		if _, ok := r.plantLie(); !ok {
 			t.Error("found no revoked question to plant a wrong allow for")
 		}
-		wait(t.Context(), 2*lieFor)
-		if err := r.Judge(t.Context()); err != nil {
+		sleepContext(t.Context(), 2*lieFor)
+		if err := r.ReportWrongAllows(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Writes counts writes by operation. The counts come from the servers' own metrics.
-type Writes map[string]float64
+// WriteCounts counts writes by operation. The counts come from the servers' own metrics.
+type WriteCounts map[string]float64
 
-// Since returns an error that lists the writes after before, or nil.
-func (w Writes) Since(before Writes) error {
+// WritesSinceErr returns an error that lists the writes after before, or nil.
+func (w WriteCounts) WritesSinceErr(before WriteCounts) error {
 	var more []string
 	for _, what := range slices.Sorted(maps.Keys(w)) {
 		if n := w[what] - before[what]; n > 0 {
@@ -34,23 +34,23 @@ func (w Writes) Since(before Writes) error {
 	return errors.New(strings.Join(more, ", "))
 }
 
-// Counter reads the write counters of the backends.
-type Counter struct {
+// WriteCounter reads the write counters of the backends.
+type WriteCounter struct {
 	openFGA string
 	kube    *kubernetes.Clientset
 }
 
-// NewCounter returns a counter for an API server and an OpenFGA with metrics at the given URL.
-func NewCounter(openFGA string, kube *rest.Config) (*Counter, error) {
+// NewWriteCounter returns a counter for an API server and an OpenFGA with metrics at the given URL.
+func NewWriteCounter(openFGA string, kube *rest.Config) (*WriteCounter, error) {
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
 		return nil, fmt.Errorf("connecting the counter: %w", err)
 	}
-	return &Counter{openFGA: openFGA, kube: client}, nil
+	return &WriteCounter{openFGA: openFGA, kube: client}, nil
 }
 
-// Read reads the counters of both.
-func (c *Counter) Read(ctx context.Context) (Writes, error) {
+// ReadCounts reads the counters of both.
+func (c *WriteCounter) ReadCounts(ctx context.Context) (WriteCounts, error) {
 	kube, err := c.kube.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the metrics of the API server: %w", err)
@@ -64,16 +64,16 @@ func (c *Counter) Read(ctx context.Context) (Writes, error) {
 		return nil, fmt.Errorf("reading the metrics of OpenFGA: %w", err)
 	}
 	defer response.Body.Close()
-	all := Writes{}
-	all.read(strings.NewReader(string(kube)), "apiserver_request_total", kubeWrite)
-	all.read(response.Body, "grpc_server_handled_total", openFGAWrite)
+	all := WriteCounts{}
+	all.addSamples(strings.NewReader(string(kube)), "apiserver_request_total", kubeWriteName)
+	all.addSamples(response.Body, "grpc_server_handled_total", openFGAWriteName)
 	return all, nil
 }
 
 var label = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 
-// read adds up the samples of a counter that are writes. The text is in Prometheus' format.
-func (w Writes) read(from io.Reader, counter string, write func(map[string]string) string) {
+// addSamples adds up the samples of a counter that are writes. The text is in Prometheus' format.
+func (w WriteCounts) addSamples(from io.Reader, counter string, write func(map[string]string) string) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
@@ -92,9 +92,9 @@ func (w Writes) read(from io.Reader, counter string, write func(map[string]strin
 	}
 }
 
-// kubeWrite returns the operation of a sample, or an empty text for requests that are no change of state. These are
+// kubeWriteName returns the operation of a sample, or an empty text for requests that are no change of state. These are
 // leader election, Events, reviews, which use POST, and conflicts.
-func kubeWrite(l map[string]string) string {
+func kubeWriteName(l map[string]string) string {
 	if slices.Contains([]string{"leases", "events"}, l["resource"]) || strings.HasSuffix(l["resource"], "reviews") || l["code"] == "409" {
 		return ""
 	}
@@ -104,7 +104,7 @@ func kubeWrite(l map[string]string) string {
 	return strings.TrimSuffix(l["verb"]+" "+l["resource"]+"/"+l["subresource"], "/") + " " + l["code"]
 }
 
-func openFGAWrite(l map[string]string) string {
+func openFGAWriteName(l map[string]string) string {
 	if slices.Contains([]string{"Write", "WriteAuthorizationModel", "CreateStore", "UpdateStore", "DeleteStore"}, l["grpc_method"]) {
 		return "OpenFGA " + l["grpc_method"]
 	}

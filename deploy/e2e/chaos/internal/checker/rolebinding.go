@@ -18,8 +18,8 @@ func isCreatedByUser(b unstructured.Unstructured) bool {
 	return b.GetLabels()[managedBy] != "implied-role"
 }
 
-// subjects returns the names of the subjects of a RoleBinding, sorted.
-func subjects(b unstructured.Unstructured) []string {
+// subjectNames returns the names of the subjects of a RoleBinding, sorted.
+func subjectNames(b unstructured.Unstructured) []string {
 	list, _, _ := unstructured.NestedSlice(b.Object, "subjects")
 	var all []string
 	for _, item := range list {
@@ -32,15 +32,15 @@ func subjects(b unstructured.Unstructured) []string {
 }
 
 // checkRoleBindings requires exactly the RoleBindings that the explicit ones imply.
-func checkRoleBindings(_ context.Context, w *World) error {
+func checkRoleBindings(_ context.Context, w *CheckedSystem) error {
 	is, want := map[string]int{}, map[string]int{}
-	all := rulesOf(w.Snapshot)
-	for _, b := range w.Snapshot.All(workload.RoleBindings()) {
+	all := collectRules(w.Snapshot)
+	for _, b := range w.Snapshot.ObjectsOfKind(workload.RoleBindingResource()) {
 		namespace := b.GetNamespace()
-		if !slices.Contains(workload.Namespaces(), namespace) {
+		if !slices.Contains(workload.NamespaceNames(), namespace) {
 			continue
 		}
-		role, who := field(b, "roleRef", "name"), strings.Join(subjects(b), ",")
+		role, who := textField(b, "roleRef", "name"), strings.Join(subjectNames(b), ",")
 		if !isCreatedByUser(b) {
 			source := ""
 			for _, owner := range b.GetOwnerReferences() {
@@ -49,7 +49,7 @@ func checkRoleBindings(_ context.Context, w *World) error {
 			is[fmt.Sprintf("%s/%s: %s for %s", namespace, source, role, who)]++
 			continue
 		}
-		for _, child := range all.implied(namespace, role) {
+		for _, child := range all.impliedRoles(namespace, role) {
 			if who != "" {
 				want[fmt.Sprintf("%s/%s: %s for %s", namespace, b.GetName(), child, who)]++
 			}

@@ -12,15 +12,15 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// Snapshot holds all objects at about one moment; each kind is listed separately.
-type Snapshot struct {
+// ObjectSnapshot holds all objects at about one moment; each kind is listed separately.
+type ObjectSnapshot struct {
 	byKind map[schema.GroupVersionResource][]unstructured.Unstructured
 }
 
 // TakeSnapshot reads the objects of every kind.
-func TakeSnapshot(ctx context.Context, d *workload.Driver) (*Snapshot, error) {
-	s := &Snapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
-	for _, k := range workload.Kinds() {
+func TakeSnapshot(ctx context.Context, d *workload.Driver) (*ObjectSnapshot, error) {
+	s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
+	for _, k := range workload.AllKinds() {
 		items, err := d.List(ctx, k)
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", k.Resource.Resource, err)
@@ -30,13 +30,13 @@ func TakeSnapshot(ctx context.Context, d *workload.Driver) (*Snapshot, error) {
 	return s, nil
 }
 
-// All returns the objects of a kind.
-func (s *Snapshot) All(kind schema.GroupVersionResource) []unstructured.Unstructured {
+// ObjectsOfKind returns the objects of a kind.
+func (s *ObjectSnapshot) ObjectsOfKind(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	return s.byKind[kind]
 }
 
 // MarshalJSON returns all objects, by kind.
-func (s *Snapshot) MarshalJSON() ([]byte, error) {
+func (s *ObjectSnapshot) MarshalJSON() ([]byte, error) {
 	byResource := map[string][]unstructured.Unstructured{}
 	for kind, objects := range s.byKind {
 		byResource[kind.Resource] = objects
@@ -44,8 +44,8 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byResource)
 }
 
-// Live returns the objects of a kind that are not being deleted.
-func (s *Snapshot) Live(kind schema.GroupVersionResource) []unstructured.Unstructured {
+// UndeletedOfKind returns the objects of a kind that are not being deleted.
+func (s *ObjectSnapshot) UndeletedOfKind(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	var live []unstructured.Unstructured
 	for _, o := range s.byKind[kind] {
 		if o.GetDeletionTimestamp() == nil {
@@ -55,8 +55,8 @@ func (s *Snapshot) Live(kind schema.GroupVersionResource) []unstructured.Unstruc
 	return live
 }
 
-// Versions returns the resource version of each object, by kind and name.
-func (s *Snapshot) Versions() map[string]string {
+// ResourceVersions returns the resource version of each object, by kind and name.
+func (s *ObjectSnapshot) ResourceVersions() map[string]string {
 	versions := map[string]string{}
 	for kind, objects := range s.byKind {
 		for _, o := range objects {
@@ -66,14 +66,14 @@ func (s *Snapshot) Versions() map[string]string {
 	return versions
 }
 
-// field returns a text field of an object, or an empty text if it is absent.
-func field(o unstructured.Unstructured, path ...string) string {
+// textField returns a text field of an object, or an empty text if it is absent.
+func textField(o unstructured.Unstructured, path ...string) string {
 	text, _, _ := unstructured.NestedString(o.Object, path...)
 	return text
 }
 
-// condition returns a condition of an object, or the zero value if it is absent.
-func condition(o unstructured.Unstructured, name string) metav1.Condition {
+// conditionOf returns a condition of an object, or the zero value if it is absent.
+func conditionOf(o unstructured.Unstructured, name string) metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, item := range list {
 		c, ok := item.(map[string]any)
@@ -90,9 +90,9 @@ func condition(o unstructured.Unstructured, name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// wantCondition requires a condition for the present generation that is True, or that is not True.
-func wantCondition(o unstructured.Unstructured, name string, want bool) error {
-	c := condition(o, name)
+// requireCondition requires a condition for the present generation that is True, or that is not True.
+func requireCondition(o unstructured.Unstructured, name string, want bool) error {
+	c := conditionOf(o, name)
 	if is := c.Status == metav1.ConditionTrue; is != want || c.ObservedGeneration != o.GetGeneration() {
 		return fmt.Errorf("%s is %q at generation %d (%s: %s), want true=%t at generation %d",
 			name, c.Status, c.ObservedGeneration, c.Reason, c.Message, want, o.GetGeneration())
@@ -100,8 +100,8 @@ func wantCondition(o unstructured.Unstructured, name string, want bool) error {
 	return nil
 }
 
-// wantFinalizers requires that an object has these finalizers. It may have others.
-func wantFinalizers(o unstructured.Unstructured, want ...string) error {
+// requireFinalizers requires that an object has these finalizers. It may have others.
+func requireFinalizers(o unstructured.Unstructured, want ...string) error {
 	held := map[string]bool{}
 	for _, f := range o.GetFinalizers() {
 		held[f] = true

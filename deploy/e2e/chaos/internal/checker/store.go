@@ -17,8 +17,8 @@ const (
 	tuplesFinalizer = "core.platform-mesh.io/fga-tuples"
 )
 
-// declared is the content of one OpenFGA store that the objects declare.
-type declared struct {
+// declaredStore is the content of one OpenFGA store that the objects declare.
+type declaredStore struct {
 	model  *openfgav1.AuthorizationModel
 	broken map[string]error
 	// owners holds the valid tuples of each object that declares tuples in the store.
@@ -28,48 +28,48 @@ type declared struct {
 	tuples  map[string]bool
 }
 
-// declare returns the content that OpenFGA must hold for a Store.
-func declare(s *Snapshot, store unstructured.Unstructured) (*declared, error) {
-	d, owners := &declared{}, ownersIn(s, store)
+// newDeclaredStore returns the content that OpenFGA must hold for a Store.
+func newDeclaredStore(s *ObjectSnapshot, store unstructured.Unstructured) (*declaredStore, error) {
+	d, owners := &declaredStore{}, tupleOwnersOf(s, store)
 	var modules []Module
 	for _, m := range owners[1:] {
-		modules = append(modules, Module{m.GetName(), field(m, "spec", "model"), lastLive(m, store)})
+		modules = append(modules, Module{m.GetName(), textField(m, "spec", "model"), lastLiveText(m, store)})
 	}
 	var err error
-	if d.model, d.broken, err = merge(Module{Name: "core", Text: field(store, "spec", "coreModule")}, modules); err != nil {
+	if d.model, d.broken, err = mergeModules(Module{Name: "core", Text: textField(store, "spec", "coreModule")}, modules); err != nil {
 		return nil, fmt.Errorf("the objects make no model: %w", err)
 	}
-	return d, d.judge(owners, func(o unstructured.Unstructured) bool {
-		return d.broken[o.GetName()] != nil && lastLive(o, store) != ""
+	return d, d.judgeTuples(owners, func(o unstructured.Unstructured) bool {
+		return d.broken[o.GetName()] != nil && lastLiveText(o, store) != ""
 	})
 }
 
-// ownersIn returns the objects that declare tuples in a Store: the Store first, then the models that refer to it.
-func ownersIn(s *Snapshot, store unstructured.Unstructured) []unstructured.Unstructured {
+// tupleOwnersOf returns the objects that declare tuples in a Store: the Store first, then the models that refer to it.
+func tupleOwnersOf(s *ObjectSnapshot, store unstructured.Unstructured) []unstructured.Unstructured {
 	owners := []unstructured.Unstructured{store}
-	for _, m := range s.Live(workload.AuthorizationModels()) {
-		if field(m, "spec", "storeRef", "name") == store.GetName() {
+	for _, m := range s.UndeletedOfKind(workload.AuthorizationModelResource()) {
+		if textField(m, "spec", "storeRef", "name") == store.GetName() {
 			owners = append(owners, m)
 		}
 	}
 	return owners
 }
 
-// judge determines the tuples of each owner that the model accepts. If waits is true for an owner, only its recorded
+// judgeTuples determines the tuples of each owner that the model accepts. If waits is true for an owner, only its recorded
 // tuples count.
-func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstructured.Unstructured) bool) error {
+func (d *declaredStore) judgeTuples(owners []unstructured.Unstructured, waits func(unstructured.Unstructured) bool) error {
 	d.owners, d.invalid, d.tuples = map[string][]Tuple{}, map[string]bool{}, map[string]bool{}
 	for _, o := range owners {
 		waiting := waits(o)
-		given, err := recorded(o)
+		given, err := recordedTuples(o)
 		if err != nil {
 			return err
 		}
-		for _, t := range tuplesOf(o, "spec", "tuples") {
+		for _, t := range tuplesAtPath(o, "spec", "tuples") {
 			if waiting && !slices.Contains(given, t) {
 				continue // The text that adds this tuple is not live yet.
 			}
-			if !holds(d.model, t) {
+			if !acceptsTuple(d.model, t) {
 				d.invalid[o.GetName()] = true
 				continue
 			}
@@ -80,20 +80,20 @@ func (d *declared) judge(owners []unstructured.Unstructured, waits func(unstruct
 	return nil
 }
 
-// lastLive returns the text of an AuthorizationModel that was last live in the Store with this UID.
-func lastLive(m, store unstructured.Unstructured) string {
-	if field(m, "status", "live", "storeUID") != string(store.GetUID()) {
+// lastLiveText returns the text of an AuthorizationModel that was last live in the Store with this UID.
+func lastLiveText(m, store unstructured.Unstructured) string {
+	if textField(m, "status", "live", "storeUID") != string(store.GetUID()) {
 		return ""
 	}
-	return field(m, "status", "live", "model")
+	return textField(m, "status", "live", "model")
 }
 
-func tuplesOf(o unstructured.Unstructured, path ...string) []Tuple {
+func tuplesAtPath(o unstructured.Unstructured, path ...string) []Tuple {
 	list, _, _ := unstructured.NestedSlice(o.Object, path...)
-	return tuplesIn(list)
+	return parseTuples(list)
 }
 
-func tuplesIn(list []any) []Tuple {
+func parseTuples(list []any) []Tuple {
 	tuples := make([]Tuple, 0, len(list))
 	for _, item := range list {
 		m, _ := item.(map[string]any)
@@ -104,13 +104,13 @@ func tuplesIn(list []any) []Tuple {
 }
 
 // checkStores compares every Store with OpenFGA.
-func checkStores(ctx context.Context, w *World) error {
-	ids, err := w.FGA.Stores(ctx)
+func checkStores(ctx context.Context, w *CheckedSystem) error {
+	ids, err := w.FGA.StoreIDs(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, store := range w.Snapshot.All(workload.Stores()) {
+	for _, store := range w.Snapshot.ObjectsOfKind(workload.StoreResource()) {
 		name := store.GetName()
 		if n := len(ids[name]); n != 1 && (n != 0 || !isWithoutStore(store)) {
 			errs = append(errs, fmt.Errorf("store %s: OpenFGA has %d stores of its name", name, len(ids[name])))
@@ -119,7 +119,7 @@ func checkStores(ctx context.Context, w *World) error {
 		if store.GetDeletionTimestamp() != nil {
 			if !isReferenced(w.Snapshot, name) {
 				errs = append(errs, fmt.Errorf("store %s is not gone, though nothing refers to it", name))
-			} else if err := checkLeaving(ctx, w, store); err != nil {
+			} else if err := checkDeletingStore(ctx, w, store); err != nil {
 				errs = append(errs, fmt.Errorf("store %s, which is being deleted: %w", name, err))
 			}
 			continue
@@ -137,44 +137,44 @@ func checkStores(ctx context.Context, w *World) error {
 // isWithoutStore reports whether a Store is being deleted before an OpenFGA store was created for it, for example in an outage.
 // None is created any more.
 func isWithoutStore(store unstructured.Unstructured) bool {
-	return store.GetDeletionTimestamp() != nil && field(store, "status", "storeId") == ""
+	return store.GetDeletionTimestamp() != nil && textField(store, "status", "storeId") == ""
 }
 
 // isReferenced reports whether an AuthorizationModel blocks the deletion of a Store.
-func isReferenced(s *Snapshot, store string) bool {
-	for _, m := range s.All(workload.AuthorizationModels()) {
-		if field(m, "spec", "storeRef", "name") == store {
+func isReferenced(s *ObjectSnapshot, store string) bool {
+	for _, m := range s.ObjectsOfKind(workload.AuthorizationModelResource()) {
+		if textField(m, "spec", "storeRef", "name") == store {
 			return true
 		}
 	}
 	return false
 }
 
-func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) error {
-	d, err := declare(w.Snapshot, store)
+func checkStore(ctx context.Context, w *CheckedSystem, store unstructured.Unstructured) error {
+	d, err := newDeclaredStore(w.Snapshot, store)
 	if err != nil {
 		return err
 	}
-	id := field(store, "status", "storeId")
-	live, err := w.FGA.Model(ctx, id)
+	id := textField(store, "status", "storeId")
+	live, err := w.FGA.LatestModel(ctx, id)
 	if err != nil {
 		return err
 	}
 	written, wrong := live, error(nil)
 	if store.GetName() == workload.IAMStore {
-		written, wrong = d.addAccess(w.Snapshot, live)
+		written, wrong = d.addIAMTuples(w.Snapshot, live)
 	}
 	errs := []error{
 		wrong, compareMaps("the live model", rewritesOf(written), rewritesOf(d.model)),
 		checkTuples(ctx, w, id, d),
-		wantFinalizers(store, storeFinalizer),
-		checkRecord(store, d), wantCondition(store, "Ready", !d.invalid[store.GetName()]),
+		requireFinalizers(store, storeFinalizer),
+		checkTupleRecord(store, d), requireCondition(store, "Ready", !d.invalid[store.GetName()]),
 	}
-	if got := field(store, "status", "authorizationModelId"); got != live.GetId() {
+	if got := textField(store, "status", "authorizationModelId"); got != live.GetId() {
 		errs = append(errs, fmt.Errorf("status says that model %s is live, and it is %s", got, live.GetId()))
 	}
-	for _, m := range w.Snapshot.Live(workload.AuthorizationModels()) {
-		if field(m, "spec", "storeRef", "name") == store.GetName() {
+	for _, m := range w.Snapshot.UndeletedOfKind(workload.AuthorizationModelResource()) {
+		if textField(m, "spec", "storeRef", "name") == store.GetName() {
 			if err := checkAuthorizationModel(m, d); err != nil {
 				errs = append(errs, fmt.Errorf("authorizationmodel %s: %w", m.GetName(), err))
 			}
@@ -184,8 +184,8 @@ func checkStore(ctx context.Context, w *World, store unstructured.Unstructured) 
 }
 
 // checkTuples compares the tuples of a store with the declared ones.
-func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
-	found, err := w.FGA.Tuples(ctx, id)
+func checkTuples(ctx context.Context, w *CheckedSystem, id string, d *declaredStore) error {
+	found, err := w.FGA.ReadTuples(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -196,10 +196,10 @@ func checkTuples(ctx context.Context, w *World, id string, d *declared) error {
 	return compareMaps("tuples", held, d.tuples)
 }
 
-// checkRecord requires that an owner's record lists exactly its tuples in the store. An owner with tuples must have the
+// checkTupleRecord requires that an owner's record lists exactly its tuples in the store. An owner with tuples must have the
 // finalizer that keeps it until they are gone.
-func checkRecord(owner unstructured.Unstructured, d *declared) error {
-	listed, err := recorded(owner)
+func checkTupleRecord(owner unstructured.Unstructured, d *declaredStore) error {
+	listed, err := recordedTuples(owner)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func checkRecord(owner unstructured.Unstructured, d *declared) error {
 		want[t.String()] = true
 	}
 	if len(want) > 0 {
-		return errors.Join(compareMaps("the record", has, want), wantFinalizers(owner, tuplesFinalizer))
+		return errors.Join(compareMaps("the record", has, want), requireFinalizers(owner, tuplesFinalizer))
 	}
 	return compareMaps("the record", has, want)
 }

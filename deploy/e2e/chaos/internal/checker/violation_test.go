@@ -7,12 +7,12 @@ import (
 )
 
 func TestViolationBeginsWithPrefixAndKind(t *testing.T) {
-	for kind, want := range map[Kind]string{
+	for kind, want := range map[ViolationKind]string{
 		Allow: "finding: allow: first\n  second", Leak: "finding: leak: first\n  second", Loss: "finding: loss: first\n  second",
 		Write: "finding: write: first\n  second", Crash: "finding: crash: first\n  second", Stuck: "finding: stuck: first\n  second",
 		Late: "finding: late: first\n  second",
 	} {
-		if got := (Violation{kind, errors.New("first\nsecond")}).Report(); got != want {
+		if got := (Violation{kind, errors.New("first\nsecond")}).ReportText(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestAsViolationKeepsKindAndWholeText(t *testing.T) {
 		"another error":       {errors.New("no answer"), "finding: stuck: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := AsViolation(test.err).Report(); got != test.want {
+			if got := AsViolation(test.err).ReportText(); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

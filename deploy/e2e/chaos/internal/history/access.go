@@ -21,8 +21,8 @@ type Reference struct {
 	UID string
 }
 
-// Object is the part of an object's content from which access follows.
-type Object struct {
+// ObjectContent is the part of an object's content from which access follows.
+type ObjectContent struct {
 	UID string
 	// Permissions holds what a Role gives, or what a ProtectedResource registers, as <group>/<plural>.<verb>.
 	Permissions []string
@@ -43,38 +43,38 @@ type Object struct {
 	Owners []Reference
 }
 
-// Question asks whether a user with these groups of the authenticator has a permission on an object.
-type Question struct {
+// AccessQuestion asks whether a user with these groups of the authenticator has a permission on an object.
+type AccessQuestion struct {
 	User       string
 	Groups     []string
 	Permission string
 	On         Key
 }
 
-// contents holds the possible contents of each object; one each if it is a single state.
-type contents map[Key][]*Object
+// possibleContents holds the possible contents of each object; one each if it is a single state.
+type possibleContents map[Key][]*ObjectContent
 
 // maxOwners bounds the length of a chain of owners.
 const maxOwners = 8
 
-// search looks for objects that give an answer of yes, as docs/guides/iam.md describes. It uses the same content of an object
+// accessSearch looks for objects that give an answer of yes, as docs/guides/iam.md describes. It uses the same content of an object
 // wherever the object occurs: a choice is taken back when the rest does not follow from it.
-type search struct {
-	contents contents
-	chosen   map[Key]*Object
-	asked    Question
+type accessSearch struct {
+	contents possibleContents
+	chosen   map[Key]*ObjectContent
+	asked    AccessQuestion
 }
 
-// allows reports whether a choice of contents allows what is asked.
-func (c contents) allows(q Question) bool {
-	s := &search{contents: c, chosen: map[Key]*Object{}, asked: q}
-	return s.registered(q.On.Type, func(r *Object) bool {
+// canAllow reports whether a choice of contents allows what is asked.
+func (c possibleContents) canAllow(q AccessQuestion) bool {
+	s := &accessSearch{contents: c, chosen: map[Key]*ObjectContent{}, asked: q}
+	return s.withRegistration(q.On.Type, func(r *ObjectContent) bool {
 		return slices.Contains(r.Permissions, q.Permission) && s.permissionHeldOn(q.On, maxOwners)
 	})
 }
 
 // withObject reports whether then returns true for at least one possible content of an object.
-func (s *search) withObject(k Key, then func(*Object) bool) bool {
+func (s *accessSearch) withObject(k Key, then func(*ObjectContent) bool) bool {
 	if o := s.chosen[k]; o != nil {
 		return then(o)
 	}
@@ -88,7 +88,7 @@ func (s *search) withObject(k Key, then func(*Object) bool) bool {
 }
 
 // anyObject reports whether then returns true for at least one object of a type.
-func (s *search) anyObject(typ string, then func(*Object) bool) bool {
+func (s *accessSearch) anyObject(typ string, then func(*ObjectContent) bool) bool {
 	for k := range s.contents {
 		if k.Type == typ && s.withObject(k, then) {
 			return true
@@ -97,34 +97,35 @@ func (s *search) anyObject(typ string, then func(*Object) bool) bool {
 	return false
 }
 
-func (s *search) registered(typ string, then func(*Object) bool) bool {
-	return s.anyObject(ProtectedResource, func(r *Object) bool { return r.Registers == typ && then(r) })
+func (s *accessSearch) withRegistration(typ string, then func(*ObjectContent) bool) bool {
+	return s.anyObject(ProtectedResource, func(r *ObjectContent) bool { return r.Registers == typ && then(r) })
 }
 
 // permissionHeldOn reports whether the permission is held on all objects of the type, on the object, or on an owner of it.
-func (s *search) permissionHeldOn(on Key, owners int) bool {
-	return s.granted(Reference{Key: Key{Type: on.Type}}) || s.withObject(on, func(o *Object) bool {
-		return s.granted(Reference{on, o.UID}) || owners > 0 && slices.ContainsFunc(o.Owners, func(owner Reference) bool {
-			return s.withObject(owner.Key, func(o *Object) bool {
-				return o.UID == owner.UID && s.registered(on.Type, func(r *Object) bool {
-					return slices.Contains(r.Parents, owner.Type) && s.registered(owner.Type, func(*Object) bool { return s.permissionHeldOn(owner.Key, owners-1) })
+func (s *accessSearch) permissionHeldOn(on Key, owners int) bool {
+	return s.searchGrant(Reference{Key: Key{Type: on.Type}}) || s.withObject(on, func(o *ObjectContent) bool {
+		return s.searchGrant(Reference{on, o.UID}) || owners > 0 && slices.ContainsFunc(o.Owners, func(owner Reference) bool {
+			return s.withObject(owner.Key, func(o *ObjectContent) bool {
+				return o.UID == owner.UID && s.withRegistration(on.Type, func(r *ObjectContent) bool {
+					return slices.Contains(r.Parents, owner.Type) &&
+						s.withRegistration(owner.Type, func(*ObjectContent) bool { return s.permissionHeldOn(owner.Key, owners-1) })
 				})
 			})
 		})
 	})
 }
 
-// granted reports whether a PolicyBinding on this target gives the permission to the user.
-func (s *search) granted(on Reference) bool {
-	return s.anyObject(PolicyBinding, func(b *Object) bool {
+// searchGrant reports whether a PolicyBinding on this target gives the permission to the user.
+func (s *accessSearch) searchGrant(on Reference) bool {
+	return s.anyObject(PolicyBinding, func(b *ObjectContent) bool {
 		return b.On == on && s.roleGives(b.Role, nil, func() bool { return slices.ContainsFunc(b.Subjects, s.subjectIncludes) })
 	})
 }
 
 // roleGives reports whether the role, or one that it inherits, has the permission, and then returns true for that choice of
 // roles. heirs holds the roles that were already followed; it stops a cycle.
-func (s *search) roleGives(role Key, heirs []Key, then func() bool) bool {
-	return !slices.Contains(heirs, role) && s.withObject(role, func(r *Object) bool {
+func (s *accessSearch) roleGives(role Key, heirs []Key, then func() bool) bool {
+	return !slices.Contains(heirs, role) && s.withObject(role, func(r *ObjectContent) bool {
 		return slices.Contains(r.Permissions, s.asked.Permission) && then() || slices.ContainsFunc(r.Inherits, func(k Key) bool {
 			return s.roleGives(k, append(slices.Clip(heirs), role), then)
 		})
@@ -132,14 +133,14 @@ func (s *search) roleGives(role Key, heirs []Key, then func() bool) bool {
 }
 
 // subjectIncludes reports whether a subject includes the user.
-func (s *search) subjectIncludes(subject Reference) bool {
+func (s *accessSearch) subjectIncludes(subject Reference) bool {
 	if subject.UID == "" {
 		return slices.Contains(s.asked.Groups, subject.Name)
 	}
 	user := Key{Type: User, Name: s.asked.User}
-	return s.withObject(user, func(u *Object) bool {
-		return subject == Reference{user, u.UID} || s.withObject(subject.Key, func(o *Object) bool {
-			return subject.Type == Group && o.UID == subject.UID && s.anyObject(GroupMembership, func(m *Object) bool {
+	return s.withObject(user, func(u *ObjectContent) bool {
+		return subject == Reference{user, u.UID} || s.withObject(subject.Key, func(o *ObjectContent) bool {
+			return subject.Type == Group && o.UID == subject.UID && s.anyObject(GroupMembership, func(m *ObjectContent) bool {
 				return m.Group == subject.Key && m.Member == Reference{user, u.UID}
 			})
 		})

@@ -13,34 +13,34 @@ import (
 // revision. It is not safe for concurrent use.
 type Timeline struct {
 	// before is the state before the first of the changes.
-	before  map[Key]*Object
-	changes []change
-	marks   []mark
+	before  map[Key]*ObjectContent
+	changes []contentChange
+	marks   []revisionMark
 }
 
-// change is the content of an object from a revision on; nil if it gives no access any more.
-type change struct {
+// contentChange is the content of an object from a revision on; nil if it gives no access any more.
+type contentChange struct {
 	revision uint64
 	key      Key
-	object   *Object
+	object   *ObjectContent
 }
 
-// mark is a read that found revision to be the newest: all revisions up to it existed by end, and every later one was
+// revisionMark is a read that found revision to be the newest: all revisions up to it existed by end, and every later one was
 // made after start.
-type mark struct {
+type revisionMark struct {
 	start, end time.Time
 	revision   uint64
 }
 
-// Mark records that a read between start and end returned this revision as the newest.
-func (t *Timeline) Mark(start, end time.Time, revision uint64) {
-	t.marks = append(t.marks, mark{start, end, revision})
+// AddMark records that a read between start and end returned this revision as the newest.
+func (t *Timeline) AddMark(start, end time.Time, revision uint64) {
+	t.marks = append(t.marks, revisionMark{start, end, revision})
 }
 
-// Declare records the content of an object at a revision; nil if it is absent or in deletion. Order and repetition do
+// AddState records the content of an object at a revision; nil if it is absent or in deletion. Order and repetition do
 // not matter.
-func (t *Timeline) Declare(revision uint64, key Key, object *Object) {
-	t.changes = append(t.changes, change{revision, key, object})
+func (t *Timeline) AddState(revision uint64, key Key, object *ObjectContent) {
+	t.changes = append(t.changes, contentChange{revision, key, object})
 }
 
 // earliestBegin returns the earliest time at which a revision can have begun.
@@ -60,30 +60,30 @@ func (t *Timeline) latestBegin(revision uint64) (at time.Time, known bool) {
 	return t.marks[i].end, true
 }
 
-// state is the content of all objects between two changes. It held at some time between from and until, at the most.
-type state struct {
+// timelineState is the content of all objects between two changes. It held at some time between from and until, at the most.
+type timelineState struct {
 	from, until time.Time
 	last        bool
-	contents    contents
+	contents    possibleContents
 	allowed     map[int]bool
 }
 
 // overlaps reports whether the state may have held at some time between two times.
-func (s *state) overlaps(from, until time.Time) bool {
+func (s *timelineState) overlaps(from, until time.Time) bool {
 	return !s.from.After(until) && (s.last || !s.until.Before(from))
 }
 
-// states returns every state, oldest first. It removes the changes that change nothing.
-func (t *Timeline) states() []*state {
-	slices.SortStableFunc(t.changes, func(a, b change) int { return cmp.Compare(a.revision, b.revision) })
-	now := contents{}
+// collectStates returns every state, oldest first. It removes the changes that change nothing.
+func (t *Timeline) collectStates() []*timelineState {
+	slices.SortStableFunc(t.changes, func(a, b contentChange) int { return cmp.Compare(a.revision, b.revision) })
+	now := possibleContents{}
 	for k, o := range t.before {
-		now[k] = []*Object{o}
+		now[k] = []*ObjectContent{o}
 	}
-	current := &state{last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
-	all, kept := []*state{current}, t.changes[:0]
+	current := &timelineState{last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
+	all, kept := []*timelineState{current}, t.changes[:0]
 	for _, c := range t.changes {
-		var held *Object
+		var held *ObjectContent
 		if len(now[c.key]) > 0 {
 			held = now[c.key][0]
 		}
@@ -91,12 +91,12 @@ func (t *Timeline) states() []*state {
 			continue
 		}
 		kept = append(kept, c)
-		if now[c.key] = []*Object{c.object}; c.object == nil {
+		if now[c.key] = []*ObjectContent{c.object}; c.object == nil {
 			delete(now, c.key)
 		}
 		at, known := t.latestBegin(c.revision)
 		current.until, current.last = at, !known
-		current = &state{from: t.earliestBegin(c.revision), last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
+		current = &timelineState{from: t.earliestBegin(c.revision), last: true, contents: maps.Clone(now), allowed: map[int]bool{}}
 		all = append(all, current)
 	}
 	clear(t.changes[len(kept):])
@@ -104,10 +104,10 @@ func (t *Timeline) states() []*state {
 	return all
 }
 
-// Forget drops every state that ended before a time.
-func (t *Timeline) Forget(before time.Time) {
+// ForgetBefore drops every state that ended before a time.
+func (t *Timeline) ForgetBefore(before time.Time) {
 	if t.before == nil {
-		t.before = map[Key]*Object{}
+		t.before = map[Key]*ObjectContent{}
 	}
 	n := 0
 	for ; n < len(t.changes); n++ {

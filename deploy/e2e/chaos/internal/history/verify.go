@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Answer is an answer of yes.
-type Answer struct {
+// AllowAnswer is an answer of yes.
+type AllowAnswer struct {
 	// Question is the index of the question, From the server that answered.
 	Question int
 	From     string
@@ -28,28 +28,30 @@ const (
 	Wrong
 )
 
-// Verifier judges answers by the states of a timeline.
-type Verifier struct {
-	states    []*state
-	questions []Question
+// AnswerVerifier judges answers by the states of a timeline.
+type AnswerVerifier struct {
+	states    []*timelineState
+	questions []AccessQuestion
 }
 
-// Verifier returns a verifier of answers to these questions. It holds for answers that ended before the last mark.
-func (t *Timeline) Verifier(questions []Question) *Verifier { return &Verifier{t.states(), questions} }
+// NewVerifier returns a verifier of answers to these questions. It holds for answers that ended before the last mark.
+func (t *Timeline) NewVerifier(questions []AccessQuestion) *AnswerVerifier {
+	return &AnswerVerifier{t.collectStates(), questions}
+}
 
-// Verify judges an answer that must follow from objects at some time from since until the end of the answer.
-func (v *Verifier) Verify(a Answer, since time.Time) Verdict {
-	var inTime []*state
+// VerifyAnswer judges an answer that must follow from objects at some time from since until the end of the answer.
+func (v *AnswerVerifier) VerifyAnswer(a AllowAnswer, since time.Time) Verdict {
+	var inTime []*timelineState
 	for _, s := range slices.Backward(v.states) {
 		if !s.overlaps(since, a.End) {
 			continue
 		}
-		if v.allows(s, a.Question) {
+		if v.isAllowedIn(s, a.Question) {
 			return Right
 		}
 		inTime = append(inTime, s)
 	}
-	mixed := contents{}
+	mixed := possibleContents{}
 	for _, s := range inTime {
 		for k, objects := range s.contents {
 			if !slices.Contains(mixed[k], objects[0]) {
@@ -57,36 +59,36 @@ func (v *Verifier) Verify(a Answer, since time.Time) Verdict {
 			}
 		}
 	}
-	if mixed.allows(v.questions[a.Question]) {
+	if mixed.canAllow(v.questions[a.Question]) {
 		return Mixed
 	}
 	return Wrong
 }
 
-// allows reports whether a state allows what a question asks.
-func (v *Verifier) allows(s *state, question int) bool {
+// isAllowedIn reports whether a state allows what a question asks.
+func (v *AnswerVerifier) isAllowedIn(s *timelineState, question int) bool {
 	allowed, known := s.allowed[question]
 	if !known {
-		allowed = s.contents.allows(v.questions[question])
+		allowed = s.contents.canAllow(v.questions[question])
 		s.allowed[question] = allowed
 	}
 	return allowed
 }
 
-// Now returns the questions that the newest state allows.
-func (v *Verifier) Now() (allowed []int) {
+// AllowedNow returns the questions that the newest state allows.
+func (v *AnswerVerifier) AllowedNow() (allowed []int) {
 	for i := range v.questions {
-		if v.allows(v.states[len(v.states)-1], i) {
+		if v.isAllowedIn(v.states[len(v.states)-1], i) {
 			allowed = append(allowed, i)
 		}
 	}
 	return allowed
 }
 
-// LastAllowed returns how long before the answer its question was last allowed, or that no recorded state allowed it.
-func (v *Verifier) LastAllowed(a Answer) string {
+// DescribeLastAllowed returns how long before the answer its question was last allowed, or that no recorded state allowed it.
+func (v *AnswerVerifier) DescribeLastAllowed(a AllowAnswer) string {
 	for _, s := range slices.Backward(v.states) {
-		if !s.last && s.until.Before(a.Start) && v.allows(s, a.Question) {
+		if !s.last && s.until.Before(a.Start) && v.isAllowedIn(s, a.Question) {
 			return fmt.Sprintf("last allowed %s before", a.Start.Sub(s.until).Round(time.Millisecond))
 		}
 	}

@@ -20,14 +20,14 @@ func bound() Key       { return Key{Type: PolicyBinding, Namespace: "team", Name
 func member() Key      { return Key{Type: GroupMembership, Namespace: "team", Name: "member"} }
 func web() Key         { return Key{Type: "x/Project", Name: "web"} }
 func org() Key         { return Key{Type: "x/Organization", Name: "org"} }
-func mayGet() Question {
-	return Question{User: "alice", Groups: []string{"oidc:staff"}, Permission: "x/projects.get", On: web()}
+func mayGet() AccessQuestion {
+	return AccessQuestion{User: "alice", Groups: []string{"oidc:staff"}, Permission: "x/projects.get", On: web()}
 }
 
 // declared returns objects by which alice may get the project: as a member of a group, by an inherited role, on the
 // owner of the project.
-func declared() map[Key]*Object {
-	return map[Key]*Object{
+func declared() map[Key]*ObjectContent {
+	return map[Key]*ObjectContent{
 		{Type: ProtectedResource, Name: "project"}:      {UID: "1", Registers: web().Type, Permissions: []string{mayGet().Permission}, Parents: []string{org().Type}},
 		{Type: ProtectedResource, Name: "organization"}: {UID: "2", Registers: org().Type},
 		alice():  {UID: "a"},
@@ -47,7 +47,7 @@ type recorded struct {
 	revision uint64
 }
 
-func record(objects map[Key]*Object) *recorded {
+func record(objects map[Key]*ObjectContent) *recorded {
 	r := &recorded{}
 	for k, o := range objects {
 		r.at(0, k, o)
@@ -55,18 +55,18 @@ func record(objects map[Key]*Object) *recorded {
 	return r
 }
 
-func (r *recorded) at(after time.Duration, k Key, o *Object) {
+func (r *recorded) at(after time.Duration, k Key, o *ObjectContent) {
 	at := began().Add(after)
-	r.Mark(at, at, r.revision)
+	r.AddMark(at, at, r.revision)
 	r.revision++
-	r.Declare(r.revision, k, o)
-	r.Mark(at, at, r.revision)
+	r.AddState(r.revision, k, o)
+	r.AddMark(at, at, r.revision)
 }
 
 // judge judges an answer of yes to mayGet that took a millisecond.
 func (r *recorded) judge(start time.Duration) Verdict {
 	at := began().Add(start)
-	return r.Verifier([]Question{mayGet()}).Verify(Answer{Start: at, End: at.Add(time.Millisecond)}, at.Add(-staleness))
+	return r.NewVerifier([]AccessQuestion{mayGet()}).VerifyAnswer(AllowAnswer{Start: at, End: at.Add(time.Millisecond)}, at.Add(-staleness))
 }
 
 func TestAccessNeedsEachObject(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAccessNeedsEachObject(t *testing.T) {
 }
 
 func TestAccessFollowsFromEachKindOfGrant(t *testing.T) {
-	for name, b := range map[string]Object{
+	for name, b := range map[string]ObjectContent{
 		"to the user":           {Role: editor(), On: Reference{web(), "w"}, Subjects: []Reference{{alice(), "a"}}},
 		"on all objects":        {Role: base(), On: Reference{Key: Key{Type: web().Type}}, Subjects: []Reference{{sales(), "s"}}},
 		"on all owners":         {Role: base(), On: Reference{Key: Key{Type: org().Type}}, Subjects: []Reference{{sales(), "s"}}},
@@ -131,7 +131,7 @@ func TestAllowBeforeItsGrantIsWrong(t *testing.T) {
 
 func TestUnknownTimesCountForTheServer(t *testing.T) {
 	r := record(declared())
-	r.Declare(r.revision+1, bound(), nil) // No mark shows yet when that happened.
+	r.AddState(r.revision+1, bound(), nil) // No mark shows yet when that happened.
 	if got := r.judge(time.Hour); got != Right {
 		t.Errorf("got verdict %d, want right", got)
 	}
@@ -141,7 +141,7 @@ func TestOldRoleBesideNewBindingIsMixed(t *testing.T) {
 	objects := declared()
 	delete(objects, bound())
 	r := record(objects)
-	r.at(10*time.Second, base(), &Object{UID: "4"})
+	r.at(10*time.Second, base(), &ObjectContent{UID: "4"})
 	r.at(11*time.Second, bound(), declared()[bound()])
 	r.at(time.Hour, bound(), nil)
 	if got := r.judge(12 * time.Second); got != Mixed {
@@ -154,18 +154,18 @@ func TestOldRoleBesideNewBindingIsMixed(t *testing.T) {
 
 func TestTwoContentsOfOneObjectAreNotMixed(t *testing.T) {
 	objects := declared()
-	objects[editor()] = &Object{UID: "5"}
-	objects[bound()] = &Object{Role: editor(), On: Reference{org(), "o"}, Subjects: []Reference{{alice(), "a"}}}
+	objects[editor()] = &ObjectContent{UID: "5"}
+	objects[bound()] = &ObjectContent{Role: editor(), On: Reference{org(), "o"}, Subjects: []Reference{{alice(), "a"}}}
 	r := record(objects)
-	changed := &Object{UID: "5", Inherits: []Key{base()}}
-	r.at(10*time.Second, bound(), &Object{Role: base(), On: Reference{org(), "o"}})
+	changed := &ObjectContent{UID: "5", Inherits: []Key{base()}}
+	r.at(10*time.Second, bound(), &ObjectContent{Role: base(), On: Reference{org(), "o"}})
 	r.at(11*time.Second, editor(), changed)
 	r.at(time.Hour, editor(), nil)
 	if got := r.judge(12 * time.Second); got != Mixed {
 		t.Errorf("got verdict %d for the old binding with the new role, want mixed", got)
 	}
 	r = record(objects)
-	r.at(10*time.Second, bound(), &Object{Role: base(), On: Reference{org(), "o"}})
+	r.at(10*time.Second, bound(), &ObjectContent{Role: base(), On: Reference{org(), "o"}})
 	r.at(time.Hour, bound(), nil)
 	if got := r.judge(12 * time.Second); got != Wrong {
 		t.Errorf("got verdict %d for the role of one content with the subjects of another, want wrong", got)
@@ -192,13 +192,13 @@ func draw(r *rand.Rand) (*recorded, []time.Duration) {
 		history.at(at, k, object)
 		times = append(times, at)
 	}
-	history.Mark(began().Add(time.Hour), began().Add(time.Hour), history.revision)
+	history.AddMark(began().Add(time.Hour), began().Add(time.Hour), history.revision)
 	return history, times
 }
 
 // delayed returns the contents at a time, each object delayed by its own duration.
-func (r *recorded) delayed(at time.Duration, delay func() time.Duration) contents {
-	all, upTo := contents{}, map[Key]time.Time{}
+func (r *recorded) delayed(at time.Duration, delay func() time.Duration) possibleContents {
+	all, upTo := possibleContents{}, map[Key]time.Time{}
 	for _, c := range r.changes {
 		if _, known := upTo[c.key]; !known {
 			upTo[c.key] = began().Add(at - delay())
@@ -206,7 +206,7 @@ func (r *recorded) delayed(at time.Duration, delay func() time.Duration) content
 		if came, _ := r.latestBegin(c.revision); came.After(upTo[c.key]) {
 			continue
 		}
-		if all[c.key] = []*Object{c.object}; c.object == nil {
+		if all[c.key] = []*ObjectContent{c.object}; c.object == nil {
 			delete(all, c.key)
 		}
 	}
@@ -224,12 +224,12 @@ func TestRandomHistories(t *testing.T) {
 		for range 150 {
 			at := time.Duration(r.Int64N(int64(times[len(times)-1])))
 			one := late()
-			if history.delayed(at, func() time.Duration { return one }).allows(mayGet()) {
+			if history.delayed(at, func() time.Duration { return one }).canAllow(mayGet()) {
 				if got := history.judge(at); got != Right {
 					t.Fatalf("seed %d: got verdict %d for an answer at %s that was %s late, want right", seed, got, at, one)
 				}
 			}
-			if history.delayed(at, late).allows(mayGet()) {
+			if history.delayed(at, late).canAllow(mayGet()) {
 				verdicts[history.judge(at)]++
 			}
 		}
@@ -249,7 +249,7 @@ func plant(t *testing.T, history *recorded, end time.Duration) {
 	t.Helper()
 	history.marks = history.marks[:len(history.marks)-1]
 	history.at(end, bound(), nil)
-	history.Mark(began().Add(time.Hour), began().Add(time.Hour), history.revision)
+	history.AddMark(began().Add(time.Hour), began().Add(time.Hour), history.revision)
 	found := 0
 	for at := time.Duration(0); at < 50*time.Millisecond; at += 20 * time.Millisecond {
 		if history.judge(end+staleness+time.Second+at) == Wrong {
@@ -267,7 +267,7 @@ func TestForgottenStatesChangeNoVerdict(t *testing.T) {
 		at := times[30]
 		before := history.judge(at)
 		count := len(history.changes)
-		history.Forget(began().Add(at - staleness))
+		history.ForgetBefore(began().Add(at - staleness))
 		if after := history.judge(at); after != before || len(history.changes) >= count {
 			t.Errorf("seed %d: got verdict %d and %d of %d changes after the rest was forgotten, want verdict %d", seed, after, len(history.changes), count, before)
 		}
@@ -278,12 +278,12 @@ func TestVerifierDescribesWhenAccessWasLastAllowed(t *testing.T) {
 	r := record(declared())
 	r.at(10*time.Second, bound(), nil)
 	r.at(time.Hour, alice(), nil)
-	c := r.Verifier([]Question{mayGet()})
-	answer := Answer{Start: began().Add(40 * time.Second)}
-	if got, want := c.LastAllowed(answer), "last allowed 30s before"; got != want {
+	c := r.NewVerifier([]AccessQuestion{mayGet()})
+	answer := AllowAnswer{Start: began().Add(40 * time.Second)}
+	if got, want := c.DescribeLastAllowed(answer), "last allowed 30s before"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := c.Now(); len(got) > 0 {
+	if got := c.AllowedNow(); len(got) > 0 {
 		t.Errorf("got %v as allowed now, want nothing", got)
 	}
 }

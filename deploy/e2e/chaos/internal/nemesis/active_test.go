@@ -17,7 +17,7 @@ func TestWhoDoesMoreThanBeforeIsActive(t *testing.T) {
 		"nobody, and nobody is struck": {counts(90, 10), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := busiest(c.before, c.now); got != c.want {
+			if got := busiestReplica(c.before, c.now); got != c.want {
 				t.Errorf("active is %q, want %q", got, c.want)
 			}
 		})

@@ -10,13 +10,13 @@ import (
 )
 
 func TestAnOddsOfNothingIsNeverDrawnAndTheOthersByTheirWeight(t *testing.T) {
-	draw := func(*rand.Rand, Shape) Strike { return Strike{} }
-	n := New(rand.New(rand.NewPCG(1, 1)), Shape{Nodes: 1, Replicas: 1}, []Blow{
+	draw := func(*rand.Rand, SystemShape) FaultInjection { return FaultInjection{} }
+	n := New(rand.New(rand.NewPCG(1, 1)), SystemShape{Nodes: 1, Replicas: 1}, []Fault{
 		{Name: "often", Weight: 3, draw: draw}, {Name: "never", draw: draw}, {Name: "seldom", Weight: 1, draw: draw}, {Name: "elsewhere", Weight: 50, Nodes: 3, draw: draw},
 	})
 	drawn := map[string]int{}
 	for range 4000 {
-		drawn[n.pick().Name]++
+		drawn[n.drawFault().Name]++
 	}
 	if drawn["never"] > 0 || drawn["elsewhere"] > 0 || drawn["often"] < 2*drawn["seldom"] || drawn["often"] > 4*drawn["seldom"] {
 		t.Errorf("drawn are %v", drawn)
@@ -26,7 +26,7 @@ func TestAnOddsOfNothingIsNeverDrawnAndTheOthersByTheirWeight(t *testing.T) {
 func TestATimeIsDrawnBetweenItsBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
-		if d := between(r, time.Second, 3*time.Second); d < time.Second || d > 3*time.Second || d%time.Millisecond != 0 {
+		if d := drawDuration(r, time.Second, 3*time.Second); d < time.Second || d > 3*time.Second || d%time.Millisecond != 0 {
 			t.Fatalf("drawn is %s", d)
 		}
 	}
@@ -38,7 +38,7 @@ func TestAPathLeadsToWhatItIsNamedFor(t *testing.T) {
 	for which, want := range map[string][]*system.Proxy{
 		"NATS": {nats}, "the API server": {kube}, "OpenFGA": {fga}, "everything": {nats, kube, fga},
 	} {
-		got := links(r, which)
+		got := linksTo(r, which)
 		if len(got) != len(want) {
 			t.Fatalf("%s: %d paths", which, len(got))
 		}
@@ -56,7 +56,7 @@ func TestOnlyWhoCallsOpenFGAIsCutOffFromIt(t *testing.T) {
 			t.Errorf("%s calls OpenFGA: %t", name, !want)
 		}
 	}
-	for i, strikes := range drawn(6, Shape{Nodes: 3, Replicas: 2}, 3000) {
+	for i, strikes := range drawn(6, SystemShape{Nodes: 3, Replicas: 2}, 3000) {
 		for _, s := range strikes {
 			if strings.Contains(s.Text, "to OpenFGA") && !callsOpenFGA(strings.Fields(s.Text)[0]) {
 				t.Fatalf("round %d: %s %s", i, s.Blow, s.Text)
@@ -66,7 +66,7 @@ func TestOnlyWhoCallsOpenFGAIsCutOffFromIt(t *testing.T) {
 }
 
 func TestABlowThatDoesNotLastEndsWithinItsRound(t *testing.T) {
-	for i, strikes := range drawn(8, Shape{Nodes: 3, Replicas: 2}, 2000) {
+	for i, strikes := range drawn(8, SystemShape{Nodes: 3, Replicas: 2}, 2000) {
 		for _, s := range strikes {
 			if s.For < 0 || s.For > 30*time.Second || s.Lasting && s.For > 0 || s.Do == nil || s.Text == "" {
 				t.Fatalf("round %d: %s %q for %s, lasting %t", i, s.Blow, s.Text, s.For, s.Lasting)

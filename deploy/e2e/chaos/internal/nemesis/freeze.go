@@ -18,8 +18,8 @@ const (
 	FreezeNode = "freeze-node"
 )
 
-func freezes() []Blow {
-	return []Blow{
+func freezeFaults() []Fault {
+	return []Fault{
 		{Name: Pause, Weight: 6, Nodes: 1, Replicas: 2, draw: drawPause},
 		{Name: FreezeServers, Weight: 1, Nodes: 1, Replicas: 1, draw: drawFreezeServers},
 		{Name: FreezeNode, Weight: 1, Nodes: 3, Replicas: 1, Lasting: true, draw: drawFreezeNode},
@@ -27,11 +27,11 @@ func freezes() []Blow {
 }
 
 // freezeStrike returns the strike that freezes processes for d.
-func freezeStrike(names []string, d time.Duration) Strike {
-	return Strike{
+func freezeStrike(names []string, d time.Duration) FaultInjection {
+	return FaultInjection{
 		Text: fmt.Sprintf("%s for %s", strings.Join(names, ", "), d), For: d,
-		Do: func(_ context.Context, t *Target) (func() error, error) {
-			struck := processes(t, names)
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
+			struck := processesNamed(t, names)
 			for _, p := range struck {
 				p.Freeze()
 			}
@@ -45,20 +45,20 @@ func freezeStrike(names []string, d time.Duration) Strike {
 	}
 }
 
-func drawPause(r *rand.Rand, s Shape) Strike {
-	return freezeStrike(replicas(r, s, 2*s.Replicas), between(r, 5500*time.Millisecond, 9*time.Second))
+func drawPause(r *rand.Rand, s SystemShape) FaultInjection {
+	return freezeStrike(drawReplicas(r, s, 2*s.Replicas), drawDuration(r, 5500*time.Millisecond, 9*time.Second))
 }
 
-func drawFreezeServers(r *rand.Rand, s Shape) Strike {
+func drawFreezeServers(r *rand.Rand, s SystemShape) FaultInjection {
 	names := []string{"openfga", "kube"}
 	if s.Nodes == 1 {
-		names = append(names, node(0))
+		names = append(names, nodeName(0))
 	}
-	return freezeStrike([]string{names[r.IntN(len(names))]}, between(r, time.Second, 8*time.Second))
+	return freezeStrike([]string{names[r.IntN(len(names))]}, drawDuration(r, time.Second, 8*time.Second))
 }
 
-func drawFreezeNode(r *rand.Rand, s Shape) Strike {
-	strike := freezeStrike([]string{node(r.IntN(s.Nodes))}, 0)
+func drawFreezeNode(r *rand.Rand, s SystemShape) FaultInjection {
+	strike := freezeStrike([]string{nodeName(r.IntN(s.Nodes))}, 0)
 	strike.Text = strings.TrimSuffix(strike.Text, " for 0s")
 	return strike
 }

@@ -29,8 +29,8 @@ const (
 	WipeNode = "wipe-node"
 )
 
-func kills() []Blow {
-	return []Blow{
+func killFaults() []Fault {
+	return []Fault{
 		{Name: KillServices, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServices},
 		{Name: KillServers, Weight: 3, Nodes: 1, Replicas: 1, draw: drawKillServers},
 		{Name: Restart, Weight: 2, Nodes: 1, Replicas: 1, draw: drawRestart},
@@ -40,8 +40,8 @@ func kills() []Blow {
 	}
 }
 
-// replicas draws between one and most replicas of any services, and returns their names.
-func replicas(r *rand.Rand, s Shape, most int) []string {
+// drawReplicas draws between one and most replicas of any services, and returns their names.
+func drawReplicas(r *rand.Rand, s SystemShape, most int) []string {
 	var all []string
 	for _, service := range system.Services() {
 		for i := range s.Replicas {
@@ -52,11 +52,11 @@ func replicas(r *rand.Rand, s Shape, most int) []string {
 	return all[:1+r.IntN(min(most, len(all)))]
 }
 
-// processes returns the processes with these names.
-func processes(t *Target, names []string) []*system.Process {
+// processesNamed returns the processes with these names.
+func processesNamed(t *FaultTarget, names []string) []*system.Process {
 	var found []*system.Process
 	for _, name := range names {
-		for _, p := range t.System.Processes() {
+		for _, p := range t.System.AllProcesses() {
 			if p.Name == name {
 				found = append(found, p)
 			}
@@ -66,19 +66,19 @@ func processes(t *Target, names []string) []*system.Process {
 }
 
 // killStrike returns the strike that kills processes, and starts them again after down.
-func killStrike(names []string, down time.Duration) Strike {
-	return Strike{
+func killStrike(names []string, down time.Duration) FaultInjection {
+	return FaultInjection{
 		Text: fmt.Sprintf("%s for %s", strings.Join(names, ", "), down), For: down,
-		Do: func(_ context.Context, t *Target) (func() error, error) {
-			for _, p := range processes(t, names) {
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
+			for _, p := range processesNamed(t, names) {
 				p.Kill()
 			}
-			return func() error { return startAll(processes(t, names)) }, nil
+			return func() error { return startProcesses(processesNamed(t, names)) }, nil
 		},
 	}
 }
 
-func startAll(all []*system.Process) error {
+func startProcesses(all []*system.Process) error {
 	var errs []error
 	for _, p := range all {
 		errs = append(errs, p.Start())
@@ -86,39 +86,39 @@ func startAll(all []*system.Process) error {
 	return errors.Join(errs...)
 }
 
-func drawKillServices(r *rand.Rand, s Shape) Strike {
-	return killStrike(replicas(r, s, 3), between(r, 0, 6*time.Second))
+func drawKillServices(r *rand.Rand, s SystemShape) FaultInjection {
+	return killStrike(drawReplicas(r, s, 3), drawDuration(r, 0, 6*time.Second))
 }
 
-func drawKillServers(r *rand.Rand, s Shape) Strike {
+func drawKillServers(r *rand.Rand, s SystemShape) FaultInjection {
 	names := []string{"openfga"}
 	switch r.IntN(4) {
 	case 0:
 		names = []string{"kube"}
 	case 1, 2:
-		names = nodes(r, s)
+		names = drawNodes(r, s)
 	}
-	return killStrike(names, between(r, 0, 6*time.Second))
+	return killStrike(names, drawDuration(r, 0, 6*time.Second))
 }
 
-// nodes draws one, several or all NATS servers.
-func nodes(r *rand.Rand, s Shape) []string {
+// drawNodes draws one, several or all NATS servers.
+func drawNodes(r *rand.Rand, s SystemShape) []string {
 	names := make([]string, s.Nodes)
 	for i := range names {
-		names[i] = node(i)
+		names[i] = nodeName(i)
 	}
 	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	return names[:1+r.IntN(len(names))]
 }
 
-func node(i int) string { return fmt.Sprintf("nats-%d", i) }
+func nodeName(i int) string { return fmt.Sprintf("nats-%d", i) }
 
-func drawRestart(r *rand.Rand, s Shape) Strike {
-	names := replicas(r, s, 2)
-	return Strike{
+func drawRestart(r *rand.Rand, s SystemShape) FaultInjection {
+	names := drawReplicas(r, s, 2)
+	return FaultInjection{
 		Text: strings.Join(names, ", "),
-		Do: func(_ context.Context, t *Target) (func() error, error) {
-			for _, p := range processes(t, names) {
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
+			for _, p := range processesNamed(t, names) {
 				if err := p.Stop(); err != nil { // This holds even if a dependency is away.
 					return nil, checker.Violation{Kind: checker.Crash, Err: fmt.Errorf("%s ended with %w after SIGTERM", p.Name, err)}
 				}
@@ -133,9 +133,9 @@ func drawRestart(r *rand.Rand, s Shape) Strike {
 
 // drawMachine draws a NATS server, and the active replica of one service or of all except the watcher. The server dies
 // first, the replicas after a gap. They stay away until the others have come to rest, and return in the same order.
-func drawMachine(r *rand.Rand, s Shape) Strike {
+func drawMachine(r *rand.Rand, s SystemShape) FaultInjection {
 	dead, reader := r.IntN(s.Nodes), r.IntN(4) > 0
-	node := node(dead)
+	node := nodeName(dead)
 	if reader {
 		node = "the NATS server that leads least"
 	}
@@ -147,42 +147,42 @@ func drawMachine(r *rand.Rand, s Shape) Strike {
 			services = append(services, service.Name)
 		}
 	}
-	gap, later := between(r, 0, 4*time.Second), between(r, 0, 3*time.Second)
-	return Strike{
+	gap, later := drawDuration(r, 0, 4*time.Second), drawDuration(r, 0, 3*time.Second)
+	return FaultInjection{
 		Text: fmt.Sprintf("%s, and after %s the active replica of %s", node, gap, strings.Join(services, ", ")),
-		Do: func(ctx context.Context, t *Target) (func() error, error) {
+		Do: func(ctx context.Context, t *FaultTarget) (func() error, error) {
 			struck := t.System.Nodes[dead]
 			if reader {
-				struck = t.reader(ctx, struck)
+				struck = t.leastLeadingNode(ctx, struck)
 			}
 			struck.Kill()
 			t.Tell("killed " + struck.Name)
 			gone := make(chan []*system.Process, 1)
-			time.AfterFunc(gap, func() { gone <- t.killActive(ctx, services) })
+			time.AfterFunc(gap, func() { gone <- t.killActiveReplicas(ctx, services) })
 			return func() error {
 				err := struck.Start()
 				<-time.After(later)
-				return errors.Join(err, startAll(<-gone))
+				return errors.Join(err, startProcesses(<-gone))
 			}, nil
 		},
 	}
 }
 
-func drawWipe(r *rand.Rand, s Shape) Strike {
-	down := between(r, 0, 3*time.Second)
+func drawWipe(r *rand.Rand, s SystemShape) FaultInjection {
+	down := drawDuration(r, 0, 3*time.Second)
 	return wipeStrike(0, s.Nodes, down, fmt.Sprintf("all of NATS, down for %s", down))
 }
 
-func drawWipeNode(r *rand.Rand, s Shape) Strike {
-	i, down := r.IntN(s.Nodes), between(r, 0, 3*time.Second)
-	return wipeStrike(i, i+1, down, fmt.Sprintf("%s, down for %s", node(i), down))
+func drawWipeNode(r *rand.Rand, s SystemShape) FaultInjection {
+	i, down := r.IntN(s.Nodes), drawDuration(r, 0, 3*time.Second)
+	return wipeStrike(i, i+1, down, fmt.Sprintf("%s, down for %s", nodeName(i), down))
 }
 
 // wipeStrike returns the strike that kills the NATS servers of a range and deletes their data.
-func wipeStrike(from, to int, down time.Duration, text string) Strike {
-	return Strike{
+func wipeStrike(from, to int, down time.Duration, text string) FaultInjection {
+	return FaultInjection{
 		Text: text, For: down,
-		Do: func(_ context.Context, t *Target) (func() error, error) {
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
 			struck := t.System.Nodes[from:to]
 			for _, p := range struck {
 				p.Kill()
@@ -192,7 +192,7 @@ func wipeStrike(from, to int, down time.Duration, text string) Strike {
 					return nil, err
 				}
 			}
-			return func() error { return startAll(struck) }, nil
+			return func() error { return startProcesses(struck) }, nil
 		},
 	}
 }

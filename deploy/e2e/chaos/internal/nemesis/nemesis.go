@@ -1,5 +1,5 @@
 // Package nemesis strikes a system: it kills, freezes, cuts and wipes its parts. Its draws depend only on the seed, so
-// the same seed gives the same blows. The table of [Blows] lists every blow.
+// the same seed gives the same blows. The table of [AllFaults] lists every blow.
 package nemesis
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// Shape holds the facts about a system that a draw may use.
-type Shape struct{ Nodes, Replicas int }
+// SystemShape holds the facts about a system that a draw may use.
+type SystemShape struct{ Nodes, Replicas int }
 
-// Target is the system that is struck.
-type Target struct {
+// FaultTarget is the system that is struck.
+type FaultTarget struct {
 	System *system.System
 	Bus    *checker.Bus
 	Driver *workload.Driver
@@ -28,12 +28,12 @@ type Target struct {
 	// Tell records a choice that was made at the time of the strike.
 	Tell func(text string)
 
-	// handled holds the message counts of the last [Target.Observe].
+	// handled holds the message counts of the last [FaultTarget.RecordHandledCounts].
 	handled map[string]float64
 }
 
-// Strike is a drawn blow.
-type Strike struct {
+// FaultInjection is a drawn blow.
+type FaultInjection struct {
 	// Blow is the name of the blow. Text names the struck parts and the duration.
 	Blow, Text string
 	// Lasting says that the system must come to rest under it; it is healed after that.
@@ -41,11 +41,11 @@ type Strike struct {
 	// For is the time until a blow that does not last is healed.
 	For time.Duration
 	// Do strikes, and returns the function that heals; nil means that there is nothing to heal.
-	Do func(ctx context.Context, t *Target) (heal func() error, err error)
+	Do func(ctx context.Context, t *FaultTarget) (heal func() error, err error)
 }
 
-// Blow is one entry in the table of blows.
-type Blow struct {
+// Fault is one entry in the table of blows.
+type Fault struct {
 	Name string
 	// Known names the known fault under this blow and its description; empty if every system must survive it.
 	Known string
@@ -53,39 +53,39 @@ type Blow struct {
 	Weight int
 	// Nodes and Replicas are the smallest numbers that the blow needs.
 	Nodes, Replicas int
-	// Lasting: see [Strike].
+	// Lasting: see [FaultInjection].
 	Lasting bool
-	draw    func(r *rand.Rand, s Shape) Strike
+	draw    func(r *rand.Rand, s SystemShape) FaultInjection
 }
 
-// Blows returns all blows.
-func Blows() []Blow {
-	return slices.Concat(kills(), freezes(), paths(), streams(), rewinds(), objects())
+// AllFaults returns all blows.
+func AllFaults() []Fault {
+	return slices.Concat(killFaults(), freezeFaults(), pathFaults(), streamFaults(), rewindFaults(), objectFaults())
 }
 
-// Safe returns the blows without a known fault.
-func Safe() []Blow {
-	return slices.DeleteFunc(Blows(), func(b Blow) bool { return b.Known != "" })
+// SurvivedFaults returns the blows without a known fault.
+func SurvivedFaults() []Fault {
+	return slices.DeleteFunc(AllFaults(), func(b Fault) bool { return b.Known != "" })
 }
 
-// Named returns the blows of the given names in the order of the table, and the unknown names.
-func Named(names []string) (blows []Blow, unknown []string) {
-	for _, b := range Blows() {
+// FaultsByName returns the blows of the given names in the order of the table, and the unknown names.
+func FaultsByName(names []string) (blows []Fault, unknown []string) {
+	for _, b := range AllFaults() {
 		if slices.Contains(names, b.Name) {
 			blows = append(blows, b)
 		}
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(blows, func(b Blow) bool { return b.Name == name }) {
+		if !slices.ContainsFunc(blows, func(b Fault) bool { return b.Name == name }) {
 			unknown = append(unknown, name)
 		}
 	}
 	return blows, unknown
 }
 
-// Possible returns the blows that a system of this shape can take.
-func Possible(blows []Blow, s Shape) []Blow {
-	var possible []Blow
+// FaultsPossibleFor returns the blows that a system of this shape can take.
+func FaultsPossibleFor(blows []Fault, s SystemShape) []Fault {
+	var possible []Fault
 	for _, b := range blows {
 		if b.Nodes <= s.Nodes && b.Replicas <= s.Replicas {
 			possible = append(possible, b)
@@ -97,25 +97,25 @@ func Possible(blows []Blow, s Shape) []Blow {
 // Nemesis draws blows.
 type Nemesis struct {
 	random *rand.Rand
-	shape  Shape
-	blows  []Blow
+	shape  SystemShape
+	blows  []Fault
 }
 
 // New returns a nemesis that draws from these blows.
-func New(random *rand.Rand, shape Shape, blows []Blow) *Nemesis {
-	return &Nemesis{random: random, shape: shape, blows: Possible(blows, shape)}
+func New(random *rand.Rand, shape SystemShape, blows []Fault) *Nemesis {
+	return &Nemesis{random: random, shape: shape, blows: FaultsPossibleFor(blows, shape)}
 }
 
-// Round draws one to three blows. At most one of them lasts, and then no other may strike NATS or a server: two at once
+// DrawRound draws one to three blows. At most one of them lasts, and then no other may strike NATS or a server: two at once
 // might leave nothing that can come to rest.
-func (n *Nemesis) Round() []Strike {
-	blows := []Blow{n.pick()}
+func (n *Nemesis) DrawRound() []FaultInjection {
+	blows := []Fault{n.drawFault()}
 	for range n.random.IntN(3) {
-		if b := n.pick(); !slices.ContainsFunc(blows, func(other Blow) bool { return isExcluded(other, b) }) {
+		if b := n.drawFault(); !slices.ContainsFunc(blows, func(other Fault) bool { return isExcluded(other, b) }) {
 			blows = append(blows, b)
 		}
 	}
-	strikes := make([]Strike, len(blows))
+	strikes := make([]FaultInjection, len(blows))
 	for i, b := range blows {
 		strikes[i] = b.draw(n.random, n.shape)
 		strikes[i].Blow, strikes[i].Lasting = b.Name, b.Lasting
@@ -126,19 +126,19 @@ func (n *Nemesis) Round() []Strike {
 // isExcluded reports whether two blows cannot be in one round. Besides lasting blows, this concerns stripped finalizers
 // with a wipe of the streams. If the streams are wiped before any service reads the deletion, no trace of the object is
 // left; see docs/design/reliability.md.
-func isExcluded(a, b Blow) bool {
+func isExcluded(a, b Fault) bool {
 	wipes := []string{Wipe, DropStreams, DropStream, Limits, Purge}
 	return a.Name == Strip && slices.Contains(wipes, b.Name) || b.Name == Strip && slices.Contains(wipes, a.Name) ||
-		a.Lasting && (b.Lasting || strikesNATS(b.Name)) || b.Lasting && strikesNATS(a.Name)
+		a.Lasting && (b.Lasting || mayStrikeNATS(b.Name)) || b.Lasting && mayStrikeNATS(a.Name)
 }
 
-// strikesNATS reports whether a blow may take NATS away, or another part that the system needs to come to rest.
-func strikesNATS(name string) bool {
+// mayStrikeNATS reports whether a blow may take NATS away, or another part that the system needs to come to rest.
+func mayStrikeNATS(name string) bool {
 	return !slices.Contains([]string{KillServices, Pause, Restart}, name)
 }
 
-// pick draws a blow by weight.
-func (n *Nemesis) pick() Blow {
+// drawFault draws a blow by weight.
+func (n *Nemesis) drawFault() Fault {
 	total := 0
 	for _, b := range n.blows {
 		total += b.Weight
@@ -152,7 +152,7 @@ func (n *Nemesis) pick() Blow {
 	return n.blows[0]
 }
 
-// between draws a duration.
-func between(r *rand.Rand, least, most time.Duration) time.Duration {
+// drawDuration draws a duration.
+func drawDuration(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least))).Round(time.Millisecond)
 }

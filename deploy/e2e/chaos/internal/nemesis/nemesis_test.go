@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-func drawn(seed uint64, shape Shape, rounds int) [][]Strike {
-	n := New(rand.New(rand.NewPCG(seed, 0)), shape, Blows())
-	all := make([][]Strike, rounds)
+func drawn(seed uint64, shape SystemShape, rounds int) [][]FaultInjection {
+	n := New(rand.New(rand.NewPCG(seed, 0)), shape, AllFaults())
+	all := make([][]FaultInjection, rounds)
 	for i := range all {
-		all[i] = n.Round()
+		all[i] = n.DrawRound()
 	}
 	return all
 }
 
-func texts(rounds [][]Strike) []string {
+func texts(rounds [][]FaultInjection) []string {
 	var all []string
 	for _, strikes := range rounds {
 		for _, s := range strikes {
@@ -27,7 +27,7 @@ func texts(rounds [][]Strike) []string {
 }
 
 func TestTheSameSeedIsTheSameBlows(t *testing.T) {
-	shape := Shape{Nodes: 3, Replicas: 2}
+	shape := SystemShape{Nodes: 3, Replicas: 2}
 	if first, again := texts(drawn(1, shape, 200)), texts(drawn(1, shape, 200)); !slices.Equal(first, again) {
 		t.Error("the same seed draws other blows")
 	}
@@ -37,14 +37,14 @@ func TestTheSameSeedIsTheSameBlows(t *testing.T) {
 }
 
 func TestEveryBlowStrikesWhereItCan(t *testing.T) {
-	for name, shape := range map[string]Shape{"a cluster": {Nodes: 3, Replicas: 2}, "one of each": {Nodes: 1, Replicas: 1}} {
+	for name, shape := range map[string]SystemShape{"a cluster": {Nodes: 3, Replicas: 2}, "one of each": {Nodes: 1, Replicas: 1}} {
 		t.Run(name, func(t *testing.T) {
 			struck := map[string]int{}
 			for _, text := range texts(drawn(3, shape, 500)) {
 				name, _, _ := strings.Cut(text, " ")
 				struck[name]++
 			}
-			for _, b := range Blows() {
+			for _, b := range AllFaults() {
 				if can := b.Nodes <= shape.Nodes && b.Replicas <= shape.Replicas; can != (struck[b.Name] > 0) {
 					t.Errorf("%s struck %d times, and it can: %t", b.Name, struck[b.Name], can)
 				}
@@ -54,7 +54,7 @@ func TestEveryBlowStrikesWhereItCan(t *testing.T) {
 }
 
 func TestASystemUnderALastingBlowCanComeToRest(t *testing.T) {
-	for i, strikes := range drawn(4, Shape{Nodes: 3, Replicas: 2}, 2000) {
+	for i, strikes := range drawn(4, SystemShape{Nodes: 3, Replicas: 2}, 2000) {
 		lasting := 0
 		for _, s := range strikes {
 			if s.Lasting {
@@ -65,31 +65,31 @@ func TestASystemUnderALastingBlowCanComeToRest(t *testing.T) {
 			continue
 		}
 		for _, s := range strikes {
-			if lasting > 1 || !s.Lasting && (strikesNATS(s.Blow) || s.Blow == Strip) {
-				t.Fatalf("round %d: %v", i, texts([][]Strike{strikes}))
+			if lasting > 1 || !s.Lasting && (mayStrikeNATS(s.Blow) || s.Blow == Strip) {
+				t.Fatalf("round %d: %v", i, texts([][]FaultInjection{strikes}))
 			}
 		}
 	}
 }
 
 func TestWhatNothingCouldTellOfIsLeftOut(t *testing.T) {
-	for i, strikes := range drawn(5, Shape{Nodes: 1, Replicas: 2}, 5000) {
+	for i, strikes := range drawn(5, SystemShape{Nodes: 1, Replicas: 2}, 5000) {
 		struck := map[string]bool{}
 		for _, s := range strikes {
 			struck[s.Blow] = true
 		}
 		if struck[Strip] && (struck[Wipe] || struck[DropStreams] || struck[DropStream] || struck[Limits]) {
-			t.Fatalf("round %d strips finalizers and wipes the bus: %v", i, texts([][]Strike{strikes}))
+			t.Fatalf("round %d strips finalizers and wipes the bus: %v", i, texts([][]FaultInjection{strikes}))
 		}
 	}
 }
 
 func TestSafeBlowsAreThoseOfWhichNothingIsKnown(t *testing.T) {
-	safe := Safe()
-	if len(safe) < 8 || len(safe) > len(Blows()) {
-		t.Errorf("%d of %d blows are safe", len(safe), len(Blows()))
+	safe := SurvivedFaults()
+	if len(safe) < 8 || len(safe) > len(AllFaults()) {
+		t.Errorf("%d of %d blows are safe", len(safe), len(AllFaults()))
 	}
-	if found, unknown := Named([]string{KillServices, "earthquake", Pause}); len(found) != 2 || !slices.Equal(unknown, []string{"earthquake"}) {
+	if found, unknown := FaultsByName([]string{KillServices, "earthquake", Pause}); len(found) != 2 || !slices.Equal(unknown, []string{"earthquake"}) {
 		t.Errorf("found %v, unknown %v", found, unknown)
 	}
 }

@@ -8,14 +8,14 @@ import (
 // Strip force-deletes an object: it removes the finalizers, and creates another object of the same name.
 const Strip = "strip"
 
-func objects() []Blow {
-	return []Blow{{Name: Strip, Weight: 2, Nodes: 1, Replicas: 1, draw: drawStrip}}
+func objectFaults() []Fault {
+	return []Fault{{Name: Strip, Weight: 2, Nodes: 1, Replicas: 1, draw: drawStrip}}
 }
 
-func drawStrip(*rand.Rand, Shape) Strike {
-	return Strike{Text: "an object", Do: func(ctx context.Context, t *Target) (func() error, error) {
+func drawStrip(*rand.Rand, SystemShape) FaultInjection {
+	return FaultInjection{Text: "an object", Do: func(ctx context.Context, t *FaultTarget) (func() error, error) {
 		o := t.Force()
 		t.Before(o)
-		return nil, t.Driver.Do(ctx, o)
+		return nil, t.Driver.Execute(ctx, o)
 	}}
 }

@@ -23,34 +23,34 @@ const (
 	Isolate = "isolate"
 )
 
-func paths() []Blow {
-	return []Blow{
-		{Name: Cut, Weight: 2, Nodes: 1, Replicas: 1, draw: func(r *rand.Rand, s Shape) Strike { return drawPath(r, s, system.Cut) }},
-		{Name: Hold, Weight: 3, Nodes: 1, Replicas: 2, draw: func(r *rand.Rand, s Shape) Strike { return drawPath(r, s, system.Hold) }},
+func pathFaults() []Fault {
+	return []Fault{
+		{Name: Cut, Weight: 2, Nodes: 1, Replicas: 1, draw: func(r *rand.Rand, s SystemShape) FaultInjection { return drawPath(r, s, system.Cut) }},
+		{Name: Hold, Weight: 3, Nodes: 1, Replicas: 2, draw: func(r *rand.Rand, s SystemShape) FaultInjection { return drawPath(r, s, system.Hold) }},
 		{Name: HalfOpen, Weight: 2, Nodes: 1, Replicas: 1, Lasting: true, draw: drawHalfOpen},
 		{Name: Isolate, Weight: 2, Nodes: 3, Replicas: 1, Lasting: true, draw: drawIsolate},
 	}
 }
 
 // drawPath draws the paths of one replica: to NATS, to the API server, to OpenFGA, or all.
-func drawPath(r *rand.Rand, s Shape, mode system.Mode) Strike {
-	name, d := replicas(r, s, 1)[0], between(r, time.Second, 8*time.Second)
+func drawPath(r *rand.Rand, s SystemShape, mode system.ProxyMode) FaultInjection {
+	name, d := drawReplicas(r, s, 1)[0], drawDuration(r, time.Second, 8*time.Second)
 	to := []string{"NATS", "the API server", "everything", "OpenFGA"}
 	which := to[r.IntN(len(to))]
 	if which == "OpenFGA" && !callsOpenFGA(name) {
 		which = to[0]
 	}
-	return Strike{
+	return FaultInjection{
 		Text: fmt.Sprintf("%s to %s for %s", name, which, d), For: d,
-		Do: func(_ context.Context, t *Target) (func() error, error) {
-			struck := links(replica(t, name), which)
-			setAll(struck, mode)
-			return func() error { setAll(struck, system.Forward); return nil }, nil
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
+			struck := linksTo(replicaNamed(t, name), which)
+			setModes(struck, mode)
+			return func() error { setModes(struck, system.Forward); return nil }, nil
 		},
 	}
 }
 
-func replica(t *Target, name string) *system.Replica {
+func replicaNamed(t *FaultTarget, name string) *system.Replica {
 	for _, r := range t.System.Services {
 		if r.Process.Name == name {
 			return r
@@ -64,8 +64,8 @@ func callsOpenFGA(name string) bool {
 	return slices.ContainsFunc(system.Services(), func(s system.Service) bool { return s.OpenFGA && strings.HasPrefix(name, s.Name+"-") })
 }
 
-// links returns a replica's paths to the named server, or all its paths.
-func links(r *system.Replica, which string) []*system.Proxy {
+// linksTo returns a replica's paths to the named server, or all its paths.
+func linksTo(r *system.Replica, which string) []*system.Proxy {
 	switch which {
 	case "NATS":
 		return r.NATS
@@ -74,36 +74,36 @@ func links(r *system.Replica, which string) []*system.Proxy {
 	case "OpenFGA":
 		return []*system.Proxy{r.FGALink}
 	}
-	return r.Links()
+	return r.AllLinks()
 }
 
-func setAll(paths []*system.Proxy, mode system.Mode) {
+func setModes(paths []*system.Proxy, mode system.ProxyMode) {
 	for _, p := range paths {
-		p.Set(mode)
+		p.SetMode(mode)
 	}
 }
 
-func drawHalfOpen(r *rand.Rand, s Shape) Strike {
-	name := replicas(r, s, 1)[0]
-	return Strike{
+func drawHalfOpen(r *rand.Rand, s SystemShape) FaultInjection {
+	name := drawReplicas(r, s, 1)[0]
+	return FaultInjection{
 		Text: name + " to NATS",
-		Do: func(_ context.Context, t *Target) (func() error, error) {
-			for _, p := range replica(t, name).NATS {
-				p.HalfOpen()
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
+			for _, p := range replicaNamed(t, name).NATS {
+				p.MakeHalfOpen()
 			}
 			return nil, nil
 		},
 	}
 }
 
-func drawIsolate(r *rand.Rand, s Shape) Strike {
+func drawIsolate(r *rand.Rand, s SystemShape) FaultInjection {
 	i, mode, how := r.IntN(s.Nodes), system.Cut, "cut"
 	if r.IntN(2) == 0 {
 		mode, how = system.Hold, "silent"
 	}
-	return Strike{
-		Text: fmt.Sprintf("%s, its routes %s", node(i), how),
-		Do: func(_ context.Context, t *Target) (func() error, error) {
+	return FaultInjection{
+		Text: fmt.Sprintf("%s, its routes %s", nodeName(i), how),
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
 			var struck []*system.Proxy
 			for from, paths := range t.System.Routes {
 				for to, p := range paths {
@@ -112,8 +112,8 @@ func drawIsolate(r *rand.Rand, s Shape) Strike {
 					}
 				}
 			}
-			setAll(struck, mode)
-			return func() error { setAll(struck, system.Forward); return nil }, nil
+			setModes(struck, mode)
+			return func() error { setModes(struck, system.Forward); return nil }, nil
 		},
 	}
 }

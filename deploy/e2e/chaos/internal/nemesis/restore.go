@@ -20,8 +20,8 @@ const (
 	Purge = "purge"
 )
 
-func rewinds() []Blow {
-	return []Blow{
+func rewindFaults() []Fault {
+	return []Fault{
 		{Name: Restore, Weight: 2, Nodes: 1, Replicas: 1, Lasting: true, draw: drawRestore},
 		{Name: Purge, Weight: 1, Nodes: 1, Replicas: 1, draw: drawPurge},
 	}
@@ -29,50 +29,50 @@ func rewinds() []Blow {
 
 // drawRestore draws a strike that takes a backup of all NATS servers. Its heal restores the backup after a rest, so every
 // revocation between had settled. The watcher lives on, is killed with the consumers, or is started last.
-func drawRestore(r *rand.Rand, _ Shape) Strike {
-	gap, later := between(r, 0, 3*time.Second), between(r, time.Second, 6*time.Second)
+func drawRestore(r *rand.Rand, _ SystemShape) FaultInjection {
+	gap, later := drawDuration(r, 0, 3*time.Second), drawDuration(r, time.Second, 6*time.Second)
 	watcher := []string{"lives on", "is killed", "is started last"}[r.IntN(3)]
-	return Strike{
+	return FaultInjection{
 		Text: fmt.Sprintf("a backup, consumers killed after %s, the watcher %s", gap, watcher),
-		Do: func(_ context.Context, t *Target) (func() error, error) {
+		Do: func(_ context.Context, t *FaultTarget) (func() error, error) {
 			if err := t.System.Backup(); err != nil {
 				return nil, err
 			}
 			return func() error {
 				watchers, consumers := t.watchersAndConsumers()
 				if watcher != "lives on" {
-					killAll(watchers)
+					killProcesses(watchers)
 				}
 				if err := t.System.Restore(); err != nil {
 					return err
 				}
 				<-time.After(gap)
-				killAll(consumers)
-				err := startAll(consumers)
+				killProcesses(consumers)
+				err := startProcesses(consumers)
 				if watcher == "is started last" {
 					<-time.After(later)
 				}
-				return errors.Join(err, startAll(watchers))
+				return errors.Join(err, startProcesses(watchers))
 			}, nil
 		},
 	}
 }
 
-func drawPurge(*rand.Rand, Shape) Strike {
-	return Strike{
+func drawPurge(*rand.Rand, SystemShape) FaultInjection {
+	return FaultInjection{
 		Text: "all changes, consumers killed",
-		Do: func(ctx context.Context, t *Target) (func() error, error) {
+		Do: func(ctx context.Context, t *FaultTarget) (func() error, error) {
 			attempt, cancel := context.WithTimeout(ctx, callFor)
 			defer cancel()
-			_ = purge(attempt, t.Bus.JS) // Another blow may have stopped NATS.
+			_ = purgeChanges(attempt, t.Bus.JS) // Another blow may have stopped NATS.
 			_, consumers := t.watchersAndConsumers()
-			killAll(consumers)
-			return nil, startAll(consumers)
+			killProcesses(consumers)
+			return nil, startProcesses(consumers)
 		},
 	}
 }
 
-func purge(ctx context.Context, js jetstream.JetStream) error {
+func purgeChanges(ctx context.Context, js jetstream.JetStream) error {
 	stream, err := js.Stream(ctx, changes)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func purge(ctx context.Context, js jetstream.JetStream) error {
 }
 
 // watchersAndConsumers returns the processes of the watcher, and those of all other services.
-func (t *Target) watchersAndConsumers() (watchers, consumers []*system.Process) {
+func (t *FaultTarget) watchersAndConsumers() (watchers, consumers []*system.Process) {
 	for _, r := range t.System.Services {
 		if r.Service.Name == "watcher" {
 			watchers = append(watchers, r.Process)
@@ -92,7 +92,7 @@ func (t *Target) watchersAndConsumers() (watchers, consumers []*system.Process) 
 	return watchers, consumers
 }
 
-func killAll(all []*system.Process) {
+func killProcesses(all []*system.Process) {
 	for _, p := range all {
 		p.Kill()
 	}

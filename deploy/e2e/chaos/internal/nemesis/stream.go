@@ -27,8 +27,8 @@ const (
 	Full = "full"
 )
 
-func streams() []Blow {
-	return []Blow{
+func streamFaults() []Fault {
+	return []Fault{
 		{Name: DropStreams, Weight: 1, Nodes: 1, Replicas: 1, draw: drawDropStreams},
 		{Name: DropStream, Weight: 2, Nodes: 1, Replicas: 1, draw: drawDropStream},
 		{Name: DropDurable, Weight: 2, Nodes: 1, Replicas: 1, draw: drawDropDurable},
@@ -41,8 +41,8 @@ func streams() []Blow {
 const callFor = 10 * time.Second
 
 // requestStrike returns a strike that sends a request to NATS. It is no failure if NATS is away or the target does not exist.
-func requestStrike(text string, ask func(ctx context.Context, js jetstream.JetStream) error) Strike {
-	return Strike{Text: text, Do: func(ctx context.Context, t *Target) (func() error, error) {
+func requestStrike(text string, ask func(ctx context.Context, js jetstream.JetStream) error) FaultInjection {
+	return FaultInjection{Text: text, Do: func(ctx context.Context, t *FaultTarget) (func() error, error) {
 		ctx, cancel := context.WithTimeout(ctx, callFor)
 		defer cancel()
 		_ = ask(ctx, t.Bus.JS)
@@ -50,22 +50,22 @@ func requestStrike(text string, ask func(ctx context.Context, js jetstream.JetSt
 	}}
 }
 
-func drawDropStreams(*rand.Rand, Shape) Strike {
+func drawDropStreams(*rand.Rand, SystemShape) FaultInjection {
 	return requestStrike("all", func(ctx context.Context, js jetstream.JetStream) error {
 		var errs []error
-		for _, name := range checker.Streams() {
+		for _, name := range checker.RequiredStreams() {
 			errs = append(errs, js.DeleteStream(ctx, name))
 		}
 		return errors.Join(errs...)
 	})
 }
 
-func drawDropStream(r *rand.Rand, _ Shape) Strike {
-	name := checker.Streams()[r.IntN(len(checker.Streams()))]
+func drawDropStream(r *rand.Rand, _ SystemShape) FaultInjection {
+	name := checker.RequiredStreams()[r.IntN(len(checker.RequiredStreams()))]
 	return requestStrike(name, func(ctx context.Context, js jetstream.JetStream) error { return js.DeleteStream(ctx, name) })
 }
 
-func drawDropDurable(r *rand.Rand, _ Shape) Strike {
+func drawDropDurable(r *rand.Rand, _ SystemShape) FaultInjection {
 	var durables []string
 	for _, s := range system.Services() {
 		if s.Durable != "" {
@@ -78,8 +78,8 @@ func drawDropDurable(r *rand.Rand, _ Shape) Strike {
 
 const changes = "ENTAIL_CHANGES"
 
-func drawLimits(r *rand.Rand, _ Shape) Strike {
-	name := checker.Streams()[r.IntN(len(checker.Streams()))]
+func drawLimits(r *rand.Rand, _ SystemShape) FaultInjection {
+	name := checker.RequiredStreams()[r.IntN(len(checker.RequiredStreams()))]
 	return requestStrike(name+" takes one message", func(ctx context.Context, js jetstream.JetStream) error {
 		stream, err := js.Stream(ctx, name)
 		if err != nil {
@@ -95,21 +95,21 @@ func drawLimits(r *rand.Rand, _ Shape) Strike {
 const filler = "FILLER"
 
 // drawFull draws a strike in which a foreign stream takes all storage.
-func drawFull(r *rand.Rand, s Shape) Strike {
-	d := between(r, 2*time.Second, 10*time.Second)
-	return Strike{
+func drawFull(r *rand.Rand, s SystemShape) FaultInjection {
+	d := drawDuration(r, 2*time.Second, 10*time.Second)
+	return FaultInjection{
 		Text: fmt.Sprintf("for %s", d), For: d,
-		Do: func(ctx context.Context, t *Target) (func() error, error) {
+		Do: func(ctx context.Context, t *FaultTarget) (func() error, error) {
 			ctx, cancel := context.WithTimeout(ctx, callFor)
 			defer cancel()
-			_ = fill(ctx, t.Bus.JS, s.Nodes)
-			return func() error { return empty(t.Bus.JS) }, nil
+			_ = fillStorage(ctx, t.Bus.JS, s.Nodes)
+			return func() error { return deleteFiller(t.Bus.JS) }, nil
 		},
 	}
 }
 
-// fill publishes until JetStream accepts no more.
-func fill(ctx context.Context, js jetstream.JetStream, copies int) error {
+// fillStorage publishes until JetStream accepts no more.
+func fillStorage(ctx context.Context, js jetstream.JetStream, copies int) error {
 	_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: filler, Subjects: []string{"filler"}, Replicas: copies})
 	if err != nil {
 		return err
@@ -122,8 +122,8 @@ func fill(ctx context.Context, js jetstream.JetStream, copies int) error {
 	return nil
 }
 
-// empty deletes the filler. It retries for up to a minute.
-func empty(js jetstream.JetStream) error {
+// deleteFiller deletes the filler. It retries for up to a minute.
+func deleteFiller(js jetstream.JetStream) error {
 	ctx, cancel := context.WithTimeout(healingContext(), time.Minute)
 	defer cancel()
 	for {

@@ -26,15 +26,15 @@ func (s *System) kubeDir() string { return filepath.Join(s.cfg.Dir, "kube") }
 func (s *System) startKube(ctx context.Context) error {
 	args := []string{"--data-dir", s.kubeDir(), "--port", strconv.Itoa(s.ports.kube), "--unsafe-no-fsync"}
 	for _, service := range Services() {
-		args = append(args, "--user", account(service))
+		args = append(args, "--user", serviceAccountUser(service))
 	}
-	s.Kube = s.process("kube", s.binary("kube-local"), args...)
+	s.Kube = s.newProcess("kube", s.binaryPath("kube-local"), args...)
 	if err := s.Kube.Start(); err != nil {
 		return err
 	}
-	return poll(ctx, func(ctx context.Context) error {
+	return pollUntil(ctx, func(ctx context.Context) error {
 		for _, files := range []string{"crd/*.yaml", "admission/*.yaml", "base/namespace.yaml", "base/roles.yaml", "base/*/rbac.yaml"} {
-			if err := s.applyAll(ctx, filepath.Join(s.cfg.Checkout, "deploy", files)); err != nil {
+			if err := s.applyManifests(ctx, filepath.Join(s.cfg.Checkout, "deploy", files)); err != nil {
 				return err
 			}
 		}
@@ -45,16 +45,16 @@ func (s *System) startKube(ctx context.Context) error {
 // namespace holds the accounts of services.
 const namespace = "entail-system"
 
-// account returns the user name of a service at the API server. It has the shipped rights.
-func account(s Service) string { return "system:serviceaccount:" + namespace + ":" + s.Name }
+// serviceAccountUser returns the user name of a service at the API server. It has the shipped rights.
+func serviceAccountUser(s Service) string { return "system:serviceaccount:" + namespace + ":" + s.Name }
 
-// applyAll applies all manifests in the files that match a pattern.
-func (s *System) applyAll(ctx context.Context, pattern string) error {
+// applyManifests applies all manifests in the files that match a pattern.
+func (s *System) applyManifests(ctx context.Context, pattern string) error {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		return errors.Join(err, fmt.Errorf("there are no manifests %s", pattern))
 	}
-	cfg, err := s.Admin()
+	cfg, err := s.AdminConfig()
 	if err != nil {
 		return err
 	}
@@ -72,14 +72,14 @@ func (s *System) applyAll(ctx context.Context, pattern string) error {
 		if err != nil {
 			return err
 		}
-		if err := apply(ctx, objects, mapper, manifest); err != nil {
+		if err := applyManifest(ctx, objects, mapper, manifest); err != nil {
 			return fmt.Errorf("applying %s: %w", file, err)
 		}
 	}
 	return nil
 }
 
-func apply(ctx context.Context, objects dynamic.Interface, mapper *restmapper.DeferredDiscoveryRESTMapper, manifest []byte) error {
+func applyManifest(ctx context.Context, objects dynamic.Interface, mapper *restmapper.DeferredDiscoveryRESTMapper, manifest []byte) error {
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), len(manifest))
 	for {
 		var object unstructured.Unstructured
@@ -103,8 +103,8 @@ func apply(ctx context.Context, objects dynamic.Interface, mapper *restmapper.De
 	}
 }
 
-// kubeconfig writes a kubeconfig with which a service reaches the API server through a proxy.
-func (s *System) kubeconfig(name string, service Service, through *Proxy) (string, error) {
+// writeKubeconfig writes a kubeconfig with which a service reaches the API server through a proxy.
+func (s *System) writeKubeconfig(name string, service Service, through *Proxy) (string, error) {
 	config, err := clientcmd.LoadFromFile(filepath.Join(s.kubeDir(), service.Name+".kubeconfig"))
 	if err != nil {
 		return "", fmt.Errorf("reading the kubeconfig of kube-local: %w", err)

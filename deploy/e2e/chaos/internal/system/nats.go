@@ -10,8 +10,8 @@ import (
 // Room bounds the storage of a NATS server, in bytes. It is small, so that a blow can fill it.
 const Room = 64 << 20
 
-// addNodes prepares the NATS servers, and in a cluster also the paths between them.
-func (s *System) addNodes() error {
+// prepareNodes prepares the NATS servers, and in a cluster also the paths between them.
+func (s *System) prepareNodes() error {
 	s.Routes = map[int]map[int]*Proxy{}
 	shipped, err := os.ReadFile(filepath.Join(s.cfg.Checkout, "deploy/base/nats/nats.conf"))
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *System) addNodes() error {
 			if i == j {
 				continue
 			}
-			path, err := newProxy(fmt.Sprintf("nats-%d to nats-%d", i, j), address(s.ports.routes[j]))
+			path, err := newProxy(fmt.Sprintf("nats-%d to nats-%d", i, j), loopbackAddress(s.ports.routes[j]))
 			if err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ func (s *System) addNodes() error {
 		if err := os.WriteFile(file, append([]byte(s.natsConfig(i)), shipped...), 0o600); err != nil {
 			return fmt.Errorf("configuring NATS: %w", err)
 		}
-		s.Nodes = append(s.Nodes, s.process(fmt.Sprintf("nats-%d", i), s.binary("nats-server"), "--config", file))
+		s.Nodes = append(s.Nodes, s.newProcess(fmt.Sprintf("nats-%d", i), s.binaryPath("nats-server"), "--config", file))
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func natsURL(user, address string) string { return "nats://" + user + ":" + pass
 func (s *System) natsConfig(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: nats-%d\nlisten: %q\njetstream {store_dir: %q, max_file_store: %d, max_memory_store: %d}\n",
-		i, address(s.ports.nats[i]), s.natsDir(i), Room, Room)
+		i, loopbackAddress(s.ports.nats[i]), s.natsDir(i), Room, Room)
 	users := []string{admin, "sys"}
 	for _, service := range Services() {
 		users = append(users, service.Name)
@@ -62,7 +62,7 @@ func (s *System) natsConfig(i int) string {
 	if s.cfg.Nodes == 1 {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "cluster {name: entail, listen: %q, no_advertise: true, advertise: %q, routes: [", address(s.ports.routes[i]), address(1))
+	fmt.Fprintf(&b, "cluster {name: entail, listen: %q, no_advertise: true, advertise: %q, routes: [", loopbackAddress(s.ports.routes[i]), loopbackAddress(1))
 	for j := range s.cfg.Nodes {
 		if path := s.Routes[i][j]; path != nil {
 			fmt.Fprintf(&b, "%q, ", "nats://"+path.Address())
@@ -94,13 +94,13 @@ func (s *System) WipeNode(i int) error {
 func (s *System) backupDir(i int) string { return s.natsDir(i) + ".backup" }
 
 // Backup kills all NATS servers, copies their data, and starts them.
-func (s *System) Backup() error { return s.exchange(s.natsDir, s.backupDir) }
+func (s *System) Backup() error { return s.replaceData(s.natsDir, s.backupDir) }
 
 // Restore kills all NATS servers, replaces their data by that of the last [System.Backup], and starts them.
-func (s *System) Restore() error { return s.exchange(s.backupDir, s.natsDir) }
+func (s *System) Restore() error { return s.replaceData(s.backupDir, s.natsDir) }
 
-// exchange replaces one directory of each NATS server by a copy of another while no server runs.
-func (s *System) exchange(from, to func(i int) string) error {
+// replaceData replaces one directory of each NATS server by a copy of another while no server runs.
+func (s *System) replaceData(from, to func(i int) string) error {
 	for _, n := range s.Nodes {
 		n.Kill()
 	}
@@ -119,11 +119,11 @@ func (s *System) exchange(from, to func(i int) string) error {
 // admin is the user with all rights.
 const admin = "admin"
 
-// NATS returns the URLs of all NATS servers for the administrator, past every proxy.
-func (s *System) NATS() string {
+// NATSAdminURLs returns the URLs of all NATS servers for the administrator, past every proxy.
+func (s *System) NATSAdminURLs() string {
 	urls := make([]string, len(s.ports.nats))
 	for i, port := range s.ports.nats {
-		urls[i] = natsURL(admin, address(port))
+		urls[i] = natsURL(admin, loopbackAddress(port))
 	}
 	return strings.Join(urls, ",")
 }

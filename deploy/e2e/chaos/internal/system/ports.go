@@ -14,11 +14,11 @@ const lowestPort, endOfPorts = 16384, 32768
 // portAttempts bounds the search for a free port.
 const portAttempts = 100
 
-// listen listens on a free port that a restarted server can use again.
-func listen() (net.Listener, error) {
+// listenOnFreePort listens on a free port that a restarted server can use again.
+func listenOnFreePort() (net.Listener, error) {
 	var last error
 	for range portAttempts {
-		l, err := net.Listen("tcp", address(lowestPort+rand.IntN(endOfPorts-lowestPort)))
+		l, err := net.Listen("tcp", loopbackAddress(lowestPort+rand.IntN(endOfPorts-lowestPort)))
 		if err == nil {
 			return l, nil
 		}
@@ -29,16 +29,16 @@ func listen() (net.Listener, error) {
 
 // freeAddress returns an address on which no server listens at the moment.
 func freeAddress() (string, error) {
-	l, err := listen()
+	l, err := listenOnFreePort()
 	if err != nil {
 		return "", err
 	}
 	return l.Addr().String(), l.Close()
 }
 
-// reserve chooses different free ports for all servers. Another program may take one before its server starts; then the
+// reservePorts chooses different free ports for all servers. Another program may take one before its server starts; then the
 // start fails with an error.
-func (s *System) reserve() error {
+func (s *System) reservePorts() error {
 	var open []net.Listener
 	defer func() {
 		for _, l := range open {
@@ -46,7 +46,7 @@ func (s *System) reserve() error {
 		}
 	}()
 	next := func(port *int) error {
-		l, err := listen()
+		l, err := listenOnFreePort()
 		if err != nil {
 			return err
 		}
@@ -67,4 +67,4 @@ func (s *System) reserve() error {
 	return nil
 }
 
-func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+func loopbackAddress(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

@@ -31,16 +31,16 @@ type Process struct {
 	args    []string
 	env     []string
 	log     string
-	spawner *spawner
+	spawner *childSpawner
 	// failed is called when the process ends unexpectedly.
 	failed func(error)
 
 	mu      sync.Mutex
-	running *life
+	running *processRun
 }
 
-// life is one run of a process.
-type life struct {
+// processRun is one run of a process.
+type processRun struct {
 	cmd   *exec.Cmd
 	log   *os.File
 	ended chan struct{}
@@ -72,13 +72,13 @@ func (p *Process) Start() error {
 	if err := p.spawner.start(cmd); err != nil {
 		return errors.Join(fmt.Errorf("starting %s: %w", p.Name, err), log.Close())
 	}
-	p.running = &life{cmd: cmd, log: log, ended: make(chan struct{})}
-	go p.await(p.running)
+	p.running = &processRun{cmd: cmd, log: log, ended: make(chan struct{})}
+	go p.awaitEnd(p.running)
 	return nil
 }
 
-// await waits for the end of a run, and calls failed if the end was unexpected.
-func (p *Process) await(l *life) {
+// awaitEnd waits for the end of a run, and calls failed if the end was unexpected.
+func (p *Process) awaitEnd(l *processRun) {
 	l.err = l.cmd.Wait()
 	_ = l.log.Close()
 	p.mu.Lock()
@@ -89,28 +89,28 @@ func (p *Process) await(l *life) {
 	p.mu.Unlock()
 	close(l.ended)
 	if !meant {
-		p.failed(fmt.Errorf("%s ended by itself (%w); its log is %s", p.Name, cmpErr(l.err), p.log))
+		p.failed(fmt.Errorf("%s ended by itself (%w); its log is %s", p.Name, errOrNoReason(l.err), p.log))
 	}
 }
 
 var errNoReason = errors.New("exit status 0")
 
-func cmpErr(err error) error {
+func errOrNoReason(err error) error {
 	if err == nil {
 		return errNoReason
 	}
 	return err
 }
 
-// Runs reports whether the process is running, frozen or not.
-func (p *Process) Runs() bool {
+// IsRunning reports whether the process is running, frozen or not.
+func (p *Process) IsRunning() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running != nil
 }
 
-// end marks the end of the present run as requested, and returns the run.
-func (p *Process) end() *life {
+// markEnding marks the end of the present run as requested, and returns the run.
+func (p *Process) markEnding() *processRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running != nil {
@@ -121,7 +121,7 @@ func (p *Process) end() *life {
 
 // Kill sends SIGKILL, and returns when the process has ended.
 func (p *Process) Kill() {
-	if l := p.end(); l != nil {
+	if l := p.markEnding(); l != nil {
 		l.killed.Store(true)
 		_ = l.cmd.Process.Kill() // This fails only if it has ended.
 		<-l.ended
@@ -131,7 +131,7 @@ func (p *Process) Kill() {
 // Stop sends SIGTERM and returns the process' error. After killedAfter it kills the process and returns an error. If
 // [Process.Kill] ends the process meanwhile, Stop returns nil.
 func (p *Process) Stop() error {
-	l := p.end()
+	l := p.markEnding()
 	if l == nil {
 		return nil
 	}
@@ -152,18 +152,18 @@ func (p *Process) Stop() error {
 // Freeze sends SIGSTOP and returns when every thread has stopped. On a busy machine that takes longer than a change
 // takes to be applied. It does nothing if the process is not running.
 func (p *Process) Freeze() {
-	pid := p.signal(syscall.SIGSTOP)
+	pid := p.sendSignal(syscall.SIGSTOP)
 	for deadline := time.Now().Add(frozenAfter); pid > 0 && !isStopped(pid) && time.Now().Before(deadline); {
 		<-time.After(time.Millisecond)
 	}
 }
 
 // Thaw sends SIGCONT. It does nothing if the process is not running.
-func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
+func (p *Process) Thaw() { p.sendSignal(syscall.SIGCONT) }
 
-// Dump makes a Go program write its goroutines to its log and end.
-func (p *Process) Dump() {
-	l := p.end()
+// DumpGoroutines makes a Go program write its goroutines to its log and end.
+func (p *Process) DumpGoroutines() {
+	l := p.markEnding()
 	if l == nil {
 		return
 	}
@@ -176,8 +176,8 @@ func (p *Process) Dump() {
 	}
 }
 
-// signal sends a signal and returns the process ID; 0 if the process is not running.
-func (p *Process) signal(s os.Signal) (pid int) {
+// sendSignal sends a signal and returns the process ID; 0 if the process is not running.
+func (p *Process) sendSignal(s os.Signal) (pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running == nil {
@@ -187,8 +187,8 @@ func (p *Process) signal(s os.Signal) (pid int) {
 	return p.running.cmd.Process.Pid
 }
 
-// poll calls try until it succeeds or ctx ends.
-func poll(ctx context.Context, try func(context.Context) error) error {
+// pollUntil calls try until it succeeds or ctx ends.
+func pollUntil(ctx context.Context, try func(context.Context) error) error {
 	for {
 		err := try(ctx)
 		if err == nil {

@@ -10,7 +10,7 @@ import (
 
 func TestWhoeverIsKilledWhileItEndsDidNotEndWrongly(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	s := newSpawner()
+	s := newChildSpawner()
 	defer s.close()
 	p := &Process{
 		Name: "deaf", path: "/bin/sh", args: []string{"-c", `trap "echo asked" TERM; echo ready; while :; do sleep 0.1; done`}, log: log, spawner: s,
@@ -43,7 +43,7 @@ func TestWhoeverIsKilledWhileItEndsDidNotEndWrongly(t *testing.T) {
 
 func TestFreezeReturnsWhenTheProcessDoesNothingAnyMore(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	s := newSpawner()
+	s := newChildSpawner()
 	defer s.close()
 	p := &Process{
 		Name: "busy", path: "/bin/sh", args: []string{"-c", `while :; do echo busy; done`}, log: log, spawner: s,

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Mode is the behavior of a [Proxy].
-type Mode int
+// ProxyMode is the behavior of a [Proxy].
+type ProxyMode int
 
 // Modes of a proxy.
 const (
 	// Forward lets all data pass.
-	Forward Mode = iota
+	Forward ProxyMode = iota
 	// Cut closes every connection and refuses new ones.
 	Cut
 	// Hold keeps connections open and lets nothing pass. Senders wait, and no data is lost when the proxy forwards
@@ -33,13 +33,13 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	mode    Mode
-	pairs   map[*pair]struct{}
+	mode    ProxyMode
+	pairs   map[*connectionPair]struct{}
 	closed  bool
 }
 
-// pair is a connection from a client with the connection to the server.
-type pair struct {
+// connectionPair is a connection from a client with the connection to the server.
+type connectionPair struct {
 	client, server net.Conn
 	// dead means that all data is dropped, and that neither side learns of it.
 	dead bool
@@ -50,33 +50,33 @@ func newProxy(name, target string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the path %s: %w", name, err)
 	}
-	p := &Proxy{Name: name, target: target, listener: listener, pairs: map[*pair]struct{}{}}
+	p := &Proxy{Name: name, target: target, listener: listener, pairs: map[*connectionPair]struct{}{}}
 	p.changed = sync.NewCond(&p.mu)
-	go p.accept()
+	go p.acceptLoop()
 	return p, nil
 }
 
 // Address returns the address for clients.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Set changes the mode, for open connections as well.
-func (p *Proxy) Set(mode Mode) {
+// SetMode changes the mode, for open connections as well.
+func (p *Proxy) SetMode(mode ProxyMode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mode = mode
 	if mode == Cut {
 		for c := range p.pairs {
 			if !c.dead {
-				p.drop(c)
+				p.closePair(c)
 			}
 		}
 	}
 	p.changed.Broadcast()
 }
 
-// HalfOpen makes the open connections drop all data without closing either side, as when a machine on the path dies.
+// MakeHalfOpen makes the open connections drop all data without closing either side, as when a machine on the path dies.
 // New connections are not affected.
-func (p *Proxy) HalfOpen() {
+func (p *Proxy) MakeHalfOpen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.pairs {
@@ -92,31 +92,31 @@ func (p *Proxy) Close() {
 	defer p.mu.Unlock()
 	p.closed = true
 	for c := range p.pairs {
-		p.drop(c)
+		p.closePair(c)
 	}
 	p.changed.Broadcast()
 }
 
-// drop closes both ends. The caller holds the lock.
-func (p *Proxy) drop(c *pair) {
+// closePair closes both ends. The caller holds the lock.
+func (p *Proxy) closePair(c *connectionPair) {
 	_ = c.client.Close()
 	_ = c.server.Close()
 	delete(p.pairs, c)
 }
 
-func (p *Proxy) accept() {
+func (p *Proxy) acceptLoop() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
 			return // The listener was closed.
 		}
-		go p.serve(client)
+		go p.serveConnection(client)
 	}
 }
 
-// serve forwards one connection. In mode Hold, a new connection waits like the open ones.
-func (p *Proxy) serve(client net.Conn) {
-	if !p.pass(&pair{}) {
+// serveConnection forwards one connection. In mode Hold, a new connection waits like the open ones.
+func (p *Proxy) serveConnection(client net.Conn) {
+	if !p.waitToPass(&connectionPair{}) {
 		_ = client.Close()
 		return
 	}
@@ -125,32 +125,32 @@ func (p *Proxy) serve(client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	c := &pair{client: client, server: server}
-	if !p.add(c) {
+	c := &connectionPair{client: client, server: server}
+	if !p.addPair(c) {
 		return
 	}
-	go p.carry(c, server, client)
-	p.carry(c, client, server)
+	go p.copyDirection(c, server, client)
+	p.copyDirection(c, client, server)
 }
 
-// add adds a connection. It closes the connection and returns false if the path was cut or closed meanwhile.
-func (p *Proxy) add(c *pair) bool {
+// addPair adds a connection. It closes the connection and returns false if the path was cut or closed meanwhile.
+func (p *Proxy) addPair(c *connectionPair) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pairs[c] = struct{}{}
 	if p.closed || p.mode == Cut {
-		p.drop(c)
+		p.closePair(c)
 		return false
 	}
 	return true
 }
 
-// carry copies one direction until it ends, then closes both directions, unless the connection is dead.
-func (p *Proxy) carry(c *pair, to io.Writer, from io.Reader) {
+// copyDirection copies one direction until it ends, then closes both directions, unless the connection is dead.
+func (p *Proxy) copyDirection(c *connectionPair, to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if !p.pass(c) {
+		if !p.waitToPass(c) {
 			return
 		}
 		if n > 0 {
@@ -161,7 +161,7 @@ func (p *Proxy) carry(c *pair, to io.Writer, from io.Reader) {
 		if err != nil {
 			p.mu.Lock()
 			if !c.dead {
-				p.drop(c)
+				p.closePair(c)
 			}
 			p.mu.Unlock()
 			return
@@ -169,8 +169,8 @@ func (p *Proxy) carry(c *pair, to io.Writer, from io.Reader) {
 	}
 }
 
-// pass waits until data may pass, and returns false if it never may.
-func (p *Proxy) pass(c *pair) bool {
+// waitToPass waits until data may pass, and returns false if it never may.
+func (p *Proxy) waitToPass(c *connectionPair) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.mode == Hold && !c.dead && !p.closed {

@@ -71,14 +71,14 @@ func TestWhatIsHeldArrivesWhenThePathForwardsAgain(t *testing.T) {
 	if err := ask(old, soon); err != nil {
 		t.Fatal(err)
 	}
-	p.Set(Hold)
+	p.SetMode(Hold)
 	fresh := dial(t, p)
 	for name, conn := range map[string]net.Conn{"an old connection": old, "a new one": fresh} {
 		if err := ask(conn, quiet); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s on a path that holds: %v", name, err)
 		}
 	}
-	p.Set(Forward)
+	p.SetMode(Forward)
 	for name, conn := range map[string]net.Conn{"an old connection": old, "a new one": fresh} {
 		if err := hear(conn, soon); err != nil {
 			t.Errorf("%s on a path that forwards again: %v", name, err)
@@ -92,14 +92,14 @@ func TestACutPathEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 	if err := ask(old, soon); err != nil {
 		t.Fatal(err)
 	}
-	p.Set(Cut)
+	p.SetMode(Cut)
 	if err := hear(old, soon); !errors.Is(err, io.EOF) {
 		t.Errorf("an old connection: %v", err)
 	}
 	if err := ask(dial(t, p), soon); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a new connection: %v", err)
 	}
-	p.Set(Forward)
+	p.SetMode(Forward)
 	if err := ask(dial(t, p), soon); err != nil {
 		t.Errorf("after the cut: %v", err)
 	}
@@ -111,15 +111,15 @@ func TestAHalfOpenConnectionNeverTellsAndNewOnesWork(t *testing.T) {
 	if err := ask(old, soon); err != nil {
 		t.Fatal(err)
 	}
-	p.HalfOpen()
+	p.MakeHalfOpen()
 	if err := ask(old, quiet); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("an old connection: %v", err)
 	}
 	if err := ask(dial(t, p), soon); err != nil {
 		t.Errorf("a new connection: %v", err)
 	}
-	p.Set(Cut)
-	p.Set(Forward)
+	p.SetMode(Cut)
+	p.SetMode(Forward)
 	if err := ask(old, quiet); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the old connection, after others were cut: %v", err)
 	}

@@ -21,18 +21,18 @@ func TestAReplicaTellsHowMuchItHasHandledAndWhetherItIsReady(t *testing.T) {
 			`entail_reconciliations_total{outcome="changed"} 9`+"\n")
 	}))
 	r := &Replica{URL: server.URL}
-	if n, err := r.Handled(t.Context()); n != 42 || err != nil {
+	if n, err := r.HandledMessages(t.Context()); n != 42 || err != nil {
 		t.Errorf("it has handled %v, %v", n, err)
 	}
-	if err := r.Ready(t.Context()); err != nil {
+	if err := r.CheckReady(t.Context()); err != nil {
 		t.Errorf("it is not ready: %v", err)
 	}
 	ready = http.StatusServiceUnavailable
-	if err := r.Ready(t.Context()); err == nil {
+	if err := r.CheckReady(t.Context()); err == nil {
 		t.Error("it is ready though it says that it is not")
 	}
 	server.Close()
-	if n, err := r.Handled(t.Context()); err == nil {
+	if n, err := r.HandledMessages(t.Context()); err == nil {
 		t.Errorf("one that is away has handled %v", n)
 	}
 }
@@ -42,7 +42,7 @@ func TestTheLinksOfAReplicaAreAllThatItHas(t *testing.T) {
 	for want, r := range map[int]*Replica{
 		2: {NATS: []*Proxy{nats}, KubeLink: kube}, 3: {NATS: []*Proxy{nats}, KubeLink: kube, FGALink: fga}, 4: {NATS: []*Proxy{nats, nats}, KubeLink: kube, FGALink: fga},
 	} {
-		if links := r.Links(); len(links) != want {
+		if links := r.AllLinks(); len(links) != want {
 			t.Errorf("%d links, want %d", len(links), want)
 		}
 	}

@@ -49,8 +49,8 @@ type Replica struct {
 	URL, AuthorizerURL string
 }
 
-// Links returns all paths of a replica.
-func (r *Replica) Links() []*Proxy {
+// AllLinks returns all paths of a replica.
+func (r *Replica) AllLinks() []*Proxy {
 	links := append([]*Proxy{}, r.NATS...)
 	for _, l := range []*Proxy{r.KubeLink, r.FGALink} {
 		if l != nil {
@@ -60,19 +60,19 @@ func (r *Replica) Links() []*Proxy {
 	return links
 }
 
-// Ready returns nil if the replica reports that it is ready.
-func (r *Replica) Ready(ctx context.Context) error {
+// CheckReady returns nil if the replica reports that it is ready.
+func (r *Replica) CheckReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, err := get(ctx, r.URL+"/readyz")
+	_, err := httpGet(ctx, r.URL+"/readyz")
 	return err
 }
 
-// Handled returns the number of messages that the replica has handled since its start.
-func (r *Replica) Handled(ctx context.Context) (float64, error) {
+// HandledMessages returns the number of messages that the replica has handled since its start.
+func (r *Replica) HandledMessages(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	text, err := get(ctx, r.URL+"/metrics")
+	text, err := httpGet(ctx, r.URL+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -89,7 +89,7 @@ func (r *Replica) Handled(ctx context.Context) (float64, error) {
 func (s *System) addServices() error {
 	for index := range s.cfg.Replicas {
 		for _, service := range Services() {
-			r, err := s.replica(service, index)
+			r, err := s.newReplica(service, index)
 			if err != nil {
 				return err
 			}
@@ -99,24 +99,24 @@ func (s *System) addServices() error {
 	return nil
 }
 
-// replica prepares one process. It resyncs only once a day, so a fault that events do not repair stays visible.
-func (s *System) replica(service Service, index int) (*Replica, error) {
+// newReplica prepares one process. It resyncs only once a day, so a fault that events do not repair stays visible.
+func (s *System) newReplica(service Service, index int) (*Replica, error) {
 	name := fmt.Sprintf("%s-%d", service.Name, index)
 	r := &Replica{Service: service, Index: index}
 	var urls []string
 	for i := range s.Nodes {
 		node := (i + index) % len(s.Nodes) // The NATS server on its machine comes first.
-		path, err := newProxy(fmt.Sprintf("%s to nats-%d", name, node), address(s.ports.nats[node]))
+		path, err := newProxy(fmt.Sprintf("%s to nats-%d", name, node), loopbackAddress(s.ports.nats[node]))
 		if err != nil {
 			return nil, err
 		}
 		r.NATS, urls = append(r.NATS, path), append(urls, natsURL(service.Name, path.Address()))
 	}
 	var err error
-	if r.KubeLink, err = newProxy(name+" to kube", address(s.ports.kube)); err != nil {
+	if r.KubeLink, err = newProxy(name+" to kube", loopbackAddress(s.ports.kube)); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := s.kubeconfig(name, service, r.KubeLink)
+	kubeconfig, err := s.writeKubeconfig(name, service, r.KubeLink)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +148,6 @@ func (s *System) replica(service Service, index int) (*Replica, error) {
 		}
 		args = append(args, "--openfga-target", r.FGALink.Address())
 	}
-	r.Process = s.process(name, cmp.Or(s.cfg.Binaries[service.Name], s.binary(service.Name)), args...)
+	r.Process = s.newProcess(name, cmp.Or(s.cfg.Binaries[service.Name], s.binaryPath(service.Name)), args...)
 	return r, nil
 }

@@ -15,11 +15,11 @@ func TestAReplicaTellsHowMuchItHasHandled(t *testing.T) {
 			"entail_reconciliations_total{outcome=\"changed\",service=\"x\"} 7\n")
 	}))
 	r := &Replica{URL: server.URL}
-	if n, err := r.Handled(t.Context()); n != 42 || err != nil {
+	if n, err := r.HandledMessages(t.Context()); n != 42 || err != nil {
 		t.Errorf("handled %v, error %v", n, err)
 	}
 	server.Close()
-	if n, err := r.Handled(t.Context()); err == nil {
+	if n, err := r.HandledMessages(t.Context()); err == nil {
 		t.Errorf("who is gone has handled %v", n)
 	}
 }

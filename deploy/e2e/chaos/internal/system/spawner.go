@@ -5,15 +5,15 @@ import (
 	"runtime"
 )
 
-// spawner starts all children from one thread, which lives as long as the system. For the kernel, the parent of a child
+// childSpawner starts all children from one thread, which lives as long as the system. For the kernel, the parent of a child
 // is the thread that started it.
-type spawner struct {
+type childSpawner struct {
 	commands chan *exec.Cmd
 	results  chan error
 }
 
-func newSpawner() *spawner {
-	s := &spawner{commands: make(chan *exec.Cmd), results: make(chan error)}
+func newChildSpawner() *childSpawner {
+	s := &childSpawner{commands: make(chan *exec.Cmd), results: make(chan error)}
 	go func() {
 		runtime.LockOSThread()
 		for cmd := range s.commands {
@@ -24,9 +24,9 @@ func newSpawner() *spawner {
 	return s
 }
 
-func (s *spawner) start(cmd *exec.Cmd) error {
+func (s *childSpawner) start(cmd *exec.Cmd) error {
 	s.commands <- cmd
 	return <-s.results
 }
 
-func (s *spawner) close() { close(s.commands) }
+func (s *childSpawner) close() { close(s.commands) }

@@ -46,14 +46,14 @@ type System struct {
 	// Took is the time from the start of the first service until all are ready.
 	Took time.Duration
 
-	ports    ports
-	spawner  *spawner
+	ports    reservedPorts
+	spawner  *childSpawner
 	mu       sync.Mutex
 	failures []error
 }
 
-// ports are fixed at the start, so a restarted server keeps its address.
-type ports struct {
+// reservedPorts are fixed at the start, so a restarted server keeps its address.
+type reservedPorts struct {
 	nats, routes            []int
 	openFGA, openFGAMetrics int
 	kube                    int
@@ -63,7 +63,7 @@ type ports struct {
 func Start(ctx context.Context, cfg Config) (*System, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	s := &System{cfg: cfg, spawner: newSpawner()}
+	s := &System{cfg: cfg, spawner: newChildSpawner()}
 	if err := s.start(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("starting the system in %s: %w", cfg.Dir, err)
@@ -77,10 +77,10 @@ func (s *System) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := s.reserve(); err != nil {
+	if err := s.reservePorts(); err != nil {
 		return err
 	}
-	if err := s.addNodes(); err != nil {
+	if err := s.prepareNodes(); err != nil {
 		return err
 	}
 	group, starting := errgroup.WithContext(ctx)
@@ -100,48 +100,48 @@ func (s *System) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return poll(ctx, func(ctx context.Context) error {
-		if failed := s.Failures(); failed != nil {
+	return pollUntil(ctx, func(ctx context.Context) error {
+		if failed := s.FailureErr(); failed != nil {
 			cancel(failed)
 		}
-		return s.Ready(ctx)
+		return s.CheckReady(ctx)
 	})
 }
 
-// Ready returns nil if every running replica reports that it is ready.
-func (s *System) Ready(ctx context.Context) error {
+// CheckReady returns nil if every running replica reports that it is ready.
+func (s *System) CheckReady(ctx context.Context) error {
 	for _, r := range s.Services {
-		if !r.Process.Runs() {
-			continue // Killed on purpose; [System.Failures] returns crashes.
+		if !r.Process.IsRunning() {
+			continue // Killed on purpose; [System.FailureErr] returns crashes.
 		}
-		if err := r.Ready(ctx); err != nil {
+		if err := r.CheckReady(ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.Process.Name, err)
 		}
 	}
 	return nil
 }
 
-// Webhooks returns the URLs of the running replicas of the webhook.
-func (s *System) Webhooks() []string {
+// WebhookURLs returns the URLs of the running replicas of the webhook.
+func (s *System) WebhookURLs() []string {
 	return s.runningWebhooks(func(r *Replica) string { return r.URL })
 }
 
-// Authorizers returns the URLs at which the running replicas of the webhook answer SubjectAccessReviews.
-func (s *System) Authorizers() []string {
+// AuthorizerURLs returns the URLs at which the running replicas of the webhook answer SubjectAccessReviews.
+func (s *System) AuthorizerURLs() []string {
 	return s.runningWebhooks(func(r *Replica) string { return r.AuthorizerURL })
 }
 
 func (s *System) runningWebhooks(url func(*Replica) string) (urls []string) {
 	for _, r := range s.Services {
-		if r.Service.Name == Webhook && r.Process.Runs() {
+		if r.Service.Name == Webhook && r.Process.IsRunning() {
 			urls = append(urls, url(r))
 		}
 	}
 	return urls
 }
 
-// process returns a process of this system, which is not started.
-func (s *System) process(name, path string, args ...string) *Process {
+// newProcess returns a process of this system, which is not started.
+func (s *System) newProcess(name, path string, args ...string) *Process {
 	return &Process{
 		Name: name, path: path, args: args, log: filepath.Join(s.cfg.Dir, "logs", name+".log"), spawner: s.spawner,
 		failed: func(err error) {
@@ -152,17 +152,17 @@ func (s *System) process(name, path string, args ...string) *Process {
 	}
 }
 
-// Failures returns an error for the processes that ended unexpectedly.
-func (s *System) Failures() error {
+// FailureErr returns an error for the processes that ended unexpectedly.
+func (s *System) FailureErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.failures...)
 }
 
-func (s *System) binary(name string) string { return filepath.Join(s.cfg.Checkout, "bin", name) }
+func (s *System) binaryPath(name string) string { return filepath.Join(s.cfg.Checkout, "bin", name) }
 
-// Admin returns the administrator's configuration for the API server, past every proxy.
-func (s *System) Admin() (*rest.Config, error) {
+// AdminConfig returns the administrator's configuration for the API server, past every proxy.
+func (s *System) AdminConfig() (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(s.kubeDir(), "admin.kubeconfig"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of kube-local: %w", err)
@@ -171,8 +171,8 @@ func (s *System) Admin() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Processes returns all processes.
-func (s *System) Processes() []*Process {
+// AllProcesses returns all processes.
+func (s *System) AllProcesses() []*Process {
 	all := append([]*Process{}, s.Nodes...)
 	all = append(all, s.OpenFGA, s.Kube)
 	for _, r := range s.Services {
@@ -183,7 +183,7 @@ func (s *System) Processes() []*Process {
 
 // Close kills all processes and closes all paths. State and logs stay.
 func (s *System) Close() {
-	for _, p := range s.Processes() {
+	for _, p := range s.AllProcesses() {
 		if p != nil {
 			p.Kill()
 		}
@@ -194,7 +194,7 @@ func (s *System) Close() {
 		}
 	}
 	for _, r := range s.Services {
-		for _, p := range r.Links() {
+		for _, p := range r.AllLinks() {
 			p.Close()
 		}
 	}

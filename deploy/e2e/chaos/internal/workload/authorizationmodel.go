@@ -8,29 +8,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AuthorizationModels returns the resource of kind AuthorizationModel.
-func AuthorizationModels() schema.GroupVersionResource {
+// AuthorizationModelResource returns the resource of kind AuthorizationModel.
+func AuthorizationModelResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "core.platform-mesh.io", Version: "v1alpha1", Resource: "authorizationmodels"}
 }
 
-// authorizationModels draws AuthorizationModels that declare a type of their own, so they never conflict. A few are
+// authorizationModelKind draws AuthorizationModels that declare a type of their own, so they never conflict. A few are
 // invalid, and a few refer to another Store than usual.
-func authorizationModels() Kind {
-	return Kind{Resource: AuthorizationModels(), Weight: 8, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+func authorizationModelKind() ObjectKind {
+	return ObjectKind{Resource: AuthorizationModelResource(), Weight: 8, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
 		n := r.IntN(partNames)
-		o := object(AuthorizationModels(), "AuthorizationModel", "", fmt.Sprintf("part-%d", n))
+		o := newObject(AuthorizationModelResource(), "AuthorizationModel", "", fmt.Sprintf("part-%d", n))
 		own := fmt.Sprintf("part_%d", n)
 		store := fmt.Sprintf("store-%d", n%storeNames)
 		if r.IntN(4) == 0 {
-			store = numbered(r, "store-", storeNames)
+			store = drawNumbered(r, "store-", storeNames)
 		}
 		variant := r.IntN(len(viewers))
-		text, what := "module "+own+"\n"+viewable(own, variant), fmt.Sprintf("variant %d", variant)
+		text, what := "module "+own+"\n"+viewableTypeText(own, variant), fmt.Sprintf("variant %d", variant)
 		if r.IntN(7) == 0 {
 			text, what = "module "+own+"\ntype "+own+"\n  relations\n    define editor: [nothing]\n", "broken"
 		}
 		tuples := drawTuples(r, own)
-		o.Object["spec"] = map[string]any{"storeRef": named(store), "model": text, "tuples": tuples}
+		o.Object["spec"] = map[string]any{"storeRef": nameReference(store), "model": text, "tuples": tuples}
 		return o, fmt.Sprintf("in %s, %s, %d tuples", store, what, len(tuples))
 	}}
 }

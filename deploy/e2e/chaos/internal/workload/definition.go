@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Definitions returns the resource of kind CustomResourceDefinition.
-func Definitions() schema.GroupVersionResource {
+// DefinitionResource returns the resource of kind CustomResourceDefinition.
+func DefinitionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
@@ -18,26 +18,26 @@ const StoreLabel = "core.platform-mesh.io/store-name"
 // DefinitionGroup is the API group of all custom resources of the workload.
 const DefinitionGroup = "chaos.example"
 
-// definitions draws definitions with a label, with another label, and without one.
-func definitions() Kind {
-	return Kind{
-		Resource: Definitions(), Weight: 1, Keep: true,
-		Once: []*unstructured.Unstructured{definition("gear"), definition("gadget")},
+// definitionKind draws definitions with a label, with another label, and without one.
+func definitionKind() ObjectKind {
+	return ObjectKind{
+		Resource: DefinitionResource(), Weight: 1, Keep: true,
+		Once: []*unstructured.Unstructured{newDefinition("gear"), newDefinition("gadget")},
 		Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			o := definition(drawOne(r, "gear", "gadget"))
+			o := newDefinition(drawOne(r, "gear", "gadget"))
 			if r.IntN(3) == 0 {
 				return o, "no label"
 			}
-			store := numbered(r, "store-", storeNames)
+			store := drawNumbered(r, "store-", storeNames)
 			o.SetLabels(map[string]string{StoreLabel: store})
 			return o, "in " + store
 		},
 	}
 }
 
-func definition(singular string) *unstructured.Unstructured {
+func newDefinition(singular string) *unstructured.Unstructured {
 	plural := singular + "s"
-	o := object(Definitions(), "CustomResourceDefinition", "", plural+"."+DefinitionGroup)
+	o := newObject(DefinitionResource(), "CustomResourceDefinition", "", plural+"."+DefinitionGroup)
 	o.Object["spec"] = map[string]any{
 		"group": DefinitionGroup, "scope": "Cluster",
 		"names": map[string]any{"plural": plural, "singular": singular, "kind": singular, "listKind": singular + "list"},

@@ -41,15 +41,15 @@ func NewDriver(cfg *rest.Config) (*Driver, error) {
 	return &Driver{objects: objects}, nil
 }
 
-// Objects returns the client of the driver.
-func (d *Driver) Objects() dynamic.Interface { return d.objects }
+// DynamicClient returns the client of the driver.
+func (d *Driver) DynamicClient() dynamic.Interface { return d.objects }
 
-// Do executes an operation. It retries while the API server does not answer.
-func (d *Driver) Do(ctx context.Context, o Operation) error {
+// Execute executes an operation. It retries while the API server does not answer.
+func (d *Driver) Execute(ctx context.Context, o Operation) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	steps := map[Verb][]func(context.Context, Operation) error{
-		Apply: {d.apply}, Delete: {d.delete}, Replace: {d.delete, d.apply}, Strip: {d.strip, d.delete, d.apply},
+	steps := map[OperationVerb][]func(context.Context, Operation) error{
+		Apply: {d.applyObject}, Delete: {d.deleteObject}, Replace: {d.deleteObject, d.applyObject}, Strip: {d.stripFinalizers, d.deleteObject, d.applyObject},
 	}
 	for _, step := range steps[o.Verb] {
 		if err := retryCall(ctx, func(ctx context.Context) error { return step(ctx, o) }); err != nil {
@@ -59,40 +59,40 @@ func (d *Driver) Do(ctx context.Context, o Operation) error {
 	return nil
 }
 
-func (d *Driver) api(o Operation) dynamic.ResourceInterface {
+func (d *Driver) resourceClient(o Operation) dynamic.ResourceInterface {
 	if namespace := o.Object.GetNamespace(); namespace != "" {
 		return d.objects.Resource(o.Resource).Namespace(namespace)
 	}
 	return d.objects.Resource(o.Resource)
 }
 
-func (d *Driver) apply(ctx context.Context, o Operation) error {
-	object, err := d.present(ctx, o.Object)
+func (d *Driver) applyObject(ctx context.Context, o Operation) error {
+	object, err := d.withPresentUIDs(ctx, o.Object)
 	if err != nil {
 		return err
 	}
-	written, err := d.api(o).Apply(ctx, o.Object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	written, err := d.resourceClient(o).Apply(ctx, o.Object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err == nil && d.Wrote != nil {
 		d.Wrote(o.Resource, written)
 	}
 	return err
 }
 
-func (d *Driver) delete(ctx context.Context, o Operation) error {
-	err := d.api(o).Delete(ctx, o.Object.GetName(), metav1.DeleteOptions{})
+func (d *Driver) deleteObject(ctx context.Context, o Operation) error {
+	err := d.resourceClient(o).Delete(ctx, o.Object.GetName(), metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// strip removes the finalizers of an object, if it exists.
-func (d *Driver) strip(ctx context.Context, o Operation) error {
+// stripFinalizers removes the finalizers of an object, if it exists.
+func (d *Driver) stripFinalizers(ctx context.Context, o Operation) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	if err != nil {
 		return err
 	}
-	_, err = d.api(o).Patch(ctx, o.Object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	_, err = d.resourceClient(o).Patch(ctx, o.Object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (d *Driver) strip(ctx context.Context, o Operation) error {
 }
 
 // List lists the objects of a kind.
-func (d *Driver) List(ctx context.Context, k Kind) ([]unstructured.Unstructured, error) {
+func (d *Driver) List(ctx context.Context, k ObjectKind) ([]unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
 	list, err := d.objects.Resource(k.Resource).List(ctx, metav1.ListOptions{})
@@ -116,7 +116,7 @@ func retryCall(ctx context.Context, call func(context.Context) error) error {
 		attempt, cancel := context.WithTimeout(ctx, callFor)
 		err := call(attempt)
 		cancel()
-		if err == nil || refused(err) {
+		if err == nil || isRefused(err) {
 			return err
 		}
 		select {
@@ -127,8 +127,8 @@ func retryCall(ctx context.Context, call func(context.Context) error) error {
 	}
 }
 
-// refused reports whether the API server rejected the request itself. A starting API server also rejects requests while
+// isRefused reports whether the API server rejected the request itself. A starting API server also rejects requests while
 // it loads its own policies; these do not count.
-func refused(err error) bool {
+func isRefused(err error) bool {
 	return (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !strings.Contains(err.Error(), "failed to configure policy")
 }

@@ -65,27 +65,27 @@ func drive(t *testing.T, a *api) *Driver {
 
 func TestAnOperationIsCarriedOutStepByStep(t *testing.T) {
 	const path = "/apis/core.platform-mesh.io/v1alpha1/stores/store-0"
-	for verb, want := range map[Verb][]string{
+	for verb, want := range map[OperationVerb][]string{
 		Apply: {"APPLY " + path}, Delete: {"DELETE " + path}, Replace: {"DELETE " + path, "APPLY " + path},
 		Strip: {"STRIP " + path, "DELETE " + path, "APPLY " + path},
 	} {
 		a := &api{}
-		o := Operation{Verb: verb, Resource: Stores(), Object: object(Stores(), "Store", "", "store-0")}
-		if err := drive(t, a).Do(t.Context(), o); err != nil || !slices.Equal(a.asked, want) {
+		o := Operation{Verb: verb, Resource: StoreResource(), Object: newObject(StoreResource(), "Store", "", "store-0")}
+		if err := drive(t, a).Execute(t.Context(), o); err != nil || !slices.Equal(a.asked, want) {
 			t.Errorf("%s: asked %v, %v", verb, a.asked, err)
 		}
 	}
 	a := &api{}
-	spaced := Operation{Verb: Delete, Resource: RoleBindings(), Object: object(RoleBindings(), "RoleBinding", "team-0", "b")}
-	if err := drive(t, a).Do(t.Context(), spaced); err != nil || a.asked[0] != "DELETE /apis/rbac.authorization.k8s.io/v1/namespaces/team-0/rolebindings/b" {
+	spaced := Operation{Verb: Delete, Resource: RoleBindingResource(), Object: newObject(RoleBindingResource(), "RoleBinding", "team-0", "b")}
+	if err := drive(t, a).Execute(t.Context(), spaced); err != nil || a.asked[0] != "DELETE /apis/rbac.authorization.k8s.io/v1/namespaces/team-0/rolebindings/b" {
 		t.Errorf("asked %v, %v", a.asked, err)
 	}
 }
 
 func TestAnAPIServerThatIsAwayIsTriedAgainAndOneThatRefusesIsNot(t *testing.T) {
-	o := Operation{Verb: Apply, Resource: Stores(), Object: object(Stores(), "Store", "", "store-0"), Summary: "as it was"}
+	o := Operation{Verb: Apply, Resource: StoreResource(), Object: newObject(StoreResource(), "Store", "", "store-0"), Summary: "as it was"}
 	for name, test := range map[string]struct {
-		verb  Verb
+		verb  OperationVerb
 		codes []int
 		texts []string
 		asked int
@@ -100,7 +100,7 @@ func TestAnAPIServerThatIsAwayIsTriedAgainAndOneThatRefusesIsNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &api{codes: test.codes, texts: test.texts}
 			o.Verb = test.verb
-			err := drive(t, a).Do(t.Context(), o)
+			err := drive(t, a).Execute(t.Context(), o)
 			if len(a.asked) != test.asked || (err == nil) != (test.want == "") || err != nil && err.Error() != test.want {
 				t.Errorf("asked %v, %v", a.asked, err)
 			}
@@ -121,7 +121,7 @@ func TestOnlyAJudgementOfTheRequestIsARefusal(t *testing.T) {
 		"a conflict":            {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("no")), false},
 		"away":                  {errors.New("connection refused"), false},
 	} {
-		if got := refused(test.err); got != test.want {
+		if got := isRefused(test.err); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -129,7 +129,7 @@ func TestOnlyAJudgementOfTheRequestIsARefusal(t *testing.T) {
 
 func TestAListThatCannotBeReadIsAnError(t *testing.T) {
 	d := drive(t, &api{codes: []int{403}, texts: []string{"you may not"}})
-	if _, err := d.List(t.Context(), stores()); err == nil || !strings.Contains(err.Error(), "you may not") {
+	if _, err := d.List(t.Context(), storeKind()); err == nil || !strings.Contains(err.Error(), "you may not") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := NewDriver(&rest.Config{Host: "://"}); err == nil || !strings.Contains(err.Error(), "connecting the driver") {
@@ -139,7 +139,7 @@ func TestAListThatCannotBeReadIsAnError(t *testing.T) {
 
 func TestWhatIsThereBeforeAnythingElseIsNeverTakenBackForGood(t *testing.T) {
 	prepared := map[string]bool{}
-	for _, o := range Prepare() {
+	for _, o := range InitialOperations() {
 		if o.Verb != Apply || prepared[o.Key()] {
 			t.Errorf("prepared is %s", o)
 		}

@@ -14,27 +14,27 @@ const (
 	people       = 4
 )
 
-// ImpliedRoles returns the resource of kind ImpliedRoles.
-func ImpliedRoles() schema.GroupVersionResource {
+// ImpliedRolesResource returns the resource of kind ImpliedRoles.
+func ImpliedRolesResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "role.k8s.com", Version: "v1alpha1", Resource: "impliedroles"}
 }
 
-// Namespaces returns the namespaces with role bindings.
-func Namespaces() []string { return names("team-", 2) }
+// NamespaceNames returns the namespaces with role bindings.
+func NamespaceNames() []string { return numberedNames("team-", 2) }
 
-// Roles returns the names of all roles of the workload.
-func Roles() []string { return names("role-", roleNames) }
+// RoleNames returns the names of all roles of the workload.
+func RoleNames() []string { return numberedNames("role-", roleNames) }
 
-// People returns the names of all Kubernetes users of the workload.
-func People() []string { return names("person-", people) }
+// PersonNames returns the names of all Kubernetes users of the workload.
+func PersonNames() []string { return numberedNames("person-", people) }
 
-// impliedRoles draws rules that form chains, diamonds and cycles.
-func impliedRoles() Kind {
-	return Kind{Resource: ImpliedRoles(), Weight: 4, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-		o := object(ImpliedRoles(), "ImpliedRoles", drawOne(r, Namespaces()...), numbered(r, "rule-", ruleNames))
-		parent, child := drawOne(r, Roles()...), drawOne(r, Roles()...)
+// impliedRolesKind draws rules that form chains, diamonds and cycles.
+func impliedRolesKind() ObjectKind {
+	return ObjectKind{Resource: ImpliedRolesResource(), Weight: 4, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		o := newObject(ImpliedRolesResource(), "ImpliedRoles", drawOne(r, NamespaceNames()...), drawNumbered(r, "rule-", ruleNames))
+		parent, child := drawOne(r, RoleNames()...), drawOne(r, RoleNames()...)
 		for child == parent {
-			child = drawOne(r, Roles()...)
+			child = drawOne(r, RoleNames()...)
 		}
 		o.Object["spec"] = map[string]any{"inference_rule": map[string]any{"parent_role": parent, "child_role": child}}
 		return o, parent + " implies " + child

@@ -13,8 +13,8 @@ import (
 // absent is the UID for objects that do not exist.
 const absent = "absent"
 
-// present returns a copy of an object with the present UIDs in its references, because a seed cannot determine UIDs.
-func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// withPresentUIDs returns a copy of an object with the present UIDs in its references, because a seed cannot determine UIDs.
+func (d *Driver) withPresentUIDs(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	o = o.DeepCopy()
 	refs, _, _ := unstructured.NestedSlice(o.Object, "spec", "subjects")
 	on, named, _ := unstructured.NestedMap(o.Object, "spec", "resourceSelector", "resourceRef")
@@ -24,11 +24,11 @@ func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*un
 			continue
 		}
 		var err error
-		if ref["uid"], err = d.uid(ctx, ref); err != nil {
+		if ref["uid"], err = d.presentUID(ctx, ref); err != nil {
 			return nil, err
 		}
 	}
-	if err := d.presentOwners(ctx, o); err != nil {
+	if err := d.setPresentOwners(ctx, o); err != nil {
 		return nil, err
 	}
 	if len(refs) > 0 {
@@ -42,11 +42,11 @@ func (d *Driver) present(ctx context.Context, o *unstructured.Unstructured) (*un
 	return o, nil
 }
 
-// presentOwners removes owners that do not exist, because Kubernetes deletes objects whose owners are all gone.
-func (d *Driver) presentOwners(ctx context.Context, o *unstructured.Unstructured) error {
+// setPresentOwners removes owners that do not exist, because Kubernetes deletes objects whose owners are all gone.
+func (d *Driver) setPresentOwners(ctx context.Context, o *unstructured.Unstructured) error {
 	var owners []metav1.OwnerReference
 	for _, owner := range o.GetOwnerReferences() {
-		uid, err := d.uid(ctx, ofKind(owner.Kind, owner.Name))
+		uid, err := d.presentUID(ctx, kindReference(owner.Kind, owner.Name))
 		if err != nil {
 			return err
 		}
@@ -58,12 +58,12 @@ func (d *Driver) presentOwners(ctx context.Context, o *unstructured.Unstructured
 	return nil
 }
 
-func (d *Driver) uid(ctx context.Context, ref map[string]any) (string, error) {
+func (d *Driver) presentUID(ctx context.Context, ref map[string]any) (string, error) {
 	kind, _ := ref["kind"].(string)
 	name, _ := ref["name"].(string)
 	namespace, _ := ref["namespace"].(string)
-	of := map[string]schema.GroupVersionResource{"User": IAMUsers(), "Group": Groups()}
-	for _, t := range Targets() {
+	of := map[string]schema.GroupVersionResource{"User": IAMUserResource(), "Group": IAMGroupResource()}
+	for _, t := range AllTargets() {
 		of[t.Kind] = t.Resource
 	}
 	u, err := d.objects.Resource(of[kind]).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

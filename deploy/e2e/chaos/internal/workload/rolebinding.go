@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RoleBindings returns the resource of kind RoleBinding.
-func RoleBindings() schema.GroupVersionResource {
+// RoleBindingResource returns the resource of kind RoleBinding.
+func RoleBindingResource() schema.GroupVersionResource {
 	return rbacv1.SchemeGroupVersion.WithResource("rolebindings")
 }
 
@@ -19,18 +19,18 @@ func RoleResource() schema.GroupVersionResource {
 	return rbacv1.SchemeGroupVersion.WithResource("roles")
 }
 
-func roleBindings() Kind {
-	return Kind{
-		Resource: RoleBindings(), Weight: 4,
+func roleBindingKind() ObjectKind {
+	return ObjectKind{
+		Resource: RoleBindingResource(), Weight: 4,
 		Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-			o := object(RoleBindings(), "RoleBinding", drawOne(r, Namespaces()...), numbered(r, "binding-", bindingNames))
-			role := drawOne(r, Roles()...)
-			o.Object["roleRef"] = with(ofKind("Role", role), "apiGroup", rbacv1.GroupName)
+			o := newObject(RoleBindingResource(), "RoleBinding", drawOne(r, NamespaceNames()...), drawNumbered(r, "binding-", bindingNames))
+			role := drawOne(r, RoleNames()...)
+			o.Object["roleRef"] = withField(kindReference("Role", role), "apiGroup", rbacv1.GroupName)
 			subjects := []any{}
 			var who []string
-			for _, person := range People() {
+			for _, person := range PersonNames() {
 				if r.IntN(3) == 0 {
-					subjects = append(subjects, with(ofKind(rbacv1.UserKind, person), "apiGroup", rbacv1.GroupName))
+					subjects = append(subjects, withField(kindReference(rbacv1.UserKind, person), "apiGroup", rbacv1.GroupName))
 					who = append(who, person)
 				}
 			}
@@ -46,35 +46,35 @@ func roleBindings() Kind {
 	}
 }
 
-// roles draws roles whose holders may read one ConfigMap, which has the name of the role.
-func roles() Kind {
-	return Kind{Resource: RoleResource(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-		return role(drawOne(r, Namespaces()...), drawOne(r, Roles()...)), ""
-	}, Once: allRoles()}
+// roleKind draws roles whose holders may read one ConfigMap, which has the name of the role.
+func roleKind() ObjectKind {
+	return ObjectKind{Resource: RoleResource(), Weight: 1, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		return newRole(drawOne(r, NamespaceNames()...), drawOne(r, RoleNames()...)), ""
+	}, Once: initialRoles()}
 }
 
-// namespaces returns the namespaces, which are created first and never change.
-func namespaces() Kind {
+// namespaceKind returns the namespaces, which are created first and never change.
+func namespaceKind() ObjectKind {
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	var all []*unstructured.Unstructured
-	for _, name := range Namespaces() {
-		all = append(all, object(gvr, "Namespace", "", name))
+	for _, name := range NamespaceNames() {
+		all = append(all, newObject(gvr, "Namespace", "", name))
 	}
-	return Kind{Resource: gvr, Once: all}
+	return ObjectKind{Resource: gvr, Once: all}
 }
 
-func allRoles() []*unstructured.Unstructured {
+func initialRoles() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
-	for _, namespace := range Namespaces() {
-		for _, name := range Roles() {
-			all = append(all, role(namespace, name))
+	for _, namespace := range NamespaceNames() {
+		for _, name := range RoleNames() {
+			all = append(all, newRole(namespace, name))
 		}
 	}
 	return all
 }
 
-func role(namespace, name string) *unstructured.Unstructured {
-	o := object(RoleResource(), "Role", namespace, name)
+func newRole(namespace, name string) *unstructured.Unstructured {
+	o := newObject(RoleResource(), "Role", namespace, name)
 	o.Object["rules"] = []any{map[string]any{
 		"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{name}, "verbs": []any{"get"},
 	}}

@@ -18,20 +18,20 @@ const (
 	bulkLeast, bulkMost = 200, 800
 )
 
-// Stores returns the resource of kind Store.
-func Stores() schema.GroupVersionResource {
+// StoreResource returns the resource of kind Store.
+func StoreResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "core.platform-mesh.io", Version: "v1alpha1", Resource: "stores"}
 }
 
 const roleAnnotation = "iapl.infratographer.com/roles"
 
-func stores() Kind {
-	return Kind{Resource: Stores(), Weight: 6, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
-		o := object(Stores(), "Store", "", numbered(r, "store-", storeNames))
+func storeKind() ObjectKind {
+	return ObjectKind{Resource: StoreResource(), Weight: 6, Strippable: true, Draw: func(r *rand.Rand) (*unstructured.Unstructured, string) {
+		o := newObject(StoreResource(), "Store", "", drawNumbered(r, "store-", storeNames))
 		o.SetAnnotations(map[string]string{roleAnnotation: "role#assignee"})
 		variant := r.IntN(len(viewers))
 		tuples := drawTuples(r, "doc")
-		o.Object["spec"] = map[string]any{"coreModule": core(variant), "discovery": "None", "tuples": tuples}
+		o.Object["spec"] = map[string]any{"coreModule": coreModuleText(variant), "discovery": "None", "tuples": tuples}
 		return o, fmt.Sprintf("core %d, %d tuples", variant, len(tuples))
 	}}
 }
@@ -45,8 +45,8 @@ var viewers = []string{ //nolint:gochecknoglobals // It never changes.
 	"    define viewer: [user, user:*]\n",
 }
 
-// core returns a core module.
-func core(variant int) string {
+// coreModuleText returns a core module.
+func coreModuleText(variant int) string {
 	return `module core
 type user
 type role
@@ -57,10 +57,10 @@ type core_platform-mesh_io_account
     define parent: [core_platform-mesh_io_account]
     define owner: [role#assignee] or owner from parent
     define member: [role#assignee] or owner or member from parent
-` + viewable("doc", variant)
+` + viewableTypeText("doc", variant)
 }
 
-func viewable(name string, variant int) string {
+func viewableTypeText(name string, variant int) string {
 	return "type " + name + "\n  relations\n    define editor: [user]\n" + viewers[variant]
 }
 
@@ -76,7 +76,7 @@ func drawTuples(r *rand.Rand, own string) []any {
 		}
 	}
 	for range r.IntN(6) {
-		add(fmt.Sprintf("%s:%d", drawOne(r, "doc", own), r.IntN(numbers)), drawOne(r, Relations()...), numbered(r, "user:", users))
+		add(fmt.Sprintf("%s:%d", drawOne(r, "doc", own), r.IntN(numbers)), drawOne(r, QuestionRelations()...), drawNumbered(r, "user:", users))
 	}
 	if r.IntN(8) == 0 {
 		add("doc:1", "unknown", "user:1")
@@ -89,25 +89,25 @@ func drawTuples(r *rand.Rand, own string) []any {
 	return all
 }
 
-// Relations returns the relations that questions use.
-func Relations() []string { return []string{"viewer", "editor", "auditor"} }
+// QuestionRelations returns the relations that questions use.
+func QuestionRelations() []string { return []string{"viewer", "editor", "auditor"} }
 
-// Users returns the OpenFGA users that questions use.
-func Users() []string { return names("user:", users) }
+// QuestionUsers returns the OpenFGA users that questions use.
+func QuestionUsers() []string { return numberedNames("user:", users) }
 
-// Objects returns the objects that questions use.
-func Objects() []string {
+// QuestionObjects returns the objects that questions use.
+func QuestionObjects() []string {
 	var all []string
-	for _, of := range append([]string{"doc"}, names("part_", partNames)...) {
-		all = append(all, names(of+":", numbers)...)
+	for _, of := range append([]string{"doc"}, numberedNames("part_", partNames)...) {
+		all = append(all, numberedNames(of+":", numbers)...)
 	}
 	return all
 }
 
 // StoreNames returns the names of all Stores that the workload draws.
-func StoreNames() []string { return names("store-", storeNames) }
+func StoreNames() []string { return numberedNames("store-", storeNames) }
 
-func names(prefix string, n int) []string {
+func numberedNames(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = fmt.Sprintf("%s%d", prefix, i)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Target is a kind on whose objects roles can be granted.
-type Target struct {
+// GrantTarget is a kind on whose objects roles can be granted.
+type GrantTarget struct {
 	Resource schema.GroupVersionResource
 	// Group is the API group by which IAM identifies the kind.
 	Group, Kind string
@@ -23,14 +23,14 @@ type Target struct {
 	many   int
 }
 
-// Type returns the OpenFGA type of the kind.
-func (t Target) Type() string { return t.Group + "/" + t.Kind }
+// OpenFGAType returns the OpenFGA type of the kind.
+func (t GrantTarget) OpenFGAType() string { return t.Group + "/" + t.Kind }
 
-// Names returns the names of all objects of the workload, as namespace/name.
-func (t Target) Names() (names []string) {
+// ObjectNames returns the names of all objects of the workload, as namespace/name.
+func (t GrantTarget) ObjectNames() (names []string) {
 	in := []string{""}
 	if t.Namespaced {
-		in = Namespaces()
+		in = NamespaceNames()
 	}
 	for _, namespace := range in {
 		for i := range t.many {
@@ -40,11 +40,11 @@ func (t Target) Names() (names []string) {
 	return names
 }
 
-// Targets returns kinds of IAM, and other kinds that are watched because they are registered.
-func Targets() []Target {
-	return []Target{
-		{Resource: Organizations(), Group: ResourceGroup, Kind: "Organization", prefix: "org-", many: orgsOfIAM},
-		{Resource: Projects(), Group: ResourceGroup, Kind: "Project", Parents: []string{"Organization"}, prefix: "project-", many: projectsOfIAM},
+// AllTargets returns kinds of IAM, and other kinds that are watched because they are registered.
+func AllTargets() []GrantTarget {
+	return []GrantTarget{
+		{Resource: OrganizationResource(), Group: ResourceGroup, Kind: "Organization", prefix: "org-", many: orgsOfIAM},
+		{Resource: ProjectResource(), Group: ResourceGroup, Kind: "Project", Parents: []string{"Organization"}, prefix: "project-", many: projectsOfIAM},
 		{
 			Resource: schema.GroupVersionResource{Group: DefinitionGroup, Version: "v1", Resource: "gears"}, Group: DefinitionGroup, Kind: "gear",
 			Parents: []string{"Project"}, prefix: "gear-", many: 3,
@@ -57,83 +57,83 @@ func Targets() []Target {
 }
 
 // TargetOf returns the target of a kind.
-func TargetOf(kind string) (Target, bool) {
-	for _, t := range Targets() {
+func TargetOf(kind string) (GrantTarget, bool) {
+	for _, t := range AllTargets() {
 		if t.Kind == kind {
 			return t, true
 		}
 	}
-	return Target{}, false
+	return GrantTarget{}, false
 }
 
 // drawName draws the name of an object.
-func (t Target) drawName(r *rand.Rand) (namespace, name string) {
+func (t GrantTarget) drawName(r *rand.Rand) (namespace, name string) {
 	if t.Namespaced {
-		namespace = drawOne(r, Namespaces()...)
+		namespace = drawOne(r, NamespaceNames()...)
 	}
-	return namespace, numbered(r, t.prefix, t.many)
+	return namespace, drawNumbered(r, t.prefix, t.many)
 }
 
 // targetKinds returns the targets outside of IAM, with the role that allows the watcher to read them.
-func targetKinds() []Kind {
+func targetKinds() []ObjectKind {
 	clusterRoles := rbacv1.SchemeGroupVersion.WithResource("clusterroles")
-	rights := object(clusterRoles, "ClusterRole", "", "entail-targets")
+	rights := newObject(clusterRoles, "ClusterRole", "", "entail-targets")
 	rights.SetLabels(map[string]string{"entail.dev/aggregate-to-targets": "true"})
 	var rules []any
-	var kinds []Kind
-	for _, t := range Targets() {
+	var kinds []ObjectKind
+	for _, t := range AllTargets() {
 		if t.Group == ResourceGroup {
 			continue
 		}
 		rules = append(rules, map[string]any{
 			"apiGroups": []any{t.Resource.Group}, "resources": []any{t.Resource.Resource}, "verbs": []any{"get", "list", "watch"},
 		})
-		kinds = append(kinds, Kind{Resource: t.Resource, Weight: 8, Draw: t.drawObject, Fixed: anotherEdition, Lingers: true})
+		kinds = append(kinds, ObjectKind{Resource: t.Resource, Weight: 8, Draw: t.drawObject, Fixed: hasOtherEdition, Lingers: true})
 	}
 	rights.Object["rules"] = rules
-	return append(kinds, Kind{Resource: clusterRoles, Once: []*unstructured.Unstructured{rights}})
+	return append(kinds, ObjectKind{Resource: clusterRoles, Once: []*unstructured.Unstructured{rights}})
 }
 
 // edition is an annotation that distinguishes successive objects of one name.
 const edition = "chaos.example/edition"
 
 // drawObject draws an object with an owner of a parent kind, or without an owner.
-func (t Target) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
+func (t GrantTarget) drawObject(r *rand.Rand) (*unstructured.Unstructured, string) {
 	namespace, name := t.drawName(r)
-	o, summary := object(t.Resource, t.Kind, namespace, name), "nobody's"
-	editionOf(r, o)
+	o, summary := newObject(t.Resource, t.Kind, namespace, name), "nobody's"
+	drawEdition(r, o)
 	if r.IntN(4) > 0 {
 		parent, _ := TargetOf(drawOne(r, t.Parents...))
 		_, owner := parent.drawName(r)
-		ref := with(with(ofKind(parent.Kind, owner), "apiVersion", parent.Resource.GroupVersion().String()), "uid", "")
+		ref := withField(withField(kindReference(parent.Kind, owner), "apiVersion", parent.Resource.GroupVersion().String()), "uid", "")
 		_ = unstructured.SetNestedSlice(o.Object, []any{ref}, "metadata", "ownerReferences")
 		summary = "of " + owner
 	}
 	return o, summary
 }
 
-// editionOf draws the edition of an object.
-func editionOf(r *rand.Rand, o *unstructured.Unstructured) *unstructured.Unstructured {
-	o.SetAnnotations(map[string]string{edition: numbered(r, "", 2)})
+// drawEdition draws the edition of an object.
+func drawEdition(r *rand.Rand, o *unstructured.Unstructured) *unstructured.Unstructured {
+	o.SetAnnotations(map[string]string{edition: drawNumbered(r, "", 2)})
 	return o
 }
 
-// anotherEdition reports whether the change recreates the object under its name.
-func anotherEdition(before, after *unstructured.Unstructured) bool {
+// hasOtherEdition reports whether the change recreates the object under its name.
+func hasOtherEdition(before, after *unstructured.Unstructured) bool {
 	return before.GetAnnotations()[edition] != after.GetAnnotations()[edition]
 }
 
 // drawProtectedResource draws a ProtectedResource for the kind with some verbs.
-func (t Target) drawProtectedResource(r *rand.Rand) (*unstructured.Unstructured, string) {
-	has := verbs(r)
+func (t GrantTarget) drawProtectedResource(r *rand.Rand) (*unstructured.Unstructured, string) {
+	has := drawVerbs(r)
 	return t.protectedResource(has), fmt.Sprint(has)
 }
 
 // protectedResource returns a ProtectedResource that registers the kind with its parents.
-func (t Target) protectedResource(verbs []any) *unstructured.Unstructured {
+func (t GrantTarget) protectedResource(verbs []any) *unstructured.Unstructured {
 	singular := strings.ToLower(t.Kind)
 	spec := map[string]any{
-		"serviceRef": named(t.Group), "kind": t.Kind, "singular": singular, "plural": t.Resource.Resource, "permissions": verbs,
+		"serviceRef": nameReference(t.Group), "kind": t.Kind, "singular": singular, "plural": t.Resource.Resource, "permissions": verbs,
 	}
 	var parents []any
 	for _, kind := range t.Parents {
@@ -143,5 +143,5 @@ func (t Target) protectedResource(verbs []any) *unstructured.Unstructured {
 	if len(parents) > 0 {
 		spec["parentResources"] = parents
 	}
-	return specified(ProtectedResources(), "ProtectedResource", "", singular, spec)
+	return newObjectWithSpec(ProtectedResourceResource(), "ProtectedResource", "", singular, spec)
 }

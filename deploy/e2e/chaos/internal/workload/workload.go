@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Verb is the action of an operation.
-type Verb string
+// OperationVerb is the action of an operation.
+type OperationVerb string
 
 // Verbs.
 const (
 	// Apply creates or changes an object.
-	Apply Verb = "apply"
+	Apply OperationVerb = "apply"
 	// Delete deletes an object, if it exists.
-	Delete Verb = "delete"
+	Delete OperationVerb = "delete"
 	// Replace deletes an object and creates another of the same name.
-	Replace Verb = "replace"
+	Replace OperationVerb = "replace"
 	// Strip removes all finalizers from an object, deletes it and creates another of the same name, like a user in a
 	// hurry.
-	Strip Verb = "strip"
+	Strip OperationVerb = "strip"
 )
 
 // Operation is one action of a user.
 type Operation struct {
-	Verb     Verb
+	Verb     OperationVerb
 	Resource schema.GroupVersionResource
 	// Object is the whole object; Delete uses only its name.
 	Object *unstructured.Unstructured
@@ -53,8 +53,8 @@ func (o Operation) String() string {
 	return text
 }
 
-// Kind draws operations on the objects of one kind.
-type Kind struct {
+// ObjectKind draws operations on the objects of one kind.
+type ObjectKind struct {
 	Resource schema.GroupVersionResource
 	// Weight is the relative frequency of the kind.
 	Weight int
@@ -73,41 +73,41 @@ type Kind struct {
 	Fixed func(before, after *unstructured.Unstructured) bool
 }
 
-// Kinds returns every kind. Add a new kind here.
-func Kinds() []Kind {
-	return append([]Kind{
-		namespaces(), stores(), authorizationModels(), policyDocuments(), definitions(), impliedRoles(), roleBindings(), roles(),
-	}, iam()...)
+// AllKinds returns every kind. Add a new kind here.
+func AllKinds() []ObjectKind {
+	return append([]ObjectKind{
+		namespaceKind(), storeKind(), authorizationModelKind(), policyDocumentKind(), definitionKind(), impliedRolesKind(), roleBindingKind(), roleKind(),
+	}, iamKinds()...)
 }
 
 // Workload draws operations.
 type Workload struct {
 	random *rand.Rand
-	kinds  []Kind
+	kinds  []ObjectKind
 	total  int
 	// favourite is the kind that gets at least half of the operations. spell counts the remaining ones.
-	favourite Kind
+	favourite ObjectKind
 	spell     int
 	// has holds the objects that were applied and not deleted.
 	has map[string]*unstructured.Unstructured
 }
 
-// New returns a workload that starts with the objects of [Prepare].
+// New returns a workload that starts with the objects of [InitialOperations].
 func New(random *rand.Rand) *Workload {
-	w := &Workload{random: random, kinds: Kinds(), has: map[string]*unstructured.Unstructured{}}
+	w := &Workload{random: random, kinds: AllKinds(), has: map[string]*unstructured.Unstructured{}}
 	for _, k := range w.kinds {
 		w.total += k.Weight
 	}
-	for _, o := range Prepare() {
+	for _, o := range InitialOperations() {
 		w.has[o.Key()] = o.Object
 	}
 	return w
 }
 
-// Prepare returns the operations that create the objects of [Kind.Once].
-func Prepare() []Operation {
+// InitialOperations returns the operations that create the objects of [ObjectKind.Once].
+func InitialOperations() []Operation {
 	var all []Operation
-	for _, k := range Kinds() {
+	for _, k := range AllKinds() {
 		for _, o := range k.Once {
 			all = append(all, Operation{Verb: Apply, Resource: k.Resource, Object: o})
 		}
@@ -118,18 +118,18 @@ func Prepare() []Operation {
 // deletions is the share of operations on existing objects that delete them, in percent.
 const deletions = 25
 
-// Next draws the next operation.
-func (w *Workload) Next() Operation { return w.draw(w.kind()) }
+// NextOperation draws the next operation.
+func (w *Workload) NextOperation() Operation { return w.drawOperation(w.drawKind()) }
 
-// Force draws an operation that removes the finalizers of an object and recreates it.
-func (w *Workload) Force() Operation {
-	k := w.kind()
+// NextForcedOperation draws an operation that removes the finalizers of an object and recreates it.
+func (w *Workload) NextForcedOperation() Operation {
+	k := w.drawKind()
 	for !k.Strippable {
-		k = w.kind()
+		k = w.drawKind()
 	}
-	o := w.draw(k)
+	o := w.drawOperation(k)
 	for o.Verb == Delete {
-		o = w.draw(k)
+		o = w.drawOperation(k)
 	}
 	o.Verb = Strip
 	return o
@@ -138,18 +138,18 @@ func (w *Workload) Force() Operation {
 // longest bounds the number of operations for which one kind stays the favourite.
 const longest = 16
 
-// kind draws a kind: the favourite for half of the operations, any kind for the others.
-func (w *Workload) kind() Kind {
+// drawKind draws a kind: the favourite for half of the operations, any kind for the others.
+func (w *Workload) drawKind() ObjectKind {
 	if w.spell--; w.spell < 0 {
-		w.favourite, w.spell = w.any(), w.random.IntN(longest)
+		w.favourite, w.spell = w.drawAnyKind(), w.random.IntN(longest)
 	}
 	if w.random.IntN(2) == 0 {
 		return w.favourite
 	}
-	return w.any()
+	return w.drawAnyKind()
 }
 
-func (w *Workload) any() Kind {
+func (w *Workload) drawAnyKind() ObjectKind {
 	n := w.random.IntN(w.total)
 	for _, k := range w.kinds {
 		if n -= k.Weight; n < 0 {
@@ -159,7 +159,7 @@ func (w *Workload) any() Kind {
 	return w.kinds[0]
 }
 
-func (w *Workload) draw(k Kind) Operation {
+func (w *Workload) drawOperation(k ObjectKind) Operation {
 	object, summary := k.Draw(w.random)
 	if k.Lingers && w.random.IntN(6) == 0 {
 		object.SetFinalizers([]string{"chaos.example/patience"})
@@ -179,8 +179,8 @@ func (w *Workload) draw(k Kind) Operation {
 	return o
 }
 
-// object returns an object without content.
-func object(gvr schema.GroupVersionResource, kind, namespace, name string) *unstructured.Unstructured {
+// newObject returns an object without content.
+func newObject(gvr schema.GroupVersionResource, kind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetAPIVersion(gvr.GroupVersion().String())
 	o.SetKind(kind)
@@ -189,13 +189,15 @@ func object(gvr schema.GroupVersionResource, kind, namespace, name string) *unst
 	return o
 }
 
-// named returns a reference by name.
-func named(name string) map[string]any { return map[string]any{"name": name} }
+// nameReference returns a reference by name.
+func nameReference(name string) map[string]any { return map[string]any{"name": name} }
 
-// ofKind returns a reference by kind and name.
-func ofKind(kind, name string) map[string]any { return with(named(name), "kind", kind) }
+// kindReference returns a reference by kind and name.
+func kindReference(kind, name string) map[string]any {
+	return withField(nameReference(name), "kind", kind)
+}
 
-func with(fields map[string]any, key, value string) map[string]any {
+func withField(fields map[string]any, key, value string) map[string]any {
 	fields[key] = value
 	return fields
 }
@@ -203,6 +205,6 @@ func with(fields map[string]any, key, value string) map[string]any {
 // drawOne draws one of several values.
 func drawOne[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-func numbered(r *rand.Rand, prefix string, n int) string {
+func drawNumbered(r *rand.Rand, prefix string, n int) string {
 	return fmt.Sprintf("%s%d", prefix, r.IntN(n))
 }

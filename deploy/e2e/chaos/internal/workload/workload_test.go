@@ -9,7 +9,7 @@ func draw(seed uint64, n int) []string {
 	w := New(rand.New(rand.NewPCG(seed, 0)))
 	all := make([]string, n)
 	for i := range all {
-		all[i] = w.Next().String()
+		all[i] = w.NextOperation().String()
 	}
 	return all
 }
@@ -32,16 +32,16 @@ func TestTheSameSeedIsTheSameOperations(t *testing.T) {
 
 func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
-	seen, lingering := map[string]map[Verb]int{}, map[string]int{}
+	seen, lingering := map[string]map[OperationVerb]int{}, map[string]int{}
 	for range 5000 {
-		o := w.Next()
+		o := w.NextOperation()
 		lingering[o.Resource.Resource] += len(o.Object.GetFinalizers())
 		if seen[o.Resource.Resource] == nil {
-			seen[o.Resource.Resource] = map[Verb]int{}
+			seen[o.Resource.Resource] = map[OperationVerb]int{}
 		}
 		seen[o.Resource.Resource][o.Verb]++
 	}
-	for _, k := range Kinds() {
+	for _, k := range AllKinds() {
 		verbs := seen[k.Resource.Resource]
 		if k.Weight > 0 && (verbs[Apply] == 0 || !k.Keep && verbs[Delete] == 0) {
 			t.Errorf("%s: %v", k.Resource.Resource, verbs)
@@ -62,14 +62,14 @@ func TestPeopleAreBusyWithOneKindForAWhile(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
 	most, last := map[string]int{}, []string{}
 	for range 5000 {
-		last = append(last, w.Next().Resource.Resource)
+		last = append(last, w.NextOperation().Resource.Resource)
 		counts := map[string]int{}
 		for _, resource := range last[max(0, len(last)-12):] {
 			counts[resource]++
 			most[resource] = max(most[resource], counts[resource])
 		}
 	}
-	for _, k := range Kinds() {
+	for _, k := range AllKinds() {
 		if resource := k.Resource.Resource; k.Weight > 1 && most[resource] < 8 {
 			t.Errorf("of 12 operations at most %d are on %s", most[resource], resource)
 		}
@@ -79,7 +79,7 @@ func TestPeopleAreBusyWithOneKindForAWhile(t *testing.T) {
 func TestForceStripsOnlyWhatHasFinalizers(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
 	for range 200 {
-		if o := w.Force(); o.Verb != Strip || o.Resource != Stores() && o.Resource != AuthorizationModels() {
+		if o := w.NextForcedOperation(); o.Verb != Strip || o.Resource != StoreResource() && o.Resource != AuthorizationModelResource() {
 			t.Fatalf("drawn: %s", o)
 		}
 	}

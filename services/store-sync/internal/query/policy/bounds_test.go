@@ -147,12 +147,12 @@ func TestAnExplanationIsCut(t *testing.T) {
 }
 
 func TestAStepToNothingThatIsShownIsLeftOut(t *testing.T) {
-	many := make([]*explain.Tree, 2*maxListed)
+	many := make([]*explain.ActionTree, 2*maxListed)
 	for i := range many {
-		many[i] = &explain.Tree{Type: "tenant"}
+		many[i] = &explain.ActionTree{Type: "tenant"}
 	}
-	var l listing
-	l.addNode(&explain.Tree{Steps: []explain.Step{{Relation: "parent", Targets: many}, {Relation: "owner", Targets: many}}})
+	var l flatTree
+	l.addSubtree(&explain.ActionTree{Steps: []explain.RelationWay{{Relation: "parent", Targets: many}, {Relation: "owner", Targets: many}}})
 	root := l.nodes[0]
 	if len(l.nodes) != maxListed || l.total != 1+4*maxListed || len(root.GetSteps()) != 1 || root.GetEnding() != policyv1.Ending_ENDING_CUT {
 		t.Errorf("%d of %d nodes, the first with %d steps and %v", len(l.nodes), l.total, len(root.GetSteps()), root.GetEnding())
@@ -179,27 +179,27 @@ func crowded(relations int) string {
 }
 
 func TestAPlaceIsALineOrAField(t *testing.T) {
-	source := &policy.Source{File: "policydocument/team/lb"}
+	source := &policy.DocumentSource{File: "policydocument/team/lb"}
 	tests := map[string]struct {
 		place policy.Place
 		want  *policyv1.Place
 	}{
 		"nowhere": {policy.Place{}, nil},
 		"a line":  {policy.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}, &policyv1.Place{File: "a.yaml", Document: 2, Line: 3, Column: 4}},
-		"a field": {source.At(source.Field("spec.actions[0]")), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
+		"a field": {source.PlaceAt(source.AddFieldPosition("spec.actions[0]")), &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0]"}},
 	}
 	for name, test := range tests {
-		if got := placeMessage(test.place); !proto.Equal(got, test.want) || (got == nil) != (test.want == nil) {
+		if got := placeToProto(test.place); !proto.Equal(got, test.want) || (got == nil) != (test.want == nil) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
 func TestATextIsCutAndMended(t *testing.T) {
-	if got := validText(strings.Repeat("é", maxMessage)); len(got) > maxMessage+10 || !strings.HasSuffix(got, "é…") {
+	if got := sanitizeText(strings.Repeat("é", maxMessage)); len(got) > maxMessage+10 || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%d bytes end in %q", len(got), got[len(got)-10:])
 	}
-	if got := validText("a\xffb"); got != "a\uFFFDb" {
+	if got := sanitizeText("a\xffb"); got != "a\uFFFDb" {
 		t.Errorf("got %q", got)
 	}
 }

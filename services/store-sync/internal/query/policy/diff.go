@@ -10,38 +10,38 @@ import (
 
 // DiffPolicies implements PolicyService.
 func (s *Server) DiffPolicies(ctx context.Context, r *policyv1.DiffPoliciesRequest) (*policyv1.DiffPoliciesResponse, error) {
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	before, wasFound, err := s.readSide(ctx, r.GetOld())
+	before, wasFound, err := s.readComparedPolicy(ctx, r.GetOld())
 	if err != nil {
 		return nil, err
 	}
-	after, isFound, err := s.readSide(ctx, r.GetNew())
+	after, isFound, err := s.readComparedPolicy(ctx, r.GetNew())
 	if err != nil {
 		return nil, err
 	}
-	response := &policyv1.DiffPoliciesResponse{OldFindings: Findings(wasFound), NewFindings: Findings(isFound)}
+	response := &policyv1.DiffPoliciesResponse{OldFindings: FindingsToProto(wasFound), NewFindings: FindingsToProto(isFound)}
 	if before == nil || after == nil {
 		return response, nil
 	}
 	changes := diff.Policies(before, after)
-	response.Worst = classMessage(diff.Worst(changes))
+	response.Worst = classToProto(diff.WorstClass(changes))
 	response.Truncated, response.Total = len(changes) > maxListed, int32(len(changes))
 	for _, c := range changes[:min(maxListed, len(changes))] {
 		response.Changes = append(response.Changes, &policyv1.Change{
-			Class: classMessage(c.Class), What: string(c.What), Type: c.Type, Name: c.Name, Message: validText(c.Message),
-			Old: placeMessage(c.Old), New: placeMessage(c.New),
+			Class: classToProto(c.Class), What: string(c.What), Type: c.Type, Name: c.Name, Message: sanitizeText(c.Message),
+			Old: placeToProto(c.Old), New: placeToProto(c.New),
 		})
 	}
 	return response, nil
 }
 
-// readSide returns one of the policies to compare, for a Store its accepted part. The policy of a Store without
+// readComparedPolicy returns one of the policies to compare, for a Store its accepted part. The policy of a Store without
 // documents is empty.
-func (s *Server) readSide(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
+func (s *Server) readComparedPolicy(ctx context.Context, m *policyv1.Policy) (*policy.Policy, policy.Diagnostics, error) {
 	p, found, err := s.readPolicy(ctx, m, true)
 	if m.GetStore() != "" && len(found) == 1 && found[0].Code == policy.CodeEmpty {
 		return &policy.Policy{}, nil, err
@@ -49,7 +49,7 @@ func (s *Server) readSide(ctx context.Context, m *policyv1.Policy) (*policy.Poli
 	return p, found, err
 }
 
-func classMessage(c diff.Class) policyv1.Class {
+func classToProto(c diff.ChangeClass) policyv1.Class {
 	switch c {
 	case diff.None:
 		return policyv1.Class_CLASS_NONE

@@ -14,7 +14,7 @@ const maxText = 256 << 10
 
 // ExplainAction implements PolicyService.
 func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionRequest) (*policyv1.ExplainActionResponse, error) {
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -24,32 +24,32 @@ func (s *Server) ExplainAction(ctx context.Context, r *policyv1.ExplainActionReq
 		return nil, err
 	}
 	if p == nil {
-		return &policyv1.ExplainActionResponse{Findings: Findings(found)}, nil
+		return &policyv1.ExplainActionResponse{Findings: FindingsToProto(found)}, nil
 	}
 	tree, err := explain.Action(p, r.GetType(), r.GetAction())
 	if err != nil {
-		return nil, rpc.NotFound("%s", err)
+		return nil, rpc.NotFoundError("%s", err)
 	}
-	var l listing
-	l.addNode(tree)
-	shown, whole := firstLines(tree.Text())
+	var l flatTree
+	l.addSubtree(tree)
+	shown, whole := truncateToLines(tree.RenderText())
 	return &policyv1.ExplainActionResponse{
-		Nodes: l.nodes, Text: shown, Truncated: l.total > maxListed || !whole, Total: int32(l.total), Findings: Findings(found),
+		Nodes: l.nodes, Text: shown, Truncated: l.total > maxListed || !whole, Total: int32(l.total), Findings: FindingsToProto(found),
 	}, nil
 }
 
-// listing holds the nodes of a tree in the order of its text. Nodes refer to each other by number, so a client needs no
+// flatTree holds the nodes of a tree in the order of its text. Nodes refer to each other by number, so a client needs no
 // messages nested as deep as the tree.
-type listing struct {
+type flatTree struct {
 	nodes []*policyv1.Node
 	total int
 }
 
-// addNode adds a node and returns its number. shown reports whether the node fits into the answer.
-func (l *listing) addNode(t *explain.Tree) (number int32, shown bool) {
+// addSubtree adds a node and returns its number. shown reports whether the node fits into the answer.
+func (l *flatTree) addSubtree(t *explain.ActionTree) (number int32, shown bool) {
 	l.total++
 	node := &policyv1.Node{
-		Type: t.Type, Action: t.Action, On: t.On, Ending: endingMessage(t.Ending), Bound: originMessage(t.Bound), NeverGranted: t.NeverGranted,
+		Type: t.Type, Action: t.Action, On: t.On, Ending: endingToProto(t.Ending), Bound: originToProto(t.Bound), NeverGranted: t.NeverGranted,
 	}
 	if t.Role != nil {
 		node.Role = &policyv1.Node_Role{Relation: t.Role.Relation, Holder: t.Role.Holder}
@@ -59,9 +59,9 @@ func (l *listing) addNode(t *explain.Tree) (number int32, shown bool) {
 		l.nodes = append(l.nodes, node)
 	}
 	for _, s := range t.Steps {
-		step := &policyv1.Node_Step{Relation: s.Relation, Action: s.Action, Declared: originMessage(s.Declared), More: int32(s.More)}
+		step := &policyv1.Node_Step{Relation: s.Relation, Action: s.Action, Declared: originToProto(s.Declared), More: int32(s.More)}
 		for _, target := range s.Targets {
-			if n, ok := l.addNode(target); ok {
+			if n, ok := l.addSubtree(target); ok {
 				step.Targets = append(step.Targets, n)
 			} else {
 				step.More++
@@ -76,7 +76,7 @@ func (l *listing) addNode(t *explain.Tree) (number int32, shown bool) {
 	return number, shown
 }
 
-func endingMessage(e explain.Ending) policyv1.Ending {
+func endingToProto(e explain.TreeEnding) policyv1.Ending {
 	switch e {
 	case explain.Recursion:
 		return policyv1.Ending_ENDING_RECURSION
@@ -89,17 +89,17 @@ func endingMessage(e explain.Ending) policyv1.Ending {
 	}
 }
 
-// originMessage returns nil for an element without a place in a text.
-func originMessage(o explain.Origin) *policyv1.Origin {
-	at := placeMessage(o.Place)
+// originToProto returns nil for an element without a place in a text.
+func originToProto(o explain.DeclarationOrigin) *policyv1.Origin {
+	at := placeToProto(o.Place)
 	if at == nil {
 		return nil
 	}
-	return &policyv1.Origin{Place: at, Owner: validText(o.Owner)}
+	return &policyv1.Origin{Place: at, Owner: sanitizeText(o.Owner)}
 }
 
-// firstLines returns the first lines of s, at most maxText bytes. whole reports whether they are all of s.
-func firstLines(s string) (shown string, whole bool) {
+// truncateToLines returns the first lines of s, at most maxText bytes. whole reports whether they are all of s.
+func truncateToLines(s string) (shown string, whole bool) {
 	if len(s) <= maxText {
 		return s, true
 	}

@@ -12,7 +12,7 @@ import (
 
 // FormatPolicy implements PolicyService.
 func (s *Server) FormatPolicy(ctx context.Context, r *policyv1.FormatPolicyRequest) (*policyv1.FormatPolicyResponse, error) {
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -22,10 +22,10 @@ func (s *Server) FormatPolicy(ctx context.Context, r *policyv1.FormatPolicyReque
 	size := 0
 	for _, f := range r.GetFiles().GetFiles() {
 		out, findings := format.Source(syntax.File{Name: f.GetName(), Content: f.GetContent()})
-		found = found.Join(findings)
+		found = found.Merge(findings)
 		artifacts = append(artifacts, &policyv1.Artifact{Name: f.GetName(), Content: string(out)})
 		if size += len(out); size > maxBytes {
-			found = found.Join(policy.Diagnostics{{
+			found = found.Merge(policy.Diagnostics{{
 				Place: policy.Place{File: f.GetName()}, Code: policy.CodeLimit, Severity: policy.Error,
 				Message: fmt.Sprintf("the formatted files have more than %d bytes", maxBytes), Hint: "format fewer files at a time",
 			}})
@@ -35,5 +35,5 @@ func (s *Server) FormatPolicy(ctx context.Context, r *policyv1.FormatPolicyReque
 	if found.HasErrors() {
 		artifacts = nil
 	}
-	return &policyv1.FormatPolicyResponse{Artifacts: artifacts, Findings: Findings(found)}, nil
+	return &policyv1.FormatPolicyResponse{Artifacts: artifacts, Findings: FindingsToProto(found)}, nil
 }

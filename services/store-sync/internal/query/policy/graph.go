@@ -15,11 +15,11 @@ const maxDrawing = 4 << 20
 
 // GraphPolicy implements PolicyService.
 func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest) (*policyv1.GraphPolicyResponse, error) {
-	filter, err := filterOf(r)
+	filter, err := compileGraphFilter(r)
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,36 +29,36 @@ func (s *Server) GraphPolicy(ctx context.Context, r *policyv1.GraphPolicyRequest
 		return nil, err
 	}
 	if p == nil {
-		return &policyv1.GraphPolicyResponse{Findings: Findings(found)}, nil
+		return &policyv1.GraphPolicyResponse{Findings: FindingsToProto(found)}, nil
 	}
 	if err := filter.Validate(p); err != nil {
-		return nil, rpc.NotFound("%s", err)
+		return nil, rpc.NotFoundError("%s", err)
 	}
-	drawing, err := drawGraph(graph.Of(p, filter), r.GetFormat())
+	drawing, err := renderGraph(graph.FromPolicy(p, filter), r.GetFormat())
 	if err == nil && len(drawing) > maxDrawing {
 		err = fmt.Errorf("the drawing has %d bytes, of at most %d: filter by type, action or owner", len(drawing), maxDrawing)
 	}
 	if err != nil {
-		return nil, rpc.Invalid("%s", err)
+		return nil, rpc.InvalidError("%s", err)
 	}
-	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: Findings(found)}, nil
+	return &policyv1.GraphPolicyResponse{Content: string(drawing), Findings: FindingsToProto(found)}, nil
 }
 
-func drawGraph(g *graph.Graph, format policyv1.Format) ([]byte, error) {
+func renderGraph(g *graph.Graph, format policyv1.Format) ([]byte, error) {
 	switch format {
 	case policyv1.Format_FORMAT_SVG:
-		return g.SVG()
+		return g.RenderSVG()
 	case policyv1.Format_FORMAT_DOT:
-		return g.DOT()
+		return g.RenderDOT()
 	case policyv1.Format_FORMAT_MERMAID:
-		return g.Mermaid()
+		return g.RenderMermaid()
 	default:
 		return nil, fmt.Errorf("there is no format %d", format)
 	}
 }
 
-// filterOf compiles the expressions of a request. An empty expression filters nothing.
-func filterOf(r *policyv1.GraphPolicyRequest) (graph.Filter, error) {
+// compileGraphFilter compiles the expressions of a request. An empty expression filters nothing.
+func compileGraphFilter(r *policyv1.GraphPolicyRequest) (graph.Filter, error) {
 	f := graph.Filter{Focus: r.GetFocus(), Depth: int(r.GetDepth())}
 	for _, e := range []struct {
 		field, expression string
@@ -74,7 +74,7 @@ func filterOf(r *policyv1.GraphPolicyRequest) (graph.Filter, error) {
 		}
 		compiled, err := regexp.Compile(e.expression)
 		if err != nil {
-			return f, rpc.Invalid("%s: %s", e.field, err)
+			return f, rpc.InvalidError("%s: %s", e.field, err)
 		}
 		*e.compiled = compiled
 	}

@@ -28,14 +28,14 @@ const (
 // readPolicy returns the policy that a request describes, or nil if it has errors. Files are checked beside the accepted part
 // of a Store's documents, so a refused document of another author does not affect them.
 func (s *Server) readPolicy(ctx context.Context, m *policyv1.Policy, accepted bool) (*policy.Policy, policy.Diagnostics, error) {
-	documents, unreadable := Documents(m.GetFiles().GetFiles())
-	options := optionsOf(m.GetOptions())
+	documents, unreadable := ParseDocuments(m.GetFiles().GetFiles())
+	options := policyOptionsOf(m.GetOptions())
 	if store := cmp.Or(m.GetStore(), m.GetBeside()); store != "" {
 		registered, own, err := s.registered(ctx, store, accepted || m.GetBeside() != "")
 		if err != nil {
 			return nil, nil, err
 		}
-		if registered, err = withoutReplaced(registered, m.GetReplaces(), documents); err != nil {
+		if registered, err = withoutReplacedDocuments(registered, m.GetReplaces(), documents); err != nil {
 			return nil, nil, err
 		}
 		if documents = append(documents, registered...); m.GetOptions() == nil {
@@ -43,15 +43,15 @@ func (s *Server) readPolicy(ctx context.Context, m *policyv1.Policy, accepted bo
 		}
 	}
 	if err := options.Validate(); err != nil {
-		return nil, nil, rpc.Invalid("options: %s", err)
+		return nil, nil, rpc.InvalidError("options: %s", err)
 	}
 	p, wrong := check.Documents(documents, options)
 	if m.GetBeside() != "" {
-		wrong = withoutOthers(wrong)
+		wrong = withoutRegisteredWarnings(wrong)
 	}
-	found := unreadable.Join(wrong)
+	found := unreadable.Merge(wrong)
 	if p != nil {
-		found = found.Join(oversizedParts(p))
+		found = found.Merge(oversizeFindings(p))
 	}
 	if found.HasErrors() {
 		return nil, found, nil
@@ -62,21 +62,21 @@ func (s *Server) readPolicy(ctx context.Context, m *policyv1.Policy, accepted bo
 // object is the prefix of the name of every registered document.
 const object = "policydocument/"
 
-// withoutOthers drops the warnings about registered documents: the request is not about them.
-func withoutOthers(found policy.Diagnostics) policy.Diagnostics {
+// withoutRegisteredWarnings drops the warnings about registered documents: the request is not about them.
+func withoutRegisteredWarnings(found policy.Diagnostics) policy.Diagnostics {
 	return slices.DeleteFunc(found, func(d policy.Diagnostic) bool {
 		return d.Severity == policy.Warning && strings.HasPrefix(d.File, object)
 	})
 }
 
-// withoutReplaced drops the registered documents that the request replaces: those in names, and those whose manifests are among
+// withoutReplacedDocuments drops the registered documents that the request replaces: those in names, and those whose manifests are among
 // others.
-func withoutReplaced(registered []*syntax.Document, names []string, others []*syntax.Document) ([]*syntax.Document, error) {
+func withoutReplacedDocuments(registered []*syntax.Document, names []string, others []*syntax.Document) ([]*syntax.Document, error) {
 	replaced := map[string]bool{}
 	for _, name := range names {
 		replaced[object+name] = true
 		if !slices.ContainsFunc(registered, func(d *syntax.Document) bool { return d.Source.File == object+name }) {
-			return nil, rpc.NotFound("no PolicyDocument %q refers to the Store", name)
+			return nil, rpc.NotFoundError("no PolicyDocument %q refers to the Store", name)
 		}
 	}
 	for _, d := range others {
@@ -85,13 +85,13 @@ func withoutReplaced(registered []*syntax.Document, names []string, others []*sy
 	return slices.DeleteFunc(slices.Clone(registered), func(d *syntax.Document) bool { return replaced[d.Source.File] }), nil
 }
 
-// Documents parses the documents in files, within the bounds of a request.
-func Documents(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics) {
+// ParseDocuments parses the documents in files, within the bounds of a request.
+func ParseDocuments(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics) {
 	var files []syntax.File
 	for _, f := range written {
 		files = append(files, syntax.File{Name: f.GetName(), Content: f.GetContent()})
 	}
-	documents, found := syntax.Parse(files, syntax.Limits{Bytes: maxBytes, Nodes: maxNodes})
+	documents, found := syntax.ParseFiles(files, syntax.ParseLimits{Bytes: maxBytes, Nodes: maxNodes})
 	for _, d := range documents {
 		if owner := d.Source.Owner; len(owner) > maxOwner {
 			d.Source.Owner = strings.ToValidUTF8(owner[:maxOwner], "")
@@ -100,19 +100,19 @@ func Documents(written []*policyv1.File) ([]*syntax.Document, policy.Diagnostics
 	return documents, found
 }
 
-func optionsOf(m *policyv1.Options) policy.Options {
+func policyOptionsOf(m *policyv1.Options) policy.Options {
 	return policy.Options{
 		Strict: m.GetStrict(), RoleSuffix: m.GetRoleSuffix(), RoleType: m.GetRoleType(), RoleRelation: m.GetRoleRelation(),
 		SubjectTypes: m.GetSubjectTypes(), Partial: m.GetPartial(),
 	}
 }
 
-// oversizedParts returns findings on the parts of a valid policy that would make answers too large.
-func oversizedParts(p *policy.Policy) policy.Diagnostics {
-	var found policy.Collector
-	name := func(source *policy.Source, at policy.Position, text string) {
+// oversizeFindings returns findings on the parts of a valid policy that would make answers too large.
+func oversizeFindings(p *policy.Policy) policy.Diagnostics {
+	var found policy.DiagnosticCollector
+	name := func(source *policy.DocumentSource, at policy.Position, text string) {
 		if len(text) > maxName {
-			found.Add(source.At(at), policy.CodeLimit, fmt.Sprintf("%.64q has %d characters, of at most %d", text, len(text), maxName), "shorten it")
+			found.Add(source.PlaceAt(at), policy.CodeLimit, fmt.Sprintf("%.64q has %d characters, of at most %d", text, len(text), maxName), "shorten it")
 		}
 	}
 	parts := 0

@@ -19,16 +19,16 @@ const maxAtOnce = 2
 
 // Server implements PolicyService. It keeps nothing of a request.
 type Server struct {
-	registered Registered
-	limiter    *rpc.Limiter
+	registered RegisteredDocumentsFunc
+	limiter    *rpc.CallLimiter
 }
 
-// Registered returns the documents registered for a Store, or their accepted parts, and the options of the Store's
+// RegisteredDocumentsFunc returns the documents registered for a Store, or their accepted parts, and the options of the Store's
 // policy. The caller receives its error.
-type Registered func(ctx context.Context, store string, accepted bool) ([]*syntax.Document, policy.Options, error)
+type RegisteredDocumentsFunc func(ctx context.Context, store string, accepted bool) ([]*syntax.Document, policy.Options, error)
 
 // New returns a server.
-func New(registered Registered) *Server {
+func New(registered RegisteredDocumentsFunc) *Server {
 	return &Server{registered: registered, limiter: rpc.NewLimiter(maxAtOnce)}
 }
 
@@ -36,7 +36,7 @@ var _ policyv1connect.PolicyServiceHandler = (*Server)(nil)
 
 // CheckPolicy implements PolicyService.
 func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest) (*policyv1.CheckPolicyResponse, error) {
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +46,10 @@ func (s *Server) CheckPolicy(ctx context.Context, r *policyv1.CheckPolicyRequest
 		return nil, err
 	}
 	if p != nil && r.GetLint() {
-		found = found.Join(lint.Policy(p))
+		found = found.Merge(lint.Policy(p))
 	}
 	if p != nil && r.GetPolicy().GetBeside() != "" {
-		found = found.Join(openfga.Check(p, openfga.Options{MaxTypes: -1, MaxBytes: -1}))
+		found = found.Merge(openfga.CheckModel(p, openfga.Options{MaxTypes: -1, MaxBytes: -1}))
 	}
-	return &policyv1.CheckPolicyResponse{Ok: !found.HasErrors(), Findings: Findings(found)}, nil
+	return &policyv1.CheckPolicyResponse{Ok: !found.HasErrors(), Findings: FindingsToProto(found)}, nil
 }

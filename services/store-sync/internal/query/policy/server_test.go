@@ -30,7 +30,7 @@ actions:
 `
 
 func TestEveryProcedureNeedsARight(t *testing.T) {
-	access, service := Access(), policyv1.File_entail_policy_v1_policy_proto.Services().ByName("PolicyService")
+	access, service := RequiredAccess(), policyv1.File_entail_policy_v1_policy_proto.Services().ByName("PolicyService")
 	for i := range service.Methods().Len() {
 		if name := string(service.Methods().Get(i).Name()); access["/"+policyv1connect.PolicyServiceName+"/"+name] == nil {
 			t.Errorf("%s has no rule", name)
@@ -238,7 +238,7 @@ func TestRequestsWaitForTheirTurn(t *testing.T) {
 	late, end := context.WithTimeout(t.Context(), 10*time.Second)
 	defer end()
 	for n := range maxAtOnce {
-		if _, err := s.limiter.Take(late); err != nil {
+		if _, err := s.limiter.Acquire(late); err != nil {
 			t.Errorf("only %d turns were given back: %v", n, err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 	p.Beside, p.Replaces = "demo", []string{"team/other"}
 	_, err := newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p})
 	refused(t, err, connect.CodeNotFound, `no PolicyDocument "team/other"`)
-	if right, err := Access()[policyv1connect.PolicyServiceCheckPolicyProcedure](&policyv1.CheckPolicyRequest{Policy: p}); err != nil || right.Name != "demo" {
+	if right, err := RequiredAccess()[policyv1connect.PolicyServiceCheckPolicyProcedure](&policyv1.CheckPolicyRequest{Policy: p}); err != nil || right.Name != "demo" {
 		t.Errorf("it needs %v, %v", right, err)
 	}
 }

@@ -55,9 +55,9 @@ func newServer(t *testing.T, edits ...string) *Server {
 	content := example(t, edits...)
 	return New(func(_ context.Context, store string, _ bool) ([]*syntax.Document, policy.Options, error) {
 		if store != "demo" {
-			return nil, policy.Options{}, rpc.NotFound("there is no Store %q", store)
+			return nil, policy.Options{}, rpc.NotFoundError("there is no Store %q", store)
 		}
-		documents, found := syntax.Parse([]syntax.File{{Name: "policydocument/team/lb", Content: []byte(content)}}, syntax.Limits{})
+		documents, found := syntax.ParseFiles([]syntax.File{{Name: "policydocument/team/lb", Content: []byte(content)}}, syntax.ParseLimits{})
 		if len(found) > 0 {
 			t.Errorf("the example: %v", found)
 		}

@@ -54,7 +54,7 @@ func addLosses(response *storev1.PreviewModelResponse, before plan.Input, after 
 func isNarrowing(c *storev1.ModelChange) bool { return c.GetKind() != storev1.ModelChange_KIND_ADDED }
 
 // sourceOf returns the object that a definition comes from.
-func sourceOf(merged model.Result, d *storev1.Definition) string {
+func sourceOf(merged model.MergeResult, d *storev1.Definition) string {
 	i := slices.IndexFunc(merged.Definitions, func(m model.Definition) bool {
 		return m.Type == d.GetType() && m.Relation == d.GetRelation() && m.Condition == d.GetCondition()
 	})

@@ -26,7 +26,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 	if err != nil {
 		return nil, err
 	}
-	dsl, err := model.DSL(latest)
+	dsl, err := model.RenderDSL(latest)
 	if err != nil {
 		return nil, err
 	}
@@ -35,16 +35,16 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 		return nil, fmt.Errorf("rendering model %s: %w", latest.GetId(), err)
 	}
 	response := &storev1.GetModelResponse{
-		StoreId: found.Value.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: moduleMessages(found.Value),
+		StoreId: found.Value.Status.StoreID, AuthorizationModelId: latest.GetId(), Dsl: dsl, Json: string(json), Modules: modulesToProto(found.Value),
 	}
 	// Only the merge that made a model holds the source of each definition.
-	desired, err := s.merges.Merge(s.snapshotOf(found))
+	desired, err := s.merges.Merge(s.storeSnapshot(found))
 	merged := err == nil && model.Equal(desired.Model, latest)
 	if !merged {
-		desired.Definitions = model.Definitions(latest)
+		desired.Definitions = model.ListDefinitions(latest)
 	}
 	for _, d := range desired.Definitions {
-		m := definitionMessage(d)
+		m := definitionToProto(d)
 		if merged {
 			m.Source = d.Origin.String()
 		}
@@ -61,7 +61,7 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 	}
 	var from, to *openfgav1.AuthorizationModel
 	if id := request.GetFromModelId(); id != "" {
-		from, err = s.byID(ctx, found, id)
+		from, err = s.readModelByID(ctx, found, id)
 	} else {
 		from, err = s.latestModel(ctx, found)
 	}
@@ -69,52 +69,52 @@ func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelReques
 		return nil, err
 	}
 	if id := request.GetToModelId(); id != "" {
-		to, err = s.byID(ctx, found, id)
+		to, err = s.readModelByID(ctx, found, id)
 	} else {
-		var desired model.Result
-		desired, err = s.merges.Merge(s.snapshotOf(found))
+		var desired model.MergeResult
+		desired, err = s.merges.Merge(s.storeSnapshot(found))
 		if to = desired.Model; err != nil {
-			err = rpc.Invalid("Store %q asks for no model that could be: %v", found.Key.Name, err)
+			err = rpc.InvalidError("Store %q asks for no model that could be: %v", found.Key.Name, err)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	response := &storev1.DiffModelResponse{}
-	response.Changes, err = modelChanges(from, to)
+	response.Changes, err = diffToProto(from, to)
 	return response, err
 }
 
-// snapshotOf returns the state of a Store in the view.
-func (s *Server) snapshotOf(found module.Store) plan.Input {
+// storeSnapshot returns the state of a Store in the view.
+func (s *Server) storeSnapshot(found module.StoreObject) plan.Input {
 	in := s.state.Snapshot(found.Key, plan.Observed{})
 	in.Store = found.Value
 	return in
 }
 
 // latestModel returns the newest model in OpenFGA.
-func (s *Server) latestModel(ctx context.Context, found module.Store) (*openfgav1.AuthorizationModel, error) {
+func (s *Server) latestModel(ctx context.Context, found module.StoreObject) (*openfgav1.AuthorizationModel, error) {
 	id := found.Value.Status.StoreID
 	if id == "" {
-		return nil, rpc.NotFound("Store %q has no OpenFGA store yet: %s", found.Key.Name, readyRemark(found.Value.Status.Conditions))
+		return nil, rpc.NotFoundError("Store %q has no OpenFGA store yet: %s", found.Key.Name, readinessMessage(found.Value.Status.Conditions))
 	}
-	latest, err := s.fga.LatestModel(ctx, id)
+	latest, err := s.fga.ReadLatestModel(ctx, id)
 	if err == nil && latest == nil {
-		err = rpc.NotFound("OpenFGA store %s of Store %q has no model yet: %s", id, found.Key.Name, readyRemark(found.Value.Status.Conditions))
+		err = rpc.NotFoundError("OpenFGA store %s of Store %q has no model yet: %s", id, found.Key.Name, readinessMessage(found.Value.Status.Conditions))
 	}
 	return latest, err
 }
 
-// byID returns the model with an id.
-func (s *Server) byID(ctx context.Context, found module.Store, id string) (*openfgav1.AuthorizationModel, error) {
+// readModelByID returns the model with an id.
+func (s *Server) readModelByID(ctx context.Context, found module.StoreObject, id string) (*openfgav1.AuthorizationModel, error) {
 	m, err := s.fga.ReadModel(ctx, found.Value.Status.StoreID, id)
 	if errors.Is(err, fga.ErrModelNotFound) || errors.Is(err, fga.ErrStoreNotFound) {
-		err = rpc.NotFound("Store %q has no model %s", found.Key.Name, id)
+		err = rpc.NotFoundError("Store %q has no model %s", found.Key.Name, id)
 	}
 	return m, err
 }
 
-func modelChanges(from, to *openfgav1.AuthorizationModel) ([]*storev1.ModelChange, error) {
+func diffToProto(from, to *openfgav1.AuthorizationModel) ([]*storev1.ModelChange, error) {
 	found, err := model.Diff(from, to)
 	if err != nil {
 		return nil, err
@@ -131,12 +131,12 @@ func modelChanges(from, to *openfgav1.AuthorizationModel) ([]*storev1.ModelChang
 			kind = storev1.ModelChange_KIND_AFFECTED
 		}
 		messages[i] = &storev1.ModelChange{
-			Kind: kind, Definition: definitionMessage(c.Definition), Before: c.Before, After: c.After, Gained: c.Gained, Lost: c.Lost,
+			Kind: kind, Definition: definitionToProto(c.Definition), Before: c.Before, After: c.After, Gained: c.Gained, Lost: c.Lost,
 		}
 	}
 	return messages, nil
 }
 
-func definitionMessage(d model.Definition) *storev1.Definition {
+func definitionToProto(d model.Definition) *storev1.Definition {
 	return &storev1.Definition{Type: d.Type, Relation: d.Relation, Condition: d.Condition, Module: d.Module}
 }

@@ -37,55 +37,55 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.limiter.Take(ctx)
+	release, err := s.limiter.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	in := s.snapshotOf(found)
-	p := proposal{in: in}
+	in := s.storeSnapshot(found)
+	p := previewProposal{in: in}
 	if request.GetDocuments() != nil {
-		err = s.addDocuments(&p, request, found)
+		err = s.addPreviewDocuments(&p, request, found)
 	} else {
-		err = p.placeModule(request)
+		err = p.addOrReplaceModule(request)
 	}
 	if err != nil {
 		return nil, err
 	}
 	limits := s.merges.Limits()
-	before, was := plan.Decide(in, s.policies.Registered(found.Key), limits)
-	after, todo := plan.Decide(p.in, s.policies.Registered(found.Key, p.documents...), limits)
+	before, was := plan.DecideModel(in, s.policies.RegisteredDocuments(found.Key), limits)
+	after, todo := plan.DecideModel(p.in, s.policies.RegisteredDocuments(found.Key, p.documents...), limits)
 	response := p.buildResponse(after.Merged, was, todo)
 	if after.MergeErr != nil {
 		response.Accepted, response.Message = false, after.MergeErr.Error()
 		return response, nil
 	}
-	if response.Dsl, err = model.DSL(after.Merged.Model); err != nil {
+	if response.Dsl, err = model.RenderDSL(after.Merged.Model); err != nil {
 		return nil, err
 	}
 	// If the Store's core module is broken, no model exists before, and every definition counts as new.
-	if response.Changes, err = modelChanges(before.Merged.Model, after.Merged.Model); err != nil {
+	if response.Changes, err = diffToProto(before.Merged.Model, after.Merged.Model); err != nil {
 		return nil, err
 	}
 	return response, addLosses(response, before, after.Merged.Model)
 }
 
-// proposal holds the modules and documents of the previewed model.
-type proposal struct {
+// previewProposal holds the modules and documents of the previewed model.
+type previewProposal struct {
 	in        plan.Input
 	documents []policyplan.Document
 	// origins are the sources of the previewed modules.
-	origins []model.Origin
+	origins []model.ModuleOrigin
 	// findings are the errors in documents that cannot be read.
 	findings policy.Diagnostics
 }
 
 // buildResponse returns the states of the modules, and of the documents that would become invalid.
-func (p *proposal) buildResponse(merged model.Result, was, todo policyplan.Plan) *storev1.PreviewModelResponse {
+func (p *previewProposal) buildResponse(merged model.MergeResult, was, todo policyplan.Plan) *storev1.PreviewModelResponse {
 	response := &storev1.PreviewModelResponse{Accepted: true}
 	if findings, errors := p.documentErrors(todo); errors > 0 {
 		response.Accepted, response.Message = false, fmt.Sprintf("errors in the documents: %d", errors)
-		response.Findings = querypolicy.Findings(findings)
+		response.Findings = querypolicy.FindingsToProto(findings)
 		response.Findings.Total, response.Findings.Truncated = int32(errors), errors > len(response.GetFindings().GetDiagnostics())
 	}
 	for _, r := range merged.Reports {
@@ -100,14 +100,14 @@ func (p *proposal) buildResponse(merged model.Result, was, todo policyplan.Plan)
 	for _, name := range slices.Sorted(maps.Keys(todo.Validations)) {
 		v := todo.Validations[name]
 		if len(v.Findings) > 0 && len(was.Validations[name].Findings) == 0 && !slices.Contains(p.origins, plan.DocumentOrigin(name)) {
-			response.Modules = addInvalid(response.GetModules(), name, v)
+			response.Modules = addInvalidDocument(response.GetModules(), name, v)
 		}
 	}
 	return response
 }
 
-// addInvalid adds a document that would have findings to the list of modules.
-func addInvalid(modules []*storev1.Module, document string, v policyplan.Validation) []*storev1.Module {
+// addInvalidDocument adds a document that would have findings to the list of modules.
+func addInvalidDocument(modules []*storev1.Module, document string, v policyplan.DocumentValidation) []*storev1.Module {
 	source, f := plan.DocumentOrigin(document).String(), v.Findings[0]
 	i := slices.IndexFunc(modules, func(m *storev1.Module) bool { return m.GetSource() == source })
 	if i < 0 {
@@ -121,7 +121,7 @@ func addInvalid(modules []*storev1.Module, document string, v policyplan.Validat
 }
 
 // documentErrors returns the first errors in the previewed documents, and the number of all errors.
-func (p *proposal) documentErrors(todo policyplan.Plan) (found policy.Diagnostics, errors int) {
+func (p *previewProposal) documentErrors(todo policyplan.Plan) (found policy.Diagnostics, errors int) {
 	found, errors = p.findings, len(p.findings)
 	for _, o := range p.documents {
 		v := todo.Validations[o.Name]
@@ -136,10 +136,10 @@ func (p *proposal) documentErrors(todo policyplan.Plan) (found policy.Diagnostic
 	return found, errors
 }
 
-// placeModule adds the previewed module to the others, or replaces the module that the request names.
-func (p *proposal) placeModule(request *storev1.PreviewModelRequest) error {
+// addOrReplaceModule adds the previewed module to the others, or replaces the module that the request names.
+func (p *previewProposal) addOrReplaceModule(request *storev1.PreviewModelRequest) error {
 	at := func(name string) int {
-		return slices.IndexFunc(p.in.Modules, func(m plan.Module) bool { return m.Key == p.modelKey(name) && !m.IsFromDocument() })
+		return slices.IndexFunc(p.in.Modules, func(m plan.ModelObject) bool { return m.Key == p.modelObjectKey(name) && !m.IsFromDocument() })
 	}
 	p.in.Modules = slices.Clone(p.in.Modules)
 	switch name := request.GetReplaces(); name {
@@ -149,50 +149,50 @@ func (p *proposal) placeModule(request *storev1.PreviewModelRequest) error {
 		}
 		value := &corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}}
 		value.Spec.Model = request.GetModule()
-		p.in.Modules = append(p.in.Modules, plan.Module{Change: event.Change{Key: p.modelKey(name)}, Value: value})
-		p.origins = []model.Origin{{Kind: model.AuthorizationModel, Name: name}}
+		p.in.Modules = append(p.in.Modules, plan.ModelObject{Change: event.Change{Key: p.modelObjectKey(name)}, Value: value})
+		p.origins = []model.ModuleOrigin{{Kind: model.AuthorizationModel, Name: name}}
 	case coreModule:
 		p.in.Store = p.in.Store.DeepCopy()
-		p.in.Store.Spec.CoreModule, p.origins = request.GetModule(), []model.Origin{{Kind: model.Core}}
+		p.in.Store.Spec.CoreModule, p.origins = request.GetModule(), []model.ModuleOrigin{{Kind: model.Core}}
 	default:
 		i := at(name)
 		if i < 0 {
-			return rpc.NotFound("no AuthorizationModel %q refers to Store %q", name, request.GetName())
+			return rpc.NotFoundError("no AuthorizationModel %q refers to Store %q", name, request.GetName())
 		}
 		value := p.in.Modules[i].Value.DeepCopy()
 		value.Spec.Model, value.Annotations = request.GetModule(), nil
-		p.in.Modules[i].Value, p.origins = value, []model.Origin{{Kind: model.AuthorizationModel, Name: name}}
+		p.in.Modules[i].Value, p.origins = value, []model.ModuleOrigin{{Kind: model.AuthorizationModel, Name: name}}
 	}
 	return nil
 }
 
-// modelKey returns the key of an AuthorizationModel in the cluster of the Store.
-func (p *proposal) modelKey(name string) event.Key {
+// modelObjectKey returns the key of an AuthorizationModel in the cluster of the Store.
+func (p *previewProposal) modelObjectKey(name string) event.Key {
 	return event.Key{Cluster: p.in.Key.Cluster, GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
 }
 
-// addDocuments adds the documents of a request to the proposal. It registers nothing.
-func (s *Server) addDocuments(p *proposal, request *storev1.PreviewModelRequest, found module.Store) error {
-	documents, unreadable := querypolicy.Documents(request.GetDocuments().GetFiles())
+// addPreviewDocuments adds the documents of a request to the proposal. It registers nothing.
+func (s *Server) addPreviewDocuments(p *previewProposal, request *storev1.PreviewModelRequest, found module.StoreObject) error {
+	documents, unreadable := querypolicy.ParseDocuments(request.GetDocuments().GetFiles())
 	if unreadable.HasErrors() {
 		p.findings = unreadable
 		return nil
 	}
-	registered := s.policies.Registered(found.Key)
+	registered := s.policies.RegisteredDocuments(found.Key)
 	name := request.GetReplaces()
 	if name != "" && !slices.ContainsFunc(registered, func(d policyplan.Document) bool { return d.Name == name }) {
-		return rpc.NotFound("no PolicyDocument %q refers to Store %q", name, request.GetName())
+		return rpc.NotFoundError("no PolicyDocument %q refers to Store %q", name, request.GetName())
 	}
-	p.documents = objectsOf(documents, cmp.Or(name, previewed+"/documents"))
+	p.documents = groupDocumentsByObject(documents, cmp.Or(name, previewed+"/documents"))
 	for _, o := range p.documents {
 		p.origins = append(p.origins, plan.DocumentOrigin(o.Name))
 	}
 	return nil
 }
 
-// objectsOf groups documents into PolicyDocuments. A manifest becomes the object that it names; all other documents
+// groupDocumentsByObject groups documents into PolicyDocuments. A manifest becomes the object that it names; all other documents
 // together become one object with the given name.
-func objectsOf(documents []*syntax.Document, name string) []policyplan.Document {
+func groupDocumentsByObject(documents []*syntax.Document, name string) []policyplan.Document {
 	by := map[string][]*syntax.Document{}
 	var names []string
 	for _, d := range documents {
@@ -204,7 +204,7 @@ func objectsOf(documents []*syntax.Document, name string) []policyplan.Document 
 	}
 	objects := make([]policyplan.Document, len(names))
 	for i, name := range names {
-		objects[i] = policyplan.Document{Name: name, Present: policyplan.Object(by[name]...), Created: time.Now()}
+		objects[i] = policyplan.Document{Name: name, Present: policyplan.JoinDocuments(by[name]...), Created: time.Now()}
 	}
 	return objects
 }

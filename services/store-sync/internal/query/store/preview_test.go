@@ -34,13 +34,13 @@ const (
 // server returns a server with a Store, "demo", in which the PolicyDocument team/tenants is live, and with modules of that Store.
 func server(t *testing.T, modules ...corev1alpha1.AuthorizationModel) *Server {
 	t.Helper()
-	feed := moduletest.NewFeed(t)
-	shared := module.NewState(feed.View, moduletest.Cluster)
+	feed := moduletest.NewViewFeed(t)
+	shared := module.NewStoreListers(feed.View, moduletest.Cluster)
 	state, merges := store.NewState(shared), store.NewMergeCache(model.Limits{})
-	policies := policymodule.New(feed.View, &module.Applier{State: shared}, state.MergedBy(merges))
+	policies := policymodule.New(feed.View, &module.Applier{State: shared}, state.MergeAfterPlanFunc(merges))
 	state.AddProviders(policies)
 	s := New(state, merges, policies, nil, func() error { return nil })
-	feed.Put(kinds.Stores(), moduletest.Cluster, "demo", corev1alpha1.Store{
+	feed.PutObject(kinds.Stores(), moduletest.Cluster, "demo", corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: corev1alpha1.StoreSpec{CoreModule: "module core\n\ntype user\n\ntype group\n"},
 	})
 	d := iaplv1alpha1.PolicyDocument{ObjectMeta: metav1.ObjectMeta{Name: "tenants", Namespace: "team"}}
@@ -48,14 +48,14 @@ func server(t *testing.T, modules ...corev1alpha1.AuthorizationModel) *Server {
 	if err := yaml.UnmarshalStrict([]byte(tenant), &d.Spec.Policy); err != nil {
 		t.Fatal(err)
 	}
-	feed.Put(kinds.PolicyDocuments(), moduletest.Cluster, "tenants", d, func(c *event.Change) { c.Key.Namespace = "team" })
+	feed.PutObject(kinds.PolicyDocuments(), moduletest.Cluster, "tenants", d, func(c *event.Change) { c.Key.Namespace = "team" })
 	for _, m := range modules {
-		feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
+		feed.PutObject(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
 	}
 	key := module.StoreKey("demo", moduletest.Cluster)
-	_, todo := plan.Decide(state.Snapshot(key, plan.Observed{}), policies.Registered(key), model.Limits{})
+	_, todo := plan.DecideModel(state.Snapshot(key, plan.Observed{}), policies.RegisteredDocuments(key), model.Limits{})
 	for _, m := range todo.Apply {
-		feed.Put(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
+		feed.PutObject(kinds.AuthorizationModels(), moduletest.Cluster, m.Name, m)
 	}
 	return s
 }

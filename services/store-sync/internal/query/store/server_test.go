@@ -33,11 +33,11 @@ func TestTheRemarkOnAStoreIsWhatAPersonMustKnow(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := readyRemark(test.conditions); got != test.want {
+			if got := readinessMessage(test.conditions); got != test.want {
 				t.Errorf("remark %q, want %q", got, test.want)
 			}
 			s := &corev1alpha1.Store{Status: corev1alpha1.StoreStatus{Conditions: test.conditions}}
-			if m := storeMessage(s); m.GetReady() != meta.IsStatusConditionTrue(test.conditions, corev1alpha1.Ready) || m.GetMessage() != test.want {
+			if m := storeToProto(s); m.GetReady() != meta.IsStatusConditionTrue(test.conditions, corev1alpha1.Ready) || m.GetMessage() != test.want {
 				t.Errorf("message %v", m)
 			}
 		})

@@ -17,14 +17,14 @@ const (
 	maxAddresses = 10
 )
 
-// Names knows the addresses of a Service, or of one host behind it when host is not empty.
-type Names interface {
+// AddressResolver knows the addresses of a Service, or of one host behind it when host is not empty.
+type AddressResolver interface {
 	Addresses(namespace, service, host string) (addresses []netip.Addr, known bool)
 }
 
-// Answer is what a datagram is answered with: addresses of the kind that is asked for, none of a name that has only
+// AnswerQuery is what a datagram is answered with: addresses of the kind that is asked for, none of a name that has only
 // others, and that there is no such name. Names that are not in the domain do not exist, either.
-func Answer(query []byte, domain string, names Names) ([]byte, error) {
+func AnswerQuery(query []byte, domain string, names AddressResolver) ([]byte, error) {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(query)
 	if err != nil {
@@ -37,7 +37,7 @@ func Answer(query []byte, domain string, names Names) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the question of query %d: %w", header.ID, err)
 	}
-	addresses, known := find(question, domain, names)
+	addresses, known := resolveQuestion(question, domain, names)
 	reply := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: header.ID, Response: true, Authoritative: true, RecursionDesired: header.RecursionDesired, RecursionAvailable: true},
 		Questions: []dnsmessage.Question{question},
@@ -46,7 +46,7 @@ func Answer(query []byte, domain string, names Names) ([]byte, error) {
 		reply.RCode = dnsmessage.RCodeNameError
 	}
 	for _, address := range addresses {
-		if body := record(address); len(reply.Answers) < maxAddresses && bodyType(address) == question.Type {
+		if body := newRecord(address); len(reply.Answers) < maxAddresses && recordType(address) == question.Type {
 			reply.Answers = append(reply.Answers, dnsmessage.Resource{
 				Header: dnsmessage.ResourceHeader{Name: question.Name, Type: question.Type, Class: dnsmessage.ClassINET, TTL: seconds},
 				Body:   body,
@@ -56,8 +56,8 @@ func Answer(query []byte, domain string, names Names) ([]byte, error) {
 	return reply.Pack()
 }
 
-// find splits SERVICE.NAMESPACE.svc.DOMAIN, which may have a HOST in front.
-func find(question dnsmessage.Question, domain string, names Names) (addresses []netip.Addr, known bool) {
+// resolveQuestion splits SERVICE.NAMESPACE.svc.DOMAIN, which may have a HOST in front.
+func resolveQuestion(question dnsmessage.Question, domain string, names AddressResolver) (addresses []netip.Addr, known bool) {
 	name, ours := strings.CutSuffix(strings.ToLower(question.Name.String()), ".svc."+domain+".")
 	labels := strings.Split(name, ".")
 	switch {
@@ -72,14 +72,14 @@ func find(question dnsmessage.Question, domain string, names Names) (addresses [
 	}
 }
 
-func bodyType(address netip.Addr) dnsmessage.Type {
+func recordType(address netip.Addr) dnsmessage.Type {
 	if address.Is4() {
 		return dnsmessage.TypeA
 	}
 	return dnsmessage.TypeAAAA
 }
 
-func record(address netip.Addr) dnsmessage.ResourceBody {
+func newRecord(address netip.Addr) dnsmessage.ResourceBody {
 	if address.Is4() {
 		return &dnsmessage.AResource{A: address.As4()}
 	}

@@ -14,7 +14,7 @@ type cluster map[string][]string
 
 func (c cluster) Addresses(namespace, service, host string) (addresses []netip.Addr, known bool) {
 	texts, known := c[strings.TrimPrefix(host+"."+service+"."+namespace, ".")]
-	return parsed(texts), known
+	return parseAddresses(texts), known
 }
 
 func ask(t *testing.T, name string, kind dnsmessage.Type) []byte {
@@ -59,7 +59,7 @@ func TestANameIsAnsweredWithItsAddresses(t *testing.T) {
 		"too many labels":               {"a.nats-0.nats-peers.bus.svc.cluster.local.", dnsmessage.TypeA, nil, dnsmessage.RCodeNameError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			packed, err := Answer(ask(t, test.name, test.kind), "cluster.local", services)
+			packed, err := AnswerQuery(ask(t, test.name, test.kind), "cluster.local", services)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestAnAnswerFitsIntoADatagram(t *testing.T) {
 		many = append(many, "fd00:10:88:99:1234:5678:9abc:def0")
 	}
 	long := strings.Repeat("a", 63)
-	packed, err := Answer(ask(t, long+"."+long+".svc.cluster.local.", dnsmessage.TypeAAAA), "cluster.local", cluster{long + "." + long: many})
+	packed, err := AnswerQuery(ask(t, long+"."+long+".svc.cluster.local.", dnsmessage.TypeAAAA), "cluster.local", cluster{long + "." + long: many})
 	if err != nil || len(packed) > 512 {
 		t.Errorf("%d bytes, %v", len(packed), err)
 	}
@@ -107,7 +107,7 @@ func TestWhatIsNoQueryIsNotAnswered(t *testing.T) {
 	answer[2] |= 0x80
 	for name, datagram := range map[string][]byte{"nothing": nil, "a part": query[:15], "a header alone": query[:12], "an answer": answer} {
 		t.Run(name, func(t *testing.T) {
-			if reply, err := Answer(datagram, "cluster.local", cluster{}); err == nil {
+			if reply, err := AnswerQuery(datagram, "cluster.local", cluster{}); err == nil {
 				t.Errorf("answered with %x", reply)
 			}
 		})
@@ -117,7 +117,7 @@ func TestWhatIsNoQueryIsNotAnswered(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte{0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 'a', 1, 'b', 3, 's', 'v', 'c', 0, 0, 1, 0, 1})
 	f.Fuzz(func(t *testing.T, query []byte) {
-		packed, err := Answer(query, "cluster.local", cluster{"a.b": {"10.0.0.1"}})
+		packed, err := AnswerQuery(query, "cluster.local", cluster{"a.b": {"10.0.0.1"}})
 		if err != nil {
 			return
 		}

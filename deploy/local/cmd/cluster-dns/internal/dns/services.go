@@ -11,20 +11,20 @@ import (
 	discovery "k8s.io/client-go/listers/discovery/v1"
 )
 
-// Services are the Names of a cluster.
-type Services struct {
+// ServiceResolver are the Names of a cluster.
+type ServiceResolver struct {
 	Services core.ServiceLister
 	Slices   discovery.EndpointSliceLister
 }
 
 // Addresses are a Service's own; without any, those of the pods behind it that are ready.
-func (s Services) Addresses(namespace, service, host string) (addresses []netip.Addr, known bool) {
+func (s ServiceResolver) Addresses(namespace, service, host string) (addresses []netip.Addr, known bool) {
 	found, err := s.Services.Services(namespace).Get(service)
 	if err != nil {
 		return nil, false
 	}
 	if found.Spec.ClusterIP != corev1.ClusterIPNone {
-		return parsed(found.Spec.ClusterIPs), host == ""
+		return parseAddresses(found.Spec.ClusterIPs), host == ""
 	}
 	ofService := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service})
 	parts, err := s.Slices.EndpointSlices(namespace).List(ofService)
@@ -35,7 +35,7 @@ func (s Services) Addresses(namespace, service, host string) (addresses []netip.
 		for _, endpoint := range part.Endpoints {
 			ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
 			if ready && (host == "" || endpoint.Hostname != nil && *endpoint.Hostname == host) {
-				addresses = append(addresses, parsed(endpoint.Addresses)...)
+				addresses = append(addresses, parseAddresses(endpoint.Addresses)...)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func (s Services) Addresses(namespace, service, host string) (addresses []netip.
 	return addresses, host == "" || len(addresses) > 0
 }
 
-func parsed(texts []string) (addresses []netip.Addr) {
+func parseAddresses(texts []string) (addresses []netip.Addr) {
 	for _, text := range texts {
 		if address, err := netip.ParseAddr(text); err == nil {
 			addresses = append(addresses, address)

@@ -44,7 +44,7 @@ func endpoint(host, address string, ready *bool) discoveryv1.Endpoint {
 }
 
 func TestAServiceHasItsAddressAndOneWithoutHasItsPods(t *testing.T) {
-	names := Services{
+	names := ServiceResolver{
 		Services: core.NewServiceLister(indexed(t, service("nats", "10.0.0.7"), service("nats-peers", corev1.ClusterIPNone), service("idle", corev1.ClusterIPNone))),
 		Slices: discovery.NewEndpointSliceLister(indexed(t,
 			slice("nats-x", "nats", endpoint("nats-0", "10.88.0.3", new(true))),
@@ -67,7 +67,7 @@ func TestAServiceHasItsAddressAndOneWithoutHasItsPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addresses, known := names.Addresses(test.namespace, test.service, test.host)
-			if known != test.known || !slices.Equal(addresses, parsed(test.want)) {
+			if known != test.known || !slices.Equal(addresses, parseAddresses(test.want)) {
 				t.Errorf("Addresses = %v, %t, want %v, %t", addresses, known, test.want, test.known)
 			}
 		})
@@ -75,7 +75,7 @@ func TestAServiceHasItsAddressAndOneWithoutHasItsPods(t *testing.T) {
 	if addresses, known := names.Addresses("bus", "nats", "nats-0"); known {
 		t.Errorf("a pod behind a Service with an address has a name: %v", addresses)
 	}
-	if got := parsed([]string{"10.0.0.1", "nonsense"}); !slices.Equal(got, []netip.Addr{netip.MustParseAddr("10.0.0.1")}) {
+	if got := parseAddresses([]string{"10.0.0.1", "nonsense"}); !slices.Equal(got, []netip.Addr{netip.MustParseAddr("10.0.0.1")}) {
 		t.Errorf("parsed = %v", got)
 	}
 }
