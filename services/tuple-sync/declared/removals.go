@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,7 +60,7 @@ func (r *Reconciler) readStoreIfNeeded(ctx context.Context, p *passState, s *pla
 		r.applier.log.WarnContext(ctx, "record of removed tuples cannot be read", slog.String("store", storeID), slog.Any("error", err))
 	}
 	if list := s.input.Removals.List; !thorough && len(list) > 0 {
-		if thorough, err = r.applier.hasLostRemoval(ctx, storeID, list[len(list)-1]); err != nil {
+		if thorough, err = r.applier.hasLostRemoval(ctx, storeID, list); err != nil {
 			return err
 		}
 		p.resync = thorough
@@ -73,25 +74,33 @@ func (r *Reconciler) readStoreIfNeeded(ctx context.Context, p *passState, s *pla
 	return nil
 }
 
-// hasLostRemoval reports whether OpenFGA's list of changes lacks the last recorded removal. It does if the database was
-// restored from an earlier backup.
-func (a *planApplier) hasLostRemoval(ctx context.Context, storeID string, last plan.RemovedTuple) (bool, error) {
-	token, since := "", last.Removed.Add(-clockSkew)
+// hasLostRemoval reports whether OpenFGA's list of changes lacks a recorded removal of the last recorded second. It does
+// if the database was restored from an earlier backup.
+func (a *planApplier) hasLostRemoval(ctx context.Context, storeID string, list []plan.RemovedTuple) (bool, error) {
+	last := list[len(list)-1].Removed
+	missing := map[tuple.ID]bool{}
+	for _, r := range slices.Backward(list) {
+		if r.Removed.Before(last) {
+			break
+		}
+		missing[r.ID] = true
+	}
+	token, since := "", last.Add(-clockSkew)
 	for range maxChangePages {
 		page, next, err := a.openFGA.ReadChanges(ctx, storeID, token, since)
 		if err != nil {
 			return false, err
 		}
 		for _, c := range page {
-			if c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_DELETE && tuple.FromOpenFGA(c.GetTupleKey()).ID == last.ID {
-				return false, nil
+			if c.GetOperation() == openfgav1.TupleOperation_TUPLE_OPERATION_DELETE {
+				delete(missing, tuple.FromOpenFGA(c.GetTupleKey()).ID)
 			}
 		}
-		if token = next; len(page) == 0 || token == "" {
+		if token = next; len(missing) == 0 || len(page) == 0 || token == "" {
 			break
 		}
 	}
-	return true, nil
+	return len(missing) > 0, nil
 }
 
 // recordRemovals adds the removed tuples to the record of the Store in the plan.

@@ -169,6 +169,9 @@ func (in Input) restoredTuples(evaluations []*Evaluation, claims map[tuple.ID]tu
 		return nil
 	}
 	for _, e := range evaluations {
+		if e.phase == here && in.Model != nil {
+			continue // A tuple that the present model does not allow is written again when a later one does.
+		}
 		for _, v := range e.verdictsInState(Waiting) {
 			delete(found, v.ID)
 		}

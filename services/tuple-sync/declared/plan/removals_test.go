@@ -116,6 +116,7 @@ func TestRestoredTuplesAreRemovedUnlessTheyAreWanted(t *testing.T) {
 		"of nobody":                         {owners: []Owner{store, module}, held: t3, written: 50},
 		"declared again":                    {owners: []Owner{store, owner("a", t2)}, held: t2, written: 50},
 		"declared again, without a model":   {owners: []Owner{store, owner("a", t2)}, held: t2, written: 50, noModel: true},
+		"declared by a text not in force":   {owners: []Owner{store, owner("a", t2).with(func(o *Owner) { o.Outdated = true })}, held: t2, written: 50, want: true},
 		"declared by what moves in":         {owners: []Owner{store, owner("a", t2).recorded("R", t2)}, held: t2, written: 50},
 		"of IAM":                            {owners: []Owner{store}, held: iamTuple, written: 50, reserved: true},
 		"of IAM's type, in another store":   {owners: []Owner{store}, held: iamTuple, written: 50, want: true},

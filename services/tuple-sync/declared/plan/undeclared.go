@@ -55,9 +55,10 @@ func FindUndeclaredTuples(in Input, held []tuple.Tuple) []UndeclaredTuple {
 	var found []UndeclaredTuple
 	restored := in.restoredTuples(evaluations, claims)
 	for _, t := range held {
-		if _, ok := declared[t]; !ok && (!in.Reserved || !iam.IsIAMObject(t.Object)) {
+		r, isRestored := restored[t.ID]
+		if _, ok := declared[t]; (!ok || isRestored) && (!in.Reserved || !iam.IsIAMObject(t.Object)) {
 			u := decideFate(t, claims, recorders[t.ID], in.Model)
-			if r, ok := restored[t.ID]; ok && u.Fate == Unmanaged {
+			if isRestored && u.Fate == Unmanaged {
 				u.Fate = ToBeRemoved
 				u.Reason = fmt.Sprintf("Restored: it was removed on %s, and the next resync removes it again.", r.Removed.UTC().Format(time.DateOnly))
 			}
