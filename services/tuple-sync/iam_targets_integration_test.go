@@ -75,11 +75,11 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b.bind("one", "viewer", on(mapType, one), user(alice))
 	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
 	b.observed("configmap", iamv1alpha1.NotFollowed, "not followed yet")
-	reflector.DriftedKeys(configMaps(), "you may not")
+	reflector.PublishTargetKind(configMaps(), "you may not")
 	b.observed("configmap", iamv1alpha1.NotFollowed, "you may not")
 	b.grants(false, iamObject(one))
 
-	reflector.DriftedKeys(configMaps(), "")
+	reflector.PublishTargetKind(configMaps(), "")
 	b.ready(kinds.PolicyBindings(), "one", bound)
 	b.observed("configmap", iamv1alpha1.Followed)
 	b.grants(true, iamObject(one))
@@ -98,7 +98,7 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b.ready(kinds.PolicyBindings(), "another", bound)
 	b.grants(true, iamObject(one))
 
-	reflector.DriftedKeys(configMaps(), "the API server is silent")
+	reflector.PublishTargetKind(configMaps(), "the API server is silent")
 	b.grants(false, iamObject(one))
 	b.ready(kinds.PolicyBindings(), "another", iamv1alpha1.ResourceSelectorValidationFailed)
 }
@@ -112,7 +112,7 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 	b.serve()
 	web := b.project("web", b.org("acme").Name)
 	owned := b.configMap("owned", &web)
-	reflector.DriftedKeys(configMaps(), "")
+	reflector.PublishTargetKind(configMaps(), "")
 	parent := iamObject(owned) + "#p@" + projectType + ":web"
 	testenv.Eventually(t, soon, func() error {
 		if held := b.holds(b.id); !slices.Contains(held, parent) {

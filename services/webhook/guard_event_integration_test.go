@@ -50,7 +50,7 @@ func takeEventOver(t *testing.T, group string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = events.Delete(context.WithoutCancel(t.Context()), "one", metav1.DeleteOptions{}) })
-	reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Group: strings.TrimPrefix(group, "core.miloapis.com"), Resource: "events"}, "v1", "Event"), "")
+	reflector.PublishTargetKind(kinds.TargetKind(event.GroupResource{Group: strings.TrimPrefix(group, "core.miloapis.com"), Resource: "events"}, "v1", "Event"), "")
 	b.awaitReady()
 	typed, dry := b.Kube.TypedClientAs(t, mallory), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"%s/v1alpha1","kind":"Project","name":"mine","uid":"%s"}]}}`, projects, mine)

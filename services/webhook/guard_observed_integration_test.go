@@ -49,10 +49,10 @@ func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
 	}
 	acts(true)
 	refused("all kinds observed")
-	f.reflector.DriftedKeys(maps, "the API server is silent")
+	f.reflector.PublishTargetKind(maps, "the API server is silent")
 	acts(false)
 	refused("kind of the object not observed")
-	f.reflector.DriftedKeys(maps, "")
+	f.reflector.PublishTargetKind(maps, "")
 	acts(true)
 	refused("kind observed again")
 	if err := f.Typed.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {

@@ -44,7 +44,7 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = maps.Delete(context.WithoutCancel(t.Context()), "one", metav1.DeleteOptions{}) })
-	reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
+	reflector.PublishTargetKind(kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
 	b.awaitReady()
 	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: projects + "/v1alpha1", Kind: "Project", Name: "mine", UID: types.UID(mine)}}
 	taken := func(refused bool) func() error {
@@ -102,7 +102,7 @@ func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
 		_, err := b.ResourceClient(pond).Create(t.Context(), b.object(pond, "one", nil), metav1.CreateOptions{})
 		return err
 	})
-	reflector.DriftedKeys(pond, "")
+	reflector.PublishTargetKind(pond, "")
 	b.awaitReady()
 	testenv.Eventually(t, soon, func() error {
 		one, err := b.ResourceClient(pond).Get(t.Context(), "one", metav1.GetOptions{})

@@ -52,8 +52,8 @@ func newFamily(t *testing.T) *family {
 		_ = admin.Secrets(namespace).Delete(ctx, "mine", metav1.DeleteOptions{})
 	})
 	f.one, f.secret = one, owner("v1", "Secret", "mine", secret.UID)
-	f.reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
-	f.reflector.DriftedKeys(kinds.TargetKind(event.GroupResource{Resource: "secrets"}, "v1", "Secret"), "")
+	f.reflector.PublishTargetKind(kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), "")
+	f.reflector.PublishTargetKind(kinds.TargetKind(event.GroupResource{Resource: "secrets"}, "v1", "Secret"), "")
 	f.create(kinds.IAMRoles(), "remover", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.delete"}})
 	f.create(kinds.PolicyBindings(), "on-mine", map[string]any{
 		"roleRef":  map[string]any{"name": "remover"},

@@ -73,7 +73,7 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 		}
 	}
 	may("before its kind is observed", false)
-	reflector.DriftedKeys(maps, "")
+	reflector.PublishTargetKind(maps, "")
 	may("once it is observed", true)
 	remove()
 	may("after the deletion", false)
@@ -81,7 +81,7 @@ func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) 
 	may("other object of the same name", false)
 	bind("another", uid)
 	may("by a binding on that", true)
-	reflector.DriftedKeys(maps, "the API server is silent")
+	reflector.PublishTargetKind(maps, "the API server is silent")
 	may("kind no longer observed", false)
 	remove()
 }

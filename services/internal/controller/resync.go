@@ -31,7 +31,7 @@ func (e *engine[K]) publishResyncRequests(ctx context.Context) {
 
 // handleResync handles a message that requests to reconcile everything.
 func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
-	observer, ok := e.reconciler.(DriftDetector[K])
+	detector, ok := e.reconciler.(DriftDetector[K])
 	if !ok || !d.replay {
 		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.elector.HasOpenedBefore(meta.Sequence.Stream) {
 			e.enqueueAll(d.replay) // Otherwise the takeover enqueues everything.
@@ -40,7 +40,7 @@ func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
 		return
 	}
 	e.observing.Go(func() {
-		if err := e.enqueueDriftedKeys(ctx, observer); err != nil {
+		if err := e.enqueueDriftedKeys(ctx, detector); err != nil {
 			e.cfg.Log.WarnContext(ctx, "observation of the backend failed", slog.Any("error", err))
 			d.worst = disposition{verdict: again, delay: e.cfg.MaxDelay, err: err}
 		}
@@ -49,10 +49,10 @@ func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
 }
 
 // enqueueDriftedKeys reads the whole backend, and enqueues the keys that differ.
-func (e *engine[K]) enqueueDriftedKeys(ctx context.Context, observer DriftDetector[K]) error {
+func (e *engine[K]) enqueueDriftedKeys(ctx context.Context, detector DriftDetector[K]) error {
 	var keys []K
 	err := e.runWithDeadline(ctx, "observe", func(ctx context.Context) (err error) {
-		keys, err = observer.DriftedKeys(ctx)
+		keys, err = detector.DriftedKeys(ctx)
 		return err
 	})
 	if err != nil {

@@ -65,9 +65,9 @@ func (b *Env) StartReflector(besides ...kinds.Kind) *Reflector {
 	return r
 }
 
-// DriftedKeys publishes the objects of a kind as targets of bindings. With a problem, it only publishes a marker that the
+// PublishTargetKind publishes the objects of a kind as targets of bindings. With a problem, it only publishes a marker that the
 // kind is not observed.
-func (r *Reflector) DriftedKeys(kind kinds.Kind, problem string) {
+func (r *Reflector) PublishTargetKind(kind kinds.Kind, problem string) {
 	r.bed.T.Helper()
 	if problem == "" {
 		r.startKind(kind)
@@ -149,7 +149,7 @@ func (r *Reflector) publishKind(kind kinds.Kind, again bool) (version string, se
 
 func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version string) {
 	for ctx.Err() == nil {
-		w, err := r.bed.ResourceClient(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		w, err := r.bed.ResourceClient(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 		if err != nil {
 			<-time.After(retryPause)
 			continue
@@ -159,7 +159,9 @@ func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version str
 			if !ok || e.Type == watch.Error {
 				break
 			}
-			version = u.GetResourceVersion()
+			if version = u.GetResourceVersion(); e.Type == watch.Bookmark {
+				continue
+			}
 			r.waiting.Add(1)
 			r.gate.Lock()
 			r.publishState(ctx, kind, u, publishMode{deleted: e.Type == watch.Deleted})
