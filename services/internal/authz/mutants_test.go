@@ -50,7 +50,7 @@ func mutants() map[string]mutant.Mutant {
 		"who is inactive has what his groups have":           {"asker.go", "u.inactive || x.isInactiveAccount(s.Account)", "false"},
 		"who is inactive acts when he is deleted":            {"subject.go", "a.inactive = u != nil && u.Status", "a.inactive = isAlive(u) && u.Status"},
 		"a Group is believed to be of the token":             {"subject.go", `strings.Contains(s.Name, ":")`, `strings.Contains(s.Name, "")`},
-		"nameless objects are all of their kind":             {"place.go", "s.ResourceRef.Name}}, s.ResourceRef.UID, true", `s.ResourceRef.Name}, All: s.ResourceRef.Name == ""}, s.ResourceRef.UID, true`},
+		"nameless objects are all of their kind":             {"place.go", "s.ResourceRef.Name},\n\t\t}, s.ResourceRef.UID, true", `s.ResourceRef.Name}, All: s.ResourceRef.Name == ""}, s.ResourceRef.UID, true`},
 		"bindings on a kind give nothing":                    {"place.go", "	r.addScope(x.places[Scope{Type: k.typ, All: true}])\n", ""},
 		"a namespace is no parent":                           {"place.go", `k.parents[namespaceType] != nil && namespace != ""`, "false"},
 		"a claimed namespace counts for a known object":      {"place.go", "		namespace = object.Namespace\n", ""},
