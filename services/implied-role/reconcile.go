@@ -23,7 +23,7 @@ type reconciler struct {
 	applier  *planApplier
 	statuses *statusReconciler
 	// projection is nil unless rules are written to OpenFGA.
-	projection *projection.RuleProjection
+	projection *projection.Projector
 }
 
 // AffectedKeys implements [controller.Reconciler].
@@ -150,7 +150,7 @@ func (r *reconciler) planSources(n *namespaceHistory, ruleSet, before *infer.Rul
 // addAffectedSources adds the sources that the changes may concern.
 func (r *reconciler) addAffectedSources(n *namespaceHistory, ruleSet, before *infer.RuleSet, changes *changeSet) {
 	if changes.all || before == nil {
-		changes.addSources(r.state.PossibleSources(n.name)...)
+		changes.addSources(r.state.PossibleSourceNames(n.name)...)
 		for _, key := range r.state.DeletedKeys(n.name) {
 			changes.gone[key] = struct{}{}
 		}

@@ -47,7 +47,7 @@ func (s *queryServer) Preview(ctx context.Context, request *opensearchv1.Preview
 		if len(edits[kind]) == 0 && (kind != plan.Mappings || len(edits[plan.Roles]) == 0) {
 			continue
 		}
-		p := kindPreview{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].objectsOfCluster(cluster.Key, string(cluster.Value.UID))}
+		p := kindPreviewer{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].objectsOfCluster(cluster.Key, string(cluster.Value.UID))}
 		p.elsewhere = bindingsOfOtherClusters(s.state.bindingsManagedBy(s.connections.clustersOnSameServer(to)), is)
 		if p.actual, err = to.client.List(ctx, kind); err != nil {
 			return nil, err
@@ -204,8 +204,8 @@ func deepCopyDeclared(o resources.Declared) resources.Declared {
 	return is
 }
 
-// kindPreview is the preview of one kind.
-type kindPreview struct {
+// kindPreviewer is the preview of one kind.
+type kindPreviewer struct {
 	kind    plan.EntityKind
 	server  string
 	edits   map[event.Key]objectEdit
@@ -222,7 +222,7 @@ type kindPreview struct {
 }
 
 // loadReferredNames sets has and willHave from a listing of the kind and the actions planned for it.
-func (p *kindPreview) loadReferredNames(ctx context.Context, to *clusterConnection, of plan.EntityKind, made []plan.Action) error {
+func (p *kindPreviewer) loadReferredNames(ctx context.Context, to *clusterConnection, of plan.EntityKind, made []plan.Action) error {
 	listed, err := to.client.List(ctx, of)
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (p *kindPreview) loadReferredNames(ctx context.Context, to *clusterConnecti
 }
 
 // addToAnswer adds the writes and verdicts of the kind to the answer, and returns the actions.
-func (p *kindPreview) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.Action {
+func (p *kindPreviewer) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.Action {
 	before, _ := p.planForPreview(p.objects, p.has)
 	after, verdicts := p.planForPreview(p.editedObjects(), p.willHave)
 	actions := plan.ActionsNotIn(after, before)
@@ -268,7 +268,7 @@ func (p *kindPreview) addToAnswer(answer *opensearchv1.PreviewResponse) []plan.A
 }
 
 // editedObjects returns the objects with the changes applied.
-func (p *kindPreview) editedObjects() []declaredObject {
+func (p *kindPreviewer) editedObjects() []declaredObject {
 	var all []declaredObject
 	for _, o := range p.objects {
 		if _, edited := p.edits[o.Key]; !edited {
@@ -282,7 +282,7 @@ func (p *kindPreview) editedObjects() []declaredObject {
 }
 
 // planForPreview plans for objects without reading a Secret. Only users with edit.password count as having a new password.
-func (p *kindPreview) planForPreview(objects []declaredObject, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
+func (p *kindPreviewer) planForPreview(objects []declaredObject, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
 		made := plan.MakeMappings(append(toPlanBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)

@@ -77,7 +77,7 @@ func (r *reconciler) reconcileDocument(ctx context.Context, p *controller.Reques
 	}
 	objects := r.statuses.objectsHandledIn(cluster, all)
 	r.setObstacles(p, objects, unrecorded)
-	if err := r.verifier.Verify(ctx, expectedCluster(declared)); err != nil {
+	if err := r.verifier.Verify(ctx, expectedClusterState(declared)); err != nil {
 		return err
 	}
 	to, err := r.connections.connectTo(ctx, cluster)

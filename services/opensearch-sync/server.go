@@ -92,7 +92,7 @@ func (s *queryServer) connectToCluster(ctx context.Context, ref *opensearchv1.Cl
 	case found.Value.DeletionTimestamp != nil:
 		return found, nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("the OpenSearchCluster is being deleted"))
 	}
-	if err := s.verifier.Verify(ctx, expectedCluster(found)); err != nil {
+	if err := s.verifier.Verify(ctx, expectedClusterState(found)); err != nil {
 		return found, nil, err
 	}
 	to, err = s.connections.connectTo(ctx, found.Value)

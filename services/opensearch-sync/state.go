@@ -295,8 +295,8 @@ func decisionFields(o opensearchv1.Declared) any {
 	return all
 }
 
-// expectedCluster returns the expected state of a cluster: the fields on which its connection depends.
-func expectedCluster(o informer.Object[opensearchv1.OpenSearchCluster]) verify.ExpectedState {
+// expectedClusterState returns the expected state of a cluster: the fields on which its connection depends.
+func expectedClusterState(o informer.Object[opensearchv1.OpenSearchCluster]) verify.ExpectedState {
 	return verify.ExpectObject(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
 		return []any{c.Spec, c.Status.Phase, c.Annotations[opensearchv1.ConnectionAnnotation], c.DeletionTimestamp != nil}, nil
 	})

@@ -63,7 +63,7 @@ func newRestarted(bindings, projects, users int) *restarted {
 		p.Spec.ResourceSelector = on(projectType, r.projects[fmt.Sprint("project-", i%projects)].ObjectMeta)
 		r.bindings = append(r.bindings, p)
 		r.on[iam.TargetOfBinding(p)] = append(r.on[iam.TargetOfBinding(p)], p)
-		r.by[iam.GrantIndexKey(p)] = append(r.by[iam.GrantIndexKey(p)], p)
+		r.by[iam.RoleTargetIndexKey(p)] = append(r.by[iam.RoleTargetIndexKey(p)], p)
 	}
 	return r
 }

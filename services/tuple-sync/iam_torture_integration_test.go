@@ -271,7 +271,7 @@ func (b *iamBed) wanted() (o *iam.Lookup, all []iam.Tuple) {
 			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOfBinding(b) != target })
 		},
 		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding {
-			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndexKey(b) != index })
+			return slices.DeleteFunc(slices.Clone(bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.RoleTargetIndexKey(b) != index })
 		},
 		MembershipsOf: func(_, name string) []*iamv1alpha1.GroupMembership {
 			return slices.DeleteFunc(slices.Clone(memberships), func(m *iamv1alpha1.GroupMembership) bool { return m.Spec.GroupRef.Name != name })

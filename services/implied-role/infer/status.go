@@ -74,7 +74,7 @@ func (rs *RuleSet) ComputeStatus(r EvaluatedRule, in StatusInput) RuleStatus {
 		Accepted:       condition.New(rolev1alpha1.Accepted, r.Reason == Accepted, r.Reason, r.Message),
 		Acyclic:        condition.New(rolev1alpha1.Acyclic, true, NoCycle, ""),
 		ChildRoleFound: condition.New(rolev1alpha1.ChildRoleFound, true, RoleFound, ""),
-		Synced:         rs.syncedCondition(r, in.Obstacles),
+		Synced:         rs.ruleSyncedCondition(r, in.Obstacles),
 	}
 	if r.Reason == Accepted && rs.graph.IsCycleEdge(r.Parent, r.Child) {
 		circle := append([]Role{r.Parent}, rs.graph.ShortestPath(r.Child, r.Parent)...)
@@ -89,7 +89,7 @@ func (rs *RuleSet) ComputeStatus(r EvaluatedRule, in StatusInput) RuleStatus {
 	return s
 }
 
-func (rs *RuleSet) syncedCondition(r EvaluatedRule, obstacles []BindingObstacle) condition.Condition {
+func (rs *RuleSet) ruleSyncedCondition(r EvaluatedRule, obstacles []BindingObstacle) condition.Condition {
 	if r.Reason != Accepted {
 		return condition.New(rolev1alpha1.Synced, false, NotAccepted, "the rule is not in force; see the condition Accepted")
 	}

@@ -65,7 +65,7 @@ func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) permissio
 // missingRightOf returns a permission that a role gives on an object, or on a whole kind, and that the subject
 // lacks.
 func (h *heldPermissions) missingRightOf(ref Ref, at Scope, uid string) (m MissingRight, lacks bool) {
-	r, m, lacks := h.x.resolveRole(ref, at)
+	r, m, lacks := h.x.requireResolvedRole(ref, at)
 	if lacks {
 		return m, true
 	}

@@ -65,7 +65,7 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 		}
 	}
 	for _, ref := range roles {
-		r, m, lacks := x.resolveRole(ref, Scope{})
+		r, m, lacks := x.requireResolvedRole(ref, Scope{})
 		if lacks {
 			return m, true
 		}
@@ -136,9 +136,9 @@ func (x *Index) addOwnerScopes(r *scopeSet, object Scope, owner iam.Owner) (ther
 	return there
 }
 
-// resolveRole returns a role if it and all roles that it inherits are declared, and all its permissions are
+// requireResolvedRole returns a role if it and all roles that it inherits are declared, and all its permissions are
 // registered.
-func (x *Index) resolveRole(ref Ref, at Scope) (r *role, m MissingRight, lacks bool) {
+func (x *Index) requireResolvedRole(ref Ref, at Scope) (r *role, m MissingRight, lacks bool) {
 	switch r = x.roles[ref]; {
 	case r == nil || !r.declared:
 		return nil, MissingRight{Role: ref}, true

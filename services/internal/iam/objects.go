@@ -39,7 +39,7 @@ type Lookup struct {
 	GroupOf func(object string) *iamv1alpha1.Group
 	// BindingsOn lists the bindings on a target, named as by [TargetOfBinding].
 	BindingsOn func(target string) []*iamv1alpha1.PolicyBinding
-	// BindingsBy lists the bindings with this [GrantIndexKey].
+	// BindingsBy lists the bindings with this [RoleTargetIndexKey].
 	BindingsBy func(index string) []*iamv1alpha1.PolicyBinding
 	// MembershipsOf lists the memberships of a group.
 	MembershipsOf func(namespace, name string) []*iamv1alpha1.GroupMembership

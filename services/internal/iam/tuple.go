@@ -29,20 +29,20 @@ func TargetOfBinding(b *iamv1alpha1.PolicyBinding) string {
 	return ""
 }
 
-// GrantIndexKey returns the index key that all bindings of one role to one target share. The role and the target need not
+// RoleTargetIndexKey returns the index key that all bindings of one role to one target share. The role and the target need not
 // exist.
-func GrantIndexKey(b *iamv1alpha1.PolicyBinding) string {
-	return formatGrantIndexKey(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashTarget(TargetOfBinding(b)))
+func RoleTargetIndexKey(b *iamv1alpha1.PolicyBinding) string {
+	return formatRoleTargetIndexKey(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashTarget(TargetOfBinding(b)))
 }
 
-// IndexKeyOfGrant returns the [GrantIndexKey] of a grant of the role.
+// IndexKeyOfGrant returns the [RoleTargetIndexKey] of a grant of the role.
 func IndexKeyOfGrant(r *iamv1alpha1.Role, grant string) string {
 	_, target, _ := strings.Cut(grant, "/RoleBinding:")
 	_, target, _ = strings.Cut(target, "/")
-	return formatGrantIndexKey(r.Namespace, r.Name, target)
+	return formatRoleTargetIndexKey(r.Namespace, r.Name, target)
 }
 
-func formatGrantIndexKey(namespace, role, target string) string {
+func formatRoleTargetIndexKey(namespace, role, target string) string {
 	return namespace + "/" + role + "/" + target
 }
 
@@ -145,7 +145,7 @@ func (o *Lookup) memberTuples(g *iamv1alpha1.Group) []Tuple {
 // grantTuples returns the tuples that link a grant to its role and to the subjects of its bindings.
 func (o *Lookup) grantTuples(r *iamv1alpha1.Role, target, grant string) []Tuple {
 	var tuples []Tuple
-	for _, b := range o.BindingsBy(formatGrantIndexKey(r.Namespace, r.Name, target)) {
+	for _, b := range o.BindingsBy(formatRoleTargetIndexKey(r.Namespace, r.Name, target)) {
 		if !o.isActiveBinding(b) {
 			continue
 		}

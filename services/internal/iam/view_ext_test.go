@@ -46,7 +46,7 @@ func objects(w *world.World) *iam.Lookup {
 			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.TargetOfBinding(b) != target })
 		},
 		BindingsBy: func(index string) []*iamv1alpha1.PolicyBinding {
-			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.GrantIndexKey(b) != index })
+			return slices.DeleteFunc(slices.Clone(w.Bindings), func(b *iamv1alpha1.PolicyBinding) bool { return iam.RoleTargetIndexKey(b) != index })
 		},
 		MembershipsOf: func(ns, name string) []*iamv1alpha1.GroupMembership {
 			return slices.DeleteFunc(slices.Clone(w.Memberships), func(m *iamv1alpha1.GroupMembership) bool {

@@ -70,7 +70,7 @@ type Informer struct {
 	position, changed uint64
 	// targeted holds the sequence of the last change of each kind of targets.
 	targeted map[snapshotScope]uint64
-	// brought counts messages that the feed delivered, and attempts to store them.
+	// brought counts two things: each message that the feed delivered, and each attempt to store one.
 	brought atomic.Uint64
 	// syncedAt is the last time, by [bootclock.Now], at which the view is known to have held everything that the stream
 	// held.

@@ -26,7 +26,7 @@ type standbyWatch struct {
 // publish a lease.
 const maxDoublings = 5
 
-// observeLease reports whether a standby must request the term now, and records the request.
+// observeLease reports whether the standby must try to become the leader now. It counts the attempt.
 func (s *standbyWatch) observeLease(lease uint64, now time.Duration) bool {
 	if lease != s.lease || s.since == 0 {
 		s.lease, s.since, s.requests = lease, now, 0

@@ -45,7 +45,7 @@ type Document struct {
 	Text    string // Text holds YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec.
 }
 
-// DiscoveredModule is the module of an API resource. State names it "discovered/NAME".
+// DiscoveredModule is the module that discovery makes from an API resource. [State] lists it as "discovered/NAME".
 type DiscoveredModule struct {
 	Name string // Name holds the plural, such as "secrets".
 	Text string // Text holds the generated module.

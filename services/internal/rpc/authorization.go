@@ -38,17 +38,17 @@ func (a authorizationInterceptor) WrapStreamingHandler(next connect.StreamingHan
 		if conn.Spec().StreamType != connect.StreamTypeServer {
 			return deniedError("%s is a stream of requests, and no right can be asked for one", procedure)
 		}
-		return next(ctx, checkedConn{conn, func(request any) error { return a.checkAccess(ctx, procedure, request) }})
+		return next(ctx, authorizedConn{conn, func(request any) error { return a.checkAccess(ctx, procedure, request) }})
 	}
 }
 
-// checkedConn passes on requests that pass a check.
-type checkedConn struct {
+// authorizedConn passes on requests that pass a check.
+type authorizedConn struct {
 	connect.StreamingHandlerConn
 	check func(request any) error
 }
 
-func (g checkedConn) Receive(request any) error {
+func (g authorizedConn) Receive(request any) error {
 	if err := g.StreamingHandlerConn.Receive(request); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 var errSeedReplaced = errors.New("the seed was replaced; the next attempt uses the new one")
 
-// nkeyOption authenticates with the seed that the file holds at each connect.
+// nkeyOption returns an option that authenticates with the seed in the file. It reads the file at each connection.
 func nkeyOption(file string) (nats.Option, error) {
 	if _, err := readSeed(file); err != nil {
 		return nil, err

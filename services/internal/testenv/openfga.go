@@ -63,7 +63,7 @@ func (o *OpenFGAServer) Start(t testing.TB) {
 	}
 }
 
-// Stop ends the server unless it is stopped.
+// Stop stops the server. It does nothing if the server has stopped already.
 func (o *OpenFGAServer) Stop() {
 	o.t.Helper()
 	o.ensureStartedAddress()

@@ -48,7 +48,7 @@ func StartOpenSearch(t testing.TB) *OpenSearchServer {
 	return o
 }
 
-// URL returns the address for a service, through [Traffic]. It stays valid over restarts.
+// URL returns the address of OpenSearch that a service uses. Requests go through [Traffic]. A restart keeps the address.
 func (o *OpenSearchServer) URL() string { return o.front.url }
 
 // CA returns the authority, in PEM, that clients of [OpenSearchServer.URL] trust.

@@ -21,8 +21,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// ErrContradicted means that the API server returns another state of an object than the stream, or cannot return one.
-// It counts as an outage, because the watcher corrects the stream.
+// ErrContradicted means that the API server and the stream disagree about an object, or that the API server cannot return
+// the object. It counts as an outage, because the watcher corrects the stream.
 var ErrContradicted = errors.New("the API server returns another state of it than the stream")
 
 // Verifier compares objects of one cluster with its API server.

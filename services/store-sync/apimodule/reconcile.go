@@ -93,7 +93,7 @@ func (p *Provider) storesUsingDiscovery(definition event.Key) []event.Key {
 // <plural>.<group>.
 func (p *Provider) isInDiscoveredGroup(definition event.Key) bool {
 	_, group, _ := strings.Cut(definition.Name, ".")
-	return definition.Cluster == p.state.shared.Cluster && p.discovery.CanIncludeGroup(group)
+	return definition.Cluster == p.state.shared.Cluster && p.discovery.IsConfiguredGroup(group)
 }
 
 // SyncModels applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been

@@ -42,7 +42,7 @@ func (u *parsedModule) splitLiveDefinitions() []*parsedModule {
 	}
 	hosts := map[string]*parsedModule{}
 	for _, n := range slices.SortedFunc(maps.Keys(u.live.claims), definitionName.compareName) {
-		p := u.newLivePart(n)
+		p := u.newLiveDefinition(n)
 		if p.host = hosts[n.typ]; n.rel == "" {
 			p.host, hosts[n.typ] = nil, p
 		}
@@ -51,7 +51,7 @@ func (u *parsedModule) splitLiveDefinitions() []*parsedModule {
 	return u.parts
 }
 
-func (u *parsedModule) newLivePart(n definitionName) *parsedModule {
+func (u *parsedModule) newLiveDefinition(n definitionName) *parsedModule {
 	d := u.live.claims[n]
 	p := &parsedModule{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.wholeModule(), claims: map[definitionName]relationDefinition{n: d}}
 	switch {

@@ -113,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.UntypedRequest
 func (r *Reconciler) takeSnapshot(ctx context.Context, p *passState) (*planSnapshot, error) {
 	storeID := p.key.StoreID
 	s := &planSnapshot{
-		input:   plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.orphanedWrites(storeID)},
+		input:   plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.unrecordedWrites(storeID)},
 		objects: map[string]*ownerObject{}, begun: r.now(),
 	}
 	declared, thorough, first := false, p.resync, r.records.noteFirstPass(storeID)

@@ -138,8 +138,8 @@ func (r *verifiedRecords) recordStartedWrite(storeID string, tuples []tuple.Tupl
 	}
 }
 
-// orphanedWrites returns tuples that this process wrote for a plan that did not finish.
-func (r *verifiedRecords) orphanedWrites(storeID string) []tuple.Tuple {
+// unrecordedWrites returns tuples that this process wrote for a plan that did not finish.
+func (r *verifiedRecords) unrecordedWrites(storeID string) []tuple.Tuple {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.written[storeID]))

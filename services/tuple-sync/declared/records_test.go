@@ -26,7 +26,7 @@ func TestWhatIsTriedAgainForLongIsRememberedOnce(t *testing.T) {
 	for range 3 {
 		r.recordStartedWrite("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
 	}
-	if n := len(r.orphanedWrites("S1")); n != 1 {
+	if n := len(r.unrecordedWrites("S1")); n != 1 {
 		t.Errorf("%d are remembered", n)
 	}
 }

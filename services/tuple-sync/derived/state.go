@@ -125,7 +125,7 @@ func NewState(v *informer.Informer, stores *informer.Lister[corev1alpha1.Store],
 				}
 				return nil
 			},
-			byGrant: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.GrantIndexKey(b)} },
+			byGrant: func(b *iamv1alpha1.PolicyBinding) []string { return []string{iam.RoleTargetIndexKey(b)} },
 			byRole: func(b *iamv1alpha1.PolicyBinding) []string {
 				return []string{namespacedPath(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)}
 			},

@@ -33,8 +33,8 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// RuleProjection keeps the tuples of one store in step with the rules.
-type RuleProjection struct {
+// Projector keeps the tuples of one store in step with the rules.
+type Projector struct {
 	cfg Config
 
 	mu sync.Mutex
@@ -45,20 +45,20 @@ type RuleProjection struct {
 	written map[string]*infer.RuleSet
 }
 
-// New returns a projection. The first [RuleProjection.SyncNamespace] reads the store.
-func New(cfg Config) *RuleProjection { return &RuleProjection{cfg: cfg} }
+// New returns a projection. The first [Projector.SyncNamespace] reads the store.
+func New(cfg Config) *Projector { return &Projector{cfg: cfg} }
 
-// ForgetTuples makes the next [RuleProjection.SyncNamespace] read the store again, because others may have changed it.
-func (p *RuleProjection) ForgetTuples() {
+// ForgetTuples makes the next [Projector.SyncNamespace] read the store again, because others may have changed it.
+func (p *Projector) ForgetTuples() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.has = nil
 }
 
-// SyncNamespace writes the rules of a namespace to OpenFGA. The first call, and the first after [RuleProjection.ForgetTuples], reads all
+// SyncNamespace writes the rules of a namespace to OpenFGA. The first call, and the first after [Projector.ForgetTuples], reads all
 // tuples of the store and also repairs other namespaces. The error is [fault.Unavailable] if the store or its model
 // does not exist. If the model has no such roles, Sync logs a warning and returns nil.
-func (p *RuleProjection) SyncNamespace(ctx context.Context, namespace string) error {
+func (p *Projector) SyncNamespace(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	namespaces := []string{namespace}
@@ -77,7 +77,7 @@ func (p *RuleProjection) SyncNamespace(ctx context.Context, namespace string) er
 	return nil
 }
 
-func (p *RuleProjection) loadTuples(ctx context.Context) error {
+func (p *Projector) loadTuples(ctx context.Context) error {
 	stores, err := p.cfg.OpenFGA.FindStores(ctx, p.cfg.Store)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (p *RuleProjection) loadTuples(ctx context.Context) error {
 	return nil
 }
 
-func (p *RuleProjection) writeNamespace(ctx context.Context, namespace string) error {
+func (p *Projector) writeNamespace(ctx context.Context, namespace string) error {
 	rules := p.cfg.Rules(namespace)
 	if rules.IsSameRuleSet(p.written[namespace]) {
 		return nil
@@ -136,7 +136,7 @@ func (p *RuleProjection) writeNamespace(ctx context.Context, namespace string) e
 }
 
 // missingTuples returns the tuples of the links that are in one set but not in the other, in order.
-func (p *RuleProjection) missingTuples(in, from map[roleLink]struct{}) []*openfgav1.TupleKey {
+func (p *Projector) missingTuples(in, from map[roleLink]struct{}) []*openfgav1.TupleKey {
 	var tuples []*openfgav1.TupleKey
 	for l := range in {
 		if _, found := from[l]; !found {

@@ -46,7 +46,7 @@ func (s *Server) buildNamespaceSync(namespace string) *inferencev1.NamespaceSync
 	rules = slices.DeleteFunc(rules, ruleRow.isSynced)
 	m.NotSynced, m.NotSyncedTotal = toMessagesThatFit(rules[:min(maxListed, len(rules))], maxPart, ruleRow.toMessage), int64(len(rules))
 	ruleSet := s.cfg.State.RuleSet(namespace)
-	for _, source := range s.cfg.State.PossibleSources(namespace) {
+	for _, source := range s.cfg.State.PossibleSourceNames(namespace) {
 		in := s.cfg.State.PlanInput(namespace, source)
 		m.Wanted += int64(len(ruleSet.DesiredBindings(in.Binding)))
 		for _, change := range ruleSet.PlanSource(in).Differences() {

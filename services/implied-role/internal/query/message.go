@@ -59,7 +59,7 @@ func toRuleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.R
 		Parent: toRoleMessage(r.Parent), Child: toRoleMessage(r.Child),
 		Accepted: r.Reason == infer.Accepted, InCycle: r.Reason == infer.Accepted && ruleSet.HasImpliedRole(r.Child, r.Parent),
 	}
-	synced, known := syncedCondition(object)
+	synced, known := findSyncedCondition(object)
 	m.Synced = known && synced.Status == metav1.ConditionTrue
 	switch {
 	case !m.GetAccepted():
@@ -72,8 +72,8 @@ func toRuleMessage(ruleSet *infer.RuleSet, r infer.EvaluatedRule, object state.R
 	return m
 }
 
-// syncedCondition returns the condition Synced of a rule. known reports whether it describes the current generation.
-func syncedCondition(object state.Rule) (c *metav1.Condition, known bool) {
+// findSyncedCondition returns the condition Synced of a rule. known reports whether it describes the current generation.
+func findSyncedCondition(object state.Rule) (c *metav1.Condition, known bool) {
 	c = meta.FindStatusCondition(object.Value.Status.Conditions, rolev1alpha1.Synced)
 	return c, c != nil && c.ObservedGeneration == object.Generation
 }

@@ -136,7 +136,7 @@ type ruleRow struct {
 }
 
 func (r ruleRow) isSynced() bool {
-	c, known := syncedCondition(*r.object)
+	c, known := findSyncedCondition(*r.object)
 	return known && c.Status == metav1.ConditionTrue
 }
 

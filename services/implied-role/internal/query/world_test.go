@@ -148,7 +148,7 @@ func (w *world) settle() {
 	w.t.Helper()
 	const namespace = "team"
 	rules := w.cfg.State.RuleSet(namespace)
-	for _, source := range w.cfg.State.PossibleSources(namespace) {
+	for _, source := range w.cfg.State.PossibleSourceNames(namespace) {
 		for _, action := range rules.PlanSource(w.cfg.State.PlanInput(namespace, source)).Actions {
 			var object any
 			switch action.Verb {

@@ -258,8 +258,8 @@ func (s *State) PlanInput(namespace, source string) infer.PlanInput {
 	return in
 }
 
-// PossibleSources lists the names of all bindings that are or were a possible source.
-func (s *State) PossibleSources(namespace string) []string {
+// PossibleSourceNames lists the names of all bindings that are or were a possible source.
+func (s *State) PossibleSourceNames(namespace string) []string {
 	var names []string
 	for _, b := range s.BindingsIn(namespace) {
 		names = append(names, SourceName(b))

@@ -124,7 +124,7 @@ func TestBindingsAreFoundByWhatTheyAreToEachOther(t *testing.T) {
 	if in := f.PlanInput("team", "alice"); in.Binding != nil || names(in.Generated) != made {
 		t.Errorf("of alice, deleted, there is %+v", in)
 	}
-	if sources := f.PossibleSources("team"); !slices.Contains(sources, "alice") || !slices.Contains(sources, "bob") {
+	if sources := f.PossibleSourceNames("team"); !slices.Contains(sources, "alice") || !slices.Contains(sources, "bob") {
 		t.Errorf("sources are %v", sources)
 	}
 	if gone := f.DeletedKeys("team"); len(gone) != 2 || gone[0] != f.BindingKey("team", "alice") || len(f.DeletedKeys("other")) != 0 {

@@ -29,7 +29,7 @@ import (
 type Guard struct {
 	rules  *ruleSetReader
 	rights *rightsReader
-	scope  *webhookScope
+	scope  *namespaceCoverage
 }
 
 // New returns a guard that reads everything from the API server. See [Guard.ConnectView].

@@ -24,10 +24,10 @@ import (
 // maxNamespaces bounds the namespaces that the selector names. With more, it selects all but the excluded ones.
 const maxNamespaces = 5000
 
-// webhookScope holds the namespaces in which RoleBindings are checked: those that have or had a rule. The registered selector
+// namespaceCoverage holds the namespaces in which RoleBindings are checked: those that have or had a rule. The registered selector
 // itself stores it, so all replicas share it. It only grows, because a rule may be on its way to a namespace without
 // rules.
-type webhookScope struct {
+type namespaceCoverage struct {
 	// list lists the namespaces with rules. It is called when the registered selector is not ours.
 	list func(context.Context) (map[string]struct{}, error)
 	// excluded holds the namespaces in which no rule holds.
@@ -44,17 +44,17 @@ type webhookScope struct {
 	all     time.Duration
 }
 
-func newWebhookScope(list func(context.Context) (map[string]struct{}, error), p infer.Policy) *webhookScope {
+func newWebhookScope(list func(context.Context) (map[string]struct{}, error), p infer.Policy) *namespaceCoverage {
 	excluded := slices.Concat(p.Excluded, infer.UnguardableNamespaces())
 	slices.Sort(excluded)
-	return &webhookScope{
+	return &namespaceCoverage{
 		list: list, excluded: slices.Compact(excluded), wanted: map[string]struct{}{}, covered: map[string]time.Duration{},
 		refresh: func(context.Context) error { return errors.New("the webhooks are not served yet") },
 	}
 }
 
 // DesiredSelector implements [admission.NamespaceScope].
-func (s *webhookScope) DesiredSelector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error) {
+func (s *namespaceCoverage) DesiredSelector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error) {
 	all, names := namespaceSelector(metav1.LabelSelectorOpNotIn, s.excluded...), map[string]struct{}{}
 	if equality.Semantic.DeepEqual(is, all) {
 		return all, nil
@@ -87,7 +87,7 @@ func (s *webhookScope) DesiredSelector(ctx context.Context, is *metav1.LabelSele
 
 // uncoverOthers forgets the namespaces that the registered selector does not name. If one was removed, the API server needs
 // time again to notice that it is back.
-func (s *webhookScope) uncoverOthers(but map[string]struct{}) {
+func (s *namespaceCoverage) uncoverOthers(but map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = 0
@@ -117,7 +117,7 @@ func namespacesOfSelector(s *metav1.LabelSelector) (names []string, ok bool) {
 
 // RecordRegistered implements [admission.NamespaceScope]. A namespace that was not covered before counts as covered from now, because
 // another replica may have registered it only now.
-func (s *webhookScope) RecordRegistered(is *metav1.LabelSelector) {
+func (s *namespaceCoverage) RecordRegistered(is *metav1.LabelSelector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := bootclock.Now()
@@ -138,7 +138,7 @@ func (s *webhookScope) RecordRegistered(is *metav1.LabelSelector) {
 }
 
 // coverNamespace returns nil once the webhook covers a namespace.
-func (s *webhookScope) coverNamespace(ctx context.Context, namespace string) error {
+func (s *namespaceCoverage) coverNamespace(ctx context.Context, namespace string) error {
 	if slices.Contains(s.excluded, namespace) || s.coveredSince(namespace) != 0 {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (s *webhookScope) coverNamespace(ctx context.Context, namespace string) err
 }
 
 // coveredSince returns the time since which a namespace is covered, or 0.
-func (s *webhookScope) coveredSince(namespace string) time.Duration {
+func (s *namespaceCoverage) coveredSince(namespace string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all != 0 {
@@ -169,13 +169,13 @@ func (s *webhookScope) coveredSince(namespace string) time.Duration {
 }
 
 // waitUntilSettled waits until the API server had the time to notice that a namespace is covered.
-func (s *webhookScope) waitUntilSettled(ctx context.Context, namespace string) error {
+func (s *namespaceCoverage) waitUntilSettled(ctx context.Context, namespace string) error {
 	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.coveredSince(namespace)))
 	return s.checkSettled(namespace)
 }
 
 // checkSettled returns nil if the API server had the time to notice that a namespace is covered.
-func (s *webhookScope) checkSettled(namespace string) error {
+func (s *namespaceCoverage) checkSettled(namespace string) error {
 	since := s.coveredSince(namespace)
 	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
 		return nil

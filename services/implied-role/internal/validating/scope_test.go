@@ -13,7 +13,7 @@ import (
 )
 
 // covering returns a scope that finds rules in these namespaces, and registers its selector at once.
-func covering(names ...string) *webhookScope {
+func covering(names ...string) *namespaceCoverage {
 	s := newWebhookScope(func(context.Context) (map[string]struct{}, error) {
 		found := map[string]struct{}{}
 		for _, name := range names {

@@ -61,8 +61,8 @@ func New(cfg Config, api ServerResources, definitions DefinitionReader) *Discove
 	return d
 }
 
-// CanIncludeGroup reports whether resources of the group can go into models.
-func (d *Discovery) CanIncludeGroup(group string) bool {
+// IsConfiguredGroup reports whether resources of the group can go into models.
+func (d *Discovery) IsConfiguredGroup(group string) bool {
 	return slices.ContainsFunc(d.groupVersions(), func(name string) bool { return strings.HasPrefix(name, group+"/") })
 }
 

@@ -180,7 +180,7 @@ func TestOnlyGroupsThatBelongIntoModelsConcern(t *testing.T) {
 	t.Parallel()
 	d := discovery.New(discovery.Defaults(), nil, nil)
 	for group, want := range map[string]bool{"ui.platform-mesh.io": true, "apis.kcp.io": true, "example.com": false, "mesh.io": false, "v1": false} {
-		if got := d.CanIncludeGroup(group); got != want {
+		if got := d.IsConfiguredGroup(group); got != want {
 			t.Errorf("%s concerns: %t", group, got)
 		}
 	}

@@ -80,7 +80,7 @@ func Make(in Input) Plan {
 	}
 	if wrong != nil && (!options.Partial || options.Validate() != nil) { // The place of roles is unknown, so no module can be made.
 		s.result.texts = s.textsWithChanges(nil)
-		return in.planSelection(s)
+		return in.planForSelection(s)
 	}
 	s.dropInvalidChanges()
 	for range maxRounds {
@@ -90,7 +90,7 @@ func Make(in Input) Plan {
 		s = in.newDocumentSelection(s.acceptedDocuments(), options)
 		s.dropInvalidChanges()
 	}
-	return in.planSelection(s)
+	return in.planForSelection(s)
 }
 
 // UntilStable plans beside the modules that are live once the plan is carried out: types of documents may let in a module, and
@@ -151,9 +151,9 @@ func (in Input) documentsWithLiveTexts() []Document {
 	return documents
 }
 
-// planSelection returns the plan that makes the selection live. Without a policy, the modules of existing documents stay as they
+// planForSelection returns the plan that makes the selection live. Without a policy, the modules of existing documents stay as they
 // are.
-func (in Input) planSelection(s *documentSelection) Plan {
+func (in Input) planForSelection(s *documentSelection) Plan {
 	frozen := s.result.policy == nil
 	kept := map[string]bool{in.modelNameOf(corev1alpha1.Roles): frozen}
 	desired := in.desiredModels(s)

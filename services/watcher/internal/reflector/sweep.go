@@ -95,7 +95,7 @@ func (k *kindReflector) lastRecordedVersion(ctx context.Context, epoch string) (
 // startRelistInEpoch makes s the kind's sweep, in the current epoch.
 func (k *kindReflector) startRelistInEpoch(ctx context.Context, s *relistProgress) (epoch string, err error) {
 	epoch = k.reflector.epoch.currentEpoch()
-	if err := k.leaveOldEpoch(ctx, epoch); err != nil {
+	if err := k.publishEpochChange(ctx, epoch); err != nil {
 		return "", err
 	}
 	k.mu.Lock()
@@ -107,9 +107,9 @@ func (k *kindReflector) startRelistInEpoch(ctx context.Context, s *relistProgres
 	return epoch, nil
 }
 
-// leaveOldEpoch ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
+// publishEpochChange ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
 // until then the stream mixes states of two epochs.
-func (k *kindReflector) leaveOldEpoch(ctx context.Context, next string) error {
+func (k *kindReflector) publishEpochChange(ctx context.Context, next string) error {
 	k.mu.Lock()
 	before := k.epoch
 	k.mu.Unlock()

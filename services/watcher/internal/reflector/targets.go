@@ -51,7 +51,7 @@ func (t *targetKinds) followRegisteredKinds(ctx context.Context) {
 			return
 		case <-t.registered.changed:
 		}
-		wanted, known := t.registeredTargetKinds()
+		wanted, known := t.wantedKinds()
 		if !known {
 			continue
 		}
@@ -71,10 +71,10 @@ func (t *targetKinds) followRegisteredKinds(ctx context.Context) {
 	}
 }
 
-// registeredTargetKinds returns the kinds to follow, first registered first, and false before they are known.
-func (t *targetKinds) registeredTargetKinds() (registeredTargetKinds []event.GroupResource, known bool) {
-	registeredTargetKinds, known = t.registered.registeredResources()
-	return slices.DeleteFunc(registeredTargetKinds, iam.IsIAMResource), known
+// wantedKinds returns the kinds to follow, first registered first, and false before they are known.
+func (t *targetKinds) wantedKinds() (wanted []event.GroupResource, known bool) {
+	wanted, known = t.registered.registeredResources()
+	return slices.DeleteFunc(wanted, iam.IsIAMResource), known
 }
 
 // admitKinds admits the first kinds up to the bound, so later registrations do not displace earlier ones.
@@ -153,7 +153,7 @@ func (t *targetKinds) targetKindReflectors() []*kindReflector {
 
 // hasAllMarkers reports whether every registered kind has a marker for this stream and epoch.
 func (t *targetKinds) hasAllMarkers(as markerScope) bool {
-	wanted, known := t.registeredTargetKinds()
+	wanted, known := t.wantedKinds()
 	all := t.followedKinds()
 	for _, kind := range wanted {
 		if one := all[kind]; one == nil || !one.hasMarkerFor(as) {
@@ -191,7 +191,7 @@ func (t *targetKinds) hasNoLateKind(now time.Time) bool {
 // isEveryKindCompared reports whether each registered kind was compared with the API server since the last doubt, or is not
 // observed.
 func (t *targetKinds) isEveryKindCompared() bool {
-	wanted, _ := t.registeredTargetKinds()
+	wanted, _ := t.wantedKinds()
 	all := t.followedKinds()
 	for _, kind := range wanted {
 		if one := all[kind]; one == nil || !one.isComparedOrUnobserved() {
