@@ -39,19 +39,7 @@ type UndeclaredTuple struct {
 // FindUndeclaredTuples returns the held tuples that no object declares, and what [Make] plans for them.
 func FindUndeclaredTuples(in Input, held []tuple.Tuple) []UndeclaredTuple {
 	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)
-	declared, recorders := map[tuple.Tuple]struct{}{}, map[tuple.ID][]*Evaluation{}
-	for _, e := range evaluations {
-		if e.Owner.isDeclaringFor(in.StoreID) {
-			for _, t := range e.Owner.Declared {
-				declared[t] = struct{}{}
-			}
-		}
-		if e.phase != unrelated {
-			for _, t := range e.Owner.Record.Tuples {
-				recorders[t.ID] = append(recorders[t.ID], e)
-			}
-		}
-	}
+	declared, recorders := in.indexOwners(evaluations)
 	var found []UndeclaredTuple
 	restored := in.restoredTuples(evaluations, claims)
 	for _, t := range held {
@@ -66,6 +54,24 @@ func FindUndeclaredTuples(in Input, held []tuple.Tuple) []UndeclaredTuple {
 		}
 	}
 	return found
+}
+
+// indexOwners returns the tuples that owners declare for the store, and the owners that record each tuple.
+func (in Input) indexOwners(evaluations []*Evaluation) (declared map[tuple.Tuple]struct{}, recorders map[tuple.ID][]*Evaluation) {
+	declared, recorders = map[tuple.Tuple]struct{}{}, map[tuple.ID][]*Evaluation{}
+	for _, e := range evaluations {
+		if e.Owner.isDeclaringFor(in.StoreID) {
+			for _, t := range e.Owner.Declared {
+				declared[t] = struct{}{}
+			}
+		}
+		if e.phase != unrelated {
+			for _, t := range e.Owner.Record.Tuples {
+				recorders[t.ID] = append(recorders[t.ID], e)
+			}
+		}
+	}
+	return declared, recorders
 }
 
 // isDeclaringFor reports whether the owner's declared tuples belong to a store, written or not.
