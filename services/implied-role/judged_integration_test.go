@@ -27,7 +27,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.StartReflector()
 	b.do("a>b")
 	running := b.serveGuard()
-	if c := b.condition("a>b", rolev1alpha1.Judged, infer.NotJudged); !strings.Contains(c.Message, "judged since") {
+	if c := b.condition("a>b", rolev1alpha1.Judged, infer.NotJudged); !strings.Contains(c.Message, "checked since") {
 		t.Errorf("got message %q", c.Message)
 	}
 	b.do("c>d e>f")
@@ -42,7 +42,7 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	for rule, reason := range map[string]string{"x>y": infer.NotJudged, "c>d": infer.NotJudged, "a>b": infer.NotJudged, "e>f": infer.JudgedByGuard} {
 		b.condition(rule, rolev1alpha1.Judged, reason)
 	}
-	_, since, _ := strings.Cut(b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged).Message, ";")
+	_, since, _ := strings.Cut(b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged).Message, "; authors")
 	testenv.Eventually(t, soon, func() error {
 		if c := b.condition("e>f", rolev1alpha1.Judged, infer.JudgedByGuard); !strings.HasSuffix(c.Message, since) {
 			return fmt.Errorf("got message %q", c.Message)

@@ -141,7 +141,7 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b.Delete(kinds.OpenSearchUsers().InNamespace(namespace), "anna")
 	b.Delete(kinds.OpenSearchRoles().InNamespace(namespace), "watchers")
 	b.serve()
-	b.held(kinds.OpenSearchUsers(), "anna", "was deleted, and OpenSearch "+b.server()+" still has")
+	b.held(kinds.OpenSearchUsers(), "anna", "was deleted, and OpenSearch "+b.server()+" still holds")
 	b.held(kinds.OpenSearchRoles(), "watchers", "there is no such Secret")
 	b.login("anna", first, http.StatusOK)
 	b.annotate(kinds.OpenSearchRoles(), "watchers", forget, b.server())
