@@ -45,7 +45,10 @@ func TestWatcherReportsEachMissingRight(t *testing.T) {
 	r.suite = testenv.RightsSuite{
 		Env:     &testenv.Env{T: t, Kube: r.kube, NATS: r.nats, JS: r.js},
 		Service: topology.Watcher, Log: &testenv.LogBuffer{}, Start: r.start, Uses: r.uses(),
-		Idle: func() { ready(r.suite.T, r.suite.URL(), "") },
+		Idle: func() { // A watcher is ready before it leads and creates the streams.
+			ready(r.suite.T, r.suite.URL(), "")
+			r.awaitCurrent()
+		},
 		Call: func(ctx context.Context, caller *http.Client, url string) error {
 			_, err := syncv1connect.NewSyncServiceClient(caller, url).GetStatus(ctx, &syncv1.GetStatusRequest{})
 			return err
