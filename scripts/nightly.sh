@@ -114,13 +114,20 @@ corpora() {
 }
 
 part_torture() {
-	local files packages pattern
+	local files packages pattern failed=0
 	mapfile -t files < <(grep -rlE --include='*_test.go' '^//go:build .*\bintegration\b' services)
 	mapfile -t files < <({ printf '%s\n' "${files[@]}" | grep torture; grep -lE "$random_inputs" "${files[@]}"; } | grep -v "$histories" | sort -u)
 	mapfile -t packages < <(packages_of services "${files[@]}")
 	pattern=$(tests_in "${files[@]}")
 	cd services
-	RAPID_SEED=$ENTAIL_SEED ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-40} go_test -p 2 -timeout $test_limit -tags integration -run "$pattern" "${packages[@]}"
+	RAPID_SEED=$ENTAIL_SEED ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-40} go_test -p 2 -timeout $test_limit -tags integration -run "$pattern" "${packages[@]}" || failed=1
+	cd ..
+	mapfile -t files < <(tagged nightly services/*/*_integration_test.go) # These wait for minutes.
+	mapfile -t packages < <(packages_of services "${files[@]}")
+	pattern=$(tests_in "${files[@]}")
+	cd services
+	go_test -timeout $test_limit -tags "integration nightly" -run "$pattern" "${packages[@]}" || failed=1
+	return $failed
 }
 
 # histories matches the file of the test on servers whose histories have a part of their own.

@@ -82,7 +82,7 @@ func tell(t *testing.T) {
 	for _, args := range [][]string{
 		{"-n", namespace, "get", "pods", "-o", "wide"},
 		{"-n", namespace, "get", "events", "--sort-by=.lastTimestamp"},
-		{"-n", namespace, "logs", "--tail=20", "--prefix", "--all-containers", "--selector=app.kubernetes.io/part-of=entail", "--max-log-requests=40"},
+		{"-n", namespace, "logs", "--tail=200", "--prefix", "--all-containers", "--selector=app.kubernetes.io/part-of=entail", "--max-log-requests=40"},
 	} {
 		out, err := exec.Command("kubectl", args...).CombinedOutput()
 		t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)

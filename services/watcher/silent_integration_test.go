@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration && nightly
 
 package watcher_test
 
@@ -65,11 +65,8 @@ func (b *silencedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// All other watches go on, and reads are answered.
+// All other watches go on, and reads are answered. The test waits two and a half minutes for bookmarks.
 func TestAWatchThatIsSilentAloneIsNoticed(t *testing.T) {
-	if !testenv.Nightly {
-		t.Skip("it waits for bookmarks, for two and a half minutes")
-	}
 	b, s := newBed(t), &silencer{bookmarked: make(chan struct{}), silent: make(chan struct{})}
 	kube := b.kube.ServiceConfig(t, topology.Watcher)
 	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return silencing{s, next} })

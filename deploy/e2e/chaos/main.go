@@ -60,7 +60,7 @@ func parseFlags(args []string, out io.Writer) (cfg campaign.Config, list bool, e
 	flags.Uint64Var(&cfg.Seed, "seed", uint64(time.Now().UnixNano()), "decides about operations and blows")
 	flags.IntVar(&cfg.First, "episode", 1, "which episode of the seed to begin with")
 	flags.DurationVar(&cfg.For, "for", 30*time.Minute, "how long to go on")
-	flags.IntVar(&cfg.Rounds, "rounds", 0, "go on after that until there were so many rounds")
+	flags.IntVar(&cfg.Rounds, "rounds", 0, "least number of rounds; the campaign goes on after -for until it is reached")
 	flags.DurationVar(&cfg.Settle, "settle", 150*time.Second, "how long a system may take to come to rest")
 	flags.IntVar(&cfg.Findings, "findings", 0, "end after so many (0: never)")
 	flags.StringVar(&blows, "blows", "all", "blows to choose from, by name, separated by commas; safe are those that are known to be survived")

@@ -31,21 +31,21 @@ type Declarations struct {
 	Discovered []DiscoveredModule // Empty while discovery is off.
 }
 
-// Module is an AuthorizationModel of a user. State names it "authorizationmodel/NAME".
+// Module is an AuthorizationModel of a user. [LiveState] lists it as "authorizationmodel/NAME".
 type Module struct {
 	Name    string
 	Created int    // Created orders objects by age. An object that is created again has a new value.
 	Text    string // Text holds spec.model.
 }
 
-// Document is a PolicyDocument. State names it "policydocument/NAME".
+// Document is a PolicyDocument. [LiveState] lists it as "policydocument/NAME".
 type Document struct {
 	Name    string
 	Created int    // Created orders Modules and Documents by age.
 	Text    string // Text holds YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec.
 }
 
-// DiscoveredModule is the module that discovery makes from an API resource. [State] lists it as "discovered/NAME".
+// DiscoveredModule is the module that discovery makes from an API resource. [LiveState] lists it as "discovered/NAME".
 type DiscoveredModule struct {
 	Name string // Name holds the plural, such as "secrets".
 	Text string // Text holds the generated module.

@@ -147,7 +147,7 @@ func (b *natsConnection) drainAndClose() {
 }
 
 // retryUntilDone calls try until it succeeds, the error is terminal, or ctx ends. It logs each error once: at level
-// info for the first [starting] of time, then as a warning.
+// info until [starting] has passed, then as a warning.
 func retryUntilDone(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
 	began, level, said := time.Now(), slog.LevelInfo, ""
 	for attempt := 1; ; attempt++ {

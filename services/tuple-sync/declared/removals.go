@@ -20,7 +20,7 @@ import (
 const (
 	// clockSkew bounds how far this clock is ahead of OpenFGA's. A larger skew only causes a needless read of a store.
 	clockSkew = time.Minute
-	// maxChangePages bounds the pages of changes that are read to find one change.
+	// maxChangePages bounds the pages of changes that are read to find the last removals.
 	maxChangePages = 50
 	// few bounds the tuples that are read one by one, and concurrentReads how many at once.
 	few, concurrentReads = 4, 8

@@ -170,7 +170,7 @@ func (in Input) restoredTuples(evaluations []*Evaluation, claims map[tuple.ID]tu
 	}
 	for _, e := range evaluations {
 		if e.phase == here && in.Model != nil {
-			continue // A tuple that the present model does not allow is written again when a later one does.
+			continue // Such a tuple is written again once the text that declares it is in force.
 		}
 		for _, v := range e.verdictsInState(Waiting) {
 			delete(found, v.ID)
