@@ -16,24 +16,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// provenBarrier is the last barrier that the view has read of a cluster. At the time at, by [bootclock.Now], the stream followed
-// the cluster with a delay.
+// provenBarrier is the last barrier of one cluster that the informer has read. The stream contained all changes of the
+// cluster up to the time at minus behind, by [bootclock.Now].
 type provenBarrier struct {
 	barrier.Position
 
 	sequence   uint64
 	at, behind time.Duration
-	// unlinked means that another consumer feeds the view since.
+	// unlinked means that another consumer feeds the informer since this barrier was read.
 	unlinked bool
-	// halted is why services must grant nothing. It is empty if they may.
+	// halted is the reason why services must grant nothing. It is empty if they may grant.
 	halted string
 }
 
-// maxHalts bounds the halts that a view keeps.
+// maxHalts bounds the number of halts that an informer stores.
 const maxHalts = 64
 
-// latchHalt keeps the halt of a barrier until a barrier holds its key. A later barrier without the halt does not end it. The
-// caller holds the lock.
+// latchHalt stores the halt of a barrier. The halt ends only when a later barrier names its resume key; a barrier
+// without a halt does not end it. The caller holds the lock.
 func (v *Informer) latchHalt(b *eventv1.Barrier) {
 	for _, key := range b.GetResumeKeys() {
 		delete(v.halts, barrier.HaltDigest(key))
@@ -43,8 +43,8 @@ func (v *Informer) latchHalt(b *eventv1.Barrier) {
 	}
 }
 
-// Staleness returns how old the content of the view may be: it equals the state of the API server that long ago, or a later
-// one. It returns the longest duration while this is not known, such as before the first barrier.
+// Staleness returns the maximum age of the informer's content: the content equals a state of the API server that is
+// not older than this. It returns the longest duration while the age is unknown, for example before the first barrier.
 func (v *Informer) Staleness() time.Duration {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -58,21 +58,24 @@ func (v *Informer) Staleness() time.Duration {
 	return age
 }
 
-// serverClock pairs a time of the NATS server with the local time at which the service asked for it. It gives an upper bound
-// for the age of a barrier. That matters for a process that was paused and then reads old barriers.
+// serverClock pairs a time of the NATS server with the local time of the request that returned it. The pair gives an
+// upper bound for the age of a barrier, even if the process was paused before it read the barrier.
 type serverClock struct {
 	asked time.Duration
 	told  time.Time
 }
 
-// toBootTime converts a time of the server to [bootclock.Now], to the earliest that it can be.
+// toBootTime converts a time of the NATS server to [bootclock.Now]. It returns the earliest local time that is
+// possible.
 func (c serverClock) toBootTime(written time.Time) time.Duration {
 	return min(bootclock.Now(), c.asked+written.Sub(c.told))
 }
 
-// recordBarrier stores a barrier. It ignores one that was written before the load began: end is the sequence of the mark that
-// the load wrote. It returns errReplaced if the barrier does not name the last one that the view has read: then the view
-// holds a part of the stream that was lost.
+// recordBarrier stores a barrier. It ignores a barrier that was written before the load began; end is the sequence of
+// the end mark that the load wrote.
+//
+// recordBarrier returns errReplaced if the barrier does not continue the last one that the informer has read. In that
+// case the stream has lost messages that the informer holds.
 func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	var b eventv1.Barrier
 	if err := proto.Unmarshal(msg.Data(), &b); err != nil || topology.BarrierSubject(b.GetCluster()) != msg.Subject() {
@@ -82,7 +85,7 @@ func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata,
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.latchHalt(&b)
-	if b.GetRun() == "" { // It only announces a halt.
+	if b.GetRun() == "" { // This barrier only announces a halt.
 		return nil
 	}
 	last, proven := v.proofs[b.GetCluster()]
@@ -106,8 +109,8 @@ func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata,
 	return nil
 }
 
-// requireBarrier returns nil once the view has read a barrier of a cluster that was written after the load began, and after the
-// server made the consumer again. The caller holds the lock.
+// requireBarrier returns nil if the informer has read a barrier of the cluster since the load began and since the
+// consumer was last created. It returns an error if services are halted. The caller holds the lock.
 func (v *Informer) requireBarrier(cluster string) error {
 	switch p, ok := v.proofs[cluster]; {
 	case p.halted != "":
@@ -120,10 +123,12 @@ func (v *Informer) requireBarrier(cluster string) error {
 	return nil
 }
 
-// acceptConsumer records the consumer of a message. It reports whether the message may continue what the view has read.
-// Another consumer may read another life of the stream. Then anything that came behind the last barrier, of any cluster,
-// may be lost, and no later message would show it. Otherwise the next barriers show whether it is the same life. The view
-// is incomplete until each cluster has one.
+// acceptConsumer records the consumer that delivered a message. It returns false if the informer must load the stream
+// again.
+//
+// A new consumer may read another life of the stream. Messages after the last barrier may then be lost, and no later
+// message would show the loss. So a new consumer is accepted only if the informer has read nothing after its last
+// barrier. The informer is then incomplete until it has read a new barrier of each cluster.
 func (v *Informer) acceptConsumer(consumer string) bool {
 	if v.consumer == consumer {
 		return true

@@ -10,8 +10,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Apply stores c unless the view holds a state that is as new. The feed, the consumer, and writers that must read their
-// own writes (see [Informer.WithCurrentEpoch]) call it. The error is [fault.Terminal] if c cannot be decoded.
+// Apply stores c unless the informer already holds this state or a newer one. Services also call it with the results
+// of their own writes, so that they read them at once (see [Informer.WithCurrentEpoch]). The error is [fault.Terminal]
+// if c cannot be decoded.
 func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 	t, newer, ok := v.lookupTable(c)
 	if !ok {
@@ -26,7 +27,7 @@ func (v *Informer) Apply(ctx context.Context, c event.Change) error {
 	return err
 }
 
-// fetchAndCommit reads the object if NATS could not carry it, and stores c.
+// fetchAndCommit stores c. It first reads the object from the API server if the object was too large for NATS.
 func (v *Informer) fetchAndCommit(ctx context.Context, t kindTable, c event.Change) error {
 	if c.Omitted && !c.Deleted {
 		object, err := v.fetchObject(ctx, c.Key)
@@ -38,8 +39,9 @@ func (v *Informer) fetchAndCommit(ctx context.Context, t kindTable, c event.Chan
 	return v.commitChange(t, c, func() bool { return true })
 }
 
-// ApplyAuthoritative stores the answer of the API server about an object. The answer replaces a held state that it contradicts,
-// even one with a higher version, unless the view holds another state by now.
+// ApplyAuthoritative stores an answer of the API server. The answer replaces the state held if it contradicts it, even
+// if held has a higher version. ApplyAuthoritative does nothing if the informer has received another state in the
+// meantime.
 func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change) error {
 	is = v.WithCurrentEpoch(is)
 	if is.Deleted {
@@ -52,7 +54,8 @@ func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change
 	return v.commitChange(t, is, func() bool { return t.overrideHeld(held, is) })
 }
 
-// commitChange decodes a change, and stores it if prepare returns true. It then calls the callbacks of [Informer.OnChange].
+// commitChange decodes a change and stores it if prepare returns true. Then it calls the callbacks of
+// [Informer.OnChange].
 func (v *Informer) commitChange(t kindTable, c event.Change, prepare func() bool) error {
 	commit, err := t.decodeChange(c, v.cfg.KeepUndecodable)
 	if err != nil {
@@ -77,8 +80,8 @@ func (v *Informer) commitChange(t kindTable, c event.Change, prepare func() bool
 	return err
 }
 
-// lookupTable returns the table of c and reports whether c is newer than what the table holds. It takes the lock of changes,
-// so the callbacks have run for every state that it finds.
+// lookupTable returns the lister or forwarder of c, and reports whether c is newer than its content. It takes the
+// applying lock, so the callbacks have run for every state that it reads.
 func (v *Informer) lookupTable(c event.Change) (t kindTable, lookupTable, ok bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()

@@ -16,31 +16,34 @@ import (
 )
 
 const (
-	// verifyInterval bounds the time between two checks that the view holds everything that the stream holds.
-	// catchUpTimeout bounds one check.
+	// verifyInterval bounds the time between two checks that the informer has read the whole stream. catchUpTimeout
+	// bounds one check.
 	verifyInterval = 2 * time.Second
 	catchUpTimeout = 3 * time.Second
-	// maxUnverified bounds the time since the last successful check. After it the view counts as incomplete.
+	// maxUnverified bounds the time since the last successful check. After this time the informer counts as
+	// incomplete.
 	maxUnverified = 6 * time.Second
-	// current bounds the age of a view for callers that must not decide from an old state. The watcher writes a
+	// current bounds the age of an informer for callers that must not decide from an old state. The watcher writes a
 	// barrier every second.
 	current = 2 * time.Second
-	// maxRefusal bounds the time since a message was refused. After it the view loads again.
+	// maxRefusal bounds the time since a message was refused. After this time the informer loads the stream again.
 	maxRefusal = 10 * time.Second
-	// maxStuck bounds failed checks in a row while the feed brings nothing. Then the feed ends and begins again.
+	// maxStuck bounds the number of failed checks in a row without a new message. After them the informer loads the
+	// stream again.
 	maxStuck = 2
 )
 
 var (
-	// errBehind means that the stream holds messages that the feed has not delivered.
+	// errBehind means that the stream holds messages that were not delivered to the informer.
 	errBehind = errors.New("the view has not read all of the stream")
-	// errCutShort means that the feed has read messages that the stream no longer holds: the server was restored from a
-	// backup, or lost unsynced writes. New messages reuse sequences that the feed has passed.
+	// errCutShort means that the informer has read messages that the stream no longer holds. The NATS server was
+	// restored from a backup or lost unsynced writes. New messages will reuse these sequences.
 	errCutShort = errors.New("the stream of changes has lost its end")
 )
 
-// publishEndMark writes a message to the end of the stream and returns its sequence. A consumer may read from a server that lags
-// behind, so its position proves nothing. A view that has read the mark has read everything before it.
+// publishEndMark writes a message to the end of the stream and returns its sequence. An informer that has read this
+// message has read everything before it. The position of a consumer is no such proof, because its server may lag
+// behind.
 func (v *Informer) publishEndMark(ctx context.Context) (sequence uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
@@ -51,8 +54,8 @@ func (v *Informer) publishEndMark(ctx context.Context) (sequence uint64, err err
 	return mark.Sequence, nil
 }
 
-// CatchUp waits until the view holds everything that the stream holds now. The error is [fault.Unavailable] if that
-// takes longer than catchUpTimeout.
+// CatchUp waits until the informer has read everything that the stream holds now. The error is [fault.Unavailable] if
+// that takes longer than catchUpTimeout.
 func (v *Informer) CatchUp(ctx context.Context) error {
 	now, before := bootclock.Now(), v.currentPosition()
 	sequence, err := v.publishEndMark(ctx)
@@ -76,8 +79,8 @@ func (v *Informer) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// EnsureCurrent returns nil if the view is complete, holds everything that the stream's leader has now, and the watcher's
-// last barrier is new. Callers that must not decide from an old state use it.
+// EnsureCurrent returns nil if the informer is complete, has read the whole stream, and has a new barrier of the
+// watcher. Callers that must not decide from an old state use it.
 func (v *Informer) EnsureCurrent(ctx context.Context) error {
 	if err := v.IncompleteErr(); err != nil {
 		return err
@@ -91,26 +94,28 @@ func (v *Informer) EnsureCurrent(ctx context.Context) error {
 	return nil
 }
 
-// streamPosition is a position in one life of the stream.
+// streamPosition is a sequence in one life of the stream.
 type streamPosition struct {
 	incarnation string
 	position    uint64
 }
 
-// currentPosition returns the position up to which the view holds everything.
+// currentPosition returns the position up to which the informer has read the stream.
 func (v *Informer) currentPosition() streamPosition {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return streamPosition{v.streamID, v.position}
 }
 
-// isBeyondEnd reports whether the stream, in the same life, ends before p.
+// isBeyondEnd reports whether p is behind the last message of the same stream. Then the stream has lost messages that
+// were read.
 func (p streamPosition) isBeyondEnd(stream *jetstream.StreamInfo, last uint64) bool {
 	return p.incarnation == topology.StreamID(stream) && p.position > last
 }
 
-// recordSynced records then, the time at which the stream ended at a sequence. It does so, and returns true, only if the
-// view holds everything up to there, in the same life of the stream.
+// recordSynced records that the informer held the whole stream at the time then; sequence was the last sequence at
+// that time. It returns false and records nothing if the informer has not read up to sequence, or reads another
+// stream.
 func (v *Informer) recordSynced(incarnation string, sequence uint64, then time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -121,9 +126,13 @@ func (v *Informer) recordSynced(incarnation string, sequence uint64, then time.D
 	return true
 }
 
-// catchUpLoop checks repeatedly that the view misses nothing: after each barrier, and at least every verifyInterval. While the
-// feed brings barriers, a check costs one request. Otherwise it marks the end of the stream. verify returns an error,
-// which ends the feed, if the stream lost its end, or if the feed delivers nothing although the stream holds more.
+// catchUpLoop checks after each barrier, and at least every verifyInterval, that the informer has read the whole
+// stream. It returns an error, which ends the feed, in these cases:
+//   - the stream has lost messages that were read
+//   - no message is delivered although the stream holds more
+//   - a refused message was not replaced in time
+//
+// A check costs one request while barriers arrive. Otherwise it also writes an end mark.
 func (v *Informer) catchUpLoop(ctx context.Context) error {
 	for stuck := 0; v.waitForBarrier(ctx); {
 		if v.hasOldRefusal() {
@@ -134,7 +143,9 @@ func (v *Informer) catchUpLoop(ctx context.Context) error {
 		if err == nil && (before.isBeyondEnd(stream, stream.State.LastSeq) || !v.isRecentlySynced()) {
 			err = v.CatchUp(ctx)
 		}
-		if errors.Is(err, errCutShort) { // A server that lost contact with the others accepts no mark, so CatchUp cannot find this out.
+		// CatchUp proved the loss with a write. A server that lost contact with its cluster accepts no write, so it
+		// cannot cause this error.
+		if errors.Is(err, errCutShort) {
 			return err
 		}
 		if err != nil {
@@ -150,14 +161,14 @@ func (v *Informer) catchUpLoop(ctx context.Context) error {
 	return nil
 }
 
-// isRecentlySynced reports whether a barrier, or a mark of the end, that was written within verifyInterval was read.
+// isRecentlySynced reports whether the informer was known to hold the whole stream within the last verifyInterval.
 func (v *Informer) isRecentlySynced() bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return bootclock.Since(v.syncedAt) <= verifyInterval
 }
 
-// waitForBarrier waits for a barrier, verifyInterval at most. It returns false once ctx has ended.
+// waitForBarrier waits for the next barrier, but at most verifyInterval. It returns false once ctx has ended.
 func (v *Informer) waitForBarrier(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -13,13 +13,13 @@ import (
 type kindContents[T any] struct {
 	live *indexer[event.Key, T]
 	gone *tombstones[T]
-	// denied holds states that the API server contradicted. If the cluster turns out to have gone back in time, they
-	// become tombstones.
+	// denied holds states that the API server contradicted. They become tombstones if the cluster's history turns out
+	// to be rewound.
 	denied map[event.Key]*Object[T]
 }
 
-// isNewChange reports whether c is newer than what the table holds. A deletion is compared with the live object only if UID
-// and epoch are the same.
+// isNewChange reports whether c is newer than the content of the lister. A deletion is compared with the live object
+// only if both have the same UID and epoch.
 func (t *Lister[T]) isNewChange(c event.Change) bool {
 	live := t.writing.live.objects[c.Key]
 	if c.Deleted {
@@ -51,7 +51,7 @@ func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error
 	return func() bool { return t.putObject(o) }, nil
 }
 
-// putVerbatim stores o with the value that it has, even none.
+// putVerbatim stores o with its present value, even if the value is nil.
 func (t *Lister[T]) putVerbatim(o *Object[T]) (taken bool) {
 	if taken = t.isNewChange(o.Change); taken {
 		t.writing.replaceLive(t.writing.live.objects[o.Key], o)
@@ -59,8 +59,8 @@ func (t *Lister[T]) putVerbatim(o *Object[T]) (taken bool) {
 	return taken
 }
 
-// compactValue returns a copy of value in as little memory as possible: without spare room in slices, and with shared strings
-// for equal conditions.
+// compactValue returns a copy of value that uses less memory: slices without spare capacity, and shared strings for
+// equal conditions.
 func compactValue[T any](value *T) *T {
 	if c, ok := any(value).(interface{ DeepCopy() *T }); ok {
 		value = c.DeepCopy()
@@ -77,8 +77,8 @@ func compactValue[T any](value *T) *T {
 	return value
 }
 
-// putObject stores o unless the table has received a state that is as new. A missing last state is taken from the live
-// object.
+// putObject stores o unless the lister already holds this state or a newer one. A deletion without a last state gets
+// the value of the live object.
 func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 	if !t.isNewChange(o.Change) {
 		return false
@@ -92,7 +92,7 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 	case !o.Deleted:
 		c.replaceLive(was, o)
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.Replaces(was.Change):
-		if c.live.removeKey(o.Key); was.UID != o.UID { // It was deleted before the object that o deletes was created.
+		if c.live.removeKey(o.Key); was.UID != o.UID { // The live object was deleted before o's object was created.
 			c.gone.buryDisplaced(was, o.Change)
 		}
 		fallthrough
@@ -102,7 +102,7 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 	return true
 }
 
-// replaceLive makes o the live object of its name, and buries the one that had the name.
+// replaceLive makes o the live object of its name. It turns a displaced object into a tombstone.
 func (c *kindContents[T]) replaceLive(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
 		c.gone.buryDisplaced(was, o.Change)
@@ -125,8 +125,8 @@ func (t *Lister[T]) overrideHeld(held, is event.Change) bool {
 	return believed
 }
 
-// discardHeldState drops the state lie if the table holds it. It reports whether the table then accepts is: the state was held, or
-// the table holds nothing about the object.
+// discardHeldState removes the state lie, which the API server contradicted. It reports whether the lister may now
+// store is: either lie was removed, or the lister holds nothing about the object.
 func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
@@ -138,7 +138,7 @@ func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 		c.live.removeKey(lie.Key)
 		c.denied[lie.Key] = live
 		if own := c.gone.getTombstone(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
-			c.gone.removeTombstone(is.Key, is.UID) // The denied state had displaced it.
+			c.gone.removeTombstone(is.Key, is.UID) // The contradicted state had displaced this object.
 		}
 	case live == nil && held(gone):
 		c.gone.removeTombstone(lie.Key, lie.UID)
@@ -149,8 +149,9 @@ func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 	return true
 }
 
-// dropNewerTombstones drops tombstones of other objects of the name that are newer than is, because is still exists. A newer
-// tombstone of the object itself stays, and then all do: others may have come and gone since.
+// dropNewerTombstones removes tombstones of other objects with this name that are newer than is, because is still
+// exists. It removes nothing if the object itself has a newer tombstone: then the other objects may have existed
+// since.
 func (t *Lister[T]) dropNewerTombstones(is event.Change) {
 	gone := t.writing.gone
 	if own := gone.getTombstone(is.Key, is.UID); own != nil && !is.IsNewerThan(own.Change) {

@@ -19,10 +19,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// errReplaced ends a feed because what it loaded is no longer what the stream holds. The view then loads again.
+// errReplaced ends the feed because the informer's content no longer matches the stream. The informer then loads the
+// stream again.
 var errReplaced = errors.New("the stream of changes was replaced")
 
-// loadAndFollow loads the stream, and follows it until an error.
+// loadAndFollow reads the stream from its start and follows it until an error.
 func (v *Informer) loadAndFollow(ctx context.Context) error {
 	stream, err := v.readStreamInfo(ctx)
 	if err != nil {
@@ -36,7 +37,7 @@ func (v *Informer) loadAndFollow(ctx context.Context) error {
 	return group.Wait()
 }
 
-// readStreamInfo returns the state of the stream, and sets the clock by it.
+// readStreamInfo returns the state of the stream and updates the server clock.
 func (v *Informer) readStreamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	asked := bootclock.Now()
 	stream, err := v.cfg.JS.Stream(ctx, topology.Changes)
@@ -79,7 +80,7 @@ func (v *Informer) followChanges(ctx context.Context, stream *jetstream.StreamIn
 	})
 }
 
-// setReadSequence records the sequence of the last message read, and of the last change.
+// setReadSequence records the sequence of the last message, and the sequence of the last change.
 func (v *Informer) setReadSequence(subject string, sequence uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,13 +93,14 @@ func (v *Informer) setReadSequence(subject string, sequence uint64) {
 	}
 }
 
-// applyMessage applies one message. It skips a change that cannot be decoded, or stores it without a value ([Config.KeepUndecodable]):
-// the consumer of the service receives it too, and makes it a dead letter. It retries other errors until ctx ends.
+// applyMessage applies one message. It skips a change that cannot be decoded, or stores it without a value (see
+// [Config.KeepUndecodable]). The service's own consumer receives the same message and makes it a dead letter.
+// applyMessage retries other errors until ctx ends.
 func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	v.brought.Add(1)
 	switch {
 	case topology.IsWakeSubject(msg.Subject()):
-		return nil // A mark of the end has no content; only its sequence counts.
+		return nil // An end mark has no content; only its sequence counts.
 	case topology.IsBarrierSubject(msg.Subject()):
 		return v.recordBarrier(msg, meta, end)
 	}
@@ -122,7 +124,7 @@ func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *je
 	return nil
 }
 
-// setBlockingErr records the error for which the feed waits; nil means that it goes on.
+// setBlockingErr records the error that the feed is retrying; nil means that the feed continues.
 func (v *Informer) setBlockingErr(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -142,8 +144,8 @@ func (v *Informer) decodeAndApply(ctx context.Context, msg jetstream.Msg) error 
 	return err
 }
 
-// recordRefusal records that the last message about an object was refused. It ignores a tombstone on a subject of its own,
-// which is about an earlier object of the name.
+// recordRefusal records that the last message about an object was refused. It ignores a tombstone with its own
+// subject, because such a tombstone is about an earlier object with this name.
 func (v *Informer) recordRefusal(subject string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -152,7 +154,8 @@ func (v *Informer) recordRefusal(subject string) {
 	}
 }
 
-// hasOldRefusal reports whether a message was refused long ago and no other followed. It may have been removed since.
+// hasOldRefusal reports whether a message was refused more than maxRefusal ago and no other message of its subject
+// followed. The stream may have removed the refused message since, so the informer must load again.
 func (v *Informer) hasOldRefusal() bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -181,7 +184,8 @@ func (v *Informer) beginLoad() {
 	}
 }
 
-// finishLoad publishes the loaded content to readers. The content is everything that the stream held at a time.
+// finishLoad makes the loaded content visible to readers. The content is everything that the stream held at the time
+// then.
 func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then time.Duration) {
 	again := v.showLoaded()
 	v.mu.Lock()
@@ -196,8 +200,8 @@ func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo,
 	}
 }
 
-// showLoaded makes the loaded content visible, and runs the callbacks of [Informer.OnLoaded] before the view can be complete. It
-// reports whether an earlier load was visible.
+// showLoaded makes the loaded content visible and runs the callbacks of [Informer.OnLoaded]. The informer counts as
+// complete only afterwards. It reports whether an earlier load was visible.
 func (v *Informer) showLoaded() (again bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
@@ -232,15 +236,15 @@ func (v *Informer) followMarkers(ctx context.Context, life string) error {
 	})
 }
 
-// markMarkersRead records that the feed has read all markers, if none is left.
+// markMarkersRead records that the feed has read all snapshot markers, once left is zero.
 func (v *Informer) markMarkersRead(left uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.marked = v.marked || left == 0
 }
 
-// storeMarker stores a snapshot marker. If it names another life of the stream than the one that is being read, it is either
-// old, or the stream was replaced: then mark returns errReplaced.
+// storeMarker stores a snapshot marker. A marker that names another life of the stream is either old, or the stream
+// was replaced. In the second case storeMarker returns errReplaced.
 func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarker) error {
 	of := snapshotScope{m.message.GetCluster(), event.GroupResource{
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
@@ -263,17 +267,18 @@ func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarke
 	return v.verifyMarkerCounts(ctx)
 }
 
-// verifyMarkerCounts compares each new marker once with the number of objects that the view holds. If they differ, changes may have
-// followed the marker, or the view lacks something: reading again settles both. Reading again finds nothing new if the
-// marker was written before the stream was read, and changes followed it. The count of targets proves nothing once a
-// change followed it, because anybody may create and delete many of them.
+// verifyMarkerCounts compares each new snapshot marker once with the number of objects that the informer holds. If the
+// numbers differ, it returns errReplaced, and the informer loads the stream again.
+//
+// The count of a target kind is not compared if changes followed the marker. Many users may create and delete targets,
+// so the count would often differ.
 func (v *Informer) verifyMarkerCounts(ctx context.Context) error {
 	targets, err := v.compareNewMarkers(ctx)
 	v.notifyTargetKinds(targets)
 	return err
 }
 
-// compareNewMarkers compares the markers that were not compared yet. It returns the kinds of targets among them.
+// compareNewMarkers compares the markers that were not compared before. It returns the target kinds among them.
 func (v *Informer) compareNewMarkers(ctx context.Context) (targets []snapshotScope, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -310,16 +315,16 @@ func (v *Informer) subjectFilters(subject func(event.GroupResource) string) []st
 }
 
 const (
-	// heartbeat is the interval in which a server that feeds the view must show that it is alive. After two missing
-	// ones the client asks another server.
+	// heartbeat is the interval in which a NATS server shows that its delivery is alive. After two missing heartbeats
+	// the client requests the messages again.
 	heartbeat = time.Second
 	// pullExpiry bounds one pull request.
 	pullExpiry = 30 * time.Second
 )
 
-// orderedConsumerConfig returns the configuration of a consumer of all messages that match filters. It ends when its one reset fails:
-// afterwards it could read another stream, whose sequences mean something else. The server removes it after a minute
-// without requests.
+// orderedConsumerConfig returns the configuration of a consumer of all messages that match filters. The consumer fails
+// after one reset, because a new consumer may read another stream with other sequences. The server removes the
+// consumer after one minute without requests.
 func orderedConsumerConfig(filters []string) jetstream.OrderedConsumerConfig {
 	return jetstream.OrderedConsumerConfig{FilterSubjects: filters, MaxResetAttempts: 1, InactiveThreshold: time.Minute}
 }
@@ -330,7 +335,7 @@ func forEachMessage(ctx context.Context, consumer jetstream.Consumer, f func(jet
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	defer messages.Stop() // Stop before ctx ends would race with a reset, and leave a consumer running.
+	defer messages.Stop() // Stopping earlier would race with a reset and leave a consumer running.
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {

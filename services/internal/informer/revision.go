@@ -9,23 +9,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Revision names the content of the view: all changes up to a position in the stream. People compare it, and
-// [Informer.AwaitRevision] accepts it.
+// Revision names the content of the informer: all changes up to a position of the stream. Users compare revisions, and
+// [Informer.AwaitRevision] waits for one.
 func (v *Informer) Revision() string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return topology.FormatRevision(v.position, v.streamID)
 }
 
-// LastChangeSequence returns the sequence of the last change that the view holds. Unlike the position, which barriers
-// advance, it is equal on all replicas while nothing changes.
+// LastChangeSequence returns the sequence of the last change that the informer holds. All replicas return the same
+// sequence while nothing changes. Barriers do not advance it.
 func (v *Informer) LastChangeSequence() uint64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.changed
 }
 
-// ContentDigest returns a hash over the states of all live objects. Replicas at one position have the same digest.
+// ContentDigest returns a hash of the states of all live objects. Replicas at the same position return the same
+// digest.
 func (v *Informer) ContentDigest() (digest uint64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -35,9 +36,9 @@ func (v *Informer) ContentDigest() (digest uint64) {
 	return digest
 }
 
-// AwaitRevision waits until the view holds everything up to a sequence of the stream that began at a time (see
-// [topology.ParseRevision]). A stream that began later holds everything from its start. Await waits at most as long as
-// one check of the view takes. The error wraps [ErrIncomplete].
+// AwaitRevision waits until the informer has read up to a sequence of the stream that was created at began (see
+// [topology.ParseRevision]). A stream that was created later satisfies every earlier revision. AwaitRevision waits at
+// most verifyInterval plus catchUpTimeout. The error wraps [ErrIncomplete].
 func (v *Informer) AwaitRevision(ctx context.Context, sequence uint64, began time.Time) error {
 	waiting, cancel := context.WithTimeout(ctx, verifyInterval+catchUpTimeout)
 	defer cancel()

@@ -10,16 +10,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// indexer holds objects by key, with indexes.
+// indexer holds objects by key, with secondary indexes.
 type indexer[K comparable, T any] struct {
 	objects map[K]*Object[T]
 	extract map[string]func(*T) []string
-	// alike reports whether two states count as equal. edited is called for each object that is replaced by a state
-	// that is not alike. changed counts all changes except between states that are alike.
+	// alike reports whether two states of an object count as equal. edited is called when a state replaces one that is
+	// not equal. changed counts all changes except between equal states.
 	alike   func(was, is *T) bool
 	edited  func(k K, was, is *Object[T])
 	changed uint64
-	// digest is a hash over all states here. It does not depend on the order in which they came.
+	// digest is a hash of all states in the indexer. It does not depend on the order of the changes.
 	digest uint64
 	index  map[indexKey]map[*Object[T]]struct{}
 }
@@ -30,7 +30,7 @@ func newIndexer[K comparable, T any](extract map[string]func(*T) []string) *inde
 	return &indexer[K, T]{objects: map[K]*Object[T]{}, extract: extract, index: map[indexKey]map[*Object[T]]struct{}{}}
 }
 
-// putObject stores o under k, and removes the object that had the key.
+// putObject stores o under k and replaces the previous object of that key.
 func (s *indexer[K, T]) putObject(k K, o *Object[T]) {
 	changed := s.changed
 	switch was := s.objects[k]; {
@@ -68,17 +68,17 @@ func (s *indexer[K, T]) removeKey(k K) {
 	}
 }
 
-// digestState returns a hash of an object's state. It is the same in every process.
+// digestState returns a hash of an object's state. All processes compute the same hash.
 func digestState(c event.Change) uint64 {
 	h := fnv.New64a()
 	for _, part := range []string{c.UID, c.Epoch, c.ResourceVersion} {
-		_, _ = h.Write([]byte(part)) // It never fails.
+		_, _ = h.Write([]byte(part)) // Write of a hash never fails.
 		_, _ = h.Write([]byte{0})
 	}
 	return h.Sum64()
 }
 
-// isUnchanged reports whether two states of a key are alike.
+// isUnchanged reports whether was and is belong to the same object and alike treats them as equal.
 func (s *indexer[K, T]) isUnchanged(was, is *Object[T]) bool {
 	return s.alike != nil && was.UID == is.UID && was.Epoch == is.Epoch && was.Value != nil && is.Value != nil && s.alike(was.Value, is.Value)
 }

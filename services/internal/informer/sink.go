@@ -11,10 +11,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Forwarder passes each state of the objects of a kind to a callback, and stores no object. It stores only the version of
-// each object, so that it ignores older states. It serves kinds with more objects than memory has room for in a
-// [Lister]. It decides as a Table does, with one exception: if a reload brings an older state than was known, the object
-// counts as missing until the stream brings the known state or a newer one. It cannot answer when an object changed.
+// Forwarder passes each new state of the objects of one kind to a callback. It stores only the version of each object,
+// so that it can ignore older states. Use it for kinds with too many objects for a [Lister].
+//
+// A Forwarder accepts the same changes as a Lister, with one exception. If a reload brings an older state than the
+// known one, the object counts as missing until the stream brings a newer state. A Forwarder cannot list the keys that
+// changed since a time.
 type Forwarder[T any] struct {
 	mu   *sync.RWMutex
 	kind event.GroupResource
@@ -26,32 +28,32 @@ type Forwarder[T any] struct {
 	sum   uint64
 }
 
-// namespacedName is the name of an object within its kind and cluster. It is smaller than a key, because there is one per
-// object.
+// namespacedName identifies an object within its kind and cluster. It needs less memory than an [event.Key].
 type namespacedName struct{ namespace, name string }
 
 func namespacedNameOf(k event.Key) namespacedName { return namespacedName{k.Namespace, k.Name} }
 
-// knownVersion is the known version of a live object.
+// knownVersion is the newest version that the forwarder has received of a live object.
 type knownVersion struct {
 	uid, version string
 	epoch        unique.Handle[string]
-	// sequence is the position of the change in the stream that the load read.
+	// sequence is the position of the change in the stream. It is valid only within one load.
 	sequence uint64
-	// load is the load that brought this state, or found it again.
+	// load is the number of the load that last brought this state.
 	load uint32
-	// blank means that this load brought an older state, so the callback does not have the known one.
+	// blank means that the current load brought an older state. The callback has then not received the known state in
+	// this load.
 	blank bool
 }
 
-// loadedTombstone is a tombstone, with the load that brought it.
+// loadedTombstone is a tombstone and the number of the load that brought it.
 type loadedTombstone struct {
 	event.Change
 
 	load uint32
 }
 
-// asOfLoad returns the tombstone as a change, without the sequence of an earlier load.
+// asOfLoad returns the tombstone as a change. It clears the sequences if the tombstone comes from another load.
 func (m loadedTombstone) asOfLoad(load uint32) event.Change {
 	if m.load != load {
 		m.Sequence, m.TombstoneSequence = 0, 0
@@ -59,9 +61,11 @@ func (m loadedTombstone) asOfLoad(load uint32) event.Change {
 	return m.Change
 }
 
-// RegisterForwarder declares a sink of one kind. take receives the new state of an object with its change, and nil if the
-// object is gone. What it received before is void when the stream is read again (see [Informer.OnReset]). take must be
-// quick, and must not call the view. Call RegisterSink before [Informer.Run].
+// RegisterForwarder adds a forwarder of one kind to the informer. take receives each change with the new state of the
+// object, or with nil if the object is deleted. All states that it received become invalid when the stream is read
+// again (see [Informer.OnReset]).
+//
+// take must be quick and must not call the informer. Call RegisterForwarder before [Informer.Run].
 func RegisterForwarder[T any](v *Informer, kind kinds.Kind, take func(c event.Change, value *T)) *Forwarder[T] {
 	s := &Forwarder[T]{
 		mu: &v.mu, kind: kind.GroupResource, take: take, live: map[string]map[namespacedName]knownVersion{},
@@ -82,7 +86,7 @@ func (s *Forwarder[T]) Get(k event.Key) (c event.Change, live bool) {
 	return held.toChange(k), true
 }
 
-// findVersion returns the known version of a live object. It returns no sequence of an earlier load.
+// findVersion returns the known version of a live object.
 func (s *Forwarder[T]) findVersion(k event.Key) (held knownVersion, live bool) {
 	held, live = s.live[k.Cluster][namespacedNameOf(k)]
 	return held, live
@@ -105,13 +109,14 @@ func (h knownVersion) toChange(k event.Key) event.Change {
 
 func (h knownVersion) isNewerThan(c event.Change) bool { return h.toChange(c.Key).IsNewerThan(c) }
 
-// isForgettable reports whether something is known from an earlier load only, and of another epoch than c.
+// isForgettable reports whether an entry of the given load and epoch comes from an earlier load and from another epoch
+// than c.
 func (s *Forwarder[T]) isForgettable(load uint32, epoch string, c event.Change) bool {
 	return load != s.loads && epoch != c.Epoch
 }
 
-// isNewChange reports whether c is newer than what is known, as [Lister] does. After a reload it also accepts a known state
-// that the stream brings again.
+// isNewChange reports whether c is newer than the known state, by the rules of [Lister]. After a reload it also
+// accepts a known state that the stream brings again.
 func (s *Forwarder[T]) isNewChange(c event.Change) bool {
 	held, live := s.findVersion(c.Key)
 	if c.Deleted {
@@ -119,7 +124,8 @@ func (s *Forwarder[T]) isNewChange(c event.Change) bool {
 		return (i < 0 || c.Replaces(s.gone[c.Key][i].asOfLoad(s.loads))) &&
 			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.Replaces(held.toChange(c.Key)))
 	}
-	if live && s.isOutlived(held, c) { // A state that is found again is accepted, unless a tombstone of this load is newer.
+	// A state that comes again is accepted, unless this load brought a newer tombstone.
+	if live && s.isOutlived(held, c) {
 		return !slices.ContainsFunc(s.gone[c.Key], func(m loadedTombstone) bool { return m.load == s.loads && !c.Replaces(m.Change) })
 	}
 	another := live && s.isForgettable(held.load, held.epoch.Value(), c)
@@ -131,7 +137,7 @@ func (s *Forwarder[T]) isNewChange(c event.Change) bool {
 	return !live || held.load != s.loads || c.Replaces(held.toChange(c.Key)) || held.blank && !held.isNewerThan(c)
 }
 
-// isOutlived reports whether a state of an earlier load is newer than c.
+// isOutlived reports whether the known state comes from an earlier load and is newer than c.
 func (s *Forwarder[T]) isOutlived(held knownVersion, c event.Change) bool {
 	return held.load != s.loads && held.epoch.Value() == c.Epoch && held.isNewerThan(c)
 }
@@ -156,7 +162,7 @@ func (s *Forwarder[T]) decodeChange(c event.Change, blank bool) (func() bool, er
 	return func() bool { return s.forwardState(c, value) }, err
 }
 
-// forwardState passes the state in c on, unless a state that is as new came while it was decoded.
+// forwardState passes c to the callback, unless the same or a newer state arrived while c was decoded.
 func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 	if !s.isNewChange(c) {
 		return false
@@ -168,7 +174,7 @@ func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 	case live && s.isOutlived(was, c):
 		was.load, was.blank, was.sequence = s.loads, true, 0
 		s.putVersion(c.Key, was)
-		if was.uid != c.UID { // It went before what outlives it came.
+		if was.uid != c.UID { // c's object was deleted before the known object was created.
 			c.Deleted = true
 			s.addNewerTombstone(c)
 		}
@@ -183,7 +189,7 @@ func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 func (s *Forwarder[T]) deleteObject(c event.Change, was knownVersion, live bool) {
 	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.Replaces(was.toChange(c.Key)) {
 		s.removeVersion(c.Key, was)
-		if was.uid != c.UID { // It went before the one that is deleted came.
+		if was.uid != c.UID { // The known object was deleted before c's object was created.
 			s.buryDisplaced(was, c)
 		}
 		s.take(c, nil)
@@ -191,7 +197,7 @@ func (s *Forwarder[T]) deleteObject(c event.Change, was knownVersion, live bool)
 	s.putTombstone(c)
 }
 
-// replaceLive makes c the live object of its name, and buries the one that had the name.
+// replaceLive makes c the live object of its name. It turns a displaced object into a tombstone.
 func (s *Forwarder[T]) replaceLive(c event.Change, was knownVersion, live bool) {
 	if live {
 		s.removeVersion(c.Key, was)
@@ -211,14 +217,14 @@ func (s *Forwarder[T]) removeVersion(k event.Key, was knownVersion) {
 	s.sum ^= digestState(was.toChange(k))
 }
 
-// buryDisplaced buries an object that another object, or another epoch, replaces by a change.
+// buryDisplaced turns an object into a tombstone because another object, or a new epoch, replaced it by the change by.
 func (s *Forwarder[T]) buryDisplaced(was knownVersion, by event.Change) {
 	gone := was.toChange(by.Key)
 	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
 	s.addNewerTombstone(gone)
 }
 
-// addNewerTombstone buries an object, unless a newer tombstone of it is known.
+// addNewerTombstone stores a tombstone unless the forwarder holds a newer one of the same object.
 func (s *Forwarder[T]) addNewerTombstone(gone event.Change) {
 	if i := s.indexOfTombstone(gone.Key, gone.UID); i < 0 || gone.Replaces(s.gone[gone.Key][i].asOfLoad(s.loads)) {
 		s.putTombstone(gone)
@@ -238,12 +244,13 @@ func (s *Forwarder[T]) removeTombstone(k event.Key, i int) {
 	}
 }
 
-// overrideHeld accepts newer states only. A caller of [Informer.ApplyAuthoritative] that must contradict the stream needs a [Lister].
+// overrideHeld accepts only newer states. Use a [Lister] if [Informer.ApplyAuthoritative] must be able to override the
+// stream.
 func (s *Forwarder[T]) overrideHeld(held, is event.Change) bool { return is.IsNewerThan(held) }
 
 func (s *Forwarder[T]) beginLoad() { s.loads++ }
 
-// finishLoad drops live objects that the load did not bring.
+// finishLoad removes live objects that the load did not bring.
 func (s *Forwarder[T]) finishLoad() {
 	for cluster, all := range s.live {
 		for n, held := range all {
@@ -287,7 +294,7 @@ func (s *Forwarder[T]) countInSnapshot(of snapshotScope) (n int64) {
 	return n
 }
 
-// dropInSnapshot does nothing: no kind of targets has a sink.
+// dropInSnapshot does nothing, because target kinds use a [Lister].
 func (s *Forwarder[T]) dropInSnapshot(snapshotScope) {}
 
 func (s *Forwarder[T]) hasLive(k event.Key) bool {

@@ -14,7 +14,8 @@ import (
 // never modify it.
 type Object[T any] struct {
 	event.Change
-	// Value is nil only for a deletion whose last state is unknown, or by [Config.KeepUndecodable].
+	// Value is nil only for a deletion whose last state is unknown, or for an undecodable object (see
+	// [Config.KeepUndecodable]).
 	Value *T
 }
 
@@ -24,40 +25,41 @@ type Lister[T any] struct {
 	extract map[string]func(*T) []string
 	alike   func(was, is *T) bool
 	edited  func(k event.Key, was, is *Object[T])
-	// Readers see shown. Changes go to writing. They are the same except during a reload.
+	// Readers use shown, and changes go to writing. Both are the same object except during a load.
 	shown, writing *kindContents[T]
 }
 
-// kindTable is what the view needs of a [Lister] or [Forwarder].
+// kindTable is the common interface of [Lister] and [Forwarder] for the informer.
 type kindTable interface {
 	holder
 	isNewChange(c event.Change) bool
-	// decodeChange does the costly part without the lock. The function that it returns needs the lock. With blank, an object
-	// that cannot be decoded is stored without a value.
+	// decodeChange decodes c without the lock. The caller runs commit with the lock. If blank is true, commit stores
+	// an undecodable object without a value.
 	decodeChange(c event.Change, blank bool) (commit func() (taken bool), err error)
-	// overrideHeld drops the state held if is contradicts it. It reports whether the table now accepts is.
+	// overrideHeld removes the state held if is contradicts it. It reports whether the table now accepts is.
 	overrideHeld(held, is event.Change) bool
-	// beginLoad starts a reload into an empty table. Readers see it after finish.
+	// beginLoad starts a load into an empty table. Readers see the new content after finishLoad.
 	beginLoad()
 	finishLoad()
 	expireTombstones(now time.Time)
-	// dropInSnapshot drops the objects of a kind without tombstones.
+	// dropInSnapshot removes the objects of a kind without making tombstones.
 	dropInSnapshot(of snapshotScope)
 }
 
-// holder lists and counts the objects of a table.
+// holder lists and counts the objects of one kind.
 type holder interface {
 	appendKeys(keys []event.Key) []event.Key
 	appendPublishedSince(keys []event.Key, since time.Time) []event.Key
-	// countInSnapshot returns the number of live objects of a kind in a cluster, or in all clusters if the cluster is empty.
+	// countInSnapshot returns the number of live objects of a kind in a cluster. An empty cluster means all clusters.
 	countInSnapshot(of snapshotScope) int64
 	hasLive(k event.Key) bool
-	// contentDigest returns a hash over the states of all live objects.
+	// contentDigest returns a hash of the states of all live objects.
 	contentDigest() uint64
 }
 
-// RegisterLister declares a table of one kind with indexes. Each index function returns the values under which [Lister.ListByIndex]
-// finds a live object, and [Lister.TombstonesByIndex] a deleted one. It ignores empty values. Call Register before [Informer.Run].
+// RegisterLister adds a lister of one kind to the informer. Each index function returns the values under which
+// [Lister.ListByIndex] finds a live object and [Lister.TombstonesByIndex] a deleted one. Empty values are ignored.
+// Call RegisterLister before [Informer.Run].
 func RegisterLister[T any](v *Informer, kind kinds.Kind, indexes map[string]func(*T) []string) *Lister[T] {
 	t := &Lister[T]{mu: &v.mu, extract: indexes}
 	t.beginLoad()
@@ -66,16 +68,16 @@ func RegisterLister[T any](v *Informer, kind kinds.Kind, indexes map[string]func
 	return t
 }
 
-// SetEquivalence sets which states of an object [Lister.ChangeCount] treats as equal. edited is called for each object that is
-// replaced by a state that is not alike, before the callbacks of [Informer.OnChange]. It must be quick, and must not call
-// the view. Call Alike before [Informer.Run].
+// SetEquivalence sets which states of an object [Lister.ChangeCount] treats as equal. edited is called when a state
+// replaces one that is not equal, before the callbacks of [Informer.OnChange]. edited must be quick and must not call
+// the informer. Call SetEquivalence before [Informer.Run].
 func (t *Lister[T]) SetEquivalence(alike func(was, is *T) bool, edited func(k event.Key, was, is *Object[T])) {
 	t.alike, t.edited = alike, edited
 	t.writing.live.alike, t.writing.live.edited = alike, edited
 }
 
-// ChangeCount returns a counter that grows whenever live objects change, except between states that are alike. What a
-// caller derived from the objects after reading the counter is valid as long as the counter is the same.
+// ChangeCount returns a counter that grows whenever live objects change. Changes between states that count as equal do
+// not increase it. A caller may cache what it computed from the objects until the counter changes.
 func (t *Lister[T]) ChangeCount() uint64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -89,8 +91,8 @@ func (t *Lister[T]) Get(k event.Key) (Object[T], bool) {
 	return derefObject(t.shown.live.objects[k])
 }
 
-// Tombstone returns the last object that had a name, if no object has it now. Deletions are known as long as the stream
-// keeps them.
+// Tombstone returns the last object that had a name, if no live object has it. A deletion is known only as long as the
+// stream keeps its tombstone.
 func (t *Lister[T]) Tombstone(k event.Key) (Object[T], bool) {
 	o, live := t.GetOrTombstone(k)
 	if live {
@@ -99,8 +101,8 @@ func (t *Lister[T]) Tombstone(k event.Key) (Object[T], bool) {
 	return o, o.UID != ""
 }
 
-// GetOrTombstone returns the newest known state of an object, and reports whether the object is live. The UID is empty if none is
-// known.
+// GetOrTombstone returns the newest known state of an object and reports whether the object is live. The UID is empty
+// if no state is known.
 func (t *Lister[T]) GetOrTombstone(k event.Key) (o Object[T], live bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -113,11 +115,11 @@ func (t *Lister[T]) GetOrTombstone(k event.Key) (o Object[T], live bool) {
 	return o, false
 }
 
-// Tombstones lists the last states of all deleted objects of a name, the newest first. An entry with the UID of the live
-// object is from before the cluster went back in time.
+// Tombstones lists the last states of all deleted objects with this name, the newest first. An entry may have the UID
+// of the live object: it is from before the cluster's history was rewound.
 func (t *Lister[T]) Tombstones(k event.Key) []Object[T] { return t.TombstonesSince(k, event.Change{}) }
 
-// TombstonesSince lists the entries of [Lister.Tombstones] that are newer than one of them.
+// TombstonesSince lists the entries of [Lister.Tombstones] that are newer than the given one.
 func (t *Lister[T]) TombstonesSince(k event.Key, one event.Change) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -138,15 +140,15 @@ func derefObject[T any](o *Object[T]) (Object[T], bool) {
 	return *o, true
 }
 
-// ListByIndex lists the live objects with a value in an index, ordered by key.
+// ListByIndex lists the live objects that have a value in an index, ordered by key.
 func (t *Lister[T]) ListByIndex(index, value string) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.shown.live.objectsByIndex(indexKey{index, value})
 }
 
-// TombstonesByIndex lists the deleted objects whose last state has a value in an index, ordered by key. Other objects may have
-// their names by now.
+// TombstonesByIndex lists the deleted objects whose last state has a value in an index, ordered by key. Live objects
+// may have the same names.
 func (t *Lister[T]) TombstonesByIndex(index, value string) []Object[T] {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -167,7 +169,7 @@ func (t *Lister[T]) All() []Object[T] {
 	return sortObjects(maps.Values(t.shown.live.objects))
 }
 
-// Keys lists the names of the live objects.
+// Keys lists the keys of the live objects.
 func (t *Lister[T]) Keys() []event.Key {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -180,9 +182,11 @@ func (t *Lister[T]) beginLoad() {
 	t.writing = &kindContents[T]{live, newTombstones(t.extract), map[event.Key]*Object[T]{}}
 }
 
-// finishLoad makes the loaded content visible. It keeps answers of the API server that the stream does not hold yet, because
-// this process wrote them itself, and tombstones that the stream may not bring again. Objects of another epoch become
-// tombstones. Other states of the last load are dropped: that stream may have been another one.
+// finishLoad makes the loaded content visible. It keeps two things of the previous load: states that this process
+// wrote itself and the stream does not hold yet, and tombstones that the stream may not bring again.
+//
+// Objects of another epoch become tombstones. All other states of the previous load are removed, because they may come
+// from another stream.
 func (t *Lister[T]) finishLoad() {
 	before, loaded := t.shown, t.writing
 	for k, is := range loaded.live.objects {
@@ -208,7 +212,8 @@ func (t *Lister[T]) finishLoad() {
 		switch gone = withoutSequence(gone); {
 		case is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch:
 			loaded.gone.buryDisplaced(gone, gone.Change)
-		case is != nil && !written && gone.IsNewerThan(is.Change): // It was forged, or of a stream that was lost.
+		// This tombstone was forged, or comes from a stream that was lost.
+		case is != nil && !written && gone.IsNewerThan(is.Change):
 		case is == nil || is.UID != gone.UID || written:
 			t.putObject(gone)
 		}
@@ -217,7 +222,7 @@ func (t *Lister[T]) finishLoad() {
 	t.shown = loaded
 }
 
-// withoutSequence returns a copy of an object of an earlier load. Sequences of two loads cannot be compared.
+// withoutSequence returns a copy of an object without its sequences. Sequences of two loads cannot be compared.
 func withoutSequence[T any](o *Object[T]) *Object[T] {
 	earlier := *o
 	earlier.Sequence, earlier.TombstoneSequence = 0, 0

@@ -9,27 +9,27 @@ import (
 
 // TargetKindStatus describes a kind whose objects are targets of bindings.
 type TargetKindStatus struct {
-	// Kind is the name of the kind at the API server. Namespaced reports whether its objects are in namespaces. Kind is
-	// empty while it is unknown.
+	// Kind is the name of the kind at the API server; empty while it is unknown. Namespaced reports whether its
+	// objects are in namespaces.
 	Kind       string
 	Namespaced bool
-	// Version is the served version of its group; empty while it is unknown.
+	// Version is the served version of the API group; empty while it is unknown.
 	Version string
-	// Observed means that the view holds all objects of the kind. Otherwise Problem says why not, and what to do.
+	// Observed means that the informer holds all objects of the kind. Otherwise Problem is the reason and the remedy.
 	Observed bool
 	Problem  string
 }
 
-// RegisterTargetLister declares one table for all kinds whose objects are targets. See [RegisterLister].
+// RegisterTargetLister adds one lister for all target kinds. See [RegisterLister].
 func RegisterTargetLister[T any](v *Informer, indexes map[string]func(*T) []string) *Lister[T] {
 	return RegisterLister[T](v, kinds.Kind{GroupResource: kinds.AllTargets()}, indexes)
 }
 
-// OnTargetKind adds a callback that is called between two changes whenever the [TargetKindStatus] of a kind may have changed. It
-// must be quick, and must not call [Informer.Apply]. Call OnTarget before [Informer.Run].
+// OnTargetKind adds a callback that runs whenever the [TargetKindStatus] of a kind may have changed. It runs between
+// two changes, must be quick, and must not call [Informer.Apply]. Call OnTargetKind before [Informer.Run].
 func (v *Informer) OnTargetKind(f func(event.GroupResource)) { v.onTarget = append(v.onTarget, f) }
 
-// TargetKindStatus returns what is known of a kind of targets in a cluster. It is empty before the watcher has reported the
+// TargetKindStatus returns the status of a target kind in a cluster. It is empty before the watcher has reported the
 // kind.
 func (v *Informer) TargetKindStatus(cluster string, kind event.GroupResource) TargetKindStatus {
 	v.mu.RLock()
@@ -45,8 +45,8 @@ func (v *Informer) TargetKindStatus(cluster string, kind event.GroupResource) Ta
 	}
 }
 
-// checkTargetsComplete returns nil once the view holds all targets that have a marker, except those that were withdrawn. The
-// caller holds the lock.
+// checkTargetsComplete returns nil if the callbacks of [Informer.OnTargetKind] have run for every target kind that has
+// a snapshot marker. Withdrawn kinds are not required. The caller holds the lock.
 func (v *Informer) checkTargetsComplete() error {
 	if _, follows := v.tables[kinds.AllTargets()]; !follows {
 		return nil
@@ -59,7 +59,8 @@ func (v *Informer) checkTargetsComplete() error {
 	return nil
 }
 
-// notifyTargetKinds runs the callbacks for kinds whose markers were counted. It drops the objects of withdrawn kinds afterwards.
+// notifyTargetKinds runs the callbacks of [Informer.OnTargetKind] for kinds. Then it removes the objects of the kinds
+// that were withdrawn.
 func (v *Informer) notifyTargetKinds(kinds []snapshotScope) {
 	if len(kinds) == 0 {
 		return

@@ -10,11 +10,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// tombstones holds the last states of objects that were deleted, or that existed before their cluster went back in
-// time: one per UID, several per name.
+// tombstones holds the last states of deleted objects, and of objects that existed before the cluster's history was
+// rewound. Each UID has one tombstone; a name may have several.
 type tombstones[T any] struct {
 	shelf *indexer[tombstoneKey, T]
-	// named lists the tombstones of a name, the oldest first. Anybody can make many of one name, one after the other.
+	// named lists the tombstones of each name, the oldest first. Users can create many of them by deleting and
+	// creating an object again.
 	named map[event.Key][]*Object[T]
 }
 
@@ -63,7 +64,7 @@ func (t *tombstones[T]) tombstonesOf(k event.Key) iter.Seq[*Object[T]] {
 	}
 }
 
-// buryDisplaced buries an object that another object, or another epoch, replaces by a change.
+// buryDisplaced turns an object into a tombstone because another object, or a new epoch, replaced it by the change by.
 func (t *tombstones[T]) buryDisplaced(was *Object[T], by event.Change) {
 	o := *was
 	o.Deleted, o.ObservedAt, o.PublishedAt, o.ExpiresAt = true, by.ObservedAt, by.PublishedAt, time.Time{}
@@ -72,7 +73,7 @@ func (t *tombstones[T]) buryDisplaced(was *Object[T], by event.Change) {
 	}
 }
 
-// removeExpired drops tombstones that the stream no longer keeps either.
+// removeExpired removes the tombstones that have also expired in the stream.
 func (t *tombstones[T]) removeExpired(now time.Time) {
 	for at, o := range t.shelf.objects {
 		if isExpired(o.Change, now) {
@@ -81,8 +82,8 @@ func (t *tombstones[T]) removeExpired(now time.Time) {
 	}
 }
 
-// isExpired reports whether the stream no longer keeps a deletion. The usual lifetime counts for one that did not come
-// from the stream.
+// isExpired reports whether the stream no longer keeps the tombstone c. A tombstone that did not come from the stream
+// has the usual lifetime [topology.TombstoneTTL].
 func isExpired(c event.Change, now time.Time) bool {
 	if c.ExpiresAt.IsZero() {
 		return c.ObservedAt.Add(topology.TombstoneTTL).Before(now)

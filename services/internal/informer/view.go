@@ -1,10 +1,13 @@
-// Package informer keeps the newest state of every object of some kinds in memory, decoded and indexed. NATS feeds it.
-// Services decide from it.
+// Package informer keeps the newest state of every object of some kinds in memory, decoded and indexed. NATS feeds it
+// from the stream of changes, and services decide from it.
 //
-// A view is complete once it holds, for every kind, everything that the watcher's snapshot marker covers. Before that,
-// no service may conclude that an object does not exist, and none may grant. A view is also complete only after a
-// barrier that the watcher wrote after the load began. It bounds its age by barriers, and loads again when a barrier does
-// not name the last one that it has read.
+// An informer is complete when it holds everything that the watcher's snapshot markers cover, and has read a barrier
+// written after the load began. A barrier is a message that the watcher writes every second; it names the previous
+// barrier. While an informer is incomplete, a service must not grant and must not conclude that an object does not
+// exist.
+//
+// The age of the informer is bounded by barriers. If a barrier does not continue the last one, the stream was
+// replaced, and the informer loads it again.
 package informer
 
 import (
@@ -28,33 +31,34 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ErrIncomplete is the error of [Informer.IncompleteErr] while the view lacks something.
+// ErrIncomplete is wrapped by the error of [Informer.IncompleteErr] while the informer is incomplete.
 var ErrIncomplete = errors.New("view is incomplete")
 
-// Config configures a view. JS and Log are required. Fetch is required if objects may be too large for NATS.
+// Config configures an informer. JS and Log are required. Fetch is required if objects may be too large for NATS.
 type Config struct {
 	JS jetstream.JetStream
-	// Service is the name of the service that owns the view.
+	// Service is the name of the service that owns the informer.
 	Service string
-	// Cluster restricts the view to the objects of one cluster; empty means all clusters.
+	// Cluster restricts the informer to the objects of one cluster; empty means all clusters.
 	Cluster string
-	// Fetch reads an object that NATS could not carry, as JSON. It returns nil if the object is gone.
+	// Fetch reads an object that is too large for NATS, as JSON. It returns nil if the object does not exist.
 	Fetch func(context.Context, event.Key) ([]byte, error)
-	// KeepUndecodable makes the view store an object that cannot be decoded without a value, in place of its earlier state. It is
-	// for services that grant from what exists and have no consumer that makes such a change a dead letter.
+	// KeepUndecodable makes the informer store an undecodable object without a value, in place of its earlier state.
+	// Set it in a service that grants from existing objects and has no consumer that makes such a change a dead
+	// letter.
 	KeepUndecodable bool
 	Log             *slog.Logger
 }
 
-// Informer holds tables that change together. Create one with [New], declare its tables with [RegisterLister], then call
-// [Informer.Run].
+// Informer holds the listers and forwarders of several kinds. Create one with [New], add kinds with [RegisterLister],
+// then call [Informer.Run].
 type Informer struct {
 	cfg Config
 
-	// applying is held while a change is stored and the callbacks run.
+	// applying is held while a change is stored and its callbacks run.
 	applying sync.Mutex
-	// decoding merges the work of callers that bring the same state at the same time: usually the feed and the
-	// consumer.
+	// decoding merges concurrent calls with the same state. Usually the feed and the service's consumer bring the same
+	// state at the same time.
 	decoding singleflight.Group
 	loads    atomic.Uint64
 
@@ -64,35 +68,35 @@ type Informer struct {
 	named map[event.GroupResource]bool
 	// streamID is the creation time of the loaded stream; empty before the first load.
 	streamID string
-	// read is the time, by the server's clock, at which the server was asked for that stream.
+	// read is the time, by the server's clock, at which the information about that stream was requested.
 	read time.Time
-	// position is the last sequence read of that stream, changed the sequence of the last change.
+	// position is the last sequence that was read from the stream. changed is the sequence of the last change.
 	position, changed uint64
-	// targeted holds the sequence of the last change of each kind of targets.
+	// targeted holds the sequence of the last change of each target kind.
 	targeted map[snapshotScope]uint64
-	// brought counts two things: each message that the feed delivered, and each attempt to store one.
+	// brought counts the delivered messages and the attempts to store a message. It shows that the feed makes
+	// progress.
 	brought atomic.Uint64
-	// syncedAt is the last time, by [bootclock.Now], at which the view is known to have held everything that the stream
-	// held.
+	// syncedAt is the last time, by [bootclock.Now], at which the informer was known to hold the whole stream.
 	syncedAt time.Duration
-	// proofs holds the last barriers since the load by cluster, dated by clock. beaten signals a new one.
+	// proofs holds the last barrier of each cluster since the load began. beaten signals a new barrier.
 	proofs map[string]provenBarrier
-	// halts holds the reasons of the halts that were not resumed, by their digests. They survive a reload.
+	// halts holds the reasons of the halts that were not resumed, by their digests. A reload keeps them.
 	halts  map[string]string
 	beaten chan struct{}
-	// consumer is the name of the consumer that feeds the view. Only the feed uses it.
+	// consumer is the name of the consumer that feeds the informer. Only the feed uses it.
 	consumer string
 	clock    serverClock
 	markers  map[snapshotScope]snapshotMarker
-	// marked is true once a feed has read all markers that existed when it began.
+	// marked is true once the feed has read all snapshot markers that existed when it began.
 	marked bool
-	// refused holds the subjects whose last message was refused, each with the time, by [bootclock.Now].
+	// refused holds the subjects whose last message was refused, with the time by [bootclock.Now].
 	refused map[string]time.Duration
 	// epochs holds the newest epoch of each cluster.
 	epochs map[string]string
-	// loading is true until a feed has read everything that the stream held when the feed began.
+	// loading is true until the feed has read everything that the stream held when the load began.
 	loading bool
-	// blockedBy is the error for which the feed waits.
+	// blockedBy is the error that the feed is retrying.
 	blockedBy error
 	onBegin   []func()
 	onLoad    []func()
@@ -101,13 +105,13 @@ type Informer struct {
 	onTarget  []func(event.GroupResource)
 }
 
-// snapshotScope names the objects that a marker covers: those of a kind in a cluster.
+// snapshotScope identifies the objects that a snapshot marker covers: one kind in one cluster.
 type snapshotScope struct {
 	cluster string
 	kind    event.GroupResource
 }
 
-// containsKey reports whether the snapshot covers an object. An empty cluster matches every cluster.
+// containsKey reports whether the scope includes an object. An empty cluster matches every cluster.
 func (s snapshotScope) containsKey(k event.Key) bool {
 	return k.GroupResource == s.kind && (s.cluster == "" || s.cluster == k.Cluster)
 }
@@ -122,16 +126,16 @@ func (s snapshotScope) String() string {
 // snapshotMarker is the newest snapshot marker of a kind in a cluster.
 type snapshotMarker struct {
 	message *eventv1.SnapshotMarker
-	// sequence identifies the marker.
+	// sequence is the marker's sequence in its stream and identifies it.
 	sequence uint64
-	// written is the time at which the server stored it.
+	// written is the time at which the server stored the marker.
 	written time.Time
-	// counted means that the view compared its objects with the marker. told means that the callbacks of
-	// [Informer.OnTargetKind] ran.
+	// counted means that the informer compared its objects with the marker. told means that the callbacks of
+	// [Informer.OnTargetKind] have run.
 	counted, told bool
 }
 
-// New returns an empty view.
+// New returns an empty informer.
 func New(cfg Config) *Informer {
 	return &Informer{
 		cfg: cfg, tables: map[event.GroupResource]kindTable{}, named: map[event.GroupResource]bool{},
@@ -140,36 +144,38 @@ func New(cfg Config) *Informer {
 	}
 }
 
-// Kinds lists the kinds that the view has tables for.
+// Kinds lists the kinds of the informer.
 func (v *Informer) Kinds() []event.GroupResource { return slices.Collect(maps.Keys(v.tables)) }
 
-// OnReload adds a callback that is called after each reload, when objects may have vanished without a deletion. Call
+// OnReload adds a callback that runs after each reload. In a reload, objects may disappear without a tombstone. Call
 // OnReload before [Informer.Run].
 func (v *Informer) OnReload(f func()) { v.onReload = append(v.onReload, f) }
 
-// OnReset adds a callback that is called before the stream is read from its start: what sinks passed on before is void.
-// It must be quick, and must not call the view. Call OnBegin before [Informer.Run].
+// OnReset adds a callback that runs before the stream is read from its start. All states that forwarders passed on
+// before become invalid. The callback must be quick and must not call the informer. Call OnReset before
+// [Informer.Run].
 func (v *Informer) OnReset(f func()) { v.onBegin = append(v.onBegin, f) }
 
-// OnLoaded adds a callback that is called when tables show the loaded content, before the view counts as complete. No
-// change is stored until it returns. It serves state that is derived from all objects and then kept current by
-// [Informer.OnChange]. Call OnLoad before [Informer.Run].
+// OnLoaded adds a callback that runs when a load has become visible, before the informer counts as complete. No change
+// is stored until the callback returns. Use it to compute state from all objects, and [Informer.OnChange] to keep that
+// state current. Call OnLoaded before [Informer.Run].
 func (v *Informer) OnLoaded(f func()) { v.onLoad = append(v.onLoad, f) }
 
-// RunBetweenChanges calls f between two changes, when the tables and the state of all callbacks agree. f must be quick, and must
-// not call [Informer.Apply].
+// RunBetweenChanges calls f between two changes, when the listers and the state of all callbacks agree. f must be
+// quick and must not call [Informer.Apply].
 func (v *Informer) RunBetweenChanges(f func()) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	f()
 }
 
-// OnChange adds a callback that is called after each stored change, one change after the other, before [Informer.Apply] of
-// that change returns. It must be quick, and must not call [Informer.Apply]. Call OnChange before [Informer.Run].
+// OnChange adds a callback that runs after each stored change, before [Informer.Apply] of that change returns.
+// Callbacks never run in parallel. They must be quick and must not call [Informer.Apply]. Call OnChange before
+// [Informer.Run].
 func (v *Informer) OnChange(f func(event.Key)) { v.onChange = append(v.onChange, f) }
 
-// IncompleteErr returns nil if the view holds the snapshot of every kind of every cluster that has a watcher. Otherwise the
-// error wraps [ErrIncomplete] and says what is missing.
+// IncompleteErr returns nil if the informer is complete: it holds every kind of every cluster that has a watcher.
+// Otherwise the error wraps [ErrIncomplete] and names the missing part.
 func (v *Informer) IncompleteErr() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -180,7 +186,8 @@ func (v *Informer) IncompleteErr() error {
 	return err
 }
 
-// checkComplete implements [Informer.IncompleteErr] without the obstacle of the feed. The caller holds the lock.
+// checkComplete implements [Informer.IncompleteErr], without the error that blocks the feed. The caller holds the
+// lock.
 func (v *Informer) checkComplete() error {
 	if v.streamID == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
@@ -197,7 +204,7 @@ func (v *Informer) checkComplete() error {
 	for _, cluster := range v.listClusters() {
 		for kind := range v.tables {
 			of := snapshotScope{cluster, kind}
-			if kind == kinds.AllTargets() { // The marker of the kind that registers targets comes after theirs.
+			if kind == kinds.AllTargets() { // checkTargetsComplete checks the markers of target kinds.
 				continue
 			}
 			switch m := v.markers[of]; {
@@ -215,7 +222,8 @@ func (v *Informer) checkComplete() error {
 	return v.checkTargetsComplete()
 }
 
-// listClusters lists the clusters that have a marker or a barrier; if there is none, the configured one.
+// listClusters lists the clusters that have a marker or a barrier. If there are none, it returns the configured
+// cluster.
 func (v *Informer) listClusters() []string {
 	known := map[string]bool{}
 	for s := range v.markers {
@@ -230,7 +238,7 @@ func (v *Informer) listClusters() []string {
 	return slices.Sorted(maps.Keys(known)) // Sorted, so that errors are the same each time.
 }
 
-// Keys lists the names of all objects, tombstones included. A name may occur twice.
+// Keys lists the keys of all objects, including tombstones. A key may occur twice.
 func (v *Informer) Keys() []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -241,7 +249,7 @@ func (v *Informer) Keys() []event.Key {
 	return keys
 }
 
-// HasLive reports whether a live object has this name.
+// HasLive reports whether the informer holds a live object with this key.
 func (v *Informer) HasLive(k event.Key) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -249,7 +257,7 @@ func (v *Informer) HasLive(k event.Key) bool {
 	return ok && t.hasLive(k)
 }
 
-// tableOf returns the table of a kind. All kinds of targets share one.
+// tableOf returns the lister or forwarder of a kind. All target kinds share one lister.
 func (v *Informer) tableOf(of event.GroupResource) (t kindTable, ok bool) {
 	if of.Target {
 		of = kinds.AllTargets()
@@ -258,7 +266,8 @@ func (v *Informer) tableOf(of event.GroupResource) (t kindTable, ok bool) {
 	return t, ok
 }
 
-// WithCurrentEpoch returns an answer of the API server as a change of the newest epoch, because the API server knows no epochs.
+// WithCurrentEpoch returns an answer of the API server as a change of the newest epoch. The API server's answer has no
+// epoch of its own.
 func (v *Informer) WithCurrentEpoch(answer event.Change) event.Change {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -269,8 +278,8 @@ func (v *Informer) WithCurrentEpoch(answer event.Change) event.Change {
 	return answer
 }
 
-// KeysPublishedSince lists the objects whose newest change was published, or written by this process, after a time,
-// tombstones included.
+// KeysPublishedSince lists the objects whose newest change was published, or written by this process, after a time. It
+// includes tombstones.
 func (v *Informer) KeysPublishedSince(then time.Time) []event.Key {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -288,8 +297,8 @@ const (
 	expireInterval = time.Minute
 )
 
-// Run feeds the view until ctx ends. It survives restarts of the server, and a stream that is deleted and created
-// again.
+// Run feeds the informer until ctx ends. It continues after a restart of the server, and after the stream is deleted
+// and created again.
 func (v *Informer) Run(ctx context.Context) error {
 	var expiring sync.WaitGroup
 	expiring.Go(func() { v.expireTombstonesLoop(ctx) })
