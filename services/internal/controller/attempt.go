@@ -14,7 +14,8 @@ import (
 
 var errPanic = errors.New("reconciler panicked")
 
-// callReconciler runs one pass in the trace of ctx, with links to the other changes that it serves.
+// callReconciler runs one reconciliation in the trace of ctx. It links the traces of the other changes that the
+// reconciliation covers.
 func (e *engine[K]) callReconciler(ctx context.Context, p *Request[K], others []string) error {
 	err := e.runWithDeadline(ctx, "reconcile", func(ctx context.Context) error { return e.reconciler.Reconcile(ctx, p) }, tracing.LinksTo(others...)...)
 	if err != nil {
@@ -23,8 +24,8 @@ func (e *engine[K]) callReconciler(ctx context.Context, p *Request[K], others []
 	return nil
 }
 
-// runWithDeadline runs do with a deadline of its own that outlives ctx, so that a shutdown completes work instead of cutting it.
-// It returns a panic as an error.
+// runWithDeadline calls do with Config.Deadline instead of the deadline of ctx. The call also continues when ctx ends,
+// so that a shutdown does not interrupt it. It returns a panic as an error.
 func (e *engine[K]) runWithDeadline(ctx context.Context, what string, do func(context.Context) error, links ...trace.Link) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Deadline)
 	defer cancel()

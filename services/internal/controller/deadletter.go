@@ -16,13 +16,13 @@ import (
 // maxReason bounds the reason in a dead letter, in bytes.
 const maxReason = 1024
 
-// withoutBody is added to the reason if the message is too large for a dead letter.
+// withoutBody is appended to the reason if the message is too large for a dead letter.
 const withoutBody = " (the message is too large to be kept here)"
 
-// letterOverhead bounds the size of the headers that sending adds.
+// letterOverhead is an upper bound, in bytes, for the headers that the NATS client adds to a dead letter.
 const letterOverhead = 512
 
-// moveToDeadLetters copies the message to the dead letters, and only then removes it from the consumer.
+// moveToDeadLetters copies the message to the dead letters. Only then does it remove the message from the consumer.
 func (e *engine[K]) moveToDeadLetters(ctx context.Context, d *delivery) error {
 	meta, err := d.msg.Metadata()
 	if err != nil {
@@ -36,7 +36,7 @@ func (e *engine[K]) moveToDeadLetters(ctx context.Context, d *delivery) error {
 	letter.Header.Set(topology.ServiceHeader, e.cfg.Service.Name)
 	letter.Header.Set(topology.SequenceHeader, fmt.Sprint(meta.Sequence.Stream))
 	if int64(letter.Size()+letterOverhead) > e.cfg.JS.Conn().MaxPayload() {
-		letter.Data = nil // The headers leave no room for the body.
+		letter.Data = nil // The message and the new headers together exceed the limit.
 		letter.Header.Set(topology.ReasonHeader, reason+withoutBody)
 	}
 	id := fmt.Sprintf("%s/%s/%d", e.cfg.Service.Name, meta.Timestamp, meta.Sequence.Stream)

@@ -12,20 +12,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// delivery is one message on its way through the engine.
+// delivery is one message that the engine has received and not yet settled.
 type delivery struct {
 	msg    jetstream.Msg
 	change event.Change
-	// replay requests a comparison with the backend although nothing changed.
+	// replay requests a comparison with the backend even if nothing changed.
 	replay bool
-	// reported means that a pass reported a result for the object of this message.
+	// reported means that a reconciliation reported a result for the object of this message.
 	reported bool
-	// keys counts the keys that are still to be reconciled. worst is the worst disposition of the others.
+	// keys counts the keys that this message still waits for. worst is the worst disposition of the finished keys.
 	keys  int
 	worst disposition
 }
 
-// receiveMessage stores the change of a message in the view, and enqueues the keys that it touches.
+// receiveMessage stores the change of a message in the informer and enqueues the affected keys.
 func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
 	if term, another := e.elector.ObservePin(msg); another {
 		e.observing.Go(func() { e.takeOver(ctx, term) })
@@ -61,7 +61,7 @@ func (e *engine[K]) applyDelivery(ctx context.Context, d *delivery) error {
 	return e.cfg.View.Apply(ctx, change)
 }
 
-// markReportedDeliveries marks the messages for whose objects a pass reported a result.
+// markReportedDeliveries marks the messages of r whose object is in results.
 func (e *engine[K]) markReportedDeliveries(r *pendingRequest, results []Result) {
 	type object struct {
 		key event.Key
@@ -79,16 +79,15 @@ func (e *engine[K]) markReportedDeliveries(r *pendingRequest, results []Result) 
 	}
 }
 
-// reportDeletion reports a deletion as applied, unless a pass reported a result for it. Earlier results of the object
-// go with the tombstone.
+// reportDeletion reports a deletion as applied, unless a reconciliation reported a result for it.
 func (e *engine[K]) reportDeletion(ctx context.Context, d *delivery) {
 	if d.change.Deleted && !d.reported && !e.cfg.View.HasLive(d.change.Key) {
 		e.results.Report(ctx, Result{Change: d.change, Outcome: eventv1.Outcome_OUTCOME_APPLIED})
 	}
 }
 
-// reportFailure reports that a change could not be applied. A message that could not be decoded has no object to
-// report.
+// reportFailure reports that a change could not be applied. It reports nothing for a message that could not be
+// decoded, because its object is unknown.
 func (e *engine[K]) reportFailure(ctx context.Context, d *delivery, outcome eventv1.Outcome) {
 	if d.change.UID != "" {
 		e.results.Report(ctx, Result{Change: d.change, Outcome: outcome, Message: d.worst.err.Error()})

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// maxEchoes and echoTTL bound the memory of our own writes: the stream never delivers a state that a newer one
-	// replaced. A forgotten echo costs one pass.
+	// maxEchoes and echoTTL bound the memory. An entry may never be taken, because the stream may replace the state
+	// before it is delivered. An entry that is dropped too early costs one extra reconciliation.
 	maxEchoes = 65536
 	echoTTL   = 10 * time.Minute
 )
 
-// echoes remembers which key wrote a state, until the change with that state arrives.
+// echoes stores which key wrote a state until the change with this state arrives on the stream. The controller need
+// not reconcile the key again for its own write.
 type echoes struct{ states *cache.LRUExpireCache }
 
 // objectState identifies one state of an object.
@@ -28,10 +29,10 @@ func objectStateOf(c event.Change) objectState {
 	return objectState{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
-// expectEcho records that key wrote a state.
+// expectEcho stores that key wrote the state in c.
 func (e echoes) expectEcho(c event.Change, key any) { e.states.Add(objectStateOf(c), key, echoTTL) }
 
-// takeEcho returns the key that wrote the state in a message, once per state. A replay is never an echo.
+// takeEcho returns the key that wrote the state in the message, and removes the entry. A replay is never an echo.
 func (e echoes) takeEcho(d *delivery) (writer any, ok bool) {
 	if !d.replay {
 		writer, ok = e.states.Get(objectStateOf(d.change))

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
-// engine holds the keys that wait for reconciliation, and the messages that wait for keys.
+// engine holds the keys that wait for reconciliation and the messages that wait for keys.
 type engine[K comparable] struct {
 	cfg        Config
 	reconciler Reconciler[K]
@@ -27,29 +27,30 @@ type engine[K comparable] struct {
 	echoes     echoes
 	elector    *leader.Elector
 	unsettled  unsettledMessages
-	// observing counts observations and takeovers in progress.
+	// observing counts the running calls of a DriftDetector and the running takeovers.
 	observing sync.WaitGroup
 
 	mu sync.Mutex
-	// requests holds why each key must be reconciled, since its last reconciliation began.
+	// requests holds, for each waiting key, why it must be reconciled.
 	requests map[K]*pendingRequest
 	// running holds the requests that are being reconciled.
 	running map[K]*pendingRequest
-	// routes holds the keys that each object touched when it was last routed.
+	// routes holds the keys that each object affected when it was last routed.
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
 	retries  map[K]retryState
 	refusals loggedRefusals
-	// draining means that no pass begins any more.
+	// draining means that no new reconciliation starts.
 	draining bool
 }
 
-// pendingRequest holds why a key must be reconciled: messages, or the key alone.
+// pendingRequest holds why a key must be reconciled: the messages that wait for the key, or none if the key was
+// enqueued alone.
 type pendingRequest struct {
 	deliveries []*delivery
 	resync     bool
-	// gone holds objects that touched the key and are no longer in the view. After the pass they touch it no more,
-	// unless the pass watches them.
+	// gone holds objects that are no longer in the informer. Their routes to the key are removed before its
+	// reconciliation, which may add them again with [Request.Watch].
 	gone map[event.Key]bool
 }
 
@@ -60,7 +61,8 @@ func (r *pendingRequest) markObjectGone(object event.Key) {
 	r.gone[object] = true
 }
 
-// traceParents returns the trace of the change that requested the pass first, and those of the others.
+// traceParents returns the trace of the first change that requested this reconciliation, and the traces of the other
+// changes.
 func (r *pendingRequest) traceParents() (first string, others []string) {
 	for _, d := range r.deliveries {
 		switch is := d.change.Traceparent; {
@@ -97,7 +99,7 @@ func (e *engine[K]) priorityOf(key K) int {
 	return 0
 }
 
-// enqueueAll enqueues the keys of all objects that the view holds or the engine has seen, each key once.
+// enqueueAll enqueues the keys of all objects in the informer or in routes, each key once.
 func (e *engine[K]) enqueueAll(resync bool) {
 	known, touched := map[event.Key]bool{}, map[K]bool{}
 	touch := func(keys []K) {
@@ -107,7 +109,7 @@ func (e *engine[K]) enqueueAll(resync bool) {
 	}
 	for _, object := range e.cfg.View.Keys() {
 		known[object] = true
-		touch(e.updateRoute(object)) // Earlier keys included: their pass may not have run yet.
+		touch(e.updateRoute(object)) // Also earlier keys: their reconciliation may not have run yet.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,16 +125,19 @@ func (e *engine[K]) enqueueAll(resync bool) {
 	e.enqueueKeys(slices.Collect(maps.Keys(touched)), resync)
 }
 
-// slack allows for the lag of a view, for requests in flight before and after a term of another replica began, and for
-// different clocks.
+// slack allows for the lag of an informer, for requests in flight at the start or end of a term, and for clock
+// differences.
 const slack = time.Minute
 
-// enqueueRecentlyPublished enqueues, with a comparison, every key that we may have decided before late requests of the previous replica
-// took effect. Such a request was planned in that replica's last pass, which lasted Config.Deadline at most, from the
-// changes before it. For an object without a later change our own pass decides the same, so the late request does no
-// harm.
+// enqueueRecentlyPublished enqueues, for a comparison with the backend, the keys of recently changed objects. The
+// previous leader's last requests may take effect after this replica's first reconciliations and overwrite their
+// result.
 //
-// The results of the previous replica give no better bound: they say nothing about a pass that was still running.
+// Such a request was planned from changes that are older than the request by at most Config.Deadline. For an object
+// without a later change, both replicas decide the same, so the late request does no harm.
+//
+// The results that the previous leader published give no better bound, because they do not cover a reconciliation that
+// was still running.
 func (e *engine[K]) enqueueRecentlyPublished() {
 	touched := map[K]bool{}
 	for _, object := range e.cfg.View.KeysPublishedSince(time.Now().Add(-e.cfg.Deadline - slack)) {
@@ -152,9 +157,10 @@ func (e *engine[K]) enqueueKeys(keys []K, resync bool) {
 	}
 }
 
-// enqueueDelivery makes d wait for keys, and reports whether there are any. If one of the keys wrote the state in d itself, d
-// does not enqueue that key. While the pass of that key runs, d waits for its result. If the pass failed, d enqueues
-// the key like any other message.
+// enqueueDelivery makes d wait for keys and reports whether d waits for any.
+//
+// If one of the keys wrote the state in d itself, d does not enqueue that key. If the key is running, d waits for the
+// result. If the key's last reconciliation failed, d enqueues the key like any other message.
 func (e *engine[K]) enqueueDelivery(d *delivery, keys []K) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,8 +182,8 @@ func (e *engine[K]) enqueueDelivery(d *delivery, keys []K) bool {
 	return d.keys > 0
 }
 
-// enqueueFollowUps enqueues the keys that a pass requested, and makes its messages wait for them. After a failed pass the
-// messages come again anyway.
+// enqueueFollowUps enqueues the keys that a reconciliation requested and makes its messages wait for them. After a
+// failure the messages do not wait, because they are delivered again anyway.
 func (e *engine[K]) enqueueFollowUps(p *Request[K], r *pendingRequest, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -193,7 +199,7 @@ func (e *engine[K]) enqueueFollowUps(p *Request[K], r *pendingRequest, err error
 	}
 }
 
-// enqueueKey enqueues key, for messages or without any. The caller holds the lock.
+// enqueueKey enqueues key and adds the messages that wait for it, if any. The caller holds the lock.
 func (e *engine[K]) enqueueKey(key K, priority int, deliveries []*delivery, resync bool) {
 	r := e.ensurePending(key)
 	r.deliveries = append(r.deliveries, deliveries...)
@@ -201,7 +207,7 @@ func (e *engine[K]) enqueueKey(key K, priority int, deliveries []*delivery, resy
 	e.queue.addKey(priority, key)
 }
 
-// ensurePending returns the request of a key, and creates it if necessary. The caller holds the lock.
+// ensurePending returns the pending request of a key, and creates one if there is none. The caller holds the lock.
 func (e *engine[K]) ensurePending(key K) *pendingRequest {
 	r, ok := e.requests[key]
 	if !ok {
@@ -223,7 +229,7 @@ func (e *engine[K]) runWorker(ctx context.Context) {
 	}
 }
 
-// maxLinks bounds the traces that one pass links to.
+// maxLinks bounds the traces that one reconciliation links to.
 const maxLinks = 16
 
 func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
@@ -231,7 +237,7 @@ func (e *engine[K]) reconcileKey(ctx context.Context, key K) {
 	e.reconcilePending(ctx, key, term, ours)
 }
 
-// reconcilePending runs the pass that was requested for key, if the term is ours.
+// reconcilePending reconciles key if this replica is the leader. Otherwise it returns the messages to the server.
 func (e *engine[K]) reconcilePending(ctx context.Context, key K, term uint64, ours bool) {
 	e.mu.Lock()
 	r, ok := e.requests[key]
@@ -258,7 +264,7 @@ func (e *engine[K]) reconcilePending(ctx context.Context, key K, term uint64, ou
 	e.finishReconcile(ctx, p, r, err)
 }
 
-// finishReconcile reports the results of a pass, and settles its messages.
+// finishReconcile reports the results of a reconciliation and settles its messages.
 func (e *engine[K]) finishReconcile(ctx context.Context, p *Request[K], r *pendingRequest, err error) {
 	results := p.Results()
 	for _, result := range results {

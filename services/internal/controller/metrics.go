@@ -46,7 +46,7 @@ func newMetrics(registerer prometheus.Registerer, service string, waiting func()
 	return m
 }
 
-// countReconcile counts a pass, and its writes per object.
+// countReconcile counts a reconciliation by outcome, and its writes per object.
 func (m metrics) countReconcile(writes map[event.Key]int, err error) {
 	outcome := "unchanged"
 	for _, n := range writes {
@@ -59,7 +59,7 @@ func (m metrics) countReconcile(writes map[event.Key]int, err error) {
 	m.passes.WithLabelValues(outcome).Inc()
 }
 
-// observeChangeLatency records the time from the observation of a change until its effect is durable.
+// observeChangeLatency records the time from the watcher's observation of a change until the change was applied.
 func (m metrics) observeChangeLatency(c event.Change) {
 	if !c.ObservedAt.IsZero() {
 		m.changeMS.Observe(time.Since(c.ObservedAt).Seconds())

@@ -8,13 +8,14 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// priorityQueue is a workqueue that returns keys of a higher priority first, and among equals the key that has waited longest.
+// priorityQueue is a workqueue that returns keys of higher priority first. Among equal priorities, the key that has
+// waited longest is first.
 type priorityQueue[K comparable] struct {
 	keys  workqueue.TypedDelayingInterface[K]
 	order *priorityOrder[K]
 }
 
-// newPriorityQueue returns a queue. usual returns the priority of keys that are added without one.
+// newPriorityQueue returns a queue. usual returns the priority of keys that are added without a priority.
 func newPriorityQueue[K comparable](usual func(K) int) priorityQueue[K] {
 	o := &priorityOrder[K]{usual: usual, asked: map[K]int{}, waiting: map[int]int{}, at: map[K]int{}, levels: map[int][]K{}}
 	return priorityQueue[K]{order: o, keys: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
@@ -28,7 +29,7 @@ func (q priorityQueue[K]) addKey(priority int, key K) {
 	q.keys.Add(key)
 }
 
-// hasWaitingAbove reports whether keys with a priority above the given one wait.
+// hasWaitingAbove reports whether a key with a higher priority is waiting.
 func (q priorityQueue[K]) hasWaitingAbove(priority int) bool {
 	q.order.mu.Lock()
 	defer q.order.mu.Unlock()
@@ -40,18 +41,19 @@ func (q priorityQueue[K]) hasWaitingAbove(priority int) bool {
 	return false
 }
 
-// priorityOrder implements [workqueue.Queue]. The workqueue serializes its calls; ask is called concurrently.
+// priorityOrder implements [workqueue.Queue]. The workqueue serializes the calls of that interface; raisePriority is
+// called concurrently.
 type priorityOrder[K comparable] struct {
 	usual func(K) int
-	// at holds the priority of each waiting key. levels holds the keys in the order of their arrival. A key whose
-	// priority was raised also stays in its old level, where Pop skips it.
+	// at holds the priority of each waiting key. levels holds the waiting keys of each priority in the order of
+	// arrival. A key whose priority was raised also remains in its old level, and Pop skips it there.
 	at     map[K]int
 	levels map[int][]K
 
 	mu sync.Mutex
-	// asked holds the highest priority that was requested since the key was last returned.
+	// asked holds the highest priority that was requested for a key since the queue last returned it.
 	asked map[K]int
-	// waiting counts the keys of each priority.
+	// waiting counts the waiting keys of each priority.
 	waiting map[int]int
 }
 

@@ -1,9 +1,11 @@
-// Package controller runs the controller of a service. It has a durable pull consumer, a queue of keys with one worker per
-// key, and one function that settles messages. A message only means "reconcile this object again".
+// Package controller runs the reconciler of a service. It has a durable pull consumer, a queue of keys, and one
+// function that settles messages. A message only means "reconcile this object again".
 //
-// A message is acknowledged when every key that it touches has been reconciled, and so its effect is durable in the
-// backend. After a crash the message comes again, or the next start reconciles everything. Only the leader
-// writes: see [leader.Elector].
+// A message is acknowledged when every key that it affects has been reconciled, so its effect is durable in the
+// backend. After a crash the message is delivered again, or the next start reconciles everything. Each key is
+// reconciled by one worker at a time.
+//
+// Only the leader writes (see [leader.Elector]). The package knows no backend; a service implements [Reconciler].
 package controller
 
 import (
@@ -22,57 +24,62 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// A Reconciler brings a backend to the state that the view declares, one key at a time.
+// A Reconciler brings a backend to the state that the informer declares, one key at a time.
 type Reconciler[K comparable] interface {
-	// AffectedKeys lists the keys that an object touches in its present state, deleted or not. It only reads. The engine also
-	// remembers the earlier keys of an object, so that both ends of a moved reference are reconciled.
+	// AffectedKeys lists the keys that an object affects in its present state, even if it is deleted. It only reads.
+	// The engine also remembers the previous keys of an object, so that both keys are reconciled when a reference
+	// moves.
 	AffectedKeys(object event.Key) []K
-	// Reconcile brings the backend to what the view declares for p.Key. The engine calls it once at a time per key, and
-	// only while the view is complete. It must be idempotent, and must write nothing if nothing changed. It classifies
-	// its errors (package fault). It reports a user's mistake in a status, not as an error.
+	// Reconcile brings the backend to the state that the informer declares for p.Key. It never runs twice at the same
+	// time for one key, and only while the informer is complete. It must be idempotent and must write nothing if
+	// nothing changed.
+	//
+	// It classifies its errors with package fault. A user's mistake belongs in a status condition, not in the error.
 	Reconcile(ctx context.Context, p *Request[K]) error
 }
 
-// A Prioritizer is a [Reconciler] that runs some keys before others. Priority must be quick. The default is 0. Among
-// equal keys the one that has waited longest is first.
+// A Prioritizer is a [Reconciler] that reconciles some keys before others. Priority must be quick. The default
+// priority is 0. Among equal priorities, the key that has waited longest is first.
 type Prioritizer[K comparable] interface {
 	Priority(key K) int
 }
 
-// DriftDetector is a [Reconciler] that reads its whole backend at once. The engine calls DriftedKeys once per resync. It
-// lists the keys that differ from the backend, and only these are reconciled, with Pass.Resync.
+// DriftDetector is a [Reconciler] that can read its whole backend at once. The engine calls DriftedKeys once per
+// resync. It returns the keys whose state differs from the backend, and only these are reconciled, with
+// [Request].Resync set.
 type DriftDetector[K comparable] interface {
 	DriftedKeys(ctx context.Context) ([]K, error)
 }
 
-// Config configures an engine. The fields up to View are required.
+// Config configures the controller. The fields up to View are required.
 type Config struct {
 	JS      jetstream.JetStream
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Service topology.Service
 	View    *informer.Informer
-	// Takeover bounds how soon another replica takes over. Default [topology.DefaultTakeoverBounds].
+	// Takeover bounds the time until another replica takes over. Default [topology.DefaultTakeoverBounds].
 	Takeover topology.TakeoverBounds
-	// Elector elects the leader of the service. Every write to a backend must check it: see [leader.Elector.LeaseRemaining].
-	// The default is an Elector that no client checks.
+	// Elector elects the leader of the service. Every write to a backend must check [leader.Elector.LeaseRemaining].
+	// The default Elector is private, so no backend client checks it.
 	Elector *leader.Elector
 
-	// Binding receives whether the engine is bound. Optional.
+	// Binding receives whether the consumer is bound. Optional.
 	Binding *leader.ConsumerBinding
-	// Tracer traces the passes. The default records nothing.
+	// Tracer traces the reconciliations. By default nothing is traced.
 	Tracer trace.TracerProvider
-	// Workers bounds the keys that are reconciled in parallel. Default 8.
+	// Workers bounds the number of keys that are reconciled in parallel. Default 8.
 	Workers int
-	// MaxAttempts bounds failures that no dependency caused. After it a message becomes a dead letter. Default 10.
+	// MaxAttempts bounds the failures of a key that were not caused by a dependency. After them its messages become
+	// dead letters. Default 10.
 	MaxAttempts int
-	// Resync is the interval, varied by 10 %, in which everything is compared with the backend. Default 10 min.
+	// Resync is the interval between two comparisons of everything with the backend, varied by 10 %. Default 10 min.
 	Resync time.Duration
 	// Deadline bounds one reconciliation. Default 2 min.
 	Deadline time.Duration
 	// Grace bounds the drain at shutdown. Default 10 s.
 	Grace time.Duration
-	// MinDelay and MaxDelay bound the wait before a retry. Default 200 ms and 30 s.
+	// MinDelay and MaxDelay bound the wait before a retry. Defaults 200 ms and 30 s.
 	MinDelay, MaxDelay time.Duration
 }
 
@@ -108,9 +115,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run consumes changes until ctx ends, and then drains: it finishes work in progress within Config.Grace, and returns
-// all other messages to the server. It waits for the view, the stream and the server without a bound. Its only error is
-// an invalid Config.
+// Run consumes changes until ctx ends, and then drains: it finishes the running reconciliations within Config.Grace
+// and returns all other messages to the server. It waits without a limit for the informer, the stream and the server.
+// It always returns nil.
 func Run[K comparable](ctx context.Context, cfg Config, reconciler Reconciler[K]) error {
 	return newEngine(cfg.withDefaults(), reconciler).runEngine(ctx)
 }

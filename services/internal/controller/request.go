@@ -12,32 +12,32 @@ import (
 	"github.com/entail-dev/entail/services/internal/results"
 )
 
-// Result is the outcome of a pass for one object.
+// Result is the outcome of a reconciliation for one object.
 type Result = results.Result
 
-// Request is one reconciliation of one key. A reconciler reads its request and reports its results here. It is safe for
-// concurrent use.
+// Request is one reconciliation of one key. A reconciler reads its task from the request and reports its results to
+// it. A Request is safe for concurrent use.
 type Request[K comparable] struct {
 	Key K
 	// Resync requests a comparison with the backend, and the repair of changes that others made.
 	Resync bool
 
 	view *informer.Informer
-	// engine is nil in a pass that no engine started.
+	// engine is nil in a request that [NewRequest] made.
 	engine *engine[K]
 	term   uint64
 
 	mu sync.Mutex
-	// writes counts calls that changed a backend, by the object that caused them.
+	// writes counts the writes to a backend, by the object that caused them.
 	writes map[event.Key]int
-	// results holds the last report of each object. place holds their indexes.
+	// results holds the last report of each object. place holds the index of each object in results.
 	results []Result
 	place   map[event.Key]int
-	// enqueued holds further keys with their priorities.
+	// enqueued holds the further keys to reconcile, with their priorities.
 	enqueued map[K]int
-	// again is the delay after which the key runs again; zero means never.
+	// again is the delay after which the key is reconciled again; zero means that it is not.
 	again time.Duration
-	// later is the reason to run the key again after a growing delay.
+	// later is the reason to reconcile the key again with backoff; nil means that it is not.
 	later error
 }
 
@@ -52,7 +52,8 @@ type UntypedRequest interface {
 	RequeueWithBackoff(why error)
 }
 
-// NewRequest returns a pass that no engine started. It serves writes outside of an engine, and tests of reconcilers.
+// NewRequest returns a request that does not belong to a running controller. Use it for writes outside of a controller
+// and in tests of reconcilers.
 func NewRequest[K comparable](v *informer.Informer, key K, resync bool) *Request[K] {
 	return &Request[K]{
 		Key: key, Resync: resync, view: v,
@@ -60,23 +61,26 @@ func NewRequest[K comparable](v *informer.Informer, key K, resync bool) *Request
 	}
 }
 
-// Term identifies the term in which the pass runs. Between two terms another replica may have been active.
+// Term returns the number of the term in which the reconciliation runs. Between two terms another replica may have
+// been the leader.
 func (p *Request[K]) Term() uint64 { return p.term }
 
-// Watch makes the next change of each object wake this key, even if the object does not touch it then. It serves passes
-// that read objects which touch the key only through others: a reference may lead nowhere when the engine calls Keys.
-// If again is true, an object was not watched before; read the objects once more, because they may have changed in
-// between.
+// Watch makes the next change of each object enqueue this key, even if AffectedKeys does not list the key for the
+// object. Use it for objects that the reconciliation found only by following references: a reference may have pointed
+// nowhere when AffectedKeys was called.
+//
+// If again is true, at least one object was not watched before. The caller must read the objects again, because they
+// may have changed in between.
 func (p *Request[K]) Watch(objects ...event.Key) (again bool) {
 	return p.engine != nil && p.engine.addRoutes(p.Key, objects)
 }
 
-// RecordWrite stores the answer of the API server to a write on behalf of cause in the view, and counts the write. The new
-// state continues the trace of cause.
+// RecordWrite stores the API server's answer to a write in the informer and counts the write. cause is the object on
+// whose behalf the write was made; the new state continues its trace.
 //
-// The change with the new state will wake other keys only. So the write must be a compare-and-swap on the state that
-// the pass decided from, or the pass must decide again from the new state. Otherwise it would miss changes that others
-// made meanwhile.
+// The change with the new state will not enqueue this key. So the write must be a compare-and-swap on the state that
+// the reconciliation decided from, or the reconciliation must decide again from the new state. Otherwise it would miss
+// concurrent changes by other writers.
 func (p *Request[K]) RecordWrite(ctx context.Context, cause, now event.Change) error {
 	now = p.view.WithCurrentEpoch(now)
 	now.Traceparent, now.PublishedAt = cause.Traceparent, time.Now()
@@ -84,8 +88,8 @@ func (p *Request[K]) RecordWrite(ctx context.Context, cause, now event.Change) e
 		now.ObservedAt = cause.ObservedAt
 	}
 	p.CountWrite(cause)
-	// A new generation of the same object is the change of another writer, too. Other objects under the same key wait
-	// for a deletion.
+	// If the generation of the same object changed, another writer changed it too. A deletion is no echo, because
+	// other objects under the same key may wait for it.
 	if p.engine != nil && !now.Deleted && (cause.Key != now.Key || cause.Generation == now.Generation) {
 		p.engine.echoes.expectEcho(now, p.Key)
 	}
@@ -95,14 +99,16 @@ func (p *Request[K]) RecordWrite(ctx context.Context, cause, now event.Change) e
 	return nil
 }
 
-// CountWrite counts a call on behalf of cause that changed a backend other than the API server.
+// CountWrite counts a write to a backend other than the API server. cause is the object on whose behalf the write was
+// made.
 func (p *Request[K]) CountWrite(cause event.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writes[cause.Key]++
 }
 
-// RequeueAfter requests another pass of this key after a delay, if this pass succeeds. The shortest requested delay counts.
+// RequeueAfter requests another reconciliation of this key after a delay, if this one succeeds. The shortest requested
+// delay counts.
 func (p *Request[K]) RequeueAfter(after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,16 +117,17 @@ func (p *Request[K]) RequeueAfter(after time.Duration) {
 	}
 }
 
-// RequeueWithBackoff requests this key again after a delay that grows each time. It serves obstacles that no change
-// reports, such as a missing right. The messages of this pass are done.
+// RequeueWithBackoff requests another reconciliation of this key after a delay that grows each time. Use it for
+// obstacles whose end no change reports, such as a missing permission. The messages of this reconciliation count as
+// done.
 func (p *Request[K]) RequeueWithBackoff(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.later = why
 }
 
-// ShouldYield reports whether all workers are busy while keys of a higher priority wait. A long pass that may be
-// interrupted then enqueues its own key and returns.
+// ShouldYield reports whether all workers are busy while keys of a higher priority wait. A long reconciliation should
+// then enqueue its own key and return.
 func (p *Request[K]) ShouldYield() bool {
 	e := p.engine
 	if e == nil || !e.queue.hasWaitingAbove(e.priorityOf(p.Key)) {
@@ -131,7 +138,7 @@ func (p *Request[K]) ShouldYield() bool {
 	return len(e.running) >= e.cfg.Workers
 }
 
-// Report sets the outcome of an object. The last report of the pass counts.
+// Report sets the outcome of an object. The last report for an object counts.
 func (p *Request[K]) Report(c event.Change, outcome eventv1.Outcome, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,8 +151,8 @@ func (p *Request[K]) Report(c event.Change, outcome eventv1.Outcome, message str
 	p.results = append(p.results, result)
 }
 
-// Enqueue requests further keys, with a priority, after this pass. The messages of this pass wait for these keys, too,
-// unless the pass fails.
+// Enqueue requests the reconciliation of further keys after this one. If this one succeeds, its messages also wait for
+// these keys.
 func (p *Request[K]) Enqueue(priority int, keys ...K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

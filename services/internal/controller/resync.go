@@ -13,7 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// publishResyncRequests makes the active replica reconcile everything: once at the start, and with a comparison at every resync.
+// publishResyncRequests makes the leader reconcile everything: once at the start, and with a comparison at every
+// resync.
 func (e *engine[K]) publishResyncRequests(ctx context.Context) {
 	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
 	for ctx.Err() == nil {
@@ -29,12 +30,12 @@ func (e *engine[K]) publishResyncRequests(ctx context.Context) {
 	}
 }
 
-// handleResync handles a message that requests to reconcile everything.
+// handleResync handles a message that requests the reconciliation of everything.
 func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
 	detector, ok := e.reconciler.(DriftDetector[K])
 	if !ok || !d.replay {
 		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.elector.HasOpenedBefore(meta.Sequence.Stream) {
-			e.enqueueAll(d.replay) // Otherwise the takeover enqueues everything.
+			e.enqueueAll(d.replay) // Otherwise takeOver enqueues everything.
 		}
 		e.settleMessage(ctx, d)
 		return
@@ -48,7 +49,7 @@ func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
 	})
 }
 
-// enqueueDriftedKeys reads the whole backend, and enqueues the keys that differ.
+// enqueueDriftedKeys reads the whole backend and enqueues the keys whose state differs.
 func (e *engine[K]) enqueueDriftedKeys(ctx context.Context, detector DriftDetector[K]) error {
 	var keys []K
 	err := e.runWithDeadline(ctx, "observe", func(ctx context.Context) (err error) {

@@ -6,7 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// updateRoute returns the keys that an object touches now, or touched when it was last routed.
+// updateRoute returns the keys that an object affects now or affected when it was last routed. It stores the present
+// keys.
 func (e *engine[K]) updateRoute(object event.Key) []K {
 	now := unionOfKeys(e.reconciler.AffectedKeys(object), nil)
 	e.mu.Lock()
@@ -20,7 +21,7 @@ func (e *engine[K]) updateRoute(object event.Key) []K {
 	return touched
 }
 
-// addRoutes makes objects touch key, and reports whether one of them did not before.
+// addRoutes adds a route from each object to key. It reports whether a route was missing.
 func (e *engine[K]) addRoutes(key K, objects []event.Key) (again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -30,7 +31,7 @@ func (e *engine[K]) addRoutes(key K, objects []event.Key) (again bool) {
 	return again
 }
 
-// addRoute makes an object touch key, and reports whether it did not before. The caller holds the lock.
+// addRoute adds a route from an object to key. It reports whether the route was missing. The caller holds the lock.
 func (e *engine[K]) addRoute(object event.Key, key K) bool {
 	if slices.Contains(e.routes[object], key) {
 		return false
@@ -39,15 +40,15 @@ func (e *engine[K]) addRoute(object event.Key, key K) bool {
 	return true
 }
 
-// restoreRoutes makes the objects that a pass was about to leave touch its key again, because the pass must run again. The
-// caller holds the lock.
+// restoreRoutes adds the routes again that were removed before a reconciliation, because the key must be reconciled
+// again. The caller holds the lock.
 func (e *engine[K]) restoreRoutes(key K, asked *pendingRequest) {
 	for object := range asked.gone {
 		e.addRoute(object, key)
 	}
 }
 
-// removeRoute makes an object no longer touch key. The caller holds the lock.
+// removeRoute removes the route from an object to key. The caller holds the lock.
 func (e *engine[K]) removeRoute(object event.Key, key K) {
 	rest := slices.DeleteFunc(slices.Clone(e.routes[object]), func(k K) bool { return k == key })
 	if e.routes[object] = rest; len(rest) == 0 {
@@ -55,7 +56,7 @@ func (e *engine[K]) removeRoute(object event.Key, key K) {
 	}
 }
 
-// unionOfKeys returns the elements of both slices in order, each once.
+// unionOfKeys returns the elements of both slices in order, without duplicates.
 func unionOfKeys[K comparable](first, second []K) []K {
 	all := make([]K, 0, len(first)+len(second))
 	for _, keys := range [][]K{first, second} {

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// prefetch bounds the messages that are requested in advance. Each is attached at once, so the number may be large.
+	// prefetch bounds the messages that are requested in advance. Each message is assigned to its keys at once, so the
+	// number may be large.
 	prefetch = 512
-	// rebind is the wait before the consumer is bound again.
+	// rebind is the wait before the consumer is bound again, or a takeover is tried again.
 	rebind = 250 * time.Millisecond
-	// waitLog is the interval in which waiting for the view is logged.
+	// waitLog is the time between two log messages while the controller waits for the informer.
 	waitLog = 10 * time.Second
-	// handBackTimeout bounds the return of fetched messages.
+	// handBackTimeout bounds the return of prefetched messages.
 	handBackTimeout = 2 * time.Second
-	// resignTimeout bounds the resignation of the leader. Without it the lease expires soon.
+	// resignTimeout bounds the resignation of the leader. If it fails, the lease expires soon anyway.
 	resignTimeout = 2 * time.Second
 )
 
@@ -54,10 +55,10 @@ func (e *engine[K]) runEngine(ctx context.Context) error {
 	return nil
 }
 
-// ackExtensionInterval returns the interval in which the server is told that messages are in progress.
+// ackExtensionInterval returns the interval in which the AckWait of open messages is extended.
 func ackExtensionInterval(bounds topology.TakeoverBounds) time.Duration { return bounds.AckWait() / 3 }
 
-// waitForInformerSync blocks until the view is complete.
+// waitForInformerSync blocks until the informer is complete.
 func (e *engine[K]) waitForInformerSync(ctx context.Context) error {
 	logged := time.Now()
 	for {
@@ -75,7 +76,7 @@ func (e *engine[K]) waitForInformerSync(ctx context.Context) error {
 	}
 }
 
-// consumeMessages binds to the durable consumer, and receives messages until an error.
+// consumeMessages binds the durable consumer and receives messages until an error.
 func (e *engine[K]) consumeMessages(ctx context.Context) error {
 	durable, err := topology.EnsureConsumer(ctx, e.cfg.JS, e.cfg.Service, e.cfg.Takeover)
 	if err != nil {
@@ -98,8 +99,8 @@ func (e *engine[K]) consumeMessages(ctx context.Context) error {
 	}
 }
 
-// nakPrefetched returns fetched messages to the server. It has a timeout, because a subscription to a lost server ends
-// late.
+// nakPrefetched returns prefetched messages to the server. It has a timeout, because a subscription to a lost server
+// ends late.
 func nakPrefetched(ctx context.Context, messages jetstream.MessagesContext) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer cancel()
@@ -109,12 +110,12 @@ func nakPrefetched(ctx context.Context, messages jetstream.MessagesContext) {
 		if err != nil {
 			return
 		}
-		_ = msg.Nak() // On error the server delivers it again after its AckWait.
+		_ = msg.Nak() // On error the server delivers the message again after its AckWait.
 	}
 }
 
-// drainAndResign finishes the reconciliations in progress, returns all other messages, publishes the results, and
-// resigns.
+// drainAndResign waits for the running reconciliations, returns all other messages, publishes the results, and resigns
+// as leader.
 func (e *engine[K]) drainAndResign(ctx context.Context, workers *sync.WaitGroup) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Grace)
 	defer cancel()
@@ -129,9 +130,9 @@ func (e *engine[K]) drainAndResign(ctx context.Context, workers *sync.WaitGroup)
 	}
 	for _, d := range e.unsettled.openDeliveries() {
 		e.unsettled.removeMessage(d)
-		_ = d.msg.Nak() // On error the server delivers it again after its AckWait.
+		_ = d.msg.Nak() // On error the server delivers the message again after its AckWait.
 	}
-	e.results.Flush() // Results are accepted only during the term.
+	e.results.Flush() // Only the leader may publish results, so flush before resigning.
 	ctx, cancel = context.WithTimeout(ctx, resignTimeout)
 	defer cancel()
 	if err := e.elector.Resign(ctx); err != nil {

@@ -13,26 +13,26 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// verdict is the fate of a message. The worst verdict of its keys counts.
+// verdict decides what happens to a message. Later constants are worse, and the worst verdict of its keys counts.
 type verdict int
 
 const (
 	done verdict = iota
-	// release acknowledges the message although its key must run again.
+	// release acknowledges the message although its key must be reconciled again.
 	release
 	again
 	handBack
 	park
 )
 
-// disposition is a verdict with its reason.
+// disposition is a verdict with its reason and the delay before a retry.
 type disposition struct {
 	verdict
 	delay time.Duration
 	err   error
 }
 
-// settleKeyAndMessages decides what happens next to a key and its messages. No other function does.
+// settleKeyAndMessages decides what happens to a key and its messages after a reconciliation.
 func (e *engine[K]) settleKeyAndMessages(ctx context.Context, key K, r *pendingRequest, err error) {
 	d := e.decideDisposition(key, r, err)
 	if err != nil && d.verdict != handBack {
@@ -40,8 +40,8 @@ func (e *engine[K]) settleKeyAndMessages(ctx context.Context, key K, r *pendingR
 			slog.Bool("dead_letter", d.verdict == park), slog.Duration("retry_in", d.delay))
 	}
 	if d.verdict == again && fault.IsUnavailable(err) && e.unsettled.isNearAckLimit() {
-		// Otherwise one dependency would block messages that do not need it. After a crash the next term reconciles
-		// everything.
+		// Otherwise an unavailable dependency would fill the consumer's limit and block messages that do not need it.
+		// After a crash the next term reconciles everything.
 		d.verdict = release
 	}
 	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
@@ -56,7 +56,7 @@ func (e *engine[K]) settleKeyAndMessages(ctx context.Context, key K, r *pendingR
 	}
 }
 
-// settleWithRequeue settles a pass that succeeded but requested its key again.
+// settleWithRequeue settles the messages of a reconciliation that succeeded but requested its key again.
 func (e *engine[K]) settleWithRequeue(ctx context.Context, key K, asked *pendingRequest, why error) {
 	e.mu.Lock()
 	delete(e.running, key)
@@ -71,19 +71,19 @@ func (e *engine[K]) settleWithRequeue(ctx context.Context, key K, asked *pending
 	}
 }
 
-// loggedRefusals holds what the API server refused lately, in its words.
+// loggedRefusals holds the texts of the API server's recent refusals.
 type loggedRefusals struct{ logged *lru.LRUExpireCache }
 
 const (
-	// refusalInterval is how long a refusal is not logged again, whichever keys meet it.
+	// refusalInterval is the time in which the same refusal is not logged again, for any key.
 	refusalInterval = 10 * time.Minute
 	maxRefusals     = 256
 )
 
 func newLoggedRefusals() loggedRefusals { return loggedRefusals{lru.NewLRUExpireCache(maxRefusals)} }
 
-// logLevelFor returns the level at which a failure is logged. A right that is missing fails every key that needs it, so that only
-// the first is a warning.
+// logLevelFor returns the log level for a failure. A missing permission fails every key that needs it, so only the
+// first such failure is a warning.
 func (r loggedRefusals) logLevelFor(err error) slog.Level {
 	why := kube.RefusalReason(err)
 	if why == "" {
@@ -96,8 +96,8 @@ func (r loggedRefusals) logLevelFor(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// decideDisposition converts the error of a reconciliation into the fate of its messages. No more messages join them
-// afterwards.
+// decideDisposition converts the error of a reconciliation into the disposition of its messages. The key is no longer
+// running afterwards, so no further message joins them.
 func (e *engine[K]) decideDisposition(key K, asked *pendingRequest, err error) disposition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,19 +120,20 @@ func (e *engine[K]) decideDisposition(key K, asked *pendingRequest, err error) d
 		delete(e.retries, key)
 		return disposition{verdict: park, err: err}
 	}
-	// A redelivered or newer message of the object must enqueue this key again. The object may have moved to another
-	// key, or another pass may have enqueued the key.
+	// A redelivered or newer message of each object must enqueue this key again. AffectedKeys may no longer list the
+	// key, or another reconciliation may have enqueued it.
 	for _, d := range asked.deliveries {
 		e.addRoute(d.change.Key, key)
 	}
 	return disposition{again, r.delay, err}
 }
 
-// countFailure counts a failure of a key, and returns how long the key must wait. The caller holds the lock.
+// countFailure counts a failure of a key and returns how long the key must wait. own means that no dependency caused
+// the failure. The caller holds the lock.
 func (e *engine[K]) countFailure(key K, own bool) retryState {
 	r := e.retries[key]
 	if now := time.Now(); now.After(r.until) {
-		// Attempts that other changes cause meanwhile do not count.
+		// Failures before the end of the wait do not count: other changes caused these attempts.
 		r.failures++
 		r.delay = e.backoff.Delay(r.failures)
 		r.until = now.Add(r.delay)
@@ -146,7 +147,7 @@ func (e *engine[K]) countFailure(key K, own bool) retryState {
 
 // retryState holds the failures of a key since its last success.
 type retryState struct {
-	// failures counts waits. own counts failures that no dependency caused.
+	// failures counts the waits. own counts the failures that no dependency caused.
 	failures, own int
 	delay         time.Duration
 	until         time.Time
@@ -159,8 +160,8 @@ func (e *engine[K]) markPending(key K, resync bool) {
 	r.resync = r.resync || resync
 }
 
-// recordKeyDisposition records the disposition of one of the keys that d waits for. The last key settles the message by the worst
-// one.
+// recordKeyDisposition records the disposition of one key that d waits for. After the last key, it settles the message
+// by the worst disposition.
 func (e *engine[K]) recordKeyDisposition(ctx context.Context, d *delivery, with disposition) {
 	e.mu.Lock()
 	if with.verdict > d.worst.verdict {
@@ -174,7 +175,8 @@ func (e *engine[K]) recordKeyDisposition(ctx context.Context, d *delivery, with 
 	}
 }
 
-// settleMessage sends the fate of a message to the server. If that fails, the message comes again.
+// settleMessage settles a message at the server by its worst disposition. If that fails, the message is delivered
+// again.
 func (e *engine[K]) settleMessage(ctx context.Context, d *delivery) {
 	e.unsettled.removeMessage(d)
 	outcome, err := e.sendVerdict(ctx, d)
@@ -184,7 +186,7 @@ func (e *engine[K]) settleMessage(ctx context.Context, d *delivery) {
 	}
 }
 
-// sendVerdict settles d at the server, and returns the outcome for the metric.
+// sendVerdict settles d at the server and returns the outcome for the metric.
 func (e *engine[K]) sendVerdict(ctx context.Context, d *delivery) (outcome string, err error) {
 	switch d.worst.verdict {
 	case again:

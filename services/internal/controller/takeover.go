@@ -8,12 +8,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// gateDelay is the interval in which a waiting worker checks whether passes may run.
+// gateDelay is the interval in which a waiting worker checks whether reconciliations may run.
 const gateDelay = 100 * time.Millisecond
 
-// takeOver opens a term once the previous replica has surely stopped and the view holds everything that the stream
-// holds. The view must be complete because messages of that replica are not delivered again. It then reconciles
-// everything, which completes the unfinished work of that replica.
+// takeOver opens a term when the previous leader has surely stopped and the informer has read the whole stream. The
+// informer must be current because messages that the previous leader acknowledged are not delivered again. takeOver
+// then reconciles everything, which completes the previous leader's unfinished work.
 func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 	for err := e.prepareTerm(ctx, term); err != nil; err = e.prepareTerm(ctx, term) {
 		e.cfg.Log.WarnContext(ctx, "turn not begun yet", slog.Any("error", err))
@@ -21,19 +21,19 @@ func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 			return
 		}
 	}
-	e.results.Forget()  // The replica before may have reported other results since.
-	e.enqueueAll(false) // Enqueued before the term opens, so that later requests merge with it.
+	e.results.Forget()  // The previous leader may have reported other results.
+	e.enqueueAll(false) // Before the term opens, so that later requests merge with these.
 	if !e.elector.OpenTerm(term) {
 		return
 	}
-	// Requests that the replica before had sent may still take effect.
+	// Requests that the previous leader sent may still take effect.
 	if backoff.Sleep(ctx, e.cfg.Takeover.Settling) && e.elector.IsCurrentTerm(term) {
 		e.enqueueRecentlyPublished()
 	}
 }
 
-// prepareTerm publishes the lease of a term, and waits until the replica before has stopped and the view holds everything
-// that the stream holds.
+// prepareTerm publishes the lease of a term. Then it waits until the previous leader has stopped and the informer has
+// read the whole stream.
 func (e *engine[K]) prepareTerm(ctx context.Context, term uint64) error {
 	if err := e.elector.RenewLease(ctx, term); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (e *engine[K]) prepareTerm(ctx context.Context, term uint64) error {
 	return e.cfg.View.CatchUp(ctx)
 }
 
-// awaitTerm blocks a worker while no pass may run: the term is ours but not surely, or the view is incomplete. It returns
-// the term and whether it is ours. At shutdown it returns at once.
+// awaitTerm blocks a worker while no reconciliation may run: the term may have expired, or the informer is incomplete.
+// It returns the term, and whether this replica is its leader. At shutdown it returns at once.
 func (e *engine[K]) awaitTerm(ctx context.Context) (term uint64, ours bool) {
 	for {
 		term, ours = e.elector.CurrentTerm()
@@ -57,7 +57,7 @@ func (e *engine[K]) awaitTerm(ctx context.Context) (term uint64, ours bool) {
 	}
 }
 
-// startDraining ends passes: messages whose pass has not begun are returned to the server.
+// startDraining prevents new reconciliations. Messages whose reconciliation has not begun are returned to the server.
 func (e *engine[K]) startDraining() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

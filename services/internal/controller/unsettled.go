@@ -11,12 +11,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// unsettledMessages holds the messages that are not settled at the server. The server delivers no more if they are too many.
+// unsettledMessages counts the messages that are not settled at the server. The server stops the delivery when they
+// reach its limit.
 type unsettledMessages struct {
 	mu sync.Mutex
 	// open holds the messages that this replica has not settled. The engine extends their AckWait.
 	open map[*delivery]struct{}
-	// delayed counts messages that were returned to come again later.
+	// delayed counts the messages that were returned to be delivered again later.
 	delayed int
 }
 
@@ -32,7 +33,7 @@ func (u *unsettledMessages) removeMessage(d *delivery) {
 	delete(u.open, d)
 }
 
-// countDelayedMessage counts a message that comes again after a while, unless a newer state replaces it.
+// countDelayedMessage counts a returned message until its delay has passed.
 func (u *unsettledMessages) countDelayedMessage(d time.Duration) {
 	u.addDelayed(1)
 	time.AfterFunc(d, func() { u.addDelayed(-1) })
@@ -44,7 +45,7 @@ func (u *unsettledMessages) addDelayed(n int) {
 	u.delayed += n
 }
 
-// isNearAckLimit reports whether half of the server's limit is unsettled.
+// isNearAckLimit reports whether more than half of the server's limit is in use.
 func (u *unsettledMessages) isNearAckLimit() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
