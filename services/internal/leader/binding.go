@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// ConsumerBinding reports whether a replica is bound to the durable consumer, and so takes part in the election. Active and
-// standby replicas are bound. The zero value is not bound. The connection to NATS is reported elsewhere.
+// ConsumerBinding reports whether a replica is bound to the durable consumer, and so takes part in the election. The
+// leader and the standby replicas are all bound. The zero value is not bound. It does not cover the connection to
+// NATS.
 type ConsumerBinding struct{ bound atomic.Bool }
 
 var errUnbound = errors.New("not bound to the durable")

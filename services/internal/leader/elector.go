@@ -1,4 +1,8 @@
-// Package leader elects the one replica of a service that writes to backends, and fences its writes: see [Elector].
+// Package leader elects the one replica of a service that writes to backends, and fences its writes. JetStream chooses
+// the leader, and a lease on the stream proves that no other replica still writes; see [Elector].
+//
+// Two invariants hold. A write is sent only while the leader's own lease is valid. A new leader writes only after the
+// leases of all previous leaders have expired or were given up.
 package leader
 
 import (
@@ -19,68 +23,71 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// pinHeader identifies the pinned replica in each message. JetStream changes it with every pin.
+// pinHeader identifies the pinned replica in each message. JetStream changes the value with every new pin.
 const pinHeader = "Nats-Pin-Id"
 
 const (
-	// renewals is the number of renewals within the lifetime of a lease. renewalTimeout bounds one.
+	// renewals is the number of renewals within the lifetime of a lease. renewalTimeout bounds one renewal.
 	renewals       = 4
 	renewalTimeout = 2 * time.Second
-	// doubtful bounds the time that a replica may be unsure of its term before it reports not ready.
+	// doubtful bounds the time without a valid lease before a pinned replica reports not ready.
 	doubtful = 10 * time.Second
 )
 
-// ErrNotLeader means that another replica may be active, so this one must write nothing.
+// ErrNotLeader means that another replica may be the leader, so this replica must not write.
 var ErrNotLeader = errors.New("another replica may be the active one by now")
 
-// Elector decides whether this replica is surely the only active one of its service. JetStream delivers messages to one
-// replica at a time, by a pin. A paused replica does not notice when its pin expires or moves to another replica.
+// Elector decides whether this replica is certainly the only leader of its service. JetStream pins its messages to one
+// replica at a time. The pin alone is not safe: a paused replica does not notice when its pin expires or moves to
+// another replica.
 //
-// So the pinned replica also publishes a lease on the stream, by compare-and-swap, and renews it. A lease is valid for
-// [topology.TakeoverBounds].Claim from when it was sent. A replica that publishes a lease after another one waits for that
-// time, unless the other resigned. Every write to a backend checks [Elector.LeaseRemaining] as the last step before the
-// request is sent.
+// So the pinned replica also publishes a lease on the stream by compare-and-swap, and renews it. A lease is valid for
+// [topology.TakeoverBounds].Claim, counted from the moment before it is sent. A replica that replaces another
+// replica's lease waits for this time before it writes, unless the other replica resigned.
+//
+// Every write to a backend checks [Elector.LeaseRemaining] as the last step before the request is sent.
 type Elector struct {
 	js      jetstream.JetStream
 	service string
 	log     *slog.Logger
 	// bounds holds the lifetime of a lease.
 	bounds topology.TakeoverBounds
-	// id is the content of our leases.
+	// id is the content of this replica's leases.
 	id string
 	// renewing is held while a lease is published.
 	renewing sync.Mutex
 
 	mu    sync.Mutex
 	pinID string
-	// term counts the terms that began here. A lost term may begin again with the same pin.
+	// term counts the terms of this replica. A new term may begin with the same pin after a lost term.
 	term uint64
 	// began is the time at which the term began, by [bootclock.Now].
 	began time.Duration
-	// open means that the replica before has stopped, and that our view holds everything that it knew.
+	// open means that the previous leader has stopped and that the informer has caught up. Only an open term permits
+	// writes.
 	open bool
-	// openSequence is the sequence of the lease with which the term opened.
+	// openSequence is the sequence of the newest lease when the term opened.
 	openSequence uint64
-	// expiry is the time at which our lease expires, by [bootclock.Now].
+	// expiry is the time at which this replica's lease expires, by [bootclock.Now]; zero means that it has no lease.
 	expiry time.Duration
-	// leaseSequence is the sequence of our last lease.
+	// leaseSequence is the sequence of this replica's last lease.
 	leaseSequence uint64
 	// streamID is the creation time of the stream when it was last read.
 	streamID string
-	// vacated is the time at which the leases of all replicas before us have expired.
+	// vacated is the time, by [bootclock.Now], at which the leases of all previous leaders have expired.
 	vacated time.Duration
 }
 
 // NewElector returns an elector without a term.
 func NewElector(js jetstream.JetStream, service string, bounds topology.TakeoverBounds, log *slog.Logger) *Elector {
-	host, _ := os.Hostname() // For people only.
+	host, _ := os.Hostname() // The host name only helps operators.
 	return &Elector{js: js, service: service, bounds: bounds, log: log, id: strings.TrimPrefix(host+"-"+nuid.Next(), "-")}
 }
 
-// ReplicaID returns the id of this replica. It differs after a restart.
+// ReplicaID returns the ID of this replica. It changes with every restart.
 func (e *Elector) ReplicaID() string { return e.id }
 
-// LeaseRemaining returns the time for which the term is surely ours, or [ErrNotLeader].
+// LeaseRemaining returns how long this replica is certainly the leader, or [ErrNotLeader].
 func (e *Elector) LeaseRemaining() (time.Duration, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,8 +97,8 @@ func (e *Elector) LeaseRemaining() (time.Duration, error) {
 	return 0, ErrNotLeader
 }
 
-// Err returns an error if this replica is pinned, but could not open or renew its term for the time doubtful. It then
-// delays all work of the service.
+// Err returns an error if this replica is pinned but has had no valid lease for longer than doubtful. Such a replica
+// blocks the work of the service.
 func (e *Elector) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,13 +112,13 @@ func (e *Elector) Err() error {
 	return nil
 }
 
-// IsLeader reports whether the term is surely ours.
+// IsLeader reports whether this replica is certainly the leader.
 func (e *Elector) IsLeader() bool {
 	_, err := e.LeaseRemaining()
 	return err == nil
 }
 
-// CurrentTerm returns the present term, and reports whether this replica is pinned.
+// CurrentTerm returns the current term and reports whether this replica is pinned.
 func (e *Elector) CurrentTerm() (term uint64, ours bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,13 +131,13 @@ func (e *Elector) IsPinned() bool {
 	return ours
 }
 
-// IsCurrentTerm reports whether a term is the present one.
+// IsCurrentTerm reports whether this replica is pinned and term is its current term.
 func (e *Elector) IsCurrentTerm(term uint64) bool {
 	now, ours := e.CurrentTerm()
 	return ours && now == term
 }
 
-// ObservePin reads the pin of a message, and reports whether a new term begins with it.
+// ObservePin reads the pin of a message. It starts a new term if the pin changed, and reports this as another.
 func (e *Elector) ObservePin(msg jetstream.Msg) (term uint64, another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,7 +149,7 @@ func (e *Elector) ObservePin(msg jetstream.Msg) (term uint64, another bool) {
 	return e.term, another
 }
 
-// OpenTerm marks a term as open, and reports whether it was still the present one.
+// OpenTerm marks a term as open. It returns false if the term is no longer the current one.
 func (e *Elector) OpenTerm(term uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,14 +160,14 @@ func (e *Elector) OpenTerm(term uint64) bool {
 	return true
 }
 
-// HasOpenedBefore reports whether our term is open, and its lease precedes a sequence of the stream.
+// HasOpenedBefore reports whether the term is open and its lease precedes a sequence of the stream.
 func (e *Elector) HasOpenedBefore(sequence uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.open && e.openSequence < sequence
 }
 
-// endTerm ends a term.
+// endTerm ends term if it is the current one.
 func (e *Elector) endTerm(term uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +176,7 @@ func (e *Elector) endTerm(term uint64) {
 	}
 }
 
-// AwaitPredecessors waits until the leases of all replicas before us have expired.
+// AwaitPredecessors waits until the leases of all previous leaders have expired.
 func (e *Elector) AwaitPredecessors(ctx context.Context) {
 	e.mu.Lock()
 	left := e.vacated - bootclock.Now()
@@ -179,9 +186,9 @@ func (e *Elector) AwaitPredecessors(ctx context.Context) {
 	}
 }
 
-// Run renews the lease until ctx ends. On a standby it makes sure that some replica takes the term.
+// Run renews the lease until ctx ends. A standby replica requests the term if no replica renews the lease.
 func (e *Elector) Run(ctx context.Context) {
-	_, _ = e.openLeaseStream(ctx) // Stores the first stream ID, to notice another one.
+	_, _ = e.openLeaseStream(ctx) // Stores the stream ID, so that a later change is noticed.
 	next := time.NewTicker(e.bounds.Claim / renewals)
 	defer next.Stop()
 	seen := standbyWatch{vacant: vacantLeases * e.bounds.Claim}

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// isReadMethod reports whether an OpenFGA method changes nothing. An unknown method counts as a change.
+// isReadMethod reports whether an OpenFGA method only reads. An unknown method counts as a write.
 func isReadMethod(method string) bool {
 	call := method[strings.LastIndexByte(method, '/')+1:]
 	return slices.ContainsFunc([]string{"Read", "Get", "List", "Check", "BatchCheck", "Expand", "StreamedListObjects"}, func(read string) bool {
@@ -24,16 +24,16 @@ func isReadMethod(method string) bool {
 	})
 }
 
-// termKey is the context key of the term of a pass.
+// termKey is the context key of the term of a reconciliation.
 type termKey struct{}
 
-// WithTerm binds a context to a term. A pass that outlives its term decided from an old state, so it must write nothing
-// more.
+// WithTerm binds a context to a term. Writes with this context fail after the term has ended, because they were
+// decided from an old state.
 func WithTerm(ctx context.Context, term uint64) context.Context {
 	return context.WithValue(ctx, termKey{}, term)
 }
 
-// leaseRemainingIn implements [Elector.LeaseRemaining] for a request with a context.
+// leaseRemainingIn implements [Elector.LeaseRemaining] for a request whose context may be bound to a term.
 func (e *Elector) leaseRemainingIn(ctx context.Context) (time.Duration, error) {
 	if term, ok := ctx.Value(termKey{}).(uint64); ok && !e.IsCurrentTerm(term) {
 		return 0, ErrNotLeader
@@ -41,8 +41,8 @@ func (e *Elector) leaseRemainingIn(ctx context.Context) (time.Duration, error) {
 	return e.LeaseRemaining()
 }
 
-// newLeaseContext returns a context that is cancelled when the term is no longer surely ours, however often the lease is
-// renewed meanwhile. A request that was sent may still take effect. The caller must call end.
+// newLeaseContext returns a context that is cancelled when the lease expires without a renewal, or when the context's
+// term ends. A request that is already sent may still take effect. The caller must call end.
 func (e *Elector) newLeaseContext(ctx context.Context) (_ context.Context, end func(), err error) {
 	left, err := e.leaseRemainingIn(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *Elector) newLeaseContext(ctx context.Context) (_ context.Context, end f
 	}, nil
 }
 
-// FenceTransport returns a transport that sends changes only while the term is surely ours.
+// FenceTransport returns a transport that sends writes only while this replica is certainly the leader.
 func (e *Elector) FenceTransport(next http.RoundTripper) http.RoundTripper {
 	return fencedTransport{e, next}
 }
@@ -96,7 +96,7 @@ func (t fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r.WithContext(ctx))
 }
 
-// FenceCalls returns the same fence for gRPC calls of OpenFGA.
+// FenceCalls returns a dial option with the same fence for gRPC calls of OpenFGA.
 func (e *Elector) FenceCalls() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,

@@ -11,18 +11,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// lastHolder names the author of the lease before ours.
+// lastHolder is the author of the newest lease on the stream.
 type lastHolder int
 
 const (
-	// nobody means that there is no lease, or that its author resigned.
+	// nobody means that there is no lease, or that the last leader resigned.
 	nobody lastHolder = iota
 	ourselves
 	another
 )
 
-// RenewLease publishes the first lease of a term, or renews it. A renewal expects our own last lease as the newest one: if
-// another replica has published one since, the term is over.
+// RenewLease publishes the first lease of a term, or renews it. A renewal expects this replica's own lease as the
+// newest one. If another replica has published a lease since, the term ends.
 func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	e.renewing.Lock()
 	defer e.renewing.Unlock()
@@ -34,7 +34,8 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	last, before := own, ourselves
 	look := func() (err error) {
 		last, before, err = e.readLastLease(ctx)
-		if !again && before == ourselves && last != own { // The replica before our lost lease is unknown.
+		// This replica's previous lease is unknown, so another replica may have held a lease before it.
+		if !again && before == ourselves && last != own {
 			before = another
 		}
 		return err
@@ -47,7 +48,8 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	sent := bootclock.Now()
 	lease, err := e.publishLease(ctx, e.id, last)
 	if isSupersededErr(err) {
-		if err = look(); err == nil && again && before != ourselves { // Otherwise our own lease was stored, and its answer was lost.
+		// If the newest lease is this replica's own, it was stored and only the answer was lost.
+		if err = look(); err == nil && again && before != ourselves {
 			e.endTerm(term)
 			e.log.InfoContext(ctx, "another replica has taken over")
 			return nil
@@ -71,7 +73,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// isSupersededErr reports whether NATS refused a lease because a newer one exists.
+// isSupersededErr reports whether NATS refused a lease because a newer lease exists.
 func isSupersededErr(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
@@ -85,7 +87,7 @@ func (e *Elector) publishLease(ctx context.Context, text string, last uint64) (*
 	return ack, nil
 }
 
-// readLastLease returns the newest lease. It may be old: then NATS refuses the next lease.
+// readLastLease returns the newest lease. The answer may be outdated; then NATS refuses the next lease.
 func (e *Elector) readLastLease(ctx context.Context) (sequence uint64, by lastHolder, err error) {
 	stream, err := e.openLeaseStream(ctx)
 	if err != nil {
@@ -105,8 +107,8 @@ func (e *Elector) readLastLease(ctx context.Context) (sequence uint64, by lastHo
 	return msg.Sequence, by, nil
 }
 
-// openLeaseStream returns the stream of leases. If the stream was created again, its leases are lost, and the author of the
-// last one may still be active. So the term then begins after that author's lease has expired.
+// openLeaseStream returns the stream that holds the leases. If the stream was created again, its leases are lost, and
+// the author of the last lease may still write. So the term then opens only after the lifetime of a lease.
 func (e *Elector) openLeaseStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := e.js.Stream(ctx, topology.Changes)
 	if err != nil {
@@ -122,8 +124,9 @@ func (e *Elector) openLeaseStream(ctx context.Context) (jetstream.Stream, error)
 	return stream, nil
 }
 
-// Resign gives up the term if it is ours, so that another replica need not wait until the lease expires. It publishes no
-// empty lease while an earlier replica may still be active: the next replica must wait for it, too.
+// Resign gives up the term if this replica is pinned, so that another replica need not wait until the lease expires.
+// It publishes an empty lease to show this. It does not do so while an earlier leader's lease may be valid, because
+// the next leader must wait for that lease too.
 func (e *Elector) Resign(ctx context.Context) error {
 	e.renewing.Lock()
 	defer e.renewing.Unlock()

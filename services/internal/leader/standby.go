@@ -11,22 +11,22 @@ import (
 // vacantLeases bounds the time without a renewed lease before a standby requests the term, in lifetimes of a lease.
 const vacantLeases = 2
 
-// standbyWatch is the newest lease that a standby has seen. since is the time of the first sight, or of the last request.
-// looked is the time of the last read. Both are [bootclock.Now].
+// standbyWatch holds the newest lease that a standby has seen. since is the time of the first sight of this lease, or
+// of the last request. looked is the time of the last read. Both times are [bootclock.Now].
 type standbyWatch struct {
-	// vacant is the time for which a lease must be the newest before the first request.
+	// vacant is how long a lease must be the newest before the first request.
 	vacant        time.Duration
 	lease         uint64
 	since, looked time.Duration
-	// requests counts requests for the term that no lease followed.
+	// requests counts the requests for the term that no new lease followed.
 	requests int
 }
 
-// maxDoublings bounds the growth of the wait between requests: the replica that gets the term may lack the right to
-// publish a lease.
+// maxDoublings bounds the growth of the wait between requests. Without growth, requests would never end if the pinned
+// replica has no permission to publish a lease.
 const maxDoublings = 5
 
-// observeLease reports whether the standby must try to become the leader now. It counts the attempt.
+// observeLease reports whether the standby must request the term now. If so, it counts the request.
 func (s *standbyWatch) observeLease(lease uint64, now time.Duration) bool {
 	if lease != s.lease || s.since == 0 {
 		s.lease, s.since, s.requests = lease, now, 0
@@ -39,8 +39,9 @@ func (s *standbyWatch) observeLease(lease uint64, now time.Duration) bool {
 	return true
 }
 
-// requestTermIfVacant requests the term if no replica renews a lease. JetStream pins a replica only when it delivers a message. A
-// replica that died may have left none, only a key to run again later.
+// requestTermIfVacant requests the term if no replica renews the lease: it publishes a message to the service.
+// JetStream pins a replica only when it delivers a message, and there may be no message if the leader died with only a
+// retry pending.
 func (e *Elector) requestTermIfVacant(ctx context.Context, seen *standbyWatch) error {
 	now := bootclock.Now()
 	if now-seen.looked < e.bounds.Claim {
