@@ -1,9 +1,11 @@
-// Package barrier holds the rules by which the watcher writes barriers and views read them.
+// Package barrier holds the rules by which the watcher writes barriers and informers read them. It does no I/O.
 //
-// A barrier is a message on ENTAIL_CHANGES that expects the barrier before it. Barriers form runs: within a run the
-// stream accepted each barrier as the direct successor of the one before. A barrier names all earlier ones of its run,
-// and those of earlier runs that the stream still held when the next run began. So a reader that read a barrier which
-// the newest one does not name has read a part of the stream that was lost. The package does no I/O.
+// A barrier is a message on the stream ENTAIL_CHANGES that names the barriers before it. With it a reader detects that
+// the stream lost messages: then the newest barrier does not name the last barrier that the reader has read.
+//
+// Barriers form runs. Within a run, the stream accepted each barrier as the direct successor of the previous one. A
+// barrier names all earlier barriers of its run, and the earlier runs whose barriers the stream still held when the
+// run began.
 package barrier
 
 import (
@@ -17,10 +19,10 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
 
-// maxEarlier bounds the earlier runs that a barrier names. A reader that was away for more runs loads again.
+// maxEarlier bounds the earlier runs that a barrier names. A reader that missed more runs must load the stream again.
 const maxEarlier = 32
 
-// Position names one barrier. The zero value names none.
+// Position identifies one barrier. The zero value identifies none.
 type Position struct {
 	Run    string
 	Number uint64
@@ -29,7 +31,7 @@ type Position struct {
 // PositionOf returns the position of b.
 func PositionOf(b *eventv1.Barrier) Position { return Position{b.GetRun(), b.GetNumber()} }
 
-// IncludesPosition reports whether b is the barrier at p or was written behind it, in the same life of the stream.
+// IncludesPosition reports whether b is the barrier at p, or a later barrier in the same life of the stream.
 func IncludesPosition(b *eventv1.Barrier, p Position) bool {
 	if p.Run == "" || p.Number == 0 {
 		return false
@@ -45,25 +47,27 @@ func IncludesPosition(b *eventv1.Barrier, p Position) bool {
 	return false
 }
 
-// maxForeign bounds the barriers of an earlier term that one term may meet. A leader ends its term before another begins.
+// maxForeign bounds how many barriers of an earlier term a leader accepts. More cannot come from an earlier leader,
+// because that leader ends its term before the next one begins.
 const maxForeign = 3
 
-// RefusalVerdict is the next step of a writer after the stream refused a barrier.
+// RefusalVerdict is the next step of a writer after the stream refused its barrier.
 type RefusalVerdict int
 
 const (
 	// GoOn means that the writer writes its next barrier.
 	GoOn RefusalVerdict = iota
-	// Deposed means that a later term writes barriers: the writer must end its term, and write nothing.
+	// Deposed means that a later term writes barriers. The writer must end its term and write nothing more.
 	Deposed
-	// Doubt means that the stream was rewound or purged: the writer must withdraw the snapshot markers, compare everything
-	// again, and begin another run.
+	// Doubt means that the stream was rewound or purged. The writer must withdraw the snapshot markers, compare the
+	// stream with the API server again, and begin another run.
 	Doubt
-	// Forged means that another client wrote a barrier, and no holder of the Lease can have. The writer must do the same.
+	// Forged means that the newest barrier was written by a client that is not the watcher. The next step is the same
+	// as for Doubt.
 	Forged
 )
 
-// barrierDigest is a fingerprint of a barrier.
+// barrierDigest is a hash of a barrier.
 type barrierDigest [sha256.Size]byte
 
 func digestBarrier(b *eventv1.Barrier) barrierDigest {
@@ -71,42 +75,45 @@ func digestBarrier(b *eventv1.Barrier) barrierDigest {
 	return sha256.Sum256(data)
 }
 
-// HaltDigest returns the digest that announces a halt with a key. Only the key proves that the halt was resumed.
+// HaltDigest returns the digest of the key of a halt. A barrier announces a halt with the digest, and a later barrier
+// resumes it with the key. Only the author of the halt has the key.
 func HaltDigest(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])
 }
 
-// Sequencer writes the barriers of one term. It is not safe for concurrent use.
+// Sequencer numbers the barriers of one term and decides about refusals. It is not safe for concurrent use.
 type Sequencer struct {
 	term uint64
 	run  string
-	// attempted is the number of the last barrier that was sent, written the number of the last one that was accepted.
+	// attempted is the number of the last barrier that was sent. written is the number of the last one that was
+	// accepted.
 	attempted, written uint64
-	// attempts holds the digests of the barriers that were sent since the last one that was accepted.
+	// attempts holds the digests of the barriers that were sent since the last accepted one.
 	attempts map[barrierDigest]bool
 	earlier  []*eventv1.BarrierRun
-	// base is the barrier that the first one of the run expects.
+	// base is the barrier that precedes the run. expected is the sequence that the next barrier expects.
 	base     Position
 	expected uint64
-	// foreign counts the barriers of an earlier term that this one met.
+	// foreign counts the barriers of an earlier term that this term has accepted.
 	foreign int
 }
 
-// NewSequencer returns the writer of a term. newest is the newest barrier on the stream, or nil, and sequence its sequence.
+// NewSequencer returns the sequencer of a term. newest is the newest barrier on the stream, or nil; sequence is its
+// sequence.
 func NewSequencer(term uint64, newest *eventv1.Barrier, sequence uint64) *Sequencer {
 	w := &Sequencer{term: term}
 	w.BeginRun(newest, sequence)
 	return w
 }
 
-// BeginRun begins another run behind the newest barrier on the stream.
+// BeginRun begins another run after the newest barrier on the stream.
 func (w *Sequencer) BeginRun(newest *eventv1.Barrier, sequence uint64) {
 	w.run, w.attempted, w.written, w.attempts = rand.Text(), 0, 0, map[barrierDigest]bool{}
 	w.expectAfter(newest, sequence)
 }
 
-// expectAfter makes a barrier the one that the first barrier of the run expects.
+// expectAfter makes the first barrier of the run expect newest as the previous barrier.
 func (w *Sequencer) expectAfter(newest *eventv1.Barrier, sequence uint64) {
 	w.base, w.expected, w.earlier = PositionOf(newest), sequence, nil
 	if w.base.Run == "" {
@@ -118,7 +125,7 @@ func (w *Sequencer) expectAfter(newest *eventv1.Barrier, sequence uint64) {
 	}
 }
 
-// StampNext completes b as the next barrier. It returns the sequence of the barrier that b expects.
+// StampNext fills in b as the next barrier. It returns the sequence of the barrier that must precede b on the stream.
 func (w *Sequencer) StampNext(b *eventv1.Barrier) (expected uint64) {
 	w.attempted = w.written + 1
 	b.Term, b.Run, b.Number, b.Earlier = w.term, w.run, w.attempted, w.earlier
@@ -126,7 +133,7 @@ func (w *Sequencer) StampNext(b *eventv1.Barrier) (expected uint64) {
 	return w.expected
 }
 
-// HasAcceptedBarrier reports whether the stream accepted a barrier of the run.
+// HasAcceptedBarrier reports whether the stream has accepted a barrier of the run.
 func (w *Sequencer) HasAcceptedBarrier() bool { return w.written > 0 }
 
 // RecordAccepted records that the stream accepted the last barrier.
@@ -135,13 +142,13 @@ func (w *Sequencer) RecordAccepted(sequence uint64) {
 	clear(w.attempts)
 }
 
-// DecideRefusal decides after the stream refused the last barrier. newest is the newest barrier on the stream, or nil. current is
-// the term of the Lease's holder.
+// DecideRefusal returns the next step after the stream refused the last barrier. newest is the newest barrier on the
+// stream, or nil. current is the term of the present holder of the Lease.
 func (w *Sequencer) DecideRefusal(newest *eventv1.Barrier, sequence, current uint64) RefusalVerdict {
 	at := PositionOf(newest)
 	switch {
 	case w.attempts[digestBarrier(newest)]:
-		w.RecordAccepted(sequence) // The acknowledgement was lost.
+		w.RecordAccepted(sequence) // The barrier was stored, and only its acknowledgement was lost.
 		return GoOn
 	case newest.GetTerm() > w.term && newest.GetTerm() <= current:
 		return Deposed
@@ -152,13 +159,13 @@ func (w *Sequencer) DecideRefusal(newest *eventv1.Barrier, sequence, current uin
 	}
 	w.foreign++
 	if at.Run != "" && at.Run == w.base.Run && at.Number > w.base.Number && w.hasEarlierRuns(newest.GetEarlier()) {
-		w.expectAfter(newest, sequence) // The leader before still wrote.
+		w.expectAfter(newest, sequence) // The previous leader has written another barrier.
 		return GoOn
 	}
 	return Doubt
 }
 
-// hasEarlierRuns reports whether the run of the base has these earlier runs.
+// hasEarlierRuns reports whether a list of earlier runs begins with those of the base barrier.
 func (w *Sequencer) hasEarlierRuns(earlier []*eventv1.BarrierRun) bool {
 	base := w.earlier[1:]
 	if len(earlier) < len(base) {
