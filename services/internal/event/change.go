@@ -19,13 +19,13 @@ type Change struct {
 	Key           Key
 	Version, Kind string
 	UID           string
-	// ResourceVersion is comparable within one resource and epoch.
+	// ResourceVersion is comparable within one resource and one epoch.
 	ResourceVersion string
 	Generation      int64
-	// Deleted means that the object is gone. Object then holds its last known state.
+	// Deleted means that the object was deleted. Object then holds its last known state.
 	Deleted bool
-	// Object is the object as JSON, without managedFields. It is nil for a metadata-only kind whose object was deleted
-	// unseen, and if Omitted is true.
+	// Object is the object as JSON, without managedFields. It is nil if Omitted is true, or if an object of a
+	// metadata-only kind was deleted while the watcher did not run.
 	Object []byte
 	// Omitted means that the object was too large for NATS.
 	Omitted bool
@@ -33,19 +33,20 @@ type Change struct {
 	Epoch       string
 	ObservedAt  time.Time
 	Traceparent string
-	// Sequence is the position in the stream. It is 0 for an answer of the API server, and for a tombstone on a subject
-	// of its own. It is not encoded.
+	// Sequence is the position in the stream. It is 0 for an answer of the API server and for a tombstone with its own
+	// subject. It is not encoded.
 	Sequence uint64
-	// TombstoneSequence is the position of a tombstone on a subject of its own. It is not encoded.
+	// TombstoneSequence is the position of a tombstone with its own subject. Such a tombstone is for an object whose
+	// name another object has. It is not encoded.
 	TombstoneSequence uint64
-	// PublishedAt is the time at which the stream stored the change, or this process wrote it. ExpiresAt is the time at
-	// which the stream drops a tombstone. Both are not encoded; zero means unknown.
+	// PublishedAt is the time at which the stream stored the change, or at which this process wrote it. ExpiresAt is
+	// the time at which the stream removes a tombstone. Both are not encoded; zero means unknown.
 	PublishedAt, ExpiresAt time.Time
 }
 
 var errIncomplete = errors.New("change lacks a mandatory field")
 
-// ID identifies a state for deduplication.
+// ID returns a text that identifies a state, for deduplication by NATS.
 func (c Change) ID() string {
 	op := "upsert"
 	if c.Deleted {
@@ -77,7 +78,7 @@ func DecodeEach[T any](objects iter.Seq2[Change, error], take func(*T)) error {
 	return nil
 }
 
-// Marshal encodes c.
+// Marshal encodes c for a NATS message.
 func (c Change) Marshal() ([]byte, error) {
 	op := eventv1.Operation_OPERATION_UPSERT
 	if c.Deleted {
@@ -95,7 +96,8 @@ func (c Change) Marshal() ([]byte, error) {
 	return data, nil
 }
 
-// UnmarshalChange decodes a change from the subject of key. It refuses a message about another object.
+// UnmarshalChange decodes a change that arrived on the subject of key. It returns an error if the message is about
+// another object.
 func UnmarshalChange(key Key, data []byte) (Change, error) {
 	var m eventv1.ResourceChange
 	if err := proto.Unmarshal(data, &m); err != nil {
@@ -117,7 +119,7 @@ func UnmarshalChange(key Key, data []byte) (Change, error) {
 	}, nil
 }
 
-// internStrings returns k with interned strings, because services hold 100,000 keys.
+// internStrings returns k with interned strings. Services hold 100,000 keys, and most parts repeat.
 func (k Key) internStrings() Key {
 	k.Cluster, k.Group, k.Resource, k.Namespace = intern(k.Cluster), intern(k.Group), intern(k.Resource), intern(k.Namespace)
 	return k
@@ -125,9 +127,9 @@ func (k Key) internStrings() Key {
 
 func intern(text string) string { return unique.Make(text).Value() }
 
-// Replaces reports whether c replaces old, a change of the same key. The stream orders two states that it brought on
-// the subject of the key in one life, and a state that came behind a tombstone on a subject of its own: that one precedes
-// the state that replaces its object. Otherwise the versions of the API server decide, as in [Change.IsNewerThan].
+// Replaces reports whether c replaces old, a change of the same key. If the stream brought both on the subject of the
+// key, the later sequence decides. A live state also replaces a tombstone with its own subject if the tombstone is
+// earlier on the stream. In all other cases [Change.IsNewerThan] decides.
 func (c Change) Replaces(old Change) bool {
 	switch {
 	case c.Sequence > 0 && old.Sequence > 0:
@@ -138,8 +140,8 @@ func (c Change) Replaces(old Change) bool {
 	return c.IsNewerThan(old)
 }
 
-// IsNewerThan reports whether c is newer than old, a change of the same key. It compares epoch and version. An epoch of
-// another cluster and a version that is not comparable count as newer, so that nothing is lost.
+// IsNewerThan reports whether c is newer than old, a change of the same key. It compares the epoch, then the
+// resourceVersion. If they are not comparable, c counts as newer, so that no change is lost.
 func (c Change) IsNewerThan(old Change) bool {
 	if order, ok := CompareEpochs(c.Epoch, old.Epoch); !ok || order != 0 {
 		return !ok || order > 0
@@ -148,6 +150,6 @@ func (c Change) IsNewerThan(old Change) bool {
 	if !ok || order > 0 {
 		return true
 	}
-	// A sweep dates a deletion with the version of the list in which the object was missing.
+	// The watcher gives a missed deletion the resourceVersion of the list in which the object is missing.
 	return order == 0 && c.Deleted && !old.Deleted
 }

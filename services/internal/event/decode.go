@@ -7,15 +7,15 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// noTime replaces an invalid time. It is the first value of a condition's time.
+// noTime replaces an invalid time. It is the zero value of a condition's time.
 const noTime = `"1970-01-01T00:00:00Z"`
 
-// DecodeObject decodes an object, and replaces invalid times in its status. The API server accepts some, such as
-// "2026-01-01t00:00:00z". An author who may only write a status must not make the object unreadable to services.
+// DecodeObject decodes an object and replaces invalid times in its status. The API server accepts some invalid times,
+// such as "2026-01-01t00:00:00z". A user who may only write the status must not make the object undecodable.
 func DecodeObject(object []byte, into any) error { return decodeObject(json.Unmarshal, object, into) }
 
-// DecodeCaseSensitive decodes an object like [DecodeObject], with case-sensitive field names. An object without a schema may have a
-// field "Metadata" beside its metadata.
+// DecodeCaseSensitive decodes an object like [DecodeObject], with case-sensitive field names. An object without a
+// schema may have a field "Metadata" as well as its metadata.
 func DecodeCaseSensitive(object []byte, into any) error {
 	return decodeObject(utiljson.Unmarshal, object, into)
 }
@@ -54,7 +54,8 @@ func replaceInvalidTimes(object []byte) (mended []byte, ok bool) {
 	return mended, err == nil
 }
 
-// replaceInvalidItemTimes replaces invalid times in one field of the items of a list.
+// replaceInvalidItemTimes replaces invalid times in one field of the items of a list. odd reports whether there were
+// any.
 func replaceInvalidItemTimes(list []byte, field string) (mended []byte, odd bool) {
 	var items []map[string]json.RawMessage
 	if json.Unmarshal(list, &items) != nil {

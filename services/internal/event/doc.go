@@ -1,6 +1,6 @@
-// Package event defines the content of NATS messages for services. A [Change] is the newest state of one Kubernetes
-// object, and a [Key] names the object; each key has one subject. The wire format is entail.event.v1
-// (proto/entail/event/v1).
+// Package event defines the content of NATS messages. A [Change] is the newest state of one Kubernetes object, and a
+// [Key] identifies the object. The wire format is entail.event.v1 (proto/entail/event/v1).
 //
-// A change is a state, never an order. It may come twice, late, or not at all if a newer one has replaced it.
+// A change is a state, never an order. It may be delivered twice or late. It may never be delivered if a newer change
+// has replaced it. Each key has its own subject. The package does no I/O.
 package event

@@ -7,15 +7,15 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
 
-// GroupResource names a kind by API group (empty for core) and plural resource.
+// GroupResource identifies a kind by its API group (empty for core) and its plural resource.
 type GroupResource struct {
 	Group, Resource string
-	// Target means the objects of the kind as targets of bindings, by their metadata alone. The same kind may also be
-	// followed as itself.
+	// Target marks objects that are published as targets of bindings, with their metadata only. The same kind may also
+	// be published with its full objects, without this mark.
 	Target bool
 }
 
-// String returns "resource.group", or "resource" in the core group. It marks targets.
+// String returns "resource.group", or "resource" in the core group. It appends " (target)" for targets.
 func (r GroupResource) String() string {
 	name := r.Resource
 	if r.Group != "" {
@@ -27,14 +27,14 @@ func (r GroupResource) String() string {
 	return name
 }
 
-// Key names one object in one cluster. Namespace is empty for cluster-scoped objects.
+// Key identifies one object in one cluster. Namespace is empty for cluster-scoped objects.
 type Key struct {
 	Cluster string
 	GroupResource
 	Namespace, Name string
 }
 
-// String returns a name for people, such as "stores.core.platform-mesh.io/demo".
+// String returns a readable name such as "stores.core.platform-mesh.io/demo".
 func (k Key) String() string {
 	return k.GroupResource.String() + "/" + k.NamespacedName()
 }
@@ -47,7 +47,7 @@ func (k Key) NamespacedName() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// KeyFromRef decodes a key.
+// KeyFromRef converts the wire format to a key.
 func KeyFromRef(ref *eventv1.ObjectRef) Key {
 	return Key{
 		Cluster:       ref.GetCluster(),
@@ -57,13 +57,13 @@ func KeyFromRef(ref *eventv1.ObjectRef) Key {
 	}
 }
 
-// ToObjectRef encodes k.
+// ToObjectRef converts k to the wire format.
 func (k Key) ToObjectRef() *eventv1.ObjectRef {
 	return &eventv1.ObjectRef{Cluster: k.Cluster, Group: k.Group, Resource: k.Resource, Namespace: k.Namespace, Name: k.Name}
 }
 
-// SubjectTokens returns k as the tail of a subject: cluster, group, resource, namespace, name. The encoding is unique, and no
-// token is split or empty.
+// SubjectTokens returns k as the last tokens of a subject: cluster, group, resource, namespace, name. Different keys
+// have different tokens, and no token is empty or contains a dot.
 func (k Key) SubjectTokens() string {
 	tokens := []string{k.Cluster, k.Group, k.Resource, k.Namespace, k.Name}
 	for i, token := range tokens {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// empty encodes the empty string. The name "_" is escaped, so both differ.
+// empty encodes the empty string. The string "_" itself is escaped, so the two differ.
 const empty = "_"
 
 const hexDigits = "0123456789ABCDEF"
 
 var errNotCanonical = errors.New("token is not in canonical form")
 
-// EncodeToken encodes s as one NATS subject token. Letters, digits and "-_:" stay, every other byte becomes %XX, the empty
-// string becomes "_".
+// EncodeToken encodes s as one NATS subject token. Letters, digits and "-_:" are kept, every other byte becomes %XX,
+// and the empty string becomes "_".
 func EncodeToken(s string) string {
 	switch s {
 	case "":
@@ -40,7 +40,8 @@ func isPlainByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == ':'
 }
 
-// DecodeToken accepts exactly the output of [EncodeToken]. Each string has one spelling, so each object has one subject.
+// DecodeToken decodes the output of [EncodeToken] and accepts nothing else. So each string has one encoding, and each
+// object one subject.
 func DecodeToken(token string) (string, error) {
 	if token == empty {
 		return "", nil

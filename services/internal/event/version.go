@@ -2,8 +2,8 @@ package event
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 
-// compareResourceVersions compares two resource versions of one resource. It returns false if they do not have the format that
-// the API server promises (KEP-5504).
+// compareResourceVersions compares two versions of one resource. It returns false if a version does not have the
+// format that the API server promises (KEP-5504).
 func compareResourceVersions(a, b string) (int, bool) {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return order, err == nil
