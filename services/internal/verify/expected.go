@@ -8,22 +8,22 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-// ExpectedState is the state of one object on which a decision is based. The object may be absent.
+// ExpectedState is the state of one object from which a service decided. The object may be absent.
 type ExpectedState struct {
 	change event.Change
-	// held returns the fields of that state. read returns the fields of another state.
+	// held returns the compared fields of the expected state. read returns the same fields of another state.
 	held func() (comparedFields, error)
 	read func(event.Change) (comparedFields, error)
 }
 
-// comparedFields holds, as JSON, the fields on which decisions depend. It is zero for an absent object.
+// comparedFields holds, as JSON, the fields on which decisions depend. It is empty for an absent object.
 type comparedFields struct {
-	// declared holds the UID and the fields of other writers. recorded holds the fields of this service.
+	// declared holds the UID and the fields that other writers set. recorded holds the fields that this service sets.
 	declared, recorded string
 }
 
-// ExpectObject returns the state of an object that the view holds. of returns the fields that must match: those that other
-// writers declare, and those that this service records.
+// ExpectObject returns the expected state of an object in the informer. of returns the fields that must match:
+// declared are the fields of other writers, recorded those of this service.
 func ExpectObject[T any](o informer.Object[T], of func(*T) (declared, recorded any)) ExpectedState {
 	fieldsOf := func(uid string, value *T) (f comparedFields, err error) {
 		declared, recorded := of(value)
@@ -56,7 +56,7 @@ func ExpectObject[T any](o informer.Object[T], of func(*T) (declared, recorded a
 // Change returns the expected state as a change.
 func (e ExpectedState) Change() event.Change { return e.change }
 
-// Equals reports whether two expected states have the same object and the same fields.
+// Equals reports whether both expected states have the same object and the same fields.
 func (e ExpectedState) Equals(other ExpectedState) bool {
 	is, err := e.held()
 	was, otherErr := other.held()

@@ -1,9 +1,9 @@
-// Package verify compares objects with the API server before an action that cannot be undone, or that sends a
-// credential.
+// Package verify compares objects with the API server before an action that cannot be undone or that sends a
+// credential. Such actions are: to delete an OpenFGA store or an entity of OpenSearch, to adopt a store, to read a
+// Secret, and to connect to a server. It also compares the answers to a service's own writes.
 //
-// NATS is trusted as Kubernetes trusts etcd, and a view proves its age by barriers. So no grant needs a read. A service
-// verifies an object before it deletes an OpenFGA store or an entity of OpenSearch, adopts a store, reads a Secret, or
-// connects to a server. It also compares the answers to its own writes. Nothing is cached.
+// A grant needs no such read: NATS is trusted as Kubernetes trusts etcd, and barriers bound the age of an informer.
+// The package caches nothing.
 package verify
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// ErrContradicted means that the API server and the stream disagree about an object, or that the API server cannot return
-// the object. It counts as an outage, because the watcher corrects the stream.
+// ErrContradicted means that the API server and the stream disagree about an object, or that the API server cannot
+// return it. The error counts as unavailable, because the watcher corrects the stream.
 var ErrContradicted = errors.New("the API server returns another state of it than the stream")
 
 // Verifier compares objects of one cluster with its API server.
@@ -39,7 +39,7 @@ type reader interface {
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 }
 
-// New returns a verifier, and registers its metric.
+// New returns a verifier and registers its metric.
 func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Verifier {
 	r := &Verifier{
 		cluster: cluster, api: api, view: v, log: log,
@@ -48,7 +48,7 @@ func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, met
 		}, []string{"resource"}),
 	}
 	metrics.MustRegister(r.contradicted)
-	v.OnLoaded(func() { // A rate shows an increase only if the counter existed before.
+	v.OnLoaded(func() { // A rate shows the first increase only if the counter already exists.
 		for _, kind := range v.Kinds() {
 			r.contradicted.WithLabelValues(kind.Resource)
 		}
@@ -56,9 +56,9 @@ func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, met
 	return r
 }
 
-// Verify reads each object once, and returns nil if the API server returns the expected states. Another state means
-// that a change is still on its way or that the stream is wrong. Verify then stores that state in the view and returns
-// [reconcile.ErrStale].
+// Verify reads each object once and returns nil if the API server returns the expected states. If it returns another
+// state, the informer is behind or the stream is wrong. Verify then stores the returned state in the informer and
+// returns [reconcile.ErrStale].
 func (r *Verifier) Verify(ctx context.Context, expected ...ExpectedState) error {
 	for _, e := range expected {
 		if err := r.verifyExpected(ctx, e); err != nil {
@@ -97,8 +97,8 @@ func (r *Verifier) verifyExpected(ctx context.Context, e ExpectedState) error {
 	return fmt.Errorf("%s: %w", now.Key, reconcile.ErrStale)
 }
 
-// VerifyWriteAnswer compares the API server's answer to a write with the state on which the write was based. The error is
-// [reconcile.ErrStale] if the declared fields differ. The view already holds the answer.
+// VerifyWriteAnswer compares the API server's answer to a write with the state from which the write was decided. It
+// returns [reconcile.ErrStale] if the declared fields differ. The informer must already hold the answer.
 func (r *Verifier) VerifyWriteAnswer(ctx context.Context, e ExpectedState, answer event.Change) error {
 	held, err := e.held()
 	if err != nil {
