@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// publishTimeout bounds one publication. A lost acknowledgement does not arrive later.
+	// publishTimeout bounds the wait for one acknowledgement.
 	publishTimeout = 3 * time.Second
 	// flushTimeout bounds the flush at shutdown.
 	flushTimeout = time.Second
-	// batch bounds the messages that are published before the order is read again.
+	// batch bounds the messages of one round of publishing.
 	batch = 256
 )
 
-// outbox publishes messages in the background, each until it is acknowledged. No caller waits for them.
+// outbox publishes messages in the background and retries each until it is acknowledged. Callers do not wait.
 type outbox struct {
 	js  jetstream.JetStream
 	log *slog.Logger
-	// parallel bounds the messages in flight. With 1 they stay in order.
+	// parallel bounds the messages in flight. With 1, the messages stay in order.
 	parallel int
 	// may reports whether publishing is allowed now.
 	may func() bool
@@ -34,10 +34,10 @@ type outbox struct {
 	sending sync.Mutex
 
 	mu sync.Mutex
-	// waiting holds the messages by key. order holds the keys in the order of their arrival.
+	// waiting holds the unacknowledged messages by key. order holds their keys in the order of arrival.
 	waiting map[string]*outgoingMessage
 	order   []string
-	// more signals that there are messages.
+	// more signals that a message was added.
 	more chan struct{}
 }
 
@@ -65,14 +65,14 @@ func (o *outbox) putMessage(m *outgoingMessage) {
 	}
 }
 
-// hasKey reports whether a message with the key waits.
+// hasKey reports whether a message with the key is waiting.
 func (o *outbox) hasKey(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting[key] != nil
 }
 
-// hasMessage reports whether m still waits.
+// hasMessage reports whether m is still waiting.
 func (o *outbox) hasMessage(m *outgoingMessage) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,7 +88,7 @@ func (o *outbox) removeMessage(m *outgoingMessage) {
 	}
 }
 
-// dropWaiting drops all waiting messages.
+// dropWaiting removes all waiting messages.
 func (o *outbox) dropWaiting() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,7 +96,8 @@ func (o *outbox) dropWaiting() {
 	o.order = nil
 }
 
-// nextBatch returns the first waiting messages, batch at most. It does not read the rest, which may be long.
+// nextBatch returns at most batch waiting messages, the oldest first. It does not read the rest of the queue, which
+// may be long.
 func (o *outbox) nextBatch() []*outgoingMessage {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,7 +142,7 @@ func (o *outbox) runOutbox(ctx context.Context) {
 	}
 }
 
-// flushOnce publishes the waiting messages once, if the connection is up.
+// flushOnce tries once to publish the waiting messages, if NATS is connected.
 func (o *outbox) flushOnce() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
@@ -153,7 +154,7 @@ func (o *outbox) flushOnce() {
 	}
 }
 
-// publishBatch sends messages and waits for the acknowledgements. It returns the first error.
+// publishBatch publishes messages and waits for their acknowledgements. It returns the first error.
 func (o *outbox) publishBatch(ctx context.Context, messages []*outgoingMessage) error {
 	o.sending.Lock()
 	defer o.sending.Unlock()

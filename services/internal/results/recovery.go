@@ -14,11 +14,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// maxSkip bounds the entries that a random choice skips. The start of an iteration is random enough only in a large map.
+// maxSkip bounds the map entries that a random choice skips. In a large map the random start of the iteration is
+// enough.
 const maxSkip = 64
 
-// Run publishes until ctx ends. If the stream lost results, it forgets all of them and calls lost. The caller must then
-// report everything again.
+// Run publishes until ctx ends. If the stream has lost results, Run calls Forget and then lost. The callback must
+// report all results again.
 func (p *Publisher) Run(ctx context.Context, lost func()) {
 	var publishing sync.WaitGroup
 	publishing.Go(func() { p.outbox.runOutbox(ctx) })
@@ -33,8 +34,8 @@ func (p *Publisher) Run(ctx context.Context, lost func()) {
 	}
 }
 
-// Forget drops results that are not published yet, and makes the next report of every object count as new: another
-// replica may have published other results meanwhile.
+// Forget removes the unpublished results and makes the next report of every object count as new. Call it when another
+// replica may have published other results.
 func (p *Publisher) Forget() {
 	p.outbox.dropWaiting()
 	p.mu.Lock()
@@ -45,8 +46,9 @@ func (p *Publisher) Forget() {
 // Flush publishes the waiting results before the process ends.
 func (p *Publisher) Flush() { p.outbox.flushOnce() }
 
-// checkLoss reports whether results are lost. All are lost if the stream is another one, or was emptied. It looks for one
-// random result. The result must be missing twice, because a replica of the stream may lag.
+// checkLoss reports whether results are lost. All results are lost if the stream was created again. Otherwise
+// checkLoss looks up the result of one random object. The result must be missing in two checks, because a replica of
+// the stream may lag.
 func (p *Publisher) checkLoss(ctx context.Context) bool {
 	key, ok := p.probeKey()
 	if !ok {
@@ -75,14 +77,15 @@ func (p *Publisher) checkLoss(ctx context.Context) bool {
 	return twice
 }
 
-// recordIncarnation records the life of the stream, and reports whether it differs from the one before.
+// recordIncarnation stores the stream ID and reports whether it changed.
 func (p *Publisher) recordIncarnation(incarnation string) bool {
 	before := p.incarnation
 	p.incarnation = incarnation
 	return before != "" && before != incarnation
 }
 
-// probeKey returns an object whose result must exist: the suspect, or a random one.
+// probeKey returns an object whose result must exist: the suspect, or a random object. It returns false if there is
+// none.
 func (p *Publisher) probeKey() (event.Key, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,8 @@
-// Package results publishes what a service did: results of its work and announcements of changed stores. It publishes in
-// the background, until each message is acknowledged.
+// Package results publishes the results of a service: for each object, whether its last change was applied. It
+// publishes in the background until each message is acknowledged.
+//
+// Only the leader publishes, and a result that equals the last one is not published again. If the stream loses
+// results, the package requests all of them again.
 package results
 
 import (
@@ -20,27 +23,27 @@ import (
 )
 
 const (
-	// maxMessage bounds the message of a result, in bytes.
+	// maxMessage bounds the text of a result, in bytes.
 	maxMessage = 2048
-	// minTTL is the smallest TTL that a server accepts.
+	// minTTL is the smallest TTL that NATS accepts.
 	minTTL = time.Second
 )
 
 // Result is the outcome of a reconciliation for one object.
 type Result struct {
-	// Change is the state of the object that was reconciled.
+	// Change is the reconciled state of the object.
 	Change  event.Change
 	Outcome eventv1.Outcome
-	// Message explains the outcome to people; empty if the change was applied.
+	// Message explains the outcome to users; empty if the change was applied.
 	Message string
-	// Writes counts calls that changed a backend or the API server.
+	// Writes counts the requests that changed a backend or the API server.
 	Writes int
 }
 
 // parallelResults bounds the results in flight.
 const parallelResults = 32
 
-// Publisher publishes the outcomes of one service, each once.
+// Publisher publishes the results of one service.
 type Publisher struct {
 	js      jetstream.JetStream
 	service string
@@ -52,15 +55,15 @@ type Publisher struct {
 	incarnation string
 
 	mu sync.Mutex
-	// reported holds a fingerprint of the last result of each object.
+	// reported holds a hash of the last result of each object.
 	reported map[event.Key]uint64
 	seed     maphash.Seed
-	// suspect is an object whose result was missing at the last check.
+	// suspect is the object whose result was missing at the last check.
 	suspect event.Key
 }
 
-// New returns the publisher of one service. [Publisher.Run] publishes while may returns true: a replica that is
-// no longer active would overwrite the results of the next one.
+// New returns the publisher of one service. [Publisher.Run] publishes only while may returns true, because a replica
+// that is no longer the leader would overwrite the results of the next leader.
 func New(js jetstream.JetStream, service string, may func() bool, log *slog.Logger) *Publisher {
 	p := &Publisher{
 		js: js, service: service, log: log, outbox: newOutbox(js, log, parallelResults), interval: time.Second,
@@ -70,18 +73,18 @@ func New(js jetstream.JetStream, service string, may func() bool, log *slog.Logg
 	return p
 }
 
-// reportedFields holds the fields in which two results differ.
+// reportedFields holds the fields that make two results different.
 type reportedFields struct {
 	uid        string
 	generation int64
-	// version replaces the generation for kinds that have none.
+	// version replaces the generation for kinds without a generation.
 	version string
 	outcome eventv1.Outcome
 	message string
 }
 
-// Report publishes a result in the background, unless it equals the last one of the object. A result of a deletion
-// expires with the tombstone.
+// Report publishes a result in the background, unless it equals the last result of the object. The result of a
+// deletion expires together with the tombstone.
 func (p *Publisher) Report(ctx context.Context, result Result) {
 	result.Message = truncate.Text(result.Message, maxMessage)
 	if !p.storeReport(result) {
@@ -101,7 +104,7 @@ func (p *Publisher) Report(ctx context.Context, result Result) {
 	p.outbox.putMessage(&outgoingMessage{key: subject, subject: subject, data: data, options: resultTTLOptions(c)})
 }
 
-// resultTTLOptions returns the option that makes the result of a deletion expire.
+// resultTTLOptions returns a TTL for the result of a deletion, and nothing otherwise.
 func resultTTLOptions(c event.Change) []jetstream.PublishOpt {
 	switch {
 	case !c.Deleted:
@@ -112,7 +115,7 @@ func resultTTLOptions(c event.Change) []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithMsgTTL(max(time.Until(c.ExpiresAt), minTTL))}
 }
 
-// storeReport stores a result, and reports whether it differs from the last one of its object.
+// storeReport stores the hash of a result and reports whether the result differs from the last one of its object.
 func (p *Publisher) storeReport(result Result) bool {
 	c := result.Change
 	is := reportedFields{uid: c.UID, generation: c.Generation, outcome: result.Outcome, message: result.Message}
