@@ -18,9 +18,11 @@ var (
 	errUnproven     = errors.New("the connection to NATS was lost since the last change")
 )
 
-// PublishBarrier publishes a barrier. The stream accepts it only behind the barrier with the expected sequence; otherwise the
-// error is [ErrRefused]. Barrier sends nothing without a connection, because the client would send it at any later time.
-// It sends nothing in the state of [Publisher.MayHaveLostMessages] either.
+// PublishBarrier publishes a barrier and returns its sequence. The stream accepts it only if the last barrier has the
+// expected sequence; otherwise the error is [ErrRefused].
+//
+// PublishBarrier sends nothing without a connection, because the NATS client would send the barrier later. It sends
+// nothing while [Publisher.MayHaveLostMessages] returns true.
 func (p *Publisher) PublishBarrier(ctx context.Context, b *eventv1.Barrier, expected uint64) (sequence uint64, err error) {
 	data, err := proto.Marshal(b)
 	if err != nil {
@@ -56,11 +58,12 @@ func (p *Publisher) sendBarrier(ctx context.Context, cluster string, data []byte
 	case isSequenceConflict(err):
 		return 0, ErrRefused
 	}
-	p.markUncovered(connection) // The stream may have stored it, and may lose it again.
+	p.markUncovered(connection) // The stream may have stored the barrier, and may lose it again.
 	return 0, fmt.Errorf("wait for the acknowledgement: %w", err)
 }
 
-// PublishHaltBarrier publishes a barrier that only announces a halt. It expects no barrier.
+// PublishHaltBarrier publishes a barrier that only announces a halt, and returns its sequence. It does not expect a
+// certain last barrier.
 func (p *Publisher) PublishHaltBarrier(ctx context.Context, b *eventv1.Barrier) (sequence uint64, err error) {
 	data, err := proto.Marshal(b)
 	if err != nil {
@@ -73,7 +76,8 @@ func (p *Publisher) PublishHaltBarrier(ctx context.Context, b *eventv1.Barrier) 
 	return ack.Sequence, nil
 }
 
-// markUncovered records that the stream stored a message over a connection, and that no barrier covers the message yet.
+// markUncovered records that the stream stored a message over a connection and that no barrier has followed the
+// message.
 func (p *Publisher) markUncovered(connection uint64) {
 	for {
 		oldest := p.uncovered.Load()
@@ -83,22 +87,25 @@ func (p *Publisher) markUncovered(connection uint64) {
 	}
 }
 
-// MayHaveLostMessages reports whether the stream may have lost acknowledged messages: the connection was lost since one was
-// acknowledged, and no barrier followed. The server may have restarted without its last writes. The next barrier cannot
-// find that out, because it expects only the last barrier.
+// MayHaveLostMessages reports whether the stream may have lost acknowledged messages. It returns true if the
+// connection was lost after an acknowledgement and before the next barrier: the server may have restarted without its
+// last writes.
+//
+// The next barrier would not detect the loss, because it only expects the last barrier.
 func (p *Publisher) MayHaveLostMessages() bool {
 	uncovered := p.uncovered.Load()
 	return uncovered > 0 && uncovered <= p.connectionNumber()
 }
 
-// ResetUncovered ends the state of [Publisher.MayHaveLostMessages], because the caller compares the stream with the API server from now on.
+// ResetUncovered makes [Publisher.MayHaveLostMessages] return false. The caller must compare the stream with the API
+// server from now on.
 func (p *Publisher) ResetUncovered() { p.uncovered.Store(0) }
 
-// connectionNumber numbers the connection to NATS.
+// connectionNumber returns the number of the present connection to NATS. Each reconnect increases it.
 func (p *Publisher) connectionNumber() uint64 { return p.js.Conn().Stats().Reconnects }
 
-// LastBarrier returns the newest barrier of a cluster and its sequence. The error is [ErrNone] if there is none, and
-// [ErrMalformed] if it cannot be decoded; then the sequence is set.
+// LastBarrier returns the newest barrier of a cluster and its sequence. The error is [ErrNone] if there is none. It is
+// [ErrMalformed] if the barrier cannot be decoded; sequence is valid in this case.
 func (p *Publisher) LastBarrier(ctx context.Context, cluster string) (b *eventv1.Barrier, sequence uint64, err error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {

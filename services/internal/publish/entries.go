@@ -13,17 +13,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// readStall bounds the time without progress of a read. readHeartbeat is shorter, so that the client asks a silent
-// server again before.
+// readStall bounds the time without a message during a read. readHeartbeat is shorter, so that the client first
+// requests the messages again.
 const (
 	readStall     = 5 * time.Second
 	readHeartbeat = time.Second
 )
 
-// ReadAll reads everything that the stream holds of one resource, deletions included: all that the leader of the stream
-// holds when the read begins, whichever replica delivers it. It skips subjects that name no object, and tombstones on
-// subjects of their own. Without bodies, only the headers count, and Change is empty. An error
-// ends it.
+// ReadAll yields all messages of one resource, including deletions. It covers everything that the stream's leader held
+// when the read began. It skips invalid subjects and tombstones with their own subject.
+//
+// Without bodies, it reads only headers, and Change is empty. It ends after an error.
 func (p *Publisher) ReadAll(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[StoredMessage, error] {
 	return func(yield func(StoredMessage, error) bool) {
 		if err := p.readFiltered(ctx, topology.CurrentStatesFilter(cluster, r), bodies, yield); err != nil {
@@ -32,7 +32,7 @@ func (p *Publisher) ReadAll(ctx context.Context, cluster string, r event.GroupRe
 	}
 }
 
-// ReadAllInNamespace reads the same as [Publisher.ReadAll] in one namespace.
+// ReadAllInNamespace yields the same as [Publisher.ReadAll], for one namespace.
 func (p *Publisher) ReadAllInNamespace(ctx context.Context, cluster string, r event.GroupResource, namespace string,
 	bodies bool,
 ) iter.Seq2[StoredMessage, error] {
@@ -43,7 +43,7 @@ func (p *Publisher) ReadAllInNamespace(ctx context.Context, cluster string, r ev
 	}
 }
 
-// ReadTombstones reads the headers of the tombstones on subjects of their own of one resource.
+// ReadTombstones yields the tombstones of one resource that have their own subject, without bodies.
 func (p *Publisher) ReadTombstones(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[StoredMessage, error] {
 	return func(yield func(StoredMessage, error) bool) {
 		if err := p.readFiltered(ctx, topology.TombstonesFilter(cluster, r), false, yield); err != nil {
@@ -78,7 +78,7 @@ func (p *Publisher) readFiltered(ctx context.Context, filter string, bodies bool
 	}
 }
 
-// newestSequence returns the last sequence that matches a filter, from the leader of the stream; 0 if there is none.
+// newestSequence returns the last sequence that matches a filter; 0 if there is none. The stream's leader answers.
 func (p *Publisher) newestSequence(ctx context.Context, filter string) (uint64, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
@@ -94,8 +94,8 @@ func (p *Publisher) newestSequence(ctx context.Context, filter string) (uint64, 
 	return msg.Sequence, nil
 }
 
-// deleteConsumer deletes an ephemeral consumer at once. The number of consumers of a stream is limited, and the server would
-// keep it until it has been inactive for a while.
+// deleteConsumer deletes an ephemeral consumer at once. The server limits the consumers of a stream and would keep an
+// inactive one for a while.
 func (p *Publisher) deleteConsumer(ctx context.Context, consumer jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -9,13 +9,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// OnAck sets the function that is called with the sequence of each change that the stream acknowledges. It replaces the
-// one before; nil removes it.
+// OnAck sets the function that is called with the sequence of each change that the stream acknowledges. There is only
+// one such function; nil removes it.
 func (p *Publisher) OnAck(f func(sequence uint64)) {
 	p.onAck.Store(&f)
 }
 
-// notifyAcknowledged calls the function of [Publisher.OnAck].
+// notifyAcknowledged calls the function that [Publisher.OnAck] has set.
 func (p *Publisher) notifyAcknowledged(sequence uint64) {
 	if f := p.onAck.Load(); f != nil && *f != nil {
 		(*f)(sequence)
@@ -31,8 +31,8 @@ func (p *Publisher) LastSequence(ctx context.Context) (uint64, error) {
 	return stream.CachedInfo().State.LastSeq, nil
 }
 
-// FollowChanges passes the subject and the sequence of every change of a cluster behind a sequence to take, until an error. It
-// reads no bodies.
+// FollowChanges calls take with the subject and sequence of every change of a cluster after the given sequence, until
+// an error. It reads no bodies.
 func (p *Publisher) FollowChanges(ctx context.Context, cluster string, behind uint64, take func(subject string, sequence uint64)) error {
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
 		FilterSubjects: topology.ClusterFilters(cluster), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: behind + 1,

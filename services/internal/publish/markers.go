@@ -52,7 +52,7 @@ func (p *Publisher) LastMarker(ctx context.Context, cluster string, r event.Grou
 	return &m, nil
 }
 
-// DeleteMarker deletes the snapshot marker of a resource, because the stream is no longer complete.
+// DeleteMarker deletes the snapshot marker of a resource. Call it when the stream may no longer hold all objects.
 func (p *Publisher) DeleteMarker(ctx context.Context, cluster string, r event.GroupResource) error {
 	stream, err := p.js.Stream(ctx, topology.Sync)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *Publisher) DeleteMarker(ctx context.Context, cluster string, r event.Gr
 	return nil
 }
 
-// MarkedTargetKinds lists the kinds of targets that have a marker which was not withdrawn.
+// MarkedTargetKinds lists the target kinds that have a snapshot marker which was not withdrawn.
 func (p *Publisher) MarkedTargetKinds(ctx context.Context, cluster string) ([]event.GroupResource, error) {
 	stream, err := p.js.Stream(ctx, topology.Sync)
 	if err != nil {
@@ -91,8 +91,8 @@ func (p *Publisher) MarkedTargetKinds(ctx context.Context, cluster string) ([]ev
 	return marked, nil
 }
 
-// PurgeTargets removes all messages of a kind of targets from the stream. It returns the last sequence of the stream
-// afterwards.
+// PurgeTargets removes all messages of a target kind from the stream. It returns the last sequence of the stream after
+// the purge.
 func (p *Publisher) PurgeTargets(ctx context.Context, cluster string, of event.GroupResource) (last uint64, err error) {
 	stream, err := p.js.Stream(ctx, topology.Changes)
 	if err != nil {

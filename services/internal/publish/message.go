@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Headers of a change, beside those of package topology.
+// These headers of a change are used beside those of package topology.
 const (
 	// HeaderSchema holds the version of the wire format.
 	HeaderSchema = "Entail-Schema"
@@ -24,11 +24,12 @@ const (
 const (
 	schema      = "1"
 	contentType = "application/protobuf"
-	// overhead bounds the size of all headers. The server counts them, too.
+	// overhead bounds the size of all headers. The server counts them as part of the message.
 	overhead = 4 << 10
 )
 
-// Entry describes a stored message by its headers. For a message of another author only Sequence is set.
+// Entry describes a stored message by its headers. If another client wrote the message without these headers, only Key
+// and Sequence are set.
 type Entry struct {
 	Key      event.Key
 	Sequence uint64
@@ -41,7 +42,7 @@ type Entry struct {
 	ContentHash string
 }
 
-// Change returns the fields that [event.Change.IsNewerThan] compares.
+// Change returns a change with the fields that [event.Change.IsNewerThan] compares.
 func (h Entry) Change() event.Change {
 	return event.Change{Key: h.Key, Epoch: h.Epoch, UID: h.UID, ResourceVersion: h.Version, Deleted: h.Deleted}
 }
@@ -53,7 +54,7 @@ func entryOf(key event.Key, sequence uint64, header nats.Header) Entry {
 	}
 }
 
-// encodeMessage encodes c. It omits the object if the message would be larger than the server accepts.
+// encodeMessage encodes c. It omits the object if the message would be too large for the server.
 func (p *Publisher) encodeMessage(subject string, c event.Change, opts PublicationOptions) (*nats.Msg, error) {
 	data, err := c.Marshal()
 	if err != nil {

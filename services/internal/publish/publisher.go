@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// attempts bounds the conflicts with other writers in one Publish.
+// attempts bounds the conflicts with other writers in one call.
 const attempts = 8
 
 var (
@@ -25,9 +25,9 @@ var (
 	// ErrMalformed means that a message is not a valid change of its subject.
 	ErrMalformed = errors.New("malformed message on the bus")
 
-	// ErrRefused means that the stream holds another barrier than the expected one.
+	// ErrRefused means that the last barrier on the stream is not the expected one.
 	ErrRefused = errors.New("the stream holds another barrier")
-	// ErrChanged means that the subject of a forced change does not hold the expected message any more.
+	// ErrChanged means that the subject of a forced change no longer holds the expected message.
 	ErrChanged = errors.New("the message to correct was replaced meanwhile")
 
 	errContended = errors.New("other writers are faster")
@@ -36,8 +36,8 @@ var (
 // Publisher writes changes, snapshot markers and barriers.
 type Publisher struct {
 	js jetstream.JetStream
-	// uncovered is 1 + the number of the oldest connection over which a change was acknowledged since the last barrier. It
-	// is 0 if the stream acknowledged none.
+	// uncovered is 1 + the number of the oldest connection over which a change was acknowledged since the last
+	// barrier. It is 0 if no change was acknowledged since.
 	uncovered atomic.Uint64
 	// onAck is set by [Publisher.OnAck].
 	onAck atomic.Pointer[func(uint64)]
@@ -46,19 +46,19 @@ type Publisher struct {
 // New returns a publisher.
 func New(js jetstream.JetStream) *Publisher { return &Publisher{js: js} }
 
-// PublicationOptions of one publication.
+// PublicationOptions holds the options of one publication.
 type PublicationOptions struct {
-	// ContentHash is a fingerprint of the fields that consumers use. [Entry] returns it.
+	// ContentHash is a hash of the fields that consumers use. [Entry] returns it.
 	ContentHash string
-	// Replay publishes a state that is already stored once more, so that consumers process it again.
+	// Replay publishes a state again that is already stored, so that consumers process it again.
 	Replay bool
-	// Force stores the change whatever version the expected message has. If the subject holds another message, the error
-	// is [ErrChanged]: the caller must read the API server again, because that message may be newer than the change.
-	// Only the leader may use it, to correct the stream.
+	// Force stores the change even if the expected message has a newer version. If the subject holds another message,
+	// the error is [ErrChanged]; the caller must then read the API server again, because that message may be newer.
+	// Only the leader may use Force, to correct the stream.
 	Force bool
 	// MetadataOnly keeps the bodies of objects out of tombstones.
 	MetadataOnly bool
-	// TTL bounds the life of a tombstone; 0 means [topology.TombstoneTTL]. Other changes do not expire.
+	// TTL is the lifetime of a tombstone; 0 means [topology.TombstoneTTL]. Other changes do not expire.
 	TTL time.Duration
 }
 
@@ -67,20 +67,22 @@ func (o PublicationOptions) tombstoneTTL() time.Duration { return cmp.Or(o.TTL, 
 // Ack describes the message that the subject now holds.
 type Ack struct {
 	Entry
-	// Stale means that nothing was written, because the subject held a state that is as new.
+	// Stale means that nothing was written, because the subject already held this state or a newer one.
 	Stale bool
 }
 
-// PublishChange stores c on the subject of its object. expected is the sequence of the message that the caller expects there,
-// if it is of the same UID and epoch; otherwise 0. If the subject holds another message, c replaces it only if c is
-// newer; otherwise the Ack is Stale and describes the stored message. If the stored message is of another UID or epoch,
-// Publish stores its tombstone first (see [Publisher.PublishTombstone]). An object that is too large for NATS is
-// omitted.
+// PublishChange stores c on the subject of its object. expected is the sequence of the message there if that message
+// has the UID and epoch of c; otherwise 0.
+//
+// If the subject holds another message, c replaces it only if c is newer; otherwise Ack.Stale is true and Ack
+// describes the stored message. If the stored message has another UID or epoch, PublishChange first stores its
+// tombstone (see [Publisher.PublishTombstone]). It omits an object that is too large for NATS.
 func (p *Publisher) PublishChange(ctx context.Context, c event.Change, expected uint64, opts PublicationOptions) (Ack, error) {
 	return p.publishIfExpected(ctx, topology.ChangeSubject(c.Key), c, expected, opts)
 }
 
-// PublishTombstone stores the deletion of an object whose name another object has now, on a subject of its own.
+// PublishTombstone stores the deletion of an object whose name another object has now. Such a tombstone has its own
+// subject.
 func (p *Publisher) PublishTombstone(ctx context.Context, c event.Change, opts PublicationOptions) error {
 	c.Deleted = true
 	if opts.MetadataOnly {
@@ -104,7 +106,7 @@ func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c eve
 		pub, err := p.js.PublishMsg(ctx, msg, publishOptions(c, id, expected, opts)...)
 		switch {
 		case err == nil && pub.Duplicate && pub.Sequence != expected:
-			// The server remembers the ID, but the subject holds another message: the first one was purged or
+			// The server knows the message ID, but the subject holds another message: the first one was purged or
 			// overwritten.
 			id = uniqueMessageID(c)
 			continue
@@ -129,7 +131,8 @@ func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c eve
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// publishReplacedTombstone stores a tombstone of the state that c replaces, if no other message holds that state.
+// publishReplacedTombstone stores a tombstone of the state that c replaces, unless c is a later state or the deletion
+// of the same object.
 func (p *Publisher) publishReplacedTombstone(ctx context.Context, old, c event.Change, opts PublicationOptions) error {
 	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil
@@ -140,7 +143,8 @@ func (p *Publisher) publishReplacedTombstone(ctx context.Context, old, c event.C
 	return p.PublishTombstone(ctx, old, opts)
 }
 
-// resolveConflict decides a conflict with the stored message. It returns done if that is as new as c.
+// resolveConflict decides a conflict with the stored message. done means that the stored state is the same or newer,
+// so c is not written.
 func resolveConflict(c event.Change, stored StoredMessage, err error, opts PublicationOptions) (done bool, _ error) {
 	switch {
 	case errors.Is(err, ErrNone), errors.Is(err, ErrMalformed):
@@ -156,8 +160,8 @@ func resolveConflict(c event.Change, stored StoredMessage, err error, opts Publi
 
 func uniqueMessageID(c event.Change) string { return c.ID() + "/" + nuid.Next() }
 
-// isSequenceConflict reports whether an expected sequence was wrong. A replicated stream uses another error code while it
-// decides about another message on the subject.
+// isSequenceConflict reports whether an expected sequence was wrong. A replicated stream returns a second error code
+// while another message on the subject is being stored.
 func isSequenceConflict(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok {

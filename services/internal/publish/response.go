@@ -6,11 +6,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// temporarilyUnavailable is the error code of a server that has lost contact with the others of its cluster.
+// temporarilyUnavailable is the error code of a NATS server that has lost contact with its cluster.
 const temporarilyUnavailable jetstream.ErrorCode = 10008
 
-// IsServerResponse reports whether JetStream itself answered, even with a refusal. Then another server or client would get the
-// same answer.
+// IsServerResponse reports whether JetStream itself answered, even with a refusal. Another server or client would then
+// get the same answer.
 func IsServerResponse(err error) bool {
 	if err == nil || errors.Is(err, errContended) || errors.Is(err, ErrNone) || errors.Is(err, ErrMalformed) {
 		return true

@@ -25,7 +25,7 @@ func (p *Publisher) StreamID(ctx context.Context) (string, error) {
 	return topology.StreamID(stream.CachedInfo()), nil
 }
 
-// CompareStreams lists the differences between the streams and the table in package topology.
+// CompareStreams lists the differences between the streams and their definitions in package topology.
 func (p *Publisher) CompareStreams(ctx context.Context, replicas int) ([]topology.StreamDifference, error) {
 	return topology.CompareStreams(ctx, p.js, replicas)
 }
@@ -39,14 +39,15 @@ func (p *Publisher) RestoreStream(ctx context.Context, d topology.StreamDifferen
 type StoredMessage struct {
 	Entry
 	Change event.Change
-	// PublishedAt is the time at which the stream stored it.
+	// PublishedAt is the time at which the stream stored the message.
 	PublishedAt time.Time
-	// Refused is the error of [topology.DecodeRawChange]. Then Change is empty, and only Key and Sequence of Head are reliable.
+	// Refused is the error of [topology.DecodeRawChange]. If it is set, Change is empty, and only Key and Sequence are
+	// reliable.
 	Refused error
 }
 
-// LastChange returns the newest message of k. The error is [ErrNone] if there is none, and [ErrMalformed] if it cannot be
-// decoded; then Stored holds its sequence.
+// LastChange returns the newest message of k. The error is [ErrNone] if there is none. It is [ErrMalformed] if the
+// message cannot be decoded; Sequence is valid in this case.
 func (p *Publisher) LastChange(ctx context.Context, k event.Key) (StoredMessage, error) {
 	return p.readLastMessage(ctx, topology.ChangeSubject(k), k)
 }
@@ -70,7 +71,8 @@ func (p *Publisher) readLastMessage(ctx context.Context, subject string, k event
 	return stored, nil
 }
 
-// ReadTombstone returns the tombstone on a subject of its own at a sequence. The error is [ErrNone] if it is gone.
+// ReadTombstone returns the message at a sequence of a tombstone's own subject. The error is [ErrNone] if the message
+// no longer exists.
 func (p *Publisher) ReadTombstone(ctx context.Context, subject string, sequence uint64) (StoredMessage, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
@@ -89,19 +91,19 @@ func (p *Publisher) ReadTombstone(ctx context.Context, subject string, sequence 
 	return stored, nil
 }
 
-// openStreamAtLeader opens a stream so that its leader answers reads. Otherwise any replica may answer, and a message that is missing
-// there proves nothing.
+// openStreamAtLeader opens a stream whose reads are answered by its leader. Another replica may lag, so a missing
+// message would prove nothing there.
 func (p *Publisher) openStreamAtLeader(ctx context.Context, name string) (jetstream.Stream, error) {
 	stream, err := p.js.Stream(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", name, err)
 	}
-	stream.CachedInfo().Config.AllowDirect = false // The client uses direct reads if this is set.
+	stream.CachedInfo().Config.AllowDirect = false // The client uses direct reads if this is true.
 	return stream, nil
 }
 
 // RemoveMalformed deletes a message if it is on the given subject and cannot be decoded. Otherwise every reader of the
-// stream would meet it again. It reports whether it deleted the message.
+// stream would receive it again. It reports whether it deleted the message.
 func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequence uint64) (bool, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
@@ -120,8 +122,8 @@ func (p *Publisher) RemoveMalformed(ctx context.Context, subject string, sequenc
 	return true, p.RemoveMessage(ctx, sequence)
 }
 
-// RemoveMessage deletes one message, such as a malformed one on the subject of a missing object. Deleting a missing message is
-// no error.
+// RemoveMessage deletes one message, for example a malformed message on the subject of a missing object. It returns no
+// error if the message does not exist.
 func (p *Publisher) RemoveMessage(ctx context.Context, sequence uint64) error {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
