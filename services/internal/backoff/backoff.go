@@ -12,8 +12,8 @@ type Backoff struct {
 	Min, Max time.Duration
 }
 
-// Delay returns the wait after an attempt; 1 is the first. It doubles from Min to Max, less a random part of at most a
-// half, so that clients which failed together do not return together.
+// Delay returns the wait after an attempt; the first attempt is 1. The wait doubles from Min to Max. A random part of
+// at most a half is subtracted, so that clients that failed together do not retry together.
 func (b Backoff) Delay(attempt int) time.Duration {
 	delay := b.Max
 	if shift := max(attempt-1, 0); shift < 32 && b.Min<<shift > 0 {
