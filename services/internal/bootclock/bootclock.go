@@ -1,8 +1,8 @@
-// Package bootclock measures time that includes the sleep of the machine. With the clock of [time.Now] a lease may seem
-// valid although another replica has it by now.
+// Package bootclock measures time including the sleep of the machine. The monotonic clock of [time.Now] stops during
+// sleep, so a lease could seem valid after another replica has taken it over.
 package bootclock
 
 import "time"
 
-// Since returns the time since a [Now].
+// Since returns the time since a value of [Now].
 func Since(then time.Duration) time.Duration { return Now() - then }
