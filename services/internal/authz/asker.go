@@ -8,21 +8,21 @@ type membershipKey struct {
 	group     Ref
 }
 
-// subjectPrincipals holds the principals of the subject of one query. A user may be in any number of groups, and a grant
-// may name any number of groups. The search goes through the shorter list of both.
+// subjectPrincipals holds the principals of the subject of one query. Both a user's groups and a grant's groups can be
+// many, so a search uses the shorter of the two lists.
 type subjectPrincipals struct {
 	// own lists the principals without memberships: the User or ServiceAccount, and the groups of the authenticator.
 	own  []*principal
 	user string
-	// memberships counts the memberships that name the user; it is 0 if none can count. groups lists the groups of the
-	// user, but only after listed is set.
+	// memberships counts the memberships that name the user; it is 0 if the user is not active. groups lists the
+	// user's groups; it is filled only once listed is true.
 	memberships int
 	groups      []*principal
 	listed      bool
 }
 
-// newSubjectPrincipals returns the principals of a subject without its groups of IAM. An inactive subject has no principals at all.
-// The result reuses the memory of own.
+// newSubjectPrincipals returns the principals of a subject, without the groups from GroupMemberships. An inactive
+// subject has no principals. The result reuses the memory of own.
 func (x *Index) newSubjectPrincipals(s Subject, own []*principal) (who subjectPrincipals) {
 	u := x.users[s.User]
 	if u.inactive || x.isInactiveAccount(s.Account) {
@@ -38,7 +38,7 @@ func (x *Index) newSubjectPrincipals(s Subject, own []*principal) (who subjectPr
 		own = x.appendActivePrincipal(own, Principal{Sort: CoreServiceAccount, UID: s.Account})
 		own = x.appendActivePrincipal(own, Principal{ServiceAccount, Ref{Name: x.accountNames[s.Account]}, s.Account})
 	}
-	for _, name := range s.Groups { // A request may repeat a group any number of times.
+	for _, name := range s.Groups { // A request may repeat a group many times.
 		if p := x.principals[Principal{Sort: TokenGroup, Ref: Ref{Name: name}}]; p != nil && !slices.Contains(own, p) {
 			own = append(own, p)
 		}
@@ -47,8 +47,8 @@ func (x *Index) newSubjectPrincipals(s Subject, own []*principal) (who subjectPr
 	return who
 }
 
-// grantHolder returns the principal by which a subject holds a grant, if the grant gives a permission; otherwise nil. Most
-// queries are refused, so it compares the principals before the permissions.
+// grantHolder returns the principal by which a subject holds a grant, or nil if the grant does not give the
+// permission. Most grants belong to other subjects, so it compares the principals before the permissions.
 func (x *Index) grantHolder(who *subjectPrincipals, g *grant, permission int) *principal {
 	p := who.directHolder(g)
 	if p == nil && who.memberships == 0 || !g.hasPermission(permission) {
@@ -60,7 +60,7 @@ func (x *Index) grantHolder(who *subjectPrincipals, g *grant, permission int) *p
 	return p
 }
 
-// directHolder returns the own principal that holds a grant, or nil.
+// directHolder returns the principal in own that holds a grant, or nil.
 func (who *subjectPrincipals) directHolder(g *grant) *principal { return firstHolder(who.own, g) }
 
 func firstHolder(principals []*principal, g *grant) *principal {
@@ -72,8 +72,8 @@ func firstHolder(principals []*principal, g *grant) *principal {
 	return nil
 }
 
-// groupHolder returns a group that holds a grant and has the user as a member, or nil. It goes through the memberships
-// of the user if they are fewer than the groups of the grant.
+// groupHolder returns a group that holds a grant and has the user as a member, or nil. It searches the user's groups
+// if they are fewer than the grant's groups.
 func (x *Index) groupHolder(who *subjectPrincipals, g *grant) *principal {
 	if who.memberships >= len(g.groups) {
 		for p := range g.groups {
@@ -91,7 +91,8 @@ func (x *Index) isMember(user string, group Ref) bool {
 	return x.belongings[membershipKey{user, x.users[user].uid, group}] > 0
 }
 
-// principalsOfSubject lists the principals of a subject, including groups, each once. Several memberships may name the same group.
+// principalsOfSubject lists the principals of a subject, including groups, without duplicates. Several memberships may
+// name the same group.
 func (x *Index) principalsOfSubject(s Subject) []*principal {
 	who := x.newSubjectPrincipals(s, nil)
 	if who.memberships == 0 {
@@ -115,7 +116,7 @@ func (x *Index) appendGroups(all []*principal, user string) []*principal {
 	return all
 }
 
-// appendActivePrincipal adds a principal if it exists and holds grants.
+// appendActivePrincipal adds a principal if it is active and holds grants.
 func (x *Index) appendActivePrincipal(who []*principal, p Principal) []*principal {
 	if found := x.principals[p]; found != nil && x.isActivePrincipal(p) {
 		return append(who, found)

@@ -7,7 +7,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// grant is a role on a [Scope]. Several bindings can make the same grant.
+// grant is a role on a [Scope]. Several bindings can give the same grant.
 type grant struct {
 	role *role
 	at   *scopeEntry
@@ -30,7 +30,7 @@ type binding struct {
 	principals []*principal
 }
 
-// SetBinding adds, replaces or removes a PolicyBinding. It removes the binding if declared is nil or in deletion.
+// SetBinding adds or replaces a PolicyBinding. It removes the binding if declared is nil or in deletion.
 func (x *Index) SetBinding(namespace, name string, declared *iamv1alpha1.PolicyBinding) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,7 +64,7 @@ func (x *Index) addBinding(b *binding, subjects []iamv1alpha1.Subject) {
 	}
 }
 
-// removeBinding removes a binding, and each grant, principal, role and scope entry that only this binding used.
+// removeBinding removes a binding, and each grant, principal, role and scope entry that only this binding uses.
 func (x *Index) removeBinding(b *binding) {
 	g := b.grant
 	delete(x.bindings, b.Ref)

@@ -2,12 +2,11 @@ package authz
 
 import "github.com/entail-dev/entail/services/internal/iam"
 
-// ToOpenFGACheck converts a query to a check of OpenFGA, with the contextual tuples that the index holds for objects and
-// subjects. ok is false in three cases:
-//
+// ToOpenFGACheck converts a query to a check for OpenFGA. It adds the contextual tuples that the index holds for
+// objects and subjects. ok is false in three cases:
 //   - The answer can only be no.
 //   - The subject is both a User and a ServiceAccount, which are two subjects in OpenFGA.
-//   - There are more than [MostOwners] owners, because OpenFGA would follow all of them.
+//   - More than [MostOwners] owners are above the object, because OpenFGA would follow all of them.
 func (x *Index) ToOpenFGACheck(q Query) (c iam.OpenFGACheck, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -44,7 +43,7 @@ func (x *Index) ToOpenFGACheck(q Query) (c iam.OpenFGACheck, ok bool) {
 	})
 }
 
-// scopesByObject maps the names of objects in OpenFGA to scopes, because these names cannot be parsed.
+// scopesByObject maps the OpenFGA names of objects to scopes. A map is needed because these names cannot be parsed.
 type scopesByObject map[string]Scope
 
 func (n scopesByObject) addScope(at Scope) (object string) {
@@ -53,8 +52,8 @@ func (n scopesByObject) addScope(at Scope) (object string) {
 	return object
 }
 
-// targetByName returns an object by its name in OpenFGA. It also adds the names of the object's parents to n, so that later
-// calls find them.
+// targetByName returns an object by its OpenFGA name. It also adds the names of the object's parents to n, so that
+// later calls find them.
 func (x *Index) targetByName(n scopesByObject, object string) (iam.BindingTarget, bool) {
 	at, known := n[object]
 	t, there := x.objectAt(at)

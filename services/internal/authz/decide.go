@@ -1,33 +1,35 @@
 package authz
 
-// Query is the question whether a subject has a permission on an object.
+// Query asks whether a subject has a permission on an object.
 type Query struct {
 	Subject
 
-	// Permission is the required permission. Type is the kind of the object: the kind that registers the permission, or
-	// a kind above it.
+	// Permission is the required permission. Type is the kind of the object: the kind that registers the permission,
+	// or a parent kind of it.
 	Permission, Type string
-	// Namespace is the namespace of the request. It counts as a parent if the kind registers namespaces as parents. For
-	// an object in the index, the namespace of that object is used instead.
+	// Namespace is the namespace of the request. It counts as a parent of the object if the kind registers namespaces
+	// as parents. If the index holds the object, the object's own namespace is used instead.
 	Namespace string
-	// Name is the name of the object; empty if the request names none.
+	// Name is the name of the object; empty if the request names no object.
 	Name string
-	// RequireExists refuses access if the object does not exist, even if a role on the whole kind would allow it.
+	// RequireExists refuses access if the object does not exist, even if the subject has the permission on the whole
+	// kind.
 	RequireExists bool
-	// Parent is the parent in the request, or the parent of all objects if the request names no object. It is used only
-	// if the index has no such object, and only if the parent's kind is above Type. The caller must trust the request.
+	// Parent is the parent in the request, or the parent of all objects if the request names no object. It is used
+	// only if the index does not hold the object, and only if the parent's kind is above Type. The caller must trust
+	// the request.
 	Parent Scope
 }
 
-// Proof is the reason why access is allowed: Binding gives Principal the role Role on At.
+// Proof is the reason why access is allowed: Binding gives Principal the role Role on the scope At.
 type Proof struct {
 	Binding, Role Ref
 	Principal     Principal
 	At            Scope
 }
 
-// Decide reports whether a query is allowed, with the proof. It allocates no memory, except for subjects in very many
-// groups and objects with very many ancestors.
+// Decide reports whether a query is allowed, and returns the proof. It usually allocates no memory; the exceptions are
+// subjects in very many groups and objects with very many ancestors.
 func (x *Index) Decide(q Query) (why Proof, allowed bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -59,21 +61,21 @@ func (x *Index) decideWithScopes(q Query, r *scopeSet) (why Proof, allowed bool)
 	return why, false
 }
 
-// resolveQuery returns the kind and the number of the permission. ok is false if the permission cannot be held on
-// objects of the kind, or if the object is required and does not exist.
+// resolveQuery returns the kind and the number of the permission. ok is false if the permission does not apply to the
+// kind, or if the object must exist and does not.
 func (x *Index) resolveQuery(q *Query) (k *kind, number int, ok bool) {
 	k = x.kinds[q.Type]
 	number, known := x.permissions[q.Permission]
 	return k, number, known && k != nil && k.held.hasPermission(number) && (!q.RequireExists || !x.isObjectAbsent(q))
 }
 
-// isObjectAbsent reports whether the object of the query does not exist in the index.
+// isObjectAbsent reports whether the index does not hold the object of the query.
 func (x *Index) isObjectAbsent(q *Query) bool {
 	_, there := x.objectAt(q.objectScope())
 	return !there
 }
 
-// collectScopes adds all scopes on which a role counts for a query.
+// collectScopes adds all scopes whose roles apply to a query.
 func (x *Index) collectScopes(r *scopeSet, k *kind, q *Query) {
 	at := q.objectScope()
 	x.expandScope(r, k, at, q.Namespace)

@@ -7,18 +7,19 @@ type Explanation struct {
 	Proof
 
 	Allowed bool
-	// Membership is the membership of the subject in the group that holds the role, if that is a [Group].
+	// Membership is the subject's membership in the group that holds the role. It is empty if the role is not held by
+	// a [Group].
 	Membership Ref
 	// Inherits is the chain of roles from the bound role to the role that includes the permission.
 	Inherits []Ref
 	// Path is the chain of objects from the object of the query to the scope of the bound role.
 	Path []Scope
 
-	// Unregistered is set if the permission cannot be held on objects of the kind.
+	// Unregistered is set if the permission does not apply to objects of the kind.
 	Unregistered bool
-	// NoSubject is set if no such active user or account exists, NoObject if no such object exists.
+	// NoSubject is set if no such active user or account exists. NoObject is set if no such object exists.
 	NoSubject, NoObject bool
-	// Lacking lists roles that the subject holds on the object or above it, but that lack the permission. It has at
+	// Lacking lists roles that the subject holds on the object or above it and that lack the permission. It has at
 	// most mostLacking entries.
 	Lacking []Proof
 	// Truncated is set if there are more than [MostOwners] owners, so that some were not followed.
@@ -80,7 +81,7 @@ func inheritancePath(r *role, permission string) []Ref {
 }
 
 // pathBetween returns the path from an object to a scope above it. A path to a whole kind leads through an object of
-// that kind.
+// that kind, if one is above the object.
 func (r *scopeSet) pathBetween(from, to Scope) []Scope {
 	if !to.All {
 		return pathByLinks(r.from, to)
@@ -97,7 +98,7 @@ func (r *scopeSet) pathBetween(from, to Scope) []Scope {
 	return append(pathByLinks(r.from, above), to)
 }
 
-// pathByLinks follows links to their start, and returns them in reverse.
+// pathByLinks follows the links from to back to the start, and returns the path in forward order.
 func pathByLinks[T comparable](links map[T]T, to T) []T {
 	var none T
 	path := []T{to}
@@ -108,7 +109,7 @@ func pathByLinks[T comparable](links map[T]T, to T) []T {
 	return path
 }
 
-// heldRolesOn lists roles that the subject holds on the object of the query or above it.
+// heldRolesOn lists at most mostLacking roles that the subject holds on the object of the query or above it.
 func (x *Index) heldRolesOn(q Query, k *kind) []Proof {
 	var r scopeSet
 	x.collectScopes(&r, k, &q)

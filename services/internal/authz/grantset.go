@@ -20,7 +20,7 @@ type grantBinding struct {
 	binding *binding
 }
 
-// bindingOfGrant returns a binding that makes the grant, or nil.
+// bindingOfGrant returns a binding that gives the grant, or nil.
 func (s *grantSet) bindingOfGrant(g *grant) *binding {
 	for _, one := range s.few {
 		if one.grant == g {
@@ -50,7 +50,7 @@ func (s *grantSet) allGrants() iter.Seq2[*grant, *binding] {
 	}
 }
 
-// maxSize returns an upper bound of the number of grants. It is 0 only if there are none.
+// maxSize returns an upper bound of the number of grants. It is 0 only if there are no grants.
 func (s *grantSet) maxSize() int { return len(s.few) + len(s.many) }
 
 func (s *grantSet) addBinding(b *binding) {
@@ -68,7 +68,7 @@ func (s *grantSet) addBinding(b *binding) {
 	s.many[b.grant] = append(s.many[b.grant], b)
 }
 
-// removeBinding removes a binding. Its grant stays as long as another binding makes it.
+// removeBinding removes a binding. Its grant remains as long as another binding gives the same grant.
 func (s *grantSet) removeBinding(b *binding) {
 	s.few = slices.DeleteFunc(s.few, func(one grantBinding) bool { return one.binding == b })
 	if s.many == nil {

@@ -1,11 +1,11 @@
 package authz
 
-// heldPermissions computes the permissions of a subject. It computes each grant and each scope once, because users can
-// create many of both.
+// heldPermissions computes the permissions of a subject. It computes each grant and each scope only once, because
+// users can create many of both.
 type heldPermissions struct {
 	x      *Index
 	grants map[*grant]struct{}
-	// everywhere holds the permissions on all objects of their kinds.
+	// everywhere holds the permissions that the subject has on all objects of their kinds.
 	everywhere permissionSet
 	// at caches the permissions on each scope.
 	at map[Scope]permissionSet
@@ -33,7 +33,7 @@ func (x *Index) newHeldPermissions(s Subject) *heldPermissions {
 	return h
 }
 
-// addGrantsOn adds the permissions of the subject's grants on a scope.
+// addGrantsOn adds the permissions that the subject's grants give on a scope.
 func (h *heldPermissions) addGrantsOn(all permissionSet, p *scopeEntry) {
 	for _, g := range p.grants {
 		if _, mine := h.grants[g]; mine {
@@ -42,8 +42,8 @@ func (h *heldPermissions) addGrantsOn(all permissionSet, p *scopeEntry) {
 	}
 }
 
-// permissionsOn returns the permissions on the object with a UID, or on a whole kind. If another object has the name,
-// only permissions on the whole kind count.
+// permissionsOn returns the permissions on the object with a UID, or on a whole kind. If the name belongs to an object
+// with another UID, only permissions on the whole kind are returned.
 func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) permissionSet {
 	if t, there := h.x.objectAt(at); at.All || there && t.UID != uid {
 		at = Scope{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
@@ -62,8 +62,7 @@ func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) permissio
 	return has
 }
 
-// missingRightOf returns a permission that a role gives on an object, or on a whole kind, and that the subject
-// lacks.
+// missingRightOf returns a permission that a role gives on an object, or on a whole kind, and that the subject lacks.
 func (h *heldPermissions) missingRightOf(ref Ref, at Scope, uid string) (m MissingRight, lacks bool) {
 	r, m, lacks := h.x.requireResolvedRole(ref, at)
 	if lacks {

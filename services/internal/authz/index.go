@@ -20,11 +20,12 @@ func (r Ref) String() string {
 }
 
 // Index holds the declared objects that decide access. Create one with [New]. It is safe for concurrent use. Each Set
-// method takes an object under its name, or nil for a deleted object. An object in deletion counts as deleted.
+// method takes the name of an object and the object, or nil for a deleted object. An object in deletion counts as
+// deleted.
 type Index struct {
 	mu      sync.RWMutex
 	trusted func(typ string) bool
-	// loading is set while [Index.BulkLoad] runs, when no query is decided yet.
+	// loading is set while [Index.BulkLoad] runs. No query is decided during that time.
 	loading bool
 
 	resources map[string]*iamv1alpha1.ProtectedResource
@@ -33,7 +34,7 @@ type Index struct {
 	// permissions maps each permission to its position in names. It changes only with the registry.
 	permissions map[string]int
 	names       []string
-	// owners holds the type that registers each permission.
+	// owners holds, for each permission in names, the type that registers it.
 	owners []string
 
 	roles map[Ref]*role
@@ -43,21 +44,21 @@ type Index struct {
 	accountNames map[string]string // By UID.
 	groups       map[Ref]string    // UIDs.
 	memberships  map[Ref]membership
-	// membershipsOf holds the memberships of each user, membershipsIn those in each group.
+	// membershipsOf holds the memberships of each user, membershipsIn those of each group.
 	membershipsOf multimap[string, Ref]
 	membershipsIn multimap[Ref, Ref]
-	// belongings counts the recorded memberships of a user in a group.
+	// belongings counts the memberships of a user in a group that are valid for the user's UID.
 	belongings map[membershipKey]int
 
-	// observed holds the types of which the index has all objects.
+	// observed holds the types whose objects are all in the index.
 	observed   map[string]bool
 	places     map[Scope]*scopeEntry
 	bindings   map[Ref]*binding
 	principals map[Principal]*principal
 }
 
-// New returns an empty index, which allows nothing. Objects of trusted types are not followed, so bindings on them
-// count whether or not they exist. trusted may be nil.
+// New returns an empty index, which allows nothing. trusted reports whether bindings on objects of a type take effect
+// although the index does not hold these objects. trusted may be nil.
 func New(trusted func(typ string) bool) *Index {
 	return &Index{
 		trusted:   trusted,
@@ -69,8 +70,8 @@ func New(trusted func(typ string) bool) *Index {
 	}
 }
 
-// BulkLoad calls tell, which sets many objects before the first query. The inherited permissions of roles are computed
-// once, after that.
+// BulkLoad calls tell, which sets many objects before the first query. The permissions of roles are computed once,
+// after tell has returned.
 func (x *Index) BulkLoad(tell func()) {
 	x.loading = true
 	tell()

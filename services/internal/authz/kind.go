@@ -9,10 +9,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// kind is a registered kind.
+// kind is a kind that a ProtectedResource registers.
 type kind struct {
 	typ string
-	// held holds the permissions that can be held on its objects.
+	// held holds the permissions that apply to objects of the kind.
 	held    permissionSet
 	parents map[string]*kind
 }
@@ -22,7 +22,7 @@ func (k *kind) isBelowType(typ string) bool {
 	return k.parents[typ] != nil || k.isBelowUnvisited(typ, map[*kind]bool{})
 }
 
-// isBelowUnvisited reports the same as isBelow, without the kinds in visited, so that each kind is visited once.
+// isBelowUnvisited implements isBelowType. It skips the kinds in visited, so that it visits each kind once.
 func (k *kind) isBelowUnvisited(typ string, visited map[*kind]bool) bool {
 	if visited[k] {
 		return false
@@ -36,8 +36,8 @@ func (k *kind) isBelowUnvisited(typ string, visited map[*kind]bool) bool {
 	return false
 }
 
-// SetProtectedResource adds, replaces or removes a ProtectedResource. Their validity depends on each other, so all of
-// them are validated again.
+// SetProtectedResource adds, replaces or removes a ProtectedResource. It then validates all ProtectedResources again,
+// because the validity of one depends on the others.
 func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResource) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -52,7 +52,7 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 	}
 }
 
-// registerResources validates all ProtectedResources, and computes the permissions of all roles again.
+// registerResources validates all ProtectedResources and computes the permissions of all roles again.
 func (x *Index) registerResources() {
 	x.registry = iam.NewRegistry(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
@@ -84,7 +84,7 @@ type permissionSet []uint64
 
 const word = 64
 
-// permissionSetOf returns the set of the permissions that are registered.
+// permissionSetOf returns the set of those permissions that are registered.
 func (x *Index) permissionSetOf(permissions []string) permissionSet {
 	b := make(permissionSet, len(x.permissions)/word+1)
 	for _, permission := range permissions {
@@ -115,7 +115,7 @@ func (b permissionSet) countCommon(other permissionSet) (n int) {
 	return n
 }
 
-// containsAnyExcept reports whether b has an element that is in with and not in without.
+// containsAnyExcept reports whether an element is in b and in with, but not in without.
 func (b permissionSet) containsAnyExcept(with, without permissionSet) bool {
 	for i, w := range b[:min(len(b), len(with))] {
 		if w&with[i]&^without[i] != 0 {
@@ -125,7 +125,7 @@ func (b permissionSet) containsAnyExcept(with, without permissionSet) bool {
 	return false
 }
 
-// permissionNames lists the permissions in b and with, but not in without.
+// permissionNames lists the permissions in b and in with, but not in without.
 func (x *Index) permissionNames(b, with, without permissionSet) []string {
 	var names []string
 	for n, name := range x.names {

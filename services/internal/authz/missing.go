@@ -7,10 +7,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// MissingRight is a part of a change that would give rights that its author lacks, usually a permission of a role. A part
-// that the index cannot resolve counts as missing, too:
-//
-//   - Permission can be one that is not registered.
+// MissingRight is a right that a change would give and that its author lacks, usually a permission of a role. A part
+// of the change that the index cannot resolve also counts as missing:
+//   - Permission can be an unregistered permission.
 //   - Role without Permission and At is a role that is not declared.
 //   - At without Permission is an unregistered kind, or an owner that may not exist.
 type MissingRight struct {
@@ -21,7 +20,8 @@ type MissingRight struct {
 	Owners bool
 }
 
-// MissingToBind returns a permission that a binding in a namespace would give on its target and that the subject lacks.
+// MissingToBind returns a permission that a binding in a namespace would give on its target and that the subject
+// lacks.
 func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.PolicyBindingSpec) (m MissingRight, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -32,8 +32,9 @@ func (x *Index) MissingToBind(s Subject, namespace string, b *iamv1alpha1.Policy
 	return x.newHeldPermissions(s).missingRightOf(Ref{cmp.Or(b.RoleRef.Namespace, namespace), b.RoleRef.Name}, at, uid)
 }
 
-// MissingToJoin returns a permission that a group holds and that the subject lacks. Grants on objects that are known
-// not to exist do not count. Grants on objects of a kind that is not observed, or not registered, do.
+// MissingToJoin returns a permission that a group holds and that the subject lacks. It ignores grants on objects that
+// are known not to exist. It includes grants on kinds that are not observed or not registered, because their objects
+// may exist.
 func (x *Index) MissingToJoin(s Subject, group Ref) (m MissingRight, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -53,8 +54,8 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m MissingRight, lacks bool)
 	return m, false
 }
 
-// MissingToInclude returns one of the permissions, or of the permissions of the roles, that the subject lacks on all
-// objects. A role that includes them may later be bound to any object.
+// MissingToInclude returns a permission that the subject lacks on all objects, out of the given permissions and those
+// of the given roles. A role that includes them may later be bound to any object.
 func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (m MissingRight, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -76,8 +77,8 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 	return m, false
 }
 
-// MissingToSetOwners returns a permission that others hold on the new owners of an object, or above these, and that the
-// subject lacks on the object.
+// MissingToSetOwners returns a permission that the subject lacks on an object, and that other subjects would get on it
+// through the new owners: they hold it on an owner or above one.
 func (x *Index) MissingToSetOwners(s Subject, object Scope, uid string, owners []iam.Owner) (m MissingRight, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -85,7 +86,7 @@ func (x *Index) MissingToSetOwners(s Subject, object Scope, uid string, owners [
 	if k == nil {
 		return m, false
 	}
-	var above scopeSet // Shared by all owners, because they may have common ancestors.
+	var above scopeSet // The owners share this set, because they may have common ancestors.
 	for _, owner := range owners {
 		if k.parents[owner.Type] != nil && !x.addOwnerScopes(&above, object, owner) {
 			return MissingRight{At: Scope{Type: owner.Type, Ref: Ref{Name: owner.Name}}}, true
@@ -108,7 +109,7 @@ func (x *Index) MissingToSetOwners(s Subject, object Scope, uid string, owners [
 	return m, false
 }
 
-// unobservedParent returns a parent that the object may have, but whose type is not observed.
+// unobservedParent returns a possible parent of the object whose type is not observed.
 func (x *Index) unobservedParent(at *scopeEntry) (above Scope, unobservedParent bool) {
 	k := x.kinds[at.Type]
 	if k == nil || at.target == nil {
@@ -123,8 +124,8 @@ func (x *Index) unobservedParent(at *scopeEntry) (above Scope, unobservedParent 
 	return within, within.Name != "" && k.parents[namespaceType] != nil && !x.observed[namespaceType] && !x.mayExistUnindexed(within)
 }
 
-// addOwnerScopes adds the scopes on which a role counts for an owner, and reports whether the owner exists. An owner
-// without a UID is identified by its name.
+// addOwnerScopes queues an owner of the object, and reports whether the owner exists. An owner without a UID is
+// identified by its name.
 func (x *Index) addOwnerScopes(r *scopeSet, object Scope, owner iam.Owner) (there bool) {
 	for _, namespace := range [...]string{object.Namespace, ""} {
 		above := Scope{Type: owner.Type, Ref: Ref{namespace, owner.Name}}
@@ -136,8 +137,8 @@ func (x *Index) addOwnerScopes(r *scopeSet, object Scope, owner iam.Owner) (ther
 	return there
 }
 
-// requireResolvedRole returns a role if it and all roles that it inherits are declared, and all its permissions are
-// registered.
+// requireResolvedRole returns a role if the role and all roles that it inherits are declared and all its permissions
+// are registered. Otherwise it returns what is missing.
 func (x *Index) requireResolvedRole(ref Ref, at Scope) (r *role, m MissingRight, lacks bool) {
 	switch r = x.roles[ref]; {
 	case r == nil || !r.declared:
@@ -150,7 +151,7 @@ func (x *Index) requireResolvedRole(ref Ref, at Scope) (r *role, m MissingRight,
 	return r, m, false
 }
 
-// firstMissingPermission returns the first permission that is in given and held, and not in has.
+// firstMissingPermission returns the first permission that is in given and in held, but not in has.
 func (x *Index) firstMissingPermission(given, held, has permissionSet) (name string, lacks bool) {
 	if !given.containsAnyExcept(held, has) {
 		return "", false

@@ -9,17 +9,18 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// namespaceType is the type of namespaces, which are parents of the objects in them if the kind registers them.
+// namespaceType is the type of namespaces. A namespace is a parent of the objects in it if their kind registers
+// namespaces as parents.
 const namespaceType = iamv1alpha1.CoreGroup + "/Namespace"
 
-// bindingType is the type of PolicyBindings, the kind with the most objects.
+// bindingType is the type of PolicyBindings, usually the kind with the most objects.
 const bindingType = "iam.miloapis.com/PolicyBinding"
 
 const userType = "iam.miloapis.com/User"
 
-// Scope is an object, or a whole kind, on which a role can be held.
+// Scope is an object, or a whole kind, on which a subject can hold a role.
 type Scope struct {
-	// Type is the name that [iam.OpenFGAType] returns.
+	// Type is the OpenFGA type of the kind; see [iam.OpenFGAType].
 	Type string
 	Ref
 	// All selects all objects of the kind.
@@ -32,15 +33,16 @@ type scopeEntry struct {
 
 	// target is the object, if it exists.
 	target *iam.BindingTarget
-	// trusted is set if grants count without a target.
+	// trusted is set if grants take effect without a target.
 	trusted bool
-	// grants holds the grants that count. idle holds the others by the UID of their object, so that grants on objects
-	// that never existed slow down no query.
+	// grants holds the grants that take effect. idle holds the other grants by the UID of their object, so that grants
+	// on objects that do not exist slow down no query.
 	grants []*grant
 	idle   map[string][]*grant
 }
 
-// SetTypeObserved sets whether the index has all objects of a type. If not, other objects may exist. Set the objects first.
+// SetTypeObserved sets whether the index holds all objects of a type. Before it sets true, the caller must have set
+// all objects.
 func (x *Index) SetTypeObserved(typ string, observed bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -65,8 +67,8 @@ func (x *Index) objectAt(at Scope) (t iam.BindingTarget, there bool) {
 	return x.objectOfEntry(x.places[at], at)
 }
 
-// objectOfEntry returns the object of a scope with its entry p, which may be nil. A PolicyBinding that has no owners and no
-// grants on it has no entry.
+// objectOfEntry returns the object of the scope at, whose entry is p. p may be nil: a PolicyBinding without owners and
+// grants needs no entry.
 func (x *Index) objectOfEntry(p *scopeEntry, at Scope) (t iam.BindingTarget, there bool) {
 	switch {
 	case p != nil && p.target != nil:
@@ -79,7 +81,7 @@ func (x *Index) objectOfEntry(p *scopeEntry, at Scope) (t iam.BindingTarget, the
 	return t, false
 }
 
-// matchesObject reports whether the index holds the existence and the owners of an object as declared.
+// matchesObject reports whether the index holds the existence, the UID and the owners of an object as in its metadata.
 func (x *Index) matchesObject(typ string, m *metav1.ObjectMeta) bool {
 	want, lives := iam.TargetOfObject(m)
 	is, there := x.objectAt(Scope{Type: typ, Ref: Ref{m.Namespace, m.Name}})
@@ -92,7 +94,7 @@ func (x *Index) existsWithUID(at Scope, uid string) bool {
 	return there && t.UID == uid
 }
 
-// setTarget sets the object of the entry, and updates which grants count.
+// setTarget sets the object of the entry, and updates which grants take effect.
 func (p *scopeEntry) setTarget(t *iam.BindingTarget) {
 	if t != nil && p.hasTargetUID(t.UID) {
 		p.target = t
@@ -101,7 +103,7 @@ func (p *scopeEntry) setTarget(t *iam.BindingTarget) {
 	p.reclassifyGrants(func() { p.target = t })
 }
 
-// reclassifyGrants applies a change, and updates which grants count.
+// reclassifyGrants applies a change to the entry, and updates which grants take effect.
 func (p *scopeEntry) reclassifyGrants(change func()) {
 	all := p.grants
 	for _, idle := range p.idle {
@@ -114,7 +116,7 @@ func (p *scopeEntry) reclassifyGrants(change func()) {
 	}
 }
 
-// RefreshTypeTrust updates whether the objects of a type are trusted.
+// RefreshTypeTrust reads again whether the objects of a type are trusted; see [New].
 func (x *Index) RefreshTypeTrust(typ string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -125,12 +127,12 @@ func (x *Index) RefreshTypeTrust(typ string) {
 	}
 }
 
-// isEffectiveFor reports whether grants for a UID count: the object exists, or its type is trusted.
+// isEffectiveFor reports whether grants for a UID take effect: the object exists, or its type is trusted.
 func (p *scopeEntry) isEffectiveFor(uid string) bool {
 	return p.All || p.hasTargetUID(uid) || p.target == nil && p.trusted
 }
 
-// grantsForUID returns the list that holds the grants for a UID: grants if they count, otherwise the list in idle.
+// grantsForUID returns the list that holds the grants for a UID: grants if they take effect, otherwise a list in idle.
 func (p *scopeEntry) grantsForUID(uid string) []*grant {
 	if p.isEffectiveFor(uid) {
 		return p.grants
@@ -163,7 +165,7 @@ func (x *Index) ensureEntry(at Scope) *scopeEntry {
 	return p
 }
 
-// mayExistUnindexed reports whether an object may exist at the scope although the index does not have it.
+// mayExistUnindexed reports whether an object may exist at the scope although the index does not hold it.
 func (x *Index) mayExistUnindexed(at Scope) bool {
 	return !at.All && at.Name != "" && x.trusted != nil && x.trusted(at.Type)
 }
@@ -194,19 +196,19 @@ func scopeOfSelector(s iamv1alpha1.ResourceSelector) (at Scope, uid string, ok b
 // few bounds the scopes that are searched linearly, without allocation.
 const few = 32
 
-// MostOwners bounds the owners that one query follows, of the object and of everything above it, the nearest first.
-// Every user that may create objects can give each of them many owners.
+// MostOwners bounds the owners that one query follows, the nearest first. The owners of the object and of all its
+// ancestors count together. Every user that may create objects can give each object many owners.
 const MostOwners = 1000
 
-// scopeSet collects all scopes on which a role counts for a query.
+// scopeSet collects all scopes whose roles apply to a query.
 type scopeSet struct {
 	near  [few]*scopeEntry
 	count int
 	far   map[*scopeEntry]struct{}
-	// from maps each object to the child from which it was reached; nil unless the path is needed.
+	// from maps each object to the child from which it was reached; nil if no path is needed.
 	from map[Scope]Scope
-	// ahead and then further form a queue of parents. many counts the queued parents, passed those of them that were
-	// visited.
+	// ahead and further form a queue of parents; further is used when ahead is full. many counts the queued parents,
+	// passed the visited ones.
 	ahead        [few / 2]Scope
 	further      []Scope
 	many, passed int
@@ -215,7 +217,7 @@ type scopeSet struct {
 	cut    bool
 }
 
-// addScope adds a scope, and reports whether it is new.
+// addScope adds a scope and reports whether it is new.
 func (r *scopeSet) addScope(p *scopeEntry) bool {
 	if p == nil || slices.Contains(r.near[:r.count], p) {
 		return false
@@ -249,8 +251,8 @@ func (r *scopeSet) allScopes(yield func(*scopeEntry) bool) {
 	}
 }
 
-// addScopeAndAncestors adds the whole kind, the object, and everything above it. namespace is the namespace of the request; an
-// object in the index has its own.
+// addScopeAndAncestors adds the whole kind, the object, and everything above it. namespace is the namespace of the
+// request; it is replaced by the object's own namespace if the index holds the object.
 func (x *Index) addScopeAndAncestors(r *scopeSet, k *kind, at Scope, namespace string) {
 	x.expandScope(r, k, at, namespace)
 	x.expandParents(r)
@@ -263,7 +265,7 @@ func (x *Index) expandParents(r *scopeSet) {
 	}
 }
 
-// expandScope adds the whole kind and the object, and queues its parents.
+// expandScope adds the whole kind and the object, and queues the object's parents.
 func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
 	r.addScope(x.places[Scope{Type: k.typ, All: true}])
 	p := x.places[at]
@@ -298,7 +300,7 @@ func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
 	}
 }
 
-// queueParent queues a parent.
+// queueParent queues above as a parent of at.
 func (r *scopeSet) queueParent(at, above Scope) {
 	if _, known := r.from[above]; r.from != nil && !known {
 		r.from[above] = at

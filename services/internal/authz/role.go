@@ -15,7 +15,7 @@ type role struct {
 	included []string
 	inherits []*role
 	heirs    map[*role]struct{}
-	// effective holds its permissions, inherited ones included.
+	// effective holds the role's permissions, including inherited ones.
 	effective permissionSet
 	// unknown is one of these permissions that is not registered, or empty. absent is an inherited role that is not
 	// declared.
@@ -23,8 +23,8 @@ type role struct {
 	absent  Ref
 	// grants counts the grants of the role.
 	grants int
-	// step is the position on the path of a [inheritanceClosure], starting at one. It is unvisited before the visit, and zero
-	// after the permissions are computed.
+	// step is the role's position on the path of an [inheritanceClosure], starting at one. It is unvisited before the
+	// visit and zero once the permissions are computed.
 	step int
 }
 
@@ -57,8 +57,8 @@ func (x *Index) SetRole(namespace, name string, declared *iamv1alpha1.Role) {
 	x.removeUnusedRole(r)
 }
 
-// matchesDeclared reports whether r already equals a declared role. This is the usual case, because each status update
-// of a role sets it again, for example after a change of an inherited role.
+// matchesDeclared reports whether r already equals a declared role. This is the usual case, because every status
+// update of a role calls [Index.SetRole] again.
 func (r *role) matchesDeclared(declared *iamv1alpha1.Role) bool {
 	if !r.declared || !isAlive(declared) {
 		return r.declared == isAlive(declared)
@@ -109,8 +109,8 @@ func (x *Index) computeRolePermissions(changed []*role) {
 	}
 }
 
-// inheritanceClosure computes the permissions of roles, visiting each role once, also in cycles. All roles of a cycle have the
-// same permissions.
+// inheritanceClosure computes the permissions of roles. It visits each role once, even in cycles (Tarjan's algorithm).
+// All roles of a cycle have the same permissions.
 type inheritanceClosure struct {
 	x    *Index
 	path []*role
@@ -119,7 +119,7 @@ type inheritanceClosure struct {
 const unvisited = -1
 
 // visitRole computes the permissions of a role. If the role is in a cycle with roles on the path, it returns the
-// position of the first of them.
+// position of the first of these roles.
 func (c *inheritanceClosure) visitRole(r *role) (first int) {
 	c.path = append(c.path, r)
 	own := len(c.path)
@@ -140,7 +140,7 @@ func (c *inheritanceClosure) visitRole(r *role) (first int) {
 	if first < own {
 		return first
 	}
-	for _, one := range c.path[own-1:] { // The first role of the cycle has the permissions of all.
+	for _, one := range c.path[own-1:] { // The first role of a cycle now has the permissions of the whole cycle.
 		one.effective, one.unknown, one.absent, one.step = r.effective, r.unknown, r.absent, 0
 	}
 	c.path = c.path[:own-1]
@@ -153,7 +153,7 @@ func (r *role) addInheritedPermissions(inherited *role) {
 	r.unknown, r.absent = cmp.Or(r.unknown, inherited.unknown), cmp.Or(r.absent, inherited.absent)
 }
 
-// unregisteredPermission returns one of the permissions that is not registered.
+// unregisteredPermission returns one of the permissions that is not registered, or "".
 func (x *Index) unregisteredPermission(permissions []string) string {
 	for _, name := range permissions {
 		if _, known := x.permissions[name]; !known {

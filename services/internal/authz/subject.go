@@ -33,7 +33,7 @@ func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	}
 }
 
-// accountOfUser returns the account of a User, or an empty one for nil. An inactive User stays inactive during its
+// accountOfUser returns the account of a User, or an empty account for nil. An inactive User stays inactive during its
 // deletion.
 func accountOfUser(u *iamv1alpha1.User) (a account) {
 	if isAlive(u) {
@@ -58,7 +58,8 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 		delete(x.accountNames, was.uid)
 	}
 	delete(x.accounts, name)
-	if a != nil && (isAlive(a) || a.Spec.State == iamv1alpha1.Inactive) { // As in accountOf.
+	// An inactive account stays inactive during its deletion.
+	if a != nil && (isAlive(a) || a.Spec.State == iamv1alpha1.Inactive) {
 		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
 		x.accountNames[string(a.UID)] = name
 	}
@@ -99,8 +100,8 @@ func (x *Index) SetMembership(namespace, name string, declared *iamv1alpha1.Grou
 	x.adjustMembershipCount(m, 1)
 }
 
-// adjustMembershipCount adds by, which is 1 or -1, to the count of a membership. A membership that is recorded for a user of
-// another name does not count.
+// adjustMembershipCount adds by, which is 1 or -1, to the count of a membership. It ignores a membership whose status
+// records a user with another name than its spec.
 func (x *Index) adjustMembershipCount(m membership, by int) {
 	if m.first.Name != m.user {
 		return
@@ -111,7 +112,7 @@ func (x *Index) adjustMembershipCount(m membership, by int) {
 	}
 }
 
-// isEffectiveMembership reports whether a membership was recorded for the active user that has the name now.
+// isEffectiveMembership reports whether the membership was recorded for the active user that has the name now.
 func (x *Index) isEffectiveMembership(m membership) bool {
 	return m.first.Name == m.user && x.users[m.user].isActiveWithUID(m.first.UID)
 }
@@ -119,7 +120,8 @@ func (x *Index) isEffectiveMembership(m membership) bool {
 // PrincipalKind is the kind of a principal.
 type PrincipalKind int
 
-// Kinds of principals. They are objects of IAM, except for accounts of the core API and groups of the authenticator.
+// Kinds of principals. User, ServiceAccount and Group are objects of IAM. CoreServiceAccount is an account of the core
+// API, and TokenGroup a group that the authenticator reports.
 const (
 	User PrincipalKind = iota + 1
 	ServiceAccount
@@ -160,7 +162,7 @@ func principalOf(s iamv1alpha1.Subject) (p Principal, ok bool) {
 	return Principal{Sort: CoreServiceAccount, UID: s.UID}, s.Kind == iamv1alpha1.ServiceAccountKind
 }
 
-// principalsOf returns the principals of subjects, without those that lack a required field.
+// principalsOf returns the principals of subjects. It skips subjects that lack a required field.
 func principalsOf(subjects []iamv1alpha1.Subject) []Principal {
 	all := make([]Principal, 0, len(subjects))
 	for _, s := range subjects {

@@ -11,20 +11,21 @@ import (
 // HeldRole is a role that a subject holds on a scope.
 type HeldRole struct {
 	Why Proof
-	// Membership is the membership of the user in the group that holds the role.
+	// Membership is the user's membership in the group that holds the role; empty if no group holds it.
 	Membership Ref
-	// Gives counts the permissions of the role on the scope; see [Index.RolePermissionsOn].
+	// Gives counts the permissions that the role gives on the scope; see [Index.RolePermissionsOn].
 	Gives int
 }
 
-// ListHeldRoles lists the rights of a subject, sorted by scope and role.
+// ListHeldRoles lists the roles that a subject holds, sorted by scope and role.
 func (x *Index) ListHeldRoles(s Subject) []HeldRole {
 	rights := x.collectHeldRoles(s) // Sorted without the lock, because the list may be very long.
 	compare := func(a, b HeldRole) int {
 		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
 	}
 	slices.SortFunc(rights, compare)
-	return slices.CompactFunc(rights, func(a, b HeldRole) bool { return compare(a, b) == 0 }) // One of several equal bindings is enough.
+	// Several bindings may give the same role; one of them is enough.
+	return slices.CompactFunc(rights, func(a, b HeldRole) bool { return compare(a, b) == 0 })
 }
 
 func (x *Index) collectHeldRoles(s Subject) (collectHeldRoles []HeldRole) {
@@ -66,23 +67,25 @@ func (x *Index) RolePermissionsOn(role Ref, at Scope) []string {
 // PermissionGain lists the permissions that a binding would give to one of its subjects.
 type PermissionGain struct {
 	Subject iamv1alpha1.Subject
-	// Absent is set if the subject does not exist or is inactive. It would gain the permissions when that changes.
+	// Absent is set if the subject does not exist or is inactive. It would gain the permissions when it becomes
+	// active.
 	Absent bool
 	// Permissions lists the new permissions, without those that the subject already holds.
 	Permissions []string
 }
 
-// BindingPreview is the effect of a binding.
+// BindingPreview is the effect of a binding that is not created yet.
 type BindingPreview struct {
-	// NoRole and NoTarget are set if the role or the target does not exist. No subject then gains anything yet.
+	// NoRole and NoTarget are set if the role or the target does not exist. In this case no subject gains anything
+	// yet.
 	NoRole, NoTarget bool
 	Gains            []PermissionGain
-	// More is set if Preview reached its limit and left out gains.
+	// More is set if the preview reached its limit and omits gains.
 	More bool
 }
 
-// PreviewBinding returns the effect of a binding. Members of a group gain the permissions of the group that they do not hold
-// yet. The gains hold at most that many permissions together, counted over all members.
+// PreviewBinding returns the effect of a binding. For a group it returns the permissions that the group does not hold
+// yet. The gains of all subjects together have at most most permissions.
 func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, most int) BindingPreview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -102,7 +105,8 @@ func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, m
 		id, ok := principalOf(s)
 		gain := PermissionGain{Subject: s, Absent: !ok || !x.isActivePrincipal(id)}
 		if !gain.Absent && !preview.NoRole && !preview.NoTarget {
-			if had[id] == nil { // Computed once: a binding may name a subject many times, and the subject may be in very many groups.
+			// Computed once: a binding may name a subject many times, and the subject may be in very many groups.
+			if had[id] == nil {
 				had[id] = x.permissionsFromGrants(id, grants)
 			}
 			gain.Permissions = x.permissionNames(r.effective, k.held, had[id])
@@ -131,7 +135,7 @@ func (x *Index) permissionsFromGrants(id Principal, grants map[*grant]struct{}) 
 	return all
 }
 
-// effectiveGrants returns the grants that count on the scopes.
+// effectiveGrants returns the grants that take effect on the scopes.
 func (r *scopeSet) effectiveGrants() map[*grant]struct{} {
 	all := map[*grant]struct{}{}
 	for at := range r.allScopes {
@@ -142,7 +146,7 @@ func (r *scopeSet) effectiveGrants() map[*grant]struct{} {
 	return all
 }
 
-// grantsAmong yields those of the grants that a principal holds. It goes through the shorter list of both.
+// grantsAmong yields the grants in grants that a principal holds. It iterates over the smaller of the two sets.
 func (p *principal) grantsAmong(grants map[*grant]struct{}) iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
 		if p.grants.maxSize() <= len(grants) {

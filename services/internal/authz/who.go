@@ -9,7 +9,7 @@ import (
 // AllowedPrincipal is a principal for which a query is allowed.
 type AllowedPrincipal struct {
 	Principal Principal
-	// Membership is the membership of the user in the group that holds the role.
+	// Membership is the user's membership in the group that holds the role; empty if no group holds it.
 	Membership Ref
 	Why        Proof
 }
@@ -24,7 +24,7 @@ func (r Ref) Compare(other Ref) int {
 	return cmp.Or(cmp.Compare(r.Namespace, other.Namespace), cmp.Compare(r.Name, other.Name))
 }
 
-// Compare orders scopes by type and name, a whole kind before its objects.
+// Compare orders scopes by type and name. A whole kind comes before its objects.
 func (p Scope) Compare(other Scope) int {
 	if p.All != other.All && p.Type == other.Type {
 		if p.All {
@@ -35,8 +35,8 @@ func (p Scope) Compare(other Scope) int {
 	return cmp.Or(cmp.Compare(p.Type, other.Type), p.Ref.Compare(other.Ref))
 }
 
-// ListAllowedPrincipals lists the principals for which a query is allowed, each once. It lists groups and their members. more is true
-// if there are more than most.
+// ListAllowedPrincipals lists the principals for which a query is allowed, without duplicates. It lists groups and
+// also their members. more is true if there are more than most principals.
 func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrincipal, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -57,13 +57,13 @@ func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrinc
 	return slices.SortedFunc(maps.Values(found), func(a, b AllowedPrincipal) int { return a.Principal.Compare(b.Principal) }), more
 }
 
-// addHolders adds the holders of a grant. It returns false if there are more than most.
+// addHolders adds the holders of a grant. It returns false if there are more than most holders.
 func (x *Index) addHolders(g *grant, found map[Principal]AllowedPrincipal, most int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Scope}
 			if _, known := found[p.Principal]; known || !x.isActivePrincipal(p.Principal) {
-				continue // A group's members were added with the group, which many bindings may name.
+				continue // A group's members were added together with the group.
 			}
 			if !addHolder(found, AllowedPrincipal{p.Principal, Ref{}, why}, most) {
 				return false
@@ -76,9 +76,10 @@ func (x *Index) addHolders(g *grant, found map[Principal]AllowedPrincipal, most 
 	return true
 }
 
-// addMembers adds the members of a group. It returns false if there are more than most.
+// addMembers adds the members of a group. It returns false if there are more than most holders.
 func (x *Index) addMembers(group Ref, why Proof, found map[Principal]AllowedPrincipal, most int) (all bool) {
-	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) { // Sorted, so that a truncated list is always the same.
+	// Sorted, so that a truncated list is always the same.
+	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) {
 		m := x.memberships[ref]
 		if x.isEffectiveMembership(m) && !addHolder(found, AllowedPrincipal{Principal{User, Ref{Name: m.user}, x.users[m.user].uid}, ref, why}, most) {
 			return false
@@ -87,7 +88,7 @@ func (x *Index) addMembers(group Ref, why Proof, found map[Principal]AllowedPrin
 	return true
 }
 
-// addHolder adds a holder. It returns false if there already are most holders.
+// addHolder adds a holder. It returns false if there are already most holders.
 func addHolder(found map[Principal]AllowedPrincipal, h AllowedPrincipal, most int) bool {
 	if _, known := found[h.Principal]; known {
 		return true
