@@ -1,9 +1,8 @@
-// Package iam defines the meaning of the objects of iam.miloapis.com. It covers permissions and their OpenFGA
-// relations, and the permissions of a role. It also builds the authorization model, the tuples of each OpenFGA object,
-// and the checks to send.
+// Package iam defines the meaning of the objects of iam.miloapis.com. From the declared objects it computes the
+// registry of kinds and permissions, the authorization model, the tuples of each OpenFGA object, and the checks.
 //
 // A subject holds a permission on an object through a role on that object, on all objects of its kind, or on a parent.
-// One grant per role and target lists the subjects. A change of the role therefore touches only the tuples of the role.
+// One grant object per role and target lists the subjects. So a change of a role changes only the tuples of the role.
 //
-// Everything here is a pure function of the declared objects. Objects in deletion count as gone.
+// Everything here is a pure function of the declared objects. Objects in deletion count as deleted.
 package iam

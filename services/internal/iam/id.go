@@ -9,11 +9,11 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// maxObject bounds an OpenFGA object name, type included, in bytes.
+// maxObject bounds an OpenFGA object name including its type, in bytes.
 const maxObject = 256
 
-// objectName returns the name of an OpenFGA object. Different parts give different names. Characters outside [a-zA-Z0-9._-]
-// are written as %HH, and an id that is too long is hashed.
+// objectName returns the name of an OpenFGA object. Different parts give different names. Characters outside
+// [a-zA-Z0-9._-] are written as %HH. An ID that is too long is hashed.
 func objectName(typ string, parts ...string) string {
 	escaped := make([]string, len(parts))
 	for i, part := range parts {
@@ -24,7 +24,7 @@ func objectName(typ string, parts ...string) string {
 		return name
 	}
 	sum := sha256.Sum256([]byte(id))
-	return typ + ":%-" + hex.EncodeToString(sum[:]) // No escaped id begins with "%-".
+	return typ + ":%-" + hex.EncodeToString(sum[:]) // No escaped ID begins with "%-".
 }
 
 func escapeIDPart(part string) string {
@@ -72,16 +72,16 @@ func UserSubject(name string) string { return objectName(UserType, "u", name) }
 // ServiceAccountSubject returns the OpenFGA subject of the service account with this UID.
 func ServiceAccountSubject(uid string) string { return objectName(UserType, "sa", uid) }
 
-// RoleObject returns the OpenFGA object of a Role. Its id is the UID.
+// RoleObject returns the OpenFGA object of a Role. Its ID is the Role's UID.
 func RoleObject(r *iamv1alpha1.Role) string { return objectName(RoleType, string(r.UID)) }
 
-// GroupObject returns the OpenFGA object of a Group. Its id is the UID.
+// GroupObject returns the OpenFGA object of a Group. Its ID is the Group's UID.
 func GroupObject(g *iamv1alpha1.Group) string { return objectName(GroupType, string(g.UID)) }
 
 // TokenGroupObject returns the OpenFGA object of a group that the authenticator reports.
 func TokenGroupObject(name string) string { return objectName(TokenGroupType, name) }
 
-// GrantObject returns the OpenFGA object of a role on a target.
+// GrantObject returns the OpenFGA object that links a role to its subjects on a target.
 func GrantObject(r *iamv1alpha1.Role, target string) string {
 	return objectName(GrantType, string(r.UID), hashTarget(target))
 }

@@ -13,15 +13,15 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// Module names IAM's part of a model.
+// Module is the name of the OpenFGA module with IAM's types.
 const Module = "iam"
 
-// ModelBudget bounds the number and the encoded size of the types in IAM's part of a model.
+// ModelBudget bounds the number and the encoded size of IAM's types in a model.
 type ModelBudget struct{ Types, Bytes int }
 
-// RegistryWithinBudget returns the registry of the ProtectedResources that fit into the model. It tries them in the order of their
-// claims and leaves out each that does not fit beside those before it. Later, smaller ones may still fit. Earlier
-// findings about room do not count.
+// RegistryWithinBudget returns the registry of the ProtectedResources that fit into the model. It adds them in the
+// order of rankLiveResources and skips each resource that does not fit. A later, smaller resource may still fit. It
+// ignores the limit conditions in the statuses.
 func RegistryWithinBudget(resources []*iamv1alpha1.ProtectedResource, room ModelBudget) *Registry {
 	var in, out []*iamv1alpha1.ProtectedResource
 	rest := rankLiveResources(resources)
@@ -41,13 +41,14 @@ func RegistryWithinBudget(resources []*iamv1alpha1.ProtectedResource, room Model
 	return r
 }
 
-// RecordedRegistry returns the registry of the ProtectedResources with a recorded registration for their kind, including those
-// edited since.
+// RecordedRegistry returns the registry of the ProtectedResources whose status records a registration of their kind. A
+// later change of the spec does not matter.
 func RecordedRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
 	return registryBelowRank(unregistered, resources)
 }
 
-// UnchangedRegistry returns the registry of the ProtectedResources whose recorded registration has their current generation.
+// UnchangedRegistry returns the registry of the ProtectedResources whose status records a registration of their
+// current generation.
 func UnchangedRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
 	return registryBelowRank(edited, resources)
 }
@@ -71,14 +72,14 @@ func EncodedSize(types []*openfgav1.TypeDefinition) int {
 	return proto.Size(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 }
 
-// TypesDigest returns a hash of types. Equal types give equal digests.
+// TypesDigest returns a hash of types. Equal types give equal hashes.
 func TypesDigest(types []*openfgav1.TypeDefinition) string {
 	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&openfgav1.AuthorizationModel{TypeDefinitions: types})
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
-// TypeDefinitions returns IAM's part of a model, ordered by type name. Equal registries give equal bytes under deterministic
-// marshalling.
+// TypeDefinitions returns IAM's types of a model, ordered by name. Equal registries give equal bytes with
+// deterministic marshalling.
 func (r *Registry) TypeDefinitions() []*openfgav1.TypeDefinition {
 	all := slices.Sorted(maps.Keys(r.relations))
 	role, grant, root := newTypeBuilder(RoleType), newTypeBuilder(GrantType), newTypeBuilder(RootType)
@@ -103,8 +104,8 @@ func (r *Registry) TypeDefinitions() []*openfgav1.TypeDefinition {
 	return types
 }
 
-// typeDefinition returns the type definition of a kind. A permission comes from a grant on the object, on the root of the
-// kind, or on a parent.
+// typeDefinition returns the type definition of a kind. A permission comes from a grant on the object, on the root of
+// the kind, or on a parent.
 func (k *RegisteredKind) typeDefinition() *openfgav1.TypeDefinition {
 	t := newTypeBuilder(k.Type)
 	t.addDirectRelation(grantRelation, typeReference(GrantType))

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Types of the model that stand for no kind.
+// Types of the model that do not represent a registered kind.
 const (
 	UserType       = "iam.miloapis.com/InternalUser"
 	GroupType      = "iam.miloapis.com/InternalUserGroup"
@@ -20,7 +20,8 @@ const (
 	RootType       = "iam.miloapis.com/Root"
 )
 
-// Relations that stand for no permission. They are short: a model repeats them for every permission of every kind.
+// Relations that do not represent a permission. Their names are short, because a model repeats them for every
+// permission of every kind.
 const (
 	memberRelation  = "member"
 	grantRelation   = "b"
@@ -30,7 +31,7 @@ const (
 	subjectRelation = "u"
 )
 
-// maxType bounds a type name in bytes. It leaves room for a hashed object id within [maxObject].
+// maxType bounds a type name in bytes. It leaves room for a hashed object ID within [maxObject].
 const maxType = 180
 
 var (
@@ -52,7 +53,7 @@ func IsIAMType(typ string) bool { return strings.Contains(typ, "/") }
 // IsIAMObject reports whether the type of an object belongs to IAM. See [IsIAMType].
 func IsIAMObject(object string) bool { return IsIAMType(TypeOfObject(object)) }
 
-// invalidNameReason returns the reason why a kind cannot be registered under its names, or "".
+// invalidNameReason returns the reason why a kind cannot be registered with its names, or "".
 func invalidNameReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	typ := OpenFGAType(spec.ServiceRef.Name, spec.Kind)
 	for _, name := range []struct {
@@ -74,9 +75,9 @@ func invalidNameReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	return pluralMismatchReason(spec)
 }
 
-// pluralMismatchReason returns an error text if a spec pairs the kind or plural of an IAM kind with a wrong counterpart. A role on
-// objects of one kind would then count on objects of another. For other kinds, the service that watches their objects
-// finds out their real names.
+// pluralMismatchReason returns an error text if a spec combines the kind of an IAM kind with another plural, or its
+// plural with another kind. A role on objects of one kind would then apply to objects of another. For other kinds, the
+// watcher reports the real names.
 func pluralMismatchReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	for _, k := range kinds.IAMKinds() {
 		if spec.ServiceRef.Name == k.Group && (spec.Kind == k.Kind) != (spec.Plural == k.Resource) {

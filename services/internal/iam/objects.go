@@ -10,8 +10,8 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 )
 
-// Lookup provides the declared objects. A lookup returns nil or false for a missing object. Lookups may return objects
-// in deletion: these count as gone.
+// Lookup provides the declared objects. Its functions return nil or false for a missing object. They may return
+// objects in deletion; package iam treats these as deleted.
 type Lookup struct {
 	Registry *Registry
 	// Inheritance caches the permissions of roles. With nil, nothing is cached.
@@ -21,23 +21,23 @@ type Lookup struct {
 	Group          func(namespace, name string) *iamv1alpha1.Group
 	User           func(name string) *iamv1alpha1.User
 	ServiceAccount func(name string) *iamv1alpha1.ServiceAccount
-	// Target returns the object of a registered kind by its [ObjectName] name.
+	// Target returns an object of a registered kind by its OpenFGA name (see [ObjectName]).
 	Target func(object string) (BindingTarget, bool)
-	// Trusted reports, for a kind that is not watched, whether bindings on its objects act nevertheless. Nil means none
-	// do.
+	// Trusted reports whether bindings on objects of a kind take effect although the kind is not watched. Nil means
+	// that no kind is trusted.
 	Trusted func(typ string) bool
-	// Scope reports whether a kind is namespaced and whether its objects are watched. It only refines the reasons of
-	// [Lookup.InvalidTargetReason], and may be nil.
+	// Scope reports whether a kind is namespaced and whether its objects are watched. It only makes the reasons of
+	// [Lookup.InvalidTargetReason] more exact, and may be nil.
 	Scope func(typ string) (namespaced, followed bool)
 
-	// Inactive reports whether a [UserSubject] or a [ServiceAccountSubject] subject is deactivated. [Lookup.BuildCheck] requires it.
-	// Elsewhere nil means that no subject is.
+	// Inactive reports whether a subject of [UserSubject] or [ServiceAccountSubject] is deactivated.
+	// [Lookup.BuildCheck] requires it. In other functions, nil means that no subject is inactive.
 	Inactive func(subject string) bool
 
-	// RoleOf and GroupOf return the Role of a [RoleObject] and the Group of a [GroupObject].
+	// RoleOf returns the Role of a [RoleObject]. GroupOf returns the Group of a [GroupObject].
 	RoleOf  func(object string) *iamv1alpha1.Role
 	GroupOf func(object string) *iamv1alpha1.Group
-	// BindingsOn lists the bindings on a target, named as by [TargetOfBinding].
+	// BindingsOn lists the bindings on a target, which is named as by [TargetOfBinding].
 	BindingsOn func(target string) []*iamv1alpha1.PolicyBinding
 	// BindingsBy lists the bindings with this [RoleTargetIndexKey].
 	BindingsBy func(index string) []*iamv1alpha1.PolicyBinding
@@ -45,22 +45,22 @@ type Lookup struct {
 	MembershipsOf func(namespace, name string) []*iamv1alpha1.GroupMembership
 }
 
-// BindingTarget holds the fields of an object that bindings on it depend on.
+// BindingTarget holds the fields of an object that affect bindings on it.
 type BindingTarget struct {
 	// Namespace is empty for a cluster-scoped kind.
 	Namespace, UID string
 	Owners         []Owner
 }
 
-// Owner names an object that another object belongs to.
+// Owner names an object that owns another object.
 type Owner struct {
 	Type, Name string
-	// UID is empty if unknown. Such an owner is ignored.
+	// UID is empty if it is unknown. Such an owner is ignored.
 	UID string
 }
 
-// TargetOfObject returns the target of an object of any kind, read from its metadata, and whether the object is not in
-// deletion.
+// TargetOfObject returns the binding target of an object with this metadata. alive reports whether the object is not
+// in deletion.
 func TargetOfObject(m *metav1.ObjectMeta) (t BindingTarget, alive bool) {
 	t.Namespace, t.UID = m.Namespace, string(m.UID)
 	for _, ref := range m.OwnerReferences {
@@ -72,10 +72,11 @@ func TargetOfObject(m *metav1.ObjectMeta) (t BindingTarget, alive bool) {
 	return t, m.DeletionTimestamp == nil
 }
 
-// TargetOfProject returns the target of a Project, and whether it is not in deletion. The only organization that owns a
-// project is the recorded one. Owner references do not count, because a writer of owner references need not hold
-// permissions on that organization. Without a record for the organization's current name, the project has no
-// organization. A new organization of the same name therefore never gets the project.
+// TargetOfProject returns the binding target of a Project. alive reports whether the Project is not in deletion.
+//
+// The organization of a project is the one that its status records, and only if the record matches spec.ownerRef. So a
+// new organization with the same name does not get the project. Owner references to organizations are ignored, because
+// their author may have no permissions on that organization.
 func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t BindingTarget, alive bool) {
 	t, alive = TargetOfObject(&p.ObjectMeta)
 	owner := Owner{Type: OpenFGAType(resourcemanagerv1alpha1.GroupVersion.Group, resourcemanagerv1alpha1.OrganizationKind), Name: p.Spec.OwnerRef.Name}
@@ -84,7 +85,7 @@ func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t BindingTarget, alive
 	}
 	t.Owners = slices.DeleteFunc(t.Owners, func(o Owner) bool {
 		if o.Type == owner.Type && o.Name == owner.Name && o.UID != owner.UID {
-			owner.UID = "" // Whoever wrote the owner reference meant another organization.
+			owner.UID = "" // This owner reference means another organization of the same name.
 		}
 		return o.Type == owner.Type
 	})
@@ -100,8 +101,8 @@ func (o *Lookup) liveRole(namespace, name string) *iamv1alpha1.Role {
 	return nil
 }
 
-// storedParentNames returns the OpenFGA names of the object's stored parents, sorted. A parent is an existing owner with the UID
-// of the owner reference, and of a parent kind of k.
+// storedParentNames returns the OpenFGA names of the object's parents, sorted. A parent is an owner that exists, has
+// the UID in the owner reference, and is of a parent kind of k.
 func (o *Lookup) storedParentNames(k *RegisteredKind, object BindingTarget) []string {
 	var all []string
 	for _, owner := range object.Owners {

@@ -11,16 +11,16 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-// Parts of the tuple that names the owner of a store. The types come from the core module with which store-sync creates
-// the IAM store.
+// Parts of the tuple that names the owner of a store. The types come from the core module, with which store-sync
+// creates the IAM store.
 const (
 	ownerRelation = "owner"
 	storeType     = "store:"
 	clusterType   = "cluster:"
 )
 
-// StoreOwnerTuple returns the tuple that makes a cluster the owner of the IAM store with this name. A service leaves IAM's
-// tuples alone in a store without this tuple or with the tuple of another cluster.
+// StoreOwnerTuple returns the tuple that makes a cluster the owner of the IAM store with this name. A service does not
+// change IAM's tuples in a store that lacks this tuple or has the tuple of another cluster.
 func StoreOwnerTuple(store, cluster string) Tuple {
 	return Tuple{User: clusterType + cluster, Relation: ownerRelation, Object: storeType + store}
 }
@@ -30,11 +30,11 @@ func IsOwnerTuple(t Tuple) bool {
 	return t.Relation == ownerRelation && strings.HasPrefix(t.Object, storeType) && strings.HasPrefix(t.User, clusterType)
 }
 
-// StoreOfOwnerTuple returns the name of the store in a tuple that names an owner.
+// StoreOfOwnerTuple returns the name of the store in an owner tuple.
 func StoreOfOwnerTuple(t Tuple) (store string) { return strings.TrimPrefix(t.Object, storeType) }
 
-// CompareOwnerTuples compares the owner tuples found in a store with the expected one. It reports whether the store is ours: at
-// least one tuple is there and all are equal to owner. Otherwise other is the first that differs, if any.
+// CompareOwnerTuples compares the owner tuples in a store with the expected one. ours is true if there is at least one
+// tuple and all equal owner. other is the first tuple that differs, or nil.
 func CompareOwnerTuples(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	for i, t := range named {
 		if t != owner {
@@ -45,16 +45,17 @@ func CompareOwnerTuples(owner Tuple, named []Tuple) (ours bool, other *Tuple) {
 	return ours, nil
 }
 
-// HasDeclaredOwner reports whether a Store declares that its OpenFGA store belongs to the owner. It does so by the owner's
-// tuple, or by adoption of the store with its content.
+// HasDeclaredOwner reports whether a Store declares that its OpenFGA store belongs to the owner. The Store declares it
+// by the owner tuple, or by the adoption of the store with its content.
 func HasDeclaredOwner(s *corev1alpha1.Store, owner Tuple) bool {
 	return s.Spec.Adoption == corev1alpha1.AdoptionAlways || slices.ContainsFunc(s.Spec.Tuples, func(t corev1alpha1.Tuple) bool {
 		return t.Condition == nil && Tuple{User: t.User, Relation: t.Relation, Object: t.Object} == owner
 	})
 }
 
-// DecideAdoption decides whether the OpenFGA store of the IAM Store belongs to owner, by the tuples in it that name an owner.
-// store-sync and tuple-sync both decide by it. Without a refusal, a store that is not adopted still waits for its declared tuple.
+// DecideAdoption decides, by the owner tuples in it, whether the OpenFGA store of the IAM Store belongs to owner.
+// store-sync and tuple-sync both use it. If adopted is false and refusal is empty, the store still waits for the owner
+// tuple.
 func DecideAdoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted bool, refusal string) {
 	ours, other := CompareOwnerTuples(owner, named)
 	switch {
@@ -65,14 +66,14 @@ func DecideAdoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted 
 	case !HasDeclaredOwner(s, owner):
 		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, formatTuple(owner))
 	case ours, meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Adopted):
-		return true, "" // Removing the tuple in OpenFGA alone changes nothing.
+		return true, "" // A store stays adopted if the tuple is removed only in OpenFGA.
 	case !hasSyncedTuples(s):
 		return false, ""
 	}
 	return false, fmt.Sprintf("it does not hold %s, by which it would be", formatTuple(owner))
 }
 
-// hasSyncedTuples reports whether tuple-sync has finished with the tuples that this generation of a Store declares.
+// hasSyncedTuples reports whether tuple-sync has processed the tuples of the present generation of a Store.
 func hasSyncedTuples(s *corev1alpha1.Store) bool {
 	c := meta.FindStatusCondition(s.Status.Conditions, corev1alpha1.TuplesSynced)
 	return c != nil && c.ObservedGeneration == s.Generation && (c.Status == metav1.ConditionTrue || c.Reason == "Invalid")

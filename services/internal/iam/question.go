@@ -2,11 +2,11 @@ package iam
 
 import "slices"
 
-// nobody is the subject of a request without a User or service account. Only its groups count.
+// nobody is the subject of a request without a User or service account. Only the groups of the request apply.
 const nobody = UserType + ":-"
 
-// collection is the object id for a request that names no object. It collides with no object, because [ObjectName] never
-// returns a single "%" as the id.
+// collection is the object ID for a request without an object name. It differs from every object, because [ObjectName]
+// never returns the ID "%".
 const collection = "%"
 
 // AccessRequest describes one request to authorize.
@@ -15,17 +15,17 @@ type AccessRequest struct {
 	Subject string
 	// Groups lists the groups that the authenticator reports.
 	Groups []string
-	// Permission is the permission that the request needs. Kind is the kind of the object: that of the permission, or a
-	// kind above it.
+	// Permission is the permission that the request needs. Kind is the kind of the object: the kind of the permission,
+	// or a kind above it.
 	Permission string
 	Kind       *RegisteredKind
-	// Namespace is the namespace of the request. It counts as a parent if namespaces are a registered parent kind. For
-	// a known object its own namespace replaces this one.
+	// Namespace is the namespace of the request. It counts as a parent if namespaces are a registered parent kind. A
+	// known object's own namespace replaces it.
 	Namespace string
 	// Object is an [ObjectName] name, or empty if the request names no object.
 	Object string
-	// Parent is the [ObjectName] name of the parent in the request. It may be empty. It counts only if the object is
-	// unknown and the parent's kind is above the object's.
+	// Parent is the [ObjectName] name of the parent in the request. It may be empty. It is used only if the object is
+	// unknown and the parent's kind is above the object's kind.
 	Parent string
 }
 
@@ -33,13 +33,12 @@ type AccessRequest struct {
 type OpenFGACheck struct {
 	Tuple
 
-	// Context holds tuples that are true for this request: the groups of its subject and the parents of its objects.
+	// Context holds the contextual tuples of this request: the groups of its subject and the parents of its objects.
 	Context []Tuple
 }
 
-// BuildCheck translates a question into a check for OpenFGA. It returns false if no check can succeed: for an unknown
-// permission, for one that the kind cannot hold, and for an inactive subject. The check includes only the groups for
-// which granted returns true.
+// BuildCheck converts a request to a check for OpenFGA. It returns false if the permission is unknown, if it does not
+// apply to the kind, or if the subject is inactive. The check includes only the groups for which granted returns true.
 func (o *Lookup) BuildCheck(q AccessRequest, granted func(group string) bool) (c OpenFGACheck, ok bool) {
 	relation, known := o.Registry.RelationOf(q.Permission)
 	if !known || !slices.Contains(q.Kind.GrantablePermissions(), q.Permission) || o.Inactive(q.Subject) {
@@ -65,8 +64,8 @@ func (o *Lookup) BuildCheck(q AccessRequest, granted func(group string) bool) (c
 	return c, true
 }
 
-// addRequestedParent adds the parent in the request as a contextual parent of an unknown object. Kinds between the two get a
-// placeholder object each.
+// addRequestedParent adds the parent in the request as a contextual parent of an unknown object. Each kind between the
+// two gets a placeholder object.
 func (o *Lookup) addRequestedParent(c *OpenFGACheck, q AccessRequest, linked map[string]bool) {
 	if _, known := o.Target(q.Object); known || q.Parent == "" {
 		return
@@ -83,8 +82,8 @@ func (o *Lookup) addRequestedParent(c *OpenFGACheck, q AccessRequest, linked map
 	}
 }
 
-// addContextualParents adds the contextual parents of an object to c: its kind's root, its namespace, and, recursively, those of its
-// parents. Tuples to its stored parents are in OpenFGA already.
+// addContextualParents adds these contextual tuples of an object: its kind's root, its namespace, and the same for its
+// parents. OpenFGA already holds the tuples to its stored parents.
 func (o *Lookup) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object, namespace string, linked map[string]bool) {
 	if linked[object] {
 		return
@@ -109,9 +108,9 @@ func (o *Lookup) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object
 	}
 }
 
-// SplitContext divides a check whose context has more tuples than the limit. The subject is allowed if any part allows it, because
-// each group grants by itself. Parts hold at most that many tuples, except when the tuples that are not about groups fill
-// the limit alone.
+// SplitContext divides a check whose context has more than most tuples. The subject is allowed if any part is allowed,
+// because each group grants by itself. Each part has at most most tuples, unless the tuples that are not about groups
+// already reach this limit.
 func (c OpenFGACheck) SplitContext(most int) []OpenFGACheck {
 	var links, groups []Tuple
 	for _, t := range c.Context {

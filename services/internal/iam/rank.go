@@ -12,8 +12,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// rankLiveResources returns the resources that are not in deletion, best claim first. Resources with an unchanged registration
-// come first, then edited ones, then new ones. Within a class the older comes first.
+// rankLiveResources returns the resources that are not in deletion, ordered by [registrationRank] and then by age. If
+// two resources register the same kind, the first one wins.
 func rankLiveResources(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha1.ProtectedResource {
 	alive := slices.DeleteFunc(slices.Clone(resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(alive, func(a, b *iamv1alpha1.ProtectedResource) int {
@@ -23,16 +23,16 @@ func rankLiveResources(resources []*iamv1alpha1.ProtectedResource) []*iamv1alpha
 	return alive
 }
 
-// Ranks of [registrationRank]. A lower rank is a better claim; 0 means registered and unchanged.
+// Ranks of [registrationRank]. A lower rank wins; 0 means registered and unchanged.
 const (
-	// edited ranks a resource that holds its kind and was changed since its registration.
+	// edited means that the resource was changed after its registration.
 	edited = iota + 1
-	// unregistered ranks a resource without a recorded registration of the kind it claims.
+	// unregistered means that the status records no registration of the kind in the spec.
 	unregistered
 )
 
-// registrationRank returns the rank of a resource's claim to its kind. Only the recorded registration counts. Other
-// conditions, such as an unavailable OpenFGA, take no kind away.
+// registrationRank returns the rank of a resource for the kind in its spec. Only the registration in the status
+// matters. Other conditions, for example that OpenFGA is unavailable, must not take a kind away.
 func registrationRank(p *iamv1alpha1.ProtectedResource) int {
 	switch record := p.Status.Registered; {
 	case record == nil || record.Group != APIGroupName(p.Spec.ServiceRef.Name) || record.Kind != p.Spec.Kind || record.Plural != p.Spec.Plural:
@@ -43,8 +43,8 @@ func registrationRank(p *iamv1alpha1.ProtectedResource) int {
 	return 0
 }
 
-// claimedRegistration returns the recorded registration while the spec still claims that kind, and an empty one otherwise. No other
-// resource gets its contents while the claim lasts.
+// claimedRegistration returns the registration in the status if it is for the kind in the spec, and an empty one
+// otherwise. While a registration is recorded, no other resource gets its kind, permissions or parents.
 func claimedRegistration(p *iamv1alpha1.ProtectedResource) iamv1alpha1.Registration {
 	if registrationRank(p) == unregistered {
 		return iamv1alpha1.Registration{}
@@ -52,17 +52,18 @@ func claimedRegistration(p *iamv1alpha1.ProtectedResource) iamv1alpha1.Registrat
 	return *p.Status.Registered
 }
 
-// reservations holds the contents of all recorded registrations. Other resources cannot get an entry before the record
-// changes, even if the spec no longer claims it. So no two records contradict each other, whatever is edited, in any
-// order, between two runs.
+// reservations holds the entries of all registrations in statuses. No other resource gets such an entry until the
+// status changes, even if the spec was changed. So the registrations never contradict each other, in whatever order
+// resources are edited.
 type reservations struct {
-	// types and resources map to the name of the holder, relations to permissions, and parents from a type to its
-	// parents' types.
+	// types and resources map to the name of the ProtectedResource, relations map to permissions, and parents map a
+	// type to its parent types.
 	types, resources, relations map[string]string
 	parents                     map[string][]string
 }
 
-// readReservations reads the records of resources, which are in the order of [rankLiveResources]. The best claim wins an entry.
+// readReservations reads the registrations of resources, which must be in the order of [rankLiveResources]. The first
+// resource wins an entry.
 func readReservations(resources []*iamv1alpha1.ProtectedResource) reservations {
 	r := reservations{map[string]string{}, map[string]string{}, map[string]string{}, map[string][]string{}}
 	for _, p := range resources {
@@ -81,7 +82,7 @@ func readReservations(resources []*iamv1alpha1.ProtectedResource) reservations {
 	return r
 }
 
-// newRegistration returns the registration to record for a kind.
+// newRegistration returns the registration to write to the status.
 func (k *RegisteredKind) newRegistration() *iamv1alpha1.Registration {
 	spec := &k.Resource.Spec
 	r := &iamv1alpha1.Registration{
@@ -94,7 +95,7 @@ func (k *RegisteredKind) newRegistration() *iamv1alpha1.Registration {
 	return r
 }
 
-// isOverBudget reports whether the last recorded condition is that the model had no room for the resource.
+// isOverBudget reports whether the condition Registered states that the model has no room for the resource.
 func isOverBudget(p *iamv1alpha1.ProtectedResource) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Registered)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == iamv1alpha1.LimitExceeded
@@ -108,8 +109,8 @@ func stringSetOf(all []string) map[string]bool {
 	return set
 }
 
-// EqualForRegistration reports whether [NewRegistry] treats two states of one ProtectedResource alike. It ignores status fields
-// that only users read. Neither state may be in deletion.
+// EqualForRegistration reports whether two states of one ProtectedResource are equal for [NewRegistry]. It ignores
+// status fields that only users read. Neither state may be in deletion.
 func EqualForRegistration(a, b *iamv1alpha1.ProtectedResource) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && a.CreationTimestamp.Equal(&b.CreationTimestamp) && isOverBudget(a) == isOverBudget(b) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status.Registered, b.Status.Registered)

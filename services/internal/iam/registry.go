@@ -12,13 +12,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// RegisteredKind is a registered kind.
+// RegisteredKind is a kind that a ProtectedResource registers.
 type RegisteredKind struct {
 	// Resource is the ProtectedResource that registers the kind.
 	Resource *iamv1alpha1.ProtectedResource
 	// Type is the OpenFGA type of its objects.
 	Type string
-	// Permissions lists the permissions of this kind alone, sorted.
+	// Permissions lists the permissions of this kind, sorted, without those of the kinds below it.
 	Permissions []string
 	// Parents lists the kinds whose objects can be parents.
 	Parents []*RegisteredKind
@@ -28,8 +28,8 @@ type RegisteredKind struct {
 	cycle bool
 }
 
-// TargetResource returns the group and resource of the kind that a ProtectedResource registers, marked as the target of
-// bindings.
+// TargetResource returns the group and resource of the kind that a ProtectedResource registers, marked as a target
+// kind.
 func TargetResource(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource {
 	of := event.GroupResource{Group: spec.ServiceRef.Name, Resource: spec.Plural, Target: true}
 	if of.Group == iamv1alpha1.CoreGroup {
@@ -38,7 +38,7 @@ func TargetResource(spec iamv1alpha1.ProtectedResourceSpec) event.GroupResource 
 	return of
 }
 
-// IsIAMResource reports whether a resource is one of IAM's own kinds, which are watched with their content.
+// IsIAMResource reports whether a resource is one of IAM's own kinds. Their objects are published completely.
 func IsIAMResource(of event.GroupResource) bool {
 	of.Target = false
 	return slices.ContainsFunc(kinds.IAMKinds(), func(k kinds.Kind) bool { return k.GroupResource == of })
@@ -46,16 +46,16 @@ func IsIAMResource(of event.GroupResource) bool {
 
 // RegistrationFinding holds the result of the registration of one ProtectedResource.
 type RegistrationFinding struct {
-	// Reason is the reason of the condition Ready: [iamv1alpha1.IAMSystemConfigured] if there is no problem.
+	// Reason is the reason of the condition Ready. It is [iamv1alpha1.IAMSystemConfigured] if there is no problem.
 	Reason, Message string
-	// Registration holds what was registered, or nil. Cycle means that a parent was refused because it is below this
-	// kind.
+	// Registration holds the registered entries, or nil. Cycle means that a parent was refused because it is below
+	// this kind.
 	Registration *iamv1alpha1.Registration
 	Cycle        bool
 }
 
-// Registry holds the combined registration of all ProtectedResources. An invalid resource affects no other one. Its
-// valid parts are still registered.
+// Registry holds the combined registration of all ProtectedResources. An invalid resource does not affect other
+// resources, and its valid parts are still registered.
 type Registry struct {
 	types     map[string]*RegisteredKind
 	resources map[string]*RegisteredKind
@@ -65,13 +65,13 @@ type Registry struct {
 	reserved  reservations
 }
 
-// NewRegistry returns the registry of ProtectedResources, whose order does not matter. It leaves out those whose status
-// reports that the model has no room.
+// NewRegistry returns the registry of ProtectedResources in any order. It omits resources whose status reports that
+// the model has no room.
 func NewRegistry(resources []*iamv1alpha1.ProtectedResource) *Registry {
 	return NewRegistryForTypes(resources, func(string) bool { return true })
 }
 
-// NewRegistryForTypes does the same as [NewRegistry], and also leaves out the kinds whose types a model does not have.
+// NewRegistryForTypes returns the same as [NewRegistry], but omits kinds for which has returns false.
 func NewRegistryForTypes(resources []*iamv1alpha1.ProtectedResource, has func(typ string) bool) *Registry {
 	all := rankLiveResources(resources)
 	var in, out []*iamv1alpha1.ProtectedResource
@@ -88,8 +88,8 @@ func NewRegistryForTypes(resources []*iamv1alpha1.ProtectedResource, has func(ty
 	return r
 }
 
-// buildRegistry returns the registry of resources, which are in the order of [rankLiveResources]. A recorded permission or parent has
-// precedence over a new one.
+// buildRegistry returns the registry of resources, which must be in the order of [rankLiveResources]. Permissions and
+// parents recorded in a status have precedence over new ones.
 func buildRegistry(resources []*iamv1alpha1.ProtectedResource, by reservations) *Registry {
 	r := &Registry{
 		types: map[string]*RegisteredKind{}, resources: map[string]*RegisteredKind{}, relations: map[string]string{},
@@ -134,7 +134,8 @@ func (r *Registry) admitKind(p *iamv1alpha1.ProtectedResource) *RegisteredKind {
 	return k
 }
 
-// conflictingResource returns the name of another resource that holds the type or the plural of p, or has it recorded, or "".
+// conflictingResource returns the name of another resource that holds the type or the plural of p, or has it recorded
+// in its status. It returns "" if there is none.
 func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
 	if other := cmp.Or(r.types[typ], r.resources[resource]); other != nil {
 		return other.Resource.Name
@@ -147,8 +148,8 @@ func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, re
 	return ""
 }
 
-// addPermissions registers permissions whose relation is free. With held it registers the recorded ones, without it the
-// others.
+// addPermissions registers the permissions whose relation is free: the recorded ones if held is true, the others if it
+// is false.
 func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 	permissions, invalid := specPermissions(&k.Resource.Spec)
 	if len(invalid) > 0 {
@@ -162,7 +163,8 @@ func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 			other = cmp.Or(other, r.reserved.relations[relation])
 		}
 		switch {
-		case holds[permission] != held, r.relations[relation] == permission: // Belongs to the other pass, or is listed twice.
+		// The other call handles this permission, or it is listed twice.
+		case holds[permission] != held, r.relations[relation] == permission:
 		case other == "" || other == permission:
 			r.relations[relation] = permission
 			k.Permissions = append(k.Permissions, permission)
@@ -174,8 +176,8 @@ func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 	slices.Sort(k.Permissions)
 }
 
-// addParents links a kind to its parents and refuses a link that closes a cycle. With held it adds the recorded links,
-// without it the others.
+// addParents links a kind to its parents and refuses a link that closes a cycle. It adds the recorded links if held is
+// true, and the others if it is false.
 func (r *Registry) addParents(k *RegisteredKind, held bool) {
 	var unknown []string
 	holds := stringSetOf(claimedRegistration(k.Resource).Parents)
@@ -185,7 +187,8 @@ func (r *Registry) addParents(k *RegisteredKind, held bool) {
 		switch {
 		case parent == nil:
 			unknown = append(unknown, typ)
-		case holds[typ] != held, slices.Contains(k.Parents, parent): // Belongs to the other pass, or is listed twice.
+		// The other call handles this parent, or it is listed twice.
+		case holds[typ] != held, slices.Contains(k.Parents, parent):
 		case r.isBelow(typ, k.Type, !held, map[string]bool{}):
 			k.cycle = true
 			r.addFinding(k.Resource, iamv1alpha1.ParentCycle, parent.Type+
@@ -200,7 +203,7 @@ func (r *Registry) addParents(k *RegisteredKind, held bool) {
 	}
 }
 
-// isBelow reports whether typ equals to or is below it. With reserved set, recorded links count too.
+// isBelow reports whether typ equals to or is below it. If reserved is true, links recorded in statuses count too.
 func (r *Registry) isBelow(typ, to string, reserved bool, seen map[string]bool) bool {
 	if typ == to {
 		return true
@@ -221,7 +224,7 @@ func (r *Registry) isBelow(typ, to string, reserved bool, seen map[string]bool) 
 	return slices.ContainsFunc(parents, func(parent string) bool { return r.isBelow(parent, to, reserved, seen) })
 }
 
-// addLimitFindings sets the finding that the model has no room for the resources.
+// addLimitFindings adds the finding that the model has no room for the resources.
 func (r *Registry) addLimitFindings(resources []*iamv1alpha1.ProtectedResource) {
 	for _, p := range resources {
 		r.findings[p.Name] = RegistrationFinding{
@@ -232,19 +235,19 @@ func (r *Registry) addLimitFindings(resources []*iamv1alpha1.ProtectedResource) 
 	}
 }
 
-// addFinding records a problem. The first problem of a resource is kept.
+// addFinding records a problem. Only the first problem of a resource is kept.
 func (r *Registry) addFinding(p *iamv1alpha1.ProtectedResource, reason, message string) {
 	if r.findings[p.Name].Reason == iamv1alpha1.IAMSystemConfigured {
 		r.findings[p.Name] = RegistrationFinding{Reason: reason, Message: message}
 	}
 }
 
-// pathTo returns the kinds from a parent of k up to the kind of a type, or nil if that kind is not above k.
+// pathTo returns the kinds from a parent of k up to the kind of a type. It returns nil if that kind is not above k.
 func (k *RegisteredKind) pathTo(typ string) []*RegisteredKind {
 	return k.pathAvoiding(typ, map[*RegisteredKind]bool{})
 }
 
-// pathAvoiding implements [RegisteredKind.pathTo] without passing through visited kinds.
+// pathAvoiding implements [RegisteredKind.pathTo]. It skips visited kinds.
 func (k *RegisteredKind) pathAvoiding(typ string, visited map[*RegisteredKind]bool) []*RegisteredKind {
 	for _, parent := range k.Parents {
 		if visited[parent] {
@@ -261,8 +264,8 @@ func (k *RegisteredKind) pathAvoiding(typ string, visited map[*RegisteredKind]bo
 	return nil
 }
 
-// GrantablePermissions returns the permissions that a role can give on objects of the kind: those of the kind and of all kinds
-// below it, sorted.
+// GrantablePermissions returns the permissions that a role can give on objects of the kind, sorted. These are the
+// permissions of the kind and of all kinds below it.
 func (k *RegisteredKind) GrantablePermissions() []string {
 	below := map[*RegisteredKind]bool{}
 	k.collectDescendants(below)
@@ -285,8 +288,7 @@ func (k *RegisteredKind) collectDescendants(below map[*RegisteredKind]bool) {
 	}
 }
 
-// FindingFor returns the finding about a ProtectedResource. It is empty for a resource that is not part of the registry's
-// input.
+// FindingFor returns the finding for a ProtectedResource. It is empty if the registry was built without this resource.
 func (r *Registry) FindingFor(name string) RegistrationFinding {
 	f := r.findings[name]
 	for _, k := range r.types {
@@ -314,8 +316,8 @@ func (r *Registry) RelationOf(permission string) (relation string, ok bool) {
 	return relation, r.relations[relation] == permission && permission != ""
 }
 
-// ResolveRequest returns the kind of a request and the permission that the request needs. It returns false if either is not
-// registered.
+// ResolveRequest returns the kind of a request and the permission that the request needs. ok is false if the kind or
+// the permission is not registered.
 func (r *Registry) ResolveRequest(apiGroup, plural, subresource, verb string) (k *RegisteredKind, permission string, ok bool) {
 	if k = r.resources[OpenFGAType(apiGroup, plural)]; k == nil {
 		return nil, "", false

@@ -12,7 +12,7 @@ func newTypeBuilder(name string) typeBuilder {
 	}}
 }
 
-// addDirectRelation adds a relation that tuples can state.
+// addDirectRelation adds a relation that tuples can assign to subjects.
 func (b typeBuilder) addDirectRelation(relation string, subjects ...*openfgav1.RelationReference) {
 	b.addComputedRelation(relation, &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}})
 	b.definition.Metadata.Relations[relation].DirectlyRelatedUserTypes = subjects
@@ -40,7 +40,7 @@ func computedUserset(relation string) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_ComputedUserset{ComputedUserset: &openfgav1.ObjectRelation{Relation: relation}}}
 }
 
-// tupleToUserset returns a userset: the relation on the objects that another relation leads to.
+// tupleToUserset returns the rewrite "relation from through".
 func tupleToUserset(relation, through string) *openfgav1.Userset {
 	return &openfgav1.Userset{Userset: &openfgav1.Userset_TupleToUserset{TupleToUserset: &openfgav1.TupleToUserset{
 		Tupleset: &openfgav1.ObjectRelation{Relation: through}, ComputedUserset: &openfgav1.ObjectRelation{Relation: relation},

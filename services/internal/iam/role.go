@@ -9,24 +9,25 @@ import (
 	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
-// mostIdle bounds the number of names kept without effect, and maxIdle the bytes of each. Without bounds, the owner of
-// a namespace could name and inherit any number of permissions and roles.
+// mostIdle bounds the number of names without effect that are kept, and maxIdle the bytes of each. Without these
+// bounds, a namespace owner could list any number of unknown permissions and roles.
 const (
 	mostIdle = 100
 	maxIdle  = 256
 )
 
-// RolePermissions holds the permissions of a role. Names without effect are kept up to a bound.
+// RolePermissions holds the permissions of a role. Names without effect are kept up to a limit.
 type RolePermissions struct {
-	// All lists its own permissions and those of inherited roles, sorted.
+	// All lists the role's own and inherited permissions, sorted.
 	All []string
-	// Unknown lists those of All that no ProtectedResource registers. They have no effect.
+	// Unknown lists the permissions in All that no ProtectedResource registers. They have no effect.
 	Unknown []string
 	// Missing lists inherited roles that do not exist, as namespace/name.
 	Missing []string
 }
 
-// EffectivePermissions returns the permissions that a role gives, including those of inherited roles. Inheritance may be cyclic.
+// EffectivePermissions returns the permissions that a role gives, including those of inherited roles. Inheritance may
+// be cyclic.
 func (o *Lookup) EffectivePermissions(role *iamv1alpha1.Role) RolePermissions {
 	given := cmp.Or(o.Inheritance, new(InheritanceCache)).cachedPermissionsOf(o, role)
 	p := RolePermissions{All: given.permissions, Missing: given.missing}
@@ -38,8 +39,8 @@ func (o *Lookup) EffectivePermissions(role *iamv1alpha1.Role) RolePermissions {
 	return p
 }
 
-// InheritanceCache caches the permissions of roles. It is valid until a role changes. Each cycle of roles is visited once,
-// because the number of paths can be exponential. The zero value is empty.
+// InheritanceCache caches the permissions of roles. It is valid until a role changes. Each role is visited once,
+// because the number of inheritance paths can be exponential. The zero value is empty.
 type InheritanceCache struct {
 	mu sync.Mutex
 	// registry is the registry for which found is valid.
@@ -77,7 +78,7 @@ type inheritanceWalk struct {
 	path []*pathRole
 }
 
-// pathRole is a role on the path, with the results collected so far.
+// pathRole is a role on the path, with the permissions collected so far.
 type pathRole struct {
 	name string
 	inherited
@@ -85,8 +86,8 @@ type pathRole struct {
 	seen map[*inherited]bool
 }
 
-// visitRole collects the permissions of a role. It returns the first position on the path that is in a cycle with the role.
-// If no earlier role is in such a cycle, it returns the role's own position.
+// visitRole collects the permissions of a role. It returns the first position on the path that is in a cycle with the
+// role. Without a cycle this is the role's own position.
 func (w *inheritanceWalk) visitRole(name string, role *iamv1alpha1.Role) (first int) {
 	s := &pathRole{name: name, seen: map[*inherited]bool{}}
 	for _, permission := range role.Spec.IncludedPermissions {
@@ -116,7 +117,8 @@ func (w *inheritanceWalk) visitRole(name string, role *iamv1alpha1.Role) (first 
 	return first
 }
 
-// addInherited adds the result of an inherited role. For a role on the path, the result is nil: [inheritanceWalk.closeCycle] merges these.
+// addInherited adds the result of an inherited role. The result is nil for a role on the path;
+// [inheritanceWalk.closeCycle] merges such roles later.
 func (s *pathRole) addInherited(is *inherited) {
 	if is != nil && !s.seen[is] {
 		s.seen[is] = true
@@ -136,7 +138,7 @@ func (w *inheritanceWalk) closeCycle(roles []*pathRole) {
 	all.missing = slices.Clone(all.missing[:min(mostIdle, len(all.missing))])
 }
 
-// truncatePermission truncates a long permission that is not registered.
+// truncatePermission shortens a long permission that is not registered.
 func (o *Lookup) truncatePermission(permission string) string {
 	if len(permission) > maxIdle {
 		if _, known := o.Registry.RelationOf(permission); !known {
@@ -146,7 +148,7 @@ func (o *Lookup) truncatePermission(permission string) string {
 	return permission
 }
 
-// limitUnregistered drops permissions that are not registered beyond the first mostIdle.
+// limitUnregistered removes unregistered permissions after the first mostIdle.
 func (o *Lookup) limitUnregistered(permissions []string) []string {
 	idle := 0
 	return slices.Clone(slices.DeleteFunc(permissions, func(permission string) bool {
@@ -163,8 +165,8 @@ func distinctNames(names []string) []string {
 	return slices.Compact(names)
 }
 
-// roleTuples returns one tuple per registered permission of the role. It gives the permission to all users that hold
-// the role.
+// roleTuples returns one tuple for each registered permission of the role. The tuple gives the permission to every
+// user who holds the role.
 func (o *Lookup) roleTuples(role *iamv1alpha1.Role) []Tuple {
 	var tuples []Tuple
 	for _, permission := range o.EffectivePermissions(role).All {

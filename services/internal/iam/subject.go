@@ -6,8 +6,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// ResolveSubject returns the OpenFGA subject for a subject of a binding. Without a subject it returns a reason of
-// [iamv1alpha1.SubjectValid]. For an inactive user or account both are empty.
+// ResolveSubject returns the OpenFGA subject for a subject of a binding. If there is none, it returns a reason of
+// [iamv1alpha1.SubjectValid]. For an inactive user or account it returns neither.
 func (o *Lookup) ResolveSubject(s iamv1alpha1.Subject) (subject, reason string) {
 	switch s.Kind {
 	case iamv1alpha1.UserKind:
@@ -35,8 +35,8 @@ func (o *Lookup) resolveUser(name, uid string) (subject, reason string) {
 	return UserSubject(name), ""
 }
 
-// resolveServiceAccount resolves a service account. With a namespace, it is an account of the core API, and its UID alone
-// identifies it.
+// resolveServiceAccount returns the OpenFGA subject of a service account. An account with a namespace belongs to the
+// core API, and its UID alone identifies it.
 func (o *Lookup) resolveServiceAccount(s iamv1alpha1.Subject) (subject, reason string) {
 	if s.UID == "" {
 		return "", iamv1alpha1.UIDMissing
@@ -58,8 +58,8 @@ func (o *Lookup) resolveServiceAccount(s iamv1alpha1.Subject) (subject, reason s
 	return ServiceAccountSubject(s.UID), ""
 }
 
-// resolveGroup resolves a Group. A name with a colon is no valid object name: it stands for a group that the authenticator
-// reports.
+// resolveGroup returns the OpenFGA subject of a Group. A name with a colon is no valid object name; it stands for a
+// group that the authenticator reports.
 func (o *Lookup) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
 	if strings.Contains(s.Name, ":") {
 		return TokenGroupObject(s.Name) + "#" + memberRelation, ""
@@ -80,8 +80,8 @@ func (o *Lookup) resolveGroup(s iamv1alpha1.Subject) (subject, reason string) {
 	return GroupObject(g) + "#" + memberRelation, ""
 }
 
-// ResolveMember returns the OpenFGA subject of a membership's user. The recorded UID counts: without a record there is no
-// member. A new User of the same name therefore never inherits the membership of an earlier one.
+// ResolveMember returns the OpenFGA subject of a membership's user. The user must have the UID in the membership's
+// status. So a new User with the same name does not inherit an earlier User's membership.
 func (o *Lookup) ResolveMember(m *iamv1alpha1.GroupMembership) (subject, reason string) {
 	u, first := o.User(m.Spec.UserRef.Name), m.Status.User
 	switch {

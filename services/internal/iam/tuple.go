@@ -16,8 +16,8 @@ func (t Tuple) Compare(other Tuple) int {
 	return cmp.Or(cmp.Compare(t.Object, other.Object), cmp.Compare(t.Relation, other.Relation), cmp.Compare(t.User, other.User))
 }
 
-// TargetOfBinding returns the OpenFGA object that a binding is on: one object, or the root of a kind. It returns "" for a
-// binding without a selector.
+// TargetOfBinding returns the OpenFGA object that a binding is on: one object, or the root of a kind. It returns ""
+// for a binding without a selector.
 func TargetOfBinding(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	switch {
@@ -29,13 +29,13 @@ func TargetOfBinding(b *iamv1alpha1.PolicyBinding) string {
 	return ""
 }
 
-// RoleTargetIndexKey returns the index key that all bindings of one role to one target share. The role and the target need not
-// exist.
+// RoleTargetIndexKey returns the index key that all bindings of one role to one target share. The role and the target
+// need not exist.
 func RoleTargetIndexKey(b *iamv1alpha1.PolicyBinding) string {
 	return formatRoleTargetIndexKey(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashTarget(TargetOfBinding(b)))
 }
 
-// IndexKeyOfGrant returns the [RoleTargetIndexKey] of a grant of the role.
+// IndexKeyOfGrant returns the [RoleTargetIndexKey] of the bindings that form a grant of the role.
 func IndexKeyOfGrant(r *iamv1alpha1.Role, grant string) string {
 	_, target, _ := strings.Cut(grant, "/RoleBinding:")
 	_, target, _ = strings.Cut(target, "/")
@@ -51,8 +51,8 @@ func (o *Lookup) RoleOfBinding(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
 	return o.liveRole(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)
 }
 
-// InvalidTargetReason returns the reason, as in [iamv1alpha1.TargetValid], why the target of a binding is not valid. It
-// returns "" for a valid target.
+// InvalidTargetReason returns a reason of [iamv1alpha1.TargetValid] if the target of a binding is not valid, otherwise
+// "".
 func (o *Lookup) InvalidTargetReason(b *iamv1alpha1.PolicyBinding) string {
 	selector := b.Spec.ResourceSelector
 	target := TargetOfBinding(b)
@@ -95,8 +95,8 @@ func (o *Lookup) absenceReason(typ, namespace string) string {
 	return iamv1alpha1.TargetNotFound
 }
 
-// isActiveBinding reports whether a binding has a valid target and at least one subject, and is not in deletion. It does not check
-// the role.
+// isActiveBinding reports whether a binding has a valid target and at least one active subject, and is not in
+// deletion. It does not check the role.
 func (o *Lookup) isActiveBinding(b *iamv1alpha1.PolicyBinding) bool {
 	return b.DeletionTimestamp == nil && o.InvalidTargetReason(b) == "" && slices.ContainsFunc(b.Spec.Subjects, func(s iamv1alpha1.Subject) bool {
 		subject, _ := o.ResolveSubject(s)

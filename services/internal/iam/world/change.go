@@ -60,8 +60,8 @@ func (w *World) ChangeRandomly() {
 	}
 }
 
-// recordRandomRegistration records a random result of registration in a ProtectedResource: a registration, or that it has no room. Some
-// results contradict what iam.Register would find.
+// recordRandomRegistration writes a random result of registration to the status of a ProtectedResource. Some results
+// contradict the result that [iam.NewRegistry] would compute.
 func (w *World) recordRandomRegistration(p *iamv1alpha1.ProtectedResource) {
 	if p == nil {
 		return
@@ -104,7 +104,7 @@ func (w *World) editResourceRandomly(p *iamv1alpha1.ProtectedResource) {
 	}
 }
 
-// recreateRandomObject replaces an object by a new one of the same name.
+// recreateRandomObject replaces an object by a new one with the same name.
 func (w *World) recreateRandomObject() {
 	u, g, t := pickRandom(w, w.Users), pickRandom(w, w.Groups), pickRandom(w, w.Things)
 	switch {

@@ -14,13 +14,13 @@ import (
 type NaiveAuthorizer struct {
 	world *World
 
-	// kinds holds the registered kinds, and parents the parents of each.
+	// kinds holds the registered kinds. parents holds the parent kinds of each.
 	kinds   map[string]bool
 	parents map[string][]string
 	owner   map[string]string // Kind by permission.
 }
 
-// NewNaiveAuthorizer returns a Naive for the current state of a world.
+// NewNaiveAuthorizer returns an authorizer for the current state of a world.
 func NewNaiveAuthorizer(w *World) *NaiveAuthorizer {
 	n := &NaiveAuthorizer{w, map[string]bool{}, map[string][]string{}, map[string]string{}}
 	alive := slices.DeleteFunc(slices.Clone(w.Resources), func(p *iamv1alpha1.ProtectedResource) bool { return p.DeletionTimestamp != nil })
@@ -46,7 +46,7 @@ func NewNaiveAuthorizer(w *World) *NaiveAuthorizer {
 		}
 	}
 	n.linkRecorded(first)
-	// For a new link, a recorded link counts in the search for cycles, even if it is no longer claimed.
+	// A link recorded in a status counts in the search for cycles, even if the spec no longer has it.
 	with := &NaiveAuthorizer{parents: map[string][]string{}}
 	for _, p := range alive {
 		if p.Status.Registered != nil {
@@ -57,7 +57,7 @@ func NewNaiveAuthorizer(w *World) *NaiveAuthorizer {
 	return n
 }
 
-// linkRecorded adds the recorded links, in order.
+// linkRecorded adds the links that statuses record, in order.
 func (n *NaiveAuthorizer) linkRecorded(first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
@@ -69,7 +69,7 @@ func (n *NaiveAuthorizer) linkRecorded(first []*iamv1alpha1.ProtectedResource) {
 	}
 }
 
-// linkNew adds the new links, unless they close a cycle with any recorded or added link.
+// linkNew adds the new links, except links that close a cycle with a recorded or added link.
 func (n *NaiveAuthorizer) linkNew(with *NaiveAuthorizer, first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
@@ -111,7 +111,8 @@ func hasRecordedParent(p *iamv1alpha1.ProtectedResource, parent string) bool {
 	return claimRank(p) < 2 && slices.Contains(p.Status.Registered.Parents, parent)
 }
 
-// claimRank returns 0 for an unchanged registration, 1 for one edited since, and 2 for a new claim.
+// claimRank returns 0 for an unchanged registration, 1 for a registration with a changed spec, and 2 for no
+// registration.
 func claimRank(p *iamv1alpha1.ProtectedResource) int {
 	if recordedKind(p) != claimedKind(p) {
 		return 2
@@ -119,7 +120,7 @@ func claimRank(p *iamv1alpha1.ProtectedResource) int {
 	return min(1, int(p.Generation-p.Status.Registered.Generation))
 }
 
-// isOverBudget reports whether the status reports no room.
+// isOverBudget reports whether the status reports that the model has no room.
 func isOverBudget(p *iamv1alpha1.ProtectedResource) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == "Registered" && c.Status == "False" && c.Reason == "LimitExceeded"
@@ -134,7 +135,7 @@ func (n *NaiveAuthorizer) isAtOrAbove(above, below string) bool {
 // bindingScope is one object, or all objects of a kind if name is empty.
 type bindingScope struct{ typ, namespace, name string }
 
-// Allows reports whether the objects allow a request.
+// Allows reports whether the declared objects allow a request.
 func (n *NaiveAuthorizer) Allows(q Request) bool {
 	if kind, known := n.owner[q.Permission]; !known || !n.kinds[q.Type] || !n.isAtOrAbove(q.Type, kind) {
 		return false
@@ -156,12 +157,13 @@ func (n *NaiveAuthorizer) Allows(q Request) bool {
 	})
 }
 
-// isParentCounted reports whether the parent in a request counts: the object is unknown, and its kind is below the parent's.
+// isParentCounted reports whether the parent in a request is used: the object is unknown, and its kind is below the
+// parent's kind.
 func (n *NaiveAuthorizer) isParentCounted(object, above bindingScope) bool {
 	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.thingAt(object) == nil)
 }
 
-// scopesOf returns the places where a binding counts for p: p, its kind, and the same for its ancestors.
+// scopesOf returns the scopes whose bindings apply to p: p, its kind, and the same for its ancestors.
 func (n *NaiveAuthorizer) scopesOf(p bindingScope) []bindingScope {
 	all := []bindingScope{{typ: p.typ}}
 	var owners []bindingScope
@@ -184,8 +186,8 @@ func (n *NaiveAuthorizer) scopesOf(p bindingScope) []bindingScope {
 	return all
 }
 
-// ownersOf returns the owners of a thing. The organization of a project is the recorded one of spec and status. Its owner
-// references to organizations do not count.
+// ownersOf returns the owners of an object. A project belongs to an organization only if spec and status name the same
+// one. Owner references of a project to organizations are ignored.
 func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (ownersOf []bindingScope) {
 	organization := bindingScope{Organization, "", t.Organization}
 	o := n.thingAt(organization)
@@ -194,7 +196,8 @@ func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (ownersOf []bindingScope) {
 		typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
 		typ = cmp.Or(typ, "core.miloapis.com") + "/" + ref.Kind
 		if t.Type == Project && typ == Organization {
-			if o != nil && ref.Name == t.Organization { // A reference with another UID contradicts the record.
+			// A reference with another UID contradicts the status.
+			if o != nil && ref.Name == t.Organization {
 				belongs = belongs && ref.UID == o.UID
 			}
 			continue
@@ -273,7 +276,7 @@ func (n *NaiveAuthorizer) matchesSubject(q Request, s iamv1alpha1.Subject) bool 
 	})
 }
 
-// isRequesterInactive reports whether the requester is deactivated. Groups then give it nothing either.
+// isRequesterInactive reports whether the requester is deactivated. Its groups then give no permissions either.
 func (n *NaiveAuthorizer) isRequesterInactive(q Request) bool {
 	u := FirstMatch(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
 	a := FirstMatch(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })

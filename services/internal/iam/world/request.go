@@ -17,13 +17,13 @@ type Request struct {
 	Groups        []string
 	// Name is empty for a request that names no object.
 	Permission, Type, Namespace, Name string
-	// There denies requests on an object that does not exist, as at the endpoint of a project.
+	// There denies requests on an object that does not exist, as the endpoint of a project does.
 	There bool
 	// ParentType and ParentName name the parent in the request. Both may be empty.
 	ParentType, ParentName string
 }
 
-// RandomRequest returns a random request, usually one that concerns a binding.
+// RandomRequest returns a random request, usually one that matches a binding.
 func (w *World) RandomRequest() Request {
 	q := Request{
 		Permission: w.randomPermission(), Type: pickRandom(w, worldKinds()).typ, Namespace: w.randomNamespace(),
@@ -62,7 +62,7 @@ func (w *World) randomLikelyBinding() *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-// hasTarget reports whether the target of a binding exists. A whole kind always does.
+// hasTarget reports whether the target of a binding exists. A whole kind always exists.
 func (w *World) hasTarget(b *iamv1alpha1.PolicyBinding) bool {
 	on := b.Spec.ResourceSelector.ResourceRef
 	return on == nil || slices.ContainsFunc(w.Things, func(t *TargetObject) bool { return string(t.UID) == on.UID })
@@ -114,14 +114,15 @@ func (w *World) aimAtBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
 		on = &iamv1alpha1.ResourceReference{APIGroup: b.Spec.ResourceSelector.ResourceKind.APIGroup, Kind: b.Spec.ResourceSelector.ResourceKind.Kind}
 	}
 	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
-	if w.isOneIn(3) { // As at the endpoint of a project: a permission of a kind below.
+	if w.isOneIn(3) { // Like a request to the endpoint of a project: the permission belongs to a kind below.
 		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
 	} else if t := w.randomThingBelow(q.Type, on); t != nil {
 		q.Namespace, q.Name = t.Namespace, t.Name
 	}
 }
 
-// randomThingBelow returns an object of a type, usually one that belongs to the target or is in a namespace of that name.
+// randomThingBelow returns an object of a type, usually one that is owned by the target or is in a namespace with the
+// target's name.
 func (w *World) randomThingBelow(typ string, on *iamv1alpha1.ResourceReference) *TargetObject {
 	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return t.Type != typ })
 	near := slices.DeleteFunc(slices.Clone(all), func(t *TargetObject) bool {

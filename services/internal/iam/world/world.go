@@ -18,7 +18,7 @@ import (
 type World struct {
 	Random *rand.Rand
 
-	// Trust makes bindings on objects of the unwatched kind act, whether or not the objects exist.
+	// Trust makes bindings on objects of the kind Unfollowed take effect, even if the objects do not exist.
 	Trust bool
 
 	made        int
@@ -37,12 +37,12 @@ type TargetObject struct {
 	metav1.ObjectMeta
 
 	Type string
-	// Organization is the name in the spec of a project, and Recorded the organization in its status.
+	// Organization is the organization's name in the spec of a project. Recorded is the organization in its status.
 	Organization string
 	Recorded     *resourcemanagerv1alpha1.ProjectOrganization
 }
 
-// Types of things with special rules.
+// Types of objects with special rules.
 const (
 	Organization = "resourcemanager.miloapis.com/Organization"
 	Project      = "resourcemanager.miloapis.com/Project"
@@ -50,10 +50,10 @@ const (
 	Unfollowed = "b.example/Alone"
 )
 
-// IsTrusted reports whether bindings on objects of a type act even if the objects do not exist.
+// IsTrusted reports whether bindings on objects of a type take effect even if the objects do not exist.
 func (w *World) IsTrusted(typ string) bool { return w.Trust && typ == Unfollowed }
 
-// AsProject returns the thing as a Project, or nil for another type.
+// AsProject returns the object as a Project, or nil for another type.
 func (t *TargetObject) AsProject() *resourcemanagerv1alpha1.Project {
 	if t.Type != Project {
 		return nil
@@ -278,7 +278,7 @@ func (w *World) addRandomThing() {
 	w.Things = append(w.Things, t)
 }
 
-// recordRandomOrganization records the organization of a project, sometimes a wrong one.
+// recordRandomOrganization sets the organization in the status of a project, sometimes a wrong one.
 func (w *World) recordRandomOrganization(t *TargetObject) {
 	if o := FirstMatch(w.Things, func(o *TargetObject) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.isOneIn(6) {
 		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{
@@ -288,7 +288,7 @@ func (w *World) recordRandomOrganization(t *TargetObject) {
 	}
 }
 
-// randomOwner returns a thing, usually one of a parent kind.
+// randomOwner returns an object, usually one of a parent kind.
 func (w *World) randomOwner(kind worldKind) *TargetObject {
 	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return !slices.Contains(kind.parents, t.Type) })
 	if w.isOneIn(4) {
