@@ -9,9 +9,9 @@ import (
 
 // ConsumerBacklog counts the unsettled messages of a durable consumer.
 type ConsumerBacklog struct {
-	// Pending counts messages that were not delivered yet.
+	// Pending counts the messages that were not delivered yet.
 	Pending uint64
-	// Unsettled counts delivered messages that are not settled, Redelivering those among them that were delivered more
+	// Unsettled counts the delivered messages that are not settled. Redelivering counts those that were delivered more
 	// than once.
 	Unsettled, Redelivering int
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ErrRefused means that a message is no valid change of its subject. Its object counts as unknown until the watcher
+// ErrRefused means that a message is not a valid change of its subject. The object is unknown until the watcher
 // publishes it again.
 var ErrRefused = errors.New("refused")
 
-// DecodeRawChange decodes a message of [Changes]. Its subject, headers, fields and the metadata of its object must agree. The
-// error is [ErrRefused], because the message will never be valid.
+// DecodeRawChange decodes a message of [Changes]. Its subject, headers, fields and the metadata of its object must
+// agree. Every error wraps [ErrRefused], because the message will never be valid.
 func DecodeRawChange(subject string, header nats.Header, data []byte) (event.Change, error) {
 	key, uid, err := ParseChangeSubject(subject)
 	if err != nil {
@@ -35,7 +35,7 @@ func DecodeRawChange(subject string, header nats.Header, data []byte) (event.Cha
 	return change, nil
 }
 
-// ChangeHeaders returns the headers that repeat the fields of c.
+// ChangeHeaders returns the headers that repeat fields of c.
 func ChangeHeaders(c event.Change) nats.Header {
 	operation := Upsert
 	if c.Deleted {
@@ -60,8 +60,8 @@ func checkHeaders(c event.Change, header nats.Header) error {
 	return nil
 }
 
-// checkMetadata returns an error if a field in the metadata of the object differs from the field of c. The version of
-// a deletion may be later than that of the last state, and the version of a Secret is that of its last read.
+// checkMetadata returns an error if the metadata of the object differs from the fields of c. It does not compare the
+// resourceVersion of a deletion, which may be later than that of the last state, and of a Secret.
 func checkMetadata(c event.Change) error {
 	if len(c.Object) == 0 {
 		return nil

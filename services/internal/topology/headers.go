@@ -1,6 +1,7 @@
 package topology
 
-// Headers of changes. They repeat the fields that a sweep compares, so that the auditor and searches read no bodies.
+// Headers of changes. They repeat the fields that the watcher compares with the API server, so that a comparison need
+// not read bodies.
 const (
 	// EpochHeader holds the epoch of the change.
 	EpochHeader = "Entail-Epoch"
@@ -16,16 +17,16 @@ const (
 	Delete = "delete"
 )
 
-// Headers of messages.
+// Headers of replays and dead letters.
 const (
-	// ReplayHeader marks a state that is published again, so that services process it once more.
+	// ReplayHeader marks a state that is published again, so that services process it again.
 	ReplayHeader = "Entail-Replay"
 	// ReasonHeader holds the reason why a message became a dead letter.
 	ReasonHeader = "Entail-Reason"
 	// SubjectHeader holds the original subject of a dead letter.
 	SubjectHeader = "Entail-Subject"
-	// SequenceHeader holds its original sequence in ENTAIL_CHANGES.
+	// SequenceHeader holds the original sequence of a dead letter in ENTAIL_CHANGES.
 	SequenceHeader = "Entail-Sequence"
-	// ServiceHeader holds the service that gave it up.
+	// ServiceHeader holds the service that gave up the message.
 	ServiceHeader = "Entail-Service"
 )

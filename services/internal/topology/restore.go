@@ -15,24 +15,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// requestTimeout bounds one request. A cluster that does not answer one request may answer the next.
+// requestTimeout bounds one request. A cluster of NATS servers may lose one request and answer the next.
 const requestTimeout = 3 * time.Second
 
-// StreamDifference describes how a stream differs from the table.
+// StreamDifference describes how a stream differs from its definition.
 type StreamDifference struct {
 	Stream string
 	// Missing means that the stream does not exist.
 	Missing bool
-	// Fields names the fields of its configuration that differ.
+	// Fields names the configuration fields that differ.
 	Fields []string
-	// Copies is the number of replicas of the stream if it exceeds the configured number. They are kept: a flag must
-	// not reduce the redundancy of a cluster.
+	// Copies is the number of replicas of the stream if it is larger than the configured number. The larger number is
+	// kept, because a flag must not reduce the redundancy of an existing stream.
 	Copies int
 
 	want jetstream.StreamConfig
 }
 
-// NeedsRestore reports whether the stream must be restored.
+// NeedsRestore reports whether the stream must be created or updated.
 func (d StreamDifference) NeedsRestore() bool { return d.Missing || len(d.Fields) > 0 }
 
 // String describes the difference.
@@ -43,8 +43,8 @@ func (d StreamDifference) String() string {
 	return "stream " + d.Stream + " differs in " + strings.Join(d.Fields, ", ")
 }
 
-// CompareStreams lists the streams that differ from the table. It reports streams that it cannot read as errors, beside the
-// differences of the others.
+// CompareStreams lists the streams that differ from their definitions. It returns the streams that it cannot read as
+// errors, together with the differences of the other streams.
 func CompareStreams(ctx context.Context, js jetstream.JetStream, replicas int) ([]StreamDifference, error) {
 	all := streamConfigs(replicas)
 	differences, errs := make([]StreamDifference, len(all)), make([]error, len(all))
@@ -93,8 +93,8 @@ func differingFields[T any](have, want T) []string {
 	return names
 }
 
-// RestoreStream creates or updates a stream as the table requires. Only the watcher calls it, because only the watcher owns
-// the streams. The error is [fault.Terminal] if retries cannot help.
+// RestoreStream creates or updates a stream as defined. Only the watcher calls it. The error is [fault.Terminal] if a
+// retry cannot help.
 func RestoreStream(ctx context.Context, js jetstream.JetStream, d StreamDifference) error {
 	if !d.NeedsRestore() {
 		return nil
@@ -111,7 +111,7 @@ func RestoreStream(ctx context.Context, js jetstream.JetStream, d StreamDifferen
 	return nil
 }
 
-// EnsureStreams compares and restores all streams.
+// EnsureStreams compares all streams with their definitions and restores them.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, replicas int) error {
 	differences, err := CompareStreams(ctx, js, replicas)
 	errs := []error{err}
@@ -121,7 +121,7 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, replicas int) er
 	return errors.Join(errs...)
 }
 
-// CheckStreams returns nil if every stream exists as in the table. It does not compare the number of replicas.
+// CheckStreams returns nil if every stream exists as defined. It does not compare the number of replicas.
 func CheckStreams(ctx context.Context, js jetstream.JetStream) error {
 	differences, err := CompareStreams(ctx, js, 1)
 	var wrong []string
@@ -136,14 +136,14 @@ func CheckStreams(ctx context.Context, js jetstream.JetStream) error {
 	return err
 }
 
-// JetStream's error codes for refusals that a retry cannot change.
+// These are JetStream's error codes for refusals that a retry cannot change.
 const (
 	invalidConfig      jetstream.ErrorCode = 10052
 	subjectsOverlap    jetstream.ErrorCode = 10065
 	replicasImpossible jetstream.ErrorCode = 10074
 )
 
-// classifyRefusal marks an error that a person must correct as terminal.
+// classifyRefusal marks an error that an operator must correct as terminal.
 func classifyRefusal(err error) error {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok || !slices.Contains([]jetstream.ErrorCode{invalidConfig, subjectsOverlap, replicasImpossible}, api.ErrorCode) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// FormatRevision names a position in one life of [Changes].
+// FormatRevision returns a text that identifies a position in one life of [Changes].
 func FormatRevision(sequence uint64, incarnation string) string {
 	return fmt.Sprintf("%d@%s", sequence, incarnation)
 }
@@ -31,7 +31,7 @@ func ParseRevision(revision string) (sequence uint64, began time.Time, err error
 	return sequence, began, nil
 }
 
-// invalidRevisionError returns the error for a text that is no revision, with an example.
+// invalidRevisionError returns an error with an example of a valid revision.
 func invalidRevisionError(revision, why string) error {
 	return fmt.Errorf("%q is no revision: %s; one is as an answer named it, such as 42@2026-01-02T03:04:05.678Z", revision, why)
 }

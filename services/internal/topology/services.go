@@ -7,15 +7,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Service is a consumer of changes. Its name is also the name of its durable consumer.
+// Service is a service that reads changes. Its name is also the name of its durable consumer.
 type Service struct {
 	Name  string
 	Kinds []event.GroupResource
-	// Targets means that the service also follows the objects of all kinds of targets.
+	// Targets means that the service also reads the objects of all target kinds.
 	Targets bool
 }
 
-// Names of services.
+// Names of the services.
 const (
 	Watcher        = "watcher"
 	StoreSync      = "store-sync"
@@ -55,7 +55,8 @@ func DurableServices() []Service {
 	}
 }
 
-// ReaderServices lists the services that follow changes by a view alone, in each replica, and settle no messages.
+// ReaderServices lists the services that read changes only through an informer. They have no durable consumer, and
+// every replica is active.
 func ReaderServices() []Service {
 	read := []event.GroupResource{kinds.Stores().GroupResource}
 	for _, kind := range kinds.IAMKinds() {
@@ -64,7 +65,7 @@ func ReaderServices() []Service {
 	return []Service{{Name: Webhook, Kinds: read, Targets: true}}
 }
 
-// ServiceNamed returns the consumer or reader of a name.
+// ServiceNamed returns the service with a name.
 func ServiceNamed(name string) (Service, bool) {
 	all := append(DurableServices(), ReaderServices()...)
 	i := slices.IndexFunc(all, func(s Service) bool { return s.Name == name })

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Streams.
+// Names of the streams.
 const (
 	Changes     = "ENTAIL_CHANGES"
 	Sync        = "ENTAIL_SYNC"
@@ -21,42 +21,45 @@ const (
 	DeadLetters = "ENTAIL_DEADLETTERS"
 )
 
-// Group is the priority group of every durable consumer: one replica is pinned, the others stand by.
+// Group is the priority group of every durable consumer. JetStream pins one replica of the group, and the other
+// replicas are standby.
 const Group = "active"
 
 const (
 	dedupWindow   = 2 * time.Minute
 	deadLetterAge = 30 * 24 * time.Hour
-	// maxWaiting bounds the waiting pull requests. It is the default of the server.
+	// maxWaiting bounds the waiting pull requests. It is the server's default.
 	maxWaiting = 512
-	// MaxAckPending bounds the unsettled messages of one service. The server delivers no more beyond it.
+	// MaxAckPending bounds the unsettled messages of one service. The server delivers no further message at this
+	// limit.
 	MaxAckPending = 4096
 )
 
 // TombstoneTTL is the default lifetime of a tombstone.
 const TombstoneTTL = 7 * 24 * time.Hour
 
-// TakeoverBounds bounds how soon another replica takes the turn of one that is gone. All replicas of a service need the same
-// bounds.
+// TakeoverBounds bounds how soon a standby replica replaces a leader that has stopped. All replicas of a service need
+// the same bounds.
 type TakeoverBounds struct {
-	// Claim is the lifetime of a claim after it was sent.
+	// Claim is the lifetime of a lease after it was sent.
 	Claim time.Duration
-	// Pin bounds how long a dead replica delays the next one. At least 2 s.
+	// Pin bounds how long a dead leader delays the next one. It is at least 2 s.
 	Pin time.Duration
-	// Settling bounds the time in which requests of a replica that lost its turn may still take effect.
+	// Settling bounds the time in which requests of a former leader may still take effect.
 	Settling time.Duration
 }
 
-// DefaultTakeoverBounds returns the bounds that services use. Tests shorten them.
+// DefaultTakeoverBounds returns the bounds that services use. Tests use shorter ones.
 func DefaultTakeoverBounds() TakeoverBounds {
 	return TakeoverBounds{Claim: 3 * time.Second, Pin: 4 * time.Second, Settling: 10 * time.Second}
 }
 
-// AckWait returns the lease on a message. Consumers renew it while they work. Together with Pin it bounds how long a
-// frozen replica delays the messages that it received.
+// AckWait returns the time after which the server delivers an unsettled message again. A consumer extends it while it
+// works on the message. Together with Pin it bounds how long a frozen replica delays the messages that it received.
 func (t TakeoverBounds) AckWait() time.Duration { return 2 * t.Claim }
 
-// PullExpiry returns the lifetime of a pull request of a consumer. A living replica sends one twice within Pin.
+// PullExpiry returns the lifetime of a consumer's pull request. It is so short that a running replica sends two
+// requests within Pin.
 func (t TakeoverBounds) PullExpiry() time.Duration { return t.Pin / 2 }
 
 // StreamNames lists the names of all streams.
@@ -68,7 +71,7 @@ func StreamNames() []string {
 	return names
 }
 
-// streamConfigs returns the table, with all fields that the server would fill in.
+// streamConfigs returns the definitions of all streams, including the fields that the server would set.
 func streamConfigs(replicas int) []jetstream.StreamConfig {
 	newest := func(name, description string, subjects ...string) jetstream.StreamConfig {
 		return jetstream.StreamConfig{
@@ -89,7 +92,7 @@ func streamConfigs(replicas int) []jetstream.StreamConfig {
 }
 
 // EnsureConsumer returns the durable consumer of a service. It creates or updates the consumer only if necessary: if
-// several replicas send the same request to a cluster at once, some get no answer.
+// several replicas send the same request to a cluster at the same time, some receive no answer.
 func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service, takeover TakeoverBounds) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -129,12 +132,14 @@ func consumerConfig(service Service, takeover TakeoverBounds) jetstream.Consumer
 	}
 }
 
-// StreamID names one life of a stream by its creation time. A stream that was deleted and created again has another.
+// StreamID returns the creation time of a stream, which identifies its life. A stream that was deleted and created
+// again has another ID.
 func StreamID(info *jetstream.StreamInfo) string {
 	return info.Created.UTC().Format(time.RFC3339Nano)
 }
 
-// DecodeChange decodes a message of [Changes], with the times at which it was stored and expires. See [DecodeRawChange].
+// DecodeChange decodes a message of [Changes], including the times at which it was stored and expires. See
+// [DecodeRawChange].
 func DecodeChange(msg jetstream.Msg) (event.Change, error) {
 	change, err := DecodeRawChange(msg.Subject(), msg.Headers(), msg.Data())
 	if err != nil {

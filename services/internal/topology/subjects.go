@@ -23,7 +23,7 @@ const (
 // ChangeSubject returns the subject for the newest state of one object.
 func ChangeSubject(k event.Key) string { return subjectPrefix(k.GroupResource) + k.SubjectTokens() }
 
-// subjectPrefix returns the start of the subjects of a kind.
+// subjectPrefix returns the first tokens of a kind's subjects.
 func subjectPrefix(r event.GroupResource) string {
 	if r.Target {
 		return targetsPrefix
@@ -31,13 +31,14 @@ func subjectPrefix(r event.GroupResource) string {
 	return changesPrefix
 }
 
-// TombstoneSubject returns the subject for the deletion of an object whose name another object has now, or that existed
-// before the cluster went back in time.
+// TombstoneSubject returns the subject for a tombstone whose name is in use again: another object has it, or the
+// cluster's history was rewound.
 func TombstoneSubject(k event.Key, uid string) string {
 	return ChangeSubject(k) + "." + event.EncodeToken(uid)
 }
 
-// ParseChangeSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for the former.
+// ParseChangeSubject parses the output of [ChangeSubject] and of [TombstoneSubject]. uid is empty for a
+// [ChangeSubject].
 func ParseChangeSubject(subject string) (k event.Key, uid string, err error) {
 	tail, ok := strings.CutPrefix(subject, changesPrefix)
 	target := !ok
@@ -80,17 +81,17 @@ func ClusterFilters(cluster string) []string {
 	return []string{changesPrefix + event.EncodeToken(cluster) + ".>", targetsPrefix + event.EncodeToken(cluster) + ".>"}
 }
 
-// CurrentStatesFilter matches these changes without the tombstones on subjects of their own.
+// CurrentStatesFilter matches the same as [ChangesFilter], but no [TombstoneSubject].
 func CurrentStatesFilter(cluster string, r event.GroupResource) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + "*.*"
 }
 
-// TombstonesFilter matches the tombstones on subjects of their own.
+// TombstonesFilter matches every [TombstoneSubject] of one kind.
 func TombstonesFilter(cluster string, r event.GroupResource) string {
 	return CurrentStatesFilter(cluster, r) + ".*"
 }
 
-// CurrentStatesFilterIn matches the same in one namespace.
+// CurrentStatesFilterIn matches the same as [CurrentStatesFilter] in one namespace.
 func CurrentStatesFilterIn(cluster string, r event.GroupResource, namespace string) string {
 	return strings.TrimSuffix(ChangesFilter(cluster, r), ">") + event.EncodeToken(namespace) + ".*"
 }
@@ -107,7 +108,7 @@ func MarkerSubject(cluster string, r event.GroupResource) string {
 	return subject + event.EncodeToken(r.Group) + "." + event.EncodeToken(r.Resource)
 }
 
-// ParseTargetMarkerSubject parses the output of [MarkerSubject] for a kind of targets.
+// ParseTargetMarkerSubject parses the output of [MarkerSubject] for a target kind.
 func ParseTargetMarkerSubject(subject string) (event.GroupResource, error) {
 	tail, ok := strings.CutSuffix(strings.TrimPrefix(subject, syncPrefix), targetsSuffix)
 	tokens := strings.Split(tail, ".")
@@ -119,14 +120,14 @@ func ParseTargetMarkerSubject(subject string) (event.GroupResource, error) {
 	return event.GroupResource{Group: group, Resource: resource, Target: true}, errors.Join(err, err2)
 }
 
-// BarrierSubject returns the subject for the newest barrier of one cluster; it matches all clusters if cluster is empty.
-// Only the watcher may publish on it. No durable consumer receives barriers.
+// BarrierSubject returns the subject for the newest barrier of one cluster. It matches all clusters if cluster is
+// empty. Only the watcher may publish on this subject. No durable consumer receives barriers.
 func BarrierSubject(cluster string) string { return barrierPrefix + clusterTokenOrWildcard(cluster) }
 
-// IsBarrierSubject reports whether a subject is that of a barrier.
+// IsBarrierSubject reports whether a subject is a [BarrierSubject].
 func IsBarrierSubject(subject string) bool { return strings.HasPrefix(subject, barrierPrefix) }
 
-// ResultSubject returns the subject for the newest result of one service for one object. Service "*" matches all
+// ResultSubject returns the subject for the newest result of one service for one object. The service "*" matches all
 // services.
 func ResultSubject(service string, k event.Key) string {
 	return resultsPrefix + service + "." + k.SubjectTokens()
@@ -135,8 +136,8 @@ func ResultSubject(service string, k event.Key) string {
 // ResultsFilter matches all results of a service.
 func ResultsFilter(service string) string { return resultsPrefix + service + ".>" }
 
-// DeadLetterSubject returns the subject for the dead letter of a message. A subject that names no object keeps its
-// tokens.
+// DeadLetterSubject returns the subject for the dead letter of a message. It also accepts a subject that is not a
+// change.
 func DeadLetterSubject(service, subject string) string {
 	return deadLettersPrefix + service + "." + strings.TrimPrefix(subject, changesPrefix)
 }
@@ -149,27 +150,27 @@ func DeadLettersFilter(service string) string {
 	return deadLettersPrefix + service + ".>"
 }
 
-// WakeSubject returns the subject that makes the active replica of a service reconcile everything. It belongs to
+// WakeSubject returns the subject that makes the leader of a service reconcile everything. It belongs to
 // ENTAIL_CHANGES, so that only the pinned replica receives it.
 func WakeSubject(service string) string { return wakePrefix + service }
 
-// EndMarkSubject returns the subject on which the view of a service marks the end of ENTAIL_CHANGES. A view that has read
-// its mark has read everything before it. No durable consumer receives such marks.
+// EndMarkSubject returns the subject for the end marks of a service's informer. An informer writes an end mark to
+// ENTAIL_CHANGES; once it receives the mark, it has read everything before. No durable consumer receives end marks.
 func EndMarkSubject(service string) string { return wakePrefix + "end-" + service }
 
-// ProbeSubject returns the subject on which a service publishes to find out whether NATS accepts messages.
+// ProbeSubject returns the subject on which a service publishes to check that NATS accepts messages.
 func ProbeSubject(service string) string { return wakePrefix + "view-" + service }
 
-// IsWakeSubject reports whether services publish on a subject of ENTAIL_CHANGES: wakes, claims, pulses and marks of its end.
+// IsWakeSubject reports whether services publish on a subject of ENTAIL_CHANGES: wakes, leases, probes and end marks.
 func IsWakeSubject(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
 
-// LeaseSubject returns the subject on which the active replica of a service claims its turn, or gives it up.
+// LeaseSubject returns the subject for the lease of a service's leader.
 func LeaseSubject(service string) string { return wakePrefix + "turn-" + service }
 
-// InboxPrefix returns the prefix of the inboxes of a service. No other account may subscribe to them.
+// InboxPrefix returns the prefix of a service's inboxes. No other NATS user may subscribe to them.
 func InboxPrefix(service string) string { return "_INBOX_" + service }
 
-// clusterTokenOrWildcard returns a wildcard if cluster is empty.
+// clusterTokenOrWildcard returns the token of a cluster, or a wildcard if cluster is empty.
 func clusterTokenOrWildcard(cluster string) string {
 	if cluster == "" {
 		return "*"
