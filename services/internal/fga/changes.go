@@ -31,9 +31,9 @@ func (c *Client) ReadObjectTuples(ctx context.Context, storeID, object string) (
 	}
 }
 
-// ReadChanges returns at most 100 changes after a token, oldest first. Without a token it begins at a time, or at the
-// first change if the time is zero. The returned token is for the next call. It is not empty once the store has a
-// change.
+// ReadChanges returns at most 100 changes after a token, the oldest first. Without a token it begins at since, or at
+// the first change if since is zero. The returned token is for the next call. It is empty only if the store has never
+// had a change.
 func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since time.Time) ([]*openfgav1.TupleChange, string, error) {
 	request := &openfgav1.ReadChangesRequest{StoreId: storeID, PageSize: wrapperspb.Int32(pageSize), ContinuationToken: token}
 	if token == "" && !since.IsZero() {
@@ -46,8 +46,8 @@ func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since t
 	return answer.GetChanges(), answer.GetContinuationToken(), nil
 }
 
-// ReadTypeTuples returns the tuples of all objects of a type for which wanted returns true. It replays the store's list of
-// changes, because OpenFGA has no other way to find objects by type.
+// ReadTypeTuples returns those tuples of all objects of a type for which wanted returns true. It reads all changes of
+// the type, because OpenFGA cannot list the objects of a type.
 func (c *Client) ReadTypeTuples(ctx context.Context, storeID, typ string, wanted func(*openfgav1.TupleKey) bool) ([]*openfgav1.TupleKey, error) {
 	type identity struct{ object, relation, user string }
 	held := map[identity]*openfgav1.TupleKey{}

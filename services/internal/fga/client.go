@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// maxMessageBytes bounds a message. Servers can be configured to accept models far beyond their default of 256 KiB.
+	// maxMessageBytes bounds a message. A server can be configured to accept models far beyond its default of 256 KiB.
 	maxMessageBytes = 16 << 20
-	// reconnectDelay bounds the wait between two connection attempts. It is short because callers have their own
+	// reconnectDelay bounds the wait between two connection attempts. It is short because callers retry with their own
 	// backoff.
 	reconnectDelay = 2 * time.Second
-	// keepaliveAfter is the time without an answer before a ping, and keepaliveTimeout the wait for its reply. Servers
-	// refuse clients that ping more often.
+	// keepaliveAfter is the time without an answer before a ping, and keepaliveTimeout the wait for the reply. Servers
+	// close connections that ping more often.
 	keepaliveAfter   = 20 * time.Second
 	keepaliveTimeout = 5 * time.Second
-	// roundRobin spreads calls over all addresses of a name.
+	// roundRobin distributes the calls over all addresses of a name.
 	roundRobin = `{"loadBalancingConfig":[{"round_robin":{}}]}`
 )
 
@@ -39,8 +39,8 @@ type Client struct {
 	health    serverHealth
 }
 
-// Dial returns a client. It connects at the first call and reconnects when necessary. The options in more follow those
-// of the configuration, so their interceptors run last.
+// Dial returns a client. It connects at the first call and reconnects when necessary. The options in more come after
+// those of the configuration, so their interceptors run last.
 func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 type dialSettings struct {
 	target        string
 	options, last []grpc.DialOption
-	// idle closes connections outside of gRPC.
+	// idle closes idle HTTP connections, which gRPC does not manage.
 	idle func()
 }
 
@@ -99,7 +99,7 @@ func (c Config) dialSettings(given tokenProvider) (dialSettings, error) {
 	return dialSettings{target: c.Target, options: options, last: []grpc.DialOption{grpc.WithResolvers(newDNSBuilder())}, idle: func() {}}, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() error {
 	c.idle()
 	if err := c.conn.Close(); err != nil {
@@ -108,8 +108,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// deadlineInterceptor returns an interceptor that gives each call a deadline and classifies its error. It also records the outcome
-// for health checks.
+// deadlineInterceptor returns an interceptor that gives each call a deadline, classifies its error, and records the
+// outcome for health checks.
 func (c *Client) deadlineInterceptor(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)

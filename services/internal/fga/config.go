@@ -17,7 +17,7 @@ const (
 	defaultTarget = "127.0.0.1:8081"
 	// DefaultTimeout bounds one call.
 	DefaultTimeout = 10 * time.Second
-	// DefaultMaxTuples bounds the tuples in one Write call. It is the default limit of the server.
+	// DefaultMaxTuples bounds the tuples in one Write call. It is the server's default limit.
 	DefaultMaxTuples = 100
 	maxMaxTuples     = 10_000
 )
@@ -27,18 +27,18 @@ type Config struct {
 	// Target is host:port of the gRPC API, dns:///host:port for all addresses of a name in turn, or the https://… URL
 	// of the HTTP API.
 	Target string
-	// Plaintext turns TLS off for a remote host. A loopback target is plaintext anyway, unless CAFile is set.
+	// Plaintext turns TLS off for a remote host. A loopback target uses plaintext unless CAFile is set.
 	Plaintext bool
-	// CAFile holds the certificate authorities for the server and for the token issuer. If empty, those of the system
-	// count.
+	// CAFile holds the certificate authorities for the server and for the token issuer. If it is empty, the system's
+	// authorities are used.
 	CAFile string
-	// Token is the preshared key. If empty, no key is sent.
+	// Token is the preshared key. If it is empty, no key is sent.
 	Token Token
-	// TokenFile holds the preshared key, for a mounted secret. It excludes Token. TokenFile, CAFile and
-	// ClientSecretFile are reloaded when they change.
+	// TokenFile is a file with the preshared key, such as a mounted secret. Token and TokenFile exclude each other.
+	// TokenFile, CAFile and ClientSecretFile are read again when they change.
 	TokenFile string
 	// ClientID selects OAuth client credentials. The secret is in ClientSecretFile, and the issuer is at TokenURL.
-	// Audience and Scopes are optional. A preshared key is not allowed beside it.
+	// Audience and Scopes are optional. ClientID and a preshared key exclude each other.
 	ClientID, ClientSecretFile, TokenURL, Audience string
 	Scopes                                         []string
 	// Timeout bounds one call.
@@ -48,7 +48,7 @@ type Config struct {
 	// Log and Tracer are optional.
 	Log    *slog.Logger
 	Tracer trace.TracerProvider
-	// DialOptions follow the client's own options.
+	// DialOptions come after the client's own options.
 	DialOptions []grpc.DialOption
 }
 

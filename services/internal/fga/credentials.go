@@ -59,13 +59,14 @@ func (p reloadingTLS) ClientHandshake(ctx context.Context, authority string, con
 // Clone implements [credentials.TransportCredentials].
 func (p reloadingTLS) Clone() credentials.TransportCredentials { return p }
 
-// tokenProvider provides the token for each call. Its functions may be nil.
+// tokenProvider provides the token for each call. get is nil if no token is configured, and forget is nil if tokens do
+// not change.
 type tokenProvider struct {
 	get    func(context.Context) (Token, error)
 	forget func()
 }
 
-// reportRefusal reports to the source that the server rejected the token.
+// reportRefusal discards the cached token, because the server rejected it.
 func (t tokenProvider) reportRefusal() {
 	if t.forget != nil {
 		t.forget()
@@ -79,7 +80,7 @@ func (c Config) newTokenProvider() (tokenProvider, error) {
 		if err != nil {
 			return tokenProvider{}, err
 		}
-		transport.DisableKeepAlives = true // The next token request is far in the future.
+		transport.DisableKeepAlives = true // Token requests are rare, so no connection is kept.
 		g, err := newOAuthGrant(c, &http.Client{Transport: transport})
 		if err != nil {
 			return tokenProvider{}, err

@@ -16,13 +16,13 @@ import (
 
 // Errors for errors.Is.
 var (
-	// ErrStoreNotFound means that no store has this id.
+	// ErrStoreNotFound means that no store has this ID.
 	ErrStoreNotFound = errors.New("OpenFGA store not found")
-	// ErrModelNotFound means that the store has no model of this id, or no model at all.
+	// ErrModelNotFound means that the store has no model with this ID, or no model at all.
 	ErrModelNotFound = errors.New("authorization model not found")
 	// ErrInvalidModel means that the server refuses the model. A retry with the same model fails again.
 	ErrInvalidModel = errors.New("OpenFGA refuses the authorization model")
-	// ErrInvalidTuple means that a tuple is invalid under the model. No tuple of its chunk was written.
+	// ErrInvalidTuple means that a tuple is invalid under the model. No tuple of the same Write call was written.
 	ErrInvalidTuple = errors.New("OpenFGA refuses a tuple")
 	// ErrInvalidName means that OpenFGA does not allow this store name.
 	ErrInvalidName = errors.New("not a name for an OpenFGA store")
@@ -30,8 +30,8 @@ var (
 	ErrUnsupported = errors.New("not supported by this OpenFGA server")
 )
 
-// OpenFGA uses codes of its own beside those of gRPC. They lie in the ranges of its enumerations: AuthErrorCode,
-// ErrorCode, UnprocessableContentErrorCode, InternalErrorCode and NotFoundErrorCode.
+// OpenFGA returns its own codes in addition to those of gRPC. They are in the ranges of its enumerations
+// AuthErrorCode, ErrorCode, UnprocessableContentErrorCode, InternalErrorCode and NotFoundErrorCode.
 const (
 	firstAuth     = codes.Code(openfgav1.AuthErrorCode_auth_failed_invalid_subject)
 	firstInput    = codes.Code(openfgav1.ErrorCode_validation_error)
@@ -45,11 +45,12 @@ const (
 	latestModelNotFound = codes.Code(openfgav1.ErrorCode_latest_authorization_model_not_found)
 )
 
-// maxMessage bounds the text of an answer in bytes, because it goes into conditions. The server can report one error
-// for each of a thousand types.
+// maxMessage bounds the text of an error in bytes, because the text is copied to conditions. The server can report one
+// error for each of a thousand types.
 const maxMessage = 1 << 10
 
-// serverError is an error of the server: its code, its text and, if there is one, the matching error of this package.
+// serverError is an error that the server returned: its code, its text, and the matching error of this package, if
+// any.
 type serverError struct {
 	code     codes.Code
 	message  string
@@ -62,7 +63,7 @@ func (a *serverError) Error() string {
 
 func (a *serverError) Unwrap() error { return a.sentinel }
 
-// serverCodeOf returns the code of the answer in err's tree, or OK if it contains none.
+// serverCodeOf returns the server's code in err, or OK if err has none.
 func serverCodeOf(err error) codes.Code {
 	if a, ok := errors.AsType[*serverError](err); ok {
 		return a.code
@@ -70,8 +71,8 @@ func serverCodeOf(err error) codes.Code {
 	return codes.OK
 }
 
-// classifyError converts the error of a call into an answer with a class of package fault. Errors that are not caused by the
-// request are unavailability of the server, so callers retry.
+// classifyError converts the error of a call to an error with a class of package fault. An error that the request did
+// not cause counts as unavailable, so callers retry.
 func classifyError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -100,8 +101,8 @@ func sentinelForCode(code codes.Code) error {
 	}
 }
 
-// isCausedByRequest reports whether the same request would fail again. A refused token does not count: an operator can
-// replace it, and retries then succeed.
+// isCausedByRequest reports whether the same request would fail again. It returns false for a refused token, because
+// an operator can replace the token.
 func isCausedByRequest(s *status.Status) bool {
 	switch code := s.Code(); code {
 	case cancelled:
@@ -109,7 +110,8 @@ func isCausedByRequest(s *status.Status) bool {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
 		return true
 	case codes.ResourceExhausted:
-		// The gRPC client and server both report a message over the size limit in this way. No other detail marks it.
+		// The gRPC client and the server both report a message over the size limit in this way. Nothing else in the
+		// error identifies it.
 		return strings.Contains(s.Message(), "larger than max")
 	default:
 		return code >= firstInput && code < firstTrouble || code >= firstNotFound
@@ -122,7 +124,7 @@ func isUnauthenticated(err error) bool {
 	return code == codes.Unauthenticated || code >= firstAuth && code < firstInput
 }
 
-// codeName returns OpenFGA's name of a code, if it has one.
+// codeName returns OpenFGA's name of a code, if there is one.
 func codeName(code codes.Code) string {
 	number := int32(code)
 	names := openfgav1.NotFoundErrorCode_name
@@ -142,7 +144,8 @@ func codeName(code codes.Code) string {
 	return fmt.Sprintf("code %d", number)
 }
 
-// isContentRefusal reports whether the server refuses the content of the request, not the objects it refers to.
+// isContentRefusal reports whether the server refused the content of the request. It returns false if an object that
+// the request names does not exist.
 func (a *serverError) isContentRefusal() bool {
 	return a.code == codes.InvalidArgument || a.code >= firstInput && a.code < firstTrouble && a.code != cancelled
 }

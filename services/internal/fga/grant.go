@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// issuerPause spaces requests to the issuer, however many calls need a token.
+	// issuerPause is the minimum time between two token requests, even if many calls need a token.
 	issuerPause = time.Second
-	// minTokenAge protects new tokens: OpenFGA would refuse a replacement as well.
+	// minTokenAge is the age below which a refused token is kept. OpenFGA would also refuse a replacement.
 	minTokenAge = 10 * time.Second
 )
 
-// oauthGrant obtains tokens with OAuth client credentials and keeps each while it is valid.
+// oauthGrant gets tokens with OAuth client credentials and caches a token while it is valid.
 type oauthGrant struct {
 	cfg    Config
 	client *http.Client
 	secret *filewatch.Files[Token]
-	// turn guards the fields below.
+	// turn is a lock for the fields below that can be waited for with a context.
 	turn    chan struct{}
 	token   *oauth2.Token
 	fetched time.Time
@@ -42,7 +42,7 @@ func newOAuthGrant(c Config, client *http.Client) (*oauthGrant, error) {
 	return &oauthGrant{cfg: c, client: client, secret: secret, turn: make(chan struct{}, 1)}, nil
 }
 
-// getToken returns a token. It requests one if there is no valid one.
+// getToken returns a valid token. It requests a new one if necessary.
 func (g *oauthGrant) getToken(ctx context.Context) (Token, error) {
 	select {
 	case g.turn <- struct{}{}:
@@ -63,20 +63,21 @@ func (g *oauthGrant) getToken(ctx context.Context) (Token, error) {
 	return Token(g.token.AccessToken), nil // Even a token that expires at once is used once.
 }
 
-// forgetToken drops a token that OpenFGA refused.
+// forgetToken removes a token that OpenFGA refused.
 func (g *oauthGrant) forgetToken() {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	default:
-		return // A concurrent call requests a token or holds a valid one.
+		return // A concurrent call is requesting a token or has just got one.
 	}
 	if time.Since(g.fetched) > minTokenAge {
 		g.token = nil
 	}
 }
 
-// requestToken requests a token from the issuer. The error contains only codes, because the issuer's text can repeat the secret.
+// requestToken requests a token from the issuer. The error contains only codes, because the issuer's text may repeat
+// the secret.
 func (g *oauthGrant) requestToken(ctx context.Context) (*oauth2.Token, error) {
 	credentials := clientcredentials.Config{
 		ClientID: g.cfg.ClientID, ClientSecret: string(g.secret.Get()), TokenURL: g.cfg.TokenURL, Scopes: g.cfg.Scopes,

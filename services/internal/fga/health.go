@@ -18,18 +18,18 @@ const (
 	// probeInterval bounds the time without an answer before a probe is sent.
 	probeInterval = 3 * time.Second
 	probeTimeout  = 3 * time.Second
-	// silence bounds the time without an answer during which the server counts as healthy.
+	// silence bounds the time without an answer during which the server still counts as healthy.
 	silence = 10 * time.Second
 )
 
-// serverHealth holds the time of the last answer and the error since then.
+// serverHealth holds the time of the last answer, and the last error after it.
 type serverHealth struct {
 	mu    sync.Mutex
 	heard time.Time
 	err   error
 }
 
-// recordOutcome records the outcome of a call. An error about the request counts as an answer.
+// recordOutcome records the outcome of a call. An error about the request also counts as an answer.
 func (h *serverHealth) recordOutcome(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,8 +61,8 @@ func (h *serverHealth) healthErr() error {
 	}
 }
 
-// RunProbes calls the server when there was no answer for probeInterval, until ctx ends. It uses the same credentials as
-// all other calls.
+// RunProbes sends a call to the server whenever there was no answer for probeInterval, until ctx ends. It uses the
+// same credentials as all other calls.
 func (c *Client) RunProbes(ctx context.Context) error {
 	for {
 		if c.health.timeSinceAnswer() >= probeInterval {
@@ -77,7 +77,8 @@ func (c *Client) RunProbes(ctx context.Context) error {
 func (c *Client) probeServer(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, _ = c.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(1)}) // The interceptor records the outcome.
+	// The interceptor records the outcome.
+	_, _ = c.api.ListStores(ctx, &openfgav1.ListStoresRequest{PageSize: wrapperspb.Int32(1)})
 }
 
 // HealthErr returns nil while the server answers.

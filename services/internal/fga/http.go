@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxIdleConns bounds idle connections, for servers that support only HTTP/1. It exceeds the number of workers of a
-	// service.
+	// maxIdleConns bounds idle connections for servers that support only HTTP/1. It is larger than the number of
+	// workers of a service.
 	maxIdleConns = 64
 	idleTimeout  = 90 * time.Second
 )
@@ -39,7 +39,7 @@ func (c Config) newHTTPTransport() (*http.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}
-	t.TLSClientConfig.RootCAs = authorities.Get() // For connections through a proxy. Not reloaded before a restart.
+	t.TLSClientConfig.RootCAs = authorities.Get() // Used through a proxy; read again only at a restart.
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities.Get(), NextProtos: []string{"h2", "http/1.1"}}}
 		return dialer.DialContext(ctx, network, address)
@@ -47,8 +47,8 @@ func (c Config) newHTTPTransport() (*http.Transport, error) {
 	return t, nil
 }
 
-// httpDialSettings returns a gRPC connection that is never opened. Its last interceptor makes the calls over HTTP. Interceptors
-// before it, such as the check of the lease, still see each call.
+// httpDialSettings returns the settings of a gRPC connection that is never opened: the last interceptor makes the
+// calls over HTTP. All earlier interceptors, such as the fence of the lease, still run.
 func (c Config) httpDialSettings(given tokenProvider) (dialSettings, error) {
 	transport, err := c.newHTTPTransport()
 	if err != nil {
@@ -66,7 +66,8 @@ func (c Config) httpDialSettings(given tokenProvider) (dialSettings, error) {
 	}, nil
 }
 
-// authorizingTransport adds the gRPC metadata and the token to each request as headers. It also limits the size of the response.
+// authorizingTransport adds the gRPC metadata and the token to each request as headers. It also limits the size of the
+// response.
 type authorizingTransport struct {
 	next   http.RoundTripper
 	tokens tokenProvider

@@ -8,10 +8,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// CallMonitor records how the server answers the calls of one caller. The zero value is ready to use.
+// CallMonitor records whether the server answers the calls of one caller. The zero value is ready to use.
 type CallMonitor struct {
 	mu sync.Mutex
-	// open counts unanswered calls. since is the time from which the server owes an answer.
+	// open counts the unanswered calls. since is the time from which an answer is missing; zero means that none is
+	// missing.
 	open        int
 	since, last time.Time
 	err         error
@@ -19,20 +20,21 @@ type CallMonitor struct {
 
 type monitorKey struct{}
 
-// WithMonitor returns a context whose calls are recorded on the line.
+// WithMonitor returns a context whose calls the monitor records.
 func (l *CallMonitor) WithMonitor(ctx context.Context) context.Context {
 	return context.WithValue(ctx, monitorKey{}, l)
 }
 
-// AnswerState returns the time since which the server owes an answer, the time of the last call, and the last error. The
-// time since is zero if no answer is due.
+// AnswerState returns the time since which an answer is missing, the time of the last call, and the last error. since
+// is zero if no answer is missing.
 func (l *CallMonitor) AnswerState() (since, last time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.since, l.last, l.err
 }
 
-// StartCall records the start of a call on the line of ctx, if it has one. The caller must pass the outcome to answered.
+// StartCall records the start of a call in the monitor of ctx, if there is one. The caller must pass the outcome to
+// answered.
 func StartCall(ctx context.Context) (answered func(error)) {
 	l, ok := ctx.Value(monitorKey{}).(*CallMonitor)
 	if !ok {
@@ -47,7 +49,7 @@ func StartCall(ctx context.Context) (answered func(error)) {
 	return l.recordOutcome
 }
 
-// recordOutcome records the outcome of a call. An error about the request counts as an answer.
+// recordOutcome records the outcome of a call. An error about the request also counts as an answer.
 func (l *CallMonitor) recordOutcome(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ReadLatestModel returns the model that a check without a model id uses. It returns nil if the store has no model or does
-// not exist. See [Client.GetStore].
+// ReadLatestModel returns the model that a check without a model ID uses. It returns nil if the store has no model or
+// does not exist. See [Client.GetStore].
 func (c *Client) ReadLatestModel(ctx context.Context, storeID string) (*openfgav1.AuthorizationModel, error) {
 	if !isValidID(storeID) {
 		return nil, nil //nolint:nilnil // As for an unknown store.
@@ -28,11 +28,11 @@ func (c *Client) ReadLatestModel(ctx context.Context, storeID string) (*openfgav
 }
 
 // ReadModel returns a model. The error is [ErrStoreNotFound] if the store does not exist, and [ErrModelNotFound] if
-// only the model does not.
+// only the model does not exist.
 func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openfgav1.AuthorizationModel, error) {
 	m, err := c.api.ReadAuthorizationModel(ctx, &openfgav1.ReadAuthorizationModelRequest{StoreId: storeID, Id: modelID})
 	if err != nil && !isValidID(modelID) {
-		err = ErrModelNotFound // The server would only report the format of ids.
+		err = ErrModelNotFound // The server's error would only describe the format of IDs.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading model %.100s of OpenFGA store %.100s: %w", modelID, storeID, c.refineStoreError(ctx, storeID, err))
@@ -40,8 +40,8 @@ func (c *Client) ReadModel(ctx context.Context, storeID, modelID string) (*openf
 	return m.GetAuthorizationModel(), nil
 }
 
-// WriteModel writes m as the latest model and returns its new id. It ignores the id of m. It returns [ErrInvalidModel]
-// if the server refuses the model.
+// WriteModel writes m as the latest model and returns its new ID. It ignores the ID of m. The error is
+// [ErrInvalidModel] if the server refuses the model.
 func (c *Client) WriteModel(ctx context.Context, storeID string, m *openfgav1.AuthorizationModel) (string, error) {
 	written, err := c.api.WriteAuthorizationModel(ctx, &openfgav1.WriteAuthorizationModelRequest{
 		StoreId: storeID, SchemaVersion: m.GetSchemaVersion(),
@@ -72,7 +72,7 @@ func (c *Client) refineStoreError(ctx context.Context, storeID string, err error
 	}
 }
 
-// withSentinel adds the sentinel to an error about the content of the request.
+// withSentinel adds sentinel to an error about the content of the request.
 func withSentinel(err, sentinel error) error {
 	a, ok := errors.AsType[*serverError](err)
 	if !ok || a.sentinel != nil || !a.isContentRefusal() {

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// ReadOwnerTuples returns the tuples in a store that name its owner. It finds them under any store name and cluster.
+// ReadOwnerTuples returns the owner tuples in a store, for any store name and cluster (see [iam.StoreOwnerTuple]).
 func (c *Client) ReadOwnerTuples(ctx context.Context, storeID string) (owners []iam.Tuple, err error) {
 	typ, _, _ := strings.Cut(iam.StoreOwnerTuple("", "").Object, ":")
 	read, err := c.ReadTypeTuples(ctx, storeID, typ, func(k *openfgav1.TupleKey) bool {

@@ -26,8 +26,8 @@ type serverPause struct {
 	until time.Time
 }
 
-// retryInterceptor repeats a call that the server refused as too busy, within the deadline of the call. It does not repeat a
-// call that may have been executed: only the caller can decide that.
+// retryInterceptor repeats a call that the server refused because of its load, within the deadline of the call. It
+// does not repeat a call that may have been executed, because only the caller can decide that.
 func (p *serverPause) retryInterceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		for {
@@ -42,7 +42,7 @@ func (p *serverPause) retryInterceptor() grpc.UnaryClientInterceptor {
 	}
 }
 
-// waitUntilAllowed blocks until calls are allowed. It returns an error at once if the deadline ends earlier.
+// waitUntilAllowed blocks until the pause has ended. It returns an error at once if the deadline of ctx is earlier.
 func (p *serverPause) waitUntilAllowed(ctx context.Context) error {
 	p.mu.Lock()
 	pause := time.Until(p.until)
@@ -57,7 +57,7 @@ func (p *serverPause) waitUntilAllowed(ctx context.Context) error {
 	return nil
 }
 
-// recordRequestedPause records the pause that an error requests, and reports whether it requests one.
+// recordRequestedPause stores the pause that an error requests. It reports whether the error requests one.
 func (p *serverPause) recordRequestedPause(err error) bool {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {

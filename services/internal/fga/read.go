@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ReadTuples yields all tuples of a store, page by page. An error ends the sequence. Concurrent changes may be missing.
-// An unknown store yields no tuples: see [Client.GetStore].
+// ReadTuples yields all tuples of a store, page by page. An error ends the sequence. Tuples that change during the
+// read may be missing. An unknown store yields no tuples: see [Client.GetStore].
 func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
 	return func(yield func(*openfgav1.Tuple, error) bool) {
 		for token := ""; ; {
@@ -32,8 +32,8 @@ func (c *Client) ReadTuples(ctx context.Context, storeID string) iter.Seq2[*open
 	}
 }
 
-// ReadTuplePage returns one page of a store's tuples, at most 100, and the token for the next page. A token is valid only
-// for its own store, but the server does not check this.
+// ReadTuplePage returns one page of a store's tuples, at most 100, and the token for the next page. Use a token only
+// for its own store; the server does not check this.
 func (c *Client) ReadTuplePage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
 	if !isValidID(storeID) {
 		return nil, "", nil
@@ -47,7 +47,7 @@ func (c *Client) ReadTuplePage(ctx context.Context, storeID string, size int32, 
 	return answer.GetTuples(), answer.GetContinuationToken(), nil
 }
 
-// ReadTuple returns the tuple with key's object, relation and user. It ignores the condition.
+// ReadTuple returns the tuple with the object, relation and user of key. It ignores the condition.
 func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.TupleKey) (*openfgav1.Tuple, bool, error) {
 	page, err := c.api.Read(ctx, &openfgav1.ReadRequest{
 		StoreId: storeID, PageSize: wrapperspb.Int32(1),
@@ -62,17 +62,17 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 	return page.GetTuples()[0], true, nil
 }
 
-// Check passes the request to OpenFGA unchanged.
+// Check sends the request to OpenFGA unchanged.
 func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
 	return callWithStoreError(ctx, c, "check in", r, c.api.Check)
 }
 
-// ListObjects passes the request to OpenFGA unchanged.
+// ListObjects sends the request to OpenFGA unchanged.
 func (c *Client) ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
 	return callWithStoreError(ctx, c, "listing objects of", r, c.api.ListObjects)
 }
 
-// Expand passes the request to OpenFGA unchanged.
+// Expand sends the request to OpenFGA unchanged.
 func (c *Client) Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error) {
 	return callWithStoreError(ctx, c, "expanding in", r, c.api.Expand)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// lookUpAgain is the minimum time between two lookups. gRPC waits for 30 s after an answer, and up to two minutes after
-// an error. A server with a new address would be unreachable for that long.
+// lookUpAgain is the minimum time between two DNS lookups. gRPC's own resolver waits 30 s after an answer and up to
+// two minutes after an error. This is too long if a server gets a new address.
 const lookUpAgain = 2 * time.Second
 
-// dnsBuilder resolves names as gRPC does, but repeats the lookup soon after a failure.
+// dnsBuilder resolves names with gRPC's resolver, but repeats the lookup soon after a failure.
 type dnsBuilder struct {
 	resolver.Builder
 }
@@ -35,9 +35,9 @@ func (n dnsBuilder) Build(target resolver.Target, conn resolver.ClientConn, opti
 	return l, nil
 }
 
-// repeatingResolver replaces its resolver for each lookup.
+// repeatingResolver uses a new gRPC resolver for each lookup.
 type repeatingResolver struct {
-	// again holds an element if another lookup is wanted, and answered if the last lookup has ended.
+	// again holds an element if another lookup is requested. answered holds an element if the last lookup has ended.
 	again, answered chan struct{}
 	cancel          context.CancelFunc
 	ended           chan struct{}
@@ -49,13 +49,13 @@ func (l *repeatingResolver) repeatLookups(ctx context.Context, current resolver.
 		current.Close()
 		var err error
 		if current, err = look(); err != nil {
-			return // Unreachable: the same target was valid before.
+			return // Cannot happen: the same target was valid before.
 		}
 	}
 	current.Close()
 }
 
-// receiveOrDone waits for an element of c and reports false if ctx ends first.
+// receiveOrDone waits for an element of c. It returns false if ctx ends first.
 func receiveOrDone(ctx context.Context, c <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -65,7 +65,7 @@ func receiveOrDone(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
-// signalChannel adds an element to c unless it is full.
+// signalChannel adds an element to c unless c is full.
 func signalChannel(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -21,7 +21,8 @@ type Store struct {
 	CreatedAt time.Time
 }
 
-// ValidateStoreName returns an error that wraps [ErrInvalidName] and states the rule if OpenFGA refuses the name.
+// ValidateStoreName returns an error that wraps [ErrInvalidName] if OpenFGA would refuse the name. The error states
+// the rule.
 func ValidateStoreName(name string) error {
 	if (&openfgav1.CreateStoreRequest{Name: name}).Validate() != nil {
 		return fmt.Errorf("%.100q is %w: use 3 to 64 letters, digits, spaces or any of . - / ^ _ & @", name, ErrInvalidName)
@@ -29,7 +30,7 @@ func ValidateStoreName(name string) error {
 	return nil
 }
 
-// FindStores returns all stores of exactly this name, oldest first.
+// FindStores returns all stores with exactly this name, the oldest first.
 func (c *Client) FindStores(ctx context.Context, name string) ([]Store, error) {
 	if err := ValidateStoreName(name); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (c *Client) FindStores(ctx context.Context, name string) ([]Store, error) {
 	return found, nil
 }
 
-// CreateStore creates a store and returns its id. It does not check for stores of the same name.
+// CreateStore creates a store and returns its ID. It does not check for stores with the same name.
 func (c *Client) CreateStore(ctx context.Context, name string) (string, error) {
 	if err := ValidateStoreName(name); err != nil {
 		return "", err
@@ -69,7 +70,7 @@ func (c *Client) CreateStore(ctx context.Context, name string) (string, error) {
 	return made.GetId(), nil
 }
 
-// GetStore returns a store. It returns false for an unknown id and for an id that is malformed.
+// GetStore returns a store. It returns false for an unknown or malformed ID.
 func (c *Client) GetStore(ctx context.Context, id string) (Store, bool, error) {
 	if !isValidID(id) {
 		return Store{}, false, nil
@@ -106,7 +107,7 @@ func (c *Client) DeleteStore(ctx context.Context, id string) error {
 	return nil
 }
 
-// isValidID reports whether id has the form of a store or model id.
+// isValidID reports whether id has the form of a store ID or model ID.
 func isValidID(id string) bool {
 	return (&openfgav1.GetStoreRequest{StoreId: id}).Validate() == nil
 }

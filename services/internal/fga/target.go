@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// errURL does not quote the URL, because it can contain a password.
+// errURL does not quote the URL, because the URL can contain a password.
 var errURL = errors.New("--openfga-target: use https://HOST[:PORT][/PATH]; credentials have their own flags")
 
 const (

@@ -4,7 +4,7 @@ import "log/slog"
 
 const redacted = "[redacted]"
 
-// Token is a preshared key. It is hidden when printed or logged.
+// Token is a preshared key. Its content is hidden when it is printed or logged.
 type Token string
 
 // String returns a placeholder.

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// tupleIdentity identifies a tuple. The condition is not part of it.
+// tupleIdentity identifies a tuple. The condition is not part of the identity.
 type tupleIdentity struct{ object, relation, user string }
 
 func (i tupleIdentity) String() string { return i.object + "#" + i.relation + "@" + i.user }
@@ -39,13 +39,14 @@ func normalizedCondition(t *openfgav1.TupleKey) *openfgav1.RelationshipCondition
 	}
 }
 
-// tupleSet holds a list without duplicates.
+// tupleSet holds tuples without duplicates.
 type tupleSet struct {
 	list       []*openfgav1.TupleKey
 	byIdentity map[tupleIdentity]*openfgav1.TupleKey
 }
 
-// newTupleSet returns copies of the tuples without duplicates. Two conditions for one tuple are an error.
+// newTupleSet returns copies of the tuples without duplicates. It returns an error if one tuple has two different
+// conditions.
 func newTupleSet(add []*openfgav1.TupleKey) (tupleSet, error) {
 	u := tupleSet{list: make([]*openfgav1.TupleKey, 0, len(add)), byIdentity: make(map[tupleIdentity]*openfgav1.TupleKey, len(add))}
 	for _, t := range add {

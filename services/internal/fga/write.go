@@ -10,15 +10,15 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Write adds the tuples of add to a store, then removes those of remove. It uses as many calls as necessary, and is
-// idempotent. A tuple in both lists stays.
+// Write adds the tuples of add to a store, then removes those of remove. It uses as many calls as necessary and is
+// idempotent. A tuple in both lists is kept.
 //
-// A stored tuple with another condition is replaced, and is missing for a moment. Two tuples in add that differ only in
-// their condition are [ErrInvalidTuple]. So is a tuple that the server refuses under the model, which is the latest if
-// modelID is empty. Tuples written by earlier calls stay written.
+// A stored tuple with another condition is replaced; it is missing for a moment. The error is [ErrInvalidTuple] if two
+// tuples in add differ only in their condition, or if the server refuses a tuple under the model. An empty modelID
+// means the latest model. Tuples of earlier calls remain written after an error.
 //
-// Removing from an unknown store succeeds. Adding to it returns [ErrStoreNotFound], unless its model still exists (see
-// the package documentation).
+// Removing tuples from an unknown store succeeds. Adding tuples to it returns [ErrStoreNotFound], unless its model
+// still exists (see the package documentation).
 func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove []*openfgav1.TupleKey) error {
 	wanted, err := newTupleSet(add)
 	if err == nil && !isValidID(storeID) {
@@ -48,8 +48,8 @@ func (c *Client) Write(ctx context.Context, storeID, modelID string, add, remove
 	return nil
 }
 
-// writeByHalves splits a chunk in two if the server did not finish it in time. The server would not finish the same chunk on
-// a retry either.
+// writeByHalves splits a chunk in two if the server did not finish it in time, because the same chunk would time out
+// again.
 func writeByHalves[T any](ctx context.Context, chunk []T, write func([]T) error) error {
 	err := write(chunk)
 	late := slices.Contains([]codes.Code{cancelled, codes.Canceled, codes.DeadlineExceeded}, serverCodeOf(err))
@@ -63,8 +63,9 @@ func writeByHalves[T any](ctx context.Context, chunk []T, write func([]T) error)
 	return writeByHalves(ctx, chunk[half:], write)
 }
 
-// addChunk writes one chunk. OpenFGA aborts the whole chunk if it contains a stored tuple with another condition, or after a
-// concurrent write to one of its tuples. add then removes stale tuples and tries once more.
+// addChunk writes one chunk. OpenFGA aborts the whole chunk if a stored tuple has another condition, or if another
+// client wrote one of the tuples at the same time. In this case addChunk removes the tuples with another condition and
+// tries once more.
 func (c *Client) addChunk(ctx context.Context, storeID, modelID string, chunk []*openfgav1.TupleKey) error {
 	request := &openfgav1.WriteRequest{
 		StoreId: storeID, AuthorizationModelId: modelID,

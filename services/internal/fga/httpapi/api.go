@@ -1,5 +1,6 @@
-// Package httpapi sends the calls of an OpenFGA gRPC client over the HTTP API, which hosted servers offer. Requests,
-// answers and error codes are those of gRPC, so callers need not distinguish the two.
+// Package httpapi sends the calls of an OpenFGA gRPC client over the HTTP API, because hosted servers offer only that.
+// Requests, answers and error codes are those of gRPC, so a caller does not notice the difference. It adds no token
+// and does not retry.
 package httpapi
 
 import (
@@ -31,7 +32,7 @@ func New(url string, transport http.RoundTripper) (*API, error) {
 	cfg, err := sdk.NewConfiguration(sdk.Configuration{
 		ApiUrl: url, UserAgent: "entail",
 		HTTPClient: &http.Client{Transport: transport, CheckRedirect: refuseRedirect},
-		// The caller retries and bounds the wait by a context.
+		// The caller retries, and bounds the wait with a context.
 		RetryParams: &sdk.RetryParams{MaxRetry: 0, MinWaitInMs: 1},
 		Telemetry:   &telemetry.Configuration{Metrics: &telemetry.MetricsConfiguration{}},
 	})
@@ -41,7 +42,7 @@ func New(url string, transport http.RoundTripper) (*API, error) {
 	return &API{calls: sdk.NewAPIClient(cfg).OpenFgaApi}, nil
 }
 
-// refuseRedirect prevents redirects, because headers of the transport, such as the token, are only for this server.
+// refuseRedirect prevents redirects, because the token in the headers is only for this server.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // httpResponse holds an HTTP response.
@@ -51,7 +52,7 @@ type httpResponse struct {
 	body   []byte
 }
 
-// Interceptor returns an interceptor that makes calls over HTTP. It must be the last of its chain.
+// Interceptor returns an interceptor that makes the calls over HTTP. It must be the last interceptor.
 func (a *API) Interceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 		if err := checkPathIDs(request); err != nil {
@@ -68,7 +69,7 @@ func (a *API) Interceptor() grpc.UnaryClientInterceptor {
 	}
 }
 
-// checkPathIDs returns an error for ids that cannot be part of a path. The server validates everything else.
+// checkPathIDs returns an error for an ID that cannot be part of a path. The server validates everything else.
 func checkPathIDs(request any) error {
 	if r, ok := request.(*openfgav1.ReadAuthorizationModelRequest); ok {
 		return r.Validate()
@@ -79,8 +80,8 @@ func checkPathIDs(request any) error {
 	return nil
 }
 
-// decodeReply decodes the answer into reply. A body without any expected field is an error: otherwise it would be an empty
-// result.
+// decodeReply decodes the answer into reply. It returns an error for a body without any expected field, which would
+// otherwise look like an empty result.
 func (a httpResponse) decodeReply(reply any) error {
 	message, ok := reply.(proto.Message)
 	if !ok || message.ProtoReflect().Descriptor().Fields().Len() == 0 {
@@ -92,7 +93,7 @@ func (a httpResponse) decodeReply(reply any) error {
 	return nil
 }
 
-// hasAnyField reports whether the body has any field of a message. OpenFGA omits no field.
+// hasAnyField reports whether the body has any field of a message. OpenFGA's answers always contain all fields.
 func (a httpResponse) hasAnyField(message proto.Message) bool {
 	var said map[string]json.RawMessage
 	if json.Unmarshal(a.body, &said) != nil {
@@ -106,7 +107,7 @@ func (a httpResponse) hasAnyField(message proto.Message) bool {
 	return false
 }
 
-// sendRequest makes the call for a request. An error means that no server answered.
+// sendRequest sends a request to the matching endpoint. An error means that there was no answer.
 func (a *API) sendRequest(ctx context.Context, request any) (httpResponse, error) {
 	switch r := request.(type) {
 	case *openfgav1.ListStoresRequest:
@@ -159,13 +160,13 @@ func (a *API) sendRequest(ctx context.Context, request any) (httpResponse, error
 	}
 }
 
-// sdkCall is a call that is ready to be made.
+// sdkCall is a prepared call of the OpenFGA SDK.
 type sdkCall[Reply any] interface {
 	Execute() (Reply, *http.Response, error)
 }
 
-// callWithBody makes a call whose body is the request without the store id, which is part of the path. A field that the body
-// type lacks is an error, because dropping it would change the request.
+// callWithBody makes a call whose body is the request without the store ID, which is part of the path. It returns an
+// error if the body type lacks a field of the request, because the request would silently change.
 func callWithBody[Body, Reply any, Call sdkCall[Reply]](request proto.Message, call func(Body) Call) (httpResponse, error) {
 	message := proto.CloneOf(request).ProtoReflect()
 	if store := message.Descriptor().Fields().ByName("store_id"); store != nil {
@@ -184,8 +185,8 @@ func callWithBody[Body, Reply any, Call sdkCall[Reply]](request proto.Message, c
 	return toHTTPResponse(call(body).Execute())
 }
 
-// toHTTPResponse converts the result of a call. Any complete response is an answer, whatever its status. A successful
-// response that cannot be read to its end is an error.
+// toHTTPResponse converts the result of a call. A complete response is an answer, whatever its HTTP status. A
+// successful response that cannot be read completely is an error.
 func toHTTPResponse(_ any, response *http.Response, err error) (httpResponse, error) {
 	if response == nil || response.StatusCode < http.StatusMultipleChoices && err != nil {
 		return httpResponse{}, err

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// unansweredError returns the gRPC error of a call that got no answer or was not made.
+// unansweredError returns the gRPC error of a call that got no answer or was not sent.
 func unansweredError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
@@ -26,7 +26,7 @@ func unansweredError(ctx context.Context, err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// refusalErr returns the gRPC error of a response that is not a success. It uses the code and message in the body only if
+// refusalErr returns the gRPC error for a response without success. It uses the code and message in the body only if
 // they come from OpenFGA.
 func (a httpResponse) refusalErr() error {
 	var told struct{ Code, Message string }
@@ -46,8 +46,8 @@ func (a httpResponse) refusalErr() error {
 	return s.Err()
 }
 
-// codeByName returns the code with a name in the HTTP API. Some names stand for plain gRPC codes. An undefined endpoint
-// is no code of OpenFGA: every call of this package has an endpoint, so the address is wrong.
+// codeByName returns the code that has a name in the HTTP API. A few names mean plain gRPC codes. An undefined
+// endpoint does not count as an answer of OpenFGA: all endpoints of this package exist, so the address is wrong.
 func codeByName(name string) (codes.Code, bool) {
 	switch name {
 	case openfgav1.NotFoundErrorCode_undefined_endpoint.String():
@@ -74,7 +74,8 @@ func codeByName(name string) (codes.Code, bool) {
 	return 0, false
 }
 
-// codeOfHTTPStatus returns the gRPC code for an HTTP status without an OpenFGA code. Such a status comes from a proxy in between.
+// codeOfHTTPStatus returns the gRPC code for an HTTP status without an OpenFGA code. Such a response usually comes
+// from a proxy.
 func codeOfHTTPStatus(httpStatus int) codes.Code {
 	switch httpStatus {
 	case http.StatusUnauthorized:

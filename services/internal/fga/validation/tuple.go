@@ -1,4 +1,4 @@
-// Package validation checks tuples against an authorization model as OpenFGA does when they are written.
+// Package validation checks tuples against an authorization model with OpenFGA's own rules for written tuples.
 package validation
 
 import (
@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tuple returns why a well-formed tuple cannot be in a store with this model. It uses OpenFGA's own check of a ListUsers
-// request, whose contextual tuples must be writable. No other part of its API validates tuples without writing them.
+// Tuple returns an error if the model does not allow a store to hold this well-formed tuple. It uses OpenFGA's
+// validation of a ListUsers request, because no other public function validates a tuple without writing it.
 func Tuple(types *typesystem.TypeSystem, key *openfgav1.TupleKey) error {
 	return listusers.ValidateListUsersRequest(untracedContext(), &openfgav1.ListUsersRequest{
 		Object:           &openfgav1.Object{Type: fgatuple.GetType(key.GetObject())},
@@ -21,8 +21,8 @@ func Tuple(types *typesystem.TypeSystem, key *openfgav1.TupleKey) error {
 	}, types)
 }
 
-// untracedContext returns a context without tracing, for a library that starts a span per call. A pass makes thousands of
-// calls.
+// untracedContext returns a context without tracing. The library starts a span per call, and one reconciliation makes
+// thousands of calls.
 func untracedContext() context.Context {
 	unsampled := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}})
 	return trace.ContextWithSpanContext(context.Background(), unsampled)
