@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Lease is the name of the Lease by which replicas of the watcher elect their leader.
+// Lease is the name of the Lease by which the watcher's replicas elect their leader.
 const Lease = "entail-watcher"
 
 // Accounts returns the accounts of all services.
@@ -135,7 +135,7 @@ func webhookAccount() Account {
 	}
 }
 
-// webhookRegistrationRight and certificate return the rights of a service with admission webhooks.
+// webhookRegistrationRight returns the right of a service to register its admission webhooks.
 func webhookRegistrationRight(configuration string) Right {
 	return restrictToName(resourceRight("The service registers its admission webhooks.", verbList("get", "update", "patch", "create"),
 		admissionregistrationv1.GroupName, "validatingwebhookconfigurations"), configuration)
@@ -176,8 +176,8 @@ func rightsOfEveryService() []Right {
 	}
 }
 
-// largeObjectRights returns the rights to read objects that were too large for NATS. Kinds that are published by name alone need
-// none.
+// largeObjectRights returns the rights to read objects that are too large for NATS. A kind that is published only by
+// name needs none.
 func largeObjectRights(service string) []Right {
 	s, _ := topology.ServiceNamed(service)
 	large := slices.DeleteFunc(slices.Clone(s.Kinds), func(r event.GroupResource) bool {

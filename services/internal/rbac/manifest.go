@@ -89,8 +89,8 @@ func (a Account) bindingObject(kind, name, namespace, binding string) rbacv1.Rol
 	}
 }
 
-// SecretBindingsManifest returns bindings that give the services their rights on Secrets in the namespace in which it is
-// applied.
+// SecretBindingsManifest returns RoleBindings that give the services their rights on Secrets. Apply it in each
+// namespace in which services may read Secrets.
 func SecretBindingsManifest() ([]byte, error) {
 	var bindings []any
 	for _, a := range Accounts() {
@@ -114,21 +114,21 @@ func typeMeta(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-// yamlDocument returns an object as YAML, with the reason above each right.
+// yamlDocument returns an object as YAML. The reason for each right is in a comment above the right.
 func yamlDocument(object any) (*yaml.Node, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(data, &node); err != nil { // JSON is YAML in another style.
+	if err := yaml.Unmarshal(data, &node); err != nil { // JSON is also YAML.
 		return nil, err
 	}
 	restyleNode(&node)
 	return &node, nil
 }
 
-// restyleNode uses block style except for lists of words, and turns the reason of a right into a comment.
+// restyleNode uses block style except for lists of words, and turns the reason for a right into a comment.
 func restyleNode(node *yaml.Node) {
 	node.Style = 0
 	if node.Kind == yaml.SequenceNode && node.Content[0].Kind == yaml.ScalarNode {

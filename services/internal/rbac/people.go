@@ -13,19 +13,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// PeopleRole is a ClusterRole for people.
+// PeopleRole is a ClusterRole for users.
 type PeopleRole struct {
 	Name string
-	// PartOf is a ClusterRole of Kubernetes, such as view, into which the role is aggregated. If it is empty, the role
-	// must be bound by itself.
+	// PartOf is the Kubernetes ClusterRole, such as view, into which the role is aggregated. If it is empty, the role
+	// must be bound separately.
 	PartOf string
 	Rights []Right
 }
 
-// PeopleRoles returns the roles for people. With none of them can a person give away more than they have. ImpliedRoles are
-// part of admin, like RoleBindings: implied-role checks that the author could bind everything that follows. IAM
-// bindings reach beyond their namespace, and authors of tuples can grant anything, so these are part of no role of
-// Kubernetes.
+// PeopleRoles returns the roles for users. No role that is part of a Kubernetes role lets users give away more rights
+// than they have.
+//
+// ImpliedRoles are part of admin, like RoleBindings, because implied-role checks that their author could bind the
+// implied roles. Roles for IAM bindings and tuples must be bound separately: IAM bindings may name any namespace, and
+// tuples can grant anything.
 func PeopleRoles() []PeopleRole {
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	documents, rules := kinds.PolicyDocuments().GroupResource, kinds.ImpliedRoles().GroupResource
@@ -92,7 +94,7 @@ func pathRight(why, verb string, paths ...string) Right {
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbList(verb), NonResourceURLs: paths}}
 }
 
-// PeopleRolesManifest returns the roles for people as YAML for kubectl apply.
+// PeopleRolesManifest returns the roles for users as YAML for kubectl apply.
 func PeopleRolesManifest() ([]byte, error) {
 	var objects []any
 	for _, r := range PeopleRoles() {

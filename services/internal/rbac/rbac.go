@@ -1,6 +1,6 @@
-// Package rbac is the one table of the rights of services and people at the API server. The manifests in deploy/base
-// are generated from it. A service has these rights and no others wherever it runs: in a cluster, in `entail up`, or in
-// a test.
+// Package rbac lists the rights of services and users at the API server in one place. The manifests in deploy/base are
+// generated from this list. A service has these rights and no others wherever it runs: in a cluster, in `entail up`,
+// or in a test.
 package rbac
 
 import (
@@ -17,19 +17,20 @@ import (
 // Namespace is the namespace of the services in the shipped manifests.
 const Namespace = "entail-system"
 
-// Account is the service account of one service, and has its name. It needs no right to use discovery: every
-// authenticated account has that by the ClusterRole system:discovery.
+// Account is the service account of one service; it has the name of the service. It needs no right for discovery,
+// because the ClusterRole system:discovery gives this right to every authenticated user.
 type Account struct {
 	Service string
-	// Everywhere lists rights in all namespaces and on cluster-scoped objects, Own those in [Namespace].
+	// Everywhere lists rights in all namespaces and on cluster-scoped objects. Own lists rights in [Namespace].
 	Everywhere, Own []Right
-	// Targets means that the service may read objects of the kinds in [TargetRolesManifest].
+	// Targets means that the service may read the objects of the kinds in [TargetRolesManifest].
 	Targets bool
-	// Secrets lists rights on Secrets in the namespaces in which people bind [Account.SecretsRoleName].
+	// Secrets lists rights on Secrets. They apply in the namespaces in which an operator binds the role
+	// [Account.SecretsRoleName].
 	Secrets []Right
 }
 
-// Right is a right with its reason.
+// Right is a rule of a role, with its reason.
 type Right struct {
 	Why string `json:"why"`
 	rbacv1.PolicyRule
@@ -43,7 +44,7 @@ func (a Account) SecretsRoleName() string {
 	return "entail-" + strings.TrimSuffix(a.Service, "-sync") + "-secrets"
 }
 
-// BindSecretsCommand returns the command that gives the account its rights on Secrets of a namespace.
+// BindSecretsCommand returns the command that gives the account its rights on Secrets in a namespace.
 func (a Account) BindSecretsCommand(namespace string) string {
 	role := a.SecretsRoleName()
 	return fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", role, namespace, role, Namespace, a.Service)
@@ -63,7 +64,7 @@ func resourceRight(why string, verbs []string, group string, resources ...string
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}}
 }
 
-// restrictToName restricts r to the object of one name.
+// restrictToName restricts r to the object with one name.
 func restrictToName(r Right, name string) Right {
 	r.ResourceNames = []string{name}
 	return r

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// targetsRole aggregates the ClusterRoles with the label targetsLabel, one for each kind of targets.
+	// targetsRole is a ClusterRole that aggregates all ClusterRoles with the label targetsLabel. There is one of these
+	// for each target kind.
 	targetsRole  = "entail-targets"
 	targetsLabel = "entail.dev/aggregate-to-targets"
 )
 
-// targetsClusterRole returns the ClusterRole that aggregates those of [TargetRolesManifest]. The kinds are not known when it is
-// applied.
+// targetsClusterRole returns the ClusterRole that aggregates the roles of [TargetRolesManifest]. It uses aggregation
+// because the target kinds are not known when it is applied.
 func targetsClusterRole() any {
 	return struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -30,7 +31,7 @@ func targetsClusterRole() any {
 	}
 }
 
-// targetsBinding binds that ClusterRole to the account.
+// targetsBinding binds the role of targetsClusterRole to the account.
 func (a Account) targetsBinding() any {
 	meta := a.objectMeta("")
 	meta.Name = targetsRole + "-" + a.Service
@@ -41,8 +42,8 @@ func (a Account) targetsBinding() any {
 	}
 }
 
-// TargetRolesManifest lets services read the objects of kinds, as YAML for kubectl apply. Its user must have these rights,
-// or the verb escalate.
+// TargetRolesManifest returns the ClusterRoles that let services read the objects of kinds, as YAML for kubectl apply.
+// To apply them, a user must have these rights or the verb escalate.
 func TargetRolesManifest(of []event.GroupResource) ([]byte, error) {
 	var objects []any
 	for _, kind := range of {
