@@ -36,7 +36,7 @@ func newBacklogExporter(read func(ctx context.Context) (topology.ConsumerBacklog
 	}
 }
 
-// runBacklog reads the backlog until ctx ends.
+// runBacklog exports the backlog every backlogInterval until ctx ends.
 func (b *backlogExporter) runBacklog(ctx context.Context) error {
 	for {
 		b.exportBacklog(ctx)

@@ -11,14 +11,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Config holds the settings of every service that consumes changes. Start from [Defaults].
+// Config holds the settings of every service that reconciles changes. Start from [Defaults].
 type Config struct { //nolint:recvcheck // BindFlags fills it in; Validate only reads, also from a copy.
 	service.Config
 	// Workers bounds the keys that are reconciled in parallel.
 	Workers int
 	// Takeover bounds how soon another replica takes over.
 	Takeover topology.TakeoverBounds
-	// MaxDelay bounds the wait before a retry; zero means the default of the engine.
+	// MaxDelay bounds the wait before a retry; zero means the default of [controller.Config].
 	MaxDelay time.Duration
 }
 

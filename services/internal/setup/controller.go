@@ -1,9 +1,8 @@
-// Package setup connects the parts of a service that reconciles changes: its settings, informer, queue, backends and
-// statuses. Package controller holds the reconcile loop itself.
-//
-//	parts, err := setup.Open(rt, cfg.Config, setup.Needs{OpenFGA: &cfg.OpenFGA})
+// Package setup connects the parts of a service that reconciles changes: its settings, informer, controller, backends
+// and status writer. Package controller holds the reconcile loop itself.
+//	parts, err := setup.BuildParts(rt, cfg.Config, setup.RequiredBackends{OpenFGA: &cfg.OpenFGA})
 //	…
-//	return setup.App(parts, reconciler, handlers...), nil
+//	return setup.NewApp(parts, reconciler, handlers...), nil
 package setup
 
 import (
@@ -23,30 +22,30 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// RequiredBackends lists the backends that a service requires besides NATS and the API server.
+// RequiredBackends lists the backends that a service requires, in addition to NATS and the API server.
 type RequiredBackends struct {
-	// OpenFGA is nil for a service that does not use it.
+	// OpenFGA is nil for a service that does not use OpenFGA.
 	OpenFGA *fga.Config
-	// OneCluster restricts the view to the objects of the service's own cluster.
+	// OneCluster restricts the informer to the objects of the service's own cluster.
 	OneCluster bool
 }
 
-// ServiceParts are the parts of a service. Declare the tables of the view before the [NewApp] runs.
+// ServiceParts holds the parts of a service. Add the listers to View before [NewApp] starts the service.
 type ServiceParts struct {
-	// Engine may be changed before App is called.
+	// Engine may be changed before [NewApp] is called.
 	Engine controller.Config
 	View   *informer.Informer
 	Kube   *kube.Client
-	// OpenFGA is nil unless Needs requested it.
+	// OpenFGA is nil unless [RequiredBackends] requested it.
 	OpenFGA *fga.Client
 	Status  *StatusWriter
-	// Replica is the id of this replica.
+	// Replica is the ID of this replica.
 	Replica string
 	backlog *backlogExporter
 	Log     *slog.Logger
 }
 
-// BuildParts creates the parts of the service in rt. It opens no connection.
+// BuildParts creates the parts of a service. It opens no connection.
 func BuildParts(rt *service.Runtime, cfg Config, needs RequiredBackends) (*ServiceParts, error) {
 	elector := leader.NewElector(rt.JS, rt.Name, cfg.Takeover, rt.Log)
 	guarded := rest.CopyConfig(rt.Kube)
@@ -87,7 +86,7 @@ func BuildParts(rt *service.Runtime, cfg Config, needs RequiredBackends) (*Servi
 	return p, nil
 }
 
-// NewApp returns a service that feeds its view, reconciles, and serves handlers.
+// NewApp returns the App that runs the informer, the controller and the handlers.
 func NewApp[K comparable](p *ServiceParts, r controller.Reconciler[K], handlers ...rpc.Handler) service.App {
 	app := service.App{
 		Handlers: handlers,

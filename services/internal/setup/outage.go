@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// patience bounds the time without an answer from OpenFGA before statuses report it. It is also the interval at
-	// which objects that changed meanwhile are reported.
+	// patience bounds the time without an answer from OpenFGA before statuses report an outage. It is also the time
+	// before the outage is written again, for objects that have changed since.
 	patience = 3 * time.Second
-	// outageStatuses bounds the statuses that are written for an outage, per second.
+	// outageStatuses bounds the statuses per second that are written because of an outage.
 	outageStatuses = 20
-	// abandoned bounds the time without a call before a key is dropped.
+	// abandoned bounds the time since a key's last call. After it the key is no longer tracked.
 	abandoned = 2 * time.Minute
-	// outageInterval is the interval between two checks of the keys.
+	// outageInterval is the time between two checks of the keys.
 	outageInterval = 250 * time.Millisecond
 )
 
@@ -31,7 +31,7 @@ type Outage struct {
 	pace  func(context.Context) error
 }
 
-// AwaitPace waits until another status may be written.
+// AwaitPace waits until the rate limit allows another status.
 func (o Outage) AwaitPace(ctx context.Context) error { return o.pace(ctx) }
 
 // Message describes the outage for the status of an object.
@@ -43,8 +43,9 @@ func (o Outage) Message() string {
 	return message
 }
 
-// OutageReporter reports an outage of OpenFGA in the statuses of the objects whose own pass waits for OpenFGA, and in no
-// others. A pass may wait long, so the statuses are written beside it. The next pass removes the report.
+// OutageReporter reports an outage of OpenFGA in the statuses of the objects whose own reconciliation waits for
+// OpenFGA, and in no others. It writes concurrently with that reconciliation, which may wait for a long time. The next
+// reconciliation removes the report.
 type OutageReporter[K comparable] struct {
 	write func(ctx context.Context, key K, why Outage) error
 	log   *slog.Logger
@@ -54,20 +55,20 @@ type OutageReporter[K comparable] struct {
 	lines map[K]*outageWait
 }
 
-// outageWait tracks the calls of the passes of one key.
+// outageWait tracks the calls to OpenFGA for one key.
 type outageWait struct {
 	openFGA fga.CallMonitor
 	// written is the time at which the outage was last written.
 	written time.Time
 }
 
-// NewOutageReporter returns an Outages. write is called repeatedly, and writes to the objects of a key that do not report the
-// outage yet.
+// NewOutageReporter returns a reporter. It calls write repeatedly for a key; write updates those objects of the key
+// whose status does not report the outage yet.
 func NewOutageReporter[K comparable](log *slog.Logger, write func(ctx context.Context, key K, why Outage) error) *OutageReporter[K] {
 	return &OutageReporter[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*outageWait{}}
 }
 
-// Watch runs a pass, and records how long OpenFGA has not answered it.
+// Watch runs a reconciliation and records how long OpenFGA has not answered its calls.
 func (o *OutageReporter[K]) Watch(ctx context.Context, key K, pass func(ctx context.Context) error) error {
 	o.mu.Lock()
 	l := o.lines[key]
@@ -89,7 +90,7 @@ func (o *OutageReporter[K]) forgetKey(key K) {
 	delete(o.lines, key)
 }
 
-// Run writes outages until ctx ends.
+// Run reports outages until ctx ends.
 func (o *OutageReporter[K]) Run(ctx context.Context) error {
 	ticker := time.NewTicker(outageInterval)
 	defer ticker.Stop()
@@ -109,7 +110,7 @@ func (o *OutageReporter[K]) Run(ctx context.Context) error {
 	}
 }
 
-// dueOutages lists the keys that have waited for the time patience, and whose objects may not report it.
+// dueOutages lists the keys that have waited for longer than patience and were not written within that time.
 func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,15 +16,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// StatusUpdate is the result of a pass for one object.
+// StatusUpdate is the result of a reconciliation for one object.
 type StatusUpdate struct {
 	Kind kinds.Kind
-	// Object is the state of the object that the status describes. The status is not written to another state.
+	// Object is the state of the object that the status describes. If the object has another state, the status is not
+	// written.
 	Object event.Change
-	// Fields holds the fields of the status that this service owns. Same means that the object has them already.
+	// Fields holds the status fields that this service owns. Same means that the object already has them.
 	Fields any
 	Same   bool
-	// Outcome and Message are published as a result. Notes become Events if Fields are new.
+	// Outcome and Message are published as a result. Notes become Events if the status is written.
 	Outcome eventv1.Outcome
 	Message string
 	Notes   []condition.EventContent
@@ -37,7 +38,7 @@ type StatusWriter struct {
 	log  *slog.Logger
 }
 
-// StatusClient is the part of the API server's client that it uses.
+// StatusClient holds the methods of [kube.Client] that a StatusWriter uses.
 type StatusClient interface {
 	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error)
 	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
@@ -49,15 +50,15 @@ func NewStatusWriter(api StatusClient, v *informer.Informer, log *slog.Logger) *
 	return &StatusWriter{kube: api, view: v, log: log}
 }
 
-// Write writes a status unless the object has it, and reports the result. It returns the new state of the object. It
-// does nothing for an object that is gone. The error is [reconcile.ErrStale] if the object has changed.
+// Write writes a status unless the object already has it, and reports the result. It returns the new state of the
+// object. It does nothing for a deleted object. The error is [reconcile.ErrStale] if the object has changed.
 func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s StatusUpdate) (event.Change, error) {
 	now := s.Object
 	if !s.Same {
 		var err error
 		now, err = w.Apply(ctx, p, s.Kind, s.Object, s.Fields)
 		if errors.Is(err, kube.ErrNotFound) {
-			return s.Object, nil // Its deletion is on the way.
+			return s.Object, nil // The change for the deletion will arrive.
 		}
 		if err != nil {
 			return s.Object, err
@@ -68,8 +69,8 @@ func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s
 	return now, nil
 }
 
-// Apply writes our fields of an object's status. The error is [reconcile.ErrStale] if the object has changed, and
-// [kube.ErrNotFound] if it is gone.
+// Apply writes this service's fields of an object's status. The error is [reconcile.ErrStale] if the object has
+// changed, and [kube.ErrNotFound] if it does not exist.
 func (w *StatusWriter) Apply(ctx context.Context, p controller.UntypedRequest, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
 	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields)
 	switch {
@@ -81,7 +82,7 @@ func (w *StatusWriter) Apply(ctx context.Context, p controller.UntypedRequest, k
 	return now, p.RecordWrite(ctx, obj, now)
 }
 
-// Refresh stores the newest state of an object in the view, and returns [reconcile.ErrStale].
+// Refresh stores the newest state of an object in the informer and returns [reconcile.ErrStale].
 func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	now, err := w.kube.Newest(ctx, kind, obj)
 	if err != nil {
@@ -98,7 +99,7 @@ func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...co
 	for _, n := range notes {
 		if err := w.kube.RecordEvent(ctx, about, n); err != nil {
 			level := slog.LevelDebug
-			if errors.Is(err, kube.ErrForbidden) { // A person must grant the right.
+			if errors.Is(err, kube.ErrForbidden) { // An operator must grant the right.
 				level = slog.LevelWarn
 			}
 			w.log.Log(ctx, level, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
