@@ -20,19 +20,21 @@ import (
 const (
 	connectTimeout  = 3 * time.Second
 	busDrainTimeout = 4 * time.Second
-	// starting bounds the time in which other processes may still be starting. Waiting for them is then no reason for a
-	// warning.
+	// starting bounds the time in which other processes may still be starting. During this time, waiting for them is
+	// logged without a warning.
 	starting = 10 * time.Second
 )
 
-// natsConnection is the connection to NATS. It reconnects without an end. If it is closed for good, it calls lost.
+// natsConnection is the connection to NATS. It reconnects without a limit. When it is closed permanently, it calls
+// lost.
 type natsConnection struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	closed chan struct{}
 }
 
-// connectNATS waits until NATS answers and all streams exist. The watcher, which creates the streams, waits for NATS only.
+// connectNATS waits until NATS answers and all streams exist. The watcher creates the streams, so it waits only for
+// NATS.
 func connectNATS(ctx context.Context, rt *Runtime, cfg Config, lost func(error)) (*natsConnection, error) {
 	b := &natsConnection{closed: make(chan struct{})}
 	options, err := b.natsOptions(rt, cfg, lost)
@@ -121,7 +123,7 @@ func (n NATSConfig) credentialOptions() ([]nats.Option, error) {
 	return options, nil
 }
 
-// readSecretFile returns the content of a file, or "" if it cannot be read; the server then refuses the connection.
+// readSecretFile returns the content of a file, or "" if it cannot be read. The server then refuses the connection.
 func readSecretFile(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -130,7 +132,7 @@ func readSecretFile(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// drainAndClose sends what is buffered, and closes the connection. An unreachable server is no error.
+// drainAndClose sends the buffered messages and closes the connection. It ignores an unreachable server.
 func (b *natsConnection) drainAndClose() {
 	if b == nil {
 		return
@@ -146,8 +148,8 @@ func (b *natsConnection) drainAndClose() {
 	<-b.closed
 }
 
-// retryUntilDone calls try until it succeeds, the error is terminal, or ctx ends. It logs each error once: at level
-// info until [starting] has passed, then as a warning.
+// retryUntilDone calls try until it succeeds, the error is terminal, or ctx ends. It logs each different error once,
+// at level info. After the time starting it logs the error again, as a warning.
 func retryUntilDone(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
 	began, level, said := time.Now(), slog.LevelInfo, ""
 	for attempt := 1; ; attempt++ {

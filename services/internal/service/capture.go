@@ -8,9 +8,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CaptureLibraryLogs redirects the global loggers of libraries to log. Call it once per process; [Main] does.
+// CaptureLibraryLogs redirects the global loggers of libraries to log. Call it once per process; [Main] calls it.
 //
-// Errors of the Kubernetes client become warnings, because the client retries. Its other records are for debugging.
+// Errors of the Kubernetes client become warnings, because the client retries. Its other records become debug records.
 func CaptureLibraryLogs(log *slog.Logger) {
 	klog.SetSlogLogger(slog.New(loweringHandler{log.Handler()}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces not exported", "error", err) }))

@@ -22,24 +22,25 @@ type Config struct { //nolint:recvcheck // BindFlags fills it in; the others onl
 	// Resync is the interval in which everything is compared with the backends.
 	Resync   time.Duration
 	LogLevel slog.Level
-	// Embed replaces parts of the environment if several services run in one process.
+	// Embed holds settings for several services in one process.
 	Embed EmbedConfig
 }
 
-// NATSConfig describes the connection to NATS. At most one kind of credentials may be set. Their files are read at every
-// connect.
+// NATSConfig describes the connection to NATS. At most one kind of credentials may be set. The credential files are
+// read at every connect.
 type NATSConfig struct {
 	// URL names one server, or several separated by commas.
 	URL string
-	// CredsFile holds a JWT and its seed, NKeyFile a seed.
+	// CredsFile holds a user JWT and its seed. NKeyFile holds only a seed.
 	CredsFile, NKeyFile string
 	User, PasswordFile  string
 	TokenFile           string
-	// CAFile replaces the system's authorities for the certificates of the servers.
+	// CAFile replaces the system's certificate authorities for the NATS servers.
 	CAFile string
 }
 
-// KubeConfig describes the way to the API server. If it is empty, kubectl's rules apply, then the in-cluster configuration.
+// KubeConfig describes the connection to the API server. If it is empty, kubectl's rules apply, then the in-cluster
+// configuration.
 type KubeConfig struct {
 	Kubeconfig, Context string
 }
@@ -53,7 +54,7 @@ type RPCConfig struct {
 
 // EmbedConfig holds settings that have no flags.
 type EmbedConfig struct {
-	// Log replaces JSON on standard error.
+	// Log replaces the JSON log on standard error.
 	Log *slog.Logger
 	// Kube replaces the configuration that [KubeConfig] describes.
 	Kube *rest.Config
@@ -72,8 +73,8 @@ func Defaults() Config {
 	}
 }
 
-// BindFlags defines a flag for every setting. The present value is the default. Each flag can also be set by an
-// environment variable: --nats-url is ENTAIL_NATS_URL.
+// BindFlags defines a flag for every setting. The present value is the default. An environment variable can also set
+// each flag: --nats-url is ENTAIL_NATS_URL.
 func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster, "`name` of this cluster on the bus; never change it while the bus holds its objects")
 	fs.StringVar(&c.NATS.URL, "nats-url", c.NATS.URL, "`URL` of a NATS server with JetStream, or several separated by commas")

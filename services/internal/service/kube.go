@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// newRESTConfig returns the configuration for the API server without a request.
+// newRESTConfig returns the configuration for the API server. It sends no request.
 func newRESTConfig(name string, cfg Config) (*rest.Config, error) {
 	found := cfg.Embed.Kube
 	if found == nil {

@@ -23,14 +23,13 @@ const (
 )
 
 // Main is the main function of every service:
-//
 //	func main() {
 //		cfg := storesync.Defaults()
 //		service.Main("store-sync", cfg.BindFlags, func(ctx context.Context) error { return storesync.Run(ctx, cfg) })
 //	}
 //
 // The context ends at SIGINT or SIGTERM; a second signal kills the process. The exit code is 0 after an orderly
-// shutdown, 1 if the service failed, 2 if a flag or variable is invalid.
+// shutdown, 1 if the service failed, and 2 if a flag or variable is invalid.
 func Main(name string, flags func(*pflag.FlagSet), run func(context.Context) error) {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	flags(fs)
@@ -105,7 +104,7 @@ func setFlagsFromEnv(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	return errors.Join(errs...)
 }
 
-// flagVariable returns the variable of a flag, such as ENTAIL_NATS_URL for nats-url.
+// flagVariable returns the environment variable of a flag, such as ENTAIL_NATS_URL for nats-url.
 func flagVariable(flag string) string {
 	return "ENTAIL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

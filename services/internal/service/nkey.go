@@ -13,7 +13,7 @@ import (
 
 var errSeedReplaced = errors.New("the seed was replaced; the next attempt uses the new one")
 
-// nkeyOption returns an option that authenticates with the seed in the file. It reads the file at each connection.
+// nkeyOption returns an option that authenticates with the seed in the file. It reads the file at each connect.
 func nkeyOption(file string) (nats.Option, error) {
 	if _, err := readSeed(file); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func nkeyOption(file string) (nats.Option, error) {
 			if err != nil {
 				return nil, err
 			}
-			// The client has sent the old public key already, and holds the lock of the connection.
+			// The client has already sent the old public key, and holds the lock of the connection.
 			if c := conn.Load(); c != nil && now != public {
 				public, c.Opts.Nkey = now, now
 				return nil, errSeedReplaced

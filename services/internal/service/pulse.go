@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// pingInterval and maxPings bound how long a connection may be silent: a machine on the path that dies sends
-	// nothing.
+	// pingInterval and maxPings bound how long a connection may be silent. A machine on the network path that fails
+	// sends nothing, so pings are needed.
 	pingInterval = 2 * time.Second
 	maxPings     = 2
-	// pulseInterval is the time between two requests to JetStream, pulseTimeout bounds one.
+	// pulseInterval is the time between two requests to JetStream. pulseTimeout bounds one request.
 	pulseInterval = time.Second
 	pulseTimeout  = 2 * time.Second
-	// silence bounds the time without an answer before another server is tried. probation is the time that the new
-	// server gets.
+	// silence bounds the time without an answer before the service connects to another server. probation is the time
+	// in which that server must answer.
 	silence   = 5 * time.Second
 	probation = pulseInterval + pulseTimeout
 	// clusterUnavailable is the error code of a JetStream server without a cluster leader.
 	clusterUnavailable jetstream.ErrorCode = 10008
 )
 
-// jetStreamProbe checks whether JetStream answers. A server may answer pings although it has lost the others of its cluster. It
-// then acknowledges no message.
+// jetStreamProbe checks whether JetStream answers. A NATS server that has lost contact with its cluster may answer
+// pings, but it acknowledges no message.
 type jetStreamProbe struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
-	// service is the owner of the connection.
+	// service is the name of the service that owns the connection.
 	service string
 	log     *slog.Logger
 	// heard is the time of the last answer, in nanoseconds since begun.
@@ -48,7 +48,7 @@ func newJetStreamProbe(conn *nats.Conn, js jetstream.JetStream, service string, 
 	return &jetStreamProbe{conn: conn, js: js, service: service, log: log, begun: time.Now()}
 }
 
-// Run checks until ctx ends.
+// Run checks JetStream until ctx ends.
 func (p *jetStreamProbe) Run(ctx context.Context) error {
 	tried, reconnects := time.Duration(0), p.conn.Stats().Reconnects
 	for backoff.Sleep(ctx, pulseInterval) {
@@ -71,8 +71,8 @@ func (p *jetStreamProbe) Run(ctx context.Context) error {
 	return nil
 }
 
-// isJetStreamAnswering reports whether JetStream answers, even with a refusal. It publishes, because a server that has lost the others
-// still answers reads, but acknowledges nothing.
+// isJetStreamAnswering reports whether JetStream answers, even with a refusal. It publishes a message, because a
+// server that has lost contact with its cluster still answers reads.
 func (p *jetStreamProbe) isJetStreamAnswering(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// readiness has three states in this order: starting, ready as far as its checks hold, stopping.
+// readiness has three states in this order: starting, ready while all checks hold, stopping.
 type readiness struct {
 	checks   atomic.Pointer[[]ReadinessCheck]
 	stopping atomic.Bool
@@ -19,7 +19,7 @@ var (
 	errStopping = errors.New("stopping")
 )
 
-// Err returns nil while the service accepts traffic. Otherwise it names every check that fails.
+// Err returns nil while the service accepts traffic. Otherwise the error names every check that fails.
 func (r *readiness) Err() error {
 	checks := r.checks.Load()
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/tracing"
 )
 
-// Bounds of the steps of a shutdown. Together with the drain of NATS they stay below the 30 seconds that Kubernetes
+// Bounds of the steps of a shutdown. Together with the drain of NATS they are below the 30 seconds that Kubernetes
 // allows.
 const (
 	taskDrainTimeout  = 12 * time.Second
@@ -20,9 +20,10 @@ const (
 	traceFlushTimeout = 2 * time.Second
 )
 
-// Run runs a service until ctx ends, which is no error, or until a part of it fails. It answers probes from the start,
-// while it waits for NATS. The shutdown runs in order: not ready, tasks finish, running calls finish, the app closes,
-// NATS is drained. Tasks in early run apart from NATS, as probes do.
+// Run runs a service until ctx ends or a part of the service fails. It returns nil if ctx ended. It answers probes
+// from the start, also while it waits for NATS. Tasks in early do not wait for NATS either.
+//
+// The shutdown has this order: not ready, tasks finish, running calls finish, the app closes, NATS is drained.
 func Run(ctx context.Context, name string, cfg Config, build BuildFunc, early ...EarlyTask) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("settings of %s: %w", name, err)
@@ -38,7 +39,7 @@ func Run(ctx context.Context, name string, cfg Config, build BuildFunc, early ..
 	return err
 }
 
-// newRuntime creates everything that needs no other system. The returned function exports the remaining traces.
+// newRuntime creates the parts that need no other system. The returned function exports the remaining traces.
 func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() error, error) {
 	kube, err := newRESTConfig(name, cfg)
 	if err != nil {
@@ -94,9 +95,9 @@ func (p *process) runProcess(ctx context.Context) error {
 	case err == nil:
 		<-alive.Done()
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		err = nil // stopped while it started
+		err = nil // stopped during the start
 	}
-	cause := context.Cause(alive) // read before leave closes the connection
+	cause := context.Cause(alive) // read before drainAndClose closes the connection
 	p.rt.Log.Info("stopping", "cause", cause)
 	p.ready.stopping.Store(true)
 	err = errors.Join(err, p.tasks.stopTasks(taskDrainTimeout), serving.stopTasks(serverStopTimeout), p.closeService())

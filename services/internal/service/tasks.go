@@ -10,8 +10,8 @@ import (
 
 var errEarly = errors.New("a task ended though nothing told it to")
 
-// taskGroup run together, and are stopped together by their owner. They do not stop when the context ends with which they
-// were started.
+// taskGroup holds tasks that run together until stopTasks is called. The end of the context with which they were
+// started does not stop them.
 type taskGroup struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -20,7 +20,7 @@ type taskGroup struct {
 	errs []error
 }
 
-// startTasks starts tasks. It calls alarm when one ends early.
+// startTasks starts tasks. It calls alarm when a task ends before stopTasks is called.
 func startTasks(ctx context.Context, alarm func(error), each ...func(context.Context) error) *taskGroup {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t := &taskGroup{cancel: cancel, done: make(chan struct{})}
@@ -47,7 +47,7 @@ func startTasks(ctx context.Context, alarm func(error), each ...func(context.Con
 	return t
 }
 
-// stopTasks ends the tasks, waits for them, and returns their errors.
+// stopTasks stops the tasks, waits for them, and returns their errors.
 func (t *taskGroup) stopTasks(timeout time.Duration) error {
 	if t == nil {
 		return nil

@@ -35,8 +35,9 @@ func newMetricsRegistry() *prometheus.Registry {
 	return registry
 }
 
-// newTracerProvider exports traces over OTLP if the standard variables name an endpoint; they also configure headers, TLS,
-// sampler and resource. Otherwise traces only have ids, for log records. The returned function exports what is left.
+// newTracerProvider exports traces over OTLP if the standard OTEL variables name an endpoint. These variables also
+// configure headers, TLS, the sampler and the resource. Otherwise traces exist only as IDs in log records. The
+// returned function exports the remaining traces.
 func newTracerProvider(ctx context.Context, name string) (trace.TracerProvider, func(context.Context) error, error) {
 	nothing := func(context.Context) error { return nil }
 	// Later options win, so OTEL_SERVICE_NAME overrides the name.

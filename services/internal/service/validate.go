@@ -94,7 +94,8 @@ func (r RPCConfig) validateRPC(listening bool) error {
 	return errors.Join(append(errs, checkFileReadable("tls-cert", r.TLS.Certificate), checkFileReadable("tls-key", r.TLS.Key))...)
 }
 
-// checkFileReadable returns an error if the file of a flag cannot be opened, so that a wrong path shows at the start.
+// checkFileReadable returns an error if the file of a flag cannot be opened, so that a wrong path is reported at the
+// start.
 func checkFileReadable(flag, file string) error {
 	if file == "" {
 		return nil
@@ -106,8 +107,8 @@ func checkFileReadable(flag, file string) error {
 	return f.Close()
 }
 
-// LogValue returns c without secrets. c holds only the paths of files with secrets, but the URL of NATS may hold a
-// password, which is left out.
+// LogValue returns c without secrets. c holds only the paths of secret files. Only the URL of NATS may contain a
+// password, which LogValue removes.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("cluster", c.Cluster),
