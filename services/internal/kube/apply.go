@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// never is a resource version that no object has: etcd starts at 2. With it, apply creates the object or returns a
-	// conflict.
+	// never is a resourceVersion that no object has, because etcd starts at 2. With it, an apply either creates the
+	// object or returns a conflict.
 	never    = "1"
 	pageSize = 500
 )
 
-// Apply applies object by server-side apply, and returns the new state. This service then owns the fields that object
-// sets, even if another manager owned them before. seen must still be the newest state; if it has no UID, the object
-// must not exist. Otherwise the error is [ErrConflict].
+// Apply writes object by server-side apply and returns the new state. This service then owns the fields that object
+// sets, even if another manager owned them before. seen must be the newest state, or have no UID if the object must
+// not exist. Otherwise the error is [ErrConflict].
 func (c *Client) Apply(ctx context.Context, kind kinds.Kind, seen event.Change, object any) (event.Change, error) {
 	patch, err := encodeApplyPatch(kind, seen, object)
 	if err != nil {
@@ -62,10 +62,11 @@ func encodeApplyPatch(kind kinds.Kind, seen event.Change, object any) ([]byte, e
 	return u.MarshalJSON()
 }
 
-// Create creates object with the key k, and returns its state. If the name is taken, the error is [ErrConflict]. Create
-// costs the API server less than [Client.Apply]. Change a created object with [Client.Merge]: apply removes from a list
-// only what was applied before. The kind must be built into Kubernetes, because the object is sent as protobuf, which
-// both ends decode faster than JSON.
+// Create creates object with the key k and returns its state. If the name is taken, the error is [ErrConflict]. The
+// kind must be built into Kubernetes, because the object is sent as protobuf.
+//
+// Create costs the API server less than [Client.Apply]. Change a created object only with [Client.Merge]: server-side
+// apply would not remove list items that Create wrote.
 func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, object runtime.Object) (event.Change, error) {
 	made, err := withObjectPath(c.protobuf.Post(), kind, k.Namespace).Param("fieldManager", c.manager).Body(object).Do(ctx).Get()
 	if err != nil {
@@ -82,8 +83,8 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 }
 
 // Merge changes the given fields of an object, even if another manager owns them, and returns the new state. It
-// replaces lists as a whole. fields["metadata"], if given, must be a map[string]any. If seen is no longer the newest
-// state, the error is [ErrConflict].
+// replaces lists as a whole. fields["metadata"], if present, must be a map[string]any. The error is [ErrConflict] if
+// seen is not the newest state.
 func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
 	fields, metadata := maps.Clone(fields), map[string]any{versionField: seen.ResourceVersion}
 	if given, ok := fields["metadata"].(map[string]any); ok {
@@ -104,8 +105,8 @@ func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, 
 	return now, nil
 }
 
-// Delete deletes obj if it is still the newest state; otherwise the error is [ErrConflict]. A missing object is no
-// error.
+// Delete deletes obj if it is still the newest state; otherwise the error is [ErrConflict]. Delete returns nil if the
+// object does not exist.
 func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error {
 	uid := types.UID(obj.UID)
 	err := classifyError(c.api.Resource(kind.GroupVersionResource()).Namespace(obj.Key.Namespace).Delete(ctx, obj.Key.Name, metav1.DeleteOptions{
@@ -117,8 +118,8 @@ func (c *Client) Delete(ctx context.Context, kind kinds.Kind, obj event.Change) 
 	return nil
 }
 
-// List yields the objects of a namespace, until an error, which comes last. To save memory it yields only the kind and
-// the bytes that the API server sent.
+// List yields the objects of a namespace. An error ends the sequence. To save memory, each element has only the kind
+// and the bytes that the API server sent.
 func (c *Client) List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	of := event.Change{Key: event.Key{Cluster: c.cluster, GroupResource: kind.GroupResource, Namespace: namespace}}
 	return func(yield func(event.Change, error) bool) {

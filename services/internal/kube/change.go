@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// versionField names the version in the metadata, ownersField the owner references.
+	// versionField and ownersField are names of metadata fields.
 	versionField = "resourceVersion"
 	ownersField  = "ownerReferences"
 	// maxOwners bounds the owner references of a target, in bytes. A target with more is published without owners, so
@@ -34,12 +34,12 @@ type RawFields map[string]json.RawMessage
 // objects may be large.
 type Object struct {
 	event.Change
-	// Top holds the fields of the object, Metadata those of its metadata.
+	// Top holds the fields of the object. Metadata holds the fields of its metadata.
 	Top, Metadata RawFields
 }
 
-// DecodeObject converts raw, an object of the given kind from the API server, to its published form. The caller sets Deleted,
-// ObservedAt and Traceparent.
+// DecodeObject converts an object that the API server returned to its published form. raw is the object as JSON. The
+// caller sets Deleted, ObservedAt and Traceparent.
 func (o ClusterOrigin) DecodeObject(kind kinds.Kind, raw []byte) (Object, error) {
 	var top, metadata RawFields
 	if err := json.Unmarshal(raw, &top); err != nil {
@@ -71,8 +71,8 @@ func (o ClusterOrigin) DecodeObject(kind kinds.Kind, raw []byte) (Object, error)
 	return Object{Top: top, Metadata: metadata, Change: c}, nil
 }
 
-// trimForPublication removes fields that must not or need not be published. It adds the kind, which is missing in the items of lists
-// of built-in kinds.
+// trimForPublication removes fields that must not or need not be published. It adds apiVersion and kind, which are
+// missing in lists of built-in kinds.
 func trimForPublication(kind kinds.Kind, top, metadata RawFields) error {
 	delete(metadata, "managedFields")
 	if kind.MetadataOnly {
@@ -102,10 +102,10 @@ func trimForPublication(kind kinds.Kind, top, metadata RawFields) error {
 	return nil
 }
 
-// identityFields lists the metadata that identify an object and its states.
+// identityFields lists the metadata fields that identify an object and its state.
 func identityFields() []string { return []string{"name", "namespace", "uid", versionField} }
 
-// removeLastApplied removes the annotation in which kubectl stores the whole object, with the values of a Secret.
+// removeLastApplied removes the annotation in which kubectl stores the whole object, including the values of a Secret.
 func removeLastApplied(metadata RawFields) error {
 	var annotations RawFields
 	if err := metadata.decodeField("annotations", &annotations); err != nil || annotations == nil {
@@ -134,7 +134,7 @@ func (f RawFields) setField(name string, value any) error {
 	return err
 }
 
-// encodeSorted encodes the object, sorted by field names. It does not decode the fields.
+// encodeSorted encodes the fields as a JSON object, sorted by name. It does not decode them.
 func (f RawFields) encodeSorted() (json.RawMessage, error) {
 	size := len("{}")
 	for name, raw := range f {

@@ -21,13 +21,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// attempts bounds the conflicts with other writers. Then the caller's own retry takes over.
+// attempts bounds the conflicts with other writers in one call. After them the caller must retry.
 const attempts = 5
 
-// requestTimeout bounds one request. Watches do not use it.
+// requestTimeout bounds one request.
 const requestTimeout = 30 * time.Second
 
-// Client reads and writes objects of one cluster on behalf of one service. It is safe for concurrent use.
+// Client reads and writes objects of one cluster for one service. It is safe for concurrent use.
 type Client struct {
 	api   dynamic.Interface
 	paths rest.Interface
@@ -41,8 +41,8 @@ type Client struct {
 	epoch string
 }
 
-// New returns a client for the cluster with the given name on NATS. fieldManager, the name of the service, owns the
-// applied fields.
+// New returns a client for the cluster with the given name on NATS. fieldManager is the name of the service and owns
+// the applied fields.
 func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	cfg = clientConfig(cfg, fieldManager)
 	api, err := dynamic.NewForConfig(cfg)
@@ -64,7 +64,8 @@ func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	}, nil
 }
 
-// clientConfig disables the rate limit of the client: the API server's own priority levels see more than a client does.
+// clientConfig disables the client's rate limit, because the API server's priority levels limit requests better than
+// one client can.
 func clientConfig(cfg *rest.Config, manager string) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -91,7 +92,7 @@ func (c *Client) ClusterUID(ctx context.Context) (string, error) {
 	return c.epoch, nil
 }
 
-// Get reads an object. It returns [ErrNotFound] if there is none.
+// Get reads an object. It returns [ErrNotFound] if the object does not exist.
 func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
 	now, err := c.sendAndDecode(ctx, kind, withObjectPath(c.paths.Get(), kind, namespace).Name(name).SetHeader("Accept",
 		AcceptHeader(kind, "PartialObjectMetadata")))
@@ -101,7 +102,7 @@ func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 	return now, nil
 }
 
-// Newest reads obj again. If it is gone, Newest returns obj as deleted.
+// Newest reads obj again. If obj does not exist, Newest returns it as deleted.
 func (c *Client) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
 	now, err := c.Get(ctx, kind, obj.Key.Namespace, obj.Key.Name)
 	if errors.Is(err, ErrNotFound) {
@@ -111,7 +112,7 @@ func (c *Client) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) 
 	return now, err
 }
 
-// FetchJSON reads an object that was too large for NATS, as JSON. It returns nil if the object is gone.
+// FetchJSON reads an object that was too large for NATS, as JSON. It returns nil if the object does not exist.
 func (c *Client) FetchJSON(ctx context.Context, k event.Key) ([]byte, error) {
 	kind, ok := kinds.ByResource(k.GroupResource)
 	if !ok || k.Cluster != c.cluster {
@@ -129,7 +130,7 @@ func (c *Client) newPatchRequest(kind kinds.Kind, k event.Key, how types.PatchTy
 	return withObjectPath(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(newPatchRequest)
 }
 
-// sendAndDecode sends a request, and returns the object in the response.
+// sendAndDecode sends a request and returns the object in the response.
 func (c *Client) sendAndDecode(ctx context.Context, kind kinds.Kind, request *rest.Request) (event.Change, error) {
 	raw, err := sendRequest(ctx, request)
 	if err != nil {
@@ -148,16 +149,16 @@ func (c *Client) decodeChange(ctx context.Context, kind kinds.Kind, raw []byte) 
 	return o.Change, err
 }
 
-// sendRequest sends a request, and returns the body of the response.
+// sendRequest sends a request and returns the body of the response.
 func sendRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // It has the server's message; the error of Raw has not.
+	if err := result.Error(); err != nil { // Error has the server's message, the error of Raw has not.
 		return nil, classifyError(err)
 	}
 	return result.Raw()
 }
 
-// AcceptHeader returns the media type for a kind: only metadata if only that is published.
+// AcceptHeader returns the media type for requests of a kind. It requests only metadata if only metadata is published.
 func AcceptHeader(kind kinds.Kind, as string) string {
 	if kind.MetadataOnly {
 		return "application/json;as=" + as + ";g=meta.k8s.io;v=v1"

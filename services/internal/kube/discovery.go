@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// DiscoverResources lists the resources of a group-version, such as "apps/v1". It returns [ErrNotServed] if the API server does
-// not serve it.
+// DiscoverResources lists the resources of a group-version, such as "apps/v1". It returns [ErrNotServed] if the API
+// server does not serve the group-version.
 func (c *Client) DiscoverResources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error) {
 	prefix := "/apis"
 	if !strings.Contains(groupVersion, "/") {

@@ -14,28 +14,28 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Errors for callers to test with errors.Is.
+// Errors for errors.Is.
 var (
-	// ErrNotFound means that the object is gone.
+	// ErrNotFound means that the object does not exist.
 	ErrNotFound = errors.New("object not found")
-	// ErrConflict means that the object was created, changed or re-created meanwhile. Read it again and decide again.
-	// Retries are not counted.
+	// ErrConflict means that the object was created, changed or re-created in the meantime. Read the object again and
+	// decide again. Retries are not counted.
 	ErrConflict = errors.New("object was changed meanwhile")
-	// ErrTooLarge means that the API server cannot store the object. It is terminal.
+	// ErrTooLarge means that the object is too large for the API server. It is terminal.
 	ErrTooLarge = errors.New("object is too large for the API server")
-	// ErrUndeclared means that the CustomResourceDefinition lacks a field that was to be applied. It is marked as unavailable.
+	// ErrUndeclared means that the CustomResourceDefinition lacks a field of the request. It counts as unavailable.
 	ErrUndeclared = errors.New("the CustomResourceDefinition lacks a field")
-	// ErrForbidden means that the service lacks a right, or that admission refused the request. It counts as an outage,
-	// because no event reports when the right is granted.
+	// ErrForbidden means that the service lacks a right, or that admission refused the request. It counts as
+	// unavailable, because no change reports that the right was granted.
 	ErrForbidden = errors.New("the API server forbids it")
 	// ErrTerminating means that the namespace is being deleted, so nothing can be created in it.
 	ErrTerminating = errors.New("the namespace is being deleted")
-	// ErrNotServed means that the API server does not serve the kind yet. It counts as an outage.
+	// ErrNotServed means that the API server does not serve the kind yet. It counts as unavailable.
 	ErrNotServed = errors.New("the API server does not serve this kind: apply the CustomResourceDefinitions in deploy/crd")
 )
 
-// classifyError marks the error of a request. Only a judgement of the API server about the request itself counts against the
-// request.
+// classifyError marks the error of a request with a class of package fault. Only errors that the request itself caused
+// are counted.
 func classifyError(err error) error {
 	switch {
 	case err == nil:
@@ -66,15 +66,15 @@ func classifyError(err error) error {
 	}
 }
 
-// isDeniedByAdmission reports whether admission refused the request. A policy answers Invalid unless configured otherwise, with a
-// cause without a type; a webhook answers anything. Neither is final: a policy also refuses while a newly started API
-// server has not found the resources that it refers to.
+// isDeniedByAdmission reports whether admission refused the request. A ValidatingAdmissionPolicy usually returns
+// Invalid with a cause that has no type. A webhook may return any code. Neither refusal is final: a policy also
+// refuses requests while a newly started API server has not found the resources that the policy refers to.
 func isDeniedByAdmission(err error) bool {
 	return apierrors.IsInvalid(err) && apierrors.HasStatusCause(err, "") || strings.HasPrefix(apiStatusOf(err).Message, "admission webhook ")
 }
 
-// RefusalReason returns the API server's reason if err is [ErrForbidden]; otherwise it is empty. The reason is the same for
-// all objects of a kind.
+// RefusalReason returns the API server's reason if err is [ErrForbidden]; otherwise it returns "". The reason is the
+// same for all objects of a kind.
 func RefusalReason(err error) string {
 	if !errors.Is(err, ErrForbidden) {
 		return ""
@@ -94,12 +94,14 @@ func apiStatusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// isNotServed reports whether the kind is missing, not the object: then the response is not in the API's own format.
+// isNotServed reports whether the kind is missing, not only the object. In this case the response does not have the
+// API's own format.
 func isNotServed(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// isTooLarge also recognizes the message of etcd, which the API server returns as an internal error.
+// isTooLarge reports whether the object is too large. It also recognizes the message of etcd, which the API server
+// returns as an internal error.
 func isTooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) ||
 		apiStatusOf(err).Code == http.StatusInternalServerError &&

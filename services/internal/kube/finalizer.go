@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// AddFinalizer adds a finalizer, and returns the newest state. The error is [ErrNotFound] if the object is gone or was
-// re-created, and [ErrConflict] if it is being deleted.
+// AddFinalizer adds a finalizer and returns the newest state. The error is [ErrNotFound] if the object does not exist
+// or was re-created, and [ErrConflict] if it is being deleted.
 func (c *Client) AddFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error) {
 	return c.AddFinalizers(ctx, kind, obj, finalizer)
 }
@@ -36,8 +36,8 @@ func (c *Client) AddFinalizers(ctx context.Context, kind kinds.Kind, obj event.C
 	return now, nil
 }
 
-// RemoveFinalizer removes a finalizer. An object that is gone or was re-created is no error. The returned state is
-// Deleted if no finalizer is left on an object in deletion.
+// RemoveFinalizer removes a finalizer. It returns no error if the object does not exist or was re-created. The
+// returned state is Deleted if the object was in deletion and has no finalizer left.
 func (c *Client) RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error) {
 	var free bool
 	now, err := c.editFinalizers(ctx, kind, obj, func(m metav1.ObjectMeta) ([]string, error) {

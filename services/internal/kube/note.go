@@ -23,8 +23,7 @@ const (
 	maxPrefix       = 200
 )
 
-// RecordEvent records an Event about obj, which kubectl describe shows. Events beyond a few a second are dropped. The error
-// is for logs only.
+// RecordEvent records an Event about obj. It drops Events beyond eventsPerSecond. Callers should only log the error.
 func (c *Client) RecordEvent(ctx context.Context, obj event.Change, note condition.EventContent) error {
 	if !c.events.TryAccept() {
 		return nil

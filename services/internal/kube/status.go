@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// ApplyStatus applies the fields of status, and no others, as this service's part of the status of obj, and returns the
-// new state. If obj is no longer the newest state, the error is [ErrConflict]. Without this check the API server would
-// accept a status for another object of the name. If obj is gone, the error is [ErrNotFound].
+// ApplyStatus applies the fields in status as this service's part of the status of obj and returns the new state. The
+// error is [ErrConflict] if obj is not the newest state. Without this check, the API server would accept the status
+// for another object with the same name. The error is [ErrNotFound] if obj does not exist.
 func (c *Client) ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error) {
 	patch, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion(kind.Group, kind.Version), "kind": kind.Kind,
