@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// RequiredRight is a right that a caller needs at Kubernetes: Verb on a resource, or on a URL path. An empty Name means all
-// objects of the kind.
+// RequiredRight is a Kubernetes right that a caller needs: Verb on a resource, or on a URL path. An empty Name means
+// all objects of the kind.
 type RequiredRight struct {
 	Verb string
 	event.GroupResource
@@ -24,7 +24,7 @@ func (r RequiredRight) String() string {
 	return r.Verb + " " + strings.TrimSuffix(event.Key{GroupResource: r.GroupResource, Namespace: r.Namespace, Name: r.Name}.String(), "/")
 }
 
-// AccessRule returns the right that a request needs. An error is the caller's mistake; make it with [InvalidError].
+// AccessRule returns the right that a request needs. It returns an [InvalidError] if the request is wrong.
 type AccessRule func(request any) (RequiredRight, error)
 
 // RequireVerb requires a verb on all objects of a resource.
@@ -33,8 +33,7 @@ func RequireVerb(verb string, r event.GroupResource) AccessRule {
 }
 
 // RequireVerbOnName requires a verb on the cluster-scoped object that the request names:
-//
-//	rpc.CanNamed("get", stores, (*storev1.GetStoreRequest).GetName)
+//	rpc.RequireVerbOnName("get", stores, (*storev1.GetStoreRequest).GetName)
 func RequireVerbOnName[M any](verb string, r event.GroupResource, name func(*M) string) AccessRule {
 	return func(request any) (RequiredRight, error) {
 		message, ok := request.(*M)
@@ -45,8 +44,8 @@ func RequireVerbOnName[M any](verb string, r event.GroupResource, name func(*M) 
 	}
 }
 
-// RequireVerbInNamespace requires a verb on all objects of a resource in the namespace that the request names, or in all namespaces if
-// it names none.
+// RequireVerbInNamespace requires a verb on all objects of a resource in the namespace that the request names. If the
+// request names no namespace, the verb is required in all namespaces.
 func RequireVerbInNamespace[M any](verb string, r event.GroupResource, namespace func(*M) string) AccessRule {
 	return func(request any) (RequiredRight, error) {
 		message, ok := request.(*M)
@@ -57,7 +56,8 @@ func RequireVerbInNamespace[M any](verb string, r event.GroupResource, namespace
 	}
 }
 
-// RequireVerbOnPath requires a verb on a URL path, for answers about the system itself: CanPath("get", "/entail/status").
+// RequireVerbOnPath requires a verb on a URL path, for answers about Entail itself: RequireVerbOnPath("get",
+// "/entail/status").
 func RequireVerbOnPath(verb, path string) AccessRule {
 	return func(any) (RequiredRight, error) { return RequiredRight{Verb: verb, Path: path}, nil }
 }

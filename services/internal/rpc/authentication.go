@@ -19,7 +19,7 @@ import (
 type AuthMode string
 
 const (
-	// Kubernetes authenticates bearer tokens by TokenReview, and authorizes procedures by SubjectAccessReview.
+	// Kubernetes authenticates bearer tokens by TokenReview and authorizes procedures by SubjectAccessReview.
 	Kubernetes AuthMode = "kubernetes"
 	// None allows every caller. It is refused on an address that other machines can reach.
 	None AuthMode = "none"
@@ -47,7 +47,7 @@ func isLoopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// caller is the owner of a token. The token itself is not stored.
+// caller is the owner of a token. It holds only a hash of the token.
 type caller struct {
 	token tokenDigest
 	user  authenticationv1.UserInfo
@@ -57,7 +57,7 @@ type tokenDigest [sha256.Size]byte
 
 type callerKey struct{}
 
-// CallerFromContext returns the caller. known is false if every caller is allowed.
+// CallerFromContext returns the caller. known is false if callers are not authenticated.
 func CallerFromContext(ctx context.Context) (user authenticationv1.UserInfo, known bool) {
 	who, known := ctx.Value(callerKey{}).(caller)
 	return who.user, known
@@ -83,7 +83,7 @@ func (r *accessReviewer) authenticateCaller(ctx context.Context, header http.Hea
 	return context.WithValue(ctx, callerKey{}, caller{token: key, user: *user}), nil
 }
 
-// reviewToken returns nil for a refused token.
+// reviewToken returns the owner of a token, or nil if the API server does not accept the token.
 func (r *accessReviewer) reviewToken(ctx context.Context, token string) (*authenticationv1.UserInfo, time.Duration, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	review, err := r.tokens.Create(ctx, review, metav1.CreateOptions{})

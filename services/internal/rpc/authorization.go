@@ -15,8 +15,8 @@ import (
 // maxNameLength is the longest name of a Kubernetes object.
 const maxNameLength = 253
 
-// authorizationInterceptor checks the right that the procedure needs. For a stream of answers it does so after the one request was
-// read. Streams of requests are refused.
+// authorizationInterceptor checks the right that a procedure needs. For a streaming answer it checks after the request
+// was read. It refuses streaming requests.
 type authorizationInterceptor struct {
 	reviewer *accessReviewer
 	access   map[string]AccessRule
@@ -42,7 +42,7 @@ func (a authorizationInterceptor) WrapStreamingHandler(next connect.StreamingHan
 	}
 }
 
-// authorizedConn passes on requests that pass a check.
+// authorizedConn checks each received request.
 type authorizedConn struct {
 	connect.StreamingHandlerConn
 	check func(request any) error

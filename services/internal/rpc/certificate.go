@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/filewatch"
 )
 
-// Files names a certificate and its key in PEM form. Each handshake checks whether they changed.
+// Files names a certificate and its key in PEM form. Each TLS handshake checks whether the files changed.
 type Files struct {
 	Certificate, Key string
 }

@@ -12,11 +12,11 @@ import (
 	"connectrpc.com/validate"
 )
 
-// interceptorChain lists the interceptors of a call, from the outside: authentication, before anything is decoded; trace; edge;
-// validation; authorization; the service.
+// interceptorChain holds the interceptors of a call. The order is: authentication, trace, edge, validation,
+// authorization. Authentication runs before the request is decoded.
 type interceptorChain struct {
 	edge     *edgeInterceptor
-	reviewer *accessReviewer     // nil if every caller is allowed
+	reviewer *accessReviewer     // nil if callers are not authenticated
 	trace    connect.Interceptor // nil if calls are not traced
 	validate connect.Interceptor
 }
@@ -48,7 +48,8 @@ func newInterceptorChain(cfg Config) (*interceptorChain, error) {
 	return c, nil
 }
 
-// publicHandlerOptions returns the options of health and reflection, which reveal nothing that is not in the sources.
+// publicHandlerOptions returns the options of health and reflection, which need no authentication because their
+// content is public.
 func (c *interceptorChain) publicHandlerOptions() []connect.HandlerOption {
 	return []connect.HandlerOption{connect.WithReadMaxBytes(maxBody), boundedGzip(), connect.WithInterceptors(c.edge)}
 }
@@ -65,7 +66,7 @@ func (c *interceptorChain) handlerOptions(h Handler) []connect.HandlerOption {
 	return options
 }
 
-// authenticateCall runs outside of the edge, so it settles its own errors.
+// authenticateCall authenticates a caller. It runs before the edge interceptor, so it converts its own errors.
 func (c *interceptorChain) authenticateCall(ctx context.Context, spec connect.Spec, _ connect.Peer, header http.Header) (context.Context, error) {
 	started := time.Now()
 	known, err := c.reviewer.authenticateCaller(ctx, header)

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// strictCodecs refuse requests with unknown fields: such a field may be a filter, without which the answer would hold
-// everything. Answers in JSON contain fields that are false, zero or empty.
+// strictCodecs returns codecs that refuse requests with unknown fields. An unknown field may be a filter, and without
+// it the answer would contain too much. JSON answers contain fields that are false, zero or empty.
 func strictCodecs() connect.HandlerOption {
 	const name = "json"
 	return connect.WithHandlerOptions(
@@ -56,7 +56,7 @@ func (strictProtoCodec) Unmarshal(data []byte, message any) error {
 	})
 }
 
-// strictJSONCodec is JSON under one of its names.
+// strictJSONCodec is the JSON codec for one content type.
 type strictJSONCodec string
 
 // Name implements [connect.Codec].

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// edgeInterceptor is the outermost interceptor: it bounds the time of a call, recovers from a panic, maps the error, and records
-// log and metrics.
+// edgeInterceptor bounds the time of a call, recovers from a panic, converts the error, and records the log and
+// metrics. It wraps validation, authorization and the service.
 type edgeInterceptor struct {
 	log      *slog.Logger
 	duration *prometheus.HistogramVec
@@ -63,7 +63,7 @@ func recoveredError(value any, err error) error {
 	return fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 }
 
-// toCallerError returns the error for the caller. It logs a cause that the caller does not get.
+// toCallerError returns the error for the caller. It logs the cause, because the caller may not receive it.
 func (e *edgeInterceptor) toCallerError(ctx context.Context, procedure string, started time.Time, err error) error {
 	took := time.Since(started)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Texts in place of causes that callers must not see.
+// Fixed texts that replace causes which callers must not see.
 var (
 	errInternal    = errors.New("internal error; the server's log tells the cause")
 	errUnavailable = errors.New("a system that the answer depends on is not reachable; try again")
@@ -18,19 +18,18 @@ var (
 	errCanceled    = errors.New("the call was canceled")
 )
 
-// NotFoundError returns an error with this text for the caller: something does not exist.
+// NotFoundError returns an error with a text for the caller: something does not exist.
 func NotFoundError(format string, args ...any) error {
 	return connect.NewError(connect.CodeNotFound, fmt.Errorf(format, args...))
 }
 
-// InvalidError returns an error with this text for the caller: the request is wrong.
+// InvalidError returns an error with a text for the caller: the request is wrong.
 func InvalidError(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
 
-// IncompleteError returns an error for the caller: the view cannot answer yet. Incomplete(nil) is nil:
-//
-//	if err := rpc.Incomplete(view.Complete()); err != nil { return nil, err }
+// IncompleteError returns an error for the caller: the informer cannot answer yet. It returns nil if missing is nil:
+//	if err := rpc.IncompleteError(view.IncompleteErr()); err != nil { return nil, err }
 func IncompleteError(missing error) error {
 	if missing == nil {
 		return nil
@@ -38,8 +37,8 @@ func IncompleteError(missing error) error {
 	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the service has not read everything yet; try again: %w", missing))
 }
 
-// callerError returns the error for the caller. An error that was made for the caller stays as it is, unless it is from
-// another server. told reports whether the caller receives the cause.
+// callerError returns the error for the caller. It keeps an error that was made for the caller, unless the error came
+// from another server. told reports whether the caller receives the cause.
 func callerError(ctx context.Context, err error) (failure *connect.Error, told bool) {
 	made, ok := errors.AsType[*connect.Error](err)
 	switch {

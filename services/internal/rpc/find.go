@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// FindObject returns the object that a request names. It returns an error for the caller if the view is incomplete or the
-// object does not exist.
+// FindObject returns the object that a request names. It returns an error for the caller if the informer is incomplete
+// or the object does not exist.
 func FindObject[T any](complete func() error, get func(event.Key) (T, bool), key event.Key) (T, error) {
 	var none T
 	if err := IncompleteError(complete()); err != nil {

@@ -21,9 +21,8 @@ type Handler struct {
 	own     func(caller authenticationv1.UserInfo, request any) bool
 }
 
-// NewHandler couples an implementation with its generated constructor. access holds the right that each procedure
-// needs, by the generated constant "/package.Service/Method":
-//
+// NewHandler combines an implementation with its generated constructor. access holds the rule of each procedure; its
+// keys are the generated constants "/package.Service/Method":
 //	rpc.NewHandler[storev1connect.StoreServiceHandler](
 //		storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, implementation, access)
 func NewHandler[S any](
@@ -38,13 +37,14 @@ func NewHandler[S any](
 	return Handler{service: service, mount: mount, access: access}
 }
 
-// ExemptOwnRequests returns h, which requires no right for requests that are only about the caller.
+// ExemptOwnRequests returns a handler that requires no right for requests for which own returns true.
 func (h Handler) ExemptOwnRequests(own func(caller authenticationv1.UserInfo, request any) bool) Handler {
 	h.own = own
 	return h
 }
 
-// validateAccess returns an error for procedures without an access rule. Otherwise only the first call would show that.
+// validateAccess returns an error for procedures without an access rule. Otherwise only the first call would report
+// them.
 func (h Handler) validateAccess() error {
 	methods, err := h.methodDescriptors()
 	var missing []error
@@ -56,9 +56,9 @@ func (h Handler) validateAccess() error {
 	return errors.Join(append(missing, err)...)
 }
 
-// streamProcedures returns the procedures with a stream of answers.
+// streamProcedures returns the procedures with a streaming answer.
 func (h Handler) streamProcedures() map[string]struct{} {
-	methods, _ := h.methodDescriptors() // An unknown service has none.
+	methods, _ := h.methodDescriptors() // An unknown service has no methods.
 	streams := map[string]struct{}{}
 	for procedure, method := range methods {
 		if method.IsStreamingServer() {

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// CallLimiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the slots, so
-// one caller cannot block all others.
+// CallLimiter bounds how many expensive calls run at the same time. Further calls wait. An authenticated caller has at
+// most half of the slots, so one caller cannot block all others.
 type CallLimiter struct {
 	all  *semaphore.Weighted
 	each int64
 
 	mu sync.Mutex
-	// lines holds a line for each known caller that has a slot or waits for one.
+	// lines holds the queue of each authenticated caller that has a slot or waits for one.
 	lines map[string]*callerQueue
 }
 
@@ -25,12 +25,12 @@ type callerQueue struct {
 	calls int
 }
 
-// NewLimiter returns a limiter for n calls at a time.
+// NewLimiter returns a limiter for n concurrent calls.
 func NewLimiter(n int) *CallLimiter {
 	return &CallLimiter{all: semaphore.NewWeighted(int64(n)), each: int64(n+1) / 2, lines: map[string]*callerQueue{}}
 }
 
-// Acquire waits for a slot. The caller must call release at its end.
+// Acquire waits for a slot. The caller must call release when the work is done.
 func (t *CallLimiter) Acquire(ctx context.Context) (release func(), err error) {
 	leave, err := t.acquireCallerSlot(ctx)
 	if err == nil {
@@ -42,7 +42,8 @@ func (t *CallLimiter) Acquire(ctx context.Context) (release func(), err error) {
 	return nil, fmt.Errorf("waiting for others to be answered: %w", context.Cause(ctx))
 }
 
-// acquireCallerSlot waits behind other calls of the same caller, if the caller is known.
+// acquireCallerSlot waits for a slot among the calls of the same caller. It does not wait if the caller is not
+// authenticated.
 func (t *CallLimiter) acquireCallerSlot(ctx context.Context) (leave func(), err error) {
 	caller, known := CallerFromContext(ctx)
 	if !known {

@@ -16,17 +16,17 @@ const (
 	checksumSize    = 8
 )
 
-// PagedRequest is a request for a page with a size.
+// PagedRequest is a request for one page with a size.
 type PagedRequest interface {
 	PageRequest
 	GetPageSize() int32
 }
 
-// Paginate returns one page of items, which must be sorted by unique keys, and the token of the next page, empty on the
-// last one. A size of 0 or less means 100; the maximum is 1000.
+// Paginate returns one page of items and the token of the next page, which is empty on the last page. items must be
+// sorted by unique keys. A size of 0 or less means 100; the maximum is 1000.
 //
-// A token names the last returned key. So pages neither repeat nor miss an item that exists throughout. It is valid for
-// the same list and filter only.
+// A token contains the last returned key. So an item that exists during the whole listing is returned exactly once. A
+// token is valid only for the same list and filter.
 func Paginate[T any](items []T, key func(T) string, r PagedRequest) (page []T, next string, err error) {
 	token, seal, err := OpenPageToken(r)
 	if err != nil {
@@ -54,8 +54,8 @@ func Paginate[T any](items []T, key func(T) string, r PagedRequest) (page []T, n
 	return items[:n:n], seal(encodePageToken(key(items[n-1]))), nil
 }
 
-// encodePageToken prefixes the key with a checksum, which finds damaged tokens. It does not protect against forgery: a forged
-// token only starts the list elsewhere.
+// encodePageToken prefixes the key with a checksum, which detects damaged tokens. A forged token does no harm: it only
+// starts the list at another key.
 func encodePageToken(key string) string {
 	sum := binary.BigEndian.AppendUint64(nil, xxhash.Sum64String(key))
 	return base64.RawURLEncoding.EncodeToString(append(sum, key...))

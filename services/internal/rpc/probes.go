@@ -13,8 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// mountProbes adds the endpoints without authentication: liveness, readiness, metrics, and health and reflection of
-// gRPC.
+// mountProbes adds the endpoints without authentication: liveness, readiness, metrics, and gRPC health and reflection.
 func (s *Server) mountProbes(metrics *prometheus.Registry) {
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeProbeResponse(w, nil) })
 	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeProbeResponse(w, s.checkReadiness()) })
@@ -49,7 +48,7 @@ func writeProbeResponse(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// healthChecker answers for the whole process under the empty name, and the same for each service.
+// healthChecker implements gRPC health. The result is the same for the empty name and for each service.
 type healthChecker struct{ server *Server }
 
 func (h healthChecker) Check(_ context.Context, request *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
@@ -63,8 +62,8 @@ func (h healthChecker) Check(_ context.Context, request *grpchealth.CheckRequest
 	return &grpchealth.CheckResponse{Status: status}, nil
 }
 
-// requireLoopbackHost protects a server without authentication from web pages: a page can make the browser call loopback
-// under the page's own host name.
+// requireLoopbackHost refuses requests with another host name than loopback. It protects a server without
+// authentication from web pages, which can make a browser call the server under the page's own host name.
 func requireLoopbackHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

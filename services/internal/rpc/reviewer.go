@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// Bounds of the cached answers of the API server. A revoked right ends within grantedFor.
+// Bounds of the cached answers of the API server. A revoked right stops working within grantedFor.
 const (
 	grantedFor    = 30 * time.Second
 	refusedFor    = 5 * time.Second
@@ -55,8 +55,8 @@ func newAccessReviewer(cfg *rest.Config) (*accessReviewer, error) {
 	}, nil
 }
 
-// cachedReview returns the cached answer for key, or calls ask. Concurrent callers with the same key share one call, and no
-// caller can cancel it.
+// cachedReview returns the cached answer for key, or calls ask. Concurrent callers with the same key share one call,
+// which no caller can cancel.
 func cachedReview[T any](ctx context.Context, r *accessReviewer, key any, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	if kept, ok := r.answers.Get(key); ok {
 		if answer, ok := kept.(T); ok {
@@ -80,12 +80,12 @@ func cachedReview[T any](ctx context.Context, r *accessReviewer, key any, ask fu
 	case <-ctx.Done():
 		return *new(T), ctx.Err()
 	case result := <-flight:
-		answer, _ := result.Val.(T) // zero beside an error
+		answer, _ := result.Val.(T) // zero if there is an error
 		return answer, result.Err
 	}
 }
 
-// reviewError distinguishes a missing right of this service from an outage of the API server.
+// reviewError returns a different error for a missing right of this service and for an unavailable API server.
 func reviewError(what string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -15,12 +15,12 @@ type PageRequest interface {
 	GetPageToken() string
 }
 
-// tokenSeparator separates the name of the list from the position in a page token.
+// tokenSeparator separates the hash of the list from the position in a page token.
 const tokenSeparator = "."
 
-// OpenPageToken returns the position in the page token of a request. seal makes the token of the next page, empty on the last
-// one. A token is valid for the same list with the same filter. more names further inputs of the list beside the
-// request.
+// OpenPageToken returns the position in the page token of a request. It returns an error if the token belongs to
+// another list or filter. seal makes the token of the next page from a position; it returns "" for "". more lists
+// inputs that are not part of the request but change the list.
 func OpenPageToken(r PageRequest, more ...string) (token string, seal func(next string) string, err error) {
 	of := listHash(r, more) + tokenSeparator
 	token, ours := strings.CutPrefix(r.GetPageToken(), of)
@@ -35,7 +35,7 @@ func OpenPageToken(r PageRequest, more ...string) (token string, seal func(next 
 	}, nil
 }
 
-// listHash returns a short hash of the requested list, without the page and the freshness.
+// listHash returns a short hash of the request without its page and minimum revision.
 func listHash(r PageRequest, more []string) string {
 	const letters = 8
 	m := proto.Clone(r).ProtoReflect()
@@ -46,7 +46,7 @@ func listHash(r PageRequest, more []string) string {
 	}
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Interface())
 	if err != nil {
-		return "" // It was decoded before.
+		return "" // Cannot happen: the request was decoded before.
 	}
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(m.Descriptor().FullName()), string(text)}, more...), "\x00")))
 	return hex.EncodeToString(sum[:])[:letters]

@@ -25,7 +25,7 @@ const (
 	readTimeout       = 30 * time.Second
 	handlerTimeout    = 30 * time.Second
 	writeTimeout      = handlerTimeout + 10*time.Second
-	// streamTimeout bounds a stream of answers. A client that wants more requests another.
+	// streamTimeout bounds a streaming answer. A client that needs more opens another stream.
 	streamTimeout   = 5 * time.Minute
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 5 * time.Second
@@ -36,23 +36,23 @@ type Config struct {
 	// Address is the "host:port" to listen on. Listener replaces it.
 	Address  string
 	Listener net.Listener
-	// TLS is off without files.
+	// TLS is off if no files are set.
 	TLS Files
 	// Auth selects the authentication. [Kubernetes] requires Kube.
 	Auth AuthMode
 	Kube *rest.Config
 	// Ready returns nil while the process accepts traffic; /readyz shows its error. It is called often and must not
-	// block. Without it the server is always ready.
+	// block. If it is nil, the server is always ready.
 	Ready func() error
 
 	Log     *slog.Logger
 	Metrics *prometheus.Registry
-	// Tracer and Propagator are optional: without them calls are not traced.
+	// Tracer and Propagator are optional. Without them calls are not traced.
 	Tracer     trace.TracerProvider
 	Propagator propagation.TextMapPropagator
 }
 
-// Server listens from its creation. It answers probes once it runs, and procedures once they are mounted.
+// Server listens from its creation. It answers probes while it runs, and procedures after they are mounted.
 type Server struct {
 	log      *slog.Logger
 	listener net.Listener
@@ -65,7 +65,7 @@ type Server struct {
 	services []string
 }
 
-// New opens the listener, and refuses invalid settings.
+// New opens the listener. It returns an error for invalid settings.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Auth.Validate(); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func newHTTPServer(cfg Config, mux http.Handler) (*http.Server, error) {
 // Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Mount adds services. The server may be running.
+// Mount adds services. The server may already run.
 func (s *Server) Mount(handlers ...Handler) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Server) Mount(handlers ...Handler) error {
 	return nil
 }
 
-// extendStreamDeadlines extends the deadlines of procedures that stream.
+// extendStreamDeadlines extends the deadlines of procedures with a streaming answer.
 func extendStreamDeadlines(next http.Handler, streams map[string]struct{}) http.Handler {
 	if len(streams) == 0 {
 		return next
@@ -153,7 +153,7 @@ func extendStreamDeadlines(next http.Handler, streams map[string]struct{}) http.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := streams[r.URL.Path]; ok {
 			control, end := http.NewResponseController(w), time.Now().Add(streamTimeout+writeTimeout-handlerTimeout)
-			// A connection without deadlines keeps its own.
+			// On error the connection keeps its own deadlines.
 			_ = control.SetReadDeadline(end)
 			_ = control.SetWriteDeadline(end)
 		}
@@ -161,7 +161,7 @@ func extendStreamDeadlines(next http.Handler, streams map[string]struct{}) http.
 	})
 }
 
-// Run serves until ctx ends. Then it lets running calls finish, within bounds.
+// Run serves until ctx ends. Then it waits until running calls have ended, for shutdownTimeout at most.
 func (s *Server) Run(ctx context.Context) error {
 	serve := s.http.Serve
 	if s.http.TLSConfig != nil {

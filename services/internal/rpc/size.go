@@ -9,15 +9,15 @@ import (
 	"connectrpc.com/connect"
 )
 
-// boundedGzip returns gzip that inflates only up to the bound of a message. A larger message is refused without
-// inflating the rest.
+// boundedGzip returns gzip that decompresses at most the allowed size of a message. It refuses a larger message
+// without decompressing the rest.
 func boundedGzip() connect.HandlerOption {
 	return connect.WithCompression("gzip",
 		func() connect.Decompressor { return &boundedInflater{} },
 		func() connect.Compressor { return gzip.NewWriter(io.Discard) })
 }
 
-// boundedInflater reads at most one byte more than the bound, which suffices to detect a larger message.
+// boundedInflater reads at most one byte more than the allowed size. This is enough to detect a larger message.
 type boundedInflater struct {
 	gzip gzip.Reader
 	left int64
@@ -42,10 +42,10 @@ func (i *boundedInflater) Read(p []byte) (int, error) {
 // Close implements [connect.Decompressor].
 func (i *boundedInflater) Close() error { return i.gzip.Close() }
 
-// tooLarge is the body of the answer to a message over the bound. Connect's own text names an internal reader.
+// tooLarge is the body of the answer to a message that is too large. Connect's own text mentions an internal reader.
 const tooLarge = `{"code":%q,"message":"the request has more than %d bytes (1 MiB), in which JSON has room for 768 KiB of files: send less at a time"}`
 
-// rewriteTooLargeStatus answers 413 to a message over the bound. Connect answers 429 to such messages, and to nothing else here.
+// rewriteTooLargeStatus answers with status 413 if a message is too large. Connect answers 429, and only in this case.
 func rewriteTooLargeStatus(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(&tooLargeWriter{ResponseWriter: w}, r) })
 }
@@ -53,7 +53,7 @@ func rewriteTooLargeStatus(next http.Handler) http.Handler {
 type tooLargeWriter struct {
 	http.ResponseWriter
 
-	// told is set after the answer has been written.
+	// told is set after the answer was written.
 	told bool
 }
 
@@ -65,7 +65,7 @@ func (s *tooLargeWriter) WriteHeader(code int) {
 	}
 	s.told = true
 	s.ResponseWriter.WriteHeader(http.StatusRequestEntityTooLarge)
-	_, _ = fmt.Fprintf(s.ResponseWriter, tooLarge, connect.CodeResourceExhausted, maxBody) // The client may be gone already.
+	_, _ = fmt.Fprintf(s.ResponseWriter, tooLarge, connect.CodeResourceExhausted, maxBody) // The client may be gone.
 }
 
 // Write implements [http.ResponseWriter].
