@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// validity is the lifetime of a certificate. A new one replaces it in the last third.
+	// validity is the lifetime of a certificate. In the last third of its lifetime, a new certificate replaces it.
 	validity = 90 * 24 * time.Hour
 	// maxAuthorities bounds the authorities that are registered at the same time.
 	maxAuthorities = 3
@@ -36,7 +36,7 @@ type servingCertificate struct {
 	seed []byte
 }
 
-// newCertificate returns a new certificate. It keeps the seed of the one before, if there is one.
+// newCertificate returns a new certificate. It keeps the seed of the previous certificate, if there is one.
 func newCertificate(host string, validity time.Duration, before *servingCertificate) (*servingCertificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKeyWithOptions(cert.SelfSignedCertKeyOptions{Host: host, MaxAge: validity})
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *servingCertificate) isValidFor(host string, now time.Time, validity tim
 	return c.pair.Leaf.VerifyHostname(host) == nil && now.Add(validity/3).Before(c.pair.Leaf.NotAfter)
 }
 
-// authorityBundle returns the authority and, after it, the newest valid authorities in another bundle, at most maxAuthorities in
-// total.
+// authorityBundle returns this certificate's authority, followed by the newest valid authorities of another bundle.
+// The result has at most maxAuthorities.
 func (c *servingCertificate) authorityBundle(before []byte, now time.Time) []byte {
 	others, _ := cert.ParseCertsPEM(before) // Ignores an invalid bundle.
 	others = slices.DeleteFunc(others, func(o *x509.Certificate) bool { return o.Equal(c.authority) || !o.IsCA || now.After(o.NotAfter) })
@@ -85,8 +85,8 @@ func (c *servingCertificate) authorityBundle(before []byte, now time.Time) []byt
 	return bundle
 }
 
-// loadOrRenewCertificate returns the certificate that all replicas share in a Secret, and replaces it if necessary. A server with
-// its own URL has no replicas, and keeps its certificate in memory.
+// loadOrRenewCertificate returns the certificate that all replicas share in a Secret, and renews it if necessary. A
+// server with its own URL has no other replicas, so it keeps its certificate in memory.
 func (s *Server) loadOrRenewCertificate(ctx context.Context) (*servingCertificate, error) {
 	host := s.cfg.hostName()
 	if s.cfg.URL != "" {

@@ -11,17 +11,18 @@ import (
 
 var errNoTime = errors.New("no answer of the API server had a date yet")
 
-// apiServerClock estimates the time of the API server from the dates of its responses. The API server dates objects by its own
-// clock, and the local clock can be wrong.
+// apiServerClock estimates the time of the API server from the dates of its responses. The API server dates objects by
+// its own clock, and the local clock may be wrong.
 type apiServerClock struct {
 	mu sync.Mutex
-	// date is the date of the newest response, in whole seconds. It is zero before the first. sent and received are the
-	// times of [bootclock.Now] around that request.
+	// date is the date of the newest response, in whole seconds; zero before the first response. sent and received are
+	// the times of the request and of the response, by [bootclock.Now].
 	date           time.Time
 	sent, received time.Duration
 }
 
-// currentTimeBounds returns bounds for the current time of the API server. It returns an error before the first response.
+// currentTimeBounds returns bounds for the current time of the API server. It returns an error before the first
+// response.
 func (c *apiServerClock) currentTimeBounds() (earliest, latest time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +32,7 @@ func (c *apiServerClock) currentTimeBounds() (earliest, latest time.Time, err er
 	return c.date.Add(bootclock.Since(c.received)), c.date.Add(time.Second + bootclock.Since(c.sent)), nil
 }
 
-// recordDate records the date of a response that has just arrived, for a request sent at the given time.
+// recordDate records the date of a response that has just arrived. sent is the time of its request.
 func (c *apiServerClock) recordDate(date time.Time, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

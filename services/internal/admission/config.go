@@ -15,7 +15,7 @@ type Config struct {
 	// Listen is the listen address. If Listener is set, it replaces Listen.
 	Listen   string
 	Listener net.Listener
-	// URL is for an API server outside of the cluster. Service, as namespace/name, is for one inside.
+	// URL is for an API server outside of the cluster. Service, as namespace/name, is for an API server inside.
 	URL, Service string
 }
 

@@ -1,11 +1,10 @@
-// Package admission serves validating webhooks, with which a service judges each write before it happens. A request
-// that cannot be judged is refused, unless the webhook's failure policy lets it pass.
+// Package admission serves validating webhooks, with which a service checks each write before it is stored. A request
+// that cannot be checked is refused, unless the webhook's failure policy allows it.
 //
-// The server requires only the API server, neither NATS nor OpenFGA. It creates and renews its certificate. The signing
-// key is discarded at once, and replicas share the certificate in a Secret. The server registers the webhooks in a
-// ValidatingWebhookConfiguration and reverts changes by others.
+// The server needs only the API server, not NATS or OpenFGA. It creates and renews its certificate, which replicas
+// share in a Secret. It registers the webhooks in a ValidatingWebhookConfiguration and reverts changes by others. The
+// configuration also records since when every request was checked.
 //
 // Only the API server can call the webhooks, because their path is secret and changes every few minutes. Requests in
-// one namespace, or of one user for cluster-scoped objects, cannot block those of another. The configuration also
-// records the time since which no request has passed without judgement.
+// one namespace, or of one user for cluster-scoped objects, cannot block the requests of others.
 package admission

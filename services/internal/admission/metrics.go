@@ -2,14 +2,14 @@ package admission
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics counts the judged requests and measures the time for each.
+// metrics counts the checked requests and measures the time for each.
 type metrics struct {
 	judged  *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 	expiry  prometheus.Gauge
 }
 
-// failed is the outcome of a request that was refused because it could not be judged.
+// failed is the outcome of a request that was refused because it could not be checked.
 const failed = "failed"
 
 func newMetrics(registerer prometheus.Registerer, webhooks []Webhook) *metrics {
@@ -25,7 +25,7 @@ func newMetrics(registerer prometheus.Registerer, webhooks []Webhook) *metrics {
 			Name: "entail_admission_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of the webhooks expires.",
 		}),
 	}
-	for _, webhook := range webhooks { // A rate requires a value before the first failure.
+	for _, webhook := range webhooks { // A rate needs a value before the first failure.
 		m.judged.WithLabelValues(webhook.Name, failed)
 	}
 	registerer.MustRegister(m.judged, m.seconds, m.expiry)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// pathPeriod is the lifetime of a registered path. A path can leak, for example in the API server's error after a
-// failed call. It is useless after twice the period.
+// pathPeriod is the time after which a new path is registered. A path can leak, for example in the API server's error
+// after a failed call. Each path stops working after at most two more periods.
 const pathPeriod = 10 * time.Minute
 
 const (
@@ -21,7 +21,7 @@ const (
 	seedSize = sha256.Size
 )
 
-// newPathSeed returns a random seed. Replicas share it, and it outlives certificates.
+// newPathSeed returns a random seed. Replicas share the seed, and a new certificate keeps it.
 func newPathSeed() []byte {
 	seed := make([]byte, seedSize)
 	_, _ = rand.Read(seed) // Never fails.
@@ -40,8 +40,8 @@ func (c *servingCertificate) webhookPath(webhook string, at time.Time) string {
 	return "/" + c.pathSecret(at) + "/" + webhook
 }
 
-// matchesPathSecret reports whether a request has the path of this or an adjacent period. The API server can receive the newest
-// path late, or from a replica whose clock is ahead.
+// matchesPathSecret reports whether the path of a request belongs to this period, the previous or the next one. The
+// API server may use the previous path for a while, and another replica's clock may be ahead.
 func (c *servingCertificate) matchesPathSecret(caller string, now time.Time) bool {
 	is := 0
 	for _, at := range []time.Time{now.Add(-pathPeriod), now, now.Add(pathPeriod)} {
@@ -50,7 +50,8 @@ func (c *servingCertificate) matchesPathSecret(caller string, now time.Time) boo
 	return is == 1
 }
 
-// newWebhookRouter passes requests of the API server to their webhook. For all others it returns 404 without reading the body.
+// newWebhookRouter passes requests of the API server to their webhook. It answers all other requests with 404 without
+// reading the body.
 func (s *Server) newWebhookRouter() http.Handler {
 	handlers := map[string]http.Handler{}
 	for _, webhook := range s.options.Webhooks {
@@ -68,8 +69,9 @@ func (s *Server) newWebhookRouter() http.Handler {
 	})
 }
 
-// isFromAPIServer reports whether a request comes from the API server. It accepts the paths of the next certificate as well.
-// If the Secret was replaced, their seed is new and registered before the certificate is served.
+// isFromAPIServer reports whether a request comes from the API server. It also accepts the paths of the next
+// certificate. If the Secret was replaced, these paths have another seed and are registered before the certificate is
+// served.
 func (s *Server) isFromAPIServer(caller string) bool {
 	for _, c := range []*servingCertificate{s.serving.Load(), s.next.Load()} {
 		if c != nil && c.matchesPathSecret(caller, time.Now()) {

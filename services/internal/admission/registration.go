@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// roundInterval is the time between two checks of the certificate and the registration, and retryInterval the wait
-	// after a failure.
+	// roundInterval is the time between two checks of the certificate and the registration. retryInterval is the wait
+	// after a failed check.
 	roundInterval = 5 * time.Second
 	retryInterval = 250 * time.Millisecond
-	// forgotten bounds the time without a successful check before the webhooks count as not in force.
+	// forgotten bounds the time without a successful check. After this time InForceErr returns an error.
 	forgotten = 30 * time.Second
-	// never is a resourceVersion that no object has. An apply with it either creates the object or conflicts.
+	// never is a resourceVersion that no object has. An apply with it either creates the object or returns a conflict.
 	never = "1"
 )
 
-// registerLoop runs rounds until ctx ends.
+// registerLoop checks the certificate and the registration repeatedly until ctx ends.
 func (s *Server) registerLoop(ctx context.Context) {
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
 		err := s.RefreshRegistration(ctx)
@@ -41,7 +41,8 @@ func (s *Server) registerLoop(ctx context.Context) {
 	}
 }
 
-// RefreshRegistration runs a round at once. Call it after a change of a [NamespaceScope].
+// RefreshRegistration checks the certificate and the registration at once. Call it after a change of a
+// [NamespaceScope].
 func (s *Server) RefreshRegistration(ctx context.Context) error {
 	s.rounds.Lock()
 	defer s.rounds.Unlock()
@@ -55,8 +56,8 @@ func (s *Server) RefreshRegistration(ctx context.Context) error {
 	return err
 }
 
-// refreshOnce updates the certificate and the registration. It serves a new certificate one round after the authority was
-// registered, so that the API server trusts it.
+// refreshOnce updates the certificate and the registration. It serves a new certificate only at the next check after
+// its authority was registered, so that the API server already trusts the authority.
 func (s *Server) refreshOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, decision)
 	defer cancel()
@@ -76,7 +77,7 @@ func (s *Server) refreshOnce(ctx context.Context) error {
 	return nil
 }
 
-// applyRegistration creates or updates the configuration.
+// applyRegistration creates or updates the ValidatingWebhookConfiguration.
 func (s *Server) applyRegistration(ctx context.Context, c *servingCertificate) error {
 	configurations := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	is, err := configurations.Get(ctx, s.options.Name, metav1.GetOptions{})
@@ -121,7 +122,8 @@ func (s *Server) applyRegistration(ctx context.Context, c *servingCertificate) e
 	return nil
 }
 
-// createRegistration applies the configuration instead of creating it, because RBAC can restrict a patch by name.
+// createRegistration creates the configuration by server-side apply, because RBAC can restrict a patch to a name but
+// not a create.
 func (s *Server) createRegistration(ctx context.Context, webhooks []admissionregistrationv1.ValidatingWebhook, since time.Time) error {
 	patch, err := json.Marshal(&admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ValidateFunc decides a request. Nil allows it, and [RefusalError] refuses it. Any other error means that it cannot be judged now:
-// the failure policy of the webhook then decides.
+// ValidateFunc decides a request. nil allows the request, and [RefusalError] refuses it. Any other error means that
+// the request cannot be checked now; then the failure policy of the webhook decides.
 type ValidateFunc func(ctx context.Context, request *admissionv1.AdmissionRequest) error
 
 // refusal is the error of [RefusalError], for the author of the request.
@@ -24,7 +24,8 @@ type refusal struct{ message string }
 
 func (r refusal) Error() string { return r.message }
 
-// RefusalError returns the error with which a [ValidateFunc] refuses a request. The text must contain the reason and the remedy.
+// RefusalError returns the error with which a [ValidateFunc] refuses a request. The text must contain the reason and
+// the remedy.
 func RefusalError(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 
 // webhookHandler returns the HTTP handler of a webhook.
@@ -79,7 +80,7 @@ func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *ad
 
 func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
 	if _, err := s.InForceSince(); err != nil {
-		return err // Objects written before that time count as not judged.
+		return err // Before that time, objects count as not checked.
 	}
 	release, err := s.slots.acquireSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {

@@ -24,10 +24,10 @@ import (
 
 // Bounds of each server.
 const (
-	// maxReview bounds a request in bytes. It exceeds two states of the largest object plus the user info.
+	// maxReview bounds a request in bytes. A request holds two states of an object of maximum size and the user info.
 	maxReview = 8 << 20
 	maxHeader = 64 << 10
-	// timeout bounds the wait of the API server, and decision the time for one decision.
+	// timeout bounds the wait of the API server. decision bounds the time for one decision.
 	timeout         = 5 * time.Second
 	decision        = 4 * time.Second
 	readTimeout     = 10 * time.Second
@@ -36,10 +36,10 @@ const (
 	shutdownTimeout = 5 * time.Second
 )
 
-// Webhook configures one webhook and its judge.
+// Webhook configures one webhook and the function that decides its requests.
 type Webhook struct {
-	// ValidatingWebhook holds Name, Rules, NamespaceSelector and MatchConditions. Set FailurePolicy to let requests
-	// pass that cannot be judged. The server fills in the other fields.
+	// ValidatingWebhook holds Name, Rules, NamespaceSelector and MatchConditions. Set FailurePolicy to allow requests
+	// that cannot be checked. The server sets the other fields.
 	admissionregistrationv1.ValidatingWebhook
 	Judge ValidateFunc
 	// Scope replaces a fixed NamespaceSelector.
@@ -48,26 +48,27 @@ type Webhook struct {
 	About RulesFunc
 }
 
-// RulesFunc returns the rules and conditions to register in place of the registered ones, which are empty at first. A
-// change of them does not reset [Server.InForceSince].
+// RulesFunc returns the rules and conditions to register. Its arguments are the registered ones, which are empty at
+// first. A change of these rules does not reset [Server.InForceSince].
 type RulesFunc func(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition)
 
-// NamespaceScope selects the namespaces whose requests are judged.
+// NamespaceScope selects the namespaces whose requests are checked.
 type NamespaceScope interface {
-	// DesiredSelector returns the selector to register in place of the registered one, which is nil at first.
+	// DesiredSelector returns the selector to register. is is the registered selector, or nil at first.
 	DesiredSelector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error)
 	// RecordRegistered receives the selector that is now registered.
 	RecordRegistered(selector *metav1.LabelSelector)
 }
 
-// Options configures a [Server]. All fields are required, but Namespace only with [Config].Service.
+// Options configures a [Server]. All fields are required, except that Namespace is required only with
+// [Config].Service.
 type Options struct {
 	// Name is the name of the ValidatingWebhookConfiguration.
 	Name     string
 	Webhooks []Webhook
-	// Namespace holds the Secret with the shared certificate.
+	// Namespace is the namespace of the Secret with the shared certificate.
 	Namespace string
 	Kube      *rest.Config
 	Log       *slog.Logger
@@ -83,24 +84,24 @@ type Server struct {
 	metrics  *metrics
 	slots    *requestSlots
 	clock    *apiServerClock
-	// serving is the current certificate, and next the one to serve after its registration.
+	// serving is the current certificate. next is the certificate to serve after its registration.
 	serving, next atomic.Pointer[servingCertificate]
 	// validity is the lifetime of new certificates.
 	validity time.Duration
 
-	// rounds is locked during a round. announced is the newest certificate whose authority is registered.
+	// rounds is locked during a check. announced is the newest certificate whose authority is registered.
 	rounds    sync.Mutex
 	announced *servingCertificate
 
 	mu sync.Mutex
-	// registered is the time of the last successful round, by [bootclock.Now]. failure is the error of the last round.
+	// registered is the time of the last successful check, by [bootclock.Now]. failure is the error of the last check.
 	registered time.Duration
 	failure    error
-	// inForce is the time since which every request was judged. It is zero while unknown.
+	// inForce is the time since which every request was checked; zero while it is unknown.
 	inForce time.Time
 }
 
-// New returns a server that listens but does not serve yet. It makes no calls.
+// New returns a server that listens but does not serve yet. It sends no requests.
 func New(cfg Config, o Options) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

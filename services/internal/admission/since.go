@@ -13,11 +13,12 @@ import (
 // (BenchmarkLearning of implied-role).
 const Settling = time.Second
 
-// sinceAnnotation records the time since which every matching request was judged. It outlives the service: while no
-// replica runs, all matching requests are refused.
+// sinceAnnotation records the time since which every matching request was checked. The annotation stays valid while no
+// replica runs, because the API server then refuses all matching requests.
 const sinceAnnotation = "entail.dev/in-force-since"
 
-// recordedInForceSince returns the recorded time. It returns zero if the record is missing or not plausible. The same holds if the
+// recordedInForceSince returns the time in the annotation. It returns zero if the annotation is missing or not
+// plausible, or if the registration differs from want. Parts that the service changes itself may differ.
 // registration differs from want, except in parts that the service changes itself.
 func (s *Server) recordedInForceSince(
 	is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
@@ -28,7 +29,8 @@ func (s *Server) recordedInForceSince(
 	}
 	for i, w := range want {
 		was := is.Webhooks[i]
-		was.ClientConfig = w.ClientConfig // No server answers at another address, so requests are refused.
+		// Another address does not matter: no server answers there, so requests were refused.
+		was.ClientConfig = w.ClientConfig
 		if s.options.Webhooks[i].Scope != nil {
 			was.NamespaceSelector = w.NamespaceSelector
 		}
@@ -42,15 +44,15 @@ func (s *Server) recordedInForceSince(
 	return at
 }
 
-// nextEffectiveTime returns the time from which the API server uses the current registration, in whole seconds, as in the dates of
-// objects. It rounds up: an earlier time would mark objects as judged that were not.
+// nextEffectiveTime returns the time from which the API server uses the current registration. It rounds up to whole
+// seconds, because objects are dated in seconds: an earlier time would include objects that were not checked.
 func (s *Server) nextEffectiveTime() (time.Time, error) {
 	_, latest, err := s.clock.currentTimeBounds()
 	return latest.Add(Settling + time.Second - 1).Truncate(time.Second).UTC(), err
 }
 
-// InForceSince returns the time since which no request has passed without judgement, even while no replica ran. Older objects
-// may not have been judged. It returns an error while the time is unknown or in the future.
+// InForceSince returns the time since which every request was checked, even while no replica ran. Older objects may
+// not have been checked. It returns an error while the time is unknown or in the future.
 func (s *Server) InForceSince() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

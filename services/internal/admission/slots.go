@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// maxReviews bounds the concurrent requests. maxOfOne bounds those of a single busy namespace, or of a single user for
-// cluster-scoped objects.
+// maxReviews bounds the concurrent requests. maxOfOne bounds those of one namespace, or of one user for cluster-scoped
+// objects.
 const (
 	maxReviews = 64
 	maxOfOne   = 8
 )
 
-// requestSlots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of the free
-// ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain for a
-// namespace that holds none.
+// requestSlots limits concurrent requests. A namespace gets another slot only if it holds less than an eighth of the
+// free slots. So a single busy namespace gets eight slots, and fewer if other namespaces are busy. Some slots always
+// remain for a namespace that holds none.
 type requestSlots struct {
 	mu   sync.Mutex
 	free int
 	// held counts the slots per namespace.
 	held map[string]int
-	// waiting lists waiters in order of arrival.
+	// waiting lists the waiting requests in order of arrival.
 	waiting []*slotWaiter
 }
 
@@ -51,7 +51,8 @@ func (s *requestSlots) acquireSlot(ctx context.Context, namespace string) (relea
 	return func() { s.releaseSlot(w) }, nil
 }
 
-// grantSlots gives free slots to waiters that may have one, in order of arrival. The caller holds the lock.
+// grantSlots gives free slots to the waiting requests that may have one, in order of arrival. The caller holds the
+// lock.
 func (s *requestSlots) grantSlots() {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *slotWaiter) bool {
 		if s.held[w.namespace]*maxOfOne >= s.free {
@@ -64,7 +65,7 @@ func (s *requestSlots) grantSlots() {
 	})
 }
 
-// releaseSlot returns the slot of a waiter or ends its wait.
+// releaseSlot returns the slot of a request, or removes the request if it still waits.
 func (s *requestSlots) releaseSlot(w *slotWaiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// desiredWebhooks returns the webhooks to register in place of the registered ones. They include all values that the API
-// server would default, so that both can be compared.
+// desiredWebhooks returns the webhooks to register. They include all values that the API server would default, so that
+// they can be compared with the registered ones.
 func (s *Server) desiredWebhooks(
 	ctx context.Context, c *servingCertificate, registered []admissionregistrationv1.ValidatingWebhook,
 ) ([]admissionregistrationv1.ValidatingWebhook, error) {
@@ -44,8 +44,8 @@ func (s *Server) desiredWebhooks(
 	return all, nil
 }
 
-// setWebhookDefaults sets the values that all webhooks share. Unless the webhook sets a failure policy, requests are refused
-// while the webhook cannot be called.
+// setWebhookDefaults sets the values that all webhooks share. If the webhook sets no failure policy, requests are
+// refused while the webhook cannot be called.
 func setWebhookDefaults(w *admissionregistrationv1.ValidatingWebhook) {
 	fail, equivalent, none := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.SideEffectClassNone
 	seconds, scope := int32(timeout.Seconds()), admissionregistrationv1.NamespacedScope
