@@ -7,8 +7,8 @@ import (
 	"text/template"
 )
 
-// ServerConfig returns the configuration of a NATS server with all users. It holds no password, and nothing that differs from
-// server to server.
+// ServerConfig returns the configuration of a NATS server with all users. It contains no password and no setting that
+// differs between servers.
 func ServerConfig() ([]byte, error) {
 	logins := map[string]string{}
 	for _, user := range UserNames() {
@@ -31,7 +31,7 @@ func ServerConfigWithPassword(password string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// ServerConfigWithNKeys returns the configuration with public nkeys in place of names and passwords.
+// ServerConfigWithNKeys returns the configuration with public nkeys instead of names and passwords.
 func ServerConfigWithNKeys(public map[string]string) ([]byte, error) {
 	logins, key := map[string]string{}, regexp.MustCompile(`^U[A-Z2-7]{55}$`)
 	for _, user := range UserNames() {

@@ -1,6 +1,6 @@
-// Package natsauth is the one table of the rights of services on NATS. The configuration in deploy/base/nats is
-// generated from it. A service has these rights and no others wherever it runs: in a cluster, in `entail up`, or in a
-// test.
+// Package natsauth lists the rights of services on NATS in one place. The configuration in deploy/base/nats is
+// generated from this list. A service has these rights and no others wherever it runs: in a cluster, in `entail up`,
+// or in a test.
 package natsauth
 
 import (
@@ -13,27 +13,28 @@ import (
 
 // Users that are not services.
 const (
-	// Admin is for people. It may do everything with the streams.
+	// Admin is for operators. It has all rights on the streams.
 	Admin = "admin"
-	// System sees the servers, and no streams.
+	// System can read the state of the servers. It has no rights on the streams.
 	System = "sys"
 )
 
-// ServiceUser is a service as a NATS user, and has its name.
+// ServiceUser is the NATS user of one service; it has the name of the service.
 type ServiceUser struct {
 	Service string
-	// Publish lists the subjects that it may publish to, which include all requests to JetStream. Deny lists
+	// Publish lists the subjects to which the user may publish. These include the requests to JetStream. Deny lists
 	// exceptions.
 	Publish, Deny []SubjectRight
 }
 
-// SubjectRight is a right on subjects with its reason.
+// SubjectRight is a right on subjects, with its reason.
 type SubjectRight struct {
 	Why      string
 	Subjects []string
 }
 
-// SubscribeSubject returns the only subject that the user may subscribe to: the answers to its own requests.
+// SubscribeSubject returns the only subject to which the user may subscribe. It carries the answers to the user's
+// requests.
 func (u ServiceUser) SubscribeSubject() string { return topology.InboxPrefix(u.Service) + ".>" }
 
 // PasswordVariable returns the name of the variable with the password of a user.
@@ -43,7 +44,7 @@ func PasswordVariable(user string) string {
 
 func newRight(why string, subjects ...string) SubjectRight { return SubjectRight{why, subjects} }
 
-// prefixNames returns prefix followed by each name.
+// prefixNames returns each name with the prefix.
 func prefixNames(prefix string, names ...string) []string {
 	var subjects []string
 	for _, name := range names {

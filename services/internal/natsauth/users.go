@@ -66,7 +66,7 @@ func readerUser(service string) ServiceUser {
 	return ServiceUser{Service: service, Publish: informerRights(service), Deny: []SubjectRight{denyDurables(service)}}
 }
 
-// informerRights returns the rights that a view needs.
+// informerRights returns the rights that an informer needs.
 func informerRights(service string) []SubjectRight {
 	changes, sync := topology.Changes, topology.Sync
 	return []SubjectRight{
@@ -106,8 +106,8 @@ func readStreamSubjects(stream, filter string) []string {
 	return []string{consumerAPI + "CREATE." + stream + ".*." + filter, consumerAPI + "MSG.NEXT." + stream + ".*", consumerAPI + "DELETE." + stream + ".*"}
 }
 
-// denyDurables denies durable consumers: the wildcard for a random name also matches them. A service may create and read its
-// own, but not delete it.
+// denyDurables denies rights on durable consumers, because the wildcard for random consumer names also matches their
+// names. A service may create and read its own durable consumer, but not delete it.
 func denyDurables(service string) SubjectRight {
 	right := SubjectRight{Why: "The user never deletes a durable consumer and never uses one of another service."}
 	for _, durable := range durableNames() {
