@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// IAMKinds lists the kinds of IAM: roles, bindings, subjects, and the objects above them.
+// IAMKinds lists the kinds of IAM: roles, bindings, subjects, organizations and projects.
 func IAMKinds() []Kind {
 	return []Kind{
 		ProtectedResources(), IAMRoles(), PolicyBindings(), IAMGroups(), GroupMemberships(), IAMUsers(), IAMServiceAccounts(),
@@ -19,7 +19,7 @@ func ProtectedResources() Kind {
 	return iamKind(iamv1alpha1.ProtectedResources, "ProtectedResource", true)
 }
 
-// IAMRoles returns the kind Role of IAM, which differs from that of RBAC.
+// IAMRoles returns the kind Role of IAM, which is not the Role of RBAC.
 func IAMRoles() Kind { return iamKind(iamv1alpha1.Roles, "Role", false) }
 
 // PolicyBindings returns the kind PolicyBinding.
@@ -34,7 +34,7 @@ func GroupMemberships() Kind { return iamKind(iamv1alpha1.GroupMemberships, "Gro
 // IAMUsers returns the kind User.
 func IAMUsers() Kind { return iamKind(iamv1alpha1.Users, iamv1alpha1.UserKind, true) }
 
-// IAMServiceAccounts returns the kind ServiceAccount of IAM, which differs from that of the core API.
+// IAMServiceAccounts returns the kind ServiceAccount of IAM, which is not the ServiceAccount of the core API.
 func IAMServiceAccounts() Kind {
 	return iamKind(iamv1alpha1.ServiceAccounts, iamv1alpha1.ServiceAccountKind, true)
 }
@@ -47,7 +47,7 @@ func Organizations() Kind {
 // Projects returns the kind Project.
 func Projects() Kind {
 	kind := resourcemanagerKind(resourcemanagerv1alpha1.Projects, resourcemanagerv1alpha1.ProjectKind)
-	kind.Status = true // It records the owning organization.
+	kind.Status = true // The status records the organization that owns the project.
 	return kind
 }
 

@@ -1,5 +1,5 @@
-// Package kinds is the one table of the kinds of objects that the services follow or write, and of the parts of an
-// object that NATS carries.
+// Package kinds lists the kinds of objects that the services read or write. For each kind it states which parts of an
+// object the watcher publishes on NATS. It holds no state.
 package kinds
 
 import (
@@ -15,24 +15,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// Kind is a kind of object that the watcher follows.
+// Kind is a kind of object that the watcher publishes.
 type Kind struct {
 	event.GroupResource
 	Version, Kind string
-	// Status means that a service reads the status of the kind. Then a change of the status alone is published, too.
+	// Status means that a service reads the status of the kind. Then a change of the status alone is also published.
 	Status bool
 	// MetadataOnly means that only the metadata of an object is published.
 	MetadataOnly bool
-	// Older is a version to follow where Version is not served; empty if there is none.
+	// Older is a version to use where Version is not served; empty if there is none.
 	Older string
-	// Global kinds have no namespace.
+	// Global kinds are cluster-scoped.
 	Global bool
 	// Optional kinds do not exist in many clusters.
 	Optional bool
-	// Named means that only objects to which other objects refer are published, with name, UID and version. Such a kind
-	// has no snapshot marker, so the absence of an object means nothing.
+	// Named means that an object is published only if other objects refer to it, and only with name, UID and version.
+	// Such a kind has no snapshot marker, so the absence of an object proves nothing.
 	Named bool
-	// Namespace is the only followed namespace; empty means all.
+	// Namespace is the only published namespace; empty means all namespaces.
 	Namespace string
 }
 
@@ -42,12 +42,13 @@ func (k Kind) InNamespace(namespace string) Kind {
 	return k
 }
 
-// GroupVersionResource returns the kind in the form of the API server's clients.
+// GroupVersionResource returns the kind in the form that API clients use.
 func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
-// ConsumedKinds lists the kinds that services consume, without [Secrets], which are never followed as a whole.
+// ConsumedKinds lists the kinds that services read, except [Secrets]. Only the Secrets that an object names are
+// published.
 func ConsumedKinds() []Kind {
 	return slices.Concat([]Kind{
 		Stores(), AuthorizationModels(), PolicyDocuments(), ImpliedRoles(), RoleBindings(), ClusterRoleBindings(), Roles(), ClusterRoles(),
@@ -61,7 +62,7 @@ func ByResource(r event.GroupResource) (Kind, bool) {
 	return k, ok
 }
 
-// byResource holds all kinds by resource. Each pass looks one up.
+// byResource holds all kinds by resource. It is a map because every reconciliation looks up a kind.
 //
 //nolint:gochecknoglobals // It never changes.
 var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
@@ -72,14 +73,14 @@ var byResource = sync.OnceValue(func() map[event.GroupResource]Kind {
 	return of
 })
 
-// TargetKind returns a kind whose objects are followed as targets of bindings, by their metadata alone. The same kind may
-// also be followed as itself.
+// TargetKind returns a kind whose objects are published as targets of bindings, with their metadata only. The same
+// kind may also be published with its full objects.
 func TargetKind(r event.GroupResource, version, kind string) Kind {
 	r.Target = true
 	return Kind{GroupResource: r, Version: version, Kind: kind, MetadataOnly: true, Optional: true}
 }
 
-// AllTargets stands for all kinds of targets.
+// AllTargets returns a resource that stands for all target kinds.
 func AllTargets() event.GroupResource { return event.GroupResource{Target: true} }
 
 // Stores returns the kind Store.
@@ -120,21 +121,21 @@ func ClusterRoleBindings() Kind {
 	return kind
 }
 
-// Roles returns the kind Role of RBAC. Only the existence of one matters.
+// Roles returns the kind Role of RBAC. Services only check whether a Role exists.
 func Roles() Kind {
 	kind := rbacKind("roles", "Role")
 	kind.MetadataOnly = true
 	return kind
 }
 
-// ClusterRoles returns the kind ClusterRole. Only the existence of one matters.
+// ClusterRoles returns the kind ClusterRole. Services only check whether a ClusterRole exists.
 func ClusterRoles() Kind {
 	kind := rbacKind("clusterroles", "ClusterRole")
 	kind.MetadataOnly, kind.Global = true, true
 	return kind
 }
 
-// CustomResourceDefinitions returns the kind CustomResourceDefinition. Its status shows when a resource is served.
+// CustomResourceDefinitions returns the kind CustomResourceDefinition. Its status shows whether a resource is served.
 func CustomResourceDefinitions() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
@@ -159,7 +160,7 @@ func APIExports() Kind {
 // APIResourceSchemas returns the kind APIResourceSchema of kcp.
 func APIResourceSchemas() Kind { return kcpKind("apiresourceschemas", "APIResourceSchema") }
 
-// AccountInfos returns the kind AccountInfo, which names the account that a kcp workspace belongs to.
+// AccountInfos returns the kind AccountInfo, which names the account that owns a kcp workspace.
 func AccountInfos() Kind {
 	kind := platformMeshKind(corev1alpha1.AccountInfos, "AccountInfo")
 	kind.Status, kind.Optional = false, true

@@ -12,7 +12,7 @@ func OpenSearchKinds() []Kind {
 	}
 }
 
-// LegacyOpenSearchKinds lists the same kinds in the operator's earlier group.
+// LegacyOpenSearchKinds lists the same kinds in the operator's earlier API group.
 func LegacyOpenSearchKinds() []Kind {
 	all := OpenSearchKinds()
 	for i := range all {
@@ -21,14 +21,14 @@ func LegacyOpenSearchKinds() []Kind {
 	return all
 }
 
-// ToLegacy returns a kind of [OpenSearchKinds] in the operator's earlier group.
+// ToLegacy returns a kind of [OpenSearchKinds] in the operator's earlier API group.
 func ToLegacy(kind Kind) Kind {
 	kind.Group, kind.Optional = opensearchv1.LegacyGroup, true
 	return kind
 }
 
-// Secrets returns the kind Secret. Only the fact that one changed is published; its values are read where they are
-// needed.
+// Secrets returns the kind Secret. The watcher publishes only that a Secret changed. Services read its values when
+// they need them.
 func Secrets() Kind {
 	return Kind{
 		GroupResource: event.GroupResource{Resource: "secrets"}, Version: "v1", Kind: "Secret",
