@@ -1,10 +1,9 @@
-// Package fault marks errors with what happens next, so that one place decides it for every service:
+// Package fault marks errors with a class. The class decides what happens next:
+//   - [Terminal]: no retry can help. The message becomes a dead letter.
+//   - [Unavailable]: a dependency caused the error. Retry without a limit, and do not count the retries.
+//   - unmarked: retry with backoff. After too many retries the message becomes a dead letter.
 //
-// - [Terminal]: no retry can help. The message becomes a dead letter.
-// - [Unavailable]: a dependency is at fault. Retry without an end, and do not count.
-// - unmarked: retry with backoff, then make a dead letter.
-//
-// Adapters and decoders mark errors. Other code passes them on.
+// Adapters and decoders mark errors, one function acts on the mark, and all other code only passes errors on.
 package fault
 
 import (
@@ -14,7 +13,7 @@ import (
 	"strings"
 )
 
-// classifiedError is the mark. It wraps the error, so errors.Is and errors.As still work.
+// classifiedError is an error with a mark. It wraps the error, so errors.Is and errors.As still work.
 type classifiedError struct {
 	error
 	terminal bool
@@ -25,7 +24,7 @@ func (c classifiedError) Unwrap() error { return c.error }
 // Terminal marks err: no retry can help. Terminal(nil) is nil.
 func Terminal(err error) error { return withClass(err, true) }
 
-// Unavailable marks err: a dependency is at fault. Unavailable(nil) is nil.
+// Unavailable marks err: a dependency caused it. Unavailable(nil) is nil.
 func Unavailable(err error) error { return withClass(err, false) }
 
 // IsTerminal reports whether the outermost mark in err's tree is [Terminal].
@@ -50,7 +49,7 @@ func withClass(err error, terminal bool) error {
 // told bounds the number of errors that [Join] prints.
 const told = 3
 
-// joinedErrors holds errors of which the message contains the first few.
+// joinedErrors holds errors. Its message contains only the first few.
 type joinedErrors []error
 
 func (s joinedErrors) Error() string {
@@ -66,7 +65,8 @@ func (s joinedErrors) Error() string {
 
 func (s joinedErrors) Unwrap() []error { return s }
 
-// Join returns one error for errors of many objects. Its message contains the first few, and the number of the others.
+// Join returns one error for the errors of many objects. Its message contains the first few errors and the number of
+// the others.
 func Join(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 0 {
