@@ -1,5 +1,6 @@
-// Package condition builds the conditions in statuses. It returns only those of the calling service, sorted by type,
-// bounded, and dated by the last change of their status. It also finds the conditions that changed, for Events.
+// Package condition builds the conditions of a service in the status of an object. It sorts them by type, bounds their
+// messages, and changes lastTransitionTime only with the status. It also finds the conditions that changed, for
+// Events. It writes nothing.
 package condition
 
 import (
@@ -15,7 +16,7 @@ import (
 // maxMessage bounds the message of a condition, in bytes.
 const maxMessage = 1024
 
-// Condition is a condition without dates.
+// Condition is a condition without times and generation.
 type Condition struct {
 	Type            string
 	Status          metav1.ConditionStatus
@@ -34,8 +35,8 @@ func New(typ string, holds bool, reason, message string) Condition {
 // IsTrue reports whether the status is True.
 func (c Condition) IsTrue() bool { return c.Status == metav1.ConditionTrue }
 
-// MergeConditions returns the conditions of the given types to write for generation. It keeps those in has, and replaces those in
-// set. lastTransitionTime changes only with the status.
+// MergeConditions returns the conditions of the given types, to be written for generation. It starts from has and
+// replaces the conditions in set. lastTransitionTime changes only with the status.
 func MergeConditions(has []metav1.Condition, types []string, generation int64, now metav1.Time, set ...Condition) []metav1.Condition {
 	var ours []metav1.Condition
 	for _, c := range has {
@@ -59,8 +60,8 @@ func SortByType(conditions []metav1.Condition, types []string) []metav1.Conditio
 	return conditions
 }
 
-// ChangedCondition returns the condition of a type if its status, reason or message changed. So a fact causes one Event, however
-// many passes find it.
+// ChangedCondition returns the condition of a type if its status, reason or message changed. Callers record an Event
+// only then, so that repeated reconciliations do not repeat an Event.
 func ChangedCondition(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {
 	was, is := meta.FindStatusCondition(before, typ), meta.FindStatusCondition(after, typ)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
@@ -69,7 +70,8 @@ func ChangedCondition(before, after []metav1.Condition, typ string) (metav1.Cond
 	return *is, true
 }
 
-// EventContent is the content of a Kubernetes Event: a reason, which is one word for programs, and a sentence for people.
+// EventContent is the content of a Kubernetes Event: a reason, which is one word for programs, and a sentence for
+// users.
 type EventContent struct {
 	Warning         bool
 	Reason, Message string
