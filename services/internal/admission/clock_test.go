@@ -16,10 +16,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-// elsewhere imitates an API server with another clock. It stores one configuration.
+// elsewhere imitates an API server whose clock differs from the local one. It stores one configuration.
 type elsewhere struct {
 	t *testing.T
-	// date is the date of its responses. With zero, responses have no date.
+	// date is the date of the server's responses. If it is zero, responses have no date.
 	date  time.Time
 	keeps *admissionregistrationv1.ValidatingWebhookConfiguration
 }
@@ -65,7 +65,7 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			since, err := time.Parse(time.RFC3339, api.keeps.Annotations[sinceAnnotation])
-			// Objects stored until one second later can have the same date.
+			// An object that is stored up to one second later can have the same date.
 			if err != nil || since.Before(api.date.Add(time.Second+Settling)) || since.After(api.date.Add(time.Minute)) {
 				t.Errorf("in force since %s, %v; it is %s there", since, err, api.date)
 			}

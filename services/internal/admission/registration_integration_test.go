@@ -29,10 +29,10 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// configuration is a name that the shipped RBAC rules allow.
+// configuration is a configuration name that the shipped RBAC rules allow.
 const configuration = "entail-implied-role"
 
-// bed is an API server with registered replicas.
+// bed holds an API server, and creates replicas of an admission server.
 type bed struct {
 	t     *testing.T
 	kube  *testenv.KubeServer
@@ -53,7 +53,7 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// replica returns a server that serves, but runs rounds only when the test calls them.
+// replica returns an admission server that checks its registration only when the test requests it.
 func (b *bed) replica() *Server {
 	b.t.Helper()
 	s := newServer(b.t, Config{Service: "entail-system/implied-role-admission"}, func(o *Options) {
@@ -100,7 +100,7 @@ func (b *bed) registered() *admissionregistrationv1.ValidatingWebhookConfigurati
 	return c
 }
 
-// trusted checks that the registered authorities match the certificates of all replicas, and returns the serial
+// trusted checks that the registered authorities match the certificates of all replicas. It returns the serial
 // numbers.
 func (b *bed) trusted(replicas ...*Server) string {
 	b.t.Helper()
@@ -125,7 +125,7 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 	b.round(one, two, one)
 	shown := b.trusted(one, two)
 	was := b.registered()
-	three := b.replica() // Starts later.
+	three := b.replica() // Starts later than the others.
 	b.round(three, one, two)
 	if now := b.trusted(one, two); now != shown || b.registered().ResourceVersion != was.ResourceVersion {
 		t.Errorf("%s became %s, and version %s %s", shown, now, was.ResourceVersion, b.registered().ResourceVersion)
@@ -144,7 +144,7 @@ func TestReplicasThatStartTogetherMakeOneCertificate(t *testing.T) {
 		go func() { errs <- replicas[i].refreshOnce(t.Context()) }()
 	}
 	for range replicas {
-		<-errs // All but one can fail.
+		<-errs // All but one may fail.
 	}
 	b.round(replicas...)
 	b.round(replicas...)
@@ -156,7 +156,7 @@ func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
 	one, two := b.replica(), b.replica()
 	b.round(one, two)
 	before := b.trusted(one, two)
-	one.validity, two.validity = 5*validity, 5*validity // Less than a third is left of the certificate.
+	one.validity, two.validity = 5*validity, 5*validity // Less than a third of the certificate's lifetime is left.
 	for _, s := range []*Server{one, two} {
 		b.round(s)
 		if now := b.trusted(one, two); now != before {
@@ -173,7 +173,8 @@ func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
 }
 
 // TestReplicasAreCalledByOnePathThatNobodyIsTold calls replicas at the registered path, and at a path with only the
-// webhook's name. Both replicas accept the first alone, also after a renewal and after the loss of the Secret.
+// webhook's name. Both replicas accept only the registered path, also after a renewal and after the loss of the
+// Secret.
 func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
 	b := newBed(t)
 	var log bytes.Buffer
@@ -261,7 +262,7 @@ func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {
 	}
 }
 
-// Rules and conditions of a webhook can change, and earlier objects still count as judged.
+// Rules and conditions of a webhook can change, and objects written before still count as checked.
 func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 	b := newBed(t)
 	var told []admissionregistrationv1.MatchCondition
@@ -287,7 +288,8 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 		switch is := b.registered().Webhooks[0]; {
 		case len(is.MatchConditions) != 1 || is.MatchConditions[0].Expression != about || len(is.Rules) != 1 || is.Rules[0].Resources[0] != about:
 			t.Errorf("it is about %+v, want %s", is, about)
-		case about == "true": // Otherwise a restart could get the same second.
+		// Otherwise the time after a restart could be in the same second.
+		case about == "true":
 			testenv.Eventually(t, time.Minute, func() error { _, err := s.InForceSince(); return err })
 		case err != nil || since.After(time.Now()):
 			t.Errorf("it is in force since %s: %v", since, err)

@@ -344,7 +344,7 @@ func TestTheWebhooksAreNotInForceBeforeTheyAreRegistered(t *testing.T) {
 	}
 }
 
-// The alert computes a rate, which requires the counter to exist.
+// The alert uses a rate, which needs the counter before its first increase.
 func TestFailuresAreCountedFromZero(t *testing.T) {
 	s := newServer(t, Config{}, func(o *Options) {
 		for _, name := range []string{"a", "b"} {
