@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// A service can be read from its wiring downwards: each file uses only files below it.
+// The files of a service form layers, from the wiring at the top downwards. Each file uses only files below it.
 func TestNoArrowPointsUpInThePictureOfAService(t *testing.T) {
 	var got []string
 	for _, dir := range withReconcile(t, root) {
@@ -40,7 +40,7 @@ func TestArrowsThatPointUpAreFound(t *testing.T) {
 	}
 }
 
-// What two doors have in common is in a room of its own.
+// A service may have several reconcilers, each in its own directory. They share code only through a third package.
 func TestNoDoorLeadsToAnother(t *testing.T) {
 	services := withReconcile(t, root)
 	for _, door := range services {
@@ -53,7 +53,7 @@ func TestNoDoorLeadsToAnother(t *testing.T) {
 	}
 }
 
-// floor returns the height of a file in the picture of a service: 0 for the wiring, -1 for a file that has none.
+// floor returns the layer of a file: 0 for the wiring, higher numbers below it, and -1 for a file without a layer.
 func floor(file string) int {
 	switch filepath.Base(file) {
 	case "reconcile.go", "server.go":
@@ -70,9 +70,9 @@ func floor(file string) int {
 	return -1
 }
 
-// arrowsUp returns the uses, in files of a package, of what a higher file declares. A declaration in a file with another
-// name counts as part of those that use it: if apply.go calls a function of tags.go that calls one of reconcile.go, then
-// an arrow points up.
+// arrowsUp returns the uses in files of a package of declarations in a higher file. A declaration in a file without a
+// layer counts as part of the files that use it. So if apply.go calls a function of tags.go that calls a function of
+// reconcile.go, apply.go uses reconcile.go.
 func arrowsUp(t *testing.T, dir string) []string {
 	t.Helper()
 	p := usesOf(t, dir)
@@ -110,7 +110,7 @@ func arrowsUp(t *testing.T, dir string) []string {
 	return slices.Compact(arrows)
 }
 
-// declarations holds what the declarations of a package use of it.
+// declarations holds, for each declaration of a package, the other declarations of the package that it uses.
 type declarations struct {
 	fset *token.FileSet
 	info *types.Info
@@ -120,8 +120,8 @@ type declarations struct {
 
 func (d declarations) file(o types.Object) string { return d.fset.Position(o.Pos()).Filename }
 
-// usesOf returns for each function, method, type and variable of a package what it uses of the package. A field of a
-// function type that is assigned outside of a literal is a callback: it uses the declaration that assigns it.
+// usesOf returns the uses of each function, method, type and variable of a package. A field with a function type that
+// is assigned outside of a literal is a callback: it uses the declaration that assigns it.
 func usesOf(t *testing.T, dir string) declarations {
 	t.Helper()
 	d := declarations{fset: token.NewFileSet(), uses: map[types.Object][]types.Object{}}
@@ -151,7 +151,7 @@ func usesOf(t *testing.T, dir string) declarations {
 	return d
 }
 
-// addUses adds what the declaration of an object uses. A field shows nothing but its type, unless it is a callback.
+// addUses adds the uses in the declaration of an object. A field uses only its type, unless it is a callback.
 func (d declarations) addUses(of types.Object, declared ast.Node) {
 	ast.Inspect(declared, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -197,7 +197,7 @@ func callbackField(info *types.Info, x ast.Expr) *types.Var {
 	return field
 }
 
-// sources are the files of a package but for its tests.
+// sources returns the files of a package, except its tests.
 func sources(t *testing.T, fset *token.FileSet, dir string) []*ast.File {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -233,7 +233,7 @@ func imports(t *testing.T, dir string) []string {
 	return paths
 }
 
-// withReconcile are the folders below one in which something is reconciled: services, and their doors.
+// withReconcile returns the directories below root that contain a reconciler.
 func withReconcile(t *testing.T, root string) []string {
 	t.Helper()
 	var dirs []string

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// exceeded is a count that is not what its ceiling allows.
+// exceeded is a count that its ceiling does not allow.
 type exceeded struct {
 	tree, measure string
 	got, ceiling  int
@@ -51,7 +51,7 @@ func compareWithCeilings(t *testing.T, file string, measures []string, counts ma
 	return broken
 }
 
-// readCeilings reads a table: a head with the measures, and one row for each tree.
+// readCeilings reads a table whose first row names the measures. Each further row belongs to a tree.
 func readCeilings(t *testing.T, file string, measures []string) map[string]map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// container is one of docker-compose.yaml.
+// container is a container in docker-compose.yaml.
 type container struct {
 	Image    string   `json:"image"`
 	Command  []string `json:"command"`
@@ -26,7 +26,7 @@ type container struct {
 	} `json:"networks"`
 }
 
-// mounts are the parts of volumes that a container sees.
+// mounts returns the volume paths that the container mounts.
 func (c container) mounts() (all []string) {
 	for _, v := range c.Volumes {
 		mount, _ := v.(map[string]any)

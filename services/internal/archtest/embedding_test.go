@@ -1,4 +1,5 @@
-// Package archtest holds rules of layout that no linter knows, over the sources of all services.
+// Package archtest checks architecture rules over the sources of all services that no linter checks: layers, names,
+// comments, texts and sizes.
 package archtest
 
 import (
@@ -19,16 +20,16 @@ const (
 	prefix = "github.com/entail-dev/entail/services/"
 )
 
-// A reader must see at a call whose method it is. Embedded data says what a thing is; embedded
-// collaborators only lend their methods.
+// At a call, a reader must see whose method is called. So a type may embed data, but not a collaborator only for its
+// methods.
 func TestNothingIsEmbeddedToBorrowItsMethods(t *testing.T) {
 	for _, e := range embeddings(t, root) {
 		t.Errorf("%s: make it a named field", e)
 	}
 }
 
-// exempt are folders that hold no part of a service: the library of the policy language, the
-// beds of tests, and the example of this test.
+// exempt returns directories that contain no part of a service: the library of the policy language, test environments,
+// and the example of this test.
 func exempt() []string { return []string{"policy", "testenv", "testdata"} }
 
 // embedding is an embedded field that lends methods.
@@ -39,7 +40,7 @@ type embedding struct {
 
 func (e embedding) String() string { return fmt.Sprintf("%s: %s embeds %s", e.at, e.in, e.field) }
 
-// structure is what matters of a struct type.
+// structure holds the relevant parts of a struct type.
 type structure struct {
 	name    string
 	fields  *ast.FieldList
@@ -48,8 +49,7 @@ type structure struct {
 	methods bool
 }
 
-// embeddings finds embedded pointers, and embedded structs that have methods and keep fields to
-// themselves.
+// embeddings finds embedded pointers, and embedded structs that have methods and private fields.
 func embeddings(t *testing.T, root string) []embedding {
 	t.Helper()
 	fset, types := token.NewFileSet(), map[string]map[string]*structure{}
@@ -129,7 +129,7 @@ func (s *structure) define(typ ast.Expr, imports map[string]string) {
 	}
 }
 
-// bare is a type without its pointer and type arguments.
+// bare returns a type without its pointer and its type arguments.
 func bare(typ ast.Expr) ast.Expr {
 	for {
 		switch t := typ.(type) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A tree has as many lines as it needs. To raise a budget, edit testdata/lines.txt, with the reason in the commit.
-// Lines include comments and empty lines, and are rounded up to 100.
+// A tree may have only the lines that its budget allows. To raise a budget, edit testdata/lines.txt, with the reason
+// in the commit. Lines include comments and empty lines, and are rounded up to 100.
 func TestTreesStayWithinTheirBudgetsOfLines(t *testing.T) {
 	counts := map[string]map[string]int{}
 	for _, tree := range trees() {

@@ -16,7 +16,7 @@ var (
 	notInSlug = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-// TestLinksOfDocumentsResolve covers relative links of all Markdown files, with their anchors.
+// TestLinksOfDocumentsResolve checks the relative links of all Markdown files, with their anchors.
 func TestLinksOfDocumentsResolve(t *testing.T) {
 	checkout := filepath.Join(root, "..")
 	count := 0

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// made are the metrics that code makes, and what Prometheus makes of histograms.
+// made returns the names of the metrics that the code registers, and of the series that Prometheus derives from
+// histograms.
 func made(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// measures lists what is counted in the comments and names of product files, in the order of the
-// columns of testdata/ceilings.txt. Lower is better for each.
+// measures lists the measures of comments and names in product files, in the order of the columns of
+// testdata/ceilings.txt. Lower is better for each.
 func measures() []string {
 	return []string{"is-are", "headless", "somebody", "software-says", "one-word", "not-predicate", "opener", "phrase", "long"}
 }
@@ -32,7 +32,7 @@ var (
 	wordOfProse  = regexp.MustCompile(`[A-Za-z]`)
 )
 
-// inText returns what is counted in the text of a whole comment.
+// inText returns the measures that apply to the text of a whole comment.
 func inText() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
 		"headless": headless, "somebody": somebody, "software-says": softwareSays, "phrase": phrase,
@@ -41,10 +41,10 @@ func inText() map[string]*regexp.Regexp {
 
 const longestSentence = 25 // words
 
-// finding is one thing that a measure counts.
+// finding is one occurrence that a measure counts.
 type finding struct{ measure, at, text string }
 
-// proseFindings returns what the measures count in one file.
+// proseFindings returns the findings of all measures in one file.
 func proseFindings(file productFile) []finding {
 	var found []finding
 	var comment []string // the lines of the comment above the current line, without their slashes
@@ -68,7 +68,7 @@ func proseFindings(file productFile) []finding {
 	return found
 }
 
-// checkName adds what the measures count in the name of a function with this first line.
+// checkName adds the findings in the name of a function whose first line is line.
 func checkName(name, line string, add func(measure, text string)) {
 	if oneWord.MatchString(name) && name != "main" && name != "init" {
 		add("one-word", name)
@@ -78,7 +78,7 @@ func checkName(name, line string, add func(measure, text string)) {
 	}
 }
 
-// checkComment adds what the measures count in a comment.
+// checkComment adds the findings in a comment.
 func checkComment(lines []string, add func(measure, text string)) {
 	trimmed := make([]string, len(lines))
 	for i, line := range lines {
@@ -106,7 +106,7 @@ func checkComment(lines []string, add func(measure, text string)) {
 	}
 }
 
-// sentences splits a comment at full stops, at empty lines and at list items. It leaves out blocks of code.
+// sentences splits a comment at full stops, at empty lines and at list items. It omits code blocks.
 func sentences(lines []string) []string {
 	var all []string
 	part := ""
@@ -130,8 +130,8 @@ func sentences(lines []string) []string {
 	return all
 }
 
-// The ceilings only go down: -update lowers them. To raise one, edit testdata/ceilings.txt, with the
-// reason in the commit.
+// The ceilings may only go down: -update lowers them. To raise one, edit testdata/ceilings.txt, with the reason in the
+// commit.
 func TestProseStaysBelowItsCeilings(t *testing.T) {
 	counts, examples := map[string]map[string]int{}, map[string]map[string][]string{}
 	for _, tree := range trees() {

@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	// query matches the name of a method that promises to change nothing, whatever it returns.
+	// query matches the name of a method that must not change its receiver.
 	query = regexp.MustCompile(`^(?:[Ii]s|[Hh]as|[Cc]an|[Ss]hould|[Nn]eeds|[Cc]ontains|[Mm]atches|[Ee]quals?|[Gg]et|[Ll]ist|[Ff]ind|[Ll]ookup)(?:[A-Z]|$)`)
-	// boolQuery matches the name of a method that promises it if it returns one bool.
+	// boolQuery matches further names of such methods, for methods that return one bool.
 	boolQuery = regexp.MustCompile(`^(?:[Nn]eed|[Mm]atch|[Aa]llows?|[Ss]upports?|[Ee]xists?|[Mm]ust|[Mm]ay|[Ii]ncludes?|[Vv]alid|[Ii]n)(?:[A-Z]|$)`)
 )
 
-// caches returns the queries that may write, with the reason: no caller sees the difference.
+// caches returns the queries that may write, with the reason. Their callers do not see the difference.
 func caches() map[string]string {
 	const epoch = "caches the epoch of the API server, and the version in which it serves a kind"
 	return map[string]string{
@@ -40,8 +40,8 @@ func caches() map[string]string {
 	}
 }
 
-// Methods that are named as queries, and bool methods that are named as predicates, write nothing of their receiver:
-// they assign no field, element or pointee of it, and call no other method of the type that does. A lock is no write.
+// A method with the name of a query must not change its receiver. It assigns no field, element or pointee of the
+// receiver, and calls no other method of the type that does. Locking a mutex is allowed.
 func TestQueriesChangeNothingOfTheirReceiver(t *testing.T) {
 	unused := caches()
 	for _, tree := range trees() {
@@ -68,15 +68,15 @@ func TestQueriesChangeNothingOfTheirReceiver(t *testing.T) {
 	}
 }
 
-// method is a method of a package, with what matters of its body.
+// method is a method of a package, with the relevant parts of its body.
 type method struct {
 	name, typ string
-	promises  bool     // It is named as a query.
-	writes    bool     // It assigns something of its receiver.
+	promises  bool     // its name promises no change
+	writes    bool     // it assigns a part of its receiver
 	calls     []string // the methods of its own receiver that it calls
 }
 
-// writingQueries returns the methods of a package that are named as queries and write.
+// writingQueries returns the methods of a package with the name of a query that write.
 func writingQueries(files []*ast.File) []string {
 	methods := map[string]*method{}
 	for _, file := range files {
@@ -87,7 +87,7 @@ func writingQueries(files []*ast.File) []string {
 			}
 		}
 	}
-	for changed := true; changed; { // Until no write is found through another method.
+	for changed := true; changed; { // Until no more writes are found through other methods.
 		changed = false
 		for _, m := range methods {
 			through := func(name string) bool { called := methods[m.typ+"."+name]; return called != nil && called.writes }
@@ -130,7 +130,7 @@ func newMethod(f *ast.FuncDecl) *method {
 	return m
 }
 
-// isPredicate reports whether a function returns one bool and is named for it.
+// isPredicate reports whether a function returns one bool and has the name of a query.
 func isPredicate(f *ast.FuncDecl) bool {
 	if f.Type.Results.NumFields() != 1 || !boolQuery.MatchString(f.Name.Name) {
 		return false
@@ -153,8 +153,8 @@ func (m *method) addCall(call *ast.CallExpr, self string) {
 	}
 }
 
-// isWriteOf reports whether an assignment to the expression outlives the call. For a receiver that is no pointer,
-// only elements and pointees do.
+// isWriteOf reports whether an assignment to the expression changes the receiver after the call. For a receiver that
+// is not a pointer, only assignments to elements and pointees do.
 func isWriteOf(left ast.Expr, self string, pointer bool) bool {
 	if _, name := left.(*ast.Ident); name || rootOf(left) != self {
 		return false
@@ -172,7 +172,7 @@ func isWriteOf(left ast.Expr, self string, pointer bool) bool {
 	return true
 }
 
-// rootOf returns the name of the variable whose part an expression denotes.
+// rootOf returns the name of the variable at the start of an expression such as x.f[i].
 func rootOf(x ast.Expr) string {
 	for {
 		switch e := x.(type) {

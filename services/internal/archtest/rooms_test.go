@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Who knows one service knows all.
+// All services have the same file names, so a reader who has seen one service finds everything in the others.
 func TestEveryServiceHasTheSameRooms(t *testing.T) {
 	for _, name := range names() {
 		for _, file := range []string{strings.ReplaceAll(name, "-", "") + ".go", "config.go", "README.md", "cmd/" + name + "/main.go"} {
@@ -23,14 +23,14 @@ func TestEveryServiceHasTheSameRooms(t *testing.T) {
 	for _, s := range topology.DurableServices() {
 		rooms := files(t, filepath.Join(root, s.Name))
 		for _, room := range []string{"state.go", "reconcile.go", "apply.go", "status.go", "server.go", "metrics.go"} {
-			if !slices.Contains(rooms, room) { // One with several subjects has them per subject.
+			if !slices.Contains(rooms, room) { // A service with several subjects has these files per subject.
 				t.Errorf("%s has no %s", s.Name, room)
 			}
 		}
 	}
 }
 
-// A rights suite makes a service's package fail for a right that no test uses.
+// A rights suite makes a service's package fail if no test uses one of its rights.
 func TestEveryServiceHasARightsSuite(t *testing.T) {
 	for _, name := range names() {
 		file := filepath.Join(root, name, "rights_integration_test.go")
@@ -40,7 +40,7 @@ func TestEveryServiceHasARightsSuite(t *testing.T) {
 	}
 }
 
-// What is to be done is decided without I/O, behind every door.
+// Every reconciler has a plan package, which decides without I/O.
 func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
 	for _, s := range topology.DurableServices() {
 		all := withReconcile(t, filepath.Join(root, s.Name))
@@ -54,7 +54,7 @@ func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
 	}
 }
 
-// names are those of the watcher and of all who follow the bus.
+// names returns the names of the watcher and of all services that read from NATS.
 func names() []string {
 	names := []string{topology.Watcher}
 	for _, s := range topology.DurableServices() {
@@ -63,7 +63,7 @@ func names() []string {
 	return names
 }
 
-// files are the names of the files below a directory.
+// files returns the names of the files below a directory.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -79,7 +79,7 @@ func files(t *testing.T, dir string) []string {
 	return names
 }
 
-// Who reads alone settles nothing.
+// A service without a durable consumer writes nothing, so it needs fewer files.
 func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
 	for _, s := range topology.ReaderServices() {
 		rooms := files(t, filepath.Join(root, s.Name))
@@ -91,7 +91,7 @@ func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
 	}
 }
 
-// What is not listed is not built, deployed or struck.
+// A service that is missing in one of these files is not built, deployed or tested.
 func TestEveryServiceIsWhereServicesAreListed(t *testing.T) {
 	for _, name := range names() {
 		for file, entry := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// programs are the names of all services: each has a command.
+// programs returns the names of all services. Each has a command.
 func programs(t *testing.T) []string {
 	t.Helper()
 	mains, err := filepath.Glob(filepath.Join(root, "*", "cmd", "*", "main.go"))
@@ -28,7 +28,7 @@ func programs(t *testing.T) []string {
 	return names
 }
 
-// What runs here by make runs elsewhere from an image.
+// Every program that the Makefile builds also has an image.
 func TestEveryServiceIsShipped(t *testing.T) {
 	for file, line := range map[string]string{
 		"../deploy/docker/Dockerfile": `(?m)^FROM service AS %s$`,

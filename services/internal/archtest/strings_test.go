@@ -14,16 +14,18 @@ import (
 	"testing"
 )
 
-// TestStringsThatUsersSee compares the strings of all services and of the command line with testdata/strings.txt: a
-// commit that changes them shows it there, and lists them in its body. The rule is simple, and takes a few strings more:
-//   - every string literal with a letter and a space: messages of errors, logs, conditions and Events, help of flags and metrics;
-//   - every name of a metric, which begins with entail_;
-//   - the name of a flag: the first literal in a call of a method like StringVar, Duration or BoolP;
-//   - a reason: a literal after Reason, as a field, a variable, a constant or in a call of condition.New, and any
-//     other literal of one word in CamelCase.
+// TestStringsThatUsersSee compares the strings of all services and of the command line with testdata/strings.txt. A
+// commit that changes them changes this file, and lists them in its body. These literals count as strings for users,
+// and a few others with them:
+//   - every string literal with a letter and a space: messages of errors, logs, conditions and Events, help of flags
+//     and metrics
+//   - every name of a metric, which begins with entail_
+//   - the name of a flag: the first literal in a call of a method such as StringVar, Duration or BoolP
+//   - a reason: a literal after Reason, as a field, a variable, a constant or in a call of condition.New
+//   - any other literal of one word in CamelCase
 //
-// Literals joined by + are one string, with … for each other part. Tests, generated files and testenv are left out, and
-// so are tags and import paths. The texts of the API are comments: deploy/crd holds them.
+// Literals joined by + are one string, with … for each other part. Tests, generated files and testenv are omitted, and
+// so are tags and import paths. The texts of the API are comments; deploy/crd contains them.
 func TestStringsThatUsersSee(t *testing.T) {
 	const file = "testdata/strings.txt"
 	seen := map[string]bool{}
@@ -152,7 +154,8 @@ func addLiteral(x ast.Expr, add func(string)) {
 	}
 }
 
-// literal returns the value of a string literal, or of several joined by +, with … for each other part.
+// literal returns the value of a string literal, or of several literals joined by +. Each other part is replaced by
+// "…".
 func literal(x ast.Expr) (string, bool) {
 	switch x := x.(type) {
 	case *ast.BasicLit:

@@ -13,7 +13,7 @@ import (
 // update rewrites the files in testdata that hold today's counts and strings.
 var update = flag.Bool("update", false, "write today's strings, and counts where they are lower, to testdata") //nolint:gochecknoglobals // The flag of a test.
 
-// trees returns the package trees with counts of their own, as paths from the root of the project.
+// trees returns the package trees with their own counts, as paths from the root of the project.
 func trees() []string {
 	return []string{
 		"deploy/e2e", "deploy/local", "services/entail", "services/implied-role", "services/internal", "services/opensearch-sync",

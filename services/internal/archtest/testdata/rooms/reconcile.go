@@ -1,4 +1,4 @@
-// Package rooms has rooms, of which some use higher ones.
+// Package rooms has files of different layers, and some use a higher layer.
 package rooms
 
 type key string

@@ -1,6 +1,6 @@
 package rooms
 
-// listTags uses a higher file. No file that is lower may use it, but retag is for all.
+// listTags uses a higher layer, so no lower file may use this file. Only retag may be used by all.
 func listTags() string { return string(pass{}.key) }
 
 func retag() {}

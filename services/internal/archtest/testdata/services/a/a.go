@@ -1,12 +1,12 @@
-// Package a embeds things.
+// Package a has types that embed others.
 package a
 
 import "github.com/entail-dev/entail/services/b"
 
-// Data has fields that all see.
+// Data has only exported fields.
 type Data struct{ Name string }
 
-// String is a method of data.
+// String returns the name.
 func (d Data) String() string { return d.Name }
 
 type helper struct{ count int }
@@ -25,13 +25,13 @@ type Pointer struct{ *Data }
 // Helper embeds a helper.
 type Helper struct{ helper }
 
-// Generic embeds a helper of some type.
+// Generic embeds a generic helper.
 type Generic struct{ counts[int] }
 
 // Elsewhere embeds a helper of another package.
 type Elsewhere struct{ b.Helper }
 
-// Right embeds data.
+// Right embeds only allowed types.
 type Right struct {
 	Data
 	plain

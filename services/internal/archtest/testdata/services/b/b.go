@@ -1,11 +1,11 @@
-// Package b has what a embeds.
+// Package b has types that package a embeds.
 package b
 
 // Data has no methods.
 type Data struct{ count int }
 
-// Helper has methods and a field of its own.
+// Helper has a method and a private field.
 type Helper struct{ count int }
 
-// Add is one of them.
+// Add increases the count.
 func (h *Helper) Add() { h.count++ }
