@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// everyWorld calls f for random worlds, each after several rounds of changes, with an index that received them.
+// everyWorld calls f for random worlds after several rounds of changes, with an index that has received the changes.
 func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
 	t.Helper()
 	for seed := range seeds.SeedRange(t, 60) {

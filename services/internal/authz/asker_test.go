@@ -15,8 +15,8 @@ const flood = 100_000
 
 func group(i int) string { return fmt.Sprint("group", i) }
 
-// flooded returns an index and a query of the user mia. She is a member of the first in groups. Each of the last given
-// groups has a role on the tree of the query, by its own binding. Exactly one group is both.
+// flooded returns an index and a query of the user mia. mia is a member of the first in groups. Each of the last given
+// groups has a role on the tree of the query, by its own binding. Exactly one group is in both sets.
 func flooded(in, given int) (*Index, Query) {
 	x := trees()
 	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
@@ -31,7 +31,7 @@ func flooded(in, given int) (*Index, Query) {
 		}
 		aside := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "3"})
 		aside.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Name: group(i), Namespace: "one", UID: group(i)}}
-		x.SetBinding("one", fmt.Sprint("aside", i), aside) // Every group has a role on another tree.
+		x.SetBinding("one", fmt.Sprint("aside", i), aside) // Every group also has a role on another tree.
 		if i >= in-1 {
 			b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "ash", UID: "2"})
 			b.Spec.Subjects = []iamv1alpha1.Subject{{Kind: "Group", Name: group(i), Namespace: "one", UID: group(i)}}
@@ -41,8 +41,8 @@ func flooded(in, given int) (*Index, Query) {
 	return x, get("mia", "one", "ash")
 }
 
-// TestAMembershipLessIsNoMembershipLost verifies that one of two memberships in a group is enough. A membership counts
-// only for the User whose UID it records.
+// TestAMembershipLessIsNoMembershipLost verifies that one of two memberships in a group is enough. A membership has an
+// effect only for the User whose UID it records.
 func TestAMembershipLessIsNoMembershipLost(t *testing.T) {
 	x, q := flooded(1, 1)
 	second := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "mia", UID: "1"}}}
@@ -66,9 +66,9 @@ func TestAMembershipLessIsNoMembershipLost(t *testing.T) {
 	allowed("another group of the same name", false)
 }
 
-// TestGrantsOnWhatMayBeThereAreToldApart binds two users to objects of one name with different UIDs. Both bindings
-// count while the type is trusted and no object is known. Once the object is known, only the binding with its UID
-// counts.
+// TestGrantsOnWhatMayBeThereAreToldApart binds two users to objects with the same name and different UIDs. Both
+// bindings take effect while the type is trusted and no object is known. Once the object is known, only the binding
+// with its UID takes effect.
 func TestGrantsOnWhatMayBeThereAreToldApart(t *testing.T) {
 	x := plant(New(func(string) bool { return true }))
 	for i, user := range []string{"ann", "ben"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// forest returns an index with that many bindings, ten for each user. Each binding is on one of 26,000 trees per
-// 100,000 bindings.
+// forest returns an index with the given number of bindings, ten for each user. Each binding is on a tree; there are
+// 26,000 trees per 100,000 bindings.
 func forest(bindings int) *Index {
 	x := trees()
 	for i := range 10 {
@@ -43,8 +43,8 @@ func bind(i, objects int) *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-// busy returns a function that reports the processor time of this process per operation, which other processes do not
-// affect.
+// busy returns a function that reports the processor time of this process per operation. Other processes do not affect
+// this time.
 func busy(b *testing.B) (report func()) {
 	b.Helper()
 	before := processorTime(b)
@@ -133,8 +133,8 @@ func BenchmarkWhatCanOfAThousandBindings(b *testing.B) {
 	}
 }
 
-// BenchmarkARoleOfAThousandThatInheritEachOther measures a change of one role in a large cycle. The owner of a
-// namespace can create any number of roles, each of which inherits all others.
+// BenchmarkARoleOfAThousandThatInheritEachOther measures a change of one role in a large inheritance cycle. The owner
+// of a namespace can create such a cycle.
 func BenchmarkARoleOfAThousandThatInheritEachOther(b *testing.B) {
 	const roles = 1000
 	x := trees()
@@ -152,8 +152,8 @@ func BenchmarkARoleOfAThousandThatInheritEachOther(b *testing.B) {
 	}
 }
 
-// BenchmarkMissingToJoin measures joining a group with very many roles. The owner of a namespace can bind any number of
-// roles to a group.
+// BenchmarkMissingToJoin measures MissingToJoin for a group with very many roles. The owner of a namespace can bind
+// any number of roles to a group.
 func BenchmarkMissingToJoin(b *testing.B) {
 	const many = 3000
 	x, staff := trees(), []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
@@ -172,7 +172,7 @@ func BenchmarkMissingToJoin(b *testing.B) {
 	}
 }
 
-// BenchmarkDecideBelowVeryManyOwners gives an object very many owners, which have as many owners themselves.
+// BenchmarkDecideBelowVeryManyOwners gives an object very many owners, each of which also has very many owners.
 func BenchmarkDecideBelowVeryManyOwners(b *testing.B) {
 	x, folders := filed(140)
 	x.SetTarget(file().Type, file().Namespace, file().Name, &iam.BindingTarget{Namespace: "one", UID: "2", Owners: folders})

@@ -13,8 +13,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// TestWhoIsInManyGroupsIsNotListed verifies that a decision does not go through all groups of a user, or all groups of
-// a grant. Owners of groups can create any number of memberships and bindings.
+// TestWhoIsInManyGroupsIsNotListed verifies that a decision does not visit all groups of a user, or all groups of a
+// grant. Owners of groups can create any number of memberships and bindings.
 func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
 	for _, of := range [][2]int{{flood, 3}, {3, flood}} {
 		x, q := flooded(of[0], of[1])
@@ -36,8 +36,8 @@ func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
 	}
 }
 
-// TestARoleThatSaysTheSameIsNotWorkedOutAgain verifies that permissions of roles are computed again only after a change
-// of spec. A status update must cost nothing, because the owner of a namespace can create any number of roles.
+// TestARoleThatSaysTheSameIsNotWorkedOutAgain verifies that permissions of roles are computed again only after a
+// change of spec. A status update must be cheap, because the owner of a namespace can create any number of roles.
 func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
 	x := trees()
 	reader := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{
@@ -85,8 +85,8 @@ func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
 	}
 }
 
-// TestWhoIsNamedOftenIsLookedAtOnce verifies that the cost of WhoCan and Preview does not grow with the number of
-// bindings on one group, or of repeated subjects in a binding.
+// TestWhoIsNamedOftenIsLookedAtOnce verifies the cost of ListAllowedPrincipals and PreviewBinding. It must not grow
+// with the number of bindings on one group, or of repeated subjects in a binding.
 func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 	const many = 10_000
 	x, oak := trees(), &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}
@@ -123,7 +123,7 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 }
 
 // TestAGroupThatSomebodyIsInOftenIsLookedAtOnce repeats a group in a request, and a membership of a user in one group.
-// Each group must count once.
+// Each group must be visited once.
 func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
 	const roles, often = 30, 1000
 	x := trees()
@@ -164,8 +164,8 @@ func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// TestOfVeryManyOwnersTheNearestCount gives an object more ancestors than [MostOwners]. Roles on the nearest ones
-// count. No subject gets access by a role on an ancestor that is not followed.
+// TestOfVeryManyOwnersTheNearestCount gives an object more ancestors than [MostOwners]. Roles on the nearest ancestors
+// give access. Roles on an ancestor that is not followed give no access.
 func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
 	for _, c := range []struct {
 		owners int

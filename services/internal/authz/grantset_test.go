@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// TestEachGrantIsHadAsLongAsABindingGivesIt removes bindings one by one. Each grant must stay until its last binding is
-// removed, in small sets and in large ones.
+// TestEachGrantIsHadAsLongAsABindingGivesIt removes bindings one by one. Each grant must remain until its last binding
+// is removed, in small sets and in large ones.
 func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 	for _, many := range []int{1, fewGrants / 2, fewGrants, fewGrants + 1, 5 * fewGrants} {
 		x := trees()
@@ -26,7 +26,8 @@ func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 					t.Fatalf("%d trees, %s: tree %d: got allowed %v", many, when, i, got)
 				}
 			}
-			if rights := x.ListHeldRoles(Subject{User: "alice"}); len(rights) != many-from+1 { // The extra one is the right on the oak.
+			// The additional right is the one on the oak.
+			if rights := x.ListHeldRoles(Subject{User: "alice"}); len(rights) != many-from+1 {
 				t.Fatalf("%d trees, %s: got %d rights", many, when, len(rights))
 			}
 		}
@@ -50,7 +51,7 @@ func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 	}
 }
 
-// delegated returns an index in which trees are parents of PolicyBindings.
+// delegated returns an index in which a tree can be the parent of a PolicyBinding.
 func delegated() *Index {
 	x := trees()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bindings"}}
@@ -62,8 +63,8 @@ func delegated() *Index {
 	return x
 }
 
-// TestABindingIsAnObjectAsOthersAre verifies that roles can be held on a PolicyBinding. They count by its UID, and
-// through its owners, whether or not the index has an entry for its scope.
+// TestABindingIsAnObjectAsOthersAre verifies that a role can be held on a PolicyBinding by its UID, and on its owners.
+// The index need not have an entry for the scope.
 func TestABindingIsAnObjectAsOthersAre(t *testing.T) {
 	x := delegated()
 	declare := func(uid string, owners ...iam.Owner) {

@@ -11,8 +11,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// TestOnlyWhatRegistersAKindHasAllWorkedOutAnew verifies that a status computes all roles again only if it decides
-// which kinds are registered. The watcher updates the statuses of very many kinds often.
+// TestOnlyWhatRegistersAKindHasAllWorkedOutAnew verifies that a status update computes all roles again only if it
+// changes which kinds are registered. Statuses of very many kinds are updated often.
 func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 	condition := func(typ, reason string) metav1.Condition {
 		return metav1.Condition{Type: typ, Status: metav1.ConditionFalse, Reason: reason}
@@ -49,7 +49,7 @@ func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 	}
 }
 
-// TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp gives each kind two parents on each of sixty levels. That is 2^60
+// TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp gives each kind two parents on each of sixty levels. There are 2^60
 // paths, so the search must visit each kind once.
 func TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp(t *testing.T) {
 	const levels = 60

@@ -47,7 +47,8 @@ func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
 	}
 }
 
-// gaveAll fails the test unless the subject has all permissions that a binding gives. It returns their number.
+// gaveAll fails the test unless the subject has all permissions that a binding gives. It returns the number of these
+// permissions.
 func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding) int {
 	t.Helper()
 	at, _, _ := scopeOfSelector(b.Spec.ResourceSelector)
@@ -70,8 +71,8 @@ func (x *Index) gaveAll(t *testing.T, who Subject, b *iamv1alpha1.PolicyBinding)
 	return len(gives)
 }
 
-// meant returns the scope of a binding. If another object has the name, it returns the scope without the name, because
-// permissions on that object do not count.
+// meant returns the scope of a binding. If an object with another UID has the name, it returns the scope without the
+// name, because permissions on that object do not matter.
 func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Scope {
 	at, uid, _ := scopeOfSelector(b.ResourceSelector)
 	if p := x.places[at]; p != nil && p.target != nil && p.target.UID != uid {
@@ -124,8 +125,8 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 	}
 }
 
-// TestWhoMayGiveAnObjectAwayHasWhatOthersGet adds an owner to an object. No user may gain a permission on it that the
-// author of the change lacks.
+// TestWhoMayGiveAnObjectAwayHasWhatOthersGet adds an owner to an object. No user may gain a permission on the object
+// that the author of the change lacks.
 func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 	gained, refused := 0, 0
 	everyWorld(t, func(w *world.World, x *Index) {
@@ -176,8 +177,8 @@ func (x *Index) answers(w *world.World, k *kind, at Scope) map[[2]string]bool {
 	return all
 }
 
-// may reports whether a subject has a permission on a scope, or on all objects of the kind that registers it. The
-// Missing methods must agree with it.
+// may reports whether a subject has a permission on a scope, or on all objects of the kind that registers the
+// permission. The Missing methods must agree with may.
 func (x *Index) may(s Subject, permission string, at Scope) bool {
 	q := Query{Subject: s, Permission: permission, Type: at.Type, Namespace: at.Namespace, Name: at.Name}
 	if _, allowed := x.Decide(q); allowed {
@@ -208,8 +209,8 @@ func (x *Index) giving(of Ref) (permissions []string, ok bool) {
 	return permissions, true
 }
 
-// TestWhatMayBeThereIsLacked verifies that grants on unobserved objects count as missing. The objects may exist,
-// because a watcher that was stopped holds no objects at first.
+// TestWhatMayBeThereIsLacked verifies that grants on objects of unobserved types count as missing rights. Such objects
+// may exist, because an informer holds no objects at first.
 func TestWhatMayBeThereIsLacked(t *testing.T) {
 	const cabinet, folder, file = "a.example/Cabinet", "a.example/Folder", "a.example/File"
 	owned := func(owners ...iam.Owner) *iam.BindingTarget {

@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// mutants returns faults of an index that receives changes one by one.
+// mutants returns bugs of an index that receives changes one by one.
 func mutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
 		"what is in deletion counts":                         {"index.go", "return o != nil && o.GetDeletionTimestamp() == nil", "return o != nil"},

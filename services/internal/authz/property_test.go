@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// Size of the property tests: states per world, changes between two states, and queries per state.
+// Sizes of the property tests: states per world, changes between two states, and queries per state.
 const (
 	states    = 6
 	changes   = 12

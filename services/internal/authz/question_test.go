@@ -192,7 +192,7 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 }
 
 // TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough binds roles to many UIDs that never existed. Queries about the
-// object of that name must not go through these grants.
+// object with that name must not visit these grants.
 func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 	x := trees()
 	const many = 1000
@@ -239,8 +239,8 @@ func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
 
 func file() Scope { return Scope{Type: "a/File", Ref: Ref{"one", "it"}} }
 
-// filed returns an index with many folders, each of which is in the same many cabinets. The last folder is also in the
-// cabinet far, its last owner.
+// filed returns an index with many folders, each of which is in the same cabinets. The last folder is also in the
+// cabinet far, which is its last owner.
 func filed(many int) (x *Index, folders []iam.Owner) {
 	x = New(nil)
 	kinds := []string{"Cabinet", "Folder", "File"}

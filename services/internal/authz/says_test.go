@@ -10,7 +10,7 @@ import (
 )
 
 // TestAnIndexSaysWhatItWasToldOfABinding verifies that MatchesBinding compares every field that decides access, and no
-// other field. Requests that wait for a binding rely on it.
+// other field. Requests that wait for a binding depend on this.
 func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 	for what, c := range map[string]struct {
 		edit func(*iamv1alpha1.PolicyBinding)

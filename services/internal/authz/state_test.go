@@ -59,7 +59,7 @@ func note[T any](in told, objects []T, copied func(T) any) {
 	}
 }
 
-// set sets the object o in the index to its state now, which is nil after a deletion.
+// set sets the object in the index to the state now, which is nil after a deletion.
 func set(x *Index, o, now metav1.Object) {
 	namespace, name := o.GetNamespace(), o.GetName()
 	switch o := o.(type) {

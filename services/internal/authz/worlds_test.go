@@ -1,6 +1,6 @@
 //go:build !race
 
-// Excluded under the race detector: the tests take minutes with it, and use a single goroutine.
+// The race detector is excluded: these tests use a single goroutine, and would take minutes with it.
 
 package authz
 
@@ -14,8 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// worlds returns the number of worlds: WORLDS, or by default enough for a million queries. Mutants are tested with
-// fewer.
+// worlds returns the number of worlds: the variable WORLDS, or enough for a million queries. Mutants use fewer worlds.
 func worlds(t *testing.T) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(os.Getenv("WORLDS"), 10, 64)
@@ -25,8 +24,8 @@ func worlds(t *testing.T) uint64 {
 	return n
 }
 
-// TestTheIndexDecidesAsTheObjectsSay compares the index, after any changes, with a naive implementation that reads the
-// current objects.
+// TestTheIndexDecidesAsTheObjectsSay compares the index after random changes with a naive implementation that reads
+// the current objects.
 func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 	asked, granted := 0, 0
 	for seed := range seeds.SeedRange(t, worlds(t)) {
