@@ -7,7 +7,7 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
 
-// stream is the newest barrier of a stream that accepts barriers by compare-and-swap.
+// stream holds the newest barrier of a stream that accepts barriers by compare-and-swap.
 type stream struct {
 	newest   *eventv1.Barrier
 	sequence uint64
@@ -67,7 +67,7 @@ func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
 
 func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 	for name, c := range map[string]struct {
-		// change changes the stream after the writer of term 2 wrote two barriers behind one of term 1.
+		// change changes the stream after the writer of term 2 has written two barriers after one of term 1.
 		change func(t *testing.T, s *stream, before, w *Sequencer)
 		want   RefusalVerdict
 	}{
