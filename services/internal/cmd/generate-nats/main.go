@@ -1,4 +1,4 @@
-// Command generate-nats writes the configuration of NATS, with the rights of all services, to a file.
+// Command generate-nats writes the NATS configuration with the rights of all services to a file.
 package main
 
 import (

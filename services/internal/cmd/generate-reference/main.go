@@ -1,5 +1,5 @@
 // Command generate-reference writes the reference pages of the documentation. Custom resources come from the CRDs,
-// metrics from the source code, and services from the tables of their rights.
+// metrics from the source code, and services from the packages with their rights.
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 // metric describes a metric found in the code.
 type metric struct {
 	help string
-	// by holds the directories, below services, that create the metric.
+	// by holds the directories below services that create the metric.
 	by map[string]bool
 }
 
@@ -59,7 +59,7 @@ func metricsPage(root string) (string, error) {
 }
 
 // metricOf reports whether a node of the syntax tree defines one of Entail's metrics. It recognizes options with Name
-// and Help, and a call whose first arguments are both.
+// and Help, and a call whose first two arguments are name and help.
 func metricOf(n ast.Node) (name, help string, ok bool) {
 	switch n := n.(type) {
 	case *ast.CompositeLit:

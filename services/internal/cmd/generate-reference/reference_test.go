@@ -35,7 +35,7 @@ func TestThePagesSayWhatCodeAndCRDsSay(t *testing.T) {
 	}
 }
 
-// TestDescriptionsOpenWithTheirField leaves out the fields of a Secret reference, which Kubernetes describes.
+// TestDescriptionsOpenWithTheirField ignores the fields of a Secret reference, which Kubernetes describes.
 func TestDescriptionsOpenWithTheirField(t *testing.T) {
 	text, err := kindsPage(checkout)
 	if err != nil {

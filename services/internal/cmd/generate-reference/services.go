@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// servicesPage returns a page with the kinds, APIs and rights of each service. It uses the tables from which the manifests
-// are generated.
+// servicesPage returns a page with the kinds, APIs and rights of each service. It uses the same packages as the
+// generators of the manifests.
 func servicesPage(string) (string, error) {
 	var out strings.Builder
 	out.WriteString("# Services\n\nThis page lists the kinds that each service follows, the APIs that it serves, and all its rights. The accounts in " +
@@ -43,7 +43,8 @@ func servicesPage(string) (string, error) {
 	return out.String(), nil
 }
 
-// consumedKinds returns the kinds that a service consumes. The watcher consumes none: it reads the API server.
+// consumedKinds returns the kinds that a service reads from NATS. The watcher reads none from NATS, because it reads
+// the API server.
 func consumedKinds(name string) string {
 	service, ok := topology.ServiceNamed(name)
 	if !ok {

@@ -1,5 +1,5 @@
-// Command grpc-health-probe replaces the program grpc_health_probe in test images that stand in for images with it. It
-// supports the flags that docker-compose.yaml uses.
+// Command grpc-health-probe replaces the program grpc_health_probe in test images, which replace images that contain
+// it. It supports the flags that docker-compose.yaml uses.
 package main
 
 import (

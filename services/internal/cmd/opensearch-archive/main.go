@@ -1,5 +1,5 @@
-// Command opensearch-archive creates the class data archive of the OpenSearch installed in HOME, its argument. It
-// starts the server once. Each later start takes a third of the time.
+// Command opensearch-archive creates the class data archive of the OpenSearch in the directory that its argument
+// names. It starts the server once. Each later start takes a third of the time.
 package main
 
 import (

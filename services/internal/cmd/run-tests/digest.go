@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// digestFiles returns a digest of the files in the checkout, except Go sources and built programs.
+// digestFiles returns a hash of the files in the checkout, except Go sources and built programs.
 //
-// Go's test cache ignores changes of files outside the module of a test, such as deploy/ or docs/. The digest becomes
-// part of the cache key of tests that read such files. It includes the stamp of kube-local, which identifies the
-// sources of that program.
+// Go's test cache ignores changes of files outside of the module of a test, such as deploy/ or docs/. So the hash
+// becomes part of the cache key of tests that read such files. It includes the stamp of kube-local, which identifies
+// the sources of that program.
 func digestFiles(root string) (string, error) {
 	ignored := []string{".git", ".tmp", ".entail", "gen"}
 	hash := sha256.New()

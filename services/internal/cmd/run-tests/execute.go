@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// packageTimeout bounds the tests of a package.
+// packageTimeout bounds the tests of one package.
 const packageTimeout = 40 * time.Minute
 
-// stopTimeout bounds the time in which go test ends its children after a signal.
+// stopTimeout bounds the time in which go test stops its children after a signal.
 const stopTimeout = 10 * time.Second
 
 // event is one line of go test -json.
@@ -34,7 +34,7 @@ type event struct {
 	Elapsed    float64
 }
 
-// outcome holds the output of one package and the state of its tests.
+// outcome holds the output of one package and the results of its tests.
 type outcome struct {
 	stage   stage
 	path    string
@@ -42,7 +42,7 @@ type outcome struct {
 	cached  bool
 	seconds float64
 	tests   map[string]*test
-	// output holds the output of the package outside of tests, and that of the compiler.
+	// output holds the output of the package that belongs to no test, and the compiler's output.
 	output strings.Builder
 }
 
@@ -58,7 +58,8 @@ type test struct {
 // testEnvironment returns the environment of go test.
 func testEnvironment(root string) []string {
 	env := append(os.Environ(), "GOWORK=off", "ENTAIL_BIN="+filepath.Join(root, "bin"), "RAPID_NOFAILFILE=1")
-	if os.Getenv("GOGC") == "" { // Collect garbage less often: memory is less scarce than CPU.
+	// Collect garbage less often: CPU is scarcer than memory.
+	if os.Getenv("GOGC") == "" {
 		env = append(env, "GOGC=400")
 	}
 	if os.Getenv("ENTAIL_COMMIT") == "" {
@@ -72,7 +73,8 @@ func testEnvironment(root string) []string {
 	return env
 }
 
-// canRace reports whether cgo is enabled by default, which means that a C compiler exists. The race detector needs one.
+// canRace reports whether the race detector can be used. It needs cgo, which is enabled by default if there is a C
+// compiler.
 func canRace(ctx context.Context) bool {
 	command := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED")
 	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CGO_ENABLED=") })
@@ -80,7 +82,7 @@ func canRace(ctx context.Context) bool {
 	return err == nil && strings.TrimSpace(string(out)) == "1"
 }
 
-// commandLine returns the command line of go test for a stage.
+// commandLine returns the arguments of go for a stage.
 func (s stage) commandLine() []string {
 	args := []string{"test", "-json", "-vet=off", "-timeout=" + packageTimeout.String(), "-p=" + strconv.Itoa(s.parallel)}
 	if s.race {
@@ -96,7 +98,7 @@ func (s stage) commandLine() []string {
 	if s.only != "" {
 		args = append(args, "-run="+s.only)
 	}
-	if s.key != "" { // No test has this name. The flag is part of the cache key.
+	if s.key != "" { // No test has this name; the flag becomes part of the cache key.
 		args = append(args, "-skip=^files-"+s.key+"$")
 	}
 	return append(args, s.packages...)
@@ -166,7 +168,7 @@ func (c *collector) readEvents(from io.Reader, done func(*outcome)) error {
 	}
 }
 
-// addEvent adds one event. It returns the outcome of the package when the event ends one.
+// addEvent adds one event. It returns the outcome of the package when the package has ended, otherwise nil.
 func (c *collector) addEvent(e event) *outcome {
 	if strings.HasPrefix(e.Action, "build-") {
 		if c.builds[e.ImportPath] == nil {
@@ -224,9 +226,9 @@ func (c *collector) takePackage(o *outcome, e event) *outcome {
 	return o
 }
 
-// modulePath returns the path that go.mod of a directory declares.
+// modulePath returns the module path in go.mod of a directory.
 func modulePath(dir string) string {
-	data, _ := os.ReadFile(filepath.Join(dir, "go.mod")) // An unreadable file fails go test, too.
+	data, _ := os.ReadFile(filepath.Join(dir, "go.mod")) // If the file cannot be read, go test fails too.
 	first, _, _ := strings.Cut(string(data), "\n")
 	return strings.TrimSpace(strings.TrimPrefix(first, "module"))
 }
@@ -264,8 +266,8 @@ func (r *runner) runAll(ctx context.Context, stages []stage) error {
 	return r.writeReport()
 }
 
-// runStep runs the stages of one step. Stages without servers run in turn, because each uses all cores. Stages on
-// servers run together, because they mostly wait.
+// runStep runs the stages of one step. Stages without servers run one after another, because each uses all cores.
+// Stages on servers run together, because they mostly wait.
 func (r *runner) runStep(ctx context.Context, stages []stage) error {
 	began := time.Now()
 	var running sync.WaitGroup

@@ -29,7 +29,7 @@ type stage struct {
 	servers bool
 	// key is part of the cache key of the results.
 	key string
-	// only is a regular expression for the names of the tests. If empty, all run.
+	// only is a regular expression for the names of the tests. If it is empty, all tests run.
 	only     string
 	parallel int
 }
@@ -51,11 +51,11 @@ const (
 // module is one Go module with tests.
 type module struct {
 	dir string
-	// race says that the tests without servers run with the race detector. The other modules test
-	// compiled servers of others, whose compilation with the race detector takes many minutes.
+	// race means that the tests without servers run with the race detector. In the other modules such tests compile
+	// servers of other projects, and this would take many minutes with the race detector.
 	race bool
-	// cached means that results with the tag integration are cached, too. These tests have fixed seeds and use no
-	// server, or one built from the module itself.
+	// cached means that results with the tag integration are also cached. These tests have fixed seeds and use no
+	// server, or only a server built from the module itself.
 	cached bool
 }
 
@@ -74,14 +74,14 @@ func listModules() []module {
 type folder struct {
 	// path is relative to the module and starts with "./".
 	path string
-	// integration and e2e mean that the build tag adds tests, and untagged that some tests need no tag.
+	// untagged means that some tests need no build tag. integration and e2e mean that the build tag adds tests.
 	untagged, integration, e2e bool
 	// tests counts the tests that the tag integration adds.
 	tests int
 	// outside means that a test reads files outside of its package, possibly outside of its module.
 	outside bool
-	// withoutRace lists the tests that exist only without the race detector. withoutRaceServers lists those on real
-	// servers.
+	// withoutRace lists the tests that exist only without the race detector. withoutRaceServers lists those of them
+	// that use real servers.
 	withoutRace, withoutRaceServers []string
 }
 
@@ -93,7 +93,7 @@ var (
 // options configures planStages.
 type options struct {
 	suites []string
-	// race turns the race detector on for tests on servers, too. It makes them take twice as long.
+	// race also turns the race detector on for tests on servers. They then take twice as long.
 	race bool
 	// seconds holds the duration of each package in an earlier run.
 	seconds map[string]float64
@@ -131,7 +131,7 @@ func planStages(root string, o options) ([]stage, error) {
 	return stages, nil
 }
 
-// secondsPerTest estimates a test on servers of a package whose duration is not known.
+// secondsPerTest is the estimated duration of a test on servers, for a package whose duration is not known.
 const secondsPerTest = 5
 
 // planner plans the stages of one module.
@@ -226,7 +226,7 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 	return stages
 }
 
-// findTests returns the directories of a module that hold tests, except those of nested modules.
+// findTests returns the directories of a module that hold tests. It skips nested modules.
 func findTests(module string) (folders []folder, err error) {
 	byPath := map[string]*folder{}
 	err = filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {

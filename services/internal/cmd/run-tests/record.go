@@ -47,7 +47,8 @@ func newRecord(dir string) (*record, error) {
 		return nil, err
 	}
 	r := &record{dir: dir, seconds: map[string]float64{}}
-	for _, path := range []string{"counts", "minutes"} { // After an aborted run, no results of an earlier one may remain.
+	// An aborted run must not leave the results of an earlier run.
+	for _, path := range []string{"counts", "minutes"} {
 		if err := os.Remove(filepath.Join(dir, path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func durationsFile() string {
 // packagePath returns the package as a path from the root of the checkout.
 func (o *outcome) packagePath() string { return o.stage.module + strings.TrimPrefix(o.path, ".") }
 
-// testOutput returns the output of a test and the output of the package outside of tests.
+// testOutput returns the output of a test, followed by the output of its package that belongs to no test.
 func (o *outcome) testOutput(name string) string {
 	text := ""
 	if t := o.tests[name]; t != nil {
@@ -123,7 +124,7 @@ func (r *runner) recordOutcome(o *outcome) {
 	fmt.Fprint(r.out, o.output.String())
 }
 
-// recordFailure records a test that failed in its reruns, too.
+// recordFailure records a test that also failed when it ran again.
 func (r *record) recordFailure(c candidate, text string) {
 	r.failed++
 	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.packagePath(), c.test, text))

@@ -13,16 +13,17 @@ const (
 	maxReruns = 2
 	// slowSeconds bounds the duration of a test on real servers that is not in the list of slow tests.
 	slowSeconds = 20.0
-	// slowAloneSeconds bounds it when the test runs again alone. It then also starts the servers that it shares
-	// with other tests of its package, which takes up to 20 seconds for OpenSearch.
+	// slowAloneSeconds bounds the duration of the same test when it runs again alone. It then also starts the servers
+	// that the tests of its package share, which takes up to 20 seconds for OpenSearch.
 	slowAloneSeconds = 40.0
 )
 
-// serious matches the output of failures that count at once: a finding of a monitor, a data race, a panic, leaked
+// serious matches the output of failures that do not run again: a finding of a monitor, a data race, a panic, leaked
 // goroutines, or a timeout.
 var serious = regexp.MustCompile(`\bfinding: [a-z]+: |WARNING: DATA RACE|(?m:^panic: )|(?m:^fatal error: )|found unexpected goroutines|\[signal SIG`)
 
-// mayRerun returns the only failed test of a package if it may run again. Otherwise it returns "" and the reason.
+// mayRerun returns the failed test of a package if it is the only one and may run again. Otherwise it returns "" and
+// the reason.
 func mayRerun(o *outcome) (name, reason string) {
 	var failing []string
 	for name, t := range o.tests {
@@ -46,7 +47,7 @@ func mayRerun(o *outcome) (name, reason string) {
 	return "", "not run again: several tests failed: " + strings.Join(failing, ", ")
 }
 
-// tooSlow returns the tests on real servers that exceeded slowSeconds and are not listed.
+// tooSlow returns the tests on real servers that exceeded slowSeconds and are not in the list of slow tests.
 func (r *runner) tooSlow(o *outcome) (names []string) {
 	if !o.stage.servers || r.untimed {
 		return nil
@@ -60,7 +61,7 @@ func (r *runner) tooSlow(o *outcome) (names []string) {
 	return names
 }
 
-// runAgain runs each candidate alone, records the results and returns the number of candidates.
+// runAgain runs each candidate alone, records the results, and returns the number of candidates.
 func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 	candidates := r.record.candidates
 	r.record.candidates = nil
@@ -88,7 +89,7 @@ func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 type candidate struct {
 	of   *outcome
 	test string
-	// slow means that the test passed, but took too long.
+	// slow means that the test passed but took too long.
 	slow bool
 }
 
@@ -100,8 +101,8 @@ func (c candidate) maxReruns() int {
 	return maxReruns
 }
 
-// rerunCandidate runs a candidate again until it passes, fast enough if it was slow. It returns the last outcome, and whether
-// it passed.
+// rerunCandidate runs a candidate again until it passes. A slow candidate must also be fast enough. It returns the
+// last outcome and whether the candidate passed.
 func (r *runner) rerunCandidate(ctx context.Context, c candidate) (last *outcome, good bool, err error) {
 	s := c.of.stage
 	s.packages, s.only, s.servers, s.key = []string{c.of.path}, "^"+regexp.QuoteMeta(c.test)+"$", true, ""

@@ -67,7 +67,7 @@ func project(t *testing.T, source string, change func(*stage)) (string, error) {
 	return out.String(), err
 }
 
-// failsUntil is a test that fails until its run number n.
+// failsUntil is the source of a test that fails until its run number LIMIT.
 const failsUntil = `func TestUnstable(t *testing.T) {
 	data, _ := os.ReadFile(os.Getenv("COUNTER"))
 	if err := os.WriteFile(os.Getenv("COUNTER"), append(data, 'x'), 0o644); err != nil { t.Fatal(err) }
