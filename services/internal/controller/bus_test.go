@@ -26,10 +26,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// takeover shortens the takeovers, because these tests wait for many of them.
+// takeover has short bounds, because these tests wait for many takeovers.
 var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
-// bus is a real NATS server with our streams. Its methods publish like a watcher.
+// bus is a real NATS server with all streams. Its methods publish like the watcher.
 type bus struct {
 	t       *testing.T
 	js      jetstream.JetStream
@@ -146,7 +146,7 @@ func (b *bus) replay(name string) {
 	}
 }
 
-// snapshot writes the marker of the present state of the stream.
+// snapshot writes a snapshot marker for the present state of the stream.
 func (b *bus) snapshot(count int) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
@@ -175,7 +175,7 @@ type object struct {
 
 func groupsOf(o *object) []string { return []string{o.Group, o.Also} }
 
-// groups is a backend that holds, per group, the names of its members.
+// groups is a reconciler and its backend. The backend holds the names of each group's members.
 type groups struct {
 	table *informer.Lister[object]
 	// before runs at the start of every reconciliation.
@@ -195,7 +195,7 @@ func (g *groups) AffectedKeys(k event.Key) []string {
 		return nil
 	}
 	keys := slices.DeleteFunc(groupsOf(o.Value), func(group string) bool { return group == "" })
-	return append(keys, keys...) // The engine must tolerate duplicates.
+	return append(keys, keys...) // The controller must tolerate duplicates.
 }
 
 func (g *groups) Reconcile(ctx context.Context, p *controller.Request[string]) error {
@@ -244,23 +244,23 @@ func (g *groups) count() int {
 	return g.writes
 }
 
-// service is one running engine.
+// service is one running controller.
 type service struct {
 	*groups
 	view    *informer.Informer
 	reloads *atomic.Int32
 	stop    func()
-	// held, if set, blocks the view until it is closed.
+	// held, if set, blocks the informer until the channel is closed.
 	held atomic.Pointer[chan struct{}]
 }
 
-// start runs an engine on js; stop drains it.
+// start runs a controller on js. service.stop drains it.
 func (b *bus) start(js jetstream.JetStream, edit ...func(*controller.Config)) *service {
 	b.t.Helper()
 	return b.startAs(js, func(g *groups) controller.Reconciler[string] { return g }, edit...)
 }
 
-// startAs runs an engine with the reconciler that as returns for the groups.
+// startAs runs a controller with the reconciler that as returns for the groups.
 func (b *bus) startAs(js jetstream.JetStream, as func(*groups) controller.Reconciler[string], edit ...func(*controller.Config)) *service {
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -311,7 +311,7 @@ func eventually(t *testing.T, what func() error) {
 	}
 }
 
-// durable polls until ok returns true for the consumer.
+// durable polls until ok returns true for the durable consumer.
 func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.ConsumerInfo {
 	b.t.Helper()
 	var info *jetstream.ConsumerInfo
@@ -328,7 +328,7 @@ func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.Consumer
 	return info
 }
 
-// awake waits until the service has handled its first wake and its term has begun.
+// awake waits until the service has handled its first wake-up and its term has begun.
 func (b *bus) awake() {
 	b.t.Helper()
 	eventually(b.t, func() error { return held(b.elector) })

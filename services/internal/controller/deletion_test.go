@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// result returns the newest result for a store, and how long NATS keeps it.
+// result returns the newest result for a store, and the TTL of its message.
 func (b *bus) result(name string) (*eventv1.ResourceResult, string, error) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Results)

@@ -31,7 +31,7 @@ func (r *byName) Reconcile(_ context.Context, p *Request[string]) error {
 	return r.fails
 }
 
-// The engine forgets a deleted object that no key watches, but only after all keys that it touched are reconciled.
+// The engine forgets a deleted object that no key watches, but only after all affected keys are reconciled.
 func TestObjectsThatNobodyHoldsAreForgottenOnceWhatTheyTouchedIsReconciled(t *testing.T) {
 	gone := event.Key{Cluster: "c", Name: "gone"}
 	failure := errors.New("the backend is away")

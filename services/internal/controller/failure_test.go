@@ -140,7 +140,7 @@ func TestAStreamDeletedAndMadeAnewConverges(t *testing.T) {
 	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
 	}
-	// The watcher publishes all existing objects. n00 was deleted in between, without an event.
+	// The watcher publishes all existing objects. n00 was deleted in between, without a message.
 	for i := 1; i < 3; i++ {
 		b.publish(fmt.Sprintf("n%02d", i), "g", i+1)
 	}
@@ -185,12 +185,13 @@ func TestAPurgedStreamConverges(t *testing.T) {
 	if err := stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.publish("a", "g", 1) // b was deleted without an event.
+	b.publish("a", "g", 1) // b was deleted without a message.
 	b.snapshot(1)
 	s.becomes(t, "g", "a@1 ")
 }
 
-// The count of a marker is a hint, because later changes make it differ for good.
+// A count that differs makes the informer load the stream only once, because later changes make the count differ
+// permanently.
 func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)
@@ -212,7 +213,7 @@ func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
 	}
 }
 
-// The first read includes changes between the last marker and the start.
+// The first load includes the changes between the last marker and the start.
 func TestAServiceThatStartsLaterThanTheMarkerReadsTheStreamOnce(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1)

@@ -12,7 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 )
 
-// freezer makes connections that can freeze like a stopped process. They then carry no data and report no error.
+// freezer makes connections that can freeze, as in a stopped process. A frozen connection carries no data and reports
+// no error.
 type freezer struct{ frozen atomic.Bool }
 
 // Dial implements [nats.CustomDialer].

@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryOutcomeIsCountedFromTheStart(t *testing.T) {
-	b := newBus(t) // Without a snapshot marker the engine does no work.
+	b := newBus(t) // Without a snapshot marker the controller does no work.
 	registry := prometheus.NewRegistry()
 	b.start(b.js, func(c *controller.Config) { c.Metrics = registry })
 	const want = `

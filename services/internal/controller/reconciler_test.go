@@ -182,7 +182,7 @@ func TestAnOutageIsNeverCounted(t *testing.T) {
 	s := b.start(b.js)
 	var failures atomic.Int32
 	s.set(func(context.Context, *controller.Request[string]) error {
-		if failures.Add(1) <= 12 { // Four times what MaxAttempts allows.
+		if failures.Add(1) <= 12 { // four times MaxAttempts
 			return fault.Unavailable(errors.New("connection refused"))
 		}
 		return nil
@@ -201,7 +201,7 @@ func TestEventsDuringTroubleUseUpNoAttempts(t *testing.T) {
 	s := b.start(b.js, func(c *controller.Config) { c.MinDelay, c.MaxDelay = time.Second, time.Second })
 	var attempts atomic.Int32
 	s.set(func(context.Context, *controller.Request[string]) error {
-		if attempts.Add(1) <= 6 { // Twice what MaxAttempts allows.
+		if attempts.Add(1) <= 6 { // twice MaxAttempts
 			return errors.New("trouble")
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// refused returns the error of an object that the API server refuses.
+// refused returns the API server's error for an object that it refuses.
 func refused(name, why string) error {
 	status := apierrors.NewForbidden(schema.GroupResource{Resource: "trees"}, name, errors.New(why))
 	status.ErrStatus.Code = http.StatusForbidden

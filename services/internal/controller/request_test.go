@@ -79,7 +79,8 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 	}
 }
 
-// NATS keeps only the newest state of an object. A returned message is therefore lost once our own write replaces it.
+// NATS keeps only the newest state of an object. So a returned message is lost if the controller's own write replaces
+// it.
 func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -99,7 +100,7 @@ func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
 		if err := p.RecordWrite(ctx, o.Change, now); err != nil {
 			return err
 		}
-		b.put(now) // This replaces the message of the pass.
+		b.put(now) // This replaces the message of the reconciliation.
 		return fault.Unavailable(errors.New("connection refused"))
 	})
 	b.publish("a", "g", 1)
@@ -210,7 +211,7 @@ func TestAnEnqueuedKeyThatFailsComesAgain(t *testing.T) {
 	b.settled()
 }
 
-// ranked has groups of high priority, and one of low priority.
+// ranked has groups of high priority, and one group of low priority.
 type ranked struct{ *groups }
 
 func (ranked) Priority(group string) int {
@@ -232,7 +233,7 @@ func TestAPassIsOutrankedWhenAllWorkersAreBusy(t *testing.T) {
 			entered <- p.ShouldYield()
 			for !p.ShouldYield() {
 				select {
-				case <-first: // Another worker took it.
+				case <-first: // Another worker took the key.
 					ended <- false
 					return nil
 				case <-ctx.Done():
@@ -305,7 +306,7 @@ entail_keys_waiting{service="test"} 3
 	}
 }
 
-// observing reads the state of all groups at once.
+// observing can read the state of all groups at once.
 type observing struct {
 	*groups
 	observe func() ([]string, error)
@@ -325,7 +326,7 @@ func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 			return nil, fault.Unavailable(errors.New("not there"))
 		case 2:
 			var none []string
-			return none[1:], nil // A panic.
+			return none[1:], nil // a panic
 		}
 		return []string{"h"}, nil
 	}
@@ -351,8 +352,8 @@ func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 	}
 }
 
-// TestADependencyThatIsDownHoldsUpNothingElse has more messages that wait for one dependency than the server allows to
-// be pending.
+// TestADependencyThatIsDownHoldsUpNothingElse has more messages that wait for one dependency than the server allows
+// unacknowledged.
 func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -436,7 +437,7 @@ func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 	}
 }
 
-// One of the waits may be for a password whose change no event reports.
+// One reason to wait may be a password whose change no message reports.
 func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -448,7 +449,7 @@ func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
 		return nil
 	})
 	b.publish("a", "g", 1)
-	eventually(t, func() error { return s.ran("g", 20) }) // A new leader resyncs some times, too.
+	eventually(t, func() error { return s.ran("g", 20) }) // A new leader also resyncs several times.
 }
 
 func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
@@ -468,7 +469,7 @@ func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
 	b.publish("b", "h", 2)
 	s.becomes(t, "h", "b@2 ")
 	b.settled()
-	b.publish("a", "i", 3) // It moves from g to i. The key h only watches it.
+	b.publish("a", "i", 3) // The object moves from g to i. The key h only watches it.
 	s.becomes(t, "i", "a@3 ")
 	b.settled()
 	s.mu.Lock()

@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// repin makes the server pin a replica again, as a change of the consumer's leader does.
+// repin makes the server pin a replica again, as after a change of the consumer's leader.
 func (b *bus) repin() {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
@@ -75,7 +75,7 @@ func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 		replica.set(nil)
 		b.repin()
 		b.publish("b", "h", 2)
-		eventually(t, func() error { return replica.ran("h", 1) }) // In the term that began with it.
+		eventually(t, func() error { return replica.ran("h", 1) }) // In the term that began with this message.
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, api.URL, http.NoBody)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending >= keys })
 	before := times.Load()
 	<-time.After(time.Second)
-	if n := times.Load() - before; n > 4*keys { // Perhaps once by the messages and once by a wake.
+	if n := times.Load() - before; n > 4*keys { // Each key may be enqueued once by its messages and once by a wake-up.
 		t.Errorf("keys came into the queue %d times while little happened", n)
 	}
 	if err := replica.ran("g0", 1); err == nil {
@@ -159,7 +159,7 @@ func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
 	b.start(b.connect()).becomes(t, "g0", "n0@1 ")
 }
 
-// A key that was to run again later has no message left, because all are acknowledged.
+// A key that must be retried later has no message left, because all its messages are acknowledged.
 func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -191,7 +191,8 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 	eventually(t, func() error { return standby.ran("g", 1) })
 }
 
-// A replica repeats results of an earlier term, because the replica in between may have published others and stopped.
+// A leader publishes the results of its earlier term again. The leader in between may have published other results and
+// stopped.
 func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 	b := newBus(t)
 	b.snapshot(0)
@@ -219,7 +220,7 @@ func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 	eventually(t, applied)
 }
 
-// A replica that was cut off must not publish results for objects that another one has handled since.
+// A replica that was cut off must not publish results for objects that another leader has handled since.
 func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	const (
 		underWay  = 2 * time.Second // No publication in progress takes longer.
@@ -270,7 +271,8 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 	}
 }
 
-// The publication time of a change counts, not its observation time, because NATS may have been unreachable.
+// The time of publication decides which changes are recent, not the time of observation, because NATS may have been
+// unreachable.
 func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "g", 1, func(c *event.Change) { c.ObservedAt = time.Now().Add(-time.Hour) })
@@ -310,7 +312,7 @@ func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
 }
 
 func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
-	const n = 1000 // The number of keys; each has two objects.
+	const n = 1000 // The number of keys; each key has two objects.
 	b := newBus(t)
 	for i := range n {
 		b.publish(fmt.Sprint("a", i), fmt.Sprint("g", i), 1)

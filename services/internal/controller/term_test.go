@@ -54,7 +54,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 	if err := replica.ran("g", 2); err == nil {
 		t.Error("it went on")
 	}
-	eventually(t, func() error { // The server still sends it messages, so it gets the term back in the end.
+	eventually(t, func() error { // The server still sends messages to this replica, so it becomes the leader again.
 		if got := replica.holds("g"); got != "a@1 " {
 			return fmt.Errorf("it holds %q", got)
 		}
@@ -62,7 +62,7 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 	})
 }
 
-// Until its last lease expires, a replica may still act on it. The next replica must wait for that, too.
+// Until its last lease expires, a former leader may still write. The next leader must wait for this too.
 func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 	for name, before := range map[string]int{
 		"begun by a message":               1,
@@ -108,7 +108,7 @@ func TestAStandbyActsOnNothing(t *testing.T) {
 	eventually(t, func() error { return active.ran("g", 1) })
 	standby, _ := b.startReplica()
 	eventually(t, func() error { return standby.view.IncompleteErr() })
-	b.snapshot(7) // The count differs from the view, so the view is loaded again.
+	b.snapshot(7) // The count differs from the informer's count, so the informer loads the stream again.
 	eventually(t, func() error {
 		if standby.reloads.Load() == 0 {
 			return errors.New("not read again")
@@ -122,7 +122,7 @@ func TestAStandbyActsOnNothing(t *testing.T) {
 	}
 }
 
-// A standby whose view has stopped must not decide from it. It would restore the old model.
+// A standby whose informer has stopped must not decide from it. It would restore the old model.
 func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	b := newBus(t)
 	b.publish("a", "old", 1)
@@ -136,7 +136,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	resume := sync.OnceFunc(func() { close(resumed) })
 	t.Cleanup(resume)
 	standby.hold(resumed)
-	b.publish("b", "b", 2) // The view of the standby stops at this change.
+	b.publish("b", "b", 2) // The informer of the standby stops at this change.
 	eventually(t, func() error { return active.ran("b", 1) })
 	b.publish("a", "new", 3)
 	eventually(t, func() error {
@@ -168,7 +168,7 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 	}
 }
 
-// hold blocks the view at the next change until resume is closed.
+// hold blocks the informer at the next change until resume is closed.
 func (s *service) hold(resume chan struct{}) {
 	s.held.Store(&resume)
 }
@@ -179,7 +179,7 @@ func (s *service) heldUp(event.Key) {
 	}
 }
 
-// ran returns an error unless a group has had at least some passes.
+// ran returns an error unless a group was reconciled at least some times.
 func (g *groups) ran(group string, some int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// leased is a message whose lease is renewed.
+// leased is a message that counts the extensions of its AckWait.
 type leased struct {
 	jetstream.Msg
 
@@ -25,7 +25,7 @@ type leased struct {
 func (m *leased) InProgress() error { m.renewals.Add(1); return m.err }
 func (m *leased) Subject() string   { return "entail.changes.test" }
 
-// A message in progress must not be redelivered, because another replica would handle it, too.
+// A message in progress must not be redelivered, because another replica would handle it too.
 func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bounds := topology.DefaultTakeoverBounds()
@@ -69,7 +69,7 @@ func TestHeldAndDelayedMessagesCrowdTheServerUntilTheyAreSettled(t *testing.T) {
 		}
 		one, another := &delivery{}, &delivery{}
 		u.addMessage(one)
-		u.addMessage(one) // The same message is taken twice.
+		u.addMessage(one) // The same message is added twice.
 		if u.isNearAckLimit() {
 			t.Error("half of what the server bears is too much")
 		}
