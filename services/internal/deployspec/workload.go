@@ -1,4 +1,4 @@
-// Package deployspec is the one table of how each service runs in a cluster: its ports, its connections, its memory.
+// Package deployspec describes how each service runs in a cluster: its ports, its connections, its memory.
 // Deployments, Services, disruption budgets, network policies and routes in deploy are generated from it.
 package deployspec
 
@@ -10,15 +10,15 @@ import (
 
 //go:generate go run ../cmd/generate-workloads ../../../deploy
 
-// Workload describes a service in a cluster.
+// Workload describes how a service runs in a cluster.
 type Workload struct {
 	Service string
-	// Serves lists the Connect services that it serves.
+	// Serves lists the Connect services of the service.
 	Serves []string
-	// OpenFGA and OpenSearch mean that the service connects to them. Admission means that the API server calls its
-	// webhooks.
+	// OpenFGA and OpenSearch mean that the service connects to these servers. Admission means that the API server
+	// calls the service's webhooks.
 	OpenFGA, OpenSearch, Admission bool
-	// Memory is its limit, in MiB.
+	// Memory is the memory limit, in MiB.
 	Memory int
 }
 
@@ -43,5 +43,5 @@ const (
 	AdmissionPort = 9443
 )
 
-// HeapLimit returns the soft limit of the heap, below the limit of the container.
+// HeapLimit returns the soft limit of the Go heap. It is below the memory limit of the container.
 func (w Workload) HeapLimit() string { return fmt.Sprintf("%dMiB", w.Memory*9/10) }

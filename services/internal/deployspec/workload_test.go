@@ -47,7 +47,7 @@ func TestEveryAccountIsAWorkload(t *testing.T) {
 	}
 }
 
-// TestEveryContractIsServed verifies that the routes lead to every API.
+// TestEveryContractIsServed verifies that the routes include every API in proto.
 func TestEveryContractIsServed(t *testing.T) {
 	protos, err := filepath.Glob(root + "proto/entail/*/v1/*.proto")
 	if err != nil || len(protos) == 0 {
