@@ -18,8 +18,8 @@ import (
 
 const rightPoll = 10 * time.Millisecond
 
-// ApplyServiceAccounts applies the service accounts and their RBAC rules. It returns when the API server grants each service
-// its first right, because new rules take a moment to act.
+// ApplyServiceAccounts applies the service accounts and their RBAC rules. It returns when the API server grants each
+// service its first right, because new rules do not take effect at once.
 func ApplyServiceAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	if err := applyMatching(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
@@ -42,8 +42,8 @@ func ApplyPeopleRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error
 	return applyMatching(ctx, cfg, deploy, []string{"base/roles.yaml"})
 }
 
-// AwaitRight returns when user has the first verb of the right on its first resource, in a namespace or, if that is
-// empty, in all.
+// AwaitRight waits until user has the first verb of the right on its first resource. An empty namespace means all
+// namespaces.
 func AwaitRight(ctx context.Context, cfg *rest.Config, user, namespace string, right rbac.Right) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, errors.New("the API server does not know of the right"))
 	defer cancel()

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// ChildProcess is a process that ends with this process, even if this process is killed.
+// ChildProcess is a process that ends when this process ends, even if this process is killed.
 type ChildProcess struct {
 	process *exec.Cmd
 	ended   chan struct{}
 	endErr  error
 }
 
-// StartChild starts a command. The thread that starts it waits for its end, because Linux kills the child when this
-// thread ends.
+// StartChild starts a command. The thread that starts the command also waits for its end, because Linux kills the
+// child when this thread ends.
 func StartChild(command *exec.Cmd) (*ChildProcess, error) {
 	tieChild(command)
 	c := &ChildProcess{process: command, ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // Without an unlock: the thread ends with this function.
+		runtime.LockOSThread() // No unlock: the thread ends with this function.
 		defer close(c.ended)
 		release, err := c.startProcess()
 		started <- err
@@ -42,7 +42,7 @@ func (c *ChildProcess) startProcess() (release func(), err error) {
 	}
 	release, err = guardChild(c.process.Process.Pid)
 	if err != nil {
-		_ = c.process.Process.Kill() // Fails only when the process has ended.
+		_ = c.process.Process.Kill() // Fails only if the process has ended.
 		_ = c.process.Wait()
 	}
 	return release, err
@@ -64,9 +64,9 @@ func (c *ChildProcess) HasEnded() bool {
 	}
 }
 
-// Stop sends SIGTERM and waits for the end. After the given time it kills the process and returns an error.
+// Stop sends SIGTERM and waits for the end. After the time within it kills the process and returns an error.
 func (c *ChildProcess) Stop(within time.Duration) error {
-	_ = c.process.Process.Signal(syscall.SIGTERM) // Fails only when the process has ended.
+	_ = c.process.Process.Signal(syscall.SIGTERM) // Fails only if the process has ended.
 	select {
 	case <-c.ended:
 		return nil
@@ -78,6 +78,6 @@ func (c *ChildProcess) Stop(within time.Duration) error {
 
 // Kill ends the process at once, as a crash would.
 func (c *ChildProcess) Kill() {
-	_ = c.process.Process.Signal(os.Kill) // Fails only when the process has ended.
+	_ = c.process.Process.Signal(os.Kill) // Fails only if the process has ended.
 	<-c.ended
 }

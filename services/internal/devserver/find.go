@@ -13,7 +13,8 @@ const (
 	KubeLocalEnv = "ENTAIL_KUBE_LOCAL"
 )
 
-// FindKubeLocal returns the path of kube-local: the value of [KubeLocalEnv], or the first of its [ProgramPaths] that exists.
+// FindKubeLocal returns the path of kube-local: the value of [KubeLocalEnv], or the first of its [ProgramPaths] that
+// exists.
 func FindKubeLocal() (string, error) {
 	const advice = "run `make kube-local`, or set " + KubeLocalEnv
 	if path := os.Getenv(KubeLocalEnv); path != "" {
@@ -27,8 +28,8 @@ func FindProgram(program string) (string, error) {
 	return firstExistingFile(program, ProgramPaths(program), "run `make bin/"+program+"`, or set "+BinEnv)
 }
 
-// ProgramPaths returns the possible paths of a program. They are in the directory of [BinEnv], in bin of the checkout around
-// the working directory, and beside this program.
+// ProgramPaths returns the possible paths of a program: in the directory of [BinEnv], in bin of the checkout that
+// contains the working directory, and next to this program.
 func ProgramPaths(program string) []string {
 	places := make([]string, 0, 3)
 	if dir := os.Getenv(BinEnv); dir != "" {
@@ -43,7 +44,7 @@ func ProgramPaths(program string) []string {
 	return places
 }
 
-// firstExistingFile returns the first place that is a regular file. Its error ends with the advice.
+// firstExistingFile returns the first path that is a regular file. Its error ends with the advice.
 func firstExistingFile(program string, places []string, advice string) (string, error) {
 	for _, path := range places {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -53,7 +54,7 @@ func firstExistingFile(program string, places []string, advice string) (string, 
 	return "", fmt.Errorf("%s is not at any of %q: %s", program, places, advice)
 }
 
-// CheckoutRoot returns the root of the checkout around the working directory, the directory with go.work.
+// CheckoutRoot returns the root of the checkout that contains the working directory: the directory with go.work.
 func CheckoutRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

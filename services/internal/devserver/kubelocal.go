@@ -39,22 +39,23 @@ type KubeLocalConfig struct {
 	Binary string
 	// Dir holds all state: objects, certificates, kubeconfigs, the log and the port.
 	Dir string
-	// Port is the port to listen on. With 0, the server uses the port of its last start, or a free one.
+	// Port is the port to listen on. With 0, the server uses the port of its last start, or a free port.
 	Port int
-	// Users get a kubeconfig each, Dir/NAME.kubeconfig. The form is NAME, NAME:GROUP,GROUP or
+	// Users lists users that get a kubeconfig Dir/NAME.kubeconfig. The form is NAME, NAME:GROUP,GROUP or
 	// system:serviceaccount:NAMESPACE:NAME.
 	Users []string
-	// AuthorizationConfig is a file for the API server. If empty, only RBAC authorizes.
+	// AuthorizationConfig is an authorization configuration file for the API server. If it is empty, only RBAC
+	// authorizes.
 	AuthorizationConfig string
 	// APIServerArgs lists further flags of the API server, each as --flag=value.
 	APIServerArgs []string
-	// UnsafeNoFsync omits waiting for the disk. A power cut can destroy Dir.
+	// UnsafeNoFsync makes the server not wait for the disk. A power failure can then destroy Dir.
 	UnsafeNoFsync bool
 }
 
 // KubeLocal is a running Kubernetes API server.
 type KubeLocal struct {
-	// Kubeconfig is the file of an administrator, and Server the URL.
+	// Kubeconfig is the kubeconfig file of an administrator. Server is the server's URL.
 	Kubeconfig, Server string
 
 	process *exec.Cmd
@@ -65,7 +66,8 @@ type KubeLocal struct {
 }
 
 // StartKubeLocal starts the API server and returns when it answers. The server ends with this process, even if this
-// process is killed. If a kube-local of a killed process still uses the directory, StartKubeLocal waits for its end.
+// process is killed. If the server of a killed process still uses the directory, StartKubeLocal waits until it has
+// ended.
 func StartKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, kubeReadyTimeout, fmt.Errorf("not ready after %s", kubeReadyTimeout))
 	defer cancel()
@@ -118,12 +120,12 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 // AdminConfig returns the client configuration of an administrator.
 func (k *KubeLocal) AdminConfig() (*rest.Config, error) { return readKubeconfig(k.Kubeconfig) }
 
-// UserConfig returns the client configuration of a user, by NAME.
+// UserConfig returns the client configuration of a user by NAME, see KubeLocalConfig.Users.
 func (k *KubeLocal) UserConfig(user string) (*rest.Config, error) {
 	return readKubeconfig(k.UserKubeconfig(user))
 }
 
-// UserKubeconfig returns the kubeconfig file of a user, by NAME.
+// UserKubeconfig returns the kubeconfig file of a user by NAME, see KubeLocalConfig.Users.
 func (k *KubeLocal) UserKubeconfig(user string) string {
 	return filepath.Join(filepath.Dir(k.Kubeconfig), user+".kubeconfig")
 }
@@ -149,9 +151,9 @@ func (k *KubeLocal) HasEnded() bool {
 	}
 }
 
-// Stop requests the end of the server and waits for it. It kills the server after kubeStopTimeout.
+// Stop makes the server stop and waits for its end. It kills the server after kubeStopTimeout.
 func (k *KubeLocal) Stop() error {
-	_ = k.stdin.Close() // Fails only when the process has ended.
+	_ = k.stdin.Close() // Fails only if the process has ended.
 	select {
 	case <-k.ended:
 	case <-time.After(kubeStopTimeout):
@@ -166,7 +168,7 @@ func (k *KubeLocal) Stop() error {
 
 // Kill ends the server at once, as a crash would.
 func (k *KubeLocal) Kill() {
-	// Both fail only when the process has ended.
+	// Both fail only if the process has ended.
 	_ = k.process.Process.Kill()
 	_ = k.stdin.Close()
 	<-k.ended

@@ -59,7 +59,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // The second time they are there.
+	for range 2 { // The second time, the objects exist.
 		if err := ApplyManifests(t.Context(), cfg, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 func TestAServerThatHasLostItsProcessIsWaitedFor(t *testing.T) {
 	dir := t.TempDir()
 	orphan := startKubeLocal(t, dir)
-	if err := orphan.stdin.Close(); err != nil { // As when the process that started it is killed.
+	if err := orphan.stdin.Close(); err != nil { // As if the process that started it were killed.
 		t.Fatal(err)
 	}
 	k := startKubeLocal(t, dir)
@@ -150,7 +150,8 @@ func TestABadManifestIsNamed(t *testing.T) {
 	}
 }
 
-// removesWhatIsOnlyOurs lets other software change one CRD and then removes everything.
+// removesWhatIsOnlyOurs makes other software change one CRD and then removes all manifests. Only the changed CRD must
+// remain.
 func removesWhatIsOnlyOurs(t *testing.T, cfg *rest.Config, client dynamic.Interface, deploy fs.FS) {
 	t.Helper()
 	const theirs = "users.iam.miloapis.com"
@@ -162,7 +163,7 @@ func removesWhatIsOnlyOurs(t *testing.T, cfg *rest.Config, client dynamic.Interf
 	if err != nil || len(shared) != 1 || shared[0].GetName() != theirs || len(own) < 15 || slices.ContainsFunc(own, func(u *unstructured.Unstructured) bool { return u.GetName() == theirs }) {
 		t.Errorf("%d kinds are ours, %d others', too (%v)", len(own), len(shared), err)
 	}
-	for range 2 { // The second time there is nothing.
+	for range 2 { // The second time, nothing exists.
 		if err := RemoveManifests(t.Context(), cfg, deploy); err != nil {
 			t.Fatal(err)
 		}

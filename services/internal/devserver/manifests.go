@@ -33,11 +33,11 @@ const (
 	crdPoll          = 50 * time.Millisecond
 )
 
-// ManifestPatterns returns the patterns, below deploy/, of the manifests that a cluster needs before services run.
+// ManifestPatterns returns the patterns of the manifests below deploy/ that a cluster needs before services run.
 func ManifestPatterns() []string { return []string{"crd/*.yaml", "admission/*.yaml"} }
 
-// ApplyManifests applies the objects in the files that match [ManifestPatterns], and returns when the API server serves all
-// kinds that they define.
+// ApplyManifests applies the objects in the files that match [ManifestPatterns]. It returns when the API server serves
+// all kinds that they define.
 func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	return applyMatching(ctx, cfg, deploy, ManifestPatterns())
 }
@@ -71,7 +71,7 @@ func applyMatching(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns
 	return nil
 }
 
-// unlimitedClient returns a client without a rate limit, because users wait for dozens of manifests.
+// unlimitedClient returns a client without a rate limit, because a user waits while dozens of manifests are applied.
 func unlimitedClient(cfg *rest.Config) (dynamic.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -109,11 +109,11 @@ func applyManifestFile(ctx context.Context, client dynamic.Interface, deploy fs.
 	return crds, nil
 }
 
-// partOf is the label for the owner of a CRD that other software may have installed before.
+// partOf is the label that names the software that installed a CRD. Other software may have installed the same CRD.
 const partOf = "app.kubernetes.io/part-of"
 
-// isForeignCRD reports whether other software installed the CRD with the name of u, which must not be overwritten. This
-// requires that u has the label partOf and that the installed CRD has another value or none.
+// isForeignCRD reports whether other software installed the CRD with the name of u, so that it must not be
+// overwritten. This is the case if u has the label partOf and the installed CRD has no such label or another value.
 func isForeignCRD(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
 	ours := u.GetLabels()[partOf]
 	if ours == "" || u.GroupVersionKind().Group != apiextensionsv1.GroupName {
@@ -156,7 +156,7 @@ func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstruct
 	}
 	for {
 		_, err := api.Patch(ctx, u.GetName(), types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: manifestManager, Force: new(true)})
-		// The reason is Forbidden or Invalid, depending on the release.
+		// The reason of the error is Forbidden or Invalid, depending on the Kubernetes release.
 		if err == nil || !strings.Contains(err.Error(), "failed to configure") {
 			return err
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// api imitates an API server that accepts patches, unless a refusal is set.
+// api imitates an API server that accepts all patches, except those with a refusal.
 type api struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -31,11 +31,11 @@ type api struct {
 	applied []string
 	// refusals holds the first answers to a patch, by path.
 	refusals map[string][]metav1.Status
-	// unready counts the answers that report a CRD as not established.
+	// unready is the number of answers that report a CRD as not established.
 	unready int
-	// waited is called after each such answer.
+	// waited is called after each of these answers.
 	waited func()
-	// denials counts the answers that deny a right.
+	// denials is the number of answers that deny a right.
 	denials int
 	reviews []authorizationv1.SubjectAccessReviewSpec
 }
@@ -218,7 +218,7 @@ func TestARightIsAskedForAsItIsGiven(t *testing.T) {
 
 func TestAKindThatOthersDefinedIsLeftAlone(t *testing.T) {
 	const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x","labels":{"app.kubernetes.io/part-of":"entail"}}}`
-	server := &api{t: t} // Its objects have no label.
+	server := &api{t: t} // Its CRD has no label.
 	files := fstest.MapFS{"crd/x.yaml": {Data: []byte(definition)}}
 	if err := applyMatching(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
 		t.Fatal(err)

@@ -15,17 +15,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/natsauth"
 )
 
-// MaxPayload bounds a message in bytes. It is equal in all deployments, so that a message that is too large fails here,
-// too.
+// MaxPayload bounds a message in bytes. It equals the limit in all deployments, so that a message that is too large
+// for them also fails here.
 const MaxPayload = 1 << 20
 
 // NATSConfig configures bin/nats-server.
 type NATSConfig struct {
 	// Dir holds the streams and the configuration.
 	Dir string
-	// Port is the port to listen on. With 0, a free one is used.
+	// Port is the port to listen on. With 0, a free port is used.
 	Port int
-	// Password is the password of all users of package natsauth. Each user has its own rights.
+	// Password is the password of all users of package natsauth. Each user still has only its own rights.
 	Password string
 }
 
@@ -65,7 +65,8 @@ func (c *NATSConfig) writeConfig(file, name string, port int) error {
 	return os.WriteFile(file, text.Bytes(), 0o600)
 }
 
-// checkServerName returns nil if the server on a port has this name. Another program can have taken the port first.
+// checkServerName returns an error if the server on a port has another name. Another program may have taken the port
+// first.
 func checkServerName(ctx context.Context, name string, port int) error {
 	conn, err := dialLocal(ctx, port)
 	if err != nil {

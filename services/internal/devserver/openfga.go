@@ -12,10 +12,10 @@ import (
 
 // OpenFGAConfig configures bin/openfga.
 type OpenFGAConfig struct {
-	// File is a SQLite database, created if missing. A power cut can destroy it, because the server does not wait for
-	// the disk.
+	// File is a SQLite database, which is created if it is missing. A power failure can destroy it, because the server
+	// does not wait for the disk.
 	File string
-	// Port is the port of the gRPC API. With 0, a free one is used.
+	// Port is the port of the gRPC API. With 0, a free port is used.
 	Port int
 }
 
@@ -25,7 +25,7 @@ func StartOpenFGA(ctx context.Context, cfg OpenFGAConfig) (*ServerProcess, error
 	if err != nil {
 		return nil, err
 	}
-	// Without a timeout, OpenFGA reports an error when one call deletes a store while another writes.
+	// Without busy_timeout, OpenFGA reports an error if one call deletes a store while another call writes.
 	storage := []string{"--datastore-engine", "sqlite", "--datastore-uri", cfg.File + "?_pragma=busy_timeout(3000)&_pragma=synchronous(off)"}
 	if err := migrateDatabase(ctx, binary, cfg.File, storage); err != nil {
 		return nil, err

@@ -12,17 +12,17 @@ import (
 // Loopback is the address that all servers listen on.
 const Loopback = "127.0.0.1"
 
-// LoopbackAddress returns host:port for a port of a server that this package started.
+// LoopbackAddress returns host:port for a loopback port.
 func LoopbackAddress(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
 
-// Systems do not assign ports of this range to outgoing connections, so no connection takes the port of a stopped
-// server. Linux begins at the second number (ip_local_port_range), and other systems begin higher.
+// Operating systems do not assign ports of this range to outgoing connections, so no connection takes the port of a
+// stopped server. On Linux these connections begin at endOfPorts (ip_local_port_range), and on other systems higher.
 const lowestPort, endOfPorts = 16384, 32768
 
 // portAttempts bounds the search for a free port.
 const portAttempts = 100
 
-// FreePort returns a free loopback port outside of the range for outgoing connections. A server can restart on it.
+// FreePort returns a free loopback port that no outgoing connection can take, so a server can restart on it.
 func FreePort() (int, error) {
 	var last error
 	for range portAttempts {
@@ -36,8 +36,8 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("looking for a free port: %w", last)
 }
 
-// ReservePort returns a port for a server in another process, after a check that it is free. With 0, it finds a free
-// one.
+// ReservePort returns a port for a server in another process, after a check that the port is free. With port 0, it
+// finds a free port.
 func ReservePort(server string, port int) (int, error) {
 	listener, err := ListenLoopback(server, port)
 	if err != nil {
@@ -46,7 +46,7 @@ func ReservePort(server string, port int) (int, error) {
 	return PortOf(listener.Addr()), listener.Close()
 }
 
-// ListenLoopback listens on a loopback port for a server. With 0, it uses a free port.
+// ListenLoopback listens on a loopback port. With port 0, it uses a free port. Errors name the server.
 func ListenLoopback(server string, port int) (net.Listener, error) {
 	if port == 0 {
 		free, err := FreePort()

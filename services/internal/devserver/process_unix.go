@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// detachChild keeps a terminal's Ctrl-C from a child. This process ends its children itself, in the right order.
+// detachChild makes a Ctrl-C in the terminal not reach the child. This process stops its children itself, in the right
+// order.
 func detachChild(child *exec.Cmd) {
 	if child.SysProcAttr == nil {
 		child.SysProcAttr = &syscall.SysProcAttr{}

@@ -20,9 +20,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// RemoveManifests deletes everything that [ApplyPeopleRoles], [ApplyServiceAccounts] and [ApplyManifests] apply, except the namespace, which
-// can hold other objects. Deleting a CRD deletes all its objects, so CRDs that other software also applied stay. CRDs
-// are deleted first: services can remove finalizers only while they have their rights.
+// RemoveManifests deletes everything that [ApplyPeopleRoles], [ApplyServiceAccounts] and [ApplyManifests] apply. It
+// keeps the namespace, which may hold other objects, and CRDs that other software also applied, because deleting a CRD
+// deletes all its objects.
+//
+// It deletes CRDs first, because services can remove finalizers only while they have their rights.
 func RemoveManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
 	client, err := unlimitedClient(cfg)
 	if err != nil {
@@ -41,7 +43,8 @@ func RemoveManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error 
 			}
 		}
 	}
-	for _, account := range rbac.Accounts() { // Last: a service with its rights would create its own again.
+	// Last: a service that still has its rights would create the configuration again.
+	for _, account := range rbac.Accounts() {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
 		u.SetName("entail-" + account.Service)
@@ -52,8 +55,8 @@ func RemoveManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error 
 	return nil
 }
 
-// InstalledCRDs returns the installed CRDs among the manifests: those that are only ours, and those that other software also
-// applied. CRDs that are not installed are in neither list.
+// InstalledCRDs returns the installed CRDs among the manifests. own lists those that only Entail applied, and shared
+// those that other software also applied.
 func InstalledCRDs(ctx context.Context, client dynamic.Interface, deploy fs.FS) (own, shared []*unstructured.Unstructured, err error) {
 	wanted, err := readManifests(deploy, "crd/*.yaml")
 	if err != nil {
@@ -74,7 +77,8 @@ func InstalledCRDs(ctx context.Context, client dynamic.Interface, deploy fs.FS) 
 	return own, shared, nil
 }
 
-// isSharedCRD reports whether another field manager wrote the spec of a CRD. Its objects can belong to other software.
+// isSharedCRD reports whether another field manager wrote the spec of a CRD. Then its objects may belong to other
+// software.
 func isSharedCRD(definition *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(definition.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager != manifestManager && m.Subresource == "" && m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))
@@ -101,7 +105,7 @@ func readManifests(deploy fs.FS, pattern string) (objects []*unstructured.Unstru
 	return objects, nil
 }
 
-// removeObject deletes an object and returns when it is gone. It keeps a shared CRD.
+// removeObject deletes an object and waits until it no longer exists. It keeps a shared CRD.
 func removeObject(ctx context.Context, client dynamic.Interface, u *unstructured.Unstructured) error {
 	resource, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	api := client.Resource(resource).Namespace(u.GetNamespace())

@@ -35,7 +35,8 @@ func (s *ServerProcess) Port() int { return s.port }
 // LogTail returns the end of the server's log.
 func (s *ServerProcess) LogTail() string { return s.log.String() }
 
-// Stop sends SIGTERM and waits for the end. State on disk stays. It returns an error if the server had already ended.
+// Stop sends SIGTERM and waits for the end. The state on disk remains. It returns an error if the server had already
+// ended.
 func (s *ServerProcess) Stop() error {
 	if s.child.HasEnded() {
 		return fmt.Errorf("%s ended by itself: %w\n%s", s.name, s.child.Err(), s.log)
@@ -49,7 +50,7 @@ func (s *ServerProcess) Stop() error {
 // serverProgram describes how to start a server.
 type serverProgram struct {
 	name string
-	// port is the port to listen on. With 0, a free one is used.
+	// port is the port to listen on. With 0, a free port is used.
 	port int
 	// command returns the command that serves on a port.
 	command func(port int) (*exec.Cmd, error)

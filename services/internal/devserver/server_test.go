@@ -133,8 +133,8 @@ func TestNATSIsRecognizedByItsName(t *testing.T) {
 	}
 }
 
-// guardedEnv makes this test binary start a child that does not end by itself, and wait. The child keeps the named pipe
-// in the variable open.
+// guardedEnv makes this test binary start a child that does not end by itself, and wait. The child keeps the named
+// pipe in the variable open.
 const guardedEnv = "ENTAIL_TEST_GUARDED"
 
 func TestChildEndsWithAProcessThatIsKilled(t *testing.T) {
@@ -151,7 +151,7 @@ func TestChildEndsWithAProcessThatIsKilled(t *testing.T) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := os.Open(alive) // Blocks until the child has opened it for writing.
+	reader, err := os.Open(alive) // Blocks until the child has opened the pipe for writing.
 	if err != nil {
 		t.Fatal(err)
 	}

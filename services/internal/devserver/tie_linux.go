@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// tieChild detaches a child and lets the kernel kill it when this process ends.
+// tieChild detaches a child and makes the kernel kill it when this process ends.
 func tieChild(child *exec.Cmd) {
 	detachChild(child)
 	child.SysProcAttr.Pdeathsig = syscall.SIGKILL

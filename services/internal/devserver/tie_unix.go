@@ -11,8 +11,8 @@ import (
 // tieChild detaches a child. [guardChild] kills it when this process ends.
 func tieChild(child *exec.Cmd) { detachChild(child) }
 
-// guardChild starts a shell that kills a process when this process ends, because the shell's input then ends. Call release
-// after the guarded process has ended.
+// guardChild starts a shell that kills a process when this process ends: the shell's input ends at that time. Call
+// release after the guarded process has ended.
 func guardChild(pid int) (release func(), err error) {
 	shell := exec.Command("/bin/sh", "-c", "read -r line; kill -9 "+strconv.Itoa(pid))
 	detachChild(shell)
@@ -24,7 +24,7 @@ func guardChild(pid int) (release func(), err error) {
 		return nil, fmt.Errorf("guarding process %d: %w", pid, err)
 	}
 	return func() {
-		_ = shell.Process.Kill() // Before its input ends.
+		_ = shell.Process.Kill() // Before its input ends, so that it kills nothing.
 		_ = stdin.Close()
 		_ = shell.Wait()
 	}, nil

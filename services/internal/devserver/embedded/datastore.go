@@ -33,7 +33,7 @@ func makePrivateFile(path string) error {
 	return errors.Join(f.Chmod(0o600), f.Close())
 }
 
-// openDatastore opens the datastore for cfg and returns it with its codec of page tokens.
+// openDatastore opens the datastore of cfg and returns it with its encoder of page tokens.
 func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatastore, encoder.ContinuationTokenSerializer, error) {
 	tuples := cmp.Or(cfg.MaxTuples, config.DefaultMaxTuplesPerWrite)
 	types := cmp.Or(cfg.MaxTypes, config.DefaultMaxTypesPerAuthorizationModel)
@@ -50,7 +50,7 @@ func openDatastore(cfg OpenFGAConfig, log logger.Logger) (storage.OpenFGADatasto
 	if err := makePrivateFile(cfg.File); err != nil {
 		return nil, nil, fmt.Errorf("protecting database %s: %w", cfg.File, err)
 	}
-	// Without a timeout, SQLite reports an error after 0.1 s when one call deletes a store while others write.
+	// Without busy_timeout, SQLite reports an error after 0.1 s if one call deletes a store while others write.
 	uri := cfg.File + "?_pragma=busy_timeout(3000)"
 	if cfg.UnsafeNoFsync {
 		uri += "&_pragma=synchronous(off)"

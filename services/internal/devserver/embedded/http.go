@@ -23,7 +23,7 @@ const (
 	httpStopTimeout = 5 * time.Second
 )
 
-// httpServer serves OpenFGA's HTTP API as a client of its gRPC API.
+// httpServer serves OpenFGA's HTTP API by calling its gRPC API.
 type httpServer struct {
 	url    string
 	server *http.Server
@@ -51,7 +51,7 @@ func startHTTPAPI(target string, port int) (*httpServer, error) {
 		url: "http://" + listener.Addr().String(), conn: conn,
 		server: &http.Server{Handler: mux, ReadTimeout: httpReadTimeout},
 	}
-	go func() { _ = h.server.Serve(listener) }() // Returns only after stop.
+	go func() { _ = h.server.Serve(listener) }() // Returns only after stopServer.
 	return h, nil
 }
 

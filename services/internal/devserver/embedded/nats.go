@@ -23,10 +23,10 @@ const natsReadyTimeout = 30 * time.Second
 type NATSConfig struct {
 	// Dir holds the streams.
 	Dir string
-	// Port is the port to listen on. With 0, a free one is used.
+	// Port is the port to listen on. With 0, a free port is used.
 	Port int
-	// Password is the password of all users. If empty, it is random. Each user has its own rights, so that a missing
-	// right shows at once.
+	// Password is the password of all users; if it is empty, a random one is used. Each user has only its own rights,
+	// so a missing right causes an error here too.
 	Password string
 	// Log receives the server's log. Nil drops it.
 	Log *slog.Logger
@@ -72,7 +72,7 @@ func StartNATS(cfg NATSConfig) (*NATSServer, error) {
 	return n, nil
 }
 
-// applyShippedConfig adds the shipped configuration, with the password in place of its variables.
+// applyShippedConfig adds the shipped configuration with the password of all users.
 func applyShippedConfig(options *server.Options, password string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
@@ -93,7 +93,7 @@ func (n *NATSServer) waitReady(log *natsLog, port int) error {
 		}
 		err = fmt.Errorf("not ready after %s", natsReadyTimeout)
 	}
-	// The server's own error is only text. Listening on the port again gives a typed one.
+	// The server's own error is only text. Listening on the port again returns a typed error.
 	if port != 0 && n.server.Addr() == nil {
 		listener, listenErr := devserver.ListenLoopback("NATS", port)
 		if listenErr != nil {
@@ -109,7 +109,7 @@ func (n *NATSServer) URL(user string) string {
 	return (&url.URL{Scheme: "nats", User: url.UserPassword(user, n.password), Host: devserver.LoopbackAddress(n.port)}).String()
 }
 
-// Port is the port that the server listens on.
+// Port returns the port that the server listens on.
 func (n *NATSServer) Port() int { return n.port }
 
 // Stop ends the server. Streams stay on disk.
@@ -155,8 +155,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.log.Debug("nats", "text", fmt.Sprintf(format, v...))
 }
 
-// Debugf is never called: debugging is off.
+// Debugf does nothing, because debug logs are off.
 func (*natsLog) Debugf(string, ...any) {}
 
-// Tracef is never called: tracing is off.
+// Tracef does nothing, because trace logs are off.
 func (*natsLog) Tracef(string, ...any) {}

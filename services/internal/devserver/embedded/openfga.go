@@ -27,19 +27,20 @@ import (
 
 // OpenFGAConfig configures OpenFGA.
 type OpenFGAConfig struct {
-	// File is a SQLite database, created if missing. If empty, data is in memory.
+	// File is a SQLite database, which is created if it is missing. If it is empty, data is kept in memory.
 	File string
-	// UnsafeNoFsync omits waiting for the disk. A power cut can destroy File.
+	// UnsafeNoFsync makes the server not wait for the disk. A power failure can then destroy File.
 	UnsafeNoFsync bool
-	// GRPCPort is the port of the gRPC API. With 0, a free one is used.
+	// GRPCPort is the port of the gRPC API. With 0, a free port is used.
 	GRPCPort int
-	// HTTP adds the HTTP API on HTTPPort. With port 0, a free one is used.
+	// HTTP adds the HTTP API on HTTPPort. With port 0, a free port is used.
 	HTTP     bool
 	HTTPPort int
-	// MaxTypes bounds a model, MaxTuples a Write, and MaxModelBytes a model's size. Zero means the server's default.
+	// MaxTypes bounds the types of a model, MaxTuples the tuples of a Write call, and MaxModelBytes the size of a
+	// model. Zero means the server's default.
 	MaxTypes, MaxTuples, MaxModelBytes int
-	// ServerOptions configures gRPC, for example with interceptors. HTTP requests pass through them, too, but cannot if
-	// they require TLS.
+	// ServerOptions configures gRPC, for example with interceptors. HTTP requests also pass through the interceptors.
+	// The HTTP API does not work if the options require TLS.
 	ServerOptions []grpc.ServerOption
 	// Log receives warnings and errors. Nil drops them.
 	Log *slog.Logger
@@ -58,8 +59,8 @@ const openFGAStopTimeout = 5 * time.Second
 
 // StartOpenFGA starts OpenFGA and returns when it accepts connections.
 //
-// It assembles the server as OpenFGA's own command does, but without that command. The command ends on signals before
-// the services have drained, and replaces process-wide settings of tracing and metrics.
+// It creates the server in the same way as OpenFGA's own command, but does not use that command. The command ends on
+// signals before the services have drained, and replaces the process-wide settings of tracing and metrics.
 func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGAServer, error) {
 	log := openFGALog(cfg.Log)
 	listener, err := devserver.ListenLoopback("OpenFGA", cfg.GRPCPort)
@@ -95,7 +96,7 @@ func (o *OpenFGAServer) URL() string {
 	return o.http.url
 }
 
-// Stop ends the server. Running calls can finish for at most openFGAStopTimeout.
+// Stop stops the server. Running calls may continue for at most openFGAStopTimeout.
 func (o *OpenFGAServer) Stop() {
 	o.stop.Do(func() {
 		if o.http != nil {

@@ -79,7 +79,7 @@ func TestAStoreIsDeletedOnceOthersHaveWritten(t *testing.T) {
 	select {
 	case err := <-deleted:
 		t.Fatalf("while another writes: %v", err)
-	case <-time.After(300 * time.Millisecond): // Without the pragma, the server gives up after a third of this.
+	case <-time.After(300 * time.Millisecond): // Without busy_timeout, the server gives up after a third of this time.
 	}
 	if _, err := database.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)

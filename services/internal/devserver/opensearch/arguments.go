@@ -7,12 +7,12 @@ import (
 
 const plugin = "opensearch-security"
 
-// archive is the class data archive of an installation, made for the JVM of this machine. It cuts the start to a third
-// of the time.
+// archive is the class data archive (CDS) of an installation, made for the JVM of this machine. It reduces the start
+// to a third of the time.
 const archive = "classes.jsa"
 
-// javaArguments returns the arguments of java for a server of the installation in home. They favor a quick start and little
-// memory over throughput.
+// javaArguments returns the arguments of java for a server of the installation in home. They favor a quick start and
+// little memory over throughput.
 func javaArguments(home, dir string, classes classArchive) []string {
 	args := []string{"-Xms256m", "-Xmx256m", "-Xss1m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 	args = append(args, classes.archiveArguments(home)...)
@@ -30,8 +30,8 @@ func javaArguments(home, dir string, classes classArchive) []string {
 	return args
 }
 
-// classArchive is the file for a new class data archive, written when the server ends. If empty, the server uses the archive
-// of the installation.
+// classArchive is the file for a new class data archive, which the JVM writes when the server ends. If it is empty,
+// the server uses the archive of the installation.
 type classArchive string
 
 func (c classArchive) archiveArguments(home string) []string {

@@ -18,12 +18,12 @@ import (
 
 const (
 	lifetime = 10 * 365 * 24 * time.Hour
-	// renewBefore bounds the remaining lifetime of certificates when a server starts.
+	// renewBefore is the remaining lifetime below which a start replaces the certificates.
 	renewBefore = 30 * 24 * time.Hour
 	clockSkew   = 5 * time.Minute
 )
 
-// Distinguished names of the server's nodes and its administrator.
+// Names in the certificates of the server and its administrator.
 const (
 	organization = "Entail"
 	nodeName     = "node"
@@ -84,7 +84,8 @@ func readCertificate(dir, name string, now time.Time) (Certificate, error) {
 	return Certificate{certificate, key}, err
 }
 
-// createCertificates creates an authority and the certificates that it signs. The authority signs no others later.
+// createCertificates creates an authority and the certificates that it signs. The authority's key is not kept for
+// further certificates.
 func (c *credentials) createCertificates(now time.Time) error {
 	root := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "OpenSearch of Entail", Organization: []string{organization}}, IsCA: true, BasicConstraintsValid: true,

@@ -28,10 +28,10 @@ const Admin = adminName
 // URL returns the URL of the server's API.
 func (s *Server) URL() string { return "https://" + devserver.LoopbackAddress(s.cfg.Port) }
 
-// Port is the port that the server listens on.
+// Port returns the port that the server listens on.
 func (s *Server) Port() int { return s.cfg.Port }
 
-// CACertificate returns the authority that clients trust, in PEM.
+// CACertificate returns the certificate authority of the server, in PEM form. Clients must trust it.
 func (s *Server) CACertificate() []byte { return s.known.ca.Certificate }
 
 // AdminCertificate returns the administrator's client certificate, which gives all rights.
@@ -40,13 +40,14 @@ func (s *Server) AdminCertificate() Certificate { return s.known.admin }
 // NodeCertificate returns the server's own certificate, for a proxy in front of it.
 func (s *Server) NodeCertificate() Certificate { return s.known.node }
 
-// AdminPassword returns the password of [Admin], made at the server's first start.
+// AdminPassword returns the password of [Admin]. It was made at the server's first start.
 func (s *Server) AdminPassword() string { return s.password }
 
 // AdminPasswordFile returns the file with [Server.AdminPassword].
 func (s *Server) AdminPasswordFile() string { return filepath.Join(s.cfg.Dir, secrets, "password") }
 
-// ClientTLSConfig returns a client configuration, with the administrator's certificate if admin is true.
+// ClientTLSConfig returns a TLS configuration for clients. It contains the administrator's certificate if admin is
+// true.
 func (s *Server) ClientTLSConfig(admin bool) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.CACertificate())
@@ -61,7 +62,7 @@ func (s *Server) ClientTLSConfig(admin bool) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// waitReady returns when the security plugin reports that it is up.
+// waitReady returns when the security plugin reports that it is ready.
 func (s *Server) waitReady(ctx context.Context) error {
 	cfg, err := s.ClientTLSConfig(false)
 	if err != nil {

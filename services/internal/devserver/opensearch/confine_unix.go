@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// nobody is the id of a user and a group without rights. They need no entry in the system's databases.
+// nobody is the ID of a user and a group without rights. They need no entry in /etc/passwd or /etc/group.
 const nobody = 65534
 
-// traverseGroup and traverseAll are the permissions to pass through a directory, as its group and as any user.
+// traverseGroup and traverseAll are the permissions to traverse a directory, for its group and for all users.
 const traverseGroup, traverseAll = 0o010, 0o001
 
 // dropPrivileges makes the child run as an unprivileged user if this process runs as root.
@@ -32,7 +32,7 @@ func dropPrivileges(child *exec.Cmd, cfg Config) error {
 	return chownToServerUser(cfg.Dir)
 }
 
-// checkReachable returns an error if the unprivileged user cannot pass through the directories above dir.
+// checkReachable returns an error if the unprivileged user cannot traverse the directories above dir.
 func checkReachable(dir string) error {
 	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
 		info, err := os.Stat(above)
@@ -49,8 +49,7 @@ func checkReachable(dir string) error {
 	return nil
 }
 
-// Admit lets the unprivileged user, as which a server of a root process runs, pass through dir. Other users get no
-// access.
+// Admit allows the unprivileged user to traverse dir, if this process runs as root. Other users get no access.
 func Admit(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -65,8 +64,8 @@ func Admit(dir string) error {
 	return nil
 }
 
-// chownToServerUser makes the unprivileged user the owner of the directories that the server writes or reads. The parent
-// directory stays root's, and links that the user creates are not followed.
+// chownToServerUser makes the unprivileged user the owner of the directories that the server reads or writes. Root
+// keeps the parent directory, and links that the unprivileged user creates are not followed.
 func chownToServerUser(dir string) error {
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // Its parts are their owners' alone.
 		return fmt.Errorf("handing %s over to user %d: %w", dir, nobody, err)

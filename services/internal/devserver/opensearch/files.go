@@ -13,17 +13,18 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// Directories of a server. What is secret is not the server's own user's to read, but for its key.
+// Directories of a server. The server's user can read no secret except the server's own key.
 const (
 	configuration = "conf"
 	security      = "conf/" + plugin
 	secrets       = "credentials"
 )
 
-// logFile holds the log of the last run.
+// logFile is the file with the log of the last run.
 const logFile = "opensearch.log"
 
-// settings is the format of opensearch.yml, with the port, the directories and the cost of password hashes.
+// settings is the format of opensearch.yml. Its arguments are the port, two directories and the cost of password
+// hashes.
 const settings = `cluster.name: entail
 node.name: entail
 discovery.type: single-node
@@ -50,7 +51,8 @@ plugins.security.password.hashing.bcrypt.rounds: %d
 plugins.security.audit.type: noop
 `
 
-// Initial configuration of a new server. The default passwords of the plugin's own users are public.
+// Initial configuration of a new server. It replaces the plugin's own users, because their default passwords are
+// public.
 const (
 	users = `_meta: {type: internalusers, config_version: 2}
 admin: {hash: %q, reserved: true, backend_roles: [admin], description: "Administrator"}
@@ -87,7 +89,7 @@ func prepareFiles(cfg Config, now time.Time) (*credentials, string, error) {
 	return known, password, writeConfig(cfg, known, password)
 }
 
-// loadAdminPassword returns the administrator's password, which is made at the first start.
+// loadAdminPassword returns the administrator's password. It creates the password at the first start.
 func loadAdminPassword(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +102,7 @@ func loadAdminPassword(file string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// writeConfig writes the configuration through [os.Root], so that a link that the server's user created cannot redirect a
+// writeConfig writes the configuration through [os.Root]. So a link that the server's user created cannot redirect a
 // write.
 func writeConfig(cfg Config, known *credentials, password string) error {
 	dir, err := os.OpenRoot(cfg.Dir)
@@ -131,7 +133,7 @@ func writeConfig(cfg Config, known *credentials, password string) error {
 	return nil
 }
 
-// copyPluginFiles copies the plugin's initial files. Entail replaces some of them afterwards.
+// copyPluginFiles copies the plugin's initial files. writeConfig then replaces some of them.
 func copyPluginFiles(home string, dir *os.Root) error {
 	files, err := filepath.Glob(filepath.Join(home, "config", plugin, "*.yml"))
 	if err != nil || len(files) == 0 {

@@ -11,7 +11,8 @@ import (
 // Env is the environment variable for the path of the installation.
 const Env = "ENTAIL_OPENSEARCH"
 
-// FindInstallation returns the installation: the value of [Env], or the first of [devserver.ProgramPaths] that has one.
+// FindInstallation returns the path of the installation: the value of [Env], or the first of [devserver.ProgramPaths]
+// with an installation.
 func FindInstallation() (string, error) {
 	candidates := devserver.ProgramPaths("opensearch")
 	if path := os.Getenv(Env); path != "" {

@@ -149,7 +149,7 @@ func TestAStartThatIsCalledOffLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// javaThat creates an installation and a script in place of java.
+// javaThat creates an installation, and a script that replaces java.
 func javaThat(t *testing.T, script string) (home string) {
 	t.Helper()
 	dir := serverDir(t)
@@ -166,8 +166,8 @@ func javaThat(t *testing.T, script string) (home string) {
 	return home
 }
 
-// serverDir returns a directory that the server's own user can reach. Directories of [testing.T] belong to their user
-// alone.
+// serverDir returns a directory that the server's user can reach. Only this user can reach the directories of
+// [testing.T].
 func serverDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "entail-opensearch-") //nolint:usetesting // See above.
@@ -185,7 +185,7 @@ func serverDir(t *testing.T) string {
 	return dir
 }
 
-// openWay lets all users pass through the directories above path.
+// openWay lets all users traverse the directories above path.
 func openWay(t *testing.T, path string) {
 	t.Helper()
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {

@@ -13,7 +13,7 @@ import (
 )
 
 // RunSecurityAdmin replaces all security documents of the server by the initial ones. It runs the tool of
-// securityadmin.sh, which operator jobs also use.
+// securityadmin.sh, which jobs of the OpenSearch operator also run.
 func (s *Server) RunSecurityAdmin(ctx context.Context) error {
 	tools := filepath.Join(s.cfg.Home, "plugins", plugin)
 	libraries := strings.Join([]string{filepath.Join(tools, "*"), filepath.Join(s.cfg.Home, "lib", "*")}, string(os.PathListSeparator))

@@ -22,7 +22,7 @@ const (
 	stopTimeout  = 30 * time.Second
 	// archiveTimeout bounds a stop that writes the class data archive.
 	archiveTimeout = 3 * time.Minute
-	// lastWords bounds the part of its log that a failed start reports, in bytes.
+	// lastWords bounds the part of the log, in bytes, that the error of a failed start contains.
 	lastWords = 4 << 10
 )
 
@@ -32,9 +32,9 @@ type Config struct {
 	Home string
 	// Dir holds all state: data, certificates, the administrator's password and the log.
 	Dir string
-	// Port is the port to listen on. With 0, a free one is used.
+	// Port is the port to listen on. With 0, a free port is used.
 	Port int
-	// UnsafeCheapHashes uses password hashes that are quick to compute, and to guess.
+	// UnsafeCheapHashes uses password hashes that are quick to compute and easy to guess.
 	UnsafeCheapHashes bool
 }
 
@@ -135,7 +135,7 @@ func (s *Server) Done() <-chan struct{} { return s.child.Done() }
 // HasEnded reports whether the server has ended.
 func (s *Server) HasEnded() bool { return s.child.HasEnded() }
 
-// Stop requests the end of the server and waits for it.
+// Stop makes the server stop and waits for its end.
 func (s *Server) Stop() error { return s.stopWithin(stopTimeout) }
 
 // terminated is the exit code of a JVM after SIGTERM.
