@@ -23,7 +23,7 @@ const timelyObject = `{"spec":{"says":"it"},"status":{
 "conditions":[{"type":"A","lastTransitionTime":"AT"},{"type":"B","lastTransitionTime":"2026-01-02T03:04:05Z"}],
 "suspensions":[{"reason":"Abuse","suspendedAt":"THEN"}]}}`
 
-// The API server takes all of these for times.
+// The API server accepts all of these as times.
 func TestWhatIsNoTimeHidesNothingOfAnObject(t *testing.T) {
 	const good = "2026-01-02T03:04:05Z"
 	for _, odd := range []string{"2026-01-01t00:00:00z", "2026-01-01T00:00:00x5Z", "2026-01-01T00:00:00+99:99", good} {

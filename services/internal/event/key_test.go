@@ -57,7 +57,7 @@ func TestParseTokensRefusesWhatNoKeyWrites(t *testing.T) {
 	}
 }
 
-// Every key has one spelling, every spelling one key, and no spelling needs more than NATS allows.
+// Every key has one encoding, every encoding belongs to one key, and no encoding is longer than NATS allows.
 func FuzzTokensRoundTrip(f *testing.F) {
 	f.Add("local", "core.platform-mesh.io", "stores", "", "demo")
 	f.Add("c", "", "secrets", "_", "a.b*>%\x00 é")
