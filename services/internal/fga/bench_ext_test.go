@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// BenchmarkWrite measures the rate of full Write calls. No service can be faster.
+// BenchmarkWrite measures the rate of full Write calls, which bounds the rate of every service.
 func BenchmarkWrite(b *testing.B) {
 	for _, durable := range []bool{true, false} {
 		for _, stores := range []int{1, 100} {
@@ -56,7 +56,7 @@ func prepareStores(b *testing.B, client *fga.Client, n int) []string {
 	return ids
 }
 
-// writeFullCalls makes b.N calls with a hundred new tuples each, to the stores in turn.
+// writeFullCalls makes b.N calls with a hundred new tuples each. It alternates between the stores.
 func writeFullCalls(b *testing.B, client *fga.Client, stores []string, callers int) {
 	b.Helper()
 	group, ctx := errgroup.WithContext(b.Context())

@@ -31,7 +31,7 @@ func TestATypeIsReadWhateverItsObjectsAreCalled(t *testing.T) {
 	})
 }
 
-// An owner tuple of an unknown store name and cluster is found, too.
+// An owner tuple with an unknown store name and cluster must also be found.
 func TestWhoseAStoreIsIsFoundUnderEveryName(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store, err := client.CreateStore(t.Context(), "test")

@@ -34,10 +34,10 @@ condition at_level(level: int, minimum: int) {
 }
 `
 
-// unknown is a valid id without an object.
+// unknown is a valid ID without an object.
 const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-// storeWithModel returns the id of a new store with the model.
+// storeWithModel returns the ID of a new store with the model.
 func storeWithModel(t *testing.T, client *fga.Client) string {
 	t.Helper()
 	id, err := client.CreateStore(t.Context(), "test")
@@ -144,7 +144,7 @@ func TestOnlyGetStoreKnowsThatAStoreIsGone(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		mustWrite(t, client, store, viewers(1), nil)
-		for range 2 { // The second time it is gone already.
+		for range 2 { // The second time the store is already deleted.
 			if err := client.DeleteStore(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestOnlyGetStoreKnowsThatAStoreIsGone(t *testing.T) {
 		if _, found, err := client.GetStore(t.Context(), store); found || err != nil {
 			t.Errorf("GetStore of a deleted store: %v, %v; want not found", found, err)
 		}
-		// Because of the following, callers must call GetStore.
+		// A deleted store still has its model and tuples. So callers must call GetStore.
 		if m, err := client.ReadLatestModel(t.Context(), store); m == nil || err != nil {
 			t.Errorf("LatestModel of a deleted store: %v, %v; want the model", m, err)
 		}
@@ -332,7 +332,7 @@ func TestWriteBringsTheStoreToWhatIsAskedFor(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				store := storeWithModel(t, client)
 				mustWrite(t, client, store, tc.before, nil)
-				for range 2 { // Once more changes nothing.
+				for range 2 { // A second call changes nothing.
 					mustWrite(t, client, store, tc.add, tc.remove)
 					if got := held(t, client, store); len(got) != tc.want {
 						t.Fatalf("the store holds %d tuples; want %d: %.500q", len(got), tc.want, got)

@@ -100,7 +100,7 @@ func TestAnIssuerThatRefusesIsNotPressed(t *testing.T) {
 			}
 		}
 		before := i.asked
-		if before > 2 { // One request for each way to send the secret.
+		if before > 2 { // one request for each way to send the secret
 			t.Errorf("got %d parallel requests", before)
 		}
 		backoff.Sleep(t.Context(), issuerPause+1)

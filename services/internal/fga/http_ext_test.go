@@ -25,7 +25,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// before starts a proxy in front of a server's HTTP API. Its next handler forwards a request.
+// before starts a proxy in front of a server's HTTP API. do receives a handler next, which forwards a request.
 func before(t *testing.T, do func(w http.ResponseWriter, r *http.Request, next http.Handler), certificate ...tls.Certificate) string {
 	t.Helper()
 	behind, err := url.Parse(start(t, embedded.OpenFGAConfig{}).URL())
@@ -212,7 +212,7 @@ func TestAServerThatIsBackIsFoundOverHTTP(t *testing.T) {
 	}
 }
 
-// An answer that is cut off or comes from another server is no empty result.
+// An answer that is cut off, or that comes from another server, must not look like an empty result.
 func TestNothingIsMissedOverHTTP(t *testing.T) {
 	for name, answer := range map[string]string{
 		"cut off at once": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",

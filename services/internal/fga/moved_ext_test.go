@@ -16,11 +16,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// foundWithin is the limit that the high availability overlay promises. gRPC alone needs longer.
+// foundWithin is the limit that the high-availability overlay promises. gRPC alone needs longer.
 const foundWithin = 15 * time.Second
 
-// nameServer answers all address queries with one address, which can change. Without an address, the name does not
-// exist.
+// nameServer answers all address queries with one address, which the test can change. If address is nil, the name does
+// not exist.
 type nameServer struct {
 	net.PacketConn
 	address atomic.Pointer[[4]byte]
@@ -92,7 +92,7 @@ func TestAServerIsSoonFoundAtAnotherAddress(t *testing.T) {
 		})
 	}
 	refused("no children to pick from")
-	names.address.Store(&[4]byte{127, 0, 0, 2}) // No server listens at this address.
+	names.address.Store(&[4]byte{127, 0, 0, 2}) // No server listens on this address.
 	refused("connection refused")
 	names.address.Store(&[4]byte{127, 0, 0, 1})
 	testenv.Eventually(t, foundWithin, ask)

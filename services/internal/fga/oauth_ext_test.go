@@ -62,7 +62,7 @@ func (i *issuer) set(change func()) {
 	change()
 }
 
-// accepting returns a server configuration that accepts a single token.
+// accepting returns a server configuration that accepts only the present token.
 func accepting(token func() string) embedded.OpenFGAConfig {
 	return embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -100,7 +100,7 @@ func TestTokensComeFromAnIssuerAndAreKept(t *testing.T) {
 func TestTheSecretIsReadAgainWhenATokenIsNeeded(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		i := newIssuer(t, "one")
-		i.lifetime = 1 // Such a token is not valid for a second call.
+		i.lifetime = 1 // Such a token expires before a second call.
 		file := filepath.Join(t.TempDir(), "secret")
 		replace(t, file, "one")
 		accepted := func() (token string) {

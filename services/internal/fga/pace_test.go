@@ -25,7 +25,7 @@ func busy(t *testing.T, code codes.Code, wait time.Duration) error {
 func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		first error
-		// took is the duration of the call, and later that of the next one.
+		// took is the duration of the first call, and later the duration of the next call.
 		took, later time.Duration
 		code, after codes.Code
 	}{

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// nameServer builds resolvers that each look up once, after a delay.
+// nameServer builds resolvers. Each makes one lookup, which takes a given time.
 type nameServer struct {
 	takes        time.Duration
 	err          error
@@ -39,7 +39,7 @@ type look struct{ of *nameServer }
 func (look) ResolveNow(resolver.ResolveNowOptions) {}
 func (l look) Close()                              { l.of.alive.Add(-1) }
 
-// conn receives the addresses.
+// conn receives the resolved addresses.
 type conn struct {
 	resolver.ClientConn
 	errs    atomic.Int32
@@ -91,7 +91,7 @@ func TestANameIsLookedUpAgainSoonAndOnlyIfSomethingIsWrong(t *testing.T) {
 				if server.alive.Load() != 0 {
 					t.Errorf("%d resolvers are left", server.alive.Load())
 				}
-				<-time.After(time.Minute) // The lookup has ended, and no other follows.
+				<-time.After(time.Minute) // The lookup has ended, and no other lookup follows.
 			})
 		})
 	}

@@ -26,7 +26,7 @@ func TestServersOfOneNameShareTheCalls(t *testing.T) {
 	names.InitialState(state)
 	client := connect(t, fga.Config{Target: "dns:///openfga.example:8081", Plaintext: true, DialOptions: []grpc.DialOption{grpc.WithResolvers(names)}})
 	made := 0
-	testenv.Eventually(t, time.Minute, func() error { // Until both have a connection.
+	testenv.Eventually(t, time.Minute, func() error { // Until both addresses have a connection.
 		if _, err := client.CreateStore(t.Context(), "wanted"); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// A chunk that takes the server too long is written in smaller parts.
+// A chunk for which the server needs too long is written in smaller parts.
 func TestWhatTakesTheServerTooLongIsWrittenInSmallerCalls(t *testing.T) {
 	all := []int{1, 2, 3, 4, 5, 6, 7}
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestACodeIsWhatItWasBeforeItWentOverHTTP encodes each code with OpenFGA's own HTTP encoder.
+// TestACodeIsWhatItWasBeforeItWentOverHTTP encodes each code with OpenFGA's own HTTP encoder and decodes it again.
 func TestACodeIsWhatItWasBeforeItWentOverHTTP(t *testing.T) {
 	for sent, want := range map[codes.Code]codes.Code{
 		codes.Aborted: codes.Aborted, codes.ResourceExhausted: codes.ResourceExhausted, codes.AlreadyExists: codes.AlreadyExists,
