@@ -1,5 +1,5 @@
 // Package filewatch reads files again when they change, because secrets and certificates are replaced while a process
-// runs.
+// runs. It does not watch: it compares size and time at each use.
 package filewatch
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Files are read together, such as a certificate and its key. While their content is invalid, as in the middle of a
-// change, the earlier value stays in use.
+// Files holds the value of files that belong together, such as a certificate and its key. While their content is
+// invalid, for example in the middle of a change, the previous value stays in use.
 type Files[T any] struct {
 	paths []string
 	parse func(contents ...[]byte) (T, error)
@@ -36,11 +36,11 @@ func Open[T any](log *slog.Logger, parse func(contents ...[]byte) (T, error), pa
 	return f, f.readFiles()
 }
 
-// Get returns the value of the present contents. It costs one stat for each file.
+// Get returns the value of the present contents. It costs one stat call for each file.
 func (f *Files[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Taken before the read, so that a change in between is found the next time.
+	// Taken before the read, so that a change in between is found at the next call.
 	if now := fileStamps(f.paths); !slices.Equal(now, f.stamp) {
 		f.stamp = now
 		if err := f.readFiles(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// together joins files and returns an error unless all have equal content.
+// together joins the contents of files. It returns an error unless all contents are equal.
 func together(contents ...[]byte) (string, error) {
 	for _, content := range contents {
 		if !bytes.Equal(content, contents[0]) {
