@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// An object in deletion counts as gone, even while a finalizer keeps it.
+// An object in deletion counts as deleted, even while a finalizer keeps it.
 func TestARoleThatIsToGoGivesNothing(t *testing.T) {
 	trees := &iamv1alpha1.ProtectedResource{}
 	trees.Spec.ServiceRef.Name, trees.Spec.Kind, trees.Spec.Plural, trees.Spec.Permissions = "a", "Tree", "trees", []string{"get"}

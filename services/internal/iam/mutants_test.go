@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// mutants returns changes that each remove one guard. Each guard prevents a known kind of authorization bug.
+// mutants returns changes that each remove one check. Each check prevents a known kind of authorization bug.
 func mutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
 		"another user of the name has the grants":          {"subject.go", "	case string(u.UID) != uid:\n", "	case false:\n"},

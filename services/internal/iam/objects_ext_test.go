@@ -42,7 +42,8 @@ func TestWhatARoleGives(t *testing.T) {
 	}
 }
 
-// The owner of a namespace can name any number of permissions there, and any number of roles can inherit them.
+// The owner of a namespace can list any number of unknown permissions in roles, and any number of roles can inherit
+// them.
 func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	roles := map[string]*iamv1alpha1.Role{}
 	last := ""

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The test runs many worlds in one goroutine. The race detector would take minutes and find nothing.
+// The race detector is excluded: the test uses one goroutine, and would take minutes with it.
 
 package iam_test
 
@@ -27,8 +27,8 @@ const (
 	questions = 40
 )
 
-// OpenFGA, with the model and the tuples of this package, and the index both give the decision that follows from the
-// declared objects.
+// OpenFGA with the model and the tuples of this package must decide as the declared objects require, and so must the
+// index.
 func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	}
 }
 
-// store is an OpenFGA store and its tuples.
+// store is an OpenFGA store with its model and tuples.
 type store struct {
 	client    *fga.Client
 	id, model string
@@ -91,7 +91,7 @@ func newStore(t *testing.T, client *fga.Client) *store {
 	return &store{client: client, id: id, tuples: map[iam.Tuple]bool{}}
 }
 
-// sync writes the differences between the store and the world.
+// sync writes the differences between the store and the world to the store.
 func (s *store) sync(t *testing.T, w *world.World) {
 	t.Helper()
 	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: objects(w).Registry.TypeDefinitions()}

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The test runs many worlds in one goroutine. The race detector would take minutes and find nothing.
+// The race detector is excluded: the test uses one goroutine, and would take minutes with it.
 
 package iam
 
@@ -17,9 +17,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// ProtectedResources are created, edited and deleted in random order, and some records are not written, as after a
-// crash. A resource that is not edited loses nothing to another one. No two records contradict each other, and the
-// input order does not matter.
+// ProtectedResources are created, edited and deleted in random order. Some statuses are not written, as after a crash.
+// A resource that is not edited must lose nothing to another one. No two statuses may contradict each other, and the
+// input order must not matter.
 func TestWhoIsNotEditedLosesNothing(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 400) {
 		random := rand.New(rand.NewPCG(seed, seed))

@@ -9,20 +9,20 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// claiming returns p, edited to have the spec of other.
+// claiming returns p with the spec of other, as after an edit.
 func claiming(p, other *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Spec = *other.Spec.DeepCopy()
 	return changed(p)
 }
 
-// told returns a copy of p with the registration of a finding recorded.
+// told returns a copy of p whose status records the registration in a finding.
 func told(p *iamv1alpha1.ProtectedResource, found RegistrationFinding) *iamv1alpha1.ProtectedResource {
 	p = p.DeepCopy()
 	p.Status.Registered = found.Registration
 	return p
 }
 
-// An edit makes a new claim. The current holder keeps the kind, even if it is younger.
+// An edit makes a new claim. The resource that has registered the kind keeps it, even if it is younger.
 func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	old := func(kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
@@ -61,11 +61,11 @@ func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 	}
 }
 
-// A resource keeps what it no longer claims until its record changes, because an edit can claim it again before that.
+// A resource keeps its registered entries until its status changes, because an edit can claim them again before that.
 func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	tests := map[string]struct {
-		// was is registered and then edited to now. After that, other claims the part that was given up.
+		// was is registered and then edited to now. After that, other claims the entry that now no longer has.
 		was, now, other *iamv1alpha1.ProtectedResource
 		want            string
 	}{
@@ -100,7 +100,7 @@ func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 	}
 }
 
-// A record counts only for the group, kind and plural that it names.
+// A registration in a status has an effect only for its group, kind and plural.
 func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	other := judged(resource(2, "a/Wood", "woods", "a/Tree"), fine)
@@ -125,7 +125,7 @@ func TestAModelWithoutATypeHasNoSuchKind(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	held, waits := claiming(judged(resource(2, "a/Tree", "trees"), fine), resource(2, "a/Bush", "bushes")), resource(1, "a/Tree", "forests")
 	r := NewRegistryForTypes([]*iamv1alpha1.ProtectedResource{held, waits}, func(typ string) bool { return typ == "a/Tree" })
-	if kinds := r.Kinds(); len(kinds) > 0 { // The model does not show which resource a/Tree belongs to.
+	if kinds := r.Kinds(); len(kinds) > 0 { // The model does not show which resource registers a/Tree.
 		t.Errorf("got kind %s, want none", kinds[0].Type)
 	}
 }
@@ -170,7 +170,7 @@ func checkHeld(t *testing.T, r *Registry, all []*iamv1alpha1.ProtectedResource) 
 	}
 }
 
-// checkRecords checks that no two records name the same thing.
+// checkRecords checks that no two statuses record the same entry.
 func checkRecords(t *testing.T, all []*iamv1alpha1.ProtectedResource) {
 	t.Helper()
 	owners := map[string]string{}

@@ -10,7 +10,7 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// The get permissions of these two plurals have the same relation.
+// For these two plurals, the permissions to get have the same relation.
 const collidingPlural, collidedPlural = "p4ca21b606f2a", "qac3cc6c88f9f"
 
 func TestRelationsAreTwelveHexDigitsOfSHA256(t *testing.T) {
@@ -26,7 +26,7 @@ func TestRelationsAreTwelveHexDigitsOfSHA256(t *testing.T) {
 	}
 }
 
-// resource returns the ProtectedResource "group/Kind plural". A greater age makes it younger.
+// resource returns a ProtectedResource of a kind and plural. A larger age means a later creation.
 func resource(age int, kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
 	group, name, _ := strings.Cut(kind, "/")
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{
@@ -40,8 +40,8 @@ func resource(age int, kind, plural string, parents ...string) *iamv1alpha1.Prot
 	return p
 }
 
-// judged adds the conditions for a reason and, unless it was refused, the matching registration. Parents are recorded
-// only if there is no problem.
+// judged adds the conditions for a reason. Unless the resource was refused, it also adds the matching registration.
+// Parents are recorded only if there is no problem.
 func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.ProtectedResource {
 	status := metav1.ConditionFalse
 	if reason == iamv1alpha1.IAMSystemConfigured {
@@ -72,7 +72,7 @@ func changed(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	return p
 }
 
-// away replaces the Ready condition by that of an OpenFGA that does not answer.
+// away sets the condition Ready as it is while OpenFGA does not answer.
 func away(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Status.Conditions[0] = metav1.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, ObservedGeneration: p.Generation}
 	return p
@@ -333,8 +333,8 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// Only the third of five resources is too large. It stays out, whether all are new or all were edited after their
-// registration.
+// Only the third of five resources is too large. It must stay out, whether all resources are new or all were edited
+// after their registration.
 func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	for _, rank := range []int{edited, unregistered} {

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// The owner of a namespace can create any number of roles there, each inheriting as many others as a role can.
+// The owner of a namespace can create any number of roles that each inherit as many roles as the schema allows.
 func BenchmarkRolesThatInheritEachOther(b *testing.B) {
 	const many, most = 1000, 100
 	roles := map[string]*iamv1alpha1.Role{}

@@ -56,7 +56,7 @@ func objects(w *world.World) *iam.Lookup {
 	}
 }
 
-// targetOf returns a thing as a target of bindings.
+// targetOf returns an object as a target of bindings.
 func targetOf(t *world.TargetObject) (iam.BindingTarget, bool) {
 	if p := t.AsProject(); p != nil {
 		return iam.TargetOfProject(p)
@@ -64,7 +64,7 @@ func targetOf(t *world.TargetObject) (iam.BindingTarget, bool) {
 	return iam.TargetOfObject(&t.ObjectMeta)
 }
 
-// wanted returns all tuples by object.
+// wanted returns all desired tuples by object.
 func wanted(w *world.World) map[string][]iam.Tuple {
 	o := objects(w)
 	all := map[string][]iam.Tuple{}
