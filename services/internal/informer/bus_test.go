@@ -25,19 +25,19 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	// soon bounds how long tests wait for what has to come.
+	// soon bounds each wait for an expected state.
 	soon = 60 * time.Second
-	// reconnectWait keeps tests of restarts short.
+	// reconnectWait is short, so that tests with restarts take less time.
 	reconnectWait = 20 * time.Millisecond
 )
 
-// bus is a NATS server of the test's own, with all streams, and what a watcher publishes.
+// bus is a NATS server for one test with all streams. Its methods publish like the watcher.
 type bus struct {
 	t  *testing.T
 	js jetstream.JetStream
 	*publish.Publisher
 	barriers *testenv.BarrierWriter
-	// others writes the barriers of another cluster; nil if it has no watcher.
+	// others writes the barriers of another cluster; nil if the other cluster has no watcher.
 	others *testenv.BarrierWriter
 }
 
@@ -46,7 +46,7 @@ func newBus(t *testing.T) *bus {
 	return newBusOf(t, serve(t, t.TempDir()))
 }
 
-// serve starts a server that keeps its streams in a folder.
+// serve starts a server that stores its streams in a directory.
 func serve(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true})
@@ -85,13 +85,13 @@ func (b *bus) must(err error) {
 	}
 }
 
-// beat writes a barrier of the cluster "c" that states how far the stream is behind.
+// beat writes a barrier of the cluster "c", with the given delay of the stream.
 func (b *bus) beat(behind time.Duration) {
 	b.t.Helper()
 	b.must(b.barriers.Write(b.t.Context(), behind))
 }
 
-// put publishes states, and returns where the last of them is.
+// put publishes states and returns the sequence of the last one.
 func (b *bus) put(changes ...event.Change) uint64 {
 	b.t.Helper()
 	var at uint64
@@ -103,14 +103,14 @@ func (b *bus) put(changes ...event.Change) uint64 {
 	return at
 }
 
-// raw publishes what no watcher would.
+// raw publishes a message that the watcher would not publish.
 func (b *bus) raw(subject, data string) {
 	b.t.Helper()
 	_, err := b.js.Publish(b.t.Context(), subject, []byte(data))
 	b.must(err)
 }
 
-// mark says that the stream holds count objects of a kind, up to a place in it.
+// mark publishes a snapshot marker: up to a sequence, the stream holds count objects of a kind.
 func (b *bus) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv1.SnapshotMarker)) {
 	b.t.Helper()
 	incarnation, err := b.StreamID(b.t.Context())
@@ -125,14 +125,14 @@ func (b *bus) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv
 	b.must(b.PublishMarker(b.t.Context(), m))
 }
 
-// replace deletes the stream of changes and makes it anew.
+// replace deletes the stream of changes and creates it again.
 func (b *bus) replace() {
 	b.t.Helper()
 	b.must(b.js.DeleteStream(b.t.Context(), topology.Changes))
 	b.must(topology.EnsureStreams(b.t.Context(), b.js, 1))
 }
 
-// fed is a view that follows the bus until the test ends.
+// fed is an informer that follows the bus until the test ends.
 type fed struct {
 	*informer.Informer
 	bus     *bus
@@ -146,7 +146,7 @@ func (b *bus) feed(edit ...func(*informer.Config)) *fed {
 	return b.feedOf(nil, edit...)
 }
 
-// feedOf is feed of a view that holds other kinds, too.
+// feedOf does the same as feed for an informer with further kinds.
 func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
 	b.t.Helper()
 	cfg := informer.Config{JS: b.js, Service: "test", Log: slog.New(slog.DiscardHandler)}
@@ -172,7 +172,7 @@ func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
 	return f
 }
 
-// await writes barriers until the view is complete and holds these Stores.
+// await writes barriers until the informer is complete and holds these Stores.
 func (f *fed) await(t *testing.T, want string) {
 	t.Helper()
 	f.eventually(t, func() error {
@@ -186,7 +186,7 @@ func (f *fed) await(t *testing.T, want string) {
 	})
 }
 
-// complete returns nil if the view is complete. Otherwise it writes a barrier.
+// complete returns nil if the informer is complete. Otherwise it writes a barrier.
 func (f *fed) complete() error {
 	err := f.IncompleteErr()
 	if err != nil {
@@ -198,7 +198,7 @@ func (f *fed) complete() error {
 	return err
 }
 
-// incomplete waits until the view has taken in the state of an object, and wants it not to be relied on.
+// incomplete waits until the informer holds an object, and requires that the informer is incomplete then.
 func (f *fed) incomplete(t *testing.T, name string) {
 	t.Helper()
 	f.eventually(t, func() error {

@@ -25,7 +25,7 @@ func TestAnAbsenceMeansNothingBeforeTheMarkerOfEveryKind(t *testing.T) {
 	last := b.put(change("a", 1), change("b", 2))
 	f := b.feed()
 	f.incomplete(t, "b")
-	b.mark(kinds.Roles(), 0, last) // Of a kind that this view does not hold.
+	b.mark(kinds.Roles(), 0, last) // of a kind that this informer does not hold
 	b.mark(kinds.Stores(), 2, last, func(m *eventv1.SnapshotMarker) { m.Stream = "another life of the stream" })
 	last = b.put(change("c", 3))
 	f.incomplete(t, "c")
@@ -183,7 +183,7 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 	now := func(c *event.Change) { c.ObservedAt = time.Now() }
 	apply(t, f.Informer, change("a", 2, tags(`{"tags":["written"]}`)), change("b", 2, deleted, now))
 	changes := f.stores.ChangeCount()
-	b.mark(kinds.Stores(), 2, last) // Which now is another number than that of the view's objects.
+	b.mark(kinds.Stores(), 2, last) // Now the number differs from the informer's objects.
 	f.eventually(t, func() error {
 		if f.reloads.Load() == 0 {
 			return errors.New("not read again")
@@ -210,7 +210,7 @@ func TestDeletionsAreForgottenWhenTheBusForgetsThem(t *testing.T) {
 		data, err := c.Marshal()
 		b.must(err)
 		_, err = b.js.PublishMsg(t.Context(), &nats.Msg{Subject: topology.ChangeSubject(c.Key), Header: topology.ChangeHeaders(c), Data: data})
-		b.must(err) // Without a time to live.
+		b.must(err) // without a TTL
 	}
 	last := b.put(change("a", 3))
 	b.mark(kinds.Stores(), 1, last)
@@ -257,7 +257,7 @@ func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
 		t.Errorf("read again %d and %d times, although no number is wrong", f.reloads.Load(), late.reloads.Load())
 	}
 	b.mark(kinds.Stores(), 1, 0)
-	b.mark(kinds.Stores(), 3, 0, theirs) // What it speaks of is missing.
+	b.mark(kinds.Stores(), 3, 0, theirs) // The objects of this marker are missing.
 	f.eventually(t, func() error {
 		if f.reloads.Load() == 0 {
 			return errors.New("not read again")
@@ -266,7 +266,7 @@ func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
 	})
 }
 
-// A watcher counts what there is when it starts; whoever starts later finds other numbers, of every kind.
+// The watcher counts the objects when it starts. A service that starts later holds other numbers of every kind.
 func TestWhoStartsLongAfterTheWatcherReadsTheStreamOnce(t *testing.T) {
 	b := newBus(t)
 	others := []kinds.Kind{kinds.Roles(), kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.ClusterRoleBindings()}
@@ -296,7 +296,7 @@ func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
 	b.put(change("b", 2))
 	f.await(t, "a b ")
 	var second string
-	f.eventually(t, func() error { // What it holds is shown before it counts as read.
+	f.eventually(t, func() error { // The new content is visible before the load counts as finished.
 		if second = f.Revision(); second == first {
 			return errors.New("it still is at " + first)
 		}
@@ -315,7 +315,7 @@ func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
 	}
 }
 
-// A server that feeds us may live and yet lag behind the others for ever.
+// A server may answer requests and yet lag behind the other servers for ever.
 func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
@@ -331,7 +331,7 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	b.must(feeding.Err())
 	b.mark(kinds.Stores(), 2, b.put(change("b", 2)))
 	f.eventually(t, func() error {
-		b.beat(0) // Which it hears.
+		b.beat(0) // The informer receives this barrier.
 		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "no message of the stream of changes was received") {
 			return fmt.Errorf("the view is old, and says %w", err)
 		}
@@ -340,7 +340,8 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 		}
 		return nil
 	})
-	for end := time.Now().Add(3 * soon); f.reloads.Load() == 0 && time.Now().Before(end); { // It takes longer than what else has to come.
+	// This takes longer than other conditions.
+	for end := time.Now().Add(3 * soon); f.reloads.Load() == 0 && time.Now().Before(end); {
 		<-time.After(5 * time.Millisecond)
 	}
 	f.await(t, "a b ")
@@ -411,7 +412,8 @@ func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
 	}
 	for range 2 {
 		f.eventually(t, beat)
-		f.eventually(t, func() error { // It says nothing more.
+		// After this, the barrier is too old.
+		f.eventually(t, func() error {
 			if current() == nil {
 				return errors.New("it still is")
 			}

@@ -25,8 +25,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// stalled is a bus of which somebody reads a stream only as far as pass lets them, as a process that is
-// stopped: what there is comes all the same, and waits.
+// stalled is a bus on which one stream is read only as far as pass allows, as by a process that was stopped. The
+// messages arrive and wait.
 type stalled struct {
 	jetstream.JetStream
 
@@ -67,7 +67,7 @@ func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) 
 	return msg, err
 }
 
-// A process that was paused then reads barriers of a watcher that may have died long ago.
+// A process that was paused reads barriers of a watcher that may have died long ago.
 func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
@@ -108,7 +108,7 @@ func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 	})
 }
 
-// Of which clusters there are watchers the last marker may tell.
+// Only after the last marker does the informer know all clusters that have a watcher.
 func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	b := newBus(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
@@ -136,12 +136,12 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	})
 }
 
-// recovering is a server that is restored from a backup at times.
+// recovering is a server that a test can restore from a backup.
 type recovering struct{ atomic.Pointer[server.Server] }
 
 func (r *recovering) InProcessConn() (net.Conn, error) { return r.Load().InProcessConn() }
 
-// next ends the server, and starts one on a copy of a folder.
+// next stops the server and starts another one with a copy of a directory.
 func (r *recovering) next(t *testing.T, from string) (dir string) {
 	t.Helper()
 	if s := r.Load(); s != nil {
@@ -156,8 +156,8 @@ func (r *recovering) next(t *testing.T, from string) (dir string) {
 	return dir
 }
 
-// A bus that is restored from a backup has other changes under the numbers of those that it lost. Who has read these would never hear
-// of the others.
+// After a restore from a backup, new messages get the sequences of the messages that were lost. A reader that has read
+// the lost messages would not notice the new ones.
 func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
 	var server recovering
 	first := server.next(t, t.TempDir())
@@ -168,7 +168,7 @@ func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
 	server.next(t, first)
 	b.reconnected()
 	f.await(t, "a b ")
-	for version := range 1000 { // As many as nobody makes again within the seconds of this test.
+	for version := range 1000 { // More than other writers publish during this test.
 		b.put(change("c", 10+version))
 	}
 	f.await(t, "a b c ")
@@ -190,7 +190,7 @@ func TestViewIsIncompleteAfterALostConnectionUntilTheNextBarrier(t *testing.T) {
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
-	server.next(t, dir) // It has lost nothing.
+	server.next(t, dir) // Nothing was lost.
 	b.reconnected()
 	f.eventually(t, func() error {
 		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "no barrier of cluster") {
@@ -227,7 +227,7 @@ func TestViewLoadsAgainAfterABarrierThatDoesNotNameTheLastOne(t *testing.T) {
 	f.await(t, "a ")
 }
 
-// reconnected waits until the bus answers again.
+// reconnected waits until the server answers again.
 func (b *bus) reconnected() {
 	b.t.Helper()
 	for end := time.Now().Add(soon); ; {
@@ -241,12 +241,13 @@ func (b *bus) reconnected() {
 	}
 }
 
-// While the stream is read anew nobody may rely on what was held before, nor on a part of what there is.
+// While the stream is loaded again, services must use neither the previous content nor a part of the new content.
 func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 	b := newBus(t)
 	at := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, at)
-	large := b.put(change("b", 2, func(c *event.Change) { c.Omitted, c.Object = true, nil })) // Behind what the marker speaks of.
+	// Its sequence is larger than that in the marker.
+	large := b.put(change("b", 2, func(c *event.Change) { c.Omitted, c.Object = true, nil }))
 	var again atomic.Bool
 	read := make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
@@ -285,7 +286,7 @@ func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 	f.await(t, "a b ")
 }
 
-// A server may feed a view from a stream that another took the place of, and tell nobody.
+// A server may feed an informer from a stream that was replaced, without an error.
 func TestAViewIsNotBelievedWhoseStreamAnotherTookThePlaceOf(t *testing.T) {
 	b := newBus(t)
 	at := b.put(change("a", 1))

@@ -12,15 +12,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// derived is what is worked out from all Stores, and then kept by changes.
+// derived is state that is computed from all Stores, and then kept current by changes.
 type derived struct {
 	mu    sync.Mutex
 	names map[string]bool
-	// late counts the times when the view was complete before this was.
+	// late counts the times when the informer was complete before the derived state was current.
 	late int
 }
 
-// follow keeps d in step with v.
+// follow keeps d current with v.
 func (d *derived) follow(v *informer.Informer, stores *informer.Lister[object]) {
 	v.OnLoaded(func() {
 		d.mu.Lock()
@@ -44,7 +44,7 @@ func (d *derived) follow(v *informer.Informer, stores *informer.Lister[object]) 
 	})
 }
 
-// held is what it says between changes.
+// held returns the derived state, read between two changes.
 func (d *derived) held(v *informer.Informer) (names string, late int) {
 	v.RunBetweenChanges(func() {
 		d.mu.Lock()
@@ -68,7 +68,7 @@ func TestWhatFollowsFromAllObjectsIsThereBeforeTheViewIsComplete(t *testing.T) {
 	if names, _ := f.derived.held(f.Informer); names != "a b c" {
 		t.Errorf("after a change derived is %q", names)
 	}
-	b.replace() // Objects vanish without a deletion.
+	b.replace() // Objects disappear without a deletion.
 	b.mark(kinds.Stores(), 1, b.put(change("c", 3)))
 	f.await(t, "c ")
 	if names, late := f.derived.held(f.Informer); names != "c" || late > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/mutant"
 )
 
-// mutants are ways in which somebody who decides by a view could go by what was, or by a part of what is.
+// mutants returns bugs with which a service would decide from an old state, or from a part of the objects.
 func mutants() map[string]mutant.Mutant {
 	return map[string]mutant.Mutant{
 		"another object of the name is what was there":           {"shelf.go", "was.UID == is.UID && was.Epoch", "was.Epoch"},

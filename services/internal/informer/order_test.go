@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// history is what becomes of objects of a few names, one change after another: made, changed,
-// deleted, made anew. Now is the newest state of each.
+// history holds changes of objects with a few names in order: creations, updates, deletions and re-creations. now is
+// the newest state of each name.
 type history struct {
 	changes []event.Change
 	now     map[string]event.Change
@@ -30,7 +30,8 @@ func drawHistory(t *rapid.T) history {
 			c.UID = fmt.Sprintf("%s-%d", name, version)
 		case rapid.Bool().Draw(t, "deleted"):
 			c.UID, c.Object, c.Deleted = was.UID, was.Object, true
-			if rapid.Bool().Draw(t, "swept") { // Then nobody knows a version of the deletion.
+			// The watcher missed the deletion event, so the deletion has no resourceVersion of its own.
+			if rapid.Bool().Draw(t, "swept") {
 				c.ResourceVersion = was.ResourceVersion
 			}
 		default:
@@ -41,7 +42,8 @@ func drawHistory(t *rapid.T) history {
 	return h
 }
 
-// deliver is the changes in some order, some of them twice, and of each name at least the newest.
+// deliver returns the changes in a random order, some of them several times. It contains at least the newest change of
+// each name.
 func (h history) deliver(t *rapid.T) []event.Change {
 	some := slices.Collect(maps.Values(h.now))
 	for _, c := range h.changes {

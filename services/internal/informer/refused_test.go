@@ -43,7 +43,7 @@ func TestViewLoadsAgainAfterARefusedMessageWasRemoved(t *testing.T) {
 	f.await(t, "a ")
 }
 
-// refuses waits until the view reports a refused message.
+// refuses waits until the informer reports a refused message.
 func (f *fed) refuses(t *testing.T) {
 	t.Helper()
 	f.eventually(t, func() error {
@@ -98,7 +98,7 @@ func TestViewStaysHaltedUntilABarrierHoldsTheKey(t *testing.T) {
 		"another halt, and its own key": {Run: "other", Number: 1, Halted: "other", HaltDigest: barrier.HaltDigest("own"), ResumeKeys: []string{"own"}},
 	} {
 		barrierOf(forged)
-		b.beat(0) // The view loads again, and reads barriers without the halt.
+		b.beat(0) // The informer loads again, and reads barriers without the halt.
 		if err := f.EnsureCurrent(t.Context()); err == nil || !errors.Is(err, informer.ErrIncomplete) {
 			t.Errorf("%s lifts the halt: %v", name, err)
 		}

@@ -21,7 +21,7 @@ const (
 	subjectPrefix = "entail."
 )
 
-// lagging is a bus whose consumers of changes live on a replica that is behind the stream's leader.
+// lagging is a bus whose consumers of changes are on a replica that is behind the stream's leader.
 type lagging struct{ jetstream.JetStream }
 
 func (b *bus) lagging() lagging {
@@ -41,7 +41,7 @@ func (l lagging) OrderedConsumer(ctx context.Context, stream string, cfg jetstre
 	return l.JetStream.OrderedConsumer(ctx, stream, cfg)
 }
 
-// reaches makes the replica hold what the leader does, up to a message.
+// reaches makes the replica catch up with the leader, up to a sequence.
 func (b *bus) reaches(sequence uint64) {
 	b.t.Helper()
 	leader, err := b.js.Stream(b.t.Context(), topology.Changes)
@@ -61,7 +61,8 @@ func (b *bus) reaches(sequence uint64) {
 	}
 }
 
-// What a replica has not missed is not all there is: only its leader knows how much a stream holds.
+// A replica's last sequence does not show that the informer has read everything. Only the leader knows the end of the
+// stream.
 func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
 	b := newBus(t)
 	large := func(c *event.Change) { c.Omitted, c.Object = true, nil }
@@ -84,9 +85,9 @@ func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
 			return []byte(`{}`), wait(ctx, read)
 		}
 	})
-	<-reading // All that there is, for all that the replica knows.
+	<-reading // The replica has no more messages.
 	b.reaches(last)
-	<-reading // By now it has taken in all before.
+	<-reading // The informer has read all messages before this one.
 	if err := f.IncompleteErr(); !errors.Is(err, informer.ErrIncomplete) {
 		t.Errorf("it lacks what the leader has, and says %v", err)
 	}

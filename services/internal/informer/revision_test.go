@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// awaited waits for what a revision names.
+// awaited waits until the informer has read up to a revision.
 func (f *fed) awaited(t *testing.T, revision string) error {
 	t.Helper()
 	sequence, began, err := topology.ParseRevision(revision)

@@ -20,14 +20,14 @@ import (
 
 type said struct{ Says string }
 
-// pair is a sink beside a table of the same kind, each in a view of its own.
+// pair is a forwarder and a lister of the same kind, each in its own informer.
 type pair struct {
 	sunk, kept *Informer
 	sink       *Forwarder[said]
 	table      *Lister[said]
-	// told is what the sink handed on.
+	// told holds the states that the forwarder passed on.
 	told map[event.Key]string
-	// blank counts what is nothing in the sink.
+	// blank counts the objects that are missing in the forwarder.
 	blank int
 }
 
@@ -46,7 +46,8 @@ func newPair() *pair {
 
 func (p *pair) both(f func(*Informer)) { f(p.sunk); f(p.kept) }
 
-// differ says where they do. An object of the table may be nothing in the sink only if the bus has another state of it.
+// differ returns an error if the forwarder and the lister differ. An object of the lister may be missing in the
+// forwarder only if the stream holds another state of the object.
 func (p *pair) differ(keys []event.Key, bus stream) error {
 	if a, b := p.sunk.ContentDigest(), p.kept.ContentDigest(); a != b {
 		return fmt.Errorf("the digests are %d and %d", a, b)
@@ -76,7 +77,7 @@ func (p *pair) differ(keys []event.Key, bus stream) error {
 	return nil
 }
 
-// stream is what a bus holds: the newest message of each object, which need not be the newest state.
+// stream holds the newest message of each object. It need not be the newest state.
 type stream map[event.Key]event.Change
 
 func someKeys() (keys []event.Key) {
@@ -87,10 +88,11 @@ func someKeys() (keys []event.Key) {
 	return keys
 }
 
-// anyChange is one in some epochs. Where there are several, every deletion is too old to be remembered when the stream is read anew.
+// anyChange returns a random change in one of several epochs. If there are several epochs, every deletion is so old
+// that a reload does not remember it.
 func anyChange(r *rand.Rand, keys []event.Key, epochs int) event.Change {
 	uid := r.IntN(2)
-	c := event.Change{ // No two objects have one version.
+	c := event.Change{ // No two objects have the same resourceVersion.
 		Key: keys[r.IntN(len(keys))], UID: fmt.Sprint("uid", uid), ResourceVersion: fmt.Sprint(2*r.IntN(9) + uid + 1),
 		Epoch: fmt.Sprint("x/", r.IntN(epochs)), Deleted: r.IntN(3) == 0,
 	}
@@ -104,8 +106,8 @@ func anyChange(r *rand.Rand, keys []event.Key, epochs int) event.Change {
 	return c
 }
 
-// Whatever comes in whichever order, however often the stream is read anew, and whatever it then holds: a sink holds the states
-// that a table does, and has handed on what these say.
+// A forwarder must hold the same states as a lister, and must have passed them on. This must be true for any order of
+// changes, any number of reloads, and any content of the stream.
 func TestASinkDecidesAsATableDoes(t *testing.T) {
 	t.Parallel()
 	keys, objects, blank := someKeys(), 0, 0
@@ -120,7 +122,7 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 		}
 		load := func() {
 			p.both((*Informer).beginLoad)
-			for range r.IntN(2) { // One that does not come to its end.
+			for range r.IntN(2) { // a load that does not finish
 				if c, ok := bus[keys[r.IntN(len(keys))]]; ok {
 					apply(c)
 				}
@@ -140,7 +142,7 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 				bus[c.Key] = c
 				apply(c)
 			} else {
-				if r.IntN(2) == 0 { // Restored from some time ago.
+				if r.IntN(2) == 0 { // restored to an earlier state
 					c := anyChange(r, keys, epochs)
 					bus[c.Key] = c
 				}
@@ -159,7 +161,7 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 	}
 }
 
-// What was older when it came, and is decoded by the time that something newer was taken in, is not handed on.
+// A state that was older when it arrived must not be passed on if a newer state was stored while it was decoded.
 func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
 	t.Parallel()
 	p := newPair()
@@ -179,7 +181,7 @@ func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
 	}
 }
 
-// A deletion is remembered when the stream is read anew, and what an earlier epoch says of the object changes nothing.
+// A reload must not forget a deletion. A change of an earlier epoch must not change the object.
 func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
 	t.Parallel()
 	p := newPair()
@@ -203,7 +205,7 @@ func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
 	}
 }
 
-// Whoever may write a status can write times that are none: the API server takes them.
+// A user who may write a status can write invalid times, because the API server accepts them.
 func TestWhatAnObjectSaysIsTakenInWhateverTimesItsStatusHas(t *testing.T) {
 	t.Parallel()
 	type dated struct {

@@ -25,7 +25,7 @@ func tree(name string) event.Change {
 	return c
 }
 
-// forest is a view that holds targets, and what it was told of them.
+// forest is an informer that holds targets, and the callbacks that it has made.
 type forest struct {
 	bus *bus
 	*informer.Informer
@@ -33,7 +33,7 @@ type forest struct {
 	reloads atomic.Int32
 
 	mu sync.Mutex
-	// heard are the objects that were held whenever something was told.
+	// heard holds the number of objects at each callback.
 	heard []int
 }
 
@@ -62,7 +62,7 @@ func (b *bus) forest() *forest {
 	return f
 }
 
-// says waits until the view is complete, or is not, and tells that of trees.
+// says waits until the informer is complete, or incomplete, and returns the wanted status for trees.
 func (f *forest) says(t *testing.T, complete bool, want informer.TargetKindStatus) {
 	t.Helper()
 	(&fed{Informer: f.Informer}).eventually(t, func() error {
@@ -75,7 +75,8 @@ func (f *forest) says(t *testing.T, complete bool, want informer.TargetKindStatu
 	})
 }
 
-// Of each kind that is registered it is known whether its objects are all there, before anybody concludes from their absence.
+// For each registered kind, the informer must know whether it holds all objects, before a service concludes that an
+// object does not exist.
 func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	t.Parallel()
 	b := newBus(t)
@@ -102,7 +103,7 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 		t.Error("what is not observed for a while is forgotten")
 	}
 	b.mark(trees(), 0, at+1000, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
-	f.says(t, true, informer.TargetKindStatus{}) // Nobody waits for what nobody registers.
+	f.says(t, true, informer.TargetKindStatus{}) // No service waits for a kind that is not registered.
 	b.mark(trees(), 0, at, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
 	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		if len(f.trees.Keys()) > 0 {
@@ -117,7 +118,7 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	}
 }
 
-// Who makes and deletes objects of a kind that is registered does not have the view read all that there is once more.
+// A user who creates and deletes objects of a registered kind must not cause reloads of the stream.
 func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 	t.Parallel()
 	b := newBus(t)
@@ -139,7 +140,7 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 	if n := f.reloads.Load(); n > 0 {
 		t.Errorf("it was read again %d times", n)
 	}
-	b.mark(trees(), 4, last, target) // This one is wrong.
+	b.mark(trees(), 4, last, target) // This marker is wrong.
 	(&fed{Informer: f.Informer}).eventually(t, func() error {
 		if f.reloads.Load() != 1 {
 			return errors.New("what differs in number is not read again")
@@ -151,7 +152,7 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 
 func target(m *eventv1.SnapshotMarker) { m.Target, m.Kind, m.Namespaced = true, "Tree", true }
 
-// A marker of a kind that is a target says nothing of the same kind as it is followed for what it says.
+// A snapshot marker of a target kind must not count for the same kind with its full objects.
 func TestAKindAndItsTargetsAreTwo(t *testing.T) {
 	t.Parallel()
 	b := newBus(t)

@@ -30,8 +30,8 @@ func name() event.Key {
 	return event.Key{Cluster: "c", GroupResource: kinds.Stores().GroupResource, Name: "n"}
 }
 
-// parse reads "a@5" as the state of object a at version 5, "-a@5" as its deletion, and "a@5/1" as
-// that of the second epoch.
+// parse reads "a@5" as the state of object a at version 5, "-a@5" as its deletion, and "a@5/1" as its state in the
+// second epoch.
 func parse(t *testing.T, text string) event.Change {
 	t.Helper()
 	c := event.Change{Key: name(), Epoch: "e", ObservedAt: time.Now()}
@@ -79,7 +79,7 @@ func TestWhoeverHadANameIsRemembered(t *testing.T) {
 		{"a@1 -a@2 a@1", "none: a@2"},
 		{"a@1 b@3 -b@4 a@1", "none: a@1 b@4"},
 		{"a@1 -a@2 a@3", "a@3:"},
-		// The cluster went back in time.
+		// The cluster's history was rewound.
 		{"a@9 a@5/1", "a@5: a@9"},
 		{"a@9 -a@9 a@5/1", "a@5: a@9"},
 		{"a@5/1 -a@9", "a@5: a@9"},
@@ -112,11 +112,11 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 		{"a@1 b@900 -b@901", "-b@901", "a@2", "a@3", "a@3:"},
 		{"-b@900", "", "a@2", "", "a@2:"},
 		{"", "a@2", "a@2", "", "a@2:"},
-		// Others have told better since.
+		// A newer state has arrived since.
 		{"a@1 -a@3 b@4 -b@5", "a@1", "a@2", "", "none: a@3 b@5"},
 		{"a@1 a@900 a@901", "a@900", "a@2", "", "a@901:"},
 		{"a@1 a@900 -a@901", "a@900", "a@2", "", "none: a@901"},
-		// It was no lie: the cluster went back in time.
+		// The contradicted state was real: the cluster's history was rewound.
 		{"a@9", "a@9", "a@5", "a@5/1", "a@5: a@9"},
 		{"a@9", "a@9", "a@5", "b@6/1", "b@6: a@9"},
 	} {
@@ -167,7 +167,7 @@ func TestAReloadLosesNoDeletion(t *testing.T) {
 		{"a@1", "", "none:"},
 		{"a@9", "a@5/1", "a@5: a@9"},
 		{"-a@9", "a@5/1", "a@5: a@9"},
-		// What was loaded is right, also when it begins with the first epoch again.
+		// The loaded content is right, even if it begins with the first epoch again.
 		{"a@5/1", "a@5", "a@5: a@5"},
 		{"-a@5/1", "a@5", "a@5: a@5"},
 	} {
@@ -210,7 +210,7 @@ func TestAnAnswerOfTheAPIServerIsOfTheNewestEpoch(t *testing.T) {
 	}
 }
 
-// silent is a bus that answers nothing.
+// silent is a bus that answers no request.
 type silent struct{ jetstream.JetStream }
 
 func (silent) Stream(ctx context.Context, _ string) (jetstream.Stream, error) {
@@ -248,7 +248,8 @@ func TestDeletionsAreForgottenInTime(t *testing.T) {
 	})
 }
 
-// Whoever may make and delete an object does so as often as they like: what comes next costs nobody more for each that had the name.
+// A user may create and delete an object any number of times. The cost of the next change must not grow with the
+// number of deleted objects with the name.
 func TestOneMoreOfANameCostsTheSameHoweverManyHadIt(t *testing.T) {
 	v, table := newThings()
 	n := 0

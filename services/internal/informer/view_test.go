@@ -77,7 +77,8 @@ func TestIndexesFollowTheObjects(t *testing.T) {
 	}
 }
 
-// What was worked out from objects holds as long as the number is the same: it is another after whatever is not alike.
+// State that was computed from objects is valid as long as the counter is the same. The counter changes after every
+// change between unequal states.
 func TestWhatIsAlikeIsNoChange(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
