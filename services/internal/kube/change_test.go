@@ -81,7 +81,7 @@ func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
 	}
 }
 
-// Otherwise the object would be too large for NATS, and its earlier state would remain in effect.
+// Otherwise the message would be too large for NATS, and the object's earlier state would remain in effect.
 func TestAnObjectThatNamesVeryManyOwnersTravelsAsNobodys(t *testing.T) {
 	kind := kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
 	of := func(name string) string {

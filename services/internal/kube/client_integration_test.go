@@ -190,7 +190,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Add finalizers from an old state, beside that of another service, and without the object in the state.
+	// Add finalizers from an old state, next to a finalizer of another service, and from a state without the object.
 	both, err := c.AddFinalizer(t.Context(), kinds.Stores(), first, corev1alpha1.TuplesFinalizer)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	if err != nil || after.Deleted {
 		t.Fatalf("removing one of two: deleted %v, %v", after.Deleted, err)
 	}
-	for range 2 { // The second time the object is gone already.
+	for range 2 { // The second time the object no longer exists.
 		after, err = c.RemoveFinalizer(t.Context(), kinds.Stores(), after, corev1alpha1.TuplesFinalizer)
 		if err != nil || !after.Deleted {
 			t.Fatalf("removing the last: deleted %v, %v", after.Deleted, err)
@@ -255,7 +255,7 @@ func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
-	for i := range 3 { // Each write makes obj older.
+	for i := range 3 { // After each write, obj is older.
 		patch := []byte(`{"metadata":{"labels":{"turn":"` + strings.Repeat("x", i+1) + `"}}}`)
 		if _, err := server.DynamicClient(t).Resource(stores()).Patch(t.Context(), "demo", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)

@@ -51,7 +51,8 @@ func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	add := func(i int) error { // Another finalizer each time, because an existing one causes no write.
+	// Each call adds another finalizer, because an existing one causes no write.
+	add := func(i int) error {
 		now, err := c.Get(t.Context(), kinds.Stores(), "", "guarded")
 		if err == nil {
 			_, err = c.AddFinalizer(t.Context(), kinds.Stores(), now, fmt.Sprintf("example.com/f%d", i))

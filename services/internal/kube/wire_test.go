@@ -42,7 +42,7 @@ func (r request) field(path ...string) any {
 	return at
 }
 
-// wire is an API server whose answers a test defines. It also serves the identity of a cluster.
+// wire is an API server whose answers a test defines. It also returns the UID of the cluster.
 type wire struct {
 	t        *testing.T
 	mu       sync.Mutex
@@ -129,7 +129,7 @@ func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
 	const ours = "example.org/ours"
 	for name, test := range map[string]struct {
 		seen map[string]any
-		// answers are returned one after the other; the last one is repeated.
+		// answers are returned one after the other. The last one is repeated.
 		answers []func() (int, any)
 		remove  bool
 		want    error
