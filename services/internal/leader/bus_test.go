@@ -18,10 +18,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// takeover shortens the takeovers, because these tests wait for many of them.
+// takeover has short bounds, because these tests wait for many takeovers.
 var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
-// bus is a real NATS server with our streams.
+// bus is a real NATS server with all streams.
 type bus struct {
 	t   *testing.T
 	url string
@@ -71,7 +71,7 @@ func (b *bus) publishLease(holder string) time.Time {
 	return sent
 }
 
-// deliver publishes a message for the leader. JetStream pins a replica only when it delivers one.
+// deliver publishes a message for the leader. JetStream pins a replica only when it delivers a message.
 func (b *bus) deliver() {
 	b.t.Helper()
 	if _, err := b.js.Publish(b.t.Context(), topology.WakeSubject("test"), nil); err != nil {
@@ -79,7 +79,7 @@ func (b *bus) deliver() {
 	}
 }
 
-// repin makes the server pin a replica again, as a change of the consumer's leader does.
+// repin makes the server pin a replica again, as after a change of the consumer's leader.
 func (b *bus) repin() {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
@@ -105,7 +105,7 @@ func (b *bus) leaseHolder() string {
 	return string(msg.Data)
 }
 
-// candidate is a replica that is bound to the durable consumer, and does no work.
+// candidate is a replica that is bound to the durable consumer and does no work.
 type candidate struct {
 	*leader.Elector
 
@@ -147,7 +147,7 @@ func (b *bus) start(js jetstream.JetStream) candidate {
 	return candidate{e, resign}
 }
 
-// begin opens a term, as an engine does.
+// begin opens a term in the same way as the controller.
 func begin(ctx context.Context, e *leader.Elector, term uint64) {
 	for e.RenewLease(ctx, term) != nil {
 		if !backoff.Sleep(ctx, 10*time.Millisecond) || !e.IsCurrentTerm(term) {

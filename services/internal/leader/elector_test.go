@@ -55,7 +55,7 @@ func TestElectorThatResignsEarlyLeavesTheWaitToItsSuccessor(t *testing.T) {
 	}
 }
 
-// A second term that begins while the first still waits must not shorten the wait, and must outlive the first.
+// A second term that begins while the first still waits must not shorten the wait.
 func TestElectorWaitsAsLongInATermThatReplacesOneBeforeItOpened(t *testing.T) {
 	b := newBus(t)
 	sent := b.publishLease("killed")

@@ -94,7 +94,7 @@ func TestFenceKeepsACallWhileTheLeaseIsRenewed(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-time.After(takeover.Claim + time.Second): // Longer than any lease is valid.
+		case <-time.After(takeover.Claim + time.Second): // longer than a lease is valid
 		}
 	}))
 	defer api.Close()
