@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// FindSecrets searches all files for secrets: in plain text, in hex, escaped for URLs, and in base64 at any offset. It returns
-// each place and encoding, without the secret. It does not decompress data: decompress it first.
+// FindSecrets searches all files for secrets: in plain text, in hex, escaped for URLs, and in base64 at any offset. It
+// returns the path and encoding of each occurrence, without the secret. It does not decompress data.
 func FindSecrets(files fs.FS, secrets ...string) ([]string, error) {
 	forms := map[string][]byte{}
 	for i, secret := range secrets {
