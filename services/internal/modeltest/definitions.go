@@ -8,7 +8,8 @@ import (
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 )
 
-// ModelDefinitions returns the definitions of a model. Keys have the forms "type", "type#relation" and "condition NAME".
+// ModelDefinitions returns the definitions of a model as a map from key to text. Keys have the forms "type",
+// "type#relation" and "condition NAME".
 //
 // The text of a relation is the sorted union of its terms, such as "[user:*] or [user] or viewer from parent".
 func ModelDefinitions(model *openfgav1.AuthorizationModel) map[string]string {
@@ -38,10 +39,10 @@ func relationTexts(t *openfgav1.TypeDefinition) map[string]string {
 	return all
 }
 
-// or joins the terms of a relation.
+// or separates the terms in the text of a relation.
 const or = " or "
 
-// unionTerms returns the members of a union, each type restriction by itself.
+// unionTerms returns the terms of a union. Each directly related type is a separate term.
 func unionTerms(u *openfgav1.Userset, direct []string) []string {
 	switch u.GetUserset().(type) {
 	case *openfgav1.Userset_This:
@@ -57,12 +58,12 @@ func unionTerms(u *openfgav1.Userset, direct []string) []string {
 	case *openfgav1.Userset_TupleToUserset:
 		step := u.GetTupleToUserset()
 		return []string{step.GetComputedUserset().GetRelation() + " from " + step.GetTupleset().GetRelation()}
-	default: // Histories have no intersections or exclusions.
+	default: // Generated models have no intersections or exclusions.
 		return []string{u.String()}
 	}
 }
 
-// restrictionText returns the text of a type restriction.
+// restrictionText returns the text of a type restriction, such as "[user:*]".
 func restrictionText(r *openfgav1.RelationReference) string {
 	text := r.GetType()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// policyDocument is the parsed text of a PolicyDocument.
+// policyDocument is the decoded content of a PolicyDocument.
 type policyDocument struct {
 	ResourceTypes []struct {
 		Name          string
@@ -29,14 +29,14 @@ type policyDocument struct {
 	}
 }
 
-// vocabulary holds the names that documents share: unions by name, actions, and types of documents.
+// vocabulary holds the names that PolicyDocuments share: unions with their member types, actions, and types.
 type vocabulary struct {
 	unions         map[string][]string
 	actions, types map[string]bool
-	role           string // The relation that holds the members of a role.
+	role           string // the relation that holds the members of a role
 }
 
-// addPolicy adds those actions and members of unions of a document for which keep returns true.
+// addPolicy adds the actions and union members of a document for which keep returns true.
 func (v vocabulary) addPolicy(p policyDocument, keep func(key, member string) bool) {
 	for _, u := range p.Unions {
 		if _, taken := v.unions[u.Name]; taken {
@@ -53,7 +53,7 @@ func (v vocabulary) addPolicy(p policyDocument, keep func(key, member string) bo
 	}
 }
 
-// expandUnion returns the types behind a name: the existing members of a union, or the name itself.
+// expandUnion returns the types that a name stands for: the existing members of a union, or the name itself.
 func (v vocabulary) expandUnion(name string) []string {
 	members, union := v.unions[name]
 	if !union {
@@ -62,8 +62,8 @@ func (v vocabulary) expandUnion(name string) []string {
 	return slices.DeleteFunc(slices.Clone(members), func(t string) bool { return !v.types[t] })
 }
 
-// definitionsIn returns the definitions that the document adds to the model, its unions with their existing
-// members, and its actions.
+// definitionsIn returns the definitions that the document adds to the model. It also returns its unions, with their
+// existing members, and its actions.
 func (p policyDocument) definitionsIn(v vocabulary) map[string]string {
 	all := map[string]string{}
 	for _, t := range p.ResourceTypes {
@@ -104,7 +104,8 @@ func (p policyDocument) definitionsIn(v vocabulary) map[string]string {
 	return all
 }
 
-// bindsActionTwice reports whether the document binds an action to a type by its name and by a union. The language refuses that.
+// bindsActionTwice reports whether the document binds an action to a type twice, for example by name and by a union.
+// The policy language refuses this.
 func (p policyDocument) bindsActionTwice(v vocabulary) bool {
 	bound := map[string]bool{}
 	for _, b := range p.ActionBindings {
@@ -118,14 +119,14 @@ func (p policyDocument) bindsActionTwice(v vocabulary) bool {
 	return false
 }
 
-// addTerm adds a term to the relation of key.
+// addTerm adds a term to the text of the relation key.
 func addTerm(all map[string]string, key, term string) {
 	parts := append(splitTerms(all[key]), term)
 	slices.Sort(parts)
 	all[key] = strings.Join(slices.Compact(parts), or)
 }
 
-// splitTerms returns the terms of a relation.
+// splitTerms returns the terms in the text of a relation.
 func splitTerms(text string) []string {
 	if text == "" {
 		return nil
@@ -155,8 +156,8 @@ func (p policyDocument) referencedNames() (names []string) {
 
 var word = regexp.MustCompile(`\w+`)
 
-// isMentioned reports whether a text still contains the names of a definition's key. The key can name a union, an action,
-// a type or a relation. For a relation, the text needs its name, and its type or a union that contains the type.
+// isMentioned reports whether a text still contains the names in a definition's key. A key names a union, an action, a
+// type or a relation. For a relation, the text must contain the relation, and its type or a union with this type.
 func (v vocabulary) isMentioned(text, key string) bool {
 	words := word.FindAllString(text, -1)
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "union "), "action ")

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// worldsPerHistory bounds a history.
+// worldsPerHistory is the number of worlds in a history. A world is the set of all declarations at one moment.
 const worldsPerHistory = 12
 
-// coreBase lists the parts of every core module. Its text may define more.
+// coreBase lists the definitions that every generated core module has. A generated core module may have more.
 //
 //nolint:gochecknoglobals // A constant table.
 var coreBase = map[string]string{
@@ -22,9 +22,11 @@ var coreBase = map[string]string{
 	"core_namespace": "", "core_namespace#member": "[user]", "core_namespace#owner": "[user]",
 }
 
-// coreParts, moduleParts and documentParts list the parts of texts, with the variants of each.
+// coreParts, moduleParts and documentParts list the parts from which texts are generated, with the possible values of
+// each part.
 //
-// Types and names are few, so that texts compete and depend on each other. The type "nothing" is never defined.
+// There are only a few types and names, so that texts conflict and depend on each other. The type "nothing" is never
+// defined.
 //
 //nolint:gochecknoglobals // Constant tables.
 var (
@@ -49,36 +51,36 @@ var (
 	discovered = []DiscoveredModule{discoveredResource("configmap"), discoveredResource("secret")}
 )
 
-// discoveredResource returns the discovered module of a resource.
+// discoveredResource returns the discovered module of an API resource.
 func discoveredResource(name string) DiscoveredModule {
 	text := "module NAMEs\nextend type core_namespace\n  relations\n    define create_core_NAMEs: owner\n" +
 		"type core_NAME\n  relations\n    define parent: [core_namespace]\n    define viewer: [user] or member from parent\n"
 	return DiscoveredModule{Name: name + "s", Text: strings.ReplaceAll(text, "NAME", name)}
 }
 
-// draft is a text in the making. Its parts come from one of the maps above.
+// draft is a generated text. kinds is the table from which its parts were chosen.
 type draft struct {
 	name    string
-	module  string // The name in the module's first line.
+	module  string // the name in the module's first line
 	created int
 	kinds   map[string][]string
 	parts   map[string]string
-	broken  bool // The text cannot be read.
+	broken  bool // the text has a syntax error
 }
 
-// historyAuthor creates a history.
+// historyAuthor generates a history.
 type historyAuthor struct {
 	random *rand.Rand
 
 	rolesType bool
 	created   int
 	core      *draft
-	drafts    []*draft // Modules and documents.
+	drafts    []*draft // modules and documents
 	served    []DiscoveredModule
-	discovery int // The number of resources in served that are discovered.
+	discovery int // how many of the resources in served are discovered
 }
 
-// randomHistory returns random worlds. The resources in served can be discovered in them.
+// randomHistory returns random worlds. served lists the resources that can be discovered in them.
 func randomHistory(random *rand.Rand, served []DiscoveredModule) (worlds []Declarations) {
 	a := &historyAuthor{
 		random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}},
@@ -96,8 +98,9 @@ func randomHistory(random *rand.Rand, served []DiscoveredModule) (worlds []Decla
 	return worlds
 }
 
-// rareHistories returns histories of documents in which shelves inherit an action from their parents. First one document binds the
-// action to fewer types, which acts. Then one adds a parent without the action, which is refused.
+// rareHistories returns histories in which the type shelf inherits an action from its parent types. At first, a
+// document binds the action to fewer types; the model accepts this. Then a document adds a parent type without the
+// action; the model must refuse this.
 func rareHistories() (histories [][]Declarations) {
 	for _, of := range []struct{ bound, parents, key, edit string }{
 		{"box doc", "box doc", "union places", "box"}, {"box", "box", "type shelf parent", "box doc"},
@@ -122,7 +125,7 @@ func rareHistories() (histories [][]Declarations) {
 	return histories
 }
 
-// connectDocuments adds documents that depend on each other: shelves inherit an action from their parents.
+// connectDocuments adds documents that depend on each other: the type shelf inherits an action from its parent types.
 func (a *historyAuthor) connectDocuments() {
 	bound := []string{"bind box look", "bind places look"}[a.random.IntN(2)]
 	for i, parts := range []map[string]string{
@@ -135,7 +138,8 @@ func (a *historyAuthor) connectDocuments() {
 	}
 }
 
-// createRival creates an object with the type of a resource. Half of the rival modules define nothing else, so that they are valid.
+// createRival creates an object that defines the same type as a discovered resource. Half of the modules define
+// nothing else, so that they are valid.
 func (a *historyAuthor) createRival() {
 	a.createRandomObject()
 	d := a.drafts[len(a.drafts)-1]
@@ -169,7 +173,8 @@ func (a *historyAuthor) changeRandomObject() {
 	}
 }
 
-// createRandomObject adds a module or a document. Its name may have been in use before, and some modules have the text of another.
+// createRandomObject adds a module or a document. Its name may have been used before. Some modules get the text of
+// another module.
 func (a *historyAuthor) createRandomObject() {
 	a.created++
 	d := &draft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
@@ -202,7 +207,7 @@ func (a *historyAuthor) firstModuleDraft() *draft {
 	return nil
 }
 
-// editRandomText adds a part to a text, removes one, makes the text unreadable, or repairs it.
+// editRandomText adds a part to a text, removes a part, adds a syntax error, or removes the syntax error.
 func (a *historyAuthor) editRandomText(d *draft) {
 	if d.name != "" {
 		d.module = d.name
@@ -292,7 +297,7 @@ func (d *draft) moduleText() string {
 	return types.String() + conditions.String()
 }
 
-// documentText returns the text of a document.
+// documentText returns the YAML text of a PolicyDocument.
 func (d *draft) documentText() string {
 	spec := map[string][]any{}
 	names := func(list string) (all []any) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ownedDefinitions holds the texts and owners of definitions by key.
+// ownedDefinitions holds the texts of definitions and the objects that own them, by key.
 type ownedDefinitions struct{ text, owner map[string]string }
 
 func newOwnedDefinitions() ownedDefinitions {
@@ -23,7 +23,7 @@ func (m ownedDefinitions) setDefinitions(owner string, definitions map[string]st
 	}
 }
 
-// withoutOwner returns the model without the definitions of one owner.
+// withoutOwner returns the definitions except those of one owner.
 func (m ownedDefinitions) withoutOwner(owner string) ownedDefinitions {
 	rest := newOwnedDefinitions()
 	for k, text := range m.text {
@@ -39,7 +39,7 @@ func (m ownedDefinitions) removeKey(key string) {
 	delete(m.owner, key)
 }
 
-// cachingParser parses texts, and caches the result for each.
+// cachingParser parses texts and caches the results.
 type cachingParser struct {
 	modules  map[string]map[string]string
 	policies map[string]policyDocument
@@ -49,7 +49,7 @@ func newCachingParser() cachingParser {
 	return cachingParser{modules: map[string]map[string]string{}, policies: map[string]policyDocument{}}
 }
 
-// parseModule returns the definitions of a module, or nil if the text cannot be read.
+// parseModule returns the definitions of a module, or nil if the text has a syntax error.
 func (r cachingParser) parseModule(text string) map[string]string {
 	if all, done := r.modules[text]; done {
 		return maps.Clone(all)
@@ -67,7 +67,7 @@ func (r cachingParser) parseModule(text string) map[string]string {
 	return maps.Clone(all)
 }
 
-// parsePolicy returns the content of a document, or an empty policy if the text has an error.
+// parsePolicy returns the content of a document, or an empty policy if the text has a syntax error.
 func (r cachingParser) parsePolicy(text string) policyDocument {
 	p, done := r.policies[text]
 	if !done && yaml.Unmarshal([]byte(text), &p) != nil {
@@ -77,8 +77,8 @@ func (r cachingParser) parsePolicy(text string) policyDocument {
 	return p
 }
 
-// referencesOf returns the keys that a term of a relation refers to. For a term with "from", targets holds one key for
-// each type that the step leads to.
+// referencesOf returns the keys that a term of a relation refers to. For a term "relation from step", targets holds
+// one key for each type that step leads to.
 func (m ownedDefinitions) referencesOf(typ, term string) (keys, targets []string) {
 	if direct, ok := strings.CutPrefix(term, "["); ok {
 		ref, condition, conditional := strings.Cut(strings.TrimSuffix(direct, "]"), " with ")
@@ -97,8 +97,8 @@ func (m ownedDefinitions) referencesOf(typ, term string) (keys, targets []string
 	return []string{typ + "#" + step}, targets
 }
 
-// hasDefinedReferences reports whether the type of a relation and all references of its terms are defined. A term with "from" needs
-// one of its targets, or all of them if strict is true.
+// hasDefinedReferences reports whether the type of a relation and all references of its terms are defined. A term with
+// "from" needs at least one defined target, or all targets if strict is true.
 func (m ownedDefinitions) hasDefinedReferences(key, text string, strict bool) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
@@ -119,7 +119,8 @@ func (m ownedDefinitions) missingKeys(keys []string) []string {
 	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return m.owner[k] != "" })
 }
 
-// pruneUndefined removes definitions that do not hold, except those of one owner.
+// pruneUndefined removes definitions whose references are not defined, except definitions of one owner. It repeats
+// this until all references are defined.
 func (m ownedDefinitions) pruneUndefined(except string) {
 	for again := true; again; {
 		again = false

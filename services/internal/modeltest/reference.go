@@ -9,34 +9,35 @@ import (
 
 // referenceChecker checks the states of one history against docs/guides/stores-and-models.md.
 //
-// It predicts no model. It tracks the last live text of each object, and checks properties of each step.
+// It does not predict the model. It keeps the last live text of each object, and checks properties of each change of
+// state.
 type referenceChecker struct {
 	texts  cachingParser
 	before ownedDefinitions
-	memory map[string]liveMemory // By object identity.
+	memory map[string]liveMemory // by object identity
 }
 
-// liveMemory holds the last text of an object that was live as a whole, and the definitions that its owner has removed
-// since.
+// liveMemory holds an object's last text whose definitions were all live, and the definitions that its owner has
+// removed since.
 type liveMemory struct {
 	text    string
 	removed map[string]bool
 }
 
-// objectClaims holds the claims of one object in one step.
+// objectClaims holds the definitions of one object in one state.
 type objectClaims struct {
 	name, id, text string
 	created        int
 	document       bool
-	served         bool // The API server serves the resource, so the object is discovered.
-	whole          bool // All of the declared text is live.
+	served         bool // the API server serves the resource, so the object is discovered
+	whole          bool // all definitions of the declared text are live
 	memory         liveMemory
-	now            map[string]string // Definitions of the declared text; nil if it cannot be read.
-	last           map[string]string // Definitions of the last live text, without those that were removed.
+	now            map[string]string // definitions of the declared text; nil if it has a syntax error
+	last           map[string]string // definitions of the last live text, without removed ones
 }
 
-// possibleDefinitions returns the definitions that may be live. They are those of the declared text or those of the last live text,
-// never of both.
+// possibleDefinitions returns the definitions that may be live: those of the declared text, or those of the last live
+// text. The two are never mixed.
 func (o *objectClaims) possibleDefinitions() map[string]string {
 	if o.whole {
 		return o.now
@@ -44,7 +45,7 @@ func (o *objectClaims) possibleDefinitions() map[string]string {
 	return o.last
 }
 
-// hasLiveCore reports whether a part of the core module is live. Without one there is no model.
+// hasLiveCore reports whether a definition of the core module is live. Otherwise there is no model.
 func (s *stateChange) hasLiveCore() bool {
 	return slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
 }
@@ -52,14 +53,15 @@ func (s *stateChange) hasLiveCore() bool {
 // stateChange is the change from one state to the next.
 type stateChange struct {
 	texts         cachingParser
-	list          []*objectClaims // The objects, sorted by name.
+	list          []*objectClaims // all objects, sorted by name
 	before, after ownedDefinitions
 	objects       map[string]*objectClaims
-	role          string // The relation that holds the members of a role.
-	discovered    bool   // Discovered modules were live before, so there is a record of them.
+	role          string // the relation that holds the members of a role
+	discovered    bool   // discovered modules were live in the previous state
 }
 
-// checkState returns an error that names the first difference between s and the documented result for w.
+// checkState returns an error for the first difference between the live state s and the documented result for the
+// declarations w.
 func (r *referenceChecker) checkState(w Declarations, s LiveState) error {
 	now := &stateChange{texts: r.texts, before: r.before, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
 	if w.RolesType {
@@ -87,7 +89,7 @@ func (r *referenceChecker) checkState(w Declarations, s LiveState) error {
 	return nil
 }
 
-// readObjects sets the objects of the step. It adds unions and actions in effect to the model.
+// readObjects sets the objects of the new state. It also adds the unions and actions in effect to the definitions.
 func (s *stateChange) readObjects(w Declarations, state LiveState, memories map[string]liveMemory) {
 	add := func(o *objectClaims) {
 		o.whole, o.memory = state.Live[o.name] == o.text, memories[o.id]
@@ -123,8 +125,8 @@ func (s *stateChange) readObjects(w Declarations, state LiveState, memories map[
 	}
 }
 
-// readDefinitions sets the definitions of an object. It removes from the last live text the definitions that the declared text no
-// longer has.
+// readDefinitions sets the definitions of an object. It removes from the last live text the definitions that the
+// declared text no longer has.
 func (o *objectClaims) readDefinitions(s *stateChange) {
 	if o.document {
 		o.now = s.texts.parsePolicy(o.text).definitionsIn(s.vocabularyWith(o))
@@ -155,11 +157,12 @@ func (o *objectClaims) readDefinitions(s *stateChange) {
 	maps.DeleteFunc(o.last, func(k, _ string) bool { return removed[k] })
 }
 
-// neededDefinitions returns the definitions of the last live text to which kept definitions refer. A definition is kept if the
-// declared text has it, too.
+// neededDefinitions returns the definitions of the last live text that kept definitions refer to. A definition is kept
+// if the declared text also has it.
 func (o *objectClaims) neededDefinitions() map[string]bool {
 	needed := map[string]bool{}
-	if o.document { // Definitions of documents are removed one by one.
+	// Definitions of documents are removed individually.
+	if o.document {
 		return needed
 	}
 	last := newOwnedDefinitions()
@@ -188,7 +191,8 @@ func (o *objectClaims) neededDefinitions() map[string]bool {
 	return needed
 }
 
-// vocabularyWith returns the unions and actions in effect, as if the declared text of trial were live.
+// vocabularyWith returns the unions and actions in effect. It treats the declared text of trial as live; trial may be
+// nil.
 func (s *stateChange) vocabularyWith(trial *objectClaims) vocabulary {
 	v := vocabulary{unions: map[string][]string{}, actions: map[string]bool{}, types: map[string]bool{}, role: s.role}
 	for k, owner := range s.after.owner {
@@ -213,14 +217,14 @@ func (s *stateChange) vocabularyWith(trial *objectClaims) vocabulary {
 	return v
 }
 
-// isLostMember reports whether a union of a last live text lost a member in an earlier step. Such a member stays removed until the
-// declared text is valid.
+// isLostMember reports whether a union in a last live text lost a member in an earlier state. Such a member remains
+// removed until the declared text is valid.
 func (s *stateChange) isLostMember(o *objectClaims, union, member string) bool {
 	modeled := slices.Contains(slices.Collect(maps.Values(s.before.owner)), CoreName)
 	return modeled && member != "" && (s.before.owner[union] != o.name || !slices.Contains(splitTerms(s.before.text[union]), member))
 }
 
-// dropLostMembers removes from the unions of a document's last live text the members that they have lost.
+// dropLostMembers removes lost members from the unions in a document's last live text.
 func (s *stateChange) dropLostMembers(o *objectClaims) {
 	for k, text := range o.last {
 		if o.document && strings.HasPrefix(k, "union ") {

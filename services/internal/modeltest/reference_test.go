@@ -11,17 +11,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// toy is a simple merge with one bug or none.
+// toy is a simple implementation of the merge, with one bug or none.
 type toy struct {
 	texts  cachingParser
 	bug    string
 	memory map[string]liveMemory
-	names  map[string]liveMemory // By name, for the bug inherits.
-	vetoed map[string]bool       // By name, for the bug removalRefused.
+	names  map[string]liveMemory // by name, for the bug inherits
+	vetoed map[string]bool       // by name, for the bug removalRefused
 	model  ownedDefinitions
 }
 
-// ApplyAndSettle keeps the live definitions, and then accepts each text that fits, the oldest first.
+// ApplyAndSettle keeps the live definitions. Then it accepts each text that is valid with them, the oldest first.
 func (y *toy) ApplyAndSettle(w Declarations) (LiveState, error) {
 	s := &stateChange{texts: y.texts, before: y.model, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
 	if w.RolesType {
@@ -62,12 +62,12 @@ func (y *toy) ApplyAndSettle(w Declarations) (LiveState, error) {
 	return state, nil
 }
 
-// isShared reports whether the key is of a union or an action. No model has these.
+// isShared reports whether the key is a union or an action. Models contain neither.
 func isShared(key string) bool {
 	return strings.HasPrefix(key, "union ") || strings.HasPrefix(key, "action ")
 }
 
-// order returns the core module, then the other objects by age, then the discovered ones.
+// order returns the core module, then the other objects by age, then the discovered modules.
 func (y *toy) order(s *stateChange) []*objectClaims {
 	rank := func(o *objectClaims) int {
 		switch {
@@ -87,7 +87,7 @@ func (y *toy) order(s *stateChange) []*objectClaims {
 	})
 }
 
-// build merges the definitions that objects may have. Definitions that were live come first, then the order decides.
+// build merges the definitions of all objects. Definitions that were live come first. Then the order decides.
 func (y *toy) build(s *stateChange) {
 	s.after = newOwnedDefinitions()
 	order := y.order(s)
@@ -100,7 +100,8 @@ func (y *toy) build(s *stateChange) {
 			}
 		}
 	}
-	for range 3 { // A document depends on unions and actions of others, and these on types.
+	// A document depends on unions and actions of others, and these depend on types.
+	for range 3 {
 		for _, o := range order {
 			if o.document {
 				o.now = s.texts.parsePolicy(o.text).definitionsIn(s.vocabularyWith(o))
@@ -124,13 +125,15 @@ func (y *toy) build(s *stateChange) {
 				}
 			}
 		}
-		for trimmed := map[string]bool{}; y.trimAll(s, trimmed); { // A removed definition makes room for others.
+		// A removed definition makes room for others.
+		for trimmed := map[string]bool{}; y.trimAll(s, trimmed); {
 			place(func(o *objectClaims, k string) bool { return !y.denied(s, o, k) && !trimmed[o.name+k] })
 		}
 	}
 }
 
-// trimAll removes all definitions that do not hold, marks them in trimmed, and reports whether there were any.
+// trimAll removes all definitions whose references are not defined, marks them in trimmed, and reports whether there
+// were any.
 func (y *toy) trimAll(s *stateChange, trimmed map[string]bool) (changed bool) {
 	for again := true; again; {
 		again = false
@@ -145,7 +148,7 @@ func (y *toy) trimAll(s *stateChange, trimmed map[string]bool) (changed bool) {
 	return changed
 }
 
-// trim removes from a definition the terms that do not hold, and reports whether there were any.
+// trim removes the invalid terms of a definition and reports whether there were any.
 func (y *toy) trim(s *stateChange, k string) bool {
 	o, text := s.objects[s.after.owner[k]], s.after.text[k]
 	terms := []string{text}
@@ -163,7 +166,7 @@ func (y *toy) trim(s *stateChange, k string) bool {
 	return true
 }
 
-// holds reports whether a term holds. If the owner of a definition declares its type, too, it must own the type.
+// holds reports whether a term is valid. If the owner of a definition also declares its type, it must own the type.
 func (y *toy) holds(s *stateChange, o *objectClaims, k, term string) bool {
 	typ, _, _ := strings.Cut(k, "#")
 	if _, own := o.possibleDefinitions()[typ]; own && !slices.Contains(s.twinNames(o), s.after.owner[typ]) {
@@ -172,8 +175,8 @@ func (y *toy) holds(s *stateChange, o *objectClaims, k, term string) bool {
 	return s.after.hasDefinedReferences(k, term, o.document)
 }
 
-// accept makes the declared text of o live, and reports whether it is live as a whole with all texts accepted before.
-// Otherwise it changes nothing.
+// accept makes the declared text of o live if the whole text is valid together with all texts accepted before.
+// Otherwise it changes nothing. It reports the result.
 func (y *toy) accept(s *stateChange, o *objectClaims) bool {
 	if o.now == nil || y.vetoed[o.name] || y.bug == rejectedClaims && y.claimed(s, o) {
 		return false
@@ -189,7 +192,7 @@ func (y *toy) accept(s *stateChange, o *objectClaims) bool {
 	return false
 }
 
-// breaks reports whether a document takes terms from another document.
+// breaks reports whether a document removes terms of another document.
 func (y *toy) breaks(s *stateChange, o *objectClaims, was ownedDefinitions) bool {
 	for k, owner := range s.after.owner {
 		if owner != o.name && s.objects[owner].document && len(termsWithout(splitTerms(was.text[k]), splitTerms(s.after.text[k]))) > 0 {
@@ -199,7 +202,7 @@ func (y *toy) breaks(s *stateChange, o *objectClaims, was ownedDefinitions) bool
 	return false
 }
 
-// takes reports whether the text takes a definition from another object.
+// takes reports whether the text removes a definition of another object.
 func (y *toy) takes(s *stateChange, o *objectClaims, was ownedDefinitions) bool {
 	for k, owner := range was.owner {
 		if owner != o.name && s.after.owner[k] == "" && !isShared(k) {
@@ -235,7 +238,7 @@ func (y *toy) denied(s *stateChange, o *objectClaims, k string) bool {
 	}
 }
 
-// spoil applies the bugs that change the definitions that objects may have.
+// spoil applies the bugs that change the definitions of objects.
 func (y *toy) spoil(s *stateChange) {
 	y.vetoed = map[string]bool{}
 	for _, o := range s.list {

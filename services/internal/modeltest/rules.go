@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkReferencesDefined requires that all references of the live model are defined.
+// checkReferencesDefined requires that all references in the live model are defined.
 func (s *stateChange) checkReferencesDefined() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		if !s.after.hasDefinedReferences(k, s.after.text[k], false) {
@@ -17,8 +17,8 @@ func (s *stateChange) checkReferencesDefined() error {
 	return nil
 }
 
-// checkOwnersDeclare requires that the owner of each live definition declares it. The definition must be in the text that is live
-// as a whole, or in the last such text. In the second case the readable declared text must still have it.
+// checkOwnersDeclare requires that the owner of each live definition declares it. The definition must be in the
+// owner's declared text if that is live, otherwise in its last live text.
 func (s *stateChange) checkOwnersDeclare() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		owner := s.objects[s.after.owner[k]]
@@ -33,7 +33,8 @@ func (s *stateChange) checkOwnersDeclare() error {
 	return nil
 }
 
-// hasDefinition reports whether o may have the definition. A module must have the same text; a document must have each term.
+// hasDefinition reports whether o may own the definition. A module must have the same text, and a document must have
+// each term.
 func hasDefinition(o *objectClaims, key, text string) bool {
 	mine, has := o.possibleDefinitions()[key]
 	if !o.document || !has {
@@ -47,7 +48,7 @@ func termsWithout(terms, others []string) []string {
 	return slices.DeleteFunc(terms, func(t string) bool { return slices.Contains(others, t) })
 }
 
-// checkLiveTextsComplete requires that all definitions are live of a text that is reported as live.
+// checkLiveTextsComplete requires that all definitions of a text are live if the text is reported as live.
 func (s *stateChange) checkLiveTextsComplete() error {
 	for _, o := range s.list {
 		if !o.whole || !s.hasLiveCore() {
@@ -62,8 +63,8 @@ func (s *stateChange) checkLiveTextsComplete() error {
 	return nil
 }
 
-// checkDefinitionsKept requires that a live definition stays live with its owner while the owner's last live text has it. There are two
-// exceptions: the core module may take it over, or its references may be gone.
+// checkDefinitionsKept requires that a live definition stays live with the same owner while the owner's last live text
+// has it. There are two exceptions: the core module may take it over, and its references may no longer be defined.
 func (s *stateChange) checkDefinitionsKept() error {
 	rest, claims := newOwnedDefinitions(), map[string]string{}
 	maps.Copy(rest.text, s.after.text)
@@ -87,7 +88,7 @@ func (s *stateChange) checkDefinitionsKept() error {
 		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
 		if owner != "" && !slices.Contains(s.twinNames(o), owner) {
 			if !s.isValidTerm(s.after.withoutOwner(owner), o, k, claims[k]) {
-				continue // The definition refers to others of the new owner.
+				continue // The definition refers to other definitions of the new owner.
 			}
 			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
 		}
@@ -99,7 +100,8 @@ func (s *stateChange) checkDefinitionsKept() error {
 	return nil
 }
 
-// dropAddedTerms removes from rest the terms that documents have added, because new targets do not excuse a loss.
+// dropAddedTerms removes from rest the terms that documents have added. A new term must not excuse the loss of another
+// term.
 func (s *stateChange) dropAddedTerms(rest ownedDefinitions) {
 	for k, text := range s.before.text {
 		o, kept := s.objects[s.before.owner[k]], commonTerms(rest.text[k], text)
@@ -114,7 +116,8 @@ func commonTerms(a, b string) string {
 	return strings.Join(slices.DeleteFunc(splitTerms(a), func(t string) bool { return !slices.Contains(splitTerms(b), t) }), or)
 }
 
-// removeInvalidClaims removes the claims that do not hold in rest together with the other claims.
+// removeInvalidClaims removes from claims the definitions whose references are not defined in rest and the other
+// claims.
 func (s *stateChange) removeInvalidClaims(rest ownedDefinitions, claims map[string]string) {
 	for k, text := range claims {
 		if rest.owner[k] == "" {
@@ -148,8 +151,8 @@ func (s *stateChange) removeInvalidClaims(rest ownedDefinitions, claims map[stri
 	}
 }
 
-// isValidTerm reports whether a term of o's definition holds. A type that o declares must belong to o. Documents refer only
-// to definitions of documents, except for the relation of roles.
+// isValidTerm reports whether o may have a term of a definition. All its references must be defined, and a type that o
+// declares must belong to o. A document may refer only to definitions of documents, except for the relation of roles.
 func (s *stateChange) isValidTerm(m ownedDefinitions, o *objectClaims, key, term string) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
@@ -187,8 +190,8 @@ func (s *stateChange) hasRoleBindings() bool {
 	})
 }
 
-// checkUnopposedAccepted requires that a readable text is live if its references are defined and no other live text has its
-// definitions.
+// checkUnopposedAccepted requires that a text without syntax errors is live if its references are defined and no other
+// object owns its definitions.
 func (s *stateChange) checkUnopposedAccepted() error {
 	for _, o := range s.list {
 		if s.isOutcomeDocumented(o) && (o.name == CoreName || len(s.keysOwnedByOthers(o)) == 0) && s.canBeLive(o, nil, s.after) {
@@ -198,8 +201,8 @@ func (s *stateChange) checkUnopposedAccepted() error {
 	return nil
 }
 
-// checkElderWins requires an order between texts that compete for a definition which neither has had live. The older one wins,
-// and discovered modules come last.
+// checkElderWins requires that the older of two texts wins if both define the same name and neither was live with it
+// before. Discovered modules lose against all others.
 func (s *stateChange) checkElderWins() error {
 	for _, o := range s.list {
 		opponents := s.keysOwnedByOthers(o)
@@ -218,8 +221,8 @@ func (s *stateChange) checkElderWins() error {
 	return nil
 }
 
-// isOutcomeDocumented reports whether the documentation defines if the declared text of o must be live. It is silent about empty
-// texts and about documents that may invalidate others. Without a core module there is no model.
+// isOutcomeDocumented reports whether the documentation states if the declared text of o must be live. It does not
+// state this for empty texts, for documents that may invalidate other documents, and without a core module.
 func (s *stateChange) isOutcomeDocumented(o *objectClaims) bool {
 	if o.whole || len(o.now) == 0 || !s.hasLiveCore() && o.name != CoreName || o.document && s.texts.parsePolicy(o.text).bindsActionTwice(s.vocabularyWith(o)) {
 		return false
@@ -242,8 +245,8 @@ func (s *stateChange) keysOwnedByOthers(o *objectClaims) (keys []string) {
 	return keys
 }
 
-// isOutrankedBy reports whether o ranks before other, the present owner of the definition. Ages of documents and modules are
-// not comparable, and the rank of the roles' module is not documented.
+// isOutrankedBy reports whether o precedes other, the present owner of the definition. The documentation does not
+// order documents and modules by age, and does not rank the roles' module.
 func (s *stateChange) isOutrankedBy(other, o *objectClaims, key string) bool {
 	switch {
 	case other.name == CoreName, other.name == RolesName, other.document != o.document:
@@ -257,9 +260,9 @@ func (s *stateChange) isOutrankedBy(other, o *objectClaims, key string) bool {
 	}
 }
 
-// canBeLive reports whether the declared text of o holds beside the live definitions. It ignores the objects in out, and those
-// with the same text: they would be live with it, so nothing of their last live texts stays. Other definitions count only
-// if present has them, or if they are of the core or roles' module.
+// canBeLive reports whether the declared text of o is valid together with the live definitions. It ignores the objects
+// in out. It also ignores objects with the same text, because they would become live together with o. A definition
+// counts only if present also has it, or if the core or roles' module owns it.
 func (s *stateChange) canBeLive(o *objectClaims, out map[string]bool, present ownedDefinitions) bool {
 	m := newOwnedDefinitions()
 	if roles := s.objects[RolesName]; roles != nil {
@@ -282,7 +285,7 @@ func (s *stateChange) canBeLive(o *objectClaims, out map[string]bool, present ow
 	return !o.document || s.hasReferencedNames(m, s.texts.parsePolicy(o.text))
 }
 
-// hasReferencedNames reports whether documents in m own all names that the policy refers to, and own at least one type.
+// hasReferencedNames reports whether documents in m own all names that the policy refers to, and at least one type.
 func (s *stateChange) hasReferencedNames(m ownedDefinitions, p policyDocument) bool {
 	of := func(k string) bool { return strings.HasPrefix(m.owner[k], "policydocument/") }
 	typed := slices.ContainsFunc(slices.Collect(maps.Keys(m.owner)), func(k string) bool { return !strings.ContainsAny(k, " #") && of(k) })

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A document that was valid before the Store had a model keeps that text.
+// A document that was valid before the Store had a model keeps its last valid text.
 func TestReferenceKeepsDocumentThatWasValidWithoutModel(t *testing.T) {
 	const text = "resourceTypes:\n- {name: box, idPrefix: idbox}\n"
 	const mistake = text + "actionBindings:\n- {actionName: look, typeName: nothing, conditions: [{roleBinding: {}}]}\n"
@@ -24,7 +24,7 @@ func TestReferenceKeepsDocumentThatWasValidWithoutModel(t *testing.T) {
 	}
 }
 
-// A union of a last live text does not get a member back that it lost, even if another document defines the type.
+// A union in a last live text does not get a lost member back, even if another document defines the type.
 func TestVocabularyLeavesOutLostMembers(t *testing.T) {
 	const text = "resourceTypes:\n- {name: box, idPrefix: idbox}\n- {name: doc, idPrefix: iddoc}\nunions:\n- {name: places, resourceTypes: [{name: box}, {name: doc}]}\n"
 	o := &objectClaims{name: "policydocument/d0", document: true, text: text + "actions: [{name: look}]\n", memory: liveMemory{text: text}}

@@ -1,7 +1,8 @@
 // Package modeltest checks the merged model of a Store against docs/guides/stores-and-models.md.
 //
-// It generates random histories of the objects that a Store merges, gives each to a system under test, and checks every
-// state. It shrinks a history that fails. It does not predict a model, but checks the documented properties.
+// It generates random histories of the objects that a Store merges, applies each history to a system under test, and
+// checks every state. It removes steps and objects from a failing history as long as it still fails. It does not
+// predict the model; it checks the documented properties.
 package modeltest
 
 import (
@@ -13,7 +14,8 @@ import (
 	"testing"
 )
 
-// CoreName and RolesName name the core module and the roles' module in [LiveState]. A Store has one of each.
+// CoreName and RolesName name two objects in [LiveState]: the core module and the module that defines roles. A Store
+// has one of each.
 const (
 	CoreName  = "core"
 	RolesName = "roles"
@@ -21,34 +23,34 @@ const (
 
 // Declarations holds all declarations at one moment.
 type Declarations struct {
-	// Core holds spec.coreModule of the Store.
+	// Core is spec.coreModule of the Store.
 	Core string
-	// RolesType reports whether the Store's annotation names role#assignee; Core then declares it. Otherwise
-	// PolicyDocuments use role#subject, of the roles' module or of a user's module.
+	// RolesType means that the Store's annotation names role#assignee, which Core then declares. Otherwise
+	// PolicyDocuments use role#subject, which the roles' module or a user's module defines.
 	RolesType  bool
 	Modules    []Module
 	Documents  []Document
-	Discovered []DiscoveredModule // Empty while discovery is off.
+	Discovered []DiscoveredModule // empty while discovery is off
 }
 
 // Module is an AuthorizationModel of a user. [LiveState] lists it as "authorizationmodel/NAME".
 type Module struct {
 	Name    string
-	Created int    // Created orders objects by age. An object that is created again has a new value.
-	Text    string // Text holds spec.model.
+	Created int    // orders objects by age; a new object with the same name has a new value
+	Text    string // spec.model
 }
 
 // Document is a PolicyDocument. [LiveState] lists it as "policydocument/NAME".
 type Document struct {
 	Name    string
-	Created int    // Created orders Modules and Documents by age.
-	Text    string // Text holds YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec.
+	Created int    // orders Modules and Documents by age
+	Text    string // YAML of resourceTypes, unions, actions and actionBindings, with the keys of the spec
 }
 
 // DiscoveredModule is the module that discovery makes from an API resource. [LiveState] lists it as "discovered/NAME".
 type DiscoveredModule struct {
-	Name string // Name holds the plural, such as "secrets".
-	Text string // Text holds the generated module.
+	Name string // the plural, such as "secrets"
+	Text string // the generated module
 }
 
 // LiveState holds the live part of the merged model.
@@ -57,19 +59,19 @@ type LiveState struct {
 	Definitions map[string]string
 	// Owners maps the keys of Definitions to the objects that own them.
 	Owners map[string]string
-	// Live maps an object to its live text. The declared text is live only if all of its definitions are. Documents
-	// without types are included. Without a model, the live text of a document is its last valid one.
+	// Live maps an object to its live text. The declared text is live only if all its definitions are live. Documents
+	// without types are included. Without a model, the live text of a document is its last valid text.
 	Live map[string]string
 }
 
-// SystemUnderTest is the system under test. Settle applies the next world and returns the live state after everything has
-// settled.
+// SystemUnderTest applies declarations. ApplyAndSettle applies the next world and returns the live state once it no
+// longer changes.
 type SystemUnderTest interface {
 	ApplyAndSettle(w Declarations) (LiveState, error)
 }
 
-// CheckRandomHistories gives each random history to a new system. It reports the first difference from the documentation, with the seed
-// and the shortest history found.
+// CheckRandomHistories applies each random history to a new system. It reports the first difference from the
+// documentation, with the seed and the shortest failing history that it finds.
 func CheckRandomHistories(t testing.TB, rounds int, seed uint64, start func() SystemUnderTest) {
 	t.Helper()
 	for round := range rounds {
@@ -81,7 +83,7 @@ func CheckRandomHistories(t testing.TB, rounds int, seed uint64, start func() Sy
 	}
 }
 
-// CheckRareHistories gives histories to new systems that random ones seldom reach. Run has all others.
+// CheckRareHistories applies histories that random ones seldom contain. See [CheckRandomHistories].
 func CheckRareHistories(t testing.TB, start func() SystemUnderTest) {
 	t.Helper()
 	for _, worlds := range rareHistories() {
@@ -91,8 +93,8 @@ func CheckRareHistories(t testing.TB, start func() SystemUnderTest) {
 	}
 }
 
-// CheckServedHistories gives random histories to a slow system whose API server serves the resources. Unlike [CheckRandomHistories], it does not
-// shrink a history that fails.
+// CheckServedHistories applies random histories to a slow system whose API server serves the resources in served.
+// Unlike [CheckRandomHistories], it does not shorten a failing history.
 func CheckServedHistories(t testing.TB, rounds int, seed uint64, served []DiscoveredModule, start func() SystemUnderTest) {
 	t.Helper()
 	for round := range rounds {
@@ -103,7 +105,7 @@ func CheckServedHistories(t testing.TB, rounds int, seed uint64, served []Discov
 	}
 }
 
-// findDifference returns how a new system differs from the documentation.
+// findDifference returns how a new system differs from the documentation, or nil.
 func findDifference(worlds []Declarations, start func() SystemUnderTest) error {
 	system, reference := start(), referenceChecker{texts: newCachingParser(), before: newOwnedDefinitions()}
 	for _, w := range worlds {
@@ -152,7 +154,7 @@ func simplerHistories(worlds []Declarations) (all [][]Declarations) {
 	return all
 }
 
-// textsByObject returns the texts of a world by object, each with its creation order.
+// textsByObject returns the texts of a world by object, with the creation order of each object.
 func textsByObject(w Declarations) map[string]string {
 	all := map[string]string{CoreName: w.Core}
 	for _, m := range w.Modules {
@@ -167,7 +169,7 @@ func textsByObject(w Declarations) map[string]string {
 	return all
 }
 
-// describeHistory returns the changes from world to world.
+// describeHistory returns the changes from world to world as text.
 func describeHistory(worlds []Declarations) string {
 	var out strings.Builder
 	last := map[string]string{}
