@@ -1,5 +1,5 @@
-// Package mutant checks that tests detect bugs. It puts given bugs, called mutants, into the code and requires that a
-// test fails for each.
+// Package mutant checks that tests detect bugs. It puts given bugs, called mutants, into the code one at a time, and
+// requires that a test fails for each. It changes no file of the checkout.
 package mutant
 
 import (
@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// Mutant is a bug that compiles. It holds a file below the root of all mutants, a text that occurs once in it, and the
-// replacement.
+// Mutant is a bug that compiles. Its elements are a file below the root of all mutants, a text that occurs once in
+// this file, and the replacement.
 type Mutant [3]string
 
-// KillAll requires that at least one suite fails for each mutant. A suite is a list of arguments for `go test`, and must
-// pass without a mutant. ENTAIL_SLICE selects some of the mutants, but all must match the code.
+// KillAll requires that at least one suite fails for each mutant. A suite is a list of arguments for `go test`;
+// without a mutant it must pass. ENTAIL_SLICE selects some of the mutants, but all must match the code.
 func KillAll(t *testing.T, root string, mutants map[string]Mutant, suites ...[]string) {
 	t.Helper()
 	names, err := selectSlice(slices.Collect(maps.Keys(mutants)), os.Getenv(sliceVariable))
@@ -65,7 +65,7 @@ func CheckMutantsApply(t *testing.T, root string, mutants map[string]Mutant) {
 	}
 }
 
-// timeout bounds one run of a suite. A mutant that makes a test hang fails it.
+// timeout bounds one run of a suite. A mutant that makes a test hang also counts as detected.
 const timeout = "5m"
 
 func goTest(t *testing.T, args ...string) *exec.Cmd {
@@ -90,7 +90,7 @@ func (m Mutant) readSource(t *testing.T, root, name string) (file, text string) 
 	return file, string(data)
 }
 
-// writeOverlay writes the file with the bug and returns the overlay that makes the compiler use it.
+// writeOverlay writes the file with the bug and returns the overlay file that makes the compiler use it.
 func (m Mutant) writeOverlay(t *testing.T, root string) string {
 	t.Helper()
 	file, text := m.readSource(t, root, t.Name())

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// sliceVariable names the environment variable that selects some of the mutants of each list. The value "2/4" selects
-// every fourth mutant, beginning with the second. Without a value all run.
+// sliceVariable is the environment variable that selects some of the mutants of each list. The value "2/4" selects
+// every fourth mutant, beginning with the second. Without a value, all mutants run.
 const sliceVariable = "ENTAIL_SLICE"
 
-// selectSlice returns the names that slice selects, in order. The slices 1/n to n/n are disjoint and together hold all
-// names. More slices than names are an error, so no slice is empty.
+// selectSlice returns the names that slice selects, in order. The slices 1/n to n/n are disjoint and together contain
+// all names. It returns an error if there are more slices than names, so that no slice is empty.
 func selectSlice(names []string, slice string) ([]string, error) {
 	names = slices.Sorted(slices.Values(names))
 	if slice == "" {
