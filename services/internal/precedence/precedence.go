@@ -1,4 +1,5 @@
-// Package precedence decides which of several objects owns a name: a definition of a model, or a tuple.
+// Package precedence decides which of several objects owns a name if they all define it. A name is a definition of a
+// model, or a tuple. The package does no I/O.
 package precedence
 
 import (
@@ -7,7 +8,7 @@ import (
 	"time"
 )
 
-// Liveness grades how much of a claim is live already.
+// Liveness grades how much of an object's claim to a name is already live.
 type Liveness int
 
 // The states of a claim, the strongest first.
@@ -16,22 +17,22 @@ const (
 	Present Liveness = iota
 	// Earlier means that an earlier text of the object is live.
 	Earlier
-	// None means that nothing is live yet.
+	// None means that no text of the object is live.
 	None
 )
 
 // Claim holds the facts that decide about an object's claim to a name.
 type Claim struct {
-	// Core marks the Store itself, which outranks all others.
+	// Core marks the Store itself, which precedes all other objects.
 	Core bool
 	Live Liveness
-	// Document marks the claim of a PolicyDocument's module to a name that it never had.
+	// Document marks the claim of a PolicyDocument's module to a name that it has never owned.
 	Document bool
-	// Served marks a claim of a discovered module.
+	// Served marks the claim of a discovered module.
 	Served bool
 	// Created is the creation time of the object.
 	Created time.Time
-	// Name breaks ties.
+	// Name decides if all other fields are equal.
 	Name string
 }
 
