@@ -15,9 +15,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// A leader may find out late that it is none any more. It publishes nothing that is older than what
-// it knows to be on the bus, but what it knows may be old itself: nobody who reads the stream sees
-// an object go back in time.
+// A former leader may notice late that another leader has replaced it. It publishes nothing that is older than the
+// stream's content that it has read, but it may have read it long ago. Even then, a reader of the stream must not see
+// an older state of an object after a newer one.
 func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 	const leaders, names, versions = 4, 3, 25
 	p := New(bus(t, 0))
@@ -42,7 +42,7 @@ func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 				if ack.Stale && c.IsNewerThan(ack.Change()) {
 					t.Errorf("version %s of %s is told to be older than %s", c.ResourceVersion, c.Key.Name, ack.Version)
 				}
-				if random.IntN(2) == 0 { // Else it remembers what is no longer so.
+				if random.IntN(2) == 0 { // Otherwise it remembers an outdated entry.
 					memory[c.Key.Name] = ack.Entry
 				}
 			}
@@ -59,7 +59,7 @@ func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
 	}
 }
 
-// A forced change may rest on an old answer of the API server.
+// A forced change may come from an old answer of the API server.
 func TestForcedChangeReplacesOnlyTheExpectedMessage(t *testing.T) {
 	p := New(bus(t, 0))
 	forged := mustPublish(t, p, state("a", 99999), 0, PublicationOptions{})
@@ -74,7 +74,7 @@ func TestForcedChangeReplacesOnlyTheExpectedMessage(t *testing.T) {
 	}
 }
 
-// reader is what somebody sees who reads the stream all the time.
+// reader is a client that reads the stream all the time.
 type reader struct {
 	mu   sync.Mutex
 	last map[string]event.Change
@@ -111,7 +111,7 @@ func follow(t *testing.T, js jetstream.JetStream) *reader {
 	return r
 }
 
-// await waits until the reader has read what is last.
+// await waits until the reader has read a message.
 func (r *reader) await(t *testing.T, last StoredMessage) {
 	t.Helper()
 	for {

@@ -19,7 +19,7 @@ const (
 	replicaPrefix = "replica."
 )
 
-// lagging is a bus whose consumers live on a replica that is behind the stream's leader.
+// lagging is a bus whose consumers are on a replica that is behind the stream's leader.
 type lagging struct {
 	jetstream.JetStream
 	t testing.TB
@@ -41,7 +41,7 @@ func (l *lagging) OrderedConsumer(ctx context.Context, _ string, cfg jetstream.O
 	return l.JetStream.OrderedConsumer(ctx, replicaStream, cfg)
 }
 
-// reaches makes the replica hold what the leader has of a store.
+// reaches makes the replica catch up with the leader for one store.
 func (l *lagging) reaches(name string) {
 	l.t.Helper()
 	msg, err := stream(l.t, l).GetLastMsgForSubject(l.t.Context(), topology.ChangeSubject(key(name)))
@@ -85,7 +85,7 @@ func TestThatSomethingIsMissingIsAskedOfTheLeader(t *testing.T) {
 	if err := p.PublishMarker(t.Context(), &eventv1.SnapshotMarker{Cluster: "local", Group: key("x").Group, Resource: key("x").Resource}); err != nil {
 		t.Fatal(err)
 	}
-	asked, err := js.Conn().SubscribeSync("$JS.API.DIRECT.GET.>") // Any replica answers there.
+	asked, err := js.Conn().SubscribeSync("$JS.API.DIRECT.GET.>") // Any replica answers these requests.
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// another is the state of another object of the same name.
+// another returns a state of another object with the same name.
 func another(uid string, version int) event.Change {
 	c := state("x", version)
 	c.UID = uid
 	return c
 }
 
-// tombstones reads those of x by UID, in the order of the stream.
+// tombstones returns the tombstones of x with their own subject, in the order of the stream.
 func tombstones(t *testing.T, p *Publisher) (found []event.Change) {
 	t.Helper()
 	s := stream(t, p.js)
