@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// mayBy lists the kinds for which a ClusterRole of Kubernetes gives a verb by our aggregated roles. Larger roles
+// mayBy lists the kinds for which a Kubernetes ClusterRole gives a verb by Entail's aggregated roles. Larger roles
 // include smaller ones.
 func mayBy(verb string, partOf ...string) []string {
 	var resources []string

@@ -28,7 +28,7 @@ func (a Account) words() []string {
 	return words
 }
 
-// changing reports whether a right allows changes, rather than reads and reviews.
+// changing reports whether a right allows changes. Reads, reviews and Events do not count.
 func changing(right string) bool {
 	for _, harmless := range []string{"get ", "list ", "watch ", "create tokenreviews.", "create subjectaccessreviews.", "create events"} {
 		if strings.HasPrefix(right, harmless) {
@@ -97,7 +97,7 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 	}
 }
 
-// secret reports whether a right is on a Secret of another owner than the service.
+// secret reports whether a right is on a Secret that does not belong to the service.
 func secret(right string) bool {
 	return strings.Contains(right, "secrets") && !strings.HasSuffix(right, " secrets./entail-implied-role-admission") &&
 		!strings.HasSuffix(right, " secrets./entail-store-sync-admission") && !strings.HasSuffix(right, " secrets./entail-webhook-admission")
@@ -150,7 +150,7 @@ func TestWhoConsumesAKindMayReadIt(t *testing.T) {
 			continue
 		}
 		for _, kind := range s.Kinds {
-			if kind == kinds.Secrets().GroupResource { // Where it is bound.
+			if kind == kinds.Secrets().GroupResource { // Services have this right only where it is bound.
 				continue
 			}
 			if right := "get " + kind.String(); !slices.Contains(Accounts()[i].words(), right) {
