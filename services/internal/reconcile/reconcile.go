@@ -1,4 +1,4 @@
-// Package reconcile repeats planning when objects change meanwhile, a bounded number of times.
+// Package reconcile repeats planning, a limited number of times, when objects change between a plan and its execution.
 package reconcile
 
 import (
@@ -8,14 +8,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// ErrStale means that the state from which a plan was made has changed. The view holds the newest state: plan again.
+// ErrStale means that the state from which a plan was made has changed. The informer holds the newest state, so the
+// caller must plan again.
 var ErrStale = errors.New("objects keep changing")
 
-// attempts bounds the plans of one pass. Then other keys run.
+// attempts bounds the plans in one call, so that other keys are not blocked.
 const attempts = 8
 
-// RetryWhileStale calls try until the error is not [ErrStale]. If objects keep changing, it returns an error that is
-// [fault.Unavailable], so that the pass comes again later.
+// RetryWhileStale calls try until its error is not [ErrStale]. If objects keep changing, the error is
+// [fault.Unavailable], so that the key is retried later.
 func RetryWhileStale(what fmt.Stringer, try func() error) error {
 	var err error
 	for range attempts {
