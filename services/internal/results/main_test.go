@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bus is a NATS server of the test's own, with all streams.
+// bus is a NATS server for one test with all streams.
 func bus(t testing.TB) jetstream.JetStream {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
@@ -50,7 +50,7 @@ func key(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
-// state is the state of store name at one resource version.
+// state returns a state of the store name at one resourceVersion.
 func state(name string, version int) event.Change {
 	return event.Change{
 		Key: key(name), Version: "v1alpha1", Kind: "Store", UID: "uid-" + name, Epoch: "epoch",

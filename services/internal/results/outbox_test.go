@@ -18,7 +18,7 @@ import (
 
 func always() bool { return true }
 
-// runUntilTheEnd runs something in the background of a test.
+// runUntilTheEnd runs a function in the background until the test ends.
 func runUntilTheEnd(t *testing.T, run func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
