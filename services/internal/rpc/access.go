@@ -33,6 +33,7 @@ func RequireVerb(verb string, r event.GroupResource) AccessRule {
 }
 
 // RequireVerbOnName requires a verb on the cluster-scoped object that the request names:
+//
 //	rpc.RequireVerbOnName("get", stores, (*storev1.GetStoreRequest).GetName)
 func RequireVerbOnName[M any](verb string, r event.GroupResource, name func(*M) string) AccessRule {
 	return func(request any) (RequiredRight, error) {

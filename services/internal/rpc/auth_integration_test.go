@@ -28,14 +28,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// cluster is a real API server with one user. The user may get the store "demo" and the path /entail/status, and
-// nothing else.
+// cluster is a real API server with one user. The user may get the store "demo" and the path /entail/status, and has
+// no other rights.
 type cluster struct {
 	admin   *rest.Config
 	service *rest.Config // the account of a service
 	nobody  *rest.Config // a user without any right
 	token   string       // of the service account "reader"
-	asked   atomic.Int32 // requests of service
+	asked   atomic.Int32 // requests of the service account
 }
 
 func startCluster(t *testing.T) *cluster {

@@ -28,10 +28,10 @@ import (
 type reviews struct {
 	t  *testing.T
 	mu sync.Mutex
-	// users holds users by token. rights lists the granted rights, as "alice may get …".
+	// users holds users by token. rights holds the granted rights, such as "alice may get …".
 	users  map[string]authenticationv1.UserInfo
 	rights map[string]bool
-	// failing holds the error code of its answers, by resource.
+	// failing holds the error code of the answers, by resource.
 	failing map[string]int
 	tokens  []string
 	asked   []authorizationv1.SubjectAccessReviewSpec
@@ -86,7 +86,7 @@ const (
 	bobToken   = "token-of-bob"
 )
 
-// guardedBy runs a server that sends its reviews to reviews. alice may get the store "demo", and bob has no right.
+// guardedBy runs a server whose reviews v answers. alice may get the store "demo", and bob has no rights.
 func guardedBy(t *testing.T, handlers ...Handler) (*trial, *reviews) {
 	t.Helper()
 	v := &reviews{

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// testFiles are certificate files that a test replaces. Each write has a later file time, even on a coarse clock.
+// testFiles are certificate files that a test replaces. Each write sets a later modification time, even on a coarse
+// clock.
 type testFiles struct {
 	Files
 	clock *time.Time

@@ -23,6 +23,7 @@ type Handler struct {
 
 // NewHandler combines an implementation with its generated constructor. access holds the rule of each procedure; its
 // keys are the generated constants "/package.Service/Method":
+//
 //	rpc.NewHandler[storev1connect.StoreServiceHandler](
 //		storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, implementation, access)
 func NewHandler[S any](

@@ -32,7 +32,7 @@ func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
 	})
 }
 
-// A caller with many calls waits for its own calls, and does not delay other callers by all of them.
+// A caller with many calls waits for its own calls. It does not delay other callers by all its calls.
 func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as := func(name string) context.Context {
