@@ -9,13 +9,14 @@ import (
 	"testing"
 )
 
-// variable names the environment variable that holds the first seed of every test, an unsigned number.
+// variable is the environment variable that holds the first seed of every test, an unsigned number.
 const variable = "ENTAIL_SEED"
 
-// roundsVariable names the environment variable that raises the number of rounds of every test on real servers, and of random histories.
+// roundsVariable is the environment variable that raises the number of rounds in tests on real servers and in tests
+// with random histories.
 const roundsVariable = "ENTAIL_ROUNDS"
 
-// FirstSeed returns the first seed of a test: ENTAIL_SEED, or 0. If the test fails, it logs a seed other than 0.
+// FirstSeed returns the first seed of a test: ENTAIL_SEED, or 0. If the test fails, it logs a seed that is not 0.
 func FirstSeed(t testing.TB) uint64 {
 	t.Helper()
 	value, err := parseSeed(os.Getenv(variable))
@@ -45,7 +46,7 @@ func SeedRange(t testing.TB, count uint64) iter.Seq[uint64] {
 	}
 }
 
-// RoundCount returns the number of random rounds for a test on real servers: few, or ENTAIL_ROUNDS if that is more.
+// RoundCount returns the number of random rounds for a test: few, or ENTAIL_ROUNDS if that is more.
 func RoundCount(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv(roundsVariable)
@@ -59,7 +60,7 @@ func RoundCount(t testing.TB, few int) int {
 	return max(n, few)
 }
 
-// parseSeed returns the value of ENTAIL_SEED as a number. Without a value it is 0.
+// parseSeed returns the value of ENTAIL_SEED as a number. An empty value means 0.
 func parseSeed(value string) (uint64, error) {
 	if value == "" {
 		return 0, nil
