@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/service"
 )
 
-// The main function of a service. In the service's own package, Run and its configuration would be exported, for the
-// program that runs all services in one process.
+// This is the main function of a service. In the service's own package, Run and its configuration would be exported
+// for the program that runs all services in one process.
 //
 //nolint:testableexamples // It would end the test.
 func Example() {

@@ -23,6 +23,7 @@ const (
 )
 
 // Main is the main function of every service:
+//
 //	func main() {
 //		cfg := storesync.Defaults()
 //		service.Main("store-sync", cfg.BindFlags, func(ctx context.Context) error { return storesync.Run(ctx, cfg) })

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// runProgram runs a program with one flag of its own, --greeting.
+// runProgram runs a program with one additional flag, --greeting.
 func runProgram(args []string, env map[string]string, run func(context.Context, string) error) (code int, out, errs string) {
 	var greeting string
 	var stdout, stderr bytes.Buffer

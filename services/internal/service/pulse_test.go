@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// relay forwards connections to a server. It can discard all further data of the open connections without closing them,
-// like a machine that fails on the network path.
+// relay forwards connections to a server. It can discard all further data of the open connections without closing
+// them, like a broken machine on the network path.
 type relay struct {
 	url    string
 	epoch  atomic.Int32

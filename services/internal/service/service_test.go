@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds the wait for conditions that should hold at once.
 const patience = 60 * time.Second
 
-// startNATS runs a NATS server with JetStream and all streams. With port -1 it takes a free port.
+// startNATS runs a NATS server with JetStream and all streams. With port -1 it uses a free port.
 func startNATS(t *testing.T, port int, change func(*natsserver.Options)) *natsserver.Server {
 	t.Helper()
 	options := &natsserver.Options{ServerName: "test", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: storeDir(t), NoSigs: true, NoLog: true}
@@ -142,7 +142,7 @@ func tryAs(t *testing.T, name string, cfg Config, build BuildFunc) *trial {
 		return ended()
 	}
 	t.Cleanup(func() {
-		_ = stop() // tests that need the error called stop before
+		_ = stop() // tests that need the error have called stop before
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return &trial{url: "http://" + l.Addr().String(), log: log, stop: stop, ended: ended}
