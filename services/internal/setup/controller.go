@@ -1,5 +1,6 @@
 // Package setup connects the parts of a service that reconciles changes: its settings, informer, controller, backends
 // and status writer. Package controller holds the reconcile loop itself.
+//
 //	parts, err := setup.BuildParts(rt, cfg.Config, setup.RequiredBackends{OpenFGA: &cfg.OpenFGA})
 //	…
 //	return setup.NewApp(parts, reconciler, handlers...), nil

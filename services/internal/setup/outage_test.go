@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// hang calls OpenFGA and waits until ctx ends. With silent, the call gets no answer.
+// hang calls OpenFGA and waits until ctx ends. If silent is true, the call gets no answer.
 func hang(ctx context.Context, silent bool) error {
 	answered := fga.StartCall(ctx)
 	if silent {
