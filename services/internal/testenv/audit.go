@@ -17,11 +17,11 @@ import (
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
 	{"level": "Metadata", "userGroups": ["system:serviceaccounts:` + rbac.Namespace + `"]}, {"level": "None"}]}`
 
-// auditLogDir is a directory with the audit log of the API server. The log holds the requests of all services, in this
-// process and in others.
+// auditLogDir is a directory with the audit log of the API server. The log holds the requests of all services, in all
+// processes.
 type auditLogDir string
 
-// apiServerFlags returns the flags of the API server that make it write the log.
+// apiServerFlags returns the flags that make the API server write the audit log.
 func (a auditLogDir) apiServerFlags() ([]string, error) {
 	policy := filepath.Join(string(a), "policy.json")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -30,7 +30,7 @@ func (a auditLogDir) apiServerFlags() ([]string, error) {
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(string(a), "audit.log"), "--audit-log-maxsize=10000"}, nil
 }
 
-// unusedRights returns the rights of a service that no request of the log needed.
+// unusedRights returns the rights of a service that no request in the log needed.
 func (a auditLogDir) unusedRights(service string) ([]Right, error) {
 	file, err := os.Open(filepath.Join(string(a), "audit.log"))
 	if err != nil {
@@ -62,7 +62,7 @@ func unusedRightsIn(service string, log io.Reader) ([]Right, error) {
 	}
 }
 
-// auditEvent holds the fields of one log entry.
+// auditEvent holds the fields of one log entry that the tests need.
 type auditEvent struct {
 	Verb string `json:"verb"`
 	User struct {
@@ -84,8 +84,8 @@ type auditEvent struct {
 // authorizationCheck holds the attributes of one authorization check.
 type authorizationCheck struct{ verb, group, resource, namespace, name string }
 
-// authorizationChecks returns the authorization checks of a request. A patch that creates an object has two, because the API
-// server then also requires the right to create it.
+// authorizationChecks returns the authorization checks of a request. A patch that creates an object causes two checks,
+// because the API server then also requires the verb create.
 func (e auditEvent) authorizationChecks() []authorizationCheck {
 	resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
 	r := authorizationCheck{e.Verb, e.ObjectRef.Group, resource, e.ObjectRef.Namespace, e.ObjectRef.Name}

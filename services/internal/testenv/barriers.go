@@ -16,12 +16,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// barrierInterval is the time between two barriers. It is shorter than the watcher's, so that tests need not wait.
+// barrierInterval is the time between two barriers. It is shorter than the watcher's interval, so that tests wait
+// less.
 const barrierInterval = 250 * time.Millisecond
 
 // BarrierWriter writes the barriers of one cluster, for tests without a watcher.
 type BarrierWriter struct {
-	// Halted is the reason for a halt in the next barriers.
+	// Halted is the reason for a halt, for the next barriers. If it is empty, they announce no halt.
 	Halted string
 
 	publisher *publish.Publisher
@@ -29,13 +30,13 @@ type BarrierWriter struct {
 	writer    *barrier.Sequencer
 }
 
-// NewBarrierWriter returns the writer of the barriers of a cluster.
+// NewBarrierWriter returns the writer of a cluster's barriers.
 func NewBarrierWriter(p *publish.Publisher, cluster string) *BarrierWriter {
 	return &BarrierWriter{publisher: p, cluster: cluster}
 }
 
-// Write writes one barrier. After a refusal, and after the connection was lost since a change, it begins another run, as
-// if everything had been compared again.
+// Write writes one barrier. It begins another run of barriers after a refusal, or if the connection was lost after a
+// change. Unlike the watcher, it does not compare the stream with the API server first.
 func (b *BarrierWriter) Write(ctx context.Context, behind time.Duration) error {
 	next := &eventv1.Barrier{Cluster: b.cluster, Behind: durationpb.New(behind), WrittenAt: timestamppb.Now(), Halted: b.Halted}
 	for {

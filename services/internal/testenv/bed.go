@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// calm is the time without calls after which everything counts as settled.
+	// calm is the time without calls after which [Env.AwaitSettled] returns.
 	calm = 400 * time.Millisecond
-	// settleWithin bounds the wait in the busiest of tests.
+	// settleWithin bounds each wait, even on a busy machine.
 	settleWithin = 2 * time.Minute
 )
 
-// Env holds the real servers around a service, and the test's own clients. Calls of these clients are not counted.
+// Env holds the real servers for a service, and clients for the test itself. The calls of these clients are not
+// counted.
 type Env struct {
 	T       testing.TB
 	Kube    *KubeServer
@@ -46,7 +47,7 @@ func NewEnv(t testing.TB) *Env {
 	return b
 }
 
-// AwaitSettled waits until no call was made for calm.
+// AwaitSettled waits until no call was made for the time calm.
 func (b *Env) AwaitSettled() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
@@ -62,14 +63,14 @@ func (b *Env) AwaitSettled() {
 	})
 }
 
-// AwaitCaughtUp waits until a service has settled every message. Settled does not suffice: the service retries a failed
-// message after up to half a minute, without calls in between.
+// AwaitCaughtUp waits until a service has settled every message. AwaitSettled is not enough: the service may retry a
+// failed message after up to half a minute, without calls in between.
 func (b *Env) AwaitCaughtUp(service string) {
 	b.T.Helper()
 	AwaitCaughtUp(b.T, b.JS, service)
 }
 
-// AwaitCaughtUp does the same as [Env.AwaitCaughtUp] without a bed.
+// AwaitCaughtUp does the same as [Env.AwaitCaughtUp] without an Env.
 func AwaitCaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	t.Helper()
 	Eventually(t, settleWithin, func() error {
@@ -84,7 +85,7 @@ func AwaitCaughtUp(t testing.TB, js jetstream.JetStream, service string) {
 	})
 }
 
-// CheckNoWrites calls do, waits until everything has settled, and reports an error for each write.
+// CheckNoWrites calls do, waits until no more calls are made, and reports a test error for each write.
 func (b *Env) CheckNoWrites(what string, do func()) {
 	b.T.Helper()
 	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
@@ -95,7 +96,7 @@ func (b *Env) CheckNoWrites(what string, do func()) {
 	}
 }
 
-// SubtractCounts subtracts the counts in before from now and drops zeros.
+// SubtractCounts subtracts the counts in before from now and removes zeros. It changes now.
 func SubtractCounts(before, now map[string]int) map[string]int {
 	for op, n := range before {
 		if now[op] -= n; now[op] == 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// DeleteDurable deletes the durable of a service, if there is one. The service then receives every message again.
+// DeleteDurable deletes the durable consumer of a service, if there is one. The service then receives every message
+// again.
 func (b *Env) DeleteDurable(service string) {
 	b.T.Helper()
 	if err := b.JS.DeleteConsumer(b.T.Context(), topology.Changes, service); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -18,7 +19,7 @@ func (b *Env) DeleteDurable(service string) {
 	}
 }
 
-// RecreateStreams deletes the streams and creates empty ones, as after the loss of the disk of NATS.
+// RecreateStreams deletes the streams and creates empty ones, as after the loss of the NATS disk.
 func (b *Env) RecreateStreams() {
 	b.T.Helper()
 	for _, stream := range []string{topology.Changes, topology.Sync} {
@@ -31,7 +32,7 @@ func (b *Env) RecreateStreams() {
 	}
 }
 
-// WipeAndReplay empties the streams and publishes everything again.
+// WipeAndReplay empties the streams and publishes all objects again.
 func (r *Reflector) WipeAndReplay() {
 	r.bed.T.Helper()
 	defer r.Pause()()
@@ -39,8 +40,8 @@ func (r *Reflector) WipeAndReplay() {
 	r.Replay()
 }
 
-// RepublishAll publishes every message of the stream once more, in random order. Before each message it publishes the state
-// that the object had at the last call of Repeat.
+// RepublishAll publishes every message of the stream again, in random order. Before each message it publishes the
+// state that the object had at the previous call of RepublishAll.
 func (r *Reflector) RepublishAll() {
 	r.bed.T.Helper()
 	defer r.Pause()()

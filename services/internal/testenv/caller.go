@@ -24,7 +24,8 @@ func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// CreateCaller creates a ServiceAccount without rights, until the test ends, and returns a client with its token.
+// CreateCaller creates a ServiceAccount without rights and returns a client with its token. The account is deleted
+// when the test ends.
 func (k *KubeServer) CreateCaller(t testing.TB, name string) (uid string, client *http.Client) {
 	t.Helper()
 	api := k.TypedClient(t)
@@ -45,8 +46,8 @@ func (k *KubeServer) CreateCaller(t testing.TB, name string) (uid string, client
 	return string(account.UID), &http.Client{Transport: bearerTransport(token.Status.Token)}
 }
 
-// CreateAdministrator creates a ServiceAccount with all rights, until the test ends, and returns a client with its token. The
-// rights need a moment to take effect.
+// CreateAdministrator creates a ServiceAccount with all rights and returns a client with its token. The rights do not
+// take effect at once. The account is deleted when the test ends.
 func (k *KubeServer) CreateAdministrator(t testing.TB, name string) *http.Client {
 	t.Helper()
 	_, client := k.CreateCaller(t, name)
@@ -54,7 +55,7 @@ func (k *KubeServer) CreateAdministrator(t testing.TB, name string) *http.Client
 	return client
 }
 
-// AwaitCode calls ask until its error has this code.
+// AwaitCode calls ask until its error has the code want.
 func AwaitCode(t testing.TB, deadline time.Duration, want connect.Code, ask func(context.Context) error) {
 	t.Helper()
 	Eventually(t, deadline, func() error {

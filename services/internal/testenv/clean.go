@@ -17,18 +17,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// Labels of objects that tests keep: the default roles of the API server, and the shipped objects of services.
+// Labels of objects that must not be removed: the default roles of the API server, and the shipped objects of
+// services.
 const (
 	bootstrapped = "kubernetes.io/bootstrapping"
 	shipped      = "app.kubernetes.io/part-of"
 )
 
-// removeLeftovers removes the objects that tests leave: those of kinds that services watch, and leases, which would delay the
-// leader of the next test. It repeats until none is left.
+// removeLeftovers removes all objects of the kinds that services watch, and all leases, which would delay the leader
+// of the next test. It repeats until no such object exists.
 func removeLeftovers(ctx context.Context, objects dynamic.Interface) error {
 	resources := []schema.GroupVersionResource{coordinationv1.SchemeGroupVersion.WithResource("leases")}
 	for _, kind := range kinds.ConsumedKinds() {
-		if kind.GroupResource != kinds.CustomResourceDefinitions().GroupResource { // Other kinds depend on their definitions.
+		// Other kinds depend on their CustomResourceDefinitions.
+		if kind.GroupResource != kinds.CustomResourceDefinitions().GroupResource {
 			resources = append(resources, kind.GroupVersionResource())
 		}
 	}
@@ -51,7 +53,7 @@ func removeLeftovers(ctx context.Context, objects dynamic.Interface) error {
 	return nil
 }
 
-// deleteLeftovers deletes the objects of a resource and returns the number that it found.
+// deleteLeftovers deletes the objects of a resource and returns how many it found.
 func deleteLeftovers(ctx context.Context, api dynamic.NamespaceableResourceInterface) (int, error) {
 	list, err := api.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {

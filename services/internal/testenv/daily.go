@@ -2,5 +2,5 @@
 
 package testenv
 
-// Nightly reports whether tests run in full. CI takes a sample where a full run takes minutes.
+// Nightly reports whether tests run completely. In CI, tests that would take minutes run only a sample.
 const Nightly = false

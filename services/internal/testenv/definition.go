@@ -14,14 +14,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// undefineTimeout bounds how long a definition may exist after its deletion. The API server waits for up to a minute
-// until no object of the kind is left, and then tries again.
+// undefineTimeout bounds the time until a CustomResourceDefinition is deleted. The API server waits up to a minute
+// until no object of the kind exists, and then tries again.
 const (
 	undefineTimeout = 3 * time.Minute
 	undefinePoll    = 20 * time.Millisecond
 )
 
-// DefinitionFields returns the definition of a kind whose objects have any fields, a status, and no namespace.
+// DefinitionFields returns the fields of a CustomResourceDefinition for a cluster-scoped kind with a status and
+// arbitrary fields.
 func DefinitionFields(kind kinds.Kind, labels map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
 		"group": kind.Group, "scope": "Cluster",
@@ -33,7 +34,7 @@ func DefinitionFields(kind kinds.Kind, labels map[string]any) map[string]any {
 	}}
 }
 
-// ApplyDefinition makes the server serve a kind as [DefinitionFields] defines it, until the test ends.
+// ApplyDefinition makes the API server serve a kind as [DefinitionFields] defines it, until the test ends.
 func (k *KubeServer) ApplyDefinition(t testing.TB, kind kinds.Kind) {
 	t.Helper()
 	name := kind.Resource + "." + kind.Group
@@ -44,7 +45,8 @@ func (k *KubeServer) ApplyDefinition(t testing.TB, kind kinds.Kind) {
 	k.awaitServed(t, []kinds.Kind{kind})
 }
 
-// DeleteDefinition deletes a definition when a test ends and waits until it is gone, because the next test must not find it.
+// DeleteDefinition deletes a CustomResourceDefinition and waits until it no longer exists, because the next test must
+// not find it.
 func (k *KubeServer) DeleteDefinition(t testing.TB, name string) {
 	t.Helper()
 	definitions := k.DynamicClient(t).Resource(kinds.CustomResourceDefinitions().GroupVersionResource())

@@ -1,4 +1,4 @@
-// Package testenv gives tests real servers: NATS, OpenFGA, OpenSearch and a Kubernetes API server. Each is a handle
-// that can stop and restart its server, counts the writes through it, and injects failures at the client's side. A test
-// package that uses [StartKube] calls [Main] from its TestMain.
+// Package testenv provides real servers to tests: NATS, OpenFGA, OpenSearch and a Kubernetes API server. A test can
+// stop and restart each server, count the writes that services send to it, and inject failures into their calls. A
+// test package that uses [StartKube] calls [Main] from its TestMain.
 package testenv

@@ -7,7 +7,7 @@ import (
 
 const poll = 5 * time.Millisecond
 
-// Eventually calls check until it returns nil. After the deadline the test fails with its last error.
+// Eventually calls check until it returns nil. After the deadline it fails the test with the last error of check.
 func Eventually(t testing.TB, deadline time.Duration, check func() error) {
 	t.Helper()
 	end := time.Now().Add(deadline)

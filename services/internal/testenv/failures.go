@@ -17,8 +17,9 @@ import (
 
 var errCut = errors.New("the connection is cut on purpose")
 
-// injectedErrors lists the errors of a call that the server does not execute, and of a call whose answer is lost. The last of
-// each list is the error of a broken connection.
+// injectedErrors lists errors for failed calls. before holds those of calls that the server does not receive. after
+// holds those of calls that the server executed but whose answer is lost. The last error of each list is that of a
+// broken connection.
 type injectedErrors struct{ before, after []error }
 
 func kubeErrors() injectedErrors {
@@ -34,7 +35,7 @@ func kubeErrors() injectedErrors {
 	}
 }
 
-// statusFault returns a fault that answers with a status in place of the API server.
+// statusFault returns a fault that answers with a status instead of the API server.
 func statusFault(answer apierrors.APIStatus) error {
 	status := answer.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
@@ -61,23 +62,24 @@ func openSearchErrors() injectedErrors {
 
 // failureInjector makes calls fail at random.
 type failureInjector struct {
-	// percent of calls fail before the server receives them. The answers of as many others are lost.
+	// percent is the percentage of calls that fail before the server receives them. For the same percentage, only the
+	// answer is lost.
 	percent atomic.Int32
 	// cut makes every call fail.
 	cut atomic.Bool
-	// count counts the failed calls, except those that were cut.
+	// count counts the failed calls, except those that failed because of cut.
 	count  atomic.Int32
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-// injectInto makes calls through a line fail.
+// injectInto makes the calls of traffic fail.
 func (f *failureInjector) injectInto(line *Traffic, m injectedErrors) {
 	line.FailBefore(f.randomFault(m.before))
 	line.FailAfter(f.randomFault(m.after))
 }
 
-// randomFault returns a fault that draws one of the errors.
+// randomFault returns a fault that fails with a random error of errs.
 func (f *failureInjector) randomFault(errs []error) Fault {
 	return func(context.Context, string) error {
 		if f.cut.Load() {

@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// PublishObjects publishes objects as a watcher does, whether or not the API server has them. It then publishes snapshot markers
-// that cover them, and barriers.
+// PublishObjects publishes objects as the watcher would. The API server need not have them. Then it publishes snapshot
+// markers for them, and barriers.
 func (b *Env) PublishObjects(of []kinds.Kind, all func(put func(kinds.Kind, metav1.Object))) {
 	b.T.Helper()
 	counts := map[event.GroupResource]int{}

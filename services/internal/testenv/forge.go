@@ -16,14 +16,14 @@ import (
 type Forgery struct {
 	Kind            kinds.Kind
 	Namespace, Name string
-	// Like names the object that the message copies. If empty, it is the object itself.
+	// Like is the name of the object whose last message is copied. If it is empty, Name is used.
 	Like string
-	// Edit falsifies the message.
+	// Edit changes the copied message.
 	Edit func(c *event.Change, object map[string]any)
 }
 
-// PublishForgery publishes a message with a resource version that is later than the last by the given number. A deletion with
-// another UID goes to the tombstone subject, as the watcher's would.
+// PublishForgery publishes a message whose resourceVersion is higher than the last one by later. A deletion with
+// another UID goes to the tombstone subject, as the watcher would publish it.
 func (b *Env) PublishForgery(f Forgery, later int) {
 	b.T.Helper()
 	key := event.Key{Cluster: local, GroupResource: f.Kind.GroupResource, Namespace: f.Namespace, Name: f.Name}
@@ -60,7 +60,7 @@ func (b *Env) PublishForgery(f Forgery, later int) {
 	}
 }
 
-// PublishOversized publishes the message of the watcher for an object that is too large for NATS.
+// PublishOversized publishes the message that the watcher would publish for an object that is too large for NATS.
 func (b *Env) PublishOversized(kind kinds.Kind, namespace, name string) {
 	b.T.Helper()
 	b.PublishForgery(Forgery{Kind: kind, Namespace: namespace, Name: name, Edit: func(c *event.Change, _ map[string]any) { c.Omitted = true }}, 1)

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver/opensearch"
 )
 
-// openSearchProxy is a proxy before OpenSearch with the server's own certificate. A client with the administrator's certificate
-// is the administrator behind it. Other clients use their password.
+// openSearchProxy is a proxy in front of OpenSearch with the server's own certificate. It sends the requests of a
+// client with the administrator's certificate as the administrator. Other clients use their password.
 type openSearchProxy struct {
 	url    string
 	server *http.Server
@@ -52,7 +52,7 @@ func newOpenSearchProxy(traffic *Traffic, server *opensearch.Server) (*openSearc
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(back) },
 		Transport: proxyTransport{traffic: traffic, admin: admin, anybody: anybody},
-		ErrorLog:  log.New(io.Discard, "", 0), // Errors are the client's to report.
+		ErrorLog:  log.New(io.Discard, "", 0), // The clients report errors.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // So the connection breaks, as one to the server would.
 		},
@@ -65,7 +65,7 @@ func newOpenSearchProxy(traffic *Traffic, server *opensearch.Server) (*openSearc
 	}
 	go func() {
 		defer close(f.ended)
-		_ = f.server.ServeTLS(listener, "", "") // Returns after stop.
+		_ = f.server.ServeTLS(listener, "", "") // Returns after stopProxy.
 	}()
 	return f, nil
 }
@@ -87,7 +87,7 @@ func (f *openSearchProxy) stopProxy(context.Context) error {
 	return err
 }
 
-// InjectedAnswer returns a fault that answers in place of the server, as an overloaded or broken server would.
+// InjectedAnswer returns a fault that answers instead of the server, as an overloaded or broken server would.
 func InjectedAnswer(status int, body string) error { return &injectedError{status, body} }
 
 type injectedError struct {
@@ -95,10 +95,10 @@ type injectedError struct {
 	body   string
 }
 
-// Error is the answer.
+// Error returns the status and the body of the answer.
 func (a *injectedError) Error() string { return http.StatusText(a.status) + ": " + a.body }
 
-// toResponse returns the answer to a request.
+// toResponse returns the answer as the response to a request.
 func (a *injectedError) toResponse(r *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: a.status, Request: r, Body: io.NopCloser(strings.NewReader(a.body)),
@@ -112,15 +112,15 @@ type proxyTransport struct {
 	admin, anybody http.RoundTripper
 }
 
-// RoundTrip sends one request. The operation is as in "PUT internalusers/anne" for the security API, and as in "GET
-// /path" otherwise.
+// RoundTrip sends one request. [Traffic] counts it under an operation such as "PUT internalusers/anne" for the
+// security API, and "GET /path" otherwise.
 func (f proxyTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	next := f.anybody
 	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
 		next = f.admin
 	}
 	op := request.Method + " " + strings.TrimPrefix(request.URL.EscapedPath(), securityAPI)
-	// The cache is no stored state.
+	// A cleared cache does not change stored state.
 	writes := request.Method != http.MethodGet && request.Method != http.MethodHead && op != "DELETE cache"
 	var response *http.Response
 	err := f.traffic.passCall(request.Context(), op, writes, func() (err error) {

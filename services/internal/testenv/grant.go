@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// GrantServiceRight gives a service a right beyond its shipped ones, for a resource that only this test has. It returns when the
+// GrantServiceRight gives a service an additional right, for a resource that only this test has. It returns when the
 // right is in force.
 func (k *KubeServer) GrantServiceRight(t testing.TB, service string, rule rbacv1.PolicyRule) {
 	t.Helper()

@@ -20,8 +20,9 @@ type KubeServer struct {
 	cluster *sharedKube
 }
 
-// StartKube starts the API server unless it runs. All tests of the binary share it, and so must not run in parallel. At the
-// end of the test all objects of Entail and all leases are removed, whatever finalizers they have.
+// StartKube returns the API server and starts it if necessary. All tests of the binary share the server, so they must
+// not run in parallel. When the test ends, all objects of Entail and all leases are removed, even if they have
+// finalizers.
 func StartKube(t testing.TB) *KubeServer {
 	t.Helper()
 	c, err := shared.ensureStarted(t.Context())
@@ -43,8 +44,8 @@ func StartKube(t testing.TB) *KubeServer {
 	return k
 }
 
-// ServiceConfig returns a client configuration with the shipped rights of a service, through this server's [Traffic]. It stays
-// valid over restarts.
+// ServiceConfig returns a client configuration with the shipped rights of a service. Its calls go through this
+// server's [Traffic]. It remains valid over restarts.
 func (k *KubeServer) ServiceConfig(t testing.TB, service string) *rest.Config {
 	t.Helper()
 	cfg, err := k.cluster.server.UserConfig(service)
@@ -63,20 +64,20 @@ func (k *KubeServer) ServiceKubeconfig(service string) string {
 	return k.cluster.server.UserKubeconfig(service)
 }
 
-// AdminConfig returns the client configuration of an administrator, outside of [Traffic].
+// AdminConfig returns the client configuration of an administrator. Its calls bypass [Traffic].
 func (k *KubeServer) AdminConfig() *rest.Config {
 	cfg := rest.CopyConfig(k.cluster.config)
 	cfg.QPS = -1
 	return cfg
 }
 
-// DynamicClient returns a client of an administrator, outside of [Traffic].
+// DynamicClient returns a client of an administrator. Its calls bypass [Traffic].
 func (k *KubeServer) DynamicClient(t testing.TB) dynamic.Interface {
 	t.Helper()
 	return k.DynamicClientAs(t, "")
 }
 
-// Stop ends the server as a signal would. The test must start it again for later tests.
+// Stop stops the server with a signal. The test must start it again for later tests.
 func (k *KubeServer) Stop(t testing.TB) {
 	t.Helper()
 	if err := k.cluster.server.Stop(); err != nil {
@@ -84,7 +85,7 @@ func (k *KubeServer) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the server as a crash would. The test must start it again for later tests.
+// Kill kills the server, like a crash. The test must start it again for later tests.
 func (k *KubeServer) Kill() { k.cluster.server.Kill() }
 
 // Start starts the server again, with the same objects and the same address.
@@ -95,8 +96,8 @@ func (k *KubeServer) Start(t testing.TB) {
 	}
 }
 
-// Backup stops the server, copies all its state and starts it again. The returned function replaces the state by the
-// copy in the same way.
+// Backup stops the server, copies all its state and starts it again. The returned function stops the server, replaces
+// its state by the copy, and starts it again.
 func (k *KubeServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	backup, dir := t.TempDir(), k.cluster.dir

@@ -63,7 +63,7 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 		k := StartKube(t)
 		for _, kind := range kinds.ConsumedKinds() {
 			if kind.Optional || kind == kinds.CustomResourceDefinitions() {
-				continue // Not served, or present from the start.
+				continue // not served, or present from the start
 			}
 			list, err := k.DynamicClient(t).Resource(kind.GroupVersionResource()).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + bootstrapped + ",!" + shipped})
 			if err != nil || len(list.Items) != 0 {

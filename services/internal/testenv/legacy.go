@@ -16,11 +16,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// servedWithin bounds the wait until a kind is served, or until an older definition of it is gone.
+// servedWithin bounds the wait until a kind is served, or until an older definition of the kind is deleted.
 const servedWithin = time.Minute
 
-// ServeLegacyOpenSearch makes the server serve the OpenSearch kinds in their former API group, until the test ends.
-// These are the shipped kinds, and the clusters of the public operator.
+// ServeLegacyOpenSearch makes the API server serve the OpenSearch kinds in their former API group, until the test
+// ends.
 func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 	t.Helper()
 	root, err := devserver.CheckoutRoot()
@@ -45,7 +45,7 @@ func (k *KubeServer) ServeLegacyOpenSearch(t testing.TB) {
 	k.awaitServed(t, kinds.LegacyOpenSearchKinds())
 }
 
-// ServeKinds makes the server serve kinds as [DefinitionFields] defines them, until the test ends.
+// ServeKinds makes the API server serve kinds as [DefinitionFields] defines them, until the test ends.
 func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range served {
@@ -61,7 +61,8 @@ func (k *KubeServer) ServeKinds(t testing.TB, served ...kinds.Kind) {
 func (k *KubeServer) createDefinition(t testing.TB, definition *unstructured.Unstructured) {
 	t.Helper()
 	definitions := k.DynamicClient(t).Resource(kinds.CustomResourceDefinitions().GroupVersionResource())
-	Eventually(t, servedWithin, func() error { // An earlier deletion may still be running.
+	// The deletion of an earlier definition may not have finished.
+	Eventually(t, servedWithin, func() error {
 		_, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
 		return err
 	})

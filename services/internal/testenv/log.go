@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// LogBuffer keeps the JSON log of a service.
+// LogBuffer stores the JSON log of a service.
 type LogBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -23,7 +23,7 @@ func (l *LogBuffer) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// Logger returns a logger that writes to l and to the output of the test, from this level on.
+// Logger returns a logger that writes to l and to the output of the test. It drops records below level.
 func (l *LogBuffer) Logger(t testing.TB, level slog.Level) *slog.Logger {
 	t.Helper()
 	return slog.New(slog.NewJSONHandler(io.MultiWriter(l, t.Output()), &slog.HandlerOptions{Level: level}))
@@ -36,7 +36,8 @@ func (l *LogBuffer) Bytes() []byte {
 	return bytes.Clone(l.text.Bytes())
 }
 
-// CheckWarning returns nil if the log, after its first bytes, has a warning or an error with this text.
+// CheckWarning returns nil if a warning or an error in the log contains the text of. It skips the first after bytes of
+// the log.
 func (l *LogBuffer) CheckWarning(after int, of string) error {
 	for line := range strings.Lines(string(l.Bytes()[after:])) {
 		warning := strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`)

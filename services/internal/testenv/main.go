@@ -16,12 +16,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// leakLooks bounds the attempts, half a second each, in which goroutines of stopped servers may still exist.
+// leakLooks bounds the checks for leaked goroutines. Each check takes up to half a second, in which goroutines of
+// stopped servers may end.
 const leakLooks = 20
 
 // Main runs the tests of a package from its TestMain and stops the shared servers. The package fails if a goroutine is
-// left. With a [RightsSuite] and all tests, it reports the rights of the service that no test used. In a nightly run,
-// which revokes every right, such a right fails the package.
+// left.
+//
+// If the package has a [RightsSuite] and all its tests ran, Main reports the rights of the service that no test used.
+// In a nightly run, which revokes every right, such a right fails the package.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	code := m.Run()
 	err := shared.stopServer()
@@ -48,7 +51,7 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	os.Exit(code)
 }
 
-// shared is the API server of this binary. A server per test would cost seconds each.
+// shared is the API server of this binary. A server per test would take several seconds each.
 //
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
 var shared sharedKube
@@ -56,14 +59,14 @@ var shared sharedKube
 // sharedKube is a Kubernetes API server that starts at its first use.
 type sharedKube struct {
 	mu sync.Mutex
-	// root holds the audit log and dir, the server's directory.
+	// root is the directory with the audit log. dir is the server's own directory in root.
 	root, dir string
 	server    *devserver.KubeLocal
 	config    *rest.Config
 	rights    rightsUsage
 }
 
-// ensureStarted starts the server unless it runs, and returns c. An earlier test may have stopped the server.
+// ensureStarted starts the server unless it is running, and returns c. An earlier test may have stopped the server.
 func (c *sharedKube) ensureStarted(ctx context.Context) (*sharedKube, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

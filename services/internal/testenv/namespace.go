@@ -18,7 +18,7 @@ func (b *Env) CreateNamespace(name string) {
 	}
 }
 
-// DeleteNamespace begins the deletion of a namespace and of all objects in it.
+// DeleteNamespace starts the deletion of a namespace and of all objects in it.
 func (b *Env) DeleteNamespace(name string) {
 	b.T.Helper()
 	if err := b.Typed.CoreV1().Namespaces().Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {

@@ -16,7 +16,7 @@ import (
 // password is the password of all users.
 const password = "test"
 
-// reconnectWait shortens tests of restarts.
+// reconnectWait is short, so that tests with restarts take less time.
 const reconnectWait = 20 * time.Millisecond
 
 // NATSServer is a NATS server with JetStream on disk that can stop and restart.
@@ -41,11 +41,11 @@ func StartNATS(t testing.TB) *NATSServer {
 	return n
 }
 
-// DataFiles returns the server's directory.
+// DataFiles returns the files in the server's directory.
 func (n *NATSServer) DataFiles() fs.FS { return os.DirFS(n.cfg.Dir) }
 
-// Backup copies the directory of a stopped server. The returned function replaces the directory by the copy: the server
-// must be stopped then, too.
+// Backup copies the directory of a stopped server. The returned function replaces the directory by the copy. The
+// server must also be stopped when it is called.
 func (n *NATSServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	kept := t.TempDir()
@@ -60,13 +60,13 @@ func (n *NATSServer) Backup(t testing.TB) (restore func()) {
 	}
 }
 
-// URL returns the address for the test's own client, which has all rights. It stays the same over restarts.
+// URL returns the address for the test's own client, which has all rights. A restart keeps the address.
 func (n *NATSServer) URL() string { return n.URLOf(natsauth.Admin) }
 
 // URLOf returns the address for a service, with its shipped rights.
 func (n *NATSServer) URLOf(service string) string { return n.cfg.URL(service) }
 
-// Start starts the server, after a stop with the same streams on the same port. It waits while another program uses the
+// Start starts the server. After a stop, it keeps the streams and the port. It waits while another program uses the
 // port.
 func (n *NATSServer) Start(t testing.TB) {
 	t.Helper()
@@ -77,7 +77,7 @@ func (n *NATSServer) Start(t testing.TB) {
 	n.server, n.cfg.Port = server, server.Port()
 }
 
-// Stop ends the server unless it is stopped.
+// Stop stops the server unless it is stopped.
 func (n *NATSServer) Stop() {
 	n.t.Helper()
 	if n.server == nil {
@@ -89,7 +89,7 @@ func (n *NATSServer) Stop() {
 	n.server = nil
 }
 
-// Connect returns a connection that survives restarts of the server and is closed when the test ends.
+// Connect returns a connection that survives restarts of the server. It is closed when the test ends.
 func (n *NATSServer) Connect(t testing.TB) *nats.Conn {
 	t.Helper()
 	conn, err := nats.Connect(n.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(0, 0))

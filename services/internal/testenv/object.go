@@ -30,7 +30,7 @@ func (k *KubeServer) Apply(t testing.TB, kind kinds.Kind, name string, spec any)
 	}
 }
 
-// ApplyFields applies an object with any fields, and returns the answer of the API server. See [KubeServer.Apply].
+// ApplyFields applies an object with any fields and returns the answer of the API server. See [KubeServer.Apply].
 func (k *KubeServer) ApplyFields(t testing.TB, kind kinds.Kind, name string, fields map[string]any) (*unstructured.Unstructured, error) {
 	t.Helper()
 	return k.DynamicClient(t).Resource(kind.GroupVersionResource()).Namespace(kind.Namespace).
@@ -54,7 +54,7 @@ func encodeObject(t testing.TB, kind kinds.Kind, name string, fields map[string]
 	return data
 }
 
-// ApplyStatus applies fields of an object's status as a service.
+// ApplyStatus applies fields of an object's status. service is the field manager.
 func (b *Env) ApplyStatus(service string, kind kinds.Kind, name string, status any) {
 	b.T.Helper()
 	_, err := b.namespacedClient(kind).Patch(b.T.Context(), name, types.ApplyPatchType, encodeObject(b.T, kind, name, map[string]any{"status": status}),
@@ -73,7 +73,7 @@ func (b *Env) Patch(kind kinds.Kind, name, patch string, subresources ...string)
 	}
 }
 
-// RemoveFinalizers removes all finalizers of an object by force.
+// RemoveFinalizers removes all finalizers of an object.
 func (b *Env) RemoveFinalizers(kind kinds.Kind, name string) {
 	b.T.Helper()
 	b.SetFinalizers(kind, kind.Namespace, name)
@@ -139,7 +139,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// List returns the objects of a kind, or those of the kind's namespace. The list is empty if the kind is not served.
+// List returns the objects of a kind, in the kind's namespace or in all namespaces. The list is empty if the kind is
+// not served.
 func (b *Env) List(kind kinds.Kind) *unstructured.UnstructuredList {
 	b.T.Helper()
 	list, err := b.namespacedClient(kind).List(b.T.Context(), metav1.ListOptions{})
@@ -162,7 +163,7 @@ func DecodeObject[T any](t testing.TB, u unstructured.Unstructured) *T {
 	return object
 }
 
-// ListAs returns what [Env.List] returns, as typed values.
+// ListAs returns the result of [Env.List] as typed values.
 func ListAs[T any](b *Env, kind kinds.Kind) []*T {
 	b.T.Helper()
 	items := b.List(kind).Items
@@ -197,7 +198,7 @@ func Await[T any](b *Env, kind kinds.Kind, name string, check func(*T) error) *T
 	return object
 }
 
-// conditionedObject decodes the metadata and conditions of an object of any kind.
+// conditionedObject holds the metadata and conditions of an object of any kind.
 type conditionedObject struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
@@ -205,8 +206,8 @@ type conditionedObject struct {
 	} `json:"status"`
 }
 
-// AwaitCondition waits until a condition of an object has a reason at the object's current generation, and returns
-// the condition.
+// AwaitCondition waits until a condition has the given reason at the object's current generation. It returns the
+// condition.
 func (b *Env) AwaitCondition(kind kinds.Kind, name, conditionType, reason string) metav1.Condition {
 	b.T.Helper()
 	var found metav1.Condition

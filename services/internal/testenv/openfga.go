@@ -18,8 +18,8 @@ type OpenFGAServer struct {
 	own *openFGAProcess
 }
 
-// LazyOpenFGA returns a server without stores for one test. It starts at its first use, because not every test of a [Env]
-// needs it. When the test ends, its stores are deleted, and a later test reuses the server.
+// LazyOpenFGA returns a server without stores for one test. The server starts at its first use, because not every test
+// of an [Env] needs it. When the test ends, its stores are deleted, and a later test reuses the server.
 func LazyOpenFGA(t testing.TB) *OpenFGAServer {
 	t.Helper()
 	o := &OpenFGAServer{t: t}
@@ -54,7 +54,7 @@ func (o *OpenFGAServer) ensureStartedAddress() string {
 	return devserver.LoopbackAddress(o.own.cfg.Port)
 }
 
-// Start starts the server again, with the same stores on the same port.
+// Start starts the server again, with the same stores and the same port.
 func (o *OpenFGAServer) Start(t testing.TB) {
 	t.Helper()
 	o.ensureStartedAddress()
@@ -63,7 +63,7 @@ func (o *OpenFGAServer) Start(t testing.TB) {
 	}
 }
 
-// Stop stops the server. It does nothing if the server has stopped already.
+// Stop stops the server unless it is stopped.
 func (o *OpenFGAServer) Stop() {
 	o.t.Helper()
 	o.ensureStartedAddress()
@@ -72,8 +72,8 @@ func (o *OpenFGAServer) Stop() {
 	}
 }
 
-// Backup stops the server, copies its database and starts it again. The returned function replaces the database by the
-// copy in the same way.
+// Backup stops the server, copies its database and starts it again. The returned function stops the server, replaces
+// its database by the copy, and starts it again.
 func (o *OpenFGAServer) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	kept := t.TempDir()
@@ -95,7 +95,8 @@ func (o *OpenFGAServer) copyStorage(t testing.TB, from, to string) {
 	o.Start(t)
 }
 
-// Config returns a client configuration for this server, through its [Traffic]. It stays valid over restarts.
+// Config returns a client configuration for this server. Its calls go through the server's [Traffic]. It remains valid
+// over restarts.
 func (o *OpenFGAServer) Config() fga.Config {
 	return fga.Config{
 		Target:      o.ensureStartedAddress(),
@@ -103,7 +104,7 @@ func (o *OpenFGAServer) Config() fga.Config {
 	}
 }
 
-// Client returns a client for the test itself. It bypasses [Traffic], so its calls are not counted.
+// Client returns a client for the test itself. Its calls bypass [Traffic], so they are not counted.
 func (o *OpenFGAServer) Client(t testing.TB) *fga.Client {
 	t.Helper()
 	client, err := fga.Dial(fga.Config{Target: o.ensureStartedAddress()})

@@ -20,8 +20,8 @@ import (
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
 var openFGAs openFGAPool
 
-// openFGAPool keeps the servers that no test uses. It holds more than one only if tests ran in parallel or a test used
-// two.
+// openFGAPool holds the servers that no test uses. It holds more than one only after tests ran in parallel or a test
+// used two servers.
 type openFGAPool struct {
 	mu   sync.Mutex
 	idle []*openFGAProcess
@@ -47,7 +47,7 @@ func (p *openFGAPool) takeServer(ctx context.Context) (*openFGAProcess, error) {
 	return o, nil
 }
 
-// putServer deletes all stores of a server and keeps the server for another test. A server that fails is discarded.
+// putServer deletes all stores of a server and keeps the server for another test. It discards a server that fails.
 func (p *openFGAPool) putServer(ctx context.Context, o *openFGAProcess) error {
 	err := o.startServer(ctx)
 	if err == nil {
@@ -62,7 +62,7 @@ func (p *openFGAPool) putServer(ctx context.Context, o *openFGAProcess) error {
 	return nil
 }
 
-// endServers ends all servers.
+// endServers stops all servers and removes their directories.
 func (p *openFGAPool) endServers() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ type openFGAProcess struct {
 
 func (o *openFGAProcess) storageDir() string { return filepath.Dir(o.cfg.File) }
 
-// startServer starts the server unless it runs, always on the same port.
+// startServer starts the server unless it is running. A restart keeps the port.
 func (o *openFGAProcess) startServer(ctx context.Context) error {
 	if o.server != nil {
 		return nil
@@ -95,7 +95,7 @@ func (o *openFGAProcess) startServer(ctx context.Context) error {
 	return nil
 }
 
-// stopServer ends the server unless it is stopped.
+// stopServer stops the server unless it is stopped.
 func (o *openFGAProcess) stopServer() error {
 	if o.server == nil {
 		return nil
@@ -105,7 +105,7 @@ func (o *openFGAProcess) stopServer() error {
 	return err
 }
 
-// endServer ends the server and removes its directory.
+// endServer stops the server and removes its directory.
 func (o *openFGAProcess) endServer() error {
 	return errors.Join(o.stopServer(), os.RemoveAll(o.storageDir()))
 }

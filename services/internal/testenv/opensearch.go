@@ -19,15 +19,15 @@ import (
 // searchAnswerWithin bounds the slowest request on a busy machine.
 const searchAnswerWithin = time.Minute
 
-// OpenSearchServer is the OpenSearch of this test binary, reached through [Traffic].
+// OpenSearchServer is the OpenSearch of this test binary. Services reach it through [Traffic].
 type OpenSearchServer struct {
 	Traffic
 	search *openSearchProcess
 	front  *openSearchProxy
 }
 
-// StartOpenSearch starts OpenSearch unless it runs. All tests of the binary share it, and so must not run in parallel. At
-// the end of the test, its security configuration is reset.
+// StartOpenSearch returns the OpenSearch server and starts it if necessary. All tests of the binary share the server,
+// so they must not run in parallel. When the test ends, its security configuration is reset.
 func StartOpenSearch(t testing.TB) *OpenSearchServer {
 	t.Helper()
 	if err := sharedSearch.ensureStarted(t.Context()); err != nil {
@@ -48,25 +48,25 @@ func StartOpenSearch(t testing.TB) *OpenSearchServer {
 	return o
 }
 
-// URL returns the address of OpenSearch that a service uses. Requests go through [Traffic]. A restart keeps the address.
+// URL returns the address of OpenSearch for services. Requests go through [Traffic]. A restart keeps the address.
 func (o *OpenSearchServer) URL() string { return o.front.url }
 
-// CA returns the authority, in PEM, that clients of [OpenSearchServer.URL] trust.
+// CA returns the certificate authority of [OpenSearchServer.URL], in PEM form. Clients must trust it.
 func (o *OpenSearchServer) CA() []byte { return o.search.server.CACertificate() }
 
-// AdminCertificate returns the certificate and key of an administrator, in PEM.
+// AdminCertificate returns the certificate and key of an administrator, in PEM form.
 func (o *OpenSearchServer) AdminCertificate() (certificate, key []byte) {
 	admin := o.search.server.AdminCertificate()
 	return admin.Certificate, admin.Key
 }
 
-// AdminLogin returns the credentials of the administrator, for clients without a certificate.
+// AdminLogin returns the name and password of the administrator, for clients without a certificate.
 func (o *OpenSearchServer) AdminLogin() (user, password string) {
 	return opensearch.Admin, o.search.server.AdminPassword()
 }
 
-// DoAsAdmin sends a request as the administrator, outside of [Traffic], and returns the status and the body. The path is as in
-// "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
+// DoAsAdmin sends a request as the administrator and returns the status and the body. The request bypasses [Traffic].
+// An example of a path is "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
 func (o *OpenSearchServer) DoAsAdmin(t testing.TB, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
 	status, answer, err := o.search.doRequest(t.Context(), method, path, body)
@@ -76,7 +76,7 @@ func (o *OpenSearchServer) DoAsAdmin(t testing.TB, method, path string, body any
 	return status, answer
 }
 
-// TryLogin logs in as a user and returns the status, 200 or 401, and the body.
+// TryLogin logs in as a user. It returns the status, which is 200 or 401, and the body.
 func (o *OpenSearchServer) TryLogin(t testing.TB, user, password string) (status int, answer []byte) {
 	t.Helper()
 	return o.DoAs(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
@@ -97,7 +97,7 @@ func (o *OpenSearchServer) DoAs(t testing.TB, user, password, method, path strin
 	return status, answer
 }
 
-// Stop ends the server as a signal would. Later tests start it again.
+// Stop stops the server with a signal. Later tests start it again.
 func (o *OpenSearchServer) Stop(t testing.TB) {
 	t.Helper()
 	if err := o.search.server.Stop(); err != nil {
@@ -105,7 +105,7 @@ func (o *OpenSearchServer) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the server as a crash would. Later tests start it again.
+// Kill kills the server, like a crash. Later tests start it again.
 func (o *OpenSearchServer) Kill() { o.search.server.Kill() }
 
 // Start starts the server again, with the same data and the same address.
@@ -116,8 +116,8 @@ func (o *OpenSearchServer) Start(t testing.TB) {
 	}
 }
 
-// DeleteSecurityIndex deletes the index of the security configuration, as the restore of an old snapshot can. The server answers
-// requests of its security API with an error until it restarts.
+// DeleteSecurityIndex deletes the index of the security configuration, as the restore of an old snapshot may do. The
+// server then answers requests of its security API with an error until it restarts.
 func (o *OpenSearchServer) DeleteSecurityIndex(t testing.TB) {
 	t.Helper()
 	if status, answer := o.DoAsAdmin(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
@@ -125,7 +125,7 @@ func (o *OpenSearchServer) DeleteSecurityIndex(t testing.TB) {
 	}
 }
 
-// RunSecurityAdmin replaces the security configuration by the initial one, as securityadmin.sh and operator jobs do.
+// RunSecurityAdmin replaces the security configuration by the initial one, as securityadmin.sh does.
 func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
 	t.Helper()
 	if err := o.search.server.RunSecurityAdmin(t.Context()); err != nil {
@@ -133,7 +133,7 @@ func (o *OpenSearchServer) RunSecurityAdmin(t testing.TB) {
 	}
 }
 
-// sharedSearch is the OpenSearch of this binary. A server per test would cost seconds each.
+// sharedSearch is the OpenSearch of this binary. A server per test would take several seconds each.
 //
 //nolint:gochecknoglobals // Tests of one binary have nothing else in common.
 var sharedSearch openSearchProcess
@@ -149,7 +149,7 @@ type openSearchProcess struct {
 	first map[string]map[string]json.RawMessage
 }
 
-// ensureStarted starts the server unless it runs. An earlier test may have stopped it.
+// ensureStarted starts the server unless it is running. An earlier test may have stopped it.
 func (s *openSearchProcess) ensureStarted(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *openSearchProcess) ensureStarted(ctx context.Context) error {
 	return err
 }
 
-// newClient returns a client that keeps no connections, because the server can end at any time.
+// newClient returns a client that keeps no idle connections, because the server can stop at any time.
 func (s *openSearchProcess) newClient(admin bool) (*http.Client, error) {
 	cfg, err := s.server.ClientTLSConfig(admin)
 	if err != nil {

@@ -72,7 +72,7 @@ func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
 		t.Errorf("an answer that is lost: %d", status)
 	}
 	o.FailAfter(nil)
-	if status, err := put(); status != http.StatusOK || err != nil { // The server executed the call before.
+	if status, err := put(); status != http.StatusOK || err != nil { // The server had executed the call.
 		t.Errorf("without a fault: %d, %v", status, err)
 	}
 	if got := o.WritesByOp()["PUT internalusers/anne"]; got != 2 {

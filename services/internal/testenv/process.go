@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// spawnedEnv makes a test binary run as the service.
+// spawnedEnv is the environment variable that makes a test binary run as the service.
 const spawnedEnv = "ENTAIL_TEST_SPAWNED"
 
-// Process is a service in a separate process that a test can kill.
+// Process is a service in a separate process, which a test can kill.
 type Process struct{ *exec.Cmd }
 
-// IsSpawned reports whether this test binary must run as the service, with the service's flags. The process then ends
-// with the process that started it.
+// IsSpawned reports whether this test binary must run as the service, with the service's flags. It also makes this
+// process end together with the process that started it.
 func IsSpawned() bool {
 	if os.Getenv(spawnedEnv) == "" {
 		return false
@@ -26,8 +26,8 @@ func IsSpawned() bool {
 	return true
 }
 
-// SpawnService starts this test binary as the named service. Its TestMain must call [IsSpawned]. The process ends with the test
-// at the latest.
+// SpawnService starts this test binary as the named service. Its TestMain must call [IsSpawned]. The process ends when
+// the test ends, if not earlier.
 func SpawnService(t testing.TB, name string, nats *NATSServer, kube *KubeServer, flags ...string) Process {
 	t.Helper()
 	surroundings := []string{"--nats-url", nats.URLOf(name), "--kubeconfig", kube.ServiceKubeconfig(name), "--auth", "none", "--listen", "127.0.0.1:0"}
@@ -44,11 +44,11 @@ func SpawnService(t testing.TB, name string, nats *NATSServer, kube *KubeServer,
 	return p
 }
 
-// Signal sends a signal. It ignores the error after the process has ended.
+// Signal sends a signal. It ignores the error if the process has ended.
 func (p Process) Signal(s os.Signal) { _ = p.Process.Signal(s) }
 
-// Kill ends the process with SIGKILL and waits for it.
+// Kill kills the process with SIGKILL and waits for its end.
 func (p Process) Kill() {
-	_ = p.Process.Kill() // Fails only when the process has ended.
+	_ = p.Process.Kill() // Fails only if the process has ended.
 	_ = p.Wait()
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// local is the cluster whose objects are published.
+// local is the name of the cluster whose objects are published.
 const local = "local"
 
-// retryPause is the wait before another attempt at NATS or the API server.
+// retryPause is the wait before another request to NATS or the API server.
 const retryPause = 50 * time.Millisecond
 
-// Reflector publishes the objects in Kubernetes and their changes as the watcher does, for tests of services that
-// cannot import the watcher. A test can pause it, or let it publish everything again.
+// Reflector publishes the objects in Kubernetes and their changes as the watcher does. It is for tests of services,
+// which cannot import the watcher. A test can pause it, or make it publish everything again.
 type Reflector struct {
 	bed       *Env
 	kinds     []kinds.Kind
@@ -33,14 +33,14 @@ type Reflector struct {
 	publisher *publish.Publisher
 	ctx       context.Context //nolint:containedctx // It is how long it runs.
 	following sync.WaitGroup
-	// gate is locked while the reflector is paused. waiting counts the changes that wait for it.
+	// gate is locked while the reflector is paused. waiting counts the changes that wait for the gate.
 	gate    sync.Mutex
 	waiting atomic.Int64
-	// repeated holds the messages that Repeat published last, by subject.
+	// repeated holds the messages of the last RepublishAll, by subject.
 	repeated map[string]*nats.Msg
 }
 
-// StartReflector starts a reflector for all kinds that services watch, and for the given ones, until the test ends.
+// StartReflector starts a reflector for all kinds that services read and for the given kinds, until the test ends.
 func (b *Env) StartReflector(besides ...kinds.Kind) *Reflector {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.AdminConfig(), local, "test")
@@ -65,8 +65,8 @@ func (b *Env) StartReflector(besides ...kinds.Kind) *Reflector {
 	return r
 }
 
-// PublishTargetKind publishes the objects of a kind as targets of bindings. With a problem, it only publishes a marker that the
-// kind is not observed.
+// PublishTargetKind publishes the objects of a kind as targets of bindings. If problem is set, it only publishes a
+// marker that the kind is not observed.
 func (r *Reflector) PublishTargetKind(kind kinds.Kind, problem string) {
 	r.bed.T.Helper()
 	if problem == "" {
@@ -99,7 +99,7 @@ func (r *Reflector) publishMarker(kind kinds.Kind, m *eventv1.SnapshotMarker) {
 	}
 }
 
-// writeBarriers writes barriers, except while the reflector is paused or a change waits.
+// writeBarriers writes barriers, except while the reflector is paused or a change waits to be published.
 func (r *Reflector) writeBarriers(ctx context.Context) {
 	barriers := NewBarrierWriter(r.publisher, r.origin.Cluster)
 	for ctx.Err() == nil {
@@ -115,7 +115,7 @@ func (r *Reflector) writeBarriers(ctx context.Context) {
 	}
 }
 
-// Replay publishes every object again, marked for another reconcile.
+// Replay publishes every object again, marked for another reconciliation.
 func (r *Reflector) Replay() {
 	r.bed.T.Helper()
 	for _, kind := range r.kinds {
@@ -129,8 +129,8 @@ func (r *Reflector) Pause() (release func()) {
 	return r.gate.Unlock
 }
 
-// publishKind publishes all objects of a kind and then the snapshot marker. Kinds of which only referenced objects are
-// published have no marker. The version is empty for a kind that is not served.
+// publishKind publishes all objects of a kind and then the snapshot marker. A kind that is published only where it is
+// referenced has no marker. The returned version is empty for a kind that is not served.
 func (r *Reflector) publishKind(kind kinds.Kind, again bool) (version string, served bool) {
 	r.bed.T.Helper()
 	ctx := r.bed.T.Context()
@@ -172,10 +172,10 @@ func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version str
 	}
 }
 
-// publishMode qualifies a published state: as a deletion, or as a repetition.
+// publishMode marks a published state as a deletion, or as a repetition.
 type publishMode struct{ deleted, again bool }
 
-// publishState publishes one state and returns its position in the stream. It retries while NATS is unavailable.
+// publishState publishes one state and returns its sequence in the stream. It retries while NATS is unavailable.
 func (r *Reflector) publishState(ctx context.Context, kind kinds.Kind, u *unstructured.Unstructured, how publishMode) uint64 {
 	var o kube.Object
 	raw, err := u.MarshalJSON()

@@ -24,7 +24,7 @@ const revokedWithin = time.Minute
 type Right struct {
 	Verb string
 	event.GroupResource
-	// namespace and name limit the right, as in the table of package rbac. Empty means any.
+	// namespace and name limit the right as in package rbac. Empty means any.
 	namespace, name string
 }
 
@@ -35,7 +35,7 @@ func (r Right) DenialText() string {
 	return "cannot " + r.Verb + ` resource "` + r.Resource + `" in API group "` + r.Group + `"`
 }
 
-// ServiceRights returns all rights of a service in the table of package rbac, except those on Secrets of other namespaces.
+// ServiceRights returns all rights of a service in package rbac, except those on Secrets of other namespaces.
 func ServiceRights(service string) []Right {
 	account := accountOf(service)
 	return append(splitRights("", account.Everywhere), splitRights(rbac.Namespace, account.Own)...)
@@ -49,7 +49,7 @@ func accountOf(service string) rbac.Account {
 	return accounts[slices.IndexFunc(accounts, func(a rbac.Account) bool { return a.Service == service })]
 }
 
-// splitRights splits rights of the table into single ones.
+// splitRights splits the rights into single verbs and resources.
 func splitRights(namespace string, rights []rbac.Right) (all []Right) {
 	for _, r := range rights {
 		name := append(slices.Clone(r.ResourceNames), "")[0]
@@ -62,7 +62,7 @@ func splitRights(namespace string, rights []rbac.Right) (all []Right) {
 	return all
 }
 
-// RevokeRight removes one right of a service until the test ends or the function is called. Restore several rights in
+// RevokeRight removes one right of a service until the test ends or restore is called. Restore several rights in
 // reverse order.
 func (k *KubeServer) RevokeRight(t testing.TB, service string, right Right) (restore func()) {
 	t.Helper()
@@ -85,7 +85,7 @@ func (k *KubeServer) RevokeRight(t testing.TB, service string, right Right) (res
 		if _, err := role.editRules(context.WithoutCancel(t.Context()), func([]rbacv1.PolicyRule) []rbacv1.PolicyRule { return before }); err != nil {
 			t.Error(err)
 		}
-		if t.Context().Err() == nil { // After the test nothing depends on it.
+		if t.Context().Err() == nil { // After the test nothing needs the right.
 			awaitRight(t, client, service, right, true)
 		}
 	})
@@ -114,13 +114,13 @@ func awaitRight(t testing.TB, client kubernetes.Interface, service string, right
 	})
 }
 
-// ruledRole is a Role or, without a namespace, a ClusterRole.
+// ruledRole is a Role, or a ClusterRole if namespace is empty.
 type ruledRole struct {
 	client          kubernetes.Interface
 	namespace, name string
 }
 
-// editRules edits the rules and returns the former ones.
+// editRules changes the rules of the role and returns the previous ones.
 func (r ruledRole) editRules(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
 	if r.namespace != "" {
 		roles := r.client.RbacV1().Roles(r.namespace)

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// commitEnv is the environment variable with the commit that selects the rights that CI revokes.
+	// commitEnv is the environment variable with the commit. The commit selects the rights that CI revokes.
 	commitEnv = "ENTAIL_COMMIT"
 	// rightsTimeout bounds each wait of a rights test.
 	rightsTimeout = time.Minute
 )
 
-// RightsSuite revokes the rights of one service, one at a time. The service must report each missing right, and
-// continue once it has the right again.
+// RightsSuite revokes the rights of one service, one at a time. The service must report each missing right, and must
+// continue when it has the right again.
 type RightsSuite struct {
 	*Env
 
@@ -35,16 +35,16 @@ type RightsSuite struct {
 	Log   *LogBuffer
 	// Idle waits until the service has no work left.
 	Idle func()
-	// Call sends a request to the service. The caller has no rights.
+	// Call sends a request to the service as a caller without rights.
 	Call func(ctx context.Context, caller *http.Client, url string) error
-	// Guard is the name of the service's webhook configuration, or empty if it has none.
+	// Guard is the name of the service's webhook configuration; empty if there is none.
 	Guard string
-	// Fill creates an object of each kind that the service watches, after its start. It may be nil.
+	// Fill creates an object of each kind that the service reads, after the service has started. It may be nil.
 	Fill func()
-	// Uses holds, for each right, how a test makes the service need it. Keys are "verb resource", "verb *" or "*
-	// resource", in order of precedence. The suite itself holds the uses of rights that services share.
+	// Uses describes, for each right, how a test makes the service need it. Keys are "verb resource", "verb *" or "*
+	// resource", in order of precedence. The suite itself describes the rights that all services share.
 	Uses map[string]RightUse
-	// Only selects rights. Nil selects all.
+	// Only selects the rights to test. Nil selects all.
 	Only func(Right) bool
 
 	whole    testing.TB
@@ -53,7 +53,8 @@ type RightsSuite struct {
 	caller   *http.Client
 }
 
-// RightCase is one right of a table, with its kind, if Entail watches that, and a name for the test's objects.
+// RightCase is one right to test. Kind is set if services read the kind of its resource. Name is for the test's
+// objects.
 type RightCase struct {
 	Right
 	Kind kinds.Kind
@@ -62,22 +63,23 @@ type RightCase struct {
 
 // RightUse describes how a test makes a service need a right. Functions may be nil.
 type RightUse struct {
-	// Prepare runs while the service has the right, and Need after it was revoked.
+	// Prepare runs while the service has the right. Need runs after the right was revoked.
 	Prepare, Need func(RightCase)
-	// Report is the text that the service logs without the right. The default is the denial of the API server.
+	// Report is the text that the service logs without the right. The default is the API server's denial.
 	Report string
-	// Reported waits for further reports. They replace the log if the use is Unlogged.
+	// Reported waits for other reports of the missing right. If Unlogged is set, the log is not checked.
 	Reported func(RightCase)
 	Unlogged bool
 	// Done waits until the service has finished the work that needed the right.
 	Done func(RightCase)
-	// Keep runs if the right is not revoked, and makes the service use it. If nil, other tests use the right.
+	// Keep makes the service use the right if the right is not revoked in this run. If it is nil, other tests use the
+	// right.
 	Keep func(RightCase)
 	// Elsewhere names another test of the missing right.
 	Elsewhere string
 }
 
-// Test runs the suite: for all rights in a nightly run, otherwise for a sample.
+// Test runs the suite. A nightly run tests all rights, other runs test a sample.
 func (s *RightsSuite) Test(t *testing.T) {
 	t.Helper()
 	outer := s.T
@@ -121,7 +123,7 @@ func (s *RightsSuite) Test(t *testing.T) {
 // URL returns the address of the service.
 func (s *RightsSuite) URL() string { return s.running.URL }
 
-// Restart stops the service, calls the functions in between and starts the service again.
+// Restart stops the service, calls the functions, and starts the service again.
 func (s *RightsSuite) Restart(between ...func()) {
 	s.T.Helper()
 	s.running.Stop()
@@ -134,8 +136,8 @@ func (s *RightsSuite) Restart(between ...func()) {
 	s.T = sub
 }
 
-// testRevoked takes one right from the service, uses it, checks that the service reports the missing right, and gives it
-// back.
+// testRevoked revokes one right, makes the service need it, checks that the service reports the missing right, and
+// restores the right.
 func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightUse) {
 	t.Helper()
 	s.T = t
@@ -171,13 +173,13 @@ func (c RightCase) missingRightText() string {
 	return c.DenialText()
 }
 
-// isAdmissionVerb reports whether the verb is not a request verb. The API server checks such a right during admission.
+// isAdmissionVerb reports whether the verb is not a request verb, so that only admission policies check it.
 func (r Right) isAdmissionVerb() bool {
 	return !slices.Contains([]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// sampleRights returns one right for each verb, selected by a hash of the commit. It adds all rights that are checked only
-// during admission, because no request shows their use.
+// sampleRights returns one right for each verb, selected by a hash of the commit. It adds all rights that only
+// admission checks, because the audit log does not show their use.
 func sampleRights(rights []Right, commit string) []Right {
 	byVerb := map[string][]Right{}
 	for _, r := range rights {
@@ -189,7 +191,7 @@ func sampleRights(rights []Right, commit string) []Right {
 	})
 }
 
-// pickNumber returns a number below n. Without a commit it returns 0.
+// pickNumber returns a number below n that depends on the commit. Without a commit it returns 0.
 func pickNumber(commit string, n int) int {
 	if commit == "" {
 		return 0
@@ -199,7 +201,7 @@ func pickNumber(commit string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// rightUseFor returns the entry for a right in the table of the service or in the shared one.
+// rightUseFor returns the use of a right, from the service's table or from the shared table.
 func (s *RightsSuite) rightUseFor(c RightCase) RightUse {
 	s.T.Helper()
 	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
@@ -244,13 +246,14 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 	return uses
 }
 
-// awaitCode calls the service until the answer has this code.
+// awaitCode calls the service until the answer has the code want.
 func (s *RightsSuite) awaitCode(want connect.Code) {
 	s.T.Helper()
 	AwaitCode(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
 }
 
-// publishOversized publishes that an object is too large for NATS. The service then reads the object from the API server.
+// publishOversized publishes that an object is too large for NATS. The service then reads the object from the API
+// server.
 func (s *RightsSuite) publishOversized(c RightCase) {
 	s.T.Helper()
 	for _, object := range s.List(c.Kind).Items {
@@ -262,8 +265,8 @@ func (s *RightsSuite) publishOversized(c RightCase) {
 	s.T.Fatalf("got no %s, want one that the service reads", c.Resource)
 }
 
-// removeRegistration removes the service's webhook configuration and its Secret. For the verb update it only empties the
-// configuration.
+// removeRegistration deletes the service's webhook configuration and its Secret. For the verb update it only removes
+// the webhooks from the configuration.
 func (s *RightsSuite) removeRegistration(c RightCase) {
 	s.T.Helper()
 	take := s.webhooks.Delete

@@ -19,14 +19,14 @@ import (
 
 // RunningService is a service that runs in the test's process.
 type RunningService struct {
-	// URL is the address of its API.
+	// URL is the address of the service's API.
 	URL string
-	// Stop ends the service. The test fails if it ends with an error. At the end of the test, Stop is called
-	// automatically.
+	// Stop stops the service. The test fails if the service returns an error. Stop is called automatically at the end
+	// of the test.
 	Stop func()
 }
 
-// ListenLoopback returns a listener on a free port of this machine.
+// ListenLoopback returns a listener on a free loopback port.
 func ListenLoopback(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,8 +36,8 @@ func ListenLoopback(t testing.TB) net.Listener {
 	return listener
 }
 
-// ConfigureService configures the named service for the servers of b, which count its calls. The configuration can be part of a
-// larger one that embeds [service.Config].
+// ConfigureService configures the named service for the servers of b, which count its calls. cfg may be part of a
+// larger configuration that embeds [service.Config].
 func (b *Env) ConfigureService(name string, cfg *service.Config) net.Listener {
 	b.T.Helper()
 	listener := ListenLoopback(b.T)
@@ -48,13 +48,13 @@ func (b *Env) ConfigureService(name string, cfg *service.Config) net.Listener {
 	return listener
 }
 
-// ShortenWaits shortens what a service waits for after a takeover or a call without an answer, and between
-// two tries. It suits tests in which a call is over when its service gets no answer any more.
+// ShortenWaits shortens the wait after a takeover and the wait before a retry. Use it only in tests in which no
+// request of a former leader can take effect late.
 func ShortenWaits(cfg *setup.Config) {
 	cfg.Takeover.Settling, cfg.MaxDelay = 2*time.Second, time.Second
 }
 
-// Serve calls [Serve] for the test of b.
+// Serve runs a service for the test of b; see [Serve].
 func (b *Env) Serve(listener net.Listener, run func(context.Context) error) *RunningService {
 	b.T.Helper()
 	return Serve(b.T, listener, run)
@@ -76,7 +76,8 @@ func Serve(t testing.TB, listener net.Listener, run func(context.Context) error)
 	return &RunningService{URL: "http://" + listener.Addr().String(), Stop: stop}
 }
 
-// MetricValue returns the value of a series, written as name{labels}. It returns 0 if the series does not exist.
+// MetricValue returns the value of a series, which is written as name{labels}. It returns 0 if the series does not
+// exist.
 func (r *RunningService) MetricValue(t testing.TB, series string) (value float64) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/metrics", nil)

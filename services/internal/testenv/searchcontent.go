@@ -13,7 +13,8 @@ import (
 // securityAPI is the path before the name of a kind of security objects.
 const securityAPI = "/_plugins/_security/api/"
 
-// securityKinds lists the kinds in an order of removal: no remaining object refers to a removed one.
+// securityKinds lists the kinds in the order in which their objects can be removed: an object is removed before the
+// objects to which it refers.
 func securityKinds() []string {
 	return []string{"rolesmapping", "internalusers", "roles", "tenants", "actiongroups"}
 }
@@ -38,13 +39,13 @@ func (s *openSearchProcess) readSecurityConfig(ctx context.Context) (map[string]
 	return all, nil
 }
 
-// restoreSecurityConfig resets the security configuration to the initial one, and starts the server if necessary.
+// restoreSecurityConfig resets the security configuration to the initial one. It starts the server if necessary.
 func (s *openSearchProcess) restoreSecurityConfig(ctx context.Context) error {
 	if err := s.ensureStarted(ctx); err != nil {
 		return err
 	}
 	now, err := s.readSecurityConfig(ctx)
-	if err != nil { // The index is gone; a restart creates it.
+	if err != nil { // The index is missing; a restart creates it.
 		if err := s.server.Stop(); err != nil {
 			return err
 		}

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// quietFailures divides the rate of failures while the backend converges.
+	// quietFailures divides the failure rate while the backend converges.
 	quietFailures = 5
-	// failuresInRound is the minimum of failed calls per round, on average.
+	// failuresInRound is the minimum number of failed calls per round, on average.
 	failuresInRound = 4
 )
 
-// Disruption is one kind of disruption.
+// Disruption is an event that a service must survive, such as a restart.
 type Disruption struct {
 	What string
 	Do   func(*rand.Rand)
 }
 
-// DisruptionSuite makes random changes while calls of a service fail, the service crashes, and its servers restart. After each
-// round the backend must hold the state that the objects declare. At the end, no action without a change of objects may
-// cause a write.
+// DisruptionSuite makes random changes while calls of a service fail, the service crashes, and its servers restart.
+// After each round the backend must hold the state that the objects declare. At the end, a replay, a resync and a
+// restart must cause no write.
 //
-// ENTAIL_SEED replaces the seed. ENTAIL_ROUNDS raises the number of rounds.
+// The environment variable ENTAIL_SEED replaces the seed, and ENTAIL_ROUNDS raises the number of rounds.
 type DisruptionSuite struct {
 	Bed       *Env
 	Reflector *Reflector
@@ -36,36 +36,37 @@ type DisruptionSuite struct {
 	Serve func() *RunningService
 	// Happen makes one random change, as a user could.
 	Happen func(*rand.Rand)
-	// AsDeclared returns nil when the backend holds the state that the objects declare. It must not use the service's
-	// own code for this.
+	// AsDeclared returns nil if the backend holds the state that the objects declare. It must not use the service's
+	// own code to compute this state.
 	AsDeclared func() error
-	// Begin and End run before and after each round. They may be nil.
+	// Begin runs before each round, and End after it. Both may be nil.
 	Begin, End func()
-	// Besides lists disruptions that are specific to this service.
+	// Besides lists disruptions that only this service has.
 	Besides []Disruption
-	// OpenFGA is set for a service that uses it.
+	// OpenFGA is set for a service that uses OpenFGA.
 	OpenFGA bool
-	// Search is the service's traffic to OpenSearch, if it has any.
+	// Search is the service's traffic to OpenSearch, if any.
 	Search *Traffic
 
-	// Rounds counts the rounds. Every strike happens at least once in all rounds together.
+	// Rounds is the number of rounds. All rounds together have every disruption at least once.
 	Rounds int
-	// Strikes counts the strikes of a round. Zero means all.
+	// Strikes is the number of disruptions in a round. Zero means all.
 	Strikes int
-	// Steps counts the changes before each strike and after the last one.
+	// Steps is the number of changes before each disruption and after the last one.
 	Steps int
 	// Pace is the time between two changes.
 	Pace time.Duration
 	// Within bounds the time until the backend holds the declared state.
 	Within time.Duration
-	// For the same percentage of calls, the server receives the call, but its answer is lost.
+	// Failing is the percentage of calls that fail before the server receives them. For the same percentage, only the
+	// answer is lost.
 	Failing int
 
 	failures failureInjector
 	running  *RunningService
 }
 
-// Run runs the rounds, compares after each of them, and finally checks that nothing writes at rest.
+// Run runs the rounds, compares the backend after each, and finally checks that nothing is written without a change.
 func (t *DisruptionSuite) Run() {
 	t.Bed.T.Helper()
 	seed, rounds := seeds.FirstSeed(t.Bed.T), seeds.RoundCount(t.Bed.T, t.Rounds)
@@ -92,7 +93,7 @@ func (t *DisruptionSuite) Run() {
 	t.checkNoWritesAtRest()
 }
 
-// injectFailures connects the failures with the traffic of the service.
+// injectFailures makes calls of the service fail.
 func (t *DisruptionSuite) injectFailures(seed uint64) {
 	lines := map[*Traffic]injectedErrors{&t.Bed.Kube.Traffic: kubeErrors(), &t.Bed.OpenFGA.Traffic: openFGAErrors()}
 	if t.Search != nil {
@@ -122,8 +123,8 @@ func (t *DisruptionSuite) allDisruptions() []Disruption {
 	return append(all, t.Besides...)
 }
 
-// changeWhileStopped stops the service, makes a change, calls the functions and starts the service again. For a crash, all its
-// calls fail during the stop.
+// changeWhileStopped stops the service, makes a change, calls the functions, and starts the service again. If dies is
+// true, all its calls fail during the stop, as in a crash.
 func (t *DisruptionSuite) changeWhileStopped(r *rand.Rand, dies bool, do ...func()) {
 	t.failures.cut.Store(dies)
 	t.running.Stop()
@@ -135,7 +136,7 @@ func (t *DisruptionSuite) changeWhileStopped(r *rand.Rand, dies bool, do ...func
 	t.running = t.Serve()
 }
 
-// deleteDurable deletes the durable of the service, if it has one, so that every message is delivered again.
+// deleteDurable deletes the durable consumer of the service, if there is one. Then every message is delivered again.
 func (t *DisruptionSuite) deleteDurable() {
 	t.Bed.T.Helper()
 	if t.hasDurable() {
@@ -143,12 +144,12 @@ func (t *DisruptionSuite) deleteDurable() {
 	}
 }
 
-// hasDurable reports whether the service acknowledges messages with a durable, and does not only read them.
+// hasDurable reports whether the service has a durable consumer.
 func (t *DisruptionSuite) hasDurable() bool {
 	return slices.ContainsFunc(topology.DurableServices(), func(s topology.Service) bool { return s.Name == t.Service })
 }
 
-// runRound makes random changes between strikes, and compares.
+// runRound makes random changes and the given disruptions, and then compares the backend.
 func (t *DisruptionSuite) runRound(r *rand.Rand, strikes []Disruption) {
 	t.Bed.T.Helper()
 	t.failures.percent.Store(int32(t.Failing))
@@ -178,7 +179,8 @@ func callIfSet(f func()) {
 	}
 }
 
-// checkNoWritesAtRest compares once more without failures, and then allows no write.
+// checkNoWritesAtRest compares the backend again without failures. Then it checks that no action without a change of
+// objects causes a write.
 func (t *DisruptionSuite) checkNoWritesAtRest() {
 	t.Bed.T.Helper()
 	Eventually(t.Bed.T, t.Within, t.AsDeclared)
@@ -206,7 +208,7 @@ func (t *DisruptionSuite) checkNoWritesAtRest() {
 	}
 }
 
-// checkNoWrites extends [Env.CheckNoWrites] by OpenSearch.
+// checkNoWrites does the same as [Env.CheckNoWrites], and also checks OpenSearch.
 func (t *DisruptionSuite) checkNoWrites(what string, do func()) {
 	t.Bed.T.Helper()
 	search := cmp.Or(t.Search, &Traffic{})

@@ -13,11 +13,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Fault decides whether a call fails. The operation is as in "Write" or "PATCH /apis/…". It is empty for a health
-// probe, which is not counted. A fault may block until ctx ends. Nil lets the call pass.
+// Fault decides whether a call fails; nil means that it passes. op is an operation such as "Write" or "PATCH /apis/…".
+// It is empty for a health probe, which is not counted. A Fault may block until ctx ends.
 type Fault func(ctx context.Context, op string) error
 
-// Traffic passes calls of clients to one server. It counts all calls and, separately, the writes, and injects failures.
+// Traffic passes the calls of clients to one server. It counts all calls and, separately, the writes. It can also make
+// calls fail.
 type Traffic struct {
 	mu            sync.Mutex
 	calls, writes map[string]int
@@ -40,7 +41,7 @@ func (t *Traffic) WritesByOp() map[string]int {
 	return maps.Clone(t.writes)
 }
 
-// CallsByOp returns the number of attempts for each operation, reads included.
+// CallsByOp returns the number of calls for each operation, including reads and failed calls.
 func (t *Traffic) CallsByOp() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,14 +55,14 @@ func (t *Traffic) FailBefore(fault Fault) {
 	t.before = fault
 }
 
-// FailAfter sets the fault for calls that the server has executed: the answer is lost. Nil removes it.
+// FailAfter sets the fault for calls that the server has executed, so that only the answer is lost. Nil removes it.
 func (t *Traffic) FailAfter(fault Fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.after = fault
 }
 
-// passCall counts a call and makes it, unless a fault prevents this.
+// passCall counts a call and makes it, unless a fault prevents the call.
 func (t *Traffic) passCall(ctx context.Context, op string, writes bool, call func() error) error {
 	before, after := t.countCall(op)
 	if before != nil {
@@ -149,7 +150,8 @@ func clientOutcome(req *http.Request, response *http.Response, err error) (*http
 	return nil, err
 }
 
-// isKubeChange reports whether a request changes state. It ignores leases, events, and reviews that are sent by POST.
+// isKubeChange reports whether a request changes state. It ignores leases, events, and reviews, which are sent by
+// POST.
 func isKubeChange(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

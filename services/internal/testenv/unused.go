@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// rightsUsage holds the rights whose use the tests of a package have shown.
+// rightsUsage holds the rights that the tests of a package have shown to be used.
 type rightsUsage struct {
 	service string
 	shown   []Right
@@ -15,10 +15,10 @@ type rightsUsage struct {
 
 func (u *rightsUsage) beginService(service string) { u.service = service }
 
-// recordReported records that the service reported the right missing.
+// recordReported records that the service reported the right as missing.
 func (u *rightsUsage) recordReported(right Right) { u.shown = append(u.shown, right) }
 
-// isWholePackage reports whether no flag excludes tests.
+// isWholePackage reports whether all tests of the package run.
 func isWholePackage() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {

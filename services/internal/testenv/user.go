@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ConfigAs returns a client configuration that acts as a user, or as the administrator without a name.
+// ConfigAs returns a client configuration that impersonates a user. An empty name means the administrator.
 func (k *KubeServer) ConfigAs(user string) *rest.Config {
 	cfg := k.AdminConfig()
 	if user != "" {
@@ -20,7 +20,7 @@ func (k *KubeServer) ConfigAs(user string) *rest.Config {
 	return cfg
 }
 
-// DynamicClientAs returns a client that acts as a user, or as the administrator without a name.
+// DynamicClientAs returns a client that impersonates a user. An empty name means the administrator.
 func (k *KubeServer) DynamicClientAs(t testing.TB, user string) dynamic.Interface {
 	t.Helper()
 	objects, err := dynamic.NewForConfig(k.ConfigAs(user))
@@ -30,13 +30,13 @@ func (k *KubeServer) DynamicClientAs(t testing.TB, user string) dynamic.Interfac
 	return objects
 }
 
-// TypedClient returns a typed client of an administrator, outside of [Traffic].
+// TypedClient returns a typed client of an administrator. Its calls bypass [Traffic].
 func (k *KubeServer) TypedClient(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	return k.TypedClientAs(t, "")
 }
 
-// TypedClientAs returns a typed client that acts as a user, or as the administrator without a name.
+// TypedClientAs returns a typed client that impersonates a user. An empty name means the administrator.
 func (k *KubeServer) TypedClientAs(t testing.TB, user string) kubernetes.Interface {
 	t.Helper()
 	typed, err := kubernetes.NewForConfig(k.ConfigAs(user))
@@ -46,8 +46,8 @@ func (k *KubeServer) TypedClientAs(t testing.TB, user string) kubernetes.Interfa
 	return typed
 }
 
-// GrantUser gives a user rights until the test ends, in a namespace or, if that is empty, in all. It returns the name
-// of the ClusterRole with the rights, which need a moment to take effect.
+// GrantUser gives a user rights until the test ends. An empty namespace means all namespaces. It returns the name of
+// the ClusterRole with the rights, which do not take effect at once.
 func (k *KubeServer) GrantUser(t testing.TB, namespace, user string, rules ...rbacv1.PolicyRule) (role string) {
 	t.Helper()
 	role = k.createClusterRole(t, rules)
@@ -55,7 +55,7 @@ func (k *KubeServer) GrantUser(t testing.TB, namespace, user string, rules ...rb
 	return role
 }
 
-// BindUser binds a ClusterRole to a user until the test ends, in a namespace or, if that is empty, in all.
+// BindUser binds a ClusterRole to a user until the test ends. An empty namespace means all namespaces.
 func (k *KubeServer) BindUser(t testing.TB, namespace, user, clusterRole string) {
 	t.Helper()
 	k.bindClusterRole(t, namespace, clusterRole, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user})

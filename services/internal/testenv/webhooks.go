@@ -18,7 +18,7 @@ type WebhookRegistration struct {
 	name, secret string
 }
 
-// WebhookRegistration returns the webhooks of a configuration.
+// WebhookRegistration returns access to the webhook configuration with a name.
 func (k *KubeServer) WebhookRegistration(t testing.TB, name string) WebhookRegistration {
 	t.Helper()
 	return WebhookRegistration{api: k.TypedClient(t), name: name, secret: name + "-admission"}
