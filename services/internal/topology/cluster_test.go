@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// cluster is three servers.
+// cluster starts a cluster of three NATS servers and returns a client.
 func cluster(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	const nodes = 3

@@ -133,7 +133,7 @@ func TestADurableIsMadeOnceAndRestored(t *testing.T) {
 		if _, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeoverBounds()); err != nil {
 			t.Fatal(err)
 		}
-		// The server may answer a request before it has shown it to who listens.
+		// The server may answer a request before it has sent it to subscribers.
 		if err := js.Conn().Flush(); err != nil {
 			t.Fatal(err)
 		}
