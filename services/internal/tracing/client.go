@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// WrapTransport records a span for each request, and sends its context to the server.
+// WrapTransport wraps a transport so that each request has a span. It also sends the trace context to the server.
 func WrapTransport(provider trace.TracerProvider) func(http.RoundTripper) http.RoundTripper {
 	tracer := provider.Tracer(scope)
 	return func(next http.RoundTripper) http.RoundTripper { return tracingTransport{next: next, tracer: tracer} }
@@ -24,8 +24,8 @@ type tracingTransport struct {
 	tracer trace.Tracer
 }
 
-// RoundTrip implements [http.RoundTripper]. The name of the span does not contain the path, because the path names
-// objects.
+// RoundTrip implements [http.RoundTripper]. The name of the span does not contain the path, because paths contain
+// object names.
 func (t tracingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !isTraced(r.Context()) {
 		return t.next.RoundTrip(r)
@@ -50,7 +50,7 @@ func (t tracingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the inner transport.
 func (t tracingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// UnaryClientInterceptor records a span for each call, and sends its context to the server.
+// UnaryClientInterceptor records a span for each call and sends the trace context to the server.
 func UnaryClientInterceptor(provider trace.TracerProvider) grpc.UnaryClientInterceptor {
 	tracer := provider.Tracer(scope)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

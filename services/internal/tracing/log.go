@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler adds the ids of trace and span to each record with a span in its context.
+// LogHandler adds the trace ID and span ID to each record whose context has a span.
 func LogHandler(next slog.Handler) slog.Handler { return traceIDHandler{next} }
 
 type traceIDHandler struct{ slog.Handler }

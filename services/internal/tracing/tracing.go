@@ -1,7 +1,7 @@
-// Package tracing makes every change one trace. It begins in the watcher, crosses NATS as a traceparent, and continues
-// in each pass and in its calls to OpenFGA and the API server. Log records name their trace.
+// Package tracing makes every change one trace. The trace begins in the watcher and crosses NATS as a traceparent. It
+// continues in each reconciliation and in its calls to OpenFGA and the API server. Log records contain the trace ID.
 //
-// Calls outside of a trace, such as elections and watches, start none.
+// Calls outside of a trace, such as elections and watches, start no trace.
 package tracing
 
 import (
@@ -44,7 +44,7 @@ func LinksTo(traceparents ...string) []trace.Link {
 // isTraced reports whether ctx belongs to a trace.
 func isTraced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
 
-// recordError records an error in a span, if there is one.
+// recordError records an error in a span. It does nothing if err is nil.
 func recordError(span trace.Span, err error) {
 	if err != nil {
 		span.RecordError(err)
