@@ -20,7 +20,7 @@ func Text(s string, size int) string {
 	return strings.ToValidUTF8(s[:size-len(mark)], "") + mark
 }
 
-// Line returns s as [Text] does, on one line.
+// Line returns the result of [Text] on one line.
 func Line(s string, size int) string {
 	return Text(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
