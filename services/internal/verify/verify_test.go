@@ -22,7 +22,7 @@ import (
 
 const cluster = "local"
 
-// bed holds a view of one AuthorizationModel, and an API server that returns another state of it, or none.
+// bed holds an informer with one AuthorizationModel, and an API server that returns another state of it, or none.
 type bed struct {
 	*Verifier
 
@@ -72,7 +72,7 @@ func state(t *testing.T, version int, uid, text string) event.Change {
 	return event.Change{Key: key(), Version: kind.Version, UID: uid, ResourceVersion: strconv.Itoa(version), Object: object}
 }
 
-// put applies a state to the view.
+// put stores a state in the informer.
 func (b *bed) put(c event.Change) event.Change {
 	b.t.Helper()
 	if err := b.view.Apply(b.t.Context(), c); err != nil {
