@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// scripts/build.sh sets these through the linker. Otherwise the build info of the toolchain counts.
+// scripts/build.sh sets these variables through the linker. Otherwise the build info of the toolchain is used.
 //
 //nolint:gochecknoglobals // The linker can set nothing else.
 var number, revision, modified string
@@ -14,7 +14,7 @@ var number, revision, modified string
 // Build describes the build of a program.
 type Build struct {
 	Version string `json:"version"`
-	// Revision is the commit. Modified means that the tree had uncommitted changes.
+	// Revision is the commit. Modified means that the working tree had uncommitted changes.
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
@@ -42,7 +42,7 @@ func (b *Build) readBuildInfo(info *debug.BuildInfo) {
 	}
 }
 
-// String returns one line for people.
+// String returns one line for users.
 func (b Build) String() string {
 	s := b.Version
 	if b.Revision != "" {
