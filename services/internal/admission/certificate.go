@@ -75,7 +75,7 @@ func (c *servingCertificate) isValidFor(host string, now time.Time, validity tim
 // authorityBundle returns this certificate's authority, followed by the newest valid authorities of another bundle.
 // The result has at most maxAuthorities.
 func (c *servingCertificate) authorityBundle(before []byte, now time.Time) []byte {
-	others, _ := cert.ParseCertsPEM(before) // Ignores an invalid bundle.
+	others, _ := cert.ParseCertsPEM(before) // An invalid bundle is ignored.
 	others = slices.DeleteFunc(others, func(o *x509.Certificate) bool { return o.Equal(c.authority) || !o.IsCA || now.After(o.NotAfter) })
 	slices.SortStableFunc(others, func(a, b *x509.Certificate) int { return b.NotBefore.Compare(a.NotBefore) })
 	var bundle []byte

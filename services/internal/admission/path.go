@@ -24,7 +24,7 @@ const (
 // newPathSeed returns a random seed. Replicas share the seed, and a new certificate keeps it.
 func newPathSeed() []byte {
 	seed := make([]byte, seedSize)
-	_, _ = rand.Read(seed) // Never fails.
+	_, _ = rand.Read(seed) // Read returns no error.
 	return seed
 }
 

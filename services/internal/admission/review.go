@@ -80,7 +80,8 @@ func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *ad
 
 func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *admissionv1.AdmissionRequest) error {
 	if _, err := s.InForceSince(); err != nil {
-		return err // Before that time, objects count as not checked.
+		// Objects that were written before that time count as not checked, so this request is refused.
+		return err
 	}
 	release, err := s.slots.acquireSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {

@@ -89,7 +89,8 @@ type Server struct {
 	// validity is the lifetime of new certificates.
 	validity time.Duration
 
-	// rounds is locked during a check. announced is the newest certificate whose authority is registered.
+	// rounds is locked during a check of the registration. announced is the newest certificate whose authority is
+	// registered.
 	rounds    sync.Mutex
 	announced *servingCertificate
 

@@ -19,7 +19,6 @@ const sinceAnnotation = "entail.dev/in-force-since"
 
 // recordedInForceSince returns the time in the annotation. It returns zero if the annotation is missing or not
 // plausible, or if the registration differs from want. Parts that the service changes itself may differ.
-// registration differs from want, except in parts that the service changes itself.
 func (s *Server) recordedInForceSince(
 	is *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook, soon time.Time,
 ) time.Time {
