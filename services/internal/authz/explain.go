@@ -19,8 +19,8 @@ type Explanation struct {
 	Unregistered bool
 	// NoSubject is set if no such active user or account exists. NoObject is set if no such object exists.
 	NoSubject, NoObject bool
-	// Lacking lists roles that the subject holds on the object or above it and that lack the permission. It has at
-	// most mostLacking entries.
+	// Lacking lists roles that the subject holds on the object or above it and that lack the permission. The list has
+	// a limited length.
 	Lacking []Proof
 	// Truncated is set if there are more than [MostOwners] owners, so that some were not followed.
 	Truncated bool
@@ -109,7 +109,8 @@ func pathByLinks[T comparable](links map[T]T, to T) []T {
 	return path
 }
 
-// heldRolesOn lists at most mostLacking roles that the subject holds on the object of the query or above it.
+// heldRolesOn lists roles that the subject holds on the object of the query or above it. The list has a limited
+// length.
 func (x *Index) heldRolesOn(q Query, k *kind) []Proof {
 	var r scopeSet
 	x.collectScopes(&r, k, &q)

@@ -41,8 +41,8 @@ type Index struct {
 
 	users        map[string]account
 	accounts     map[string]account
-	accountNames map[string]string // By UID.
-	groups       map[Ref]string    // UIDs.
+	accountNames map[string]string // account names by UID
+	groups       map[Ref]string    // group UIDs by name
 	memberships  map[Ref]membership
 	// membershipsOf holds the memberships of each user, membershipsIn those of each group.
 	membershipsOf multimap[string, Ref]

@@ -54,8 +54,8 @@ func (x *Index) MissingToJoin(s Subject, group Ref) (m MissingRight, lacks bool)
 	return m, false
 }
 
-// MissingToInclude returns a permission that the subject lacks on all objects, out of the given permissions and those
-// of the given roles. A role that includes them may later be bound to any object.
+// MissingToInclude returns a permission that the subject lacks but needs to add the permissions and roles to a role.
+// The subject must have each permission on all objects, because the role may later be bound to any object.
 func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (m MissingRight, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -77,8 +77,8 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 	return m, false
 }
 
-// MissingToSetOwners returns a permission that the subject lacks on an object, and that other subjects would get on it
-// through the new owners: they hold it on an owner or above one.
+// MissingToSetOwners returns a permission that the subject lacks on an object and that the new owners would give to
+// other subjects. These subjects hold the permission on an owner or on an ancestor of an owner.
 func (x *Index) MissingToSetOwners(s Subject, object Scope, uid string, owners []iam.Owner) (m MissingRight, lacks bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -35,8 +35,8 @@ type scopeEntry struct {
 	target *iam.BindingTarget
 	// trusted is set if grants take effect without a target.
 	trusted bool
-	// grants holds the grants that take effect. idle holds the other grants by the UID of their object, so that grants
-	// on objects that do not exist slow down no query.
+	// grants holds the grants that take effect. idle holds the other grants, by the UID of their object. Queries do not
+	// read idle, so its size does not slow them down.
 	grants []*grant
 	idle   map[string][]*grant
 }

@@ -58,7 +58,7 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 		delete(x.accountNames, was.uid)
 	}
 	delete(x.accounts, name)
-	// An inactive account stays inactive during its deletion.
+	// A deleted object is kept here if it is inactive, because the account stays inactive during the deletion.
 	if a != nil && (isAlive(a) || a.Spec.State == iamv1alpha1.Inactive) {
 		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
 		x.accountNames[string(a.UID)] = name

@@ -19,7 +19,7 @@ type HeldRole struct {
 
 // ListHeldRoles lists the roles that a subject holds, sorted by scope and role.
 func (x *Index) ListHeldRoles(s Subject) []HeldRole {
-	rights := x.collectHeldRoles(s) // Sorted without the lock, because the list may be very long.
+	rights := x.collectHeldRoles(s) // The list may be very long, so it is sorted without the lock.
 	compare := func(a, b HeldRole) int {
 		return cmp.Or(a.Why.At.Compare(b.Why.At), a.Why.Role.Compare(b.Why.Role), a.Why.Principal.Compare(b.Why.Principal))
 	}
@@ -85,7 +85,7 @@ type BindingPreview struct {
 }
 
 // PreviewBinding returns the effect of a binding. For a group it returns the permissions that the group does not hold
-// yet. The gains of all subjects together have at most most permissions.
+// yet. All gains together have at most the given number of permissions.
 func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, most int) BindingPreview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -36,7 +36,7 @@ func (p Scope) Compare(other Scope) int {
 }
 
 // ListAllowedPrincipals lists the principals for which a query is allowed, without duplicates. It lists groups and
-// also their members. more is true if there are more than most principals.
+// also their members. It stops at the given number of principals; more is true if there are others.
 func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrincipal, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -57,13 +57,13 @@ func (x *Index) ListAllowedPrincipals(q Query, most int) (holders []AllowedPrinc
 	return slices.SortedFunc(maps.Values(found), func(a, b AllowedPrincipal) int { return a.Principal.Compare(b.Principal) }), more
 }
 
-// addHolders adds the holders of a grant. It returns false if there are more than most holders.
+// addHolders adds the holders of a grant. It returns false if the limit most was reached.
 func (x *Index) addHolders(g *grant, found map[Principal]AllowedPrincipal, most int) (all bool) {
 	for _, b := range g.bindings {
 		for _, p := range b.principals {
 			why := Proof{b.Ref, g.role.Ref, p.Principal, g.at.Scope}
 			if _, known := found[p.Principal]; known || !x.isActivePrincipal(p.Principal) {
-				continue // A group's members were added together with the group.
+				continue // The group's members were added together with the group.
 			}
 			if !addHolder(found, AllowedPrincipal{p.Principal, Ref{}, why}, most) {
 				return false
@@ -76,7 +76,7 @@ func (x *Index) addHolders(g *grant, found map[Principal]AllowedPrincipal, most 
 	return true
 }
 
-// addMembers adds the members of a group. It returns false if there are more than most holders.
+// addMembers adds the members of a group. It returns false if the limit most was reached.
 func (x *Index) addMembers(group Ref, why Proof, found map[Principal]AllowedPrincipal, most int) (all bool) {
 	// Sorted, so that a truncated list is always the same.
 	for _, ref := range slices.SortedFunc(maps.Keys(x.membershipsIn[group]), Ref.Compare) {
@@ -88,7 +88,7 @@ func (x *Index) addMembers(group Ref, why Proof, found map[Principal]AllowedPrin
 	return true
 }
 
-// addHolder adds a holder. It returns false if there are already most holders.
+// addHolder adds a holder. It returns false if the limit most was already reached.
 func addHolder(found map[Principal]AllowedPrincipal, h AllowedPrincipal, most int) bool {
 	if _, known := found[h.Principal]; known {
 		return true
