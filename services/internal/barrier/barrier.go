@@ -47,8 +47,8 @@ func IncludesPosition(b *eventv1.Barrier, p Position) bool {
 	return false
 }
 
-// maxForeign bounds how many barriers of an earlier term a leader accepts. More cannot come from an earlier leader,
-// because that leader ends its term before the next one begins.
+// maxForeign bounds how many barriers of an earlier term a leader accepts. An earlier leader cannot have sent more,
+// because it ends its term before the next term begins.
 const maxForeign = 3
 
 // RefusalVerdict is the next step of a writer after the stream refused its barrier.
@@ -153,7 +153,7 @@ func (w *Sequencer) DecideRefusal(newest *eventv1.Barrier, sequence, current uin
 	case newest.GetTerm() > w.term && newest.GetTerm() <= current:
 		return Deposed
 	case sequence <= w.expected:
-		return Doubt // The stream ends before the expected barrier, or has none.
+		return Doubt // The stream has no barrier, or its last barrier is not after the expected one.
 	case w.written > 0 || newest.GetTerm() >= w.term || w.foreign >= maxForeign:
 		return Forged
 	}
