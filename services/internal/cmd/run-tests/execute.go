@@ -174,7 +174,7 @@ func (c *collector) addEvent(e event) *outcome {
 		if c.builds[e.ImportPath] == nil {
 			c.builds[e.ImportPath] = &strings.Builder{}
 		}
-		_, _ = c.builds[e.ImportPath].WriteString(e.Output) // Never fails.
+		_, _ = c.builds[e.ImportPath].WriteString(e.Output) // A strings.Builder returns no error.
 		return nil
 	}
 	o := c.packages[e.Package]
@@ -228,7 +228,7 @@ func (c *collector) takePackage(o *outcome, e event) *outcome {
 
 // modulePath returns the module path in go.mod of a directory.
 func modulePath(dir string) string {
-	data, _ := os.ReadFile(filepath.Join(dir, "go.mod")) // If the file cannot be read, go test fails too.
+	data, _ := os.ReadFile(filepath.Join(dir, "go.mod")) // An unreadable go.mod also makes go test fail.
 	first, _, _ := strings.Cut(string(data), "\n")
 	return strings.TrimSpace(strings.TrimPrefix(first, "module"))
 }

@@ -144,7 +144,7 @@ type planner struct {
 
 func (p planner) planStages(folders []folder) (stages []stage) {
 	var plain, outside, servers, e2e, chaos []string
-	expected := map[string]float64{} // seconds by path
+	expected := map[string]float64{} // expected seconds by path
 	for _, f := range folders {
 		if f.integration && p.wanted[integration] && !p.module.cached {
 			servers = append(servers, f.path)
@@ -203,7 +203,7 @@ func (p planner) packageID(path string) string {
 
 // withoutRace returns the stages for tests that exist only without the race detector.
 func (p planner) withoutRace(f folder) (stages []stage) {
-	if !p.module.race { // All tests of the module run without it.
+	if !p.module.race { // All tests of the module run without the race detector.
 		return nil
 	}
 	add := func(tests []string, s stage) {
