@@ -36,7 +36,7 @@ func (e *engine[K]) moveToDeadLetters(ctx context.Context, d *delivery) error {
 	letter.Header.Set(topology.ServiceHeader, e.cfg.Service.Name)
 	letter.Header.Set(topology.SequenceHeader, fmt.Sprint(meta.Sequence.Stream))
 	if int64(letter.Size()+letterOverhead) > e.cfg.JS.Conn().MaxPayload() {
-		letter.Data = nil // The message and the new headers together exceed the limit.
+		letter.Data = nil // With its headers, the dead letter would exceed NATS' limit.
 		letter.Header.Set(topology.ReasonHeader, reason+withoutBody)
 	}
 	id := fmt.Sprintf("%s/%s/%d", e.cfg.Service.Name, meta.Timestamp, meta.Sequence.Stream)

@@ -109,7 +109,8 @@ func (e *engine[K]) enqueueAll(resync bool) {
 	}
 	for _, object := range e.cfg.View.Keys() {
 		known[object] = true
-		touch(e.updateRoute(object)) // Also earlier keys: their reconciliation may not have run yet.
+		// updateRoute also returns the earlier keys of the object, which may not have been reconciled yet.
+		touch(e.updateRoute(object))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,8 +126,8 @@ func (e *engine[K]) enqueueAll(resync bool) {
 	e.enqueueKeys(slices.Collect(maps.Keys(touched)), resync)
 }
 
-// slack allows for the lag of an informer, for requests in flight at the start or end of a term, and for clock
-// differences.
+// slack is added to a computed bound. It covers the lag of an informer, requests in flight at the start or end of a
+// term, and clock differences.
 const slack = time.Minute
 
 // enqueueRecentlyPublished enqueues, for a comparison with the backend, the keys of recently changed objects. The

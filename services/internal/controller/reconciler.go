@@ -61,7 +61,7 @@ type Config struct {
 	// Takeover bounds the time until another replica takes over. Default [topology.DefaultTakeoverBounds].
 	Takeover topology.TakeoverBounds
 	// Elector elects the leader of the service. Every write to a backend must check [leader.Elector.LeaseRemaining].
-	// The default Elector is private, so no backend client checks it.
+	// By default, a new Elector is used, and no client of a backend checks it.
 	Elector *leader.Elector
 
 	// Binding receives whether the consumer is bound. Optional.
@@ -70,8 +70,8 @@ type Config struct {
 	Tracer trace.TracerProvider
 	// Workers bounds the number of keys that are reconciled in parallel. Default 8.
 	Workers int
-	// MaxAttempts bounds the failures of a key that were not caused by a dependency. After them its messages become
-	// dead letters. Default 10.
+	// MaxAttempts bounds the failures of a key that were not caused by a dependency. After MaxAttempts failures its
+	// messages become dead letters. Default 10.
 	MaxAttempts int
 	// Resync is the interval between two comparisons of everything with the backend, varied by 10 %. Default 10 min.
 	Resync time.Duration

@@ -151,8 +151,8 @@ func (p *Request[K]) Report(c event.Change, outcome eventv1.Outcome, message str
 	p.results = append(p.results, result)
 }
 
-// Enqueue requests the reconciliation of further keys after this one. If this one succeeds, its messages also wait for
-// these keys.
+// Enqueue requests the reconciliation of further keys after this one. The messages that requested this reconciliation
+// also wait for these keys, unless it fails.
 func (p *Request[K]) Enqueue(priority int, keys ...K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

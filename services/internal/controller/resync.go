@@ -35,7 +35,7 @@ func (e *engine[K]) handleResync(ctx context.Context, d *delivery) {
 	detector, ok := e.reconciler.(DriftDetector[K])
 	if !ok || !d.replay {
 		if meta, err := d.msg.Metadata(); d.replay || err != nil || e.elector.HasOpenedBefore(meta.Sequence.Stream) {
-			e.enqueueAll(d.replay) // Otherwise takeOver enqueues everything.
+			e.enqueueAll(d.replay) // If the term is not open yet, takeOver enqueues all.
 		}
 		e.settleMessage(ctx, d)
 		return

@@ -30,7 +30,7 @@ const (
 func (e *engine[K]) runEngine(ctx context.Context) error {
 	defer e.queue.keys.ShutDown()
 	if err := e.waitForInformerSync(ctx); err != nil {
-		return nil // Stopped before there was anything to do.
+		return nil // ctx ended before the informer was complete.
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kube"
 )
 
-// verdict decides what happens to a message. Later constants are worse, and the worst verdict of its keys counts.
+// verdict decides what happens to a message. Later constants are worse. The worst verdict of the message's keys counts.
 type verdict int
 
 const (
@@ -45,7 +45,7 @@ func (e *engine[K]) settleKeyAndMessages(ctx context.Context, key K, r *pendingR
 		d.verdict = release
 	}
 	if d.verdict == release || d.verdict == again && len(r.deliveries) == 0 {
-		// No message will enqueue the key again.
+		// No message will enqueue the key again, so the queue must.
 		e.markPending(key, r.resync)
 		e.queue.keys.AddAfter(key, d.delay)
 	} else if d.verdict == again && r.resync {
@@ -147,7 +147,8 @@ func (e *engine[K]) countFailure(key K, own bool) retryState {
 
 // retryState holds the failures of a key since its last success.
 type retryState struct {
-	// failures counts the waits. own counts the failures that no dependency caused.
+	// failures counts the failures; further failures during a wait do not count. own counts those that no dependency
+	// caused.
 	failures, own int
 	delay         time.Duration
 	until         time.Time
@@ -161,7 +162,7 @@ func (e *engine[K]) markPending(key K, resync bool) {
 }
 
 // recordKeyDisposition records the disposition of one key that d waits for. After the last key, it settles the message
-// by the worst disposition.
+// with the worst disposition of all keys.
 func (e *engine[K]) recordKeyDisposition(ctx context.Context, d *delivery, with disposition) {
 	e.mu.Lock()
 	if with.verdict > d.worst.verdict {
@@ -175,8 +176,7 @@ func (e *engine[K]) recordKeyDisposition(ctx context.Context, d *delivery, with 
 	}
 }
 
-// settleMessage settles a message at the server by its worst disposition. If that fails, the message is delivered
-// again.
+// settleMessage sends the verdict on a message to the server. If that fails, the server delivers the message again.
 func (e *engine[K]) settleMessage(ctx context.Context, d *delivery) {
 	e.unsettled.removeMessage(d)
 	outcome, err := e.sendVerdict(ctx, d)

@@ -21,8 +21,10 @@ func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 			return
 		}
 	}
-	e.results.Forget()  // The previous leader may have reported other results.
-	e.enqueueAll(false) // Before the term opens, so that later requests merge with these.
+	// The previous leader may have published other results, so all results must be published again.
+	e.results.Forget()
+	// All keys are enqueued before the term opens, so that later requests merge with these.
+	e.enqueueAll(false)
 	if !e.elector.OpenTerm(term) {
 		return
 	}
