@@ -42,7 +42,7 @@ func (c *ChildProcess) startProcess() (release func(), err error) {
 	}
 	release, err = guardChild(c.process.Process.Pid)
 	if err != nil {
-		_ = c.process.Process.Kill() // Fails only if the process has ended.
+		_ = c.process.Process.Kill() // It fails only if the process has ended.
 		_ = c.process.Wait()
 	}
 	return release, err
@@ -66,7 +66,7 @@ func (c *ChildProcess) HasEnded() bool {
 
 // Stop sends SIGTERM and waits for the end. After the time within it kills the process and returns an error.
 func (c *ChildProcess) Stop(within time.Duration) error {
-	_ = c.process.Process.Signal(syscall.SIGTERM) // Fails only if the process has ended.
+	_ = c.process.Process.Signal(syscall.SIGTERM) // It fails only if the process has ended.
 	select {
 	case <-c.ended:
 		return nil
@@ -78,6 +78,6 @@ func (c *ChildProcess) Stop(within time.Duration) error {
 
 // Kill ends the process at once, as a crash would.
 func (c *ChildProcess) Kill() {
-	_ = c.process.Process.Signal(os.Kill) // Fails only if the process has ended.
+	_ = c.process.Process.Signal(os.Kill) // It fails only if the process has ended.
 	<-c.ended
 }

@@ -120,12 +120,12 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 // AdminConfig returns the client configuration of an administrator.
 func (k *KubeLocal) AdminConfig() (*rest.Config, error) { return readKubeconfig(k.Kubeconfig) }
 
-// UserConfig returns the client configuration of a user by NAME, see KubeLocalConfig.Users.
+// UserConfig returns the client configuration of a user with this NAME; see KubeLocalConfig.Users.
 func (k *KubeLocal) UserConfig(user string) (*rest.Config, error) {
 	return readKubeconfig(k.UserKubeconfig(user))
 }
 
-// UserKubeconfig returns the kubeconfig file of a user by NAME, see KubeLocalConfig.Users.
+// UserKubeconfig returns the kubeconfig file of a user with this NAME; see KubeLocalConfig.Users.
 func (k *KubeLocal) UserKubeconfig(user string) string {
 	return filepath.Join(filepath.Dir(k.Kubeconfig), user+".kubeconfig")
 }
@@ -153,7 +153,7 @@ func (k *KubeLocal) HasEnded() bool {
 
 // Stop makes the server stop and waits for its end. It kills the server after kubeStopTimeout.
 func (k *KubeLocal) Stop() error {
-	_ = k.stdin.Close() // Fails only if the process has ended.
+	_ = k.stdin.Close() // It fails only if the process has ended.
 	select {
 	case <-k.ended:
 	case <-time.After(kubeStopTimeout):

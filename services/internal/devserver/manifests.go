@@ -147,8 +147,8 @@ func DecodeManifest(manifest []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// applyObject applies an object. It retries while an admission policy refuses the object because the API server does
-// not yet serve the kind of the policy's parameters.
+// applyObject applies an object. Until the API server serves the kind of an admission policy's parameters, the policy
+// refuses all objects. So applyObject retries.
 func applyObject(ctx context.Context, api dynamic.ResourceInterface, u *unstructured.Unstructured) error {
 	patch, err := json.Marshal(u.Object)
 	if err != nil {

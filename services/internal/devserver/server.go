@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	serverReadyTimeout = time.Minute // For a busy machine; usually a tenth of a second is enough.
+	serverReadyTimeout = time.Minute // A tenth of a second is enough unless the machine is busy.
 	serverStopTimeout  = 15 * time.Second
 	readyPoll          = 2 * time.Millisecond
 	// portRetry is the wait before another attempt on a port that another program uses.

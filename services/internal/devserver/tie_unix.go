@@ -24,7 +24,9 @@ func guardChild(pid int) (release func(), err error) {
 		return nil, fmt.Errorf("guarding process %d: %w", pid, err)
 	}
 	return func() {
-		_ = shell.Process.Kill() // Before its input ends, so that it kills nothing.
+		// At the end of its input, the shell would kill the process ID, which another process may have by now. So the
+		// shell is killed first.
+		_ = shell.Process.Kill()
 		_ = stdin.Close()
 		_ = shell.Wait()
 	}, nil

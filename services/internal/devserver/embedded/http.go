@@ -51,7 +51,7 @@ func startHTTPAPI(target string, port int) (*httpServer, error) {
 		url: "http://" + listener.Addr().String(), conn: conn,
 		server: &http.Server{Handler: mux, ReadTimeout: httpReadTimeout},
 	}
-	go func() { _ = h.server.Serve(listener) }() // Returns only after stopServer.
+	go func() { _ = h.server.Serve(listener) }() // Serve returns only after stopServer.
 	return h, nil
 }
 

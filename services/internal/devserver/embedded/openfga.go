@@ -72,7 +72,7 @@ func StartOpenFGA(cfg OpenFGAConfig) (*OpenFGAServer, error) {
 		return nil, errors.Join(fmt.Errorf("starting OpenFGA: %w", err), listener.Close())
 	}
 	o := &OpenFGAServer{service: service, grpc: newGRPCServer(cfg, service, log), port: devserver.PortOf(listener.Addr())}
-	go func() { _ = o.grpc.Serve(listener) }() // Returns only after Stop.
+	go func() { _ = o.grpc.Serve(listener) }() // Serve returns only after Stop.
 	if cfg.HTTP {
 		if o.http, err = startHTTPAPI(o.GRPCTarget(), cfg.HTTPPort); err != nil {
 			o.Stop()

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	readyTimeout = 3 * time.Minute // For a busy machine; usually five seconds are enough.
+	readyTimeout = 3 * time.Minute // Five seconds are enough unless the machine is busy.
 	stopTimeout  = 30 * time.Second
 	// archiveTimeout bounds a stop that writes the class data archive.
 	archiveTimeout = 3 * time.Minute
@@ -28,7 +28,7 @@ const (
 
 // Config configures OpenSearch.
 type Config struct {
-	// Home is the installation. See [FindInstallation].
+	// Home is the directory of the installation. See [FindInstallation].
 	Home string
 	// Dir holds all state: data, certificates, the administrator's password and the log.
 	Dir string
