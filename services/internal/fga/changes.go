@@ -46,7 +46,7 @@ func (c *Client) ReadChanges(ctx context.Context, storeID, token string, since t
 	return answer.GetChanges(), answer.GetContinuationToken(), nil
 }
 
-// ReadTypeTuples returns those tuples of all objects of a type for which wanted returns true. It reads all changes of
+// ReadTypeTuples returns the tuples of a type's objects for which wanted returns true. It reads all changes of
 // the type, because OpenFGA cannot list the objects of a type.
 func (c *Client) ReadTypeTuples(ctx context.Context, storeID, typ string, wanted func(*openfgav1.TupleKey) bool) ([]*openfgav1.TupleKey, error) {
 	type identity struct{ object, relation, user string }

@@ -26,7 +26,7 @@ type oauthGrant struct {
 	cfg    Config
 	client *http.Client
 	secret *filewatch.Files[Token]
-	// turn is a lock for the fields below that can be waited for with a context.
+	// turn is a lock for the fields below. A caller can wait for the lock with a context.
 	turn    chan struct{}
 	token   *oauth2.Token
 	fetched time.Time
@@ -53,7 +53,7 @@ func (g *oauthGrant) getToken(ctx context.Context) (Token, error) {
 	if !g.token.Valid() && !time.Now().Before(g.again) {
 		token, err := g.requestToken(ctx)
 		if err != nil && ctx.Err() != nil {
-			return "", err // Only this caller's context ended.
+			return "", err // The token request was canceled by this caller's ctx.
 		}
 		g.token, g.err, g.fetched, g.again = token, err, time.Now(), time.Now().Add(issuerPause)
 	}

@@ -39,7 +39,8 @@ func (c Config) newHTTPTransport() (*http.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --openfga-ca-file: %w", err)
 	}
-	t.TLSClientConfig.RootCAs = authorities.Get() // Used through a proxy; read again only at a restart.
+	// This setting is used only through a proxy. It is read again only at a restart.
+	t.TLSClientConfig.RootCAs = authorities.Get()
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialer := tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities.Get(), NextProtos: []string{"h2", "http/1.1"}}}
 		return dialer.DialContext(ctx, network, address)

@@ -49,7 +49,7 @@ func (l *repeatingResolver) repeatLookups(ctx context.Context, current resolver.
 		current.Close()
 		var err error
 		if current, err = look(); err != nil {
-			return // Cannot happen: the same target was valid before.
+			return // This cannot happen: the same target was valid before.
 		}
 	}
 	current.Close()
