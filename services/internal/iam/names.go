@@ -75,8 +75,8 @@ func invalidNameReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	return pluralMismatchReason(spec)
 }
 
-// pluralMismatchReason returns an error text if a spec combines the kind of an IAM kind with another plural, or its
-// plural with another kind. A role on objects of one kind would then apply to objects of another. For other kinds, the
+// pluralMismatchReason returns an error text if a spec of an IAM kind has the wrong plural, or the plural of an IAM
+// kind has the wrong kind. A role on objects of one kind would then apply to objects of another. For other kinds, the
 // watcher reports the real names.
 func pluralMismatchReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	for _, k := range kinds.IAMKinds() {

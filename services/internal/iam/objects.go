@@ -85,7 +85,8 @@ func TargetOfProject(p *resourcemanagerv1alpha1.Project) (t BindingTarget, alive
 	}
 	t.Owners = slices.DeleteFunc(t.Owners, func(o Owner) bool {
 		if o.Type == owner.Type && o.Name == owner.Name && o.UID != owner.UID {
-			owner.UID = "" // This owner reference means another organization of the same name.
+			// The owner reference names another organization with the same name, so the project has none.
+			owner.UID = ""
 		}
 		return o.Type == owner.Type
 	})

@@ -66,7 +66,8 @@ func DecideAdoption(s *corev1alpha1.Store, owner Tuple, named []Tuple) (adopted 
 	case !HasDeclaredOwner(s, owner):
 		return false, fmt.Sprintf("spec.tuples of Store %s does not declare %s", s.Name, formatTuple(owner))
 	case ours, meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.Adopted):
-		return true, "" // A store stays adopted if the tuple is removed only in OpenFGA.
+		// The owner tuple is declared, so its removal in OpenFGA alone does not end the adoption.
+		return true, ""
 	case !hasSyncedTuples(s):
 		return false, ""
 	}

@@ -82,8 +82,8 @@ func (o *Lookup) addRequestedParent(c *OpenFGACheck, q AccessRequest, linked map
 	}
 }
 
-// addContextualParents adds these contextual tuples of an object: its kind's root, its namespace, and the same for its
-// parents. OpenFGA already holds the tuples to its stored parents.
+// addContextualParents adds contextual tuples that link an object to its kind's root and to its namespace. It then does
+// the same for each parent. OpenFGA already holds the tuples to its stored parents.
 func (o *Lookup) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object, namespace string, linked map[string]bool) {
 	if linked[object] {
 		return
@@ -108,9 +108,9 @@ func (o *Lookup) addContextualParents(c *OpenFGACheck, k *RegisteredKind, object
 	}
 }
 
-// SplitContext divides a check whose context has more than most tuples. The subject is allowed if any part is allowed,
-// because each group grants by itself. Each part has at most most tuples, unless the tuples that are not about groups
-// already reach this limit.
+// SplitContext divides a check whose context has too many tuples; most is the limit. The subject is allowed if any
+// part is allowed, because each group grants by itself. A part exceeds the limit only if the tuples that are not about
+// groups already exceed it.
 func (c OpenFGACheck) SplitContext(most int) []OpenFGACheck {
 	var links, groups []Tuple
 	for _, t := range c.Context {

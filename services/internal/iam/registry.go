@@ -134,8 +134,8 @@ func (r *Registry) admitKind(p *iamv1alpha1.ProtectedResource) *RegisteredKind {
 	return k
 }
 
-// conflictingResource returns the name of another resource that holds the type or the plural of p, or has it recorded
-// in its status. It returns "" if there is none.
+// conflictingResource returns the name of another resource that has registered the type or the plural of p, or records
+// one of them in its status. It returns "" if there is none.
 func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, resource string) string {
 	if other := cmp.Or(r.types[typ], r.resources[resource]); other != nil {
 		return other.Resource.Name
@@ -148,8 +148,8 @@ func (r *Registry) conflictingResource(p *iamv1alpha1.ProtectedResource, typ, re
 	return ""
 }
 
-// addPermissions registers the permissions whose relation is free: the recorded ones if held is true, the others if it
-// is false.
+// addPermissions registers the permissions whose relation is free. If held is true, it only adds the permissions that
+// the status records. If held is false, it only adds the permissions that the status does not record.
 func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 	permissions, invalid := specPermissions(&k.Resource.Spec)
 	if len(invalid) > 0 {
@@ -163,7 +163,7 @@ func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 			other = cmp.Or(other, r.reserved.relations[relation])
 		}
 		switch {
-		// The other call handles this permission, or it is listed twice.
+		// The other call of addPermissions handles this permission, or it is listed twice.
 		case holds[permission] != held, r.relations[relation] == permission:
 		case other == "" || other == permission:
 			r.relations[relation] = permission
@@ -176,8 +176,8 @@ func (r *Registry) addPermissions(k *RegisteredKind, held bool) {
 	slices.Sort(k.Permissions)
 }
 
-// addParents links a kind to its parents and refuses a link that closes a cycle. It adds the recorded links if held is
-// true, and the others if it is false.
+// addParents links a kind to its parents and refuses a link that closes a cycle. If held is true, it only adds the
+// links that the status records. If held is false, it only adds the links that the status does not record.
 func (r *Registry) addParents(k *RegisteredKind, held bool) {
 	var unknown []string
 	holds := stringSetOf(claimedRegistration(k.Resource).Parents)
@@ -187,7 +187,7 @@ func (r *Registry) addParents(k *RegisteredKind, held bool) {
 		switch {
 		case parent == nil:
 			unknown = append(unknown, typ)
-		// The other call handles this parent, or it is listed twice.
+		// The other call of addParents handles this parent, or it is listed twice.
 		case holds[typ] != held, slices.Contains(k.Parents, parent):
 		case r.isBelow(typ, k.Type, !held, map[string]bool{}):
 			k.cycle = true

@@ -17,7 +17,8 @@ type NaiveAuthorizer struct {
 	// kinds holds the registered kinds. parents holds the parent kinds of each.
 	kinds   map[string]bool
 	parents map[string][]string
-	owner   map[string]string // Kind by permission.
+	// owner maps each permission to its kind.
+	owner map[string]string
 }
 
 // NewNaiveAuthorizer returns an authorizer for the current state of a world.
@@ -163,7 +164,7 @@ func (n *NaiveAuthorizer) isParentCounted(object, above bindingScope) bool {
 	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.thingAt(object) == nil)
 }
 
-// scopesOf returns the scopes whose bindings apply to p: p, its kind, and the same for its ancestors.
+// scopesOf returns the scopes whose bindings apply to p: p itself, its kind, its ancestors and their kinds.
 func (n *NaiveAuthorizer) scopesOf(p bindingScope) []bindingScope {
 	all := []bindingScope{{typ: p.typ}}
 	var owners []bindingScope
@@ -196,7 +197,7 @@ func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (ownersOf []bindingScope) {
 		typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
 		typ = cmp.Or(typ, "core.miloapis.com") + "/" + ref.Kind
 		if t.Type == Project && typ == Organization {
-			// A reference with another UID contradicts the status.
+			// An owner reference with another UID than the status means that the project has no organization.
 			if o != nil && ref.Name == t.Organization {
 				belongs = belongs && ref.UID == o.UID
 			}

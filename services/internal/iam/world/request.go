@@ -114,7 +114,8 @@ func (w *World) aimAtBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
 		on = &iamv1alpha1.ResourceReference{APIGroup: b.Spec.ResourceSelector.ResourceKind.APIGroup, Kind: b.Spec.ResourceSelector.ResourceKind.Kind}
 	}
 	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
-	if w.isOneIn(3) { // Like a request to the endpoint of a project: the permission belongs to a kind below.
+	// As in a request to the endpoint of a project, the permission may belong to a kind below the object's kind.
+	if w.isOneIn(3) {
 		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
 	} else if t := w.randomThingBelow(q.Type, on); t != nil {
 		q.Namespace, q.Name = t.Namespace, t.Name

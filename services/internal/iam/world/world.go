@@ -96,7 +96,7 @@ func NewRandom(seed uint64) *World {
 			w.recordRandomRegistration(p)
 		}
 	}
-	if w.isOneIn(3) { // Two resources can claim one kind.
+	if w.isOneIn(3) { // Two ProtectedResources can claim the same kind.
 		w.addRandomResource(pickRandom(w, worldKinds()))
 	}
 	for range 6 {
@@ -350,7 +350,7 @@ func TokenGroups() []string {
 	return []string{"system:authenticated", "oidc:a_b", "oidc_a:b", "oidc:Domain Users"}
 }
 
-// FirstMatch returns the first element for which is returns true, or the zero value.
+// FirstMatch returns the first element for which the function returns true, or the zero value.
 func FirstMatch[T any](in []T, is func(T) bool) (t T) {
 	if i := slices.IndexFunc(in, is); i >= 0 {
 		t = in[i]
