@@ -17,7 +17,7 @@ import (
 )
 
 // provenBarrier is the last barrier of one cluster that the informer has read. The stream contained all changes of the
-// cluster up to the time at minus behind, by [bootclock.Now].
+// cluster up to (at - behind), a time of [bootclock.Now].
 type provenBarrier struct {
 	barrier.Position
 

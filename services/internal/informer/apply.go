@@ -39,9 +39,9 @@ func (v *Informer) fetchAndCommit(ctx context.Context, t kindTable, c event.Chan
 	return v.commitChange(t, c, func() bool { return true })
 }
 
-// ApplyAuthoritative stores an answer of the API server. The answer replaces the state held if it contradicts it, even
-// if held has a higher version. ApplyAuthoritative does nothing if the informer has received another state in the
-// meantime.
+// ApplyAuthoritative stores an answer of the API server. The answer replaces the held state if it contradicts this
+// state, even if the held state has a higher version. ApplyAuthoritative does nothing if the informer has received
+// another state in the meantime.
 func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change) error {
 	is = v.WithCurrentEpoch(is)
 	if is.Deleted {

@@ -28,8 +28,8 @@ const (
 	current = 2 * time.Second
 	// maxRefusal bounds the time since a message was refused. After this time the informer loads the stream again.
 	maxRefusal = 10 * time.Second
-	// maxStuck bounds the number of failed checks in a row without a new message. After them the informer loads the
-	// stream again.
+	// maxStuck bounds the number of failed checks in a row without a new message. After maxStuck such checks the
+	// informer loads the stream again.
 	maxStuck = 2
 )
 
@@ -107,7 +107,7 @@ func (v *Informer) currentPosition() streamPosition {
 	return streamPosition{v.streamID, v.position}
 }
 
-// isBeyondEnd reports whether p is behind the last message of the same stream. Then the stream has lost messages that
+// isBeyondEnd reports whether p is after the last message of the same stream. Then the stream has lost messages that
 // were read.
 func (p streamPosition) isBeyondEnd(stream *jetstream.StreamInfo, last uint64) bool {
 	return p.incarnation == topology.StreamID(stream) && p.position > last

@@ -44,7 +44,8 @@ func (t *Lister[T]) decodeChange(c event.Change, blank bool) (func() bool, error
 			o.Value = compactValue(value)
 		} else if !c.Deleted && blank {
 			return func() bool { return t.putVerbatim(o) }, err
-		} else if !c.Deleted { // A deletion needs no body.
+		} else if !c.Deleted {
+			// Only a deletion may have content that cannot be decoded.
 			return nil, err
 		}
 	}
@@ -92,7 +93,8 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 	case !o.Deleted:
 		c.replaceLive(was, o)
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.Replaces(was.Change):
-		if c.live.removeKey(o.Key); was.UID != o.UID { // The live object was deleted before o's object was created.
+		// If the UIDs differ, the live object was deleted before the newly deleted object was created.
+		if c.live.removeKey(o.Key); was.UID != o.UID {
 			c.gone.buryDisplaced(was, o.Change)
 		}
 		fallthrough
@@ -125,8 +127,8 @@ func (t *Lister[T]) overrideHeld(held, is event.Change) bool {
 	return believed
 }
 
-// discardHeldState removes the state lie, which the API server contradicted. It reports whether the lister may now
-// store is: either lie was removed, or the lister holds nothing about the object.
+// discardHeldState removes the state that the API server contradicted. It reports whether the lister may now store the
+// API server's state: either the contradicted state was removed, or the lister holds nothing about the object.
 func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
@@ -138,7 +140,8 @@ func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 		c.live.removeKey(lie.Key)
 		c.denied[lie.Key] = live
 		if own := c.gone.getTombstone(is.Key, is.UID); own != nil && own.UID != lie.UID && own.Epoch == is.Epoch && own.ResourceVersion == is.ResourceVersion {
-			c.gone.removeTombstone(is.Key, is.UID) // The contradicted state had displaced this object.
+			// The contradicted state had displaced the object that the API server returned.
+			c.gone.removeTombstone(is.Key, is.UID)
 		}
 	case live == nil && held(gone):
 		c.gone.removeTombstone(lie.Key, lie.UID)
@@ -149,9 +152,9 @@ func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 	return true
 }
 
-// dropNewerTombstones removes tombstones of other objects with this name that are newer than is, because is still
-// exists. It removes nothing if the object itself has a newer tombstone: then the other objects may have existed
-// since.
+// dropNewerTombstones removes tombstones of other objects with this name that are newer than the API server's state,
+// because this object still exists. It removes nothing if the object itself has a newer tombstone: then the other
+// objects may have existed since.
 func (t *Lister[T]) dropNewerTombstones(is event.Change) {
 	gone := t.writing.gone
 	if own := gone.getTombstone(is.Key, is.UID); own != nil && !is.IsNewerThan(own.Change) {

@@ -243,7 +243,7 @@ func (v *Informer) markMarkersRead(left uint64) {
 	v.marked = v.marked || left == 0
 }
 
-// storeMarker stores a snapshot marker. A marker that names another life of the stream is either old, or the stream
+// storeMarker stores a snapshot marker. If a marker names another life of the stream, the marker is old or the stream
 // was replaced. In the second case storeMarker returns errReplaced.
 func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarker) error {
 	of := snapshotScope{m.message.GetCluster(), event.GroupResource{
@@ -335,7 +335,7 @@ func forEachMessage(ctx context.Context, consumer jetstream.Consumer, f func(jet
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	defer messages.Stop() // Stopping earlier would race with a reset and leave a consumer running.
+	defer messages.Stop() // The end of ctx must not stop messages earlier: a reset could leave a consumer running.
 	for {
 		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {

@@ -72,7 +72,7 @@ func (s *indexer[K, T]) removeKey(k K) {
 func digestState(c event.Change) uint64 {
 	h := fnv.New64a()
 	for _, part := range []string{c.UID, c.Epoch, c.ResourceVersion} {
-		_, _ = h.Write([]byte(part)) // Write of a hash never fails.
+		_, _ = h.Write([]byte(part)) // A hash never returns an error.
 		_, _ = h.Write([]byte{0})
 	}
 	return h.Sum64()

@@ -21,7 +21,7 @@ type Forwarder[T any] struct {
 	mu   *sync.RWMutex
 	kind event.GroupResource
 	take func(c event.Change, value *T)
-	live map[string]map[namespacedName]knownVersion // By cluster.
+	live map[string]map[namespacedName]knownVersion // versions of live objects by cluster
 	gone map[event.Key][]loadedTombstone
 	// loads counts how often the stream was read from its start.
 	loads uint32
@@ -37,12 +37,12 @@ func namespacedNameOf(k event.Key) namespacedName { return namespacedName{k.Name
 type knownVersion struct {
 	uid, version string
 	epoch        unique.Handle[string]
-	// sequence is the position of the change in the stream. It is valid only within one load.
+	// sequence is the position of the change in the stream. Sequences of different loads cannot be compared.
 	sequence uint64
 	// load is the number of the load that last brought this state.
 	load uint32
-	// blank means that the current load brought an older state. The callback has then not received the known state in
-	// this load.
+	// blank means that the current load has brought only an older state. So the callback has not received the known
+	// state since the load began.
 	blank bool
 }
 
@@ -109,8 +109,8 @@ func (h knownVersion) toChange(k event.Key) event.Change {
 
 func (h knownVersion) isNewerThan(c event.Change) bool { return h.toChange(c.Key).IsNewerThan(c) }
 
-// isForgettable reports whether an entry of the given load and epoch comes from an earlier load and from another epoch
-// than c.
+// isForgettable reports whether the forwarder need not keep an entry: it comes from an earlier load, and its epoch is
+// not that of c.
 func (s *Forwarder[T]) isForgettable(load uint32, epoch string, c event.Change) bool {
 	return load != s.loads && epoch != c.Epoch
 }
@@ -124,7 +124,7 @@ func (s *Forwarder[T]) isNewChange(c event.Change) bool {
 		return (i < 0 || c.Replaces(s.gone[c.Key][i].asOfLoad(s.loads))) &&
 			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.Replaces(held.toChange(c.Key)))
 	}
-	// A state that comes again is accepted, unless this load brought a newer tombstone.
+	// A known state that the stream brings again is accepted, unless this load brought a newer tombstone.
 	if live && s.isOutlived(held, c) {
 		return !slices.ContainsFunc(s.gone[c.Key], func(m loadedTombstone) bool { return m.load == s.loads && !c.Replaces(m.Change) })
 	}
@@ -174,7 +174,8 @@ func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 	case live && s.isOutlived(was, c):
 		was.load, was.blank, was.sequence = s.loads, true, 0
 		s.putVersion(c.Key, was)
-		if was.uid != c.UID { // c's object was deleted before the known object was created.
+		// If the UIDs differ, the older object was deleted before the known object was created.
+		if was.uid != c.UID {
 			c.Deleted = true
 			s.addNewerTombstone(c)
 		}
@@ -189,7 +190,8 @@ func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 func (s *Forwarder[T]) deleteObject(c event.Change, was knownVersion, live bool) {
 	if live && (was.uid == c.UID || was.epoch.Value() == c.Epoch) && c.Replaces(was.toChange(c.Key)) {
 		s.removeVersion(c.Key, was)
-		if was.uid != c.UID { // The known object was deleted before c's object was created.
+		// If the UIDs differ, the known object was deleted before the newly deleted object was created.
+		if was.uid != c.UID {
 			s.buryDisplaced(was, c)
 		}
 		s.take(c, nil)

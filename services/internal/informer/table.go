@@ -36,7 +36,8 @@ type kindTable interface {
 	// decodeChange decodes c without the lock. The caller runs commit with the lock. If blank is true, commit stores
 	// an undecodable object without a value.
 	decodeChange(c event.Change, blank bool) (commit func() (taken bool), err error)
-	// overrideHeld removes the state held if is contradicts it. It reports whether the table now accepts is.
+	// overrideHeld removes the state held if the API server's state contradicts it. It reports whether the table now
+	// accepts the API server's state.
 	overrideHeld(held, is event.Change) bool
 	// beginLoad starts a load into an empty table. Readers see the new content after finishLoad.
 	beginLoad()

@@ -44,8 +44,8 @@ type Config struct {
 	// Fetch reads an object that is too large for NATS, as JSON. It returns nil if the object does not exist.
 	Fetch func(context.Context, event.Key) ([]byte, error)
 	// KeepUndecodable makes the informer store an undecodable object without a value, in place of its earlier state.
-	// Set it in a service that grants from existing objects and has no consumer that makes such a change a dead
-	// letter.
+	// Set it in a service that grants from existing objects and has no consumer. With a consumer, such a change becomes
+	// a dead letter.
 	KeepUndecodable bool
 	Log             *slog.Logger
 }
@@ -204,7 +204,7 @@ func (v *Informer) checkComplete() error {
 	for _, cluster := range v.listClusters() {
 		for kind := range v.tables {
 			of := snapshotScope{cluster, kind}
-			if kind == kinds.AllTargets() { // checkTargetsComplete checks the markers of target kinds.
+			if kind == kinds.AllTargets() { // checkTargetsComplete has a separate check for the target kinds.
 				continue
 			}
 			switch m := v.markers[of]; {
@@ -235,7 +235,7 @@ func (v *Informer) listClusters() []string {
 	if len(known) == 0 {
 		known[v.cfg.Cluster] = true
 	}
-	return slices.Sorted(maps.Keys(known)) // Sorted, so that errors are the same each time.
+	return slices.Sorted(maps.Keys(known)) // The order is fixed so that errors are the same each time.
 }
 
 // Keys lists the keys of all objects, including tombstones. A key may occur twice.
