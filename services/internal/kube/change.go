@@ -84,7 +84,7 @@ func trimForPublication(kind kinds.Kind, top, metadata RawFields) error {
 	switch {
 	case kind.Named:
 		metadata.keepFields(identityFields()...)
-	case kind.Target: // Access also depends on the owners.
+	case kind.Target: // Access to a target also depends on its owners.
 		metadata.keepFields(append(identityFields(), ownersField, "deletionTimestamp")...)
 		if len(metadata[ownersField]) > maxOwners {
 			delete(metadata, ownersField)

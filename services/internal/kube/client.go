@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// attempts bounds the conflicts with other writers in one call. After them the caller must retry.
+// attempts bounds the conflicts with other writers in one call. After that many conflicts the caller must retry.
 const attempts = 5
 
 // requestTimeout bounds one request.
@@ -152,7 +152,8 @@ func (c *Client) decodeChange(ctx context.Context, kind kinds.Kind, raw []byte) 
 // sendRequest sends a request and returns the body of the response.
 func sendRequest(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // Error has the server's message, the error of Raw has not.
+	// This error has the server's message. The error of Raw does not have it.
+	if err := result.Error(); err != nil {
 		return nil, classifyError(err)
 	}
 	return result.Raw()
