@@ -97,8 +97,8 @@ func (e *Elector) LeaseRemaining() (time.Duration, error) {
 	return 0, ErrNotLeader
 }
 
-// Err returns an error if this replica is pinned but has had no valid lease for longer than doubtful. Such a replica
-// blocks the work of the service.
+// Err returns an error if this replica is pinned but has had no valid lease for 10 s (doubtful). Such a replica blocks
+// the work of the service.
 func (e *Elector) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,7 +188,7 @@ func (e *Elector) AwaitPredecessors(ctx context.Context) {
 
 // Run renews the lease until ctx ends. A standby replica requests the term if no replica renews the lease.
 func (e *Elector) Run(ctx context.Context) {
-	_, _ = e.openLeaseStream(ctx) // Stores the stream ID, so that a later change is noticed.
+	_, _ = e.openLeaseStream(ctx) // The call stores the stream ID, so that a change of the stream is noticed.
 	next := time.NewTicker(e.bounds.Claim / renewals)
 	defer next.Stop()
 	seen := standbyWatch{vacant: vacantLeases * e.bounds.Claim}

@@ -34,7 +34,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	last, before := own, ourselves
 	look := func() (err error) {
 		last, before, err = e.readLastLease(ctx)
-		// This replica's previous lease is unknown, so another replica may have held a lease before it.
+		// This replica's previous lease was lost, so another replica may have held a lease before it.
 		if !again && before == ourselves && last != own {
 			before = another
 		}
@@ -48,7 +48,8 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	sent := bootclock.Now()
 	lease, err := e.publishLease(ctx, e.id, last)
 	if isSupersededErr(err) {
-		// If the newest lease is this replica's own, it was stored and only the answer was lost.
+		// The newest lease is not this replica's own, so the term is over. Otherwise the lease was stored and only the
+		// answer was lost.
 		if err = look(); err == nil && again && before != ourselves {
 			e.endTerm(term)
 			e.log.InfoContext(ctx, "another replica has taken over")

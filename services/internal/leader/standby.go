@@ -40,8 +40,8 @@ func (s *standbyWatch) observeLease(lease uint64, now time.Duration) bool {
 }
 
 // requestTermIfVacant requests the term if no replica renews the lease: it publishes a message to the service.
-// JetStream pins a replica only when it delivers a message, and there may be no message if the leader died with only a
-// retry pending.
+// JetStream pins a replica only when it delivers a message. If the leader died, there may be no other message to
+// deliver.
 func (e *Elector) requestTermIfVacant(ctx context.Context, seen *standbyWatch) error {
 	now := bootclock.Now()
 	if now-seen.looked < e.bounds.Claim {
