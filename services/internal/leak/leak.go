@@ -47,11 +47,11 @@ func encodingsOf(secret string) map[string]string {
 	forms := map[string]string{
 		"plain": secret, hexForm: hex.EncodeToString([]byte(secret)), "URL": url.QueryEscape(secret), "URL path": url.PathEscape(secret),
 	}
-	for ahead := range 3 { // Three bytes become four characters, so the offset matters.
+	for ahead := range 3 { // The offset matters, because base64 encodes three bytes as four characters.
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 of URLs": base64.RawURLEncoding} {
 			encoded := encoding.EncodeToString([]byte(strings.Repeat("\x00", ahead) + secret))
-			from := (ahead*8 + 5) / 6           // The first characters hold bits of earlier bytes,
-			to := (ahead + len(secret)) * 8 / 6 // the last ones may hold bits of later bytes.
+			from := (ahead*8 + 5) / 6           // The first characters also hold bits of earlier bytes.
+			to := (ahead + len(secret)) * 8 / 6 // The last characters may also hold bits of later bytes.
 			forms[fmt.Sprintf("%s after %d", name, ahead)] = encoded[from:to]
 		}
 	}
