@@ -14,7 +14,7 @@ import (
 type referenceChecker struct {
 	texts  cachingParser
 	before ownedDefinitions
-	memory map[string]liveMemory // by object identity
+	memory map[string]liveMemory // last live text by object identity
 }
 
 // liveMemory holds an object's last text whose definitions were all live, and the definitions that its owner has
@@ -37,7 +37,7 @@ type objectClaims struct {
 }
 
 // possibleDefinitions returns the definitions that may be live: those of the declared text, or those of the last live
-// text. The two are never mixed.
+// text. Live definitions never come from both texts.
 func (o *objectClaims) possibleDefinitions() map[string]string {
 	if o.whole {
 		return o.now

@@ -88,7 +88,8 @@ func (s *stateChange) checkDefinitionsKept() error {
 		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
 		if owner != "" && !slices.Contains(s.twinNames(o), owner) {
 			if !s.isValidTerm(s.after.withoutOwner(owner), o, k, claims[k]) {
-				continue // The definition refers to other definitions of the new owner.
+				// The claimed definition would refer to other definitions of the new owner, so it is not valid.
+				continue
 			}
 			return fmt.Errorf("%q of %q was live, and %q took it over", k, o.name, owner)
 		}
@@ -116,8 +117,7 @@ func commonTerms(a, b string) string {
 	return strings.Join(slices.DeleteFunc(splitTerms(a), func(t string) bool { return !slices.Contains(splitTerms(b), t) }), or)
 }
 
-// removeInvalidClaims removes from claims the definitions whose references are not defined in rest and the other
-// claims.
+// removeInvalidClaims removes definitions from claims if they refer to something that neither rest nor claims defines.
 func (s *stateChange) removeInvalidClaims(rest ownedDefinitions, claims map[string]string) {
 	for k, text := range claims {
 		if rest.owner[k] == "" {
