@@ -21,14 +21,14 @@ const (
 	None
 )
 
-// Claim holds the facts that decide about an object's claim to a name.
+// Claim holds the facts that decide whether an object owns a name that it defines.
 type Claim struct {
 	// Core marks the Store itself, which precedes all other objects.
 	Core bool
 	Live Liveness
-	// Document marks the claim of a PolicyDocument's module to a name that it has never owned.
+	// Document marks a PolicyDocument's module that defines a name which it has never owned.
 	Document bool
-	// Served marks the claim of a discovered module.
+	// Served marks a discovered module.
 	Served bool
 	// Created is the creation time of the object.
 	Created time.Time
