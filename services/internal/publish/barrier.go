@@ -58,12 +58,13 @@ func (p *Publisher) sendBarrier(ctx context.Context, cluster string, data []byte
 	case isSequenceConflict(err):
 		return 0, ErrRefused
 	}
-	p.markUncovered(connection) // The stream may have stored the barrier, and may lose it again.
+	// The stream may have stored the barrier without an answer, and may lose it again.
+	p.markUncovered(connection)
 	return 0, fmt.Errorf("wait for the acknowledgement: %w", err)
 }
 
-// PublishHaltBarrier publishes a barrier that only announces a halt, and returns its sequence. It does not expect a
-// certain last barrier.
+// PublishHaltBarrier publishes a barrier that only announces a halt, and returns its sequence. It may follow
+// any barrier.
 func (p *Publisher) PublishHaltBarrier(ctx context.Context, b *eventv1.Barrier) (sequence uint64, err error) {
 	data, err := proto.Marshal(b)
 	if err != nil {

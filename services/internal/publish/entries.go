@@ -43,7 +43,7 @@ func (p *Publisher) ReadAllInNamespace(ctx context.Context, cluster string, r ev
 	}
 }
 
-// ReadTombstones yields the tombstones of one resource that have their own subject, without bodies.
+// ReadTombstones yields the messages with a [topology.TombstoneSubject] of one resource, without bodies.
 func (p *Publisher) ReadTombstones(ctx context.Context, cluster string, r event.GroupResource) iter.Seq2[StoredMessage, error] {
 	return func(yield func(StoredMessage, error) bool) {
 		if err := p.readFiltered(ctx, topology.TombstonesFilter(cluster, r), false, yield); err != nil {

@@ -131,8 +131,8 @@ func (p *Publisher) publishIfExpected(ctx context.Context, subject string, c eve
 	return Ack{}, fault.Unavailable(fmt.Errorf("publish %s, %d attempts: %w", c.Key, attempts, errContended))
 }
 
-// publishReplacedTombstone stores a tombstone of the state that c replaces, unless c is a later state or the deletion
-// of the same object.
+// publishReplacedTombstone stores a tombstone of the state that c replaces. It stores nothing if c is a later state or
+// the deletion of the same object.
 func (p *Publisher) publishReplacedTombstone(ctx context.Context, old, c event.Change, opts PublicationOptions) error {
 	if old.UID == "" || old.UID == c.UID && (old.Epoch == c.Epoch || c.Deleted) {
 		return nil

@@ -30,7 +30,7 @@ func (p *Publisher) CompareStreams(ctx context.Context, replicas int) ([]topolog
 	return topology.CompareStreams(ctx, p.js, replicas)
 }
 
-// RestoreStream removes a difference.
+// RestoreStream changes a stream back to its definition.
 func (p *Publisher) RestoreStream(ctx context.Context, d topology.StreamDifference) error {
 	return topology.RestoreStream(ctx, p.js, d)
 }
@@ -98,7 +98,7 @@ func (p *Publisher) openStreamAtLeader(ctx context.Context, name string) (jetstr
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", name, err)
 	}
-	stream.CachedInfo().Config.AllowDirect = false // The client uses direct reads if this is true.
+	stream.CachedInfo().Config.AllowDirect = false // With direct reads, any replica would answer.
 	return stream, nil
 }
 
