@@ -104,7 +104,7 @@ func (p *Publisher) Report(ctx context.Context, result Result) {
 	p.outbox.putMessage(&outgoingMessage{key: subject, subject: subject, data: data, options: resultTTLOptions(c)})
 }
 
-// resultTTLOptions returns a TTL for the result of a deletion, and nothing otherwise.
+// resultTTLOptions returns a TTL option for the result of a deletion, and no option for other results.
 func resultTTLOptions(c event.Change) []jetstream.PublishOpt {
 	switch {
 	case !c.Deleted:
