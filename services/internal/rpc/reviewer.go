@@ -22,7 +22,7 @@ const (
 	grantedFor    = 30 * time.Second
 	refusedFor    = 5 * time.Second
 	maxAnswers    = 4096
-	maxQuestions  = 32 // in parallel
+	maxQuestions  = 32 // concurrent reviews
 	reviewTimeout = 5 * time.Second
 )
 
@@ -80,7 +80,7 @@ func cachedReview[T any](ctx context.Context, r *accessReviewer, key any, ask fu
 	case <-ctx.Done():
 		return *new(T), ctx.Err()
 	case result := <-flight:
-		answer, _ := result.Val.(T) // zero if there is an error
+		answer, _ := result.Val.(T) // The value is zero if there is an error.
 		return answer, result.Err
 	}
 }

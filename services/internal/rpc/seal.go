@@ -46,7 +46,7 @@ func listHash(r PageRequest, more []string) string {
 	}
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Interface())
 	if err != nil {
-		return "" // Cannot happen: the request was decoded before.
+		return "" // This cannot happen: the request was decoded before.
 	}
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(m.Descriptor().FullName()), string(text)}, more...), "\x00")))
 	return hex.EncodeToString(sum[:])[:letters]

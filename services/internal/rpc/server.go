@@ -20,7 +20,7 @@ import (
 // Bounds of every server.
 const (
 	maxBody           = 1 << 20
-	maxHeader         = 64 << 10 // fits a token with many groups
+	maxHeader         = 64 << 10 // Tokens with many groups must fit.
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second
 	handlerTimeout    = 30 * time.Second
