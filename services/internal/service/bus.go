@@ -83,7 +83,7 @@ func (b *natsConnection) natsOptions(rt *Runtime, cfg Config, lost func(error)) 
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
 		nats.CustomReconnectDelay(connectBackoff().Delay),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil after our own close
+			if err != nil { // nil if this process closed the connection
 				rt.Log.Warn("connection to NATS lost; reconnecting", "error", err)
 			}
 		}),
@@ -148,8 +148,8 @@ func (b *natsConnection) drainAndClose() {
 	<-b.closed
 }
 
-// retryUntilDone calls try until it succeeds, the error is terminal, or ctx ends. It logs each different error once,
-// at level info. After the time starting it logs the error again, as a warning.
+// retryUntilDone calls try until it succeeds, the error is terminal, or ctx ends. It logs each new error once. It logs
+// at level info while other processes may still be starting, and later as a warning.
 func retryUntilDone(ctx context.Context, log *slog.Logger, doing string, delays backoff.Backoff, try func() error) error {
 	began, level, said := time.Now(), slog.LevelInfo, ""
 	for attempt := 1; ; attempt++ {

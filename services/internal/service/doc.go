@@ -2,6 +2,6 @@
 // traces, NATS, the configuration of the API server's client, probes, query APIs, and an orderly shutdown.
 //
 // A service exports a Config that embeds [Config], and a Run that calls [Run] with a function that builds its [App]
-// from a [Runtime]. Except for [Main] and [CaptureLibraryLogs], nothing changes the process, so several services can
-// run in one process. [Main] handles signals, flags and the exit code.
+// from a [Runtime]. Several services can run in one process, because only [Main] and [CaptureLibraryLogs] change
+// global state. [Main] handles signals, flags and the exit code.
 package service

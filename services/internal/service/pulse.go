@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// pingInterval and maxPings bound how long a connection may be silent. A machine on the network path that fails
-	// sends nothing, so pings are needed.
+	// pingInterval and maxPings bound how long a connection may be silent. A failed machine on the network path sends
+	// nothing, so pings are needed.
 	pingInterval = 2 * time.Second
 	maxPings     = 2
 	// pulseInterval is the time between two requests to JetStream. pulseTimeout bounds one request.
@@ -57,7 +57,7 @@ func (p *jetStreamProbe) Run(ctx context.Context) error {
 			continue
 		}
 		now := time.Since(p.begun)
-		if n := p.conn.Stats().Reconnects; n != reconnects { // A missed ping also reconnects.
+		if n := p.conn.Stats().Reconnects; n != reconnects { // A missed ping also causes a reconnect.
 			reconnects, tried = n, now
 		}
 		if ctx.Err() == nil && p.timeSinceAnswer() > silence && now-tried > probation && p.conn.IsConnected() {

@@ -95,9 +95,9 @@ func (p *process) runProcess(ctx context.Context) error {
 	case err == nil:
 		<-alive.Done()
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		err = nil // stopped during the start
+		err = nil // The shutdown began during the start.
 	}
-	cause := context.Cause(alive) // read before drainAndClose closes the connection
+	cause := context.Cause(alive) // The cause is read before drainAndClose closes the connection.
 	p.rt.Log.Info("stopping", "cause", cause)
 	p.ready.stopping.Store(true)
 	err = errors.Join(err, p.tasks.stopTasks(taskDrainTimeout), serving.stopTasks(serverStopTimeout), p.closeService())

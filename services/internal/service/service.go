@@ -14,7 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-// Runtime holds the parts on which a service is built. All streams exist, except for the watcher, which creates them.
+// Runtime holds the parts on which a service is built. All streams exist, unless the service is the watcher, which
+// creates them.
 type Runtime struct {
 	// Name is the name of the service.
 	Name string
