@@ -18,7 +18,7 @@ const (
 	patience = 3 * time.Second
 	// outageStatuses bounds the statuses per second that are written because of an outage.
 	outageStatuses = 20
-	// abandoned bounds the time since a key's last call. After it the key is no longer tracked.
+	// abandoned bounds the time since a key's last call. After this time the key is no longer tracked.
 	abandoned = 2 * time.Minute
 	// outageInterval is the time between two checks of the keys.
 	outageInterval = 250 * time.Millisecond
@@ -43,9 +43,9 @@ func (o Outage) Message() string {
 	return message
 }
 
-// OutageReporter reports an outage of OpenFGA in the statuses of the objects whose own reconciliation waits for
-// OpenFGA, and in no others. It writes concurrently with that reconciliation, which may wait for a long time. The next
-// reconciliation removes the report.
+// OutageReporter reports an outage of OpenFGA in the statuses of objects. It only writes to objects whose own
+// reconciliation waits for OpenFGA. It writes concurrently with that reconciliation, which may wait for a long time.
+// The next reconciliation removes the report.
 type OutageReporter[K comparable] struct {
 	write func(ctx context.Context, key K, why Outage) error
 	log   *slog.Logger
@@ -110,7 +110,7 @@ func (o *OutageReporter[K]) Run(ctx context.Context) error {
 	}
 }
 
-// dueOutages lists the keys that have waited for longer than patience and were not written within that time.
+// dueOutages lists the keys that have waited for at least 3 s (patience) and were not written within that time.
 func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	o.mu.Lock()
 	defer o.mu.Unlock()

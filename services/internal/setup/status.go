@@ -58,7 +58,8 @@ func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s
 		var err error
 		now, err = w.Apply(ctx, p, s.Kind, s.Object, s.Fields)
 		if errors.Is(err, kube.ErrNotFound) {
-			return s.Object, nil // The change for the deletion will arrive.
+			// The object was deleted. The change for the deletion will arrive.
+			return s.Object, nil
 		}
 		if err != nil {
 			return s.Object, err
@@ -99,7 +100,8 @@ func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...co
 	for _, n := range notes {
 		if err := w.kube.RecordEvent(ctx, about, n); err != nil {
 			level := slog.LevelDebug
-			if errors.Is(err, kube.ErrForbidden) { // An operator must grant the right.
+			// An operator must grant the right to create Events.
+			if errors.Is(err, kube.ErrForbidden) {
 				level = slog.LevelWarn
 			}
 			w.log.Log(ctx, level, "event not recorded", slog.String("object", about.Key.String()), slog.Any("error", err))
