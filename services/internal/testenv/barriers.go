@@ -70,7 +70,7 @@ func WriteBarriers(t testing.TB, js jetstream.JetStream, cluster string) {
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for ctx.Err() == nil {
-			_ = barriers.Write(ctx, 0) // Another one follows soon.
+			_ = barriers.Write(ctx, 0) // An error is ignored: another barrier follows soon.
 			select {
 			case <-ctx.Done():
 			case <-time.After(barrierInterval):

@@ -47,7 +47,7 @@ func NewEnv(t testing.TB) *Env {
 	return b
 }
 
-// AwaitSettled waits until no call was made for the time calm.
+// AwaitSettled waits until no call was made for 0.4 s (calm).
 func (b *Env) AwaitSettled() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }

@@ -22,7 +22,7 @@ type Forgery struct {
 	Edit func(c *event.Change, object map[string]any)
 }
 
-// PublishForgery publishes a message whose resourceVersion is higher than the last one by later. A deletion with
+// PublishForgery publishes a message. Its resourceVersion is that of the last message plus later. A deletion with
 // another UID goes to the tombstone subject, as the watcher would publish it.
 func (b *Env) PublishForgery(f Forgery, later int) {
 	b.T.Helper()

@@ -52,7 +52,7 @@ func newOpenSearchProxy(traffic *Traffic, server *opensearch.Server) (*openSearc
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(back) },
 		Transport: proxyTransport{traffic: traffic, admin: admin, anybody: anybody},
-		ErrorLog:  log.New(io.Discard, "", 0), // The clients report errors.
+		ErrorLog:  log.New(io.Discard, "", 0), // The clients report the errors.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // So the connection breaks, as one to the server would.
 		},
@@ -65,7 +65,7 @@ func newOpenSearchProxy(traffic *Traffic, server *opensearch.Server) (*openSearc
 	}
 	go func() {
 		defer close(f.ended)
-		_ = f.server.ServeTLS(listener, "", "") // Returns after stopProxy.
+		_ = f.server.ServeTLS(listener, "", "") // ServeTLS returns after stopProxy.
 	}()
 	return f, nil
 }

@@ -36,8 +36,8 @@ func (l *LogBuffer) Bytes() []byte {
 	return bytes.Clone(l.text.Bytes())
 }
 
-// CheckWarning returns nil if a warning or an error in the log contains the text of. It skips the first after bytes of
-// the log.
+// CheckWarning returns nil if a warning or an error in the log contains the given text. It skips the first after bytes
+// of the log.
 func (l *LogBuffer) CheckWarning(after int, of string) error {
 	for line := range strings.Lines(string(l.Bytes()[after:])) {
 		warning := strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`)

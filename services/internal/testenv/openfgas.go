@@ -27,7 +27,7 @@ type openFGAPool struct {
 	idle []*openFGAProcess
 }
 
-// takeServer returns a running server without stores. Only the caller uses it.
+// takeServer returns a running server without stores. No other test uses the server until putServer.
 func (p *openFGAPool) takeServer(ctx context.Context) (*openFGAProcess, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

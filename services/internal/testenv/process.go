@@ -19,7 +19,7 @@ func IsSpawned() bool {
 	if os.Getenv(spawnedEnv) == "" {
 		return false
 	}
-	go func() { // Ends with the test process, even after a crash.
+	go func() { // This process ends when its parent ends.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3) //nolint:forbidigo // This is a main then.
 	}()
@@ -49,6 +49,6 @@ func (p Process) Signal(s os.Signal) { _ = p.Process.Signal(s) }
 
 // Kill kills the process with SIGKILL and waits for its end.
 func (p Process) Kill() {
-	_ = p.Process.Kill() // Fails only if the process has ended.
+	_ = p.Process.Kill() // It fails only if the process has ended.
 	_ = p.Wait()
 }

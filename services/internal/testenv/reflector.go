@@ -105,7 +105,7 @@ func (r *Reflector) writeBarriers(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.gate.Lock()
 		if r.waiting.Load() == 0 {
-			_ = barriers.Write(ctx, 0) // Another one follows soon.
+			_ = barriers.Write(ctx, 0) // An error is ignored: another barrier follows soon.
 		}
 		r.gate.Unlock()
 		select {

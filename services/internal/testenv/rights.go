@@ -218,7 +218,7 @@ func (s *RightsSuite) rightUseFor(c RightCase) RightUse {
 func (s *RightsSuite) sharedUses() map[string]RightUse {
 	call := func(want connect.Code) func(RightCase) {
 		return func(c RightCase) {
-			_, s.caller = s.Kube.CreateCaller(s.T, c.Name) // A new caller, so the service has no cached answer.
+			_, s.caller = s.Kube.CreateCaller(s.T, c.Name) // The caller is new, so the service has no cached answer.
 			s.awaitCode(want)
 		}
 	}
@@ -231,7 +231,7 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 		"create tokenreviews":         called,
 		"create subjectaccessreviews": called,
 		"get *":                       {Need: s.publishOversized, Keep: s.publishOversized},
-		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // The service reads it at the start.
+		"get namespaces":              {Need: func(RightCase) { s.Restart() }}, // Only a start reads the namespace.
 	}
 	registered := func(RightCase) {
 		s.T.Helper()

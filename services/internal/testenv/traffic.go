@@ -104,7 +104,7 @@ func (t *Traffic) interceptUnary(ctx context.Context, method string, req, reply 
 ) error {
 	op := path.Base(method)
 	if list, ok := req.(*openfgav1.ListStoresRequest); ok && list.GetPageSize().GetValue() == 1 {
-		op = "" // A health probe; its time is random.
+		op = "" // Health probes come at random times, so they are not counted.
 	}
 	return t.passCall(ctx, op, isOpenFGAChange(req), func() error {
 		return invoke(ctx, method, req, reply, cc, opts...)

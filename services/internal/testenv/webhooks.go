@@ -18,7 +18,7 @@ type WebhookRegistration struct {
 	name, secret string
 }
 
-// WebhookRegistration returns access to the webhook configuration with a name.
+// WebhookRegistration gives access to the named webhook configuration and its Secret.
 func (k *KubeServer) WebhookRegistration(t testing.TB, name string) WebhookRegistration {
 	t.Helper()
 	return WebhookRegistration{api: k.TypedClient(t), name: name, secret: name + "-admission"}
