@@ -61,7 +61,7 @@ func checkHeaders(c event.Change, header nats.Header) error {
 }
 
 // checkMetadata returns an error if the metadata of the object differs from the fields of c. It does not compare the
-// resourceVersion of a deletion, which may be later than that of the last state, and of a Secret.
+// resourceVersion of a Secret or of a deletion, because a deletion may have a later one than the last state.
 func checkMetadata(c event.Change) error {
 	if len(c.Object) == 0 {
 		return nil
