@@ -15,8 +15,9 @@ const flood = 100_000
 
 func group(i int) string { return fmt.Sprint("group", i) }
 
-// flooded returns an index and a query of the user mia. mia is a member of the first in groups. Each of the last given
-// groups has a role on the tree of the query, by its own binding. Exactly one group is in both sets.
+// flooded returns an index and a query of the user mia. mia is a member of the first groups; in is their number. Each
+// of the last groups has a role on the tree of the query, by its own binding; given is their number. Exactly one group
+// is in both sets.
 func flooded(in, given int) (*Index, Query) {
 	x := trees()
 	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
