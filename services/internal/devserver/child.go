@@ -35,7 +35,7 @@ func StartChild(command *exec.Cmd) (*ChildProcess, error) {
 	return c, <-started
 }
 
-// startProcess starts the process and the guard that kills it when this process ends.
+// startProcess starts the child and a guard, which kills the child when this process ends.
 func (c *ChildProcess) startProcess() (release func(), err error) {
 	if err := c.process.Start(); err != nil {
 		return nil, err
