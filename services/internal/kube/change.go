@@ -123,7 +123,7 @@ func (f RawFields) decodeField(name string, into any) error {
 	return nil
 }
 
-// keepFields removes all other fields.
+// keepFields removes all fields except the named ones.
 func (f RawFields) keepFields(names ...string) {
 	maps.DeleteFunc(f, func(name string, _ json.RawMessage) bool { return !slices.Contains(names, name) })
 }
