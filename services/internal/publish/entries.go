@@ -21,7 +21,7 @@ const (
 )
 
 // ReadAll yields all messages of one resource, including deletions. It covers everything that the stream's leader held
-// when the read began. It skips invalid subjects and tombstones with their own subject.
+// when the read began. It skips invalid subjects and every [topology.TombstoneSubject].
 //
 // Without bodies, it reads only headers, and Change is empty. It ends after an error.
 func (p *Publisher) ReadAll(ctx context.Context, cluster string, r event.GroupResource, bodies bool) iter.Seq2[StoredMessage, error] {
