@@ -1,5 +1,5 @@
-// Command generate-rbac writes the RBAC manifests below a directory: one for each service account, one with the roles
-// for users, and one with the rights on Secrets.
+// Command generate-rbac writes the RBAC manifests below a directory. There is one for each service account, one with
+// the roles for users, and one with the rights on Secrets.
 package main
 
 import (

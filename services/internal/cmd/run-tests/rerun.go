@@ -18,8 +18,8 @@ const (
 	slowAloneSeconds = 40.0
 )
 
-// serious matches the output of failures that do not run again: a finding of a monitor, a data race, a panic, leaked
-// goroutines, or a timeout.
+// serious matches the output of failures that do not run again. These are a finding of a monitor, a data race, a panic,
+// leaked goroutines, or a timeout.
 var serious = regexp.MustCompile(`\bfinding: [a-z]+: |WARNING: DATA RACE|(?m:^panic: )|(?m:^fatal error: )|found unexpected goroutines|\[signal SIG`)
 
 // mayRerun returns the failed test of a package if it is the only one and may run again. Otherwise it returns "" and
