@@ -1,4 +1,4 @@
-// Package devserver starts the real servers that Entail works with, on one machine and on loopback only: the
+// Package devserver starts the real servers that Entail works with, on one machine and on loopback only. These are the
 // Kubernetes API server (bin/kube-local), NATS (bin/nats-server) and OpenFGA (bin/openfga). Each is a child process
 // that ends with this process.
 //

@@ -28,8 +28,8 @@ func FindProgram(program string) (string, error) {
 	return firstExistingFile(program, ProgramPaths(program), "run `make bin/"+program+"`, or set "+BinEnv)
 }
 
-// ProgramPaths returns the possible paths of a program: in the directory of [BinEnv], in bin of the checkout that
-// contains the working directory, and next to this program.
+// ProgramPaths returns the possible paths of a program. The directories are that of [BinEnv], bin in the checkout that
+// contains the working directory, and the directory of this program.
 func ProgramPaths(program string) []string {
 	places := make([]string, 0, 3)
 	if dir := os.Getenv(BinEnv); dir != "" {
