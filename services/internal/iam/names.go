@@ -75,9 +75,9 @@ func invalidNameReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	return pluralMismatchReason(spec)
 }
 
-// pluralMismatchReason returns an error text if a spec of an IAM kind has the wrong plural, or the plural of an IAM
-// kind has the wrong kind. A role on objects of one kind would then apply to objects of another. For other kinds, the
-// watcher reports the real names.
+// pluralMismatchReason returns an error text if a spec has the kind name or the plural of an IAM kind, but not both. A
+// role on objects of one kind would then apply to objects of another. For other kinds, the watcher reports the real
+// names.
 func pluralMismatchReason(spec *iamv1alpha1.ProtectedResourceSpec) string {
 	for _, k := range kinds.IAMKinds() {
 		if spec.ServiceRef.Name == k.Group && (spec.Kind == k.Kind) != (spec.Plural == k.Resource) {
