@@ -128,7 +128,8 @@ func (t *Lister[T]) overrideHeld(held, is event.Change) bool {
 }
 
 // discardHeldState removes the state that the API server contradicted. It reports whether the lister may now store the
-// API server's state: either the contradicted state was removed, or the lister holds nothing about the object.
+// API server's state. This is so if the contradicted state was removed, or if the lister holds nothing about the
+// object.
 func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {

@@ -183,8 +183,8 @@ func (t *Lister[T]) beginLoad() {
 	t.writing = &kindContents[T]{live, newTombstones(t.extract), map[event.Key]*Object[T]{}}
 }
 
-// finishLoad makes the loaded content visible. It keeps two things of the previous load: states that this process
-// wrote itself and the stream does not hold yet, and tombstones that the stream may not bring again.
+// finishLoad makes the loaded content visible. It keeps the states that this process wrote itself and that the stream
+// does not hold yet. It also keeps tombstones that the stream may not bring again.
 //
 // Objects of another epoch become tombstones. All other states of the previous load are removed, because they may come
 // from another stream.
