@@ -62,8 +62,8 @@ func openSearchErrors() injectedErrors {
 
 // failureInjector makes calls fail at random.
 type failureInjector struct {
-	// percent is the percentage of calls that fail before the server receives them. Of the executed calls, the same
-	// percentage loses its answer.
+	// percent is the percentage of calls that fail before the server receives them. The same percentage of the executed
+	// calls loses its answer.
 	percent atomic.Int32
 	// cut makes every call fail.
 	cut atomic.Bool

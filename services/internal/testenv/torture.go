@@ -58,8 +58,8 @@ type DisruptionSuite struct {
 	Pace time.Duration
 	// Within bounds the time until the backend holds the declared state.
 	Within time.Duration
-	// Failing is the percentage of calls that fail before the server receives them. Of the executed calls, the same
-	// percentage loses its answer.
+	// Failing is the percentage of calls that fail before the server receives them. The same percentage of the executed
+	// calls loses its answer.
 	Failing int
 
 	failures failureInjector
