@@ -91,7 +91,7 @@ func streamConfigs(replicas int) []jetstream.StreamConfig {
 	}
 }
 
-// EnsureConsumer returns the durable consumer of a service. It creates or updates the consumer only if necessary: if
+// EnsureConsumer returns the durable consumer of a service. It creates or updates the consumer only if necessary. If
 // several replicas send the same request to a cluster at the same time, some receive no answer.
 func EnsureConsumer(ctx context.Context, js jetstream.JetStream, service Service, takeover TakeoverBounds) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
