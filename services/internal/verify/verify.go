@@ -1,6 +1,6 @@
 // Package verify compares objects with the API server before an action that cannot be undone or that sends a
-// credential. Such actions are: to delete an OpenFGA store or an entity of OpenSearch, to adopt a store, to read a
-// Secret, and to connect to a server. It also compares the answers to a service's own writes.
+// credential. Such an action deletes an OpenFGA store or an entity of OpenSearch, adopts a store, reads a Secret, or
+// connects to a server. It also compares the answers to a service's own writes.
 //
 // A grant needs no such read: NATS is trusted as Kubernetes trusts etcd, and barriers bound the age of an informer.
 // The package caches nothing.
