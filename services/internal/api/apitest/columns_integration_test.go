@@ -17,7 +17,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// shown is an object and how "kubectl get" shows it, without and with -o wide.
+// shown holds an object and the row that "kubectl get" prints for it, without and with -o wide.
 type shown struct {
 	kind               kinds.Kind
 	namespace, short   string
@@ -79,7 +79,7 @@ func TestColumnsShowSpecAndStatus(t *testing.T) {
 	}
 }
 
-// check compares a table of one row, but for the age.
+// check compares the object's row with the expected one, except for the age.
 func (s shown) check(t *testing.T, table metav1.Table) {
 	t.Helper()
 	var columns, wide, row []string
@@ -104,7 +104,7 @@ func (s shown) check(t *testing.T, table metav1.Table) {
 	}
 }
 
-// checkDiscovery checks the names by which kubectl finds the kind.
+// checkDiscovery checks the names with which kubectl finds the kind.
 func (s shown) checkDiscovery(t *testing.T, client discovery.DiscoveryInterface) {
 	t.Helper()
 	list, err := client.ServerResourcesForGroupVersion(s.kind.GroupVersionResource().GroupVersion().String())

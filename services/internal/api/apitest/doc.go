@@ -1,3 +1,3 @@
-// Package apitest tests what an API server makes of the CRDs and admission policies in deploy: which objects it
-// accepts, refuses and shows, for all API groups on one server.
+// Package apitest tests the CRDs and admission policies in deploy on a real API server. The tests check which objects
+// the server accepts and refuses, and how it shows them. It covers all API groups.
 package apitest

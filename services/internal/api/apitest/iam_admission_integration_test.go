@@ -17,14 +17,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// right returns a verb on resources of both API groups of IAM, or on the named ones.
+// right returns a rule with one verb on a resource of both API groups of IAM, optionally only on the named objects.
 func right(verb, resource string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{"iam.miloapis.com", "resourcemanager.miloapis.com"}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names,
 	}
 }
 
-// All users of this test may create and update all kinds.
+// All users in this test may create and update all kinds.
 func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 	server := testenv.StartKube(t)
 	const role, viewer = "compute.example.com-workload-admin", "compute.example.com-workload-viewer"
@@ -47,9 +47,9 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 		owned bool
 		path  []string
 		value any
-		// update makes the object exist before, so that the request changes it.
+		// update creates the object first, so that the request under test changes it.
 		update bool
-		// want is part of the refusal; if it is empty, the object must be accepted.
+		// want is part of the refusal. If it is empty, the object must be accepted.
 		want string
 	}{
 		"a binding":                       {object: "on-a-kind", want: "needs the verb bind on that roles.iam.miloapis.com"},
@@ -90,7 +90,8 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 		"their project without its owner": {rights: []rbacv1.PolicyRule{right("bind", "organizations", "acme")}, object: "web", owned: true, path: owners, value: []any{}, update: true},
 		"a label of a project":            {object: "web", owned: true, path: []string{"metadata", "labels"}, value: map[string]any{"a": "b"}, update: true},
 	}
-	// The refused ones come first: after them the policies are in force, and accept the others.
+	// The requests that must be refused run first. Once they are refused, the policies are in force for the other
+	// requests.
 	for _, name := range slices.SortedFunc(maps.Keys(tests), func(a, b string) int { return strings.Compare(tests[b].want, tests[a].want) }) {
 		test := tests[name]
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +143,7 @@ func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
 	}
 }
 
-// The owner of a namespace has all rights in it, and none elsewhere.
+// The owner of a namespace has all rights in the namespace, and no rights elsewhere.
 func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
 	server := testenv.StartKube(t)
 	ref := func(kind, namespace string) map[string]any {
@@ -180,13 +181,13 @@ func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
 	}
 }
 
-// asAuthor returns the objects of u's kind for a new user, who may write all kinds and has further rights.
+// asAuthor returns a client for u's kind as a new user. The user may write all kinds and has the given rights.
 func asAuthor(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
 	return asWriter(t, server, u, "author-"+rand.Text(), rights)
 }
 
-// asWriter is like asAuthor for a user of this name.
+// asWriter does the same as asAuthor for a user with this name.
 func asWriter(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
 	server.GrantUser(t, "", user, append(rights, right("create", "*"), right("update", "*"), right("patch", "*"))...)

@@ -38,7 +38,7 @@ func TestIAMColumnsShowManifests(t *testing.T) {
 	}
 }
 
-// The only empty column is the name of the object in a binding on a whole kind.
+// Only the object's name may be empty, in a binding on a whole kind.
 func TestIAMColumnsAreFilled(t *testing.T) {
 	server := testenv.StartKube(t)
 	seen := map[string]bool{}
@@ -81,7 +81,7 @@ func TestIAMColumnsAreFilled(t *testing.T) {
 	}
 }
 
-// readColumns returns the cells of an object's row by the columns' names.
+// readColumns returns the cells of an object's row by column name.
 func readColumns(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	table := readTable(t, server, u)

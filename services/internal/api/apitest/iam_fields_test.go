@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// The tests on an API server find a field that the schema prunes only if a manifest sets it.
+// The tests on an API server find a field that the schema prunes only if a manifest sets the field.
 func TestIAMManifestsSetEveryFieldOfEverySpec(t *testing.T) {
 	set := map[string]map[string]bool{}
 	for _, m := range manifests(t) {
@@ -38,7 +38,7 @@ func TestIAMManifestsSetEveryFieldOfEverySpec(t *testing.T) {
 	}
 }
 
-// readSchema returns the fields of a kind's spec.
+// readSchema returns the kind and the fields of its spec.
 func readSchema(t *testing.T, file string) (kind string, all map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -61,7 +61,7 @@ func readSchema(t *testing.T, file string) (kind string, all map[string]bool) {
 	return kind, all
 }
 
-// collectFields collects the paths of the fields of a schema that hold values.
+// collectFields collects the paths of all fields with values in a schema.
 func collectFields(path string, schema map[string]any, into map[string]bool) {
 	properties, _ := schema["properties"].(map[string]any)
 	items, list := schema["items"].(map[string]any)
@@ -95,7 +95,7 @@ func collectLeaves(path string, value any, into map[string]bool) {
 	}
 }
 
-// manifests reads one object or more of every kind of IAM.
+// manifests reads the test manifests, which contain every kind of IAM.
 func manifests(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	file, err := os.Open("testdata/iam.yaml")

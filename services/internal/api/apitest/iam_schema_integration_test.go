@@ -52,7 +52,7 @@ func TestIAMSchemaKeepsStatusesOfOtherServices(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, _ := updated.Object["status"].(map[string]any)
-			delete(got, "conditions") // A default.
+			delete(got, "conditions") // a default
 			round, _ := json.Marshal(got)
 			again := map[string]any{}
 			_ = json.Unmarshal(round, &again)
@@ -69,7 +69,7 @@ func TestIAMSchemaRefusesInvalidObjects(t *testing.T) {
 		object string
 		path   []string
 		value  any
-		// want is part of the refusal; if it is empty, the object must be accepted.
+		// want is part of the refusal. If it is empty, the object must be accepted.
 		want string
 	}{
 		"a user without uid":               {"on-an-object", []string{"spec", "subjects"}, subjects("User", "alice", ""), "UID is required"},
@@ -163,7 +163,7 @@ func subresource(name string, verbs ...any) []any {
 	return []any{map[string]any{"name": name, "permissions": append([]any{}, verbs...)}}
 }
 
-// changed returns a copy of an object with one field set, or without the field if value is nil.
+// changed returns a copy of an object with one field set. It removes the field if value is nil.
 func changed(t *testing.T, u *unstructured.Unstructured, path []string, value any) *unstructured.Unstructured {
 	t.Helper()
 	u = u.DeepCopy()
@@ -175,7 +175,7 @@ func changed(t *testing.T, u *unstructured.Unstructured, path []string, value an
 	return u
 }
 
-// create creates an object and deletes it when the test ends.
+// create creates an object. The object is deleted when the test ends.
 func create(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	api := objectsAs(t, server, "", u)

@@ -33,7 +33,7 @@ func TestIAMStatusUpdateChangesNeitherSpecNorOwners(t *testing.T) {
 	})
 }
 
-// The record of what a service decided gives access, so a user who may write statuses may neither set nor remove it.
+// The records in a status decide access. So a user who may write statuses may neither set nor remove them.
 func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 	server := testenv.StartKube(t)
 	for name, test := range map[string]struct {
@@ -84,7 +84,8 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 	}
 }
 
-// A ProtectedResource without room in the model gives no access, so its condition needs the verb record too.
+// A ProtectedResource without room in the model gives no access. So its condition Registered also needs the verb
+// record.
 func TestIAMPolicyRequiresRecordForRegisteredCondition(t *testing.T) {
 	server := testenv.StartKube(t)
 	stored := create(t, server, manifestNamed(t, "compute.example.com-workload"))

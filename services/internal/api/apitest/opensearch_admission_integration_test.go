@@ -48,7 +48,7 @@ func TestOpenSearchPolicyRequiresAdopt(t *testing.T) {
 	expectAnswer(t, err, "") // The administrator has set the annotation.
 }
 
-// The kinds were in another API group before, which some clusters still serve.
+// The kinds were in another API group before, and some clusters still serve that group.
 func TestOpenSearchPolicyHoldsForLegacyGroup(t *testing.T) {
 	server := permitSearch(t)
 	server.ServeLegacyOpenSearch(t)
@@ -77,7 +77,8 @@ func TestOpenSearchPolicyHoldsForLegacyGroup(t *testing.T) {
 			o.SetAnnotations(c.annotated)
 			api := objectsAs(t, server, "legacy-author", o)
 			var err error
-			testenv.Eventually(t, soon, func() error { // The role and the policy of the new definition take effect later.
+			// The policy and the right for the new definition take effect later.
+			testenv.Eventually(t, soon, func() error {
 				_, err = api.Create(t.Context(), o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 				if err != nil && lacksRight(err) || err == nil && c.want != "" {
 					return errors.Join(errors.New("not refused by a policy"), err)

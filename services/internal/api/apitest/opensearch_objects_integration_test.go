@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// searchAuthor may write objects of OpenSearch, and read the Secret "mine".
+	// searchAuthor is a user who may write OpenSearch objects and read the Secret "mine".
 	searchAuthor = "search-author"
-	// searchConnector may also connect clusters.
+	// searchConnector is a user who may also connect clusters.
 	searchConnector = "search-connector"
 )
 
-// searchObject returns an object of OpenSearch with a spec.
+// searchObject returns an OpenSearch object with a spec.
 func searchObject(kind string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": opensearchv1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": "tried", "namespace": namespace}, "spec": with(spec),
 	}}
 }
 
-// permitSearch grants the rights of searchAuthor and searchConnector, and returns when rights and policies are in force.
+// permitSearch grants the rights of searchAuthor and searchConnector, and returns when rights and policies are in
+// force.
 func permitSearch(t *testing.T) *testenv.KubeServer {
 	t.Helper()
 	server := testenv.StartKube(t)
@@ -64,13 +65,13 @@ func permitSearch(t *testing.T) *testenv.KubeServer {
 	return server
 }
 
-// searchObjects returns the objects of a kind of OpenSearch for a user; without a name, for the administrator.
+// searchObjects returns a client for an OpenSearch kind as a user. An empty name means the administrator.
 func searchObjects(t *testing.T, server *testenv.KubeServer, user, kind string) dynamic.ResourceInterface {
 	t.Helper()
 	return objectsAs(t, server, user, searchObject(kind, nil))
 }
 
-// with returns a spec with a cluster, unless it has one.
+// with returns the spec with a cluster name, unless the spec has one.
 func with(spec map[string]any) map[string]any {
 	all := map[string]any{"opensearchCluster": map[string]any{"name": "search"}}
 	maps.Copy(all, spec)

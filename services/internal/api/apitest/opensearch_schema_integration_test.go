@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// publicManifests are objects of every kind with exactly the fields that the public operator has published.
+// publicManifests holds one object of each kind with exactly the fields of the public operator.
 var publicManifests = map[string]string{ //nolint:gochecknoglobals // A map cannot be a constant.
 	"OpensearchUser": `
 spec: {opensearchCluster: {name: my-cluster}, passwordFrom: {name: sample, key: password, optional: true},

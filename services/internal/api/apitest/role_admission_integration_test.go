@@ -16,14 +16,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// ruleAuthor may write rules.
+// ruleAuthor is a user who may write rules.
 const ruleAuthor = "rule-author"
 
 func TestImpliedRolesPolicyRefusesInvalidRules(t *testing.T) {
 	rules := permitRules(t, ruleAuthor)
 	tests := map[string]struct {
 		rule rolev1alpha1.InferenceRule
-		// want are parts of the refusal; without any, the rule must be accepted.
+		// want lists parts of the refusal. If it is empty, the rule must be accepted.
 		want []string
 	}{
 		"a child":                      {rule: rolev1alpha1.InferenceRule{ParentRole: "admin", ChildRole: "writer"}},
@@ -44,7 +44,7 @@ func TestImpliedRolesPolicyRefusesInvalidRules(t *testing.T) {
 }
 
 func TestImpliedRolesPolicyRefusesProhibitedRoles(t *testing.T) {
-	rules := permitRules(t, "") // Not even an administrator.
+	rules := permitRules(t, "") // Not even an administrator may write these rules.
 	tests := map[string]struct {
 		rule rolev1alpha1.InferenceRule
 		want []string
@@ -74,8 +74,8 @@ func ruleObject(t *testing.T, rule rolev1alpha1.InferenceRule) *unstructured.Uns
 	return &unstructured.Unstructured{Object: object}
 }
 
-// permitRules lets a user write rules, and returns the rules for the user when right and policy are in force; without
-// a name, for the administrator.
+// permitRules lets a user write rules, and returns a client for rules as this user. It returns when the right and the
+// policy are in force. An empty name means the administrator.
 func permitRules(t *testing.T, user string) dynamic.ResourceInterface {
 	t.Helper()
 	server := testenv.StartKube(t)

@@ -20,14 +20,14 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const (
 	namespace = metav1.NamespaceDefault
-	// soon bounds how long a policy or a right needs to take effect.
+	// soon bounds the time until a policy or a right takes effect.
 	soon = 60 * time.Second
 )
 
 // resourceOf returns the resource of a kind, such as "users" for "User".
 func resourceOf(kind string) string { return strings.TrimSuffix(strings.ToLower(kind), "s") + "s" }
 
-// objectsAs returns the objects of u's kind in u's namespace for a user; without a name, for the administrator.
+// objectsAs returns a client for u's kind in u's namespace as a user. An empty name means the administrator.
 func objectsAs(t *testing.T, server *testenv.KubeServer, user string, u *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	resource := u.GroupVersionKind().GroupVersion().WithResource(resourceOf(u.GetKind()))
@@ -39,7 +39,7 @@ func dryRun() metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 }
 
-// expectAnswer fails the test unless err contains every text, or is nil if there is none.
+// expectAnswer fails the test unless the answer is as expected; see checkAnswer.
 func expectAnswer(t *testing.T, err error, want ...string) {
 	t.Helper()
 	if err := checkAnswer(err, want...); err != nil {
@@ -47,8 +47,8 @@ func expectAnswer(t *testing.T, err error, want ...string) {
 	}
 }
 
-// checkAnswer returns how an answer of the API server differs from the expected one: acceptance if no text is given
-// or an empty one, otherwise a refusal with every text.
+// checkAnswer returns an error if an answer of the API server differs from the expected one. Without texts, or with an
+// empty text, the request must be accepted. Otherwise it must be refused with every text.
 func checkAnswer(err error, want ...string) error {
 	switch text := strings.Join(want, ""); {
 	case text == "" && err != nil:
@@ -81,7 +81,7 @@ func readTable(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstruc
 	return table
 }
 
-// lacksRight reports whether a request was refused because the user has no such right, not by a policy.
+// lacksRight reports whether RBAC refused a request because the user has no such right.
 func lacksRight(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "cannot create resource")
 }

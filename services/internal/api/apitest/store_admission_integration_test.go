@@ -22,7 +22,7 @@ const (
 	notAdopt     = "needs the verb adopt on stores.core.platform-mesh.io/other"
 )
 
-// createStores creates objects as an administrator, and a tenant, and returns when all policies are in force.
+// createStores creates Stores as an administrator, and a tenant. It returns when all policies are in force.
 func createStores(t *testing.T) (who person, server *testenv.KubeServer) {
 	t.Helper()
 	server = testenv.StartKube(t)
@@ -72,7 +72,7 @@ func TestStorePolicyRequiresExtendAndAdopt(t *testing.T) {
 	models, documents, definitions, bindings, stores := kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.CustomResourceDefinitions(), kinds.APIBindings(), kinds.Stores()
 	for name, test := range map[string]struct {
 		err error
-		// want is part of the refusal; if it is empty, the request must be accepted.
+		// want is part of the refusal. If it is empty, the request must be accepted.
 		want string
 	}{
 		"a module":                                    {err: who.create(models, "tried", model("own", ""))},

@@ -20,17 +20,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// fields are those of an object beside its kind and name.
+// fields holds the fields of an object, except its kind and name.
 type fields = map[string]any
 
-// person is a user of the API server. The requests of all but the administrator are dry runs.
+// person is a user of the API server. All requests are dry runs, except those of the administrator.
 type person struct {
 	t       *testing.T
 	objects dynamic.Interface
 	dry     []string
 }
 
-// newPerson binds a ClusterRole to a user; the administrator has no name.
+// newPerson binds a ClusterRole to a user. An empty name means the administrator.
 func newPerson(t *testing.T, server *testenv.KubeServer, name, role string) person {
 	t.Helper()
 	if name == "" {
@@ -98,7 +98,7 @@ func model(store, cluster string) fields {
 	return f
 }
 
-// generated returns a module with an annotation.
+// generated returns a module with an annotation that only services write.
 func generated(annotation string) fields {
 	f := model("own", "")
 	f["metadata"] = fields{"annotations": fields{annotation: "a.example"}}
@@ -113,7 +113,7 @@ func store(adoption string) fields {
 	return fields{"spec": fields{"coreModule": "module core", "adoption": adoption}}
 }
 
-// declaring returns a Store with tuples, each written as object#relation@user.
+// declaring returns a Store with tuples. Each tuple is written as object#relation@user.
 func declaring(tuples ...string) fields {
 	all := []any{}
 	for _, t := range tuples {
@@ -134,7 +134,7 @@ func label(store any) fields {
 	return fields{"metadata": fields{"labels": fields{corev1alpha1.StoreNameLabel: store}}}
 }
 
-// definition returns a CRD of a kind with any fields.
+// definition returns a CustomResourceDefinition of a kind with arbitrary fields.
 func definition(name, kind, version string, labels fields) fields {
 	plural, group, _ := strings.Cut(name, ".")
 	return testenv.DefinitionFields(kinds.Kind{GroupResource: event.GroupResource{Group: group, Resource: plural}, Version: version, Kind: kind}, labels)
@@ -146,7 +146,8 @@ func widget(store any) fields {
 	return definition(widgets, "Widget", "v1", fields{corev1alpha1.StoreNameLabel: store})
 }
 
-// tenant grants a user to write all that extends Stores, but to extend and adopt only the Store "own".
+// tenant creates a user who may write all objects that extend Stores, but has the verbs extend and adopt only on the
+// Store "own".
 func tenant(t *testing.T, server *testenv.KubeServer) person {
 	t.Helper()
 	group, all := corev1alpha1.GroupVersion.Group, []string{"*"}

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// recorder returns the objects as a user who may write statuses, and who may record in some of them.
+// recorder returns a client as a user who may write statuses, and who has the verb record on some objects.
 func recorder(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, resource string, recorded ...string) dynamic.ResourceInterface {
 	t.Helper()
 	user := "recorder-of-" + resource + fmt.Sprint(recorded)
@@ -32,7 +32,7 @@ func recorder(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstruct
 	return objectsAs(t, server, user, u)
 }
 
-// The services act on what they recorded, so a user who may write statuses may neither change nor remove it.
+// Services act on the records in statuses. So a user who may write statuses may neither change nor remove them.
 func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 	server := testenv.StartKube(t)
 	tuple := func(user string) []any {

@@ -5,14 +5,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// AccountInfos is the resource of [AccountInfo].
 	AccountInfos = "accountinfos"
-	// AccountInfoName is that of the one AccountInfo of a workspace.
+	// AccountInfoName is the name of the only AccountInfo of a workspace.
 	AccountInfoName = "account"
-	// AccountType is the type of accounts in models, unless services are told otherwise.
+	// AccountType is the default type of accounts in models.
 	AccountType = "core_platform-mesh_io_account"
 )
 
-// AccountInfo holds the fields that Entail reads of the kcp object that names the account and the organization of a
-// workspace. Other software defines and writes it.
+// AccountInfo holds the fields that Entail reads of a kcp object. The object names the account and the organization of
+// a workspace. Other software defines and writes it.
 type AccountInfo struct {
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -28,6 +28,7 @@ type AccountInfoSpec struct {
 // AccountLocation names an account and the cluster that declares it.
 type AccountLocation struct {
 	Name string `json:"name"`
-	// OriginCluster is the logical cluster that holds the account, and for an organization its Store.
+	// OriginCluster is the logical cluster that holds the account. For an organization, it also holds the
+	// organization's Store.
 	OriginCluster string `json:"originClusterId"`
 }

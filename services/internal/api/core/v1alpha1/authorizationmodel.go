@@ -25,14 +25,14 @@ type StoreRef struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Key is that of the Store which an object of the cluster from refers to.
+// Key returns the key of the Store that an object of the cluster from refers to.
 func (r StoreRef) Key(from string) event.Key {
 	return event.Key{
 		Cluster: cmp.Or(r.Cluster, from), GroupResource: event.GroupResource{Group: GroupVersion.Group, Resource: Stores}, Name: r.Name,
 	}
 }
 
-// NoStore says to an object of the cluster called here that the Store it refers to does not exist.
+// NoStore returns the message for an object of the cluster here whose Store does not exist.
 func NoStore(store event.Key, here string) string {
 	text := fmt.Sprintf("there is no Store %q in cluster %q: create it, or correct spec.storeRef", store.Name, store.Cluster)
 	if store.Cluster != here {
@@ -56,7 +56,7 @@ type AuthorizationModelSpec struct {
 
 // LiveModel is the last version of a module that was in force. It stays in force while an edit is invalid.
 type LiveModel struct {
-	// storeUID is the UID of the Store. The text is not in force in another Store, even if that has the same name.
+	// storeUID is the UID of the Store. The text is not in force in another Store with the same name.
 	StoreUID types.UID `json:"storeUID"`
 	// generation is the generation of the object that introduced the text.
 	// +optional
@@ -79,17 +79,18 @@ type AuthorizationModelStatus struct {
 	// tupleCount is the number of managed tuples.
 	// +optional
 	TupleCount int32 `json:"tupleCount,omitempty"`
-	// storeId is the id of the OpenFGA store that the managed tuples are in.
+	// storeId is the id of the OpenFGA store that holds the managed tuples.
 	// +optional
 	StoreID string `json:"storeId,omitempty"`
 	// live is the version of the module that is in force.
 	// +optional
 	Live *LiveModel `json:"live,omitempty"`
-	// modelDigest identifies the module as it is in the live model. It is empty if that differs from spec.model.
+	// modelDigest identifies the module as it is in the live model. It is empty if the live module differs from
+	// spec.model.
 	// +optional
 	ModelDigest string `json:"modelDigest,omitempty"`
-	// authorizationModelId is the id of the first OpenFGA model that holds the module in its present form. Later models
-	// hold it, too.
+	// authorizationModelId is the id of the first OpenFGA model that holds the module in its present form. Later
+	// models also hold it.
 	// +optional
 	AuthorizationModelID string `json:"authorizationModelId,omitempty"`
 	// observedGeneration is the generation that the condition Ready describes.
@@ -125,13 +126,13 @@ type AuthorizationModel struct {
 	Status AuthorizationModelStatus `json:"status,omitempty"`
 }
 
-// ModelDigest stands for the module in the model of an OpenFGA store: as long as it is the same, so is that.
+// ModelDigest returns a hash of the module's text and of the OpenFGA store that holds the module.
 func (in *AuthorizationModel) ModelDigest(storeID string) string {
 	return digest(storeID, in.Spec.Model)
 }
 
-// Holds reports whether a generated object says what it must: what services write in its
-// spec and annotations. What others add to it is theirs.
+// Holds reports whether a generated object has the spec and annotations that services write in want. Other annotations
+// may differ.
 func (in *AuthorizationModel) Holds(want *AuthorizationModel) bool {
 	for _, name := range GeneratedAnnotations() {
 		if in.Annotations[name] != want.Annotations[name] {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// digest is short, and another one for other texts.
+// digest returns a short hash of texts. Different lists of texts give different hashes.
 func digest(texts ...string) string {
 	var all []byte
 	for _, text := range texts {

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kept says since when an earlier text of the Store's core module is live in the place of its own, and how to revoke what an
-// edit took out of it; nil if none is.
+// Kept returns the condition that reports that an earlier text of the core module is live instead of the declared one,
+// or nil. The condition states since when, and how to revoke what the edit removed.
 func (in *Store) Kept() *metav1.Condition {
 	if in.Status.Live == nil {
 		return nil
@@ -14,7 +14,8 @@ func (in *Store) Kept() *metav1.Condition {
 	return failing(in.Status.Conditions, ModelSynced, InvalidCore)
 }
 
-// Kept says the same of the module.
+// Kept returns the condition that reports that an earlier text of the module is live instead of the declared one, or
+// nil.
 func (in *AuthorizationModel) Kept() *metav1.Condition {
 	return failing(in.Status.Conditions, Merged, LastGoodLive)
 }

@@ -2,13 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// LongRecord is how many tuples a record lists one by one; longer ones are a [Ledger].
+// LongRecord is the largest number of tuples that a record lists one by one. A longer record is a [Ledger].
 const LongRecord = 256
 
-// EncodingZstd is a JSON list of tuples, compressed.
+// EncodingZstd is the encoding of a JSON list of tuples that is compressed with zstd.
 const EncodingZstd = "zstd"
 
-// Ledger is a long record of tuples, packed so that a change of one tuple among thousands is cheap.
+// Ledger is a long record of tuples. It is compressed, and a change of one tuple does not rewrite all others.
 type Ledger struct {
 	// revision counts the versions of the record.
 	Revision int64 `json:"revision"`

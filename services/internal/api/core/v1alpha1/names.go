@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of the kinds in this package.
+// GroupVersion is the group and version of the kinds in this package.
 //
 //nolint:gochecknoglobals // A schema.GroupVersion cannot be a constant.
 var GroupVersion = schema.GroupVersion{Group: "core.platform-mesh.io", Version: "v1alpha1"}
@@ -17,77 +17,81 @@ const (
 
 // Finalizers. Other software relies on these names.
 const (
-	// StoreFinalizer holds a Store until store-sync has dealt with the OpenFGA store.
+	// StoreFinalizer delays the deletion of a Store until store-sync has deleted or released the OpenFGA store.
 	StoreFinalizer = "core.platform-mesh.io/fga-store"
-	// TuplesFinalizer holds a Store or AuthorizationModel until tuple-sync has removed its tuples.
+	// TuplesFinalizer delays the deletion of a Store or AuthorizationModel until tuple-sync has removed its tuples.
 	TuplesFinalizer = "core.platform-mesh.io/fga-tuples"
-	// BindingFinalizer holds a kcp APIBinding until store-sync has dealt with the AuthorizationModels made for it.
+	// BindingFinalizer delays the deletion of a kcp APIBinding until store-sync has removed the AuthorizationModels
+	// that it generated for the APIBinding.
 	BindingFinalizer = "core.platform-mesh.io/apibinding-finalizer"
 )
 
 // Labels.
 const (
-	// StoreNameLabel on a CustomResourceDefinition names the Store whose model is to know its resource.
+	// StoreNameLabel on a CustomResourceDefinition names the Store whose model includes the resource.
 	StoreNameLabel = "core.platform-mesh.io/store-name"
-	// AccountNameLabel on a Store names the account that everybody is to be a member of, where that is allowed.
+	// AccountNameLabel on a Store names the account of which all users become members, if this is allowed.
 	AccountNameLabel = "core.platform-mesh.io/account-name"
 )
 
-// Annotations of an AuthorizationModel that store-sync made.
+// Annotations of an AuthorizationModel that store-sync generated.
 const (
-	// ResourceAnnotation is the resource that it is for, such as "widgets.example.com".
+	// ResourceAnnotation names the resource that the module is for, such as "widgets.example.com".
 	ResourceAnnotation = "core.platform-mesh.io/resource"
-	// ExportAnnotation is the kcp APIExport that offers the resource, as cluster/name.
+	// ExportAnnotation names the kcp APIExport that offers the resource, as cluster/name.
 	ExportAnnotation = "core.platform-mesh.io/apiexport"
-	// RejectedAnnotation says why there can be no module for the resource.
+	// RejectedAnnotation is the reason why there is no module for the resource.
 	RejectedAnnotation = "core.platform-mesh.io/rejected"
 
-	// DocumentAnnotation is the PolicyDocument that it was made of, as namespace/name; of the one
-	// with the types that no document declares it is [Roles].
+	// DocumentAnnotation names the PolicyDocument from which the module was generated, as namespace/name. The
+	// value [Roles] marks the module with the types that no document declares.
 	DocumentAnnotation = "core.platform-mesh.io/policydocument"
-	// PolicyAnnotation is what that document said when it was last valid, as JSON.
+	// PolicyAnnotation holds the content of that document when it was last valid, as JSON.
 	PolicyAnnotation = "core.platform-mesh.io/policy"
-	// DocumentUIDAnnotation is the UID of that document: what was valid of another of its name is gone.
+	// DocumentUIDAnnotation is the UID of that document. The last valid content of an earlier document with the same
+	// name is ignored.
 	DocumentUIDAnnotation = "core.platform-mesh.io/policydocument-uid"
 )
 
-// GeneratedAnnotations are written by services alone.
+// GeneratedAnnotations lists the annotations that only services write.
 func GeneratedAnnotations() []string {
 	return []string{ResourceAnnotation, ExportAnnotation, RejectedAnnotation, DocumentAnnotation, PolicyAnnotation, DocumentUIDAnnotation}
 }
 
-// Roles stands in the place of a document's name: no document declares the type of roles.
+// Roles replaces the name of a document for the module that defines the type of roles, which no document declares.
 const Roles = "roles"
 
 // Condition types.
 const (
-	// Ready sums up: what this generation of the object adds to the model is live, and its tuples were
-	// judged by that model and written (by tuple-sync).
+	// Ready is the summary: this generation of the object is part of the live model, and its tuples are written.
+	// tuple-sync has checked the tuples against this model.
 	Ready = "Ready"
-	// StoreSynced says that the OpenFGA store exists (Store; by store-sync).
+	// StoreSynced reports whether the OpenFGA store exists (Store; by store-sync).
 	StoreSynced = "StoreSynced"
-	// ModelSynced says that the store's live model is the merge of all modules that can be merged (Store; by store-sync).
+	// ModelSynced reports whether the store's live model is the merge of all valid modules (Store; by store-sync).
 	ModelSynced = "ModelSynced"
-	// ModulesInSync says that all modules are part of the model as their objects have them (Store; by store-sync).
+	// ModulesInSync reports whether all modules are part of the model as their objects declare them (Store; by
+	// store-sync).
 	ModulesInSync = "ModulesInSync"
-	// NameUnique is False when OpenFGA has several stores of this name (Store; by store-sync).
+	// NameUnique is False if OpenFGA has several stores with this name (Store; by store-sync).
 	NameUnique = "NameUnique"
-	// NameInSync is False when the OpenFGA store bears another name (Store; by store-sync).
+	// NameInSync is False if the OpenFGA store has another name (Store; by store-sync).
 	NameInSync = "NameInSync"
-	// Adopted is False where the OpenFGA store of the IAM store is not known to be this cluster's (Store; by store-sync).
+	// Adopted is False if it is not known that the OpenFGA store of IAM belongs to this cluster (Store; by
+	// store-sync).
 	Adopted = "Adopted"
-	// Deleting tells what a deletion waits for (Store; by store-sync).
+	// Deleting reports the reason why a deletion waits (Store; by store-sync).
 	Deleting = "Deleting"
-	// Merged says that the module is part of the store's live model (AuthorizationModel; by store-sync).
+	// Merged reports whether the module is part of the store's live model (AuthorizationModel; by store-sync).
 	Merged = "Merged"
-	// TuplesSynced says that all tuples of the object are in OpenFGA (by tuple-sync).
+	// TuplesSynced reports whether all tuples of the object are in OpenFGA (by tuple-sync).
 	TuplesSynced = "TuplesSynced"
-	// RemovalsRecorded says since when status.removedTuples lists all removed tuples (Store; by tuple-sync).
+	// RemovalsRecorded reports since when status.removedTuples lists all removed tuples (Store; by tuple-sync).
 	RemovalsRecorded = "RemovalsRecorded"
 )
 
-// Syncing is the reason of [TuplesSynced] while tuples are on their way: a stage of every
-// change, on which nothing but this condition depends.
+// Syncing is the reason of [TuplesSynced] while tuples are being written. Every change passes through this stage, so
+// the condition Ready ignores it.
 const Syncing = "Syncing"
 
 // Blocked is the reason of [Deleting] while other objects refer to the object.
@@ -96,13 +100,13 @@ const Blocked = "Blocked"
 // RecordUnreadable is the reason of [TuplesSynced] while the record of managed tuples cannot be read.
 const RecordUnreadable = "RecordUnreadable"
 
-// BackendUnavailable is the reason of a condition that is unknown because OpenFGA gives no answer.
+// BackendUnavailable is the reason of a condition that is unknown because OpenFGA does not answer.
 const BackendUnavailable = "BackendUnavailable"
 
-// LastGoodLive is the reason of [Merged] and [ModulesInSync] where the text of an object cannot be part of the model
-// and its last live one stays there.
+// LastGoodLive is the reason of [Merged] and [ModulesInSync] if the text of an object cannot be part of the model. Its
+// last live text stays in the model.
 const LastGoodLive = "LastGoodLive"
 
-// InvalidCore is the reason of [ModelSynced] where the core module cannot be part of the model. Its last live text, if
-// there is one, stays there.
+// InvalidCore is the reason of [ModelSynced] if the core module cannot be part of the model. Its last live text, if
+// there is one, stays in the model.
 const InvalidCore = "InvalidCore"

@@ -8,9 +8,9 @@ type DeletionPolicy string
 
 // Deletion policies.
 const (
-	// DeletionDelete deletes the OpenFGA store with everything in it.
+	// DeletionDelete deletes the OpenFGA store with its whole content.
 	DeletionDelete DeletionPolicy = "Delete"
-	// DeletionRetain leaves the OpenFGA store and its model; managed tuples go.
+	// DeletionRetain keeps the OpenFGA store and its model. Only the managed tuples are removed.
 	DeletionRetain DeletionPolicy = "Retain"
 )
 
@@ -20,9 +20,9 @@ type DiscoveryMode string
 
 // Discovery modes.
 const (
-	// DiscoveryAuto includes them unless the store is named "orgs".
+	// DiscoveryAuto includes these resources unless the store is named "orgs".
 	DiscoveryAuto DiscoveryMode = "Auto"
-	// DiscoveryNone leaves them out.
+	// DiscoveryNone excludes these resources.
 	DiscoveryNone DiscoveryMode = "None"
 )
 
@@ -30,11 +30,11 @@ const (
 // +kubebuilder:validation:Enum=IfEmpty;Always
 type Adoption string
 
-// Adoptions.
+// Adoption modes.
 const (
-	// AdoptionIfEmpty takes one over that has neither a model nor tuples.
+	// AdoptionIfEmpty takes over a store that has neither a model nor tuples.
 	AdoptionIfEmpty Adoption = "IfEmpty"
-	// AdoptionAlways takes one over with all that is in it. To ask for that takes the right to adopt the Store.
+	// AdoptionAlways takes over a store with its whole content. It requires the verb adopt on the Store.
 	AdoptionAlways Adoption = "Always"
 )
 
@@ -74,10 +74,10 @@ type ModuleStatus struct {
 	Source string `json:"source"`
 	// state is Merged, Duplicate, LastGoodLive or Rejected.
 	State ModuleState `json:"state"`
-	// message says why the module is not in the model, and what to do.
+	// message is the reason why the module is not in the model, and the remedy.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// digest identifies the types of a module without text, as they are in the model.
+	// digest is a hash of the module's types in the model. Only modules without a text have it.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }
@@ -129,7 +129,7 @@ type StoreStatus struct {
 	// ledger replaces managedTuples if there are more than 256 tuples.
 	// +optional
 	Ledger *Ledger `json:"ledger,omitempty"`
-	// managedTuplesStoreId is the id of the OpenFGA store that the managed tuples are in.
+	// managedTuplesStoreId is the id of the OpenFGA store that holds the managed tuples.
 	// +optional
 	ManagedTuplesStoreID string `json:"managedTuplesStoreId,omitempty"`
 	// removedTuples lists the tuples that tuple-sync removed from the store in the last 30 days, for any object. If a
@@ -181,7 +181,7 @@ type Store struct {
 	Status StoreStatus `json:"status,omitempty"`
 }
 
-// ModelDigest stands for what the Store asks of its model: as long as it is the same, so is that.
+// ModelDigest returns a hash of the fields that the Store's model depends on.
 func (in *Store) ModelDigest() string {
 	return digest(in.Spec.CoreModule, string(in.Spec.Discovery))
 }

@@ -10,7 +10,7 @@ type Tuple struct {
 	Relation string `json:"relation"`
 	// user is a user (type:id), a userset (type:id#relation) or a wildcard (type:*).
 	User string `json:"user"`
-	// condition limits the tuple: it counts only if this condition of the model is met.
+	// condition limits the tuple: it has an effect only if this condition of the model is met.
 	// +optional
 	Condition *TupleCondition `json:"condition,omitempty"`
 }

@@ -2,12 +2,12 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// GroupVersion of the kinds in this package.
+// GroupVersion is the group and version of the kinds in this package.
 //
 //nolint:gochecknoglobals // A schema.GroupVersion cannot be a constant.
 var GroupVersion = schema.GroupVersion{Group: "iam.miloapis.com", Version: "v1alpha1"}
 
-// CoreGroup stands for the core API group, whose own name is empty.
+// CoreGroup replaces the name of the core API group, which is empty.
 const CoreGroup = "core.miloapis.com"
 
 // Resources of the kinds in this package.
@@ -21,7 +21,7 @@ const (
 	ServiceAccounts    = "serviceaccounts"
 )
 
-// Finalizers that other software sets on these kinds. Entail needs none, and takes them off.
+// Finalizers that other software sets on these kinds. Entail does not need them and removes them.
 const (
 	ProtectedResourceFinalizer = "iam.miloapis.com/protectedresource"
 	RoleFinalizer              = "iam.miloapis.com/openfga-role"
@@ -32,69 +32,75 @@ const (
 
 // Condition types.
 const (
-	// Ready says that what the object asks for is in force.
+	// Ready reports whether the object is in force.
 	Ready = "Ready"
-	// Registered says that the kind is that of this object, whatever else may be wrong: who claims it later does not get it
-	// (ProtectedResource).
+	// Registered reports whether this object has registered its kind, even if the object has other errors. A later
+	// object cannot register the same kind (ProtectedResource).
 	Registered = "Registered"
-	// Observed says that objects of the kind are followed, so that bindings on them can be checked (ProtectedResource).
+	// Observed reports whether objects of the kind are published, so that bindings on them can be checked
+	// (ProtectedResource).
 	Observed = "Observed"
-	// PermissionsValid says that some ProtectedResource has every permission of the role (Role).
+	// PermissionsValid reports whether ProtectedResources register all permissions of the role (Role).
 	PermissionsValid = "PermissionsValid"
-	// TargetValid says that the target exists and is the one that was meant (PolicyBinding).
+	// TargetValid reports whether the target exists and has the UID in the binding (PolicyBinding).
 	TargetValid = "TargetValid"
-	// SubjectValid says so of every subject (PolicyBinding).
+	// SubjectValid reports whether every subject exists and has the UID in the binding (PolicyBinding).
 	SubjectValid = "SubjectValid"
-	// RoleValid says that the role exists (PolicyBinding).
+	// RoleValid reports whether the role exists (PolicyBinding).
 	RoleValid = "RoleValid"
-	// UserRefValid says that the user exists, and is the one that the membership was made for (GroupMembership).
+	// UserRefValid reports whether the user exists and is the one for which the membership was created
+	// (GroupMembership).
 	UserRefValid = "UserRefValid"
-	// GroupRefValid says that the group exists (GroupMembership).
+	// GroupRefValid reports whether the group exists (GroupMembership).
 	GroupRefValid = "GroupRefValid"
 )
 
 // Reasons of several conditions.
 const (
-	// Unknown is what every Ready begins with.
+	// Unknown is the initial reason of every condition Ready.
 	Unknown = "Unknown"
-	// ValidationSuccessful goes with every valid reference and permission.
+	// ValidationSuccessful is the reason if references or permissions are valid.
 	ValidationSuccessful = "ValidationSuccessful"
-	// ValidationFailed goes with a reference that leads nowhere.
+	// ValidationFailed is the reason if a reference is not valid.
 	ValidationFailed = "ValidationFailed"
-	// ReconciliationSuccessful goes with a Role or PolicyBinding that is Ready.
+	// ReconciliationSuccessful is the reason of a Role or PolicyBinding that is Ready.
 	ReconciliationSuccessful = "ReconciliationSuccessful"
-	// NotAdopted goes with what is in force nowhere, because the IAM store in OpenFGA is not known to be this cluster's.
+	// NotAdopted is the reason if an object is not in force because of the IAM store in OpenFGA. It is not certain that
+	// this store belongs to the cluster.
 	NotAdopted = "NotAdopted"
-	// NoIAMStore goes with what nobody can tell of, because there is no IAM store, or it is to go.
+	// NoIAMStore is the reason if a condition is unknown because there is no IAM store, or because it is being
+	// deleted.
 	NoIAMStore = "NoIAMStore"
 )
 
-// Reasons of a ProtectedResource. The first is good.
+// Reasons of a ProtectedResource. Only the first reports success.
 const (
 	IAMSystemConfigured = "IAMSystemConfigured"
-	// PermissionCollision: a permission would be stored under the same relation as that of an earlier ProtectedResource.
+	// PermissionCollision means that a permission would have the same relation as a permission of an earlier
+	// ProtectedResource.
 	PermissionCollision = "PermissionCollision"
-	// AlreadyRegistered: an earlier ProtectedResource has this kind or this plural.
+	// AlreadyRegistered means that an earlier ProtectedResource has registered this kind or plural.
 	AlreadyRegistered = "AlreadyRegistered"
-	// InvalidName: a group, kind, plural or permission that cannot be one.
+	// InvalidName means that a group, kind, plural or permission has an invalid name.
 	InvalidName = "InvalidName"
-	// ParentCycle: its parents lead back to itself.
+	// ParentCycle means that a parent is below the kind itself.
 	ParentCycle = "ParentCycle"
-	// ParentNotRegistered: no ProtectedResource has the kind of a parent. Bindings on objects and kinds act all the same.
+	// ParentNotRegistered means that no ProtectedResource registers the kind of a parent. Bindings on objects of this
+	// kind and on the kind still take effect.
 	ParentNotRegistered = "ParentNotRegistered"
-	// LimitExceeded: the model has no room for it.
+	// LimitExceeded means that the model has no room for the kind.
 	LimitExceeded = "LimitExceeded"
 )
 
-// InForce is the reason of [Registered] where every parent is one; [ParentCycle] where one is refused.
+// InForce is the reason of [Registered] if no parent is refused. If a parent is refused, the reason is [ParentCycle].
 const InForce = "InForce"
 
-// Reasons of [Observed]. The first is good.
+// Reasons of [Observed]. Only the first reports success.
 const (
 	Followed = "Followed"
-	// NotFollowed: bindings on single objects of the kind give nothing.
+	// NotFollowed means that bindings on single objects of the kind have no effect.
 	NotFollowed = "NotFollowed"
-	// Trusted: they do, whether or not there is such an object.
+	// Trusted means that bindings on single objects of the kind take effect even if the object does not exist.
 	Trusted = "Trusted"
 )
 
@@ -118,7 +124,7 @@ const (
 	BindingCreationFailed            = "BindingCreationFailed"
 )
 
-// What a message of [SubjectValid] says of one subject.
+// Problems of one subject, in the message of [SubjectValid].
 const (
 	UIDMissing        = "UIDMissing"
 	KindNotRecognized = "KindNotRecognized"
@@ -127,7 +133,8 @@ const (
 	UIDMismatch       = "UIDMismatch"
 )
 
-// Reasons of a GroupMembership or Project that is Ready, or is not; and of a User, ServiceAccount, Group or Organization that is.
+// Reasons of the condition Ready of a GroupMembership or Project. Users, ServiceAccounts, Groups and Organizations
+// only have the first.
 const (
 	Reconciled       = "Reconciled"
 	ReferenceInvalid = "ReferenceInvalid"

@@ -35,8 +35,8 @@ type Subject struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// uid is the UID of the object. Another object of the same name gets nothing. It is required, except for groups of
-	// the authenticator.
+	// uid is the UID of the object. Another object with the same name does not get the role. It is required, except
+	// for groups of the authenticator.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	UID string `json:"uid,omitempty"`
@@ -51,7 +51,7 @@ type ResourceReference struct {
 	Kind string `json:"kind"`
 	// name is the name of the object.
 	Name string `json:"name"`
-	// uid is the UID of the object. The binding does not act on another object of the same name.
+	// uid is the UID of the object. The binding has no effect on another object with the same name.
 	UID string `json:"uid"`
 	// namespace is the namespace of the object, if its kind is namespaced.
 	// +optional

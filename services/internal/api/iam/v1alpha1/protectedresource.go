@@ -34,11 +34,12 @@ type SubresourceDefinition struct {
 // +kubebuilder:validation:Enum=Separate;Inherit
 type SubresourceMode string
 
-// Modes.
+// Subresource modes.
 const (
-	// SubresourcesSeparate asks for one of its own, so that nobody has it.
+	// SubresourcesSeparate requires a permission for the subresource itself. No role can give this permission, so
+	// access is refused.
 	SubresourcesSeparate SubresourceMode = "Separate"
-	// SubresourcesInherit asks for that of the resource itself.
+	// SubresourcesInherit requires the permission of the resource itself.
 	SubresourcesInherit SubresourceMode = "Inherit"
 )
 
@@ -64,7 +65,7 @@ type ProtectedResourceSpec struct {
 	// +listMapKey=name
 	Subresources []SubresourceDefinition `json:"subresources,omitempty"`
 	// unlistedSubresources selects the permission for all other subresources. Separate (the default) requires a
-	// permission of its own, which nobody has. Inherit requires the permission on the object.
+	// permission of its own, which no role can give. Inherit requires the permission on the object.
 	// +optional
 	UnlistedSubresources SubresourceMode `json:"unlistedSubresources,omitempty"`
 }
@@ -95,8 +96,8 @@ type ProtectedResourceStatus struct {
 	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// registered is what this object has registered. No other ProtectedResource can register it. An edit that adds
-	// something else is a new claim.
+	// registered lists the registered entries of this object. No other ProtectedResource can register them. An edit
+	// that adds another entry is a new claim.
 	// +optional
 	Registered *Registration `json:"registered,omitempty"`
 	// conditions are Ready, which sums up the others, Registered and Observed.

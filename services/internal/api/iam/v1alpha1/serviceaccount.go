@@ -25,7 +25,7 @@ type ServiceAccountStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ServiceAccount is a program. Requests identify it by its UID.
+// ServiceAccount is an identity for a program. Requests identify it by its UID.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=entail
@@ -51,7 +51,7 @@ type ServiceAccount struct {
 // GetConditions returns the conditions of the status.
 func (in *ServiceAccount) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
-// ServiceAccountList is a list of programs.
+// ServiceAccountList is a list of ServiceAccounts.
 //
 // +kubebuilder:object:root=true
 type ServiceAccountList struct {

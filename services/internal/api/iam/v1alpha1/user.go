@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:Enum=Active;Inactive
 type ActivationState string
 
-// States. Who is inactive is granted nothing.
+// States of a subject. An inactive subject has no permissions.
 const (
 	Active   ActivationState = "Active"
 	Inactive ActivationState = "Inactive"
@@ -24,8 +24,8 @@ type UserSpec struct {
 	FamilyName string `json:"familyName,omitempty"`
 }
 
-// UserStatus is the observed state of a User. Other software writes it, except for Ready if no other software reports
-// it.
+// UserStatus is the observed state of a User. Other software writes it. Entail writes Ready if no other software
+// does.
 type UserStatus struct {
 	// conditions has Ready.
 	// +optional

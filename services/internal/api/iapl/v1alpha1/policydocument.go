@@ -27,7 +27,7 @@ type Relationship struct {
 	// relation is the name of the relationship.
 	// +kubebuilder:validation:MaxLength=256
 	Relation string `json:"relation"`
-	// targetTypes lists the types and unions that it can lead to, at most 1,000.
+	// targetTypes lists the types and unions of the related resources, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -55,7 +55,7 @@ type Union struct {
 	// name is the name of the union.
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
-	// resourceTypes lists the types and unions in it, at most 1,000.
+	// resourceTypes lists the types and unions in the union, at most 1,000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -82,7 +82,7 @@ type RelationshipAction struct {
 	ActionName string `json:"actionName"`
 }
 
-// Condition is one way to an action: set exactly one of the two fields.
+// Condition allows an action to some subjects: set exactly one of the two fields.
 type Condition struct {
 	// roleBinding allows the action to subjects that have it by a role binding on the resource. Write {}.
 	// +optional
@@ -92,7 +92,8 @@ type Condition struct {
 	RelationshipAction *RelationshipAction `json:"relationshipAction,omitempty"`
 }
 
-// ActionBinding adds an action to a type, or to each member of a union, and lists who is allowed.
+// ActionBinding adds an action to a type, or to each member of a union, and lists the conditions that allow the
+// action.
 type ActionBinding struct {
 	// actionName is the name of the action.
 	// +kubebuilder:validation:MaxLength=256
@@ -100,7 +101,7 @@ type ActionBinding struct {
 	// typeName is the name of the type or union.
 	// +kubebuilder:validation:MaxLength=256
 	TypeName string `json:"typeName"`
-	// conditions lists the ways to the action, at most 200. One of them is enough.
+	// conditions lists the conditions that allow the action, at most 200. One of them is enough.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
@@ -146,9 +147,9 @@ type Finding struct {
 	Path string `json:"path,omitempty"`
 	// code identifies the kind of error, such as E-UNKNOWN-TYPE. Its meaning does not change between versions.
 	Code string `json:"code"`
-	// message says what is wrong.
+	// message describes the error.
 	Message string `json:"message"`
-	// hint says what to do.
+	// hint describes the remedy.
 	// +optional
 	Hint string `json:"hint,omitempty"`
 }

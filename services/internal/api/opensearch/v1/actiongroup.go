@@ -57,7 +57,7 @@ type OpensearchActionGroup struct {
 	Status OpensearchActionGroupStatus `json:"status,omitempty"`
 }
 
-// OpensearchActionGroupList is a list of them.
+// OpensearchActionGroupList is a list of OpensearchActionGroups.
 //
 // +kubebuilder:object:root=true
 type OpensearchActionGroupList struct {

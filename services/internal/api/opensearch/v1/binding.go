@@ -38,7 +38,7 @@ type OpensearchUserRoleBindingSpec struct {
 	AndBackendRoles []string `json:"andBackendRoles,omitempty"`
 }
 
-// Provisioned lists the entries of one role's mapping that are there for a binding, or may be. An entry that no binding
+// Provisioned lists the entries in one role's mapping that exist for a binding, or may exist. An entry that no binding
 // records belongs to other software.
 type Provisioned struct {
 	// role is the name of the role in OpenSearch.
@@ -55,7 +55,7 @@ type Provisioned struct {
 	// +optional
 	// +listType=atomic
 	Hosts []string `json:"hosts,omitempty"`
-	// andBackendRoles lists the recorded backend roles that a user must have all of.
+	// andBackendRoles lists the recorded backend roles. A user must have all of them.
 	// +optional
 	// +listType=atomic
 	AndBackendRoles []string `json:"andBackendRoles,omitempty"`
@@ -119,7 +119,7 @@ type OpensearchUserRoleBindingList struct {
 // Cluster implements [Declared].
 func (in *OpensearchUserRoleBinding) Cluster() string { return in.Spec.OpensearchCluster.Name }
 
-// Entity implements [Declared]: bindings share the mappings of roles.
+// Entity implements [Declared]. It returns "", because bindings share the mappings of roles.
 func (in *OpensearchUserRoleBinding) Entity() string { return "" }
 
 // State implements [Declared].

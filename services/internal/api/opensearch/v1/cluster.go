@@ -18,12 +18,12 @@ type Connection struct {
 	// adminCredentialsSecret names a Secret with username and password of a user who may use the security API.
 	// +optional
 	AdminCredentialsSecret *corev1.LocalObjectReference `json:"adminCredentialsSecret,omitempty"`
-	// caSecret names a Secret whose ca.crt has the authorities that issue the server's certificate. It is required,
-	// unless insecureSkipVerify is true.
+	// caSecret names a Secret whose ca.crt holds the certificate authorities of the server. It is required, unless
+	// insecureSkipVerify is true.
 	// +optional
 	CASecret *corev1.LocalObjectReference `json:"caSecret,omitempty"`
-	// insecureSkipVerify turns off the check of the server's certificate. Anybody on the way can then read every
-	// password. The default is false.
+	// insecureSkipVerify turns off the check of the server's certificate. An attacker on the network path can then
+	// read every password. The default is false.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }
@@ -71,12 +71,12 @@ type ClusterHTTP struct {
 	// secret names the Secret with the server's certificate.
 	// +optional
 	Secret corev1.LocalObjectReference `json:"secret,omitempty"`
-	// caSecret names the Secret with the authority.
+	// caSecret names the Secret with the certificate authority of the server.
 	// +optional
 	CASecret corev1.LocalObjectReference `json:"caSecret,omitempty"`
 }
 
-// ClusterTLS describes certificates.
+// ClusterTLS describes the TLS certificates of a cluster of the public operator.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ClusterTLS struct {
@@ -97,7 +97,7 @@ type ClusterSecurity struct {
 	TLS *ClusterTLS `json:"tls,omitempty"`
 }
 
-// OpenSearchClusterSpec holds the fields that Entail reads of a cluster. The public operator has more.
+// OpenSearchClusterSpec holds the fields that Entail reads of a cluster. The public operator's type has more fields.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type OpenSearchClusterSpec struct {
@@ -113,7 +113,7 @@ type OpenSearchClusterSpec struct {
 	Security *ClusterSecurity `json:"security,omitempty"`
 }
 
-// Running is the phase of a cluster of the public operator that answers.
+// Running is the phase of a cluster of the public operator that answers requests.
 const Running = "RUNNING"
 
 // OpenSearchClusterStatus is the observed state of a cluster.

@@ -9,7 +9,7 @@ type Common struct {
 	// state is PENDING, CREATED, ERROR or IGNORED.
 	// +optional
 	State State `json:"state,omitempty"`
-	// reason says why the object has this state. If OpenSearch refused a request, it is the text of OpenSearch.
+	// reason explains the state. If OpenSearch refused a request, it is the text of OpenSearch.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// managedCluster is the UID of the OpenSearchCluster through which this object was last in sync.
@@ -29,23 +29,23 @@ type Common struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Declared is an object that asks for something in an OpenSearch cluster.
+// Declared is an object that declares an entity in an OpenSearch cluster, such as a user.
 //
 // +kubebuilder:object:generate=false
 type Declared interface {
 	metav1.Object
-	// Cluster is the name of the OpenSearchCluster, in the namespace of the object.
+	// Cluster returns the name of the OpenSearchCluster, in the namespace of the object.
 	Cluster() string
-	// Entity is the name of what it asks for; empty if it asks for no thing of its own.
+	// Entity returns the name of the entity in OpenSearch; empty if the object has no entity of its own.
 	Entity() string
-	// State is the common part of its status.
+	// State returns the common part of the object's status.
 	State() *Common
-	// Existing tells whether OpenSearch had a thing of the name that is not the object's; nil if that was never found out, or
-	// is not how the kind says whose a thing is.
+	// Existing reports whether OpenSearch had an entity with this name before the object. It is nil if this is
+	// unknown, or if the kind identifies its entities in another way.
 	Existing() *bool
 }
 
-// entity is the name in OpenSearch of what an object asks for.
+// entity returns the name of an object's entity in OpenSearch.
 func entity(override string, meta metav1.ObjectMeta) string {
 	if override != "" {
 		return override

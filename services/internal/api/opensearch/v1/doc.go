@@ -1,6 +1,6 @@
-// Package v1 holds the custom resources of opensearch.org/v1: who may do what in an OpenSearch cluster. Field names,
-// states and the finalizer are those of the CRDs that the public operator publishes, so existing manifests apply
-// unchanged; what Entail adds is optional.
+// Package v1 holds the custom resources of opensearch.org/v1, which declare users, roles and their permissions in an
+// OpenSearch cluster. Field names, states and the finalizer equal those of the public operator's CRDs, so existing
+// manifests apply unchanged. Entail's own fields are optional.
 //
 // +kubebuilder:object:generate=true
 // +groupName=opensearch.org

@@ -2,12 +2,12 @@ package v1
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// GroupVersion of the kinds in this package.
+// GroupVersion is the group and version of the kinds in this package.
 //
 //nolint:gochecknoglobals // A schema.GroupVersion cannot be a constant.
 var GroupVersion = schema.GroupVersion{Group: "opensearch.org", Version: "v1"}
 
-// LegacyGroup is the one that the public operator had these kinds in before: with the same fields, and the same version.
+// LegacyGroup is the former API group of these kinds in the public operator. The fields and the version are the same.
 const LegacyGroup = "opensearch.opster.io"
 
 // Resources of the kinds in this package.
@@ -20,61 +20,64 @@ const (
 	ActionGroups = "opensearchactiongroups"
 )
 
-// Finalizer holds an object until what it asked for is no longer in OpenSearch. Other software relies on the name.
+// Finalizer delays the deletion of an object until its entity in OpenSearch is removed. Other software relies on this
+// name.
 const Finalizer = "opensearch.org/opensearch-data"
 
 // Annotations.
 const (
-	// AdoptAnnotation set to "true" makes what OpenSearch has under the object's name the object's.
+	// AdoptAnnotation set to "true" makes the object take over an existing entity with its name in OpenSearch.
 	AdoptAnnotation = "opensearch.org/adopt"
-	// SourceUIDAnnotation is the UID of the object that this one was migrated from: what bears it in OpenSearch is this one's.
+	// SourceUIDAnnotation is the UID of the object from which this object was migrated. An entity in OpenSearch with
+	// this UID belongs to the new object.
 	SourceUIDAnnotation = "opensearch.org/source-uid"
-	// BindAnnotation lets a user receive, or a binding give, roles that OpenSearch protects and that admission does not check. The
-	// status of the object has its value, which covers this object and its present lists only.
+	// BindAnnotation approves roles that OpenSearch protects, for a user or a binding, where admission does not check
+	// them. Its value is in the status of the object. The approval covers only this object and its present lists.
 	BindAnnotation = "opensearch.org/bind"
-	// ConnectionAnnotation on an OpenSearchCluster names a Secret with a connection: url, and username and password, or
-	// tls.crt and tls.key, and ca.crt. It works under the CRD of the public operator, too.
+	// ConnectionAnnotation on an OpenSearchCluster names a Secret with a connection: url, and username and password,
+	// or tls.crt and tls.key, and ca.crt. It also works with the public operator's CRD.
 	ConnectionAnnotation = "entail.dev/connection-secret"
-	// RecordAnnotation holds a copy of what the status records. opensearch-sync writes it; others need the verb record.
+	// RecordAnnotation holds a copy of the records in the status. opensearch-sync writes the annotation; other users
+	// need the verb record.
 	RecordAnnotation = "entail.dev/opensearch-record"
-	// ForgetAnnotation set to the managedServer of the status has what was made there left as it is, and the object treated as if
-	// nothing had been made for it. It needs the verb record.
+	// ForgetAnnotation, set to status.managedServer, makes opensearch-sync leave the object's data on that server as
+	// it is and treat the object as new. It requires the verb record.
 	ForgetAnnotation = "entail.dev/forget-server"
 )
 
-// Attributes of a user in OpenSearch that say whose it is. Nobody else is to set them.
+// Attributes of a user in OpenSearch that identify its owner. Only opensearch-sync sets them.
 const (
-	// UIDAttribute is the UID of the OpensearchUser that the user is of.
+	// UIDAttribute is the UID of the OpensearchUser that owns the user.
 	UIDAttribute = "k8s-uid"
-	// VersionAttribute is written by the public operator at each change of the Secret; it is ignored.
+	// VersionAttribute is set by the public operator at each change of the Secret. Entail ignores it.
 	VersionAttribute = "secret-version"
-	// PasswordAttribute stands for the password that was last sent; nobody can tell the password from it.
+	// PasswordAttribute identifies the password that was last sent. The password cannot be computed from it.
 	PasswordAttribute = "entail-password"
 )
 
-// State sums up what became of an object.
+// State summarizes the result for an object.
 type State string
 
-// States, as the public operator has them.
+// States, with the names of the public operator.
 const (
-	// Pending waits for something else: the cluster, a Secret, a role.
+	// Pending means that the object waits for the cluster, a Secret or a role.
 	Pending State = "PENDING"
-	// Created is in OpenSearch.
+	// Created means that the entity exists in OpenSearch.
 	Created State = "CREATED"
-	// Error needs a person.
+	// Error means that a user must correct something.
 	Error State = "ERROR"
-	// Ignored was there before, and is left alone.
+	// Ignored means that the entity existed before the object and is not changed.
 	Ignored State = "IGNORED"
 )
 
 // Condition types.
 const (
-	// Ready says that OpenSearch has what this generation of the object asks for.
+	// Ready reports whether OpenSearch holds the entity as this generation of the object declares it.
 	Ready = "Ready"
-	// PasswordTrimmed says that a trailing newline of the Secret's value is not part of the password.
+	// PasswordTrimmed reports that a trailing newline in the Secret is not part of the password.
 	PasswordTrimmed = "PasswordTrimmed"
-	// OtherController says that somebody else writes the same user: nothing is written any more.
+	// OtherController reports that another controller writes the same user. Entail then writes nothing.
 	OtherController = "OtherController"
-	// Reachable says of an OpenSearchCluster that OpenSearch answers opensearch-sync.
+	// Reachable reports whether OpenSearch answers requests of opensearch-sync (OpenSearchCluster).
 	Reachable = "Reachable"
 )

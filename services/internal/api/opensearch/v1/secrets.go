@@ -9,18 +9,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ClusterSecrets are the names of Secrets by which a cluster is reached; an empty one is none.
+// ClusterSecrets holds the names of the Secrets for the connection to a cluster. An empty name means that there is no
+// such Secret.
 //
 // +kubebuilder:object:generate=false
 type ClusterSecrets struct {
-	// Connection holds all that there is to say.
+	// Connection is a Secret with all data of a connection.
 	Connection string
-	// Certificate is a client's, Credentials are a name and a password, Authority is who vouches for the server.
+	// Certificate holds a client certificate, Credentials a user name and a password, and Authority the certificate
+	// authority of the server.
 	Certificate, Credentials, Authority string
 }
 
-// Secrets are those by which the cluster is reached: by its annotation, by its connection, or, once it runs, as the public operator
-// names them.
+// Secrets returns the Secrets for the connection to the cluster. They come from the annotation, or from
+// spec.connection, or, if the cluster is running, from the fields of the public operator.
 func (in *OpenSearchCluster) Secrets() (s ClusterSecrets) {
 	name := in.Annotations[ConnectionAnnotation]
 	switch c := in.Spec.Connection; {
@@ -58,16 +60,16 @@ func nameOf(ref *corev1.LocalObjectReference) string {
 	return ref.Name
 }
 
-// SecretNames are the Secrets of its namespace that the cluster names.
+// SecretNames lists the Secrets that the cluster names. They are in its namespace.
 func (in *OpenSearchCluster) SecretNames() []string {
 	s := in.Secrets()
 	return named(s.Connection, s.Certificate, s.Credentials, s.Authority)
 }
 
-// SecretNames are the Secrets of its namespace that the user names.
+// SecretNames lists the Secrets that the user names. They are in its namespace.
 func (in *OpensearchUser) SecretNames() []string { return named(in.Spec.PasswordFrom.Name) }
 
-// named are names, each once.
+// named returns the names that are not empty, sorted and without duplicates.
 func named(names ...string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
@@ -76,7 +78,7 @@ func named(names ...string) []string {
 // NameSecrets lists the resources whose objects name Secrets.
 func NameSecrets() []string { return []string{Users, Clusters} }
 
-// SecretNamesOf reads which Secrets of its namespace an object of such a resource names, as JSON.
+// SecretNamesOf lists the Secrets that an object names. resource is the resource of the object, and object its JSON.
 func SecretNamesOf(resource string, object []byte) ([]string, error) {
 	var value interface{ SecretNames() []string }
 	switch resource {

@@ -40,7 +40,7 @@ func TestAnObjectNamesTheSecretsThatAreReadForIt(t *testing.T) {
 	}
 }
 
-// FuzzSecretNames reads whatever a CustomResourceDefinition of others lets through.
+// FuzzSecretNames reads objects that a CustomResourceDefinition of other software may allow.
 func FuzzSecretNames(f *testing.F) {
 	f.Add(`{"metadata":{"name":"x"},"spec":{"security":{"config":{}}},"status":{"phase":"RUNNING"}}`)
 	f.Fuzz(func(t *testing.T, object string) {

@@ -49,7 +49,7 @@ type OpensearchTenant struct {
 	Status OpensearchTenantStatus `json:"status,omitempty"`
 }
 
-// OpensearchTenantList is a list of them.
+// OpensearchTenantList is a list of OpensearchTenants.
 //
 // +kubebuilder:object:root=true
 type OpensearchTenantList struct {

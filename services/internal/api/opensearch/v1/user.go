@@ -84,5 +84,5 @@ func (in *OpensearchUser) Entity() string { return entity(in.Spec.Name, in.Objec
 // State implements [Declared].
 func (in *OpensearchUser) State() *Common { return &in.Status.Common }
 
-// Existing implements [Declared]: a user bears its owner's UID.
+// Existing implements [Declared]. It returns nil, because a user in OpenSearch has the UID of its owner.
 func (in *OpensearchUser) Existing() *bool { return nil }

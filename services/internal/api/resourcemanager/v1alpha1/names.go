@@ -2,7 +2,7 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// GroupVersion of the kinds in this package.
+// GroupVersion is the group and version of the kinds in this package.
 //
 //nolint:gochecknoglobals // A schema.GroupVersion cannot be a constant.
 var GroupVersion = schema.GroupVersion{Group: "resourcemanager.miloapis.com", Version: "v1alpha1"}
@@ -19,5 +19,5 @@ const (
 	ProjectKind      = "Project"
 )
 
-// HierarchyFinalizer is one that other software sets on Projects. Entail needs none, and takes it off.
+// HierarchyFinalizer is a finalizer that other software sets on Projects. Entail does not need it and removes it.
 const HierarchyFinalizer = "resourceownerhierarchy.iam.miloapis.com/finalizer"

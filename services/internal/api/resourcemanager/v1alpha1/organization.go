@@ -61,8 +61,8 @@ type OrganizationSpec struct {
 	ContactInfo *ContactInfo `json:"contactInfo,omitempty"`
 }
 
-// OrganizationStatus is the observed state of an Organization. Other software writes it, except for Ready if no other
-// software reports it.
+// OrganizationStatus is the observed state of an Organization. Other software writes it. Entail writes
+// Ready if no other software does.
 type OrganizationStatus struct {
 	// observedGeneration is the generation that the conditions describe.
 	// +optional

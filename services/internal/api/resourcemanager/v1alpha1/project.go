@@ -38,8 +38,8 @@ type ProjectOrganization struct {
 	UID string `json:"uid"`
 }
 
-// ProjectStatus is the observed state of a Project. Other software writes it, except for organization, and for Ready if
-// no other software reports it.
+// ProjectStatus is the observed state of a Project. Other software writes it, except for organization. Entail also
+// writes Ready if no other software does.
 type ProjectStatus struct {
 	// organization is the Organization that the project belongs to: the first one that was found by the name in
 	// spec.ownerRef. Only services may change it.

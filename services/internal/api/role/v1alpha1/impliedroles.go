@@ -11,7 +11,7 @@ type InferenceRule struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",message="not a role name: it may not be '.' or '..' or hold '/' or '%'"
 	ParentRole string `json:"parent_role"`
-	// child_role is the role that they get. If it does not exist, it is bound all the same, and ChildRoleFound is
+	// child_role is the role that these subjects get. It is bound even if it does not exist; ChildRoleFound is then
 	// False.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -40,7 +40,7 @@ type RuleInferences struct {
 	// parent_role is the parent role of the rule. A ClusterRole is written "ClusterRole/<name>".
 	// +optional
 	ParentRole string `json:"parent_role,omitempty"`
-	// child_roles lists all roles that follow from it, sorted, at most 10,000.
+	// child_roles lists all roles that the parent role implies, sorted, at most 10,000.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10000
