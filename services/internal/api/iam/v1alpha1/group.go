@@ -63,7 +63,7 @@ type GroupMembershipSpec struct {
 	GroupRef GroupReference `json:"groupRef"`
 }
 
-// Member is the User that a membership found first.
+// Member identifies the User of a membership.
 type Member struct {
 	// name is the name of the User.
 	Name string `json:"name"`
