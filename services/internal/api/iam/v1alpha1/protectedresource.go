@@ -95,8 +95,8 @@ type ProtectedResourceStatus struct {
 	// observedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// registered lists the kind, permissions and parents that are in force. While they are, no other
-	// ProtectedResource can register the kind.
+	// registered is what this object has registered. No other ProtectedResource can register it. An edit that adds
+	// something else is a new claim.
 	// +optional
 	Registered *Registration `json:"registered,omitempty"`
 	// conditions are Ready, which sums up the others, Registered and Observed.

@@ -100,7 +100,7 @@ type ActionBinding struct {
 	// typeName is the name of the type or union.
 	// +kubebuilder:validation:MaxLength=256
 	TypeName string `json:"typeName"`
-	// conditions lists the conditions for the action, at most 200. A subject needs to meet only one of them.
+	// conditions lists the ways to the action, at most 200. One of them is enough.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
@@ -172,8 +172,8 @@ type PolicyDocumentStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// PolicyDocument is the part of a Store's policy that one service registers: its types, their actions, and which subjects
-// may do these actions.
+// PolicyDocument is the part of a Store's policy that one service registers: its types, their actions, and the ways to
+// these actions.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=poldoc,categories=entail

@@ -22,8 +22,8 @@ type Connection struct {
 	// unless insecureSkipVerify is true.
 	// +optional
 	CASecret *corev1.LocalObjectReference `json:"caSecret,omitempty"`
-	// insecureSkipVerify turns off the check of the server's certificate. An attacker on the network can then
-	// read every password. The default is false.
+	// insecureSkipVerify turns off the check of the server's certificate. Anybody on the way can then read every
+	// password. The default is false.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }

@@ -6,13 +6,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="self.parent_role != self.child_role || self.parent_kind != self.child_kind",message="a role cannot imply itself: choose another parent_role or child_role"
 type InferenceRule struct {
-	// parent_role is the name of the role that implies the other one. Its subjects also get the child role.
+	// parent_role is the role whose holders get the child role.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",message="not a role name: it may not be '.' or '..' or hold '/' or '%'"
 	ParentRole string `json:"parent_role"`
-	// child_role is the name of the implied role. If no such role exists, the RoleBindings to it are written
-	// nevertheless, and the condition ChildRoleFound is False.
+	// child_role is the role that they get. If it does not exist, it is bound all the same, and ChildRoleFound is
+	// False.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",message="not a role name: it may not be '.' or '..' or hold '/' or '%'"
@@ -64,7 +64,7 @@ type ImpliedRolesStatus struct {
 }
 
 // ImpliedRoles is one rule. A subject that has the parent role by a RoleBinding in this namespace also gets the child
-// role there. No rule applies to all namespaces, and a ClusterRoleBinding implies nothing.
+// role there. No rule holds in all namespaces, and a ClusterRoleBinding implies nothing.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=impliedroles,singular=impliedrole,scope=Namespaced,shortName=ir,categories=entail
