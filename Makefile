@@ -64,11 +64,11 @@ help: ## Show this help
 ##### Run
 
 .PHONY: up
-up: bin/entail kube-local $(if $(OPENSEARCH),opensearch) ## Run everything on this machine (OPENSEARCH=1: OpenSearch too; ARGS="--help": the knobs); Ctrl-C drains
+up: bin/entail kube-local $(if $(OPENSEARCH),opensearch) ## Run everything on this machine until Ctrl-C (OPENSEARCH=1: also OpenSearch; ARGS="--help": all flags)
 	@bin/entail up --samples deploy/samples $(if $(OPENSEARCH),--opensearch) $(ARGS)
 
 .PHONY: clean-state
-clean-state: ## Forget all that `make up` holds: Kubernetes objects, streams, stores
+clean-state: ## Delete all data of `make up`: Kubernetes objects, streams, stores
 	@scripts/clean-state.sh .entail
 
 ##### Build
@@ -90,7 +90,7 @@ bin/openfga:
 	@scripts/build.sh deploy/e2e github.com/openfga/openfga/cmd/openfga openfga
 
 .PHONY: earlier
-earlier: kube-local ## Build bin/earlier/entail, of the newest release, whose state a test goes on with
+earlier: kube-local ## Build bin/earlier/entail, the newest release, for the test of upgrades
 	-@scripts/earlier.sh # Without it that test fails, and the others run.
 
 .PHONY: kube-local
@@ -98,7 +98,7 @@ kube-local: ## Build bin/kube-local, the local Kubernetes API server (minutes, t
 	@deploy/local/build.sh
 
 .PHONY: kube-node
-kube-node: ## Build kube-local, and what runs pods beside it: bin/kube-node, bin/cluster-dns (minutes, the first time)
+kube-node: ## Build kube-local, and bin/kube-node and bin/cluster-dns, which run pods (minutes, the first time)
 	@deploy/local/build.sh kube-local kube-node cluster-dns
 
 .PHONY: opensearch
@@ -160,7 +160,7 @@ lint: $(BUF) $(GOLANGCI_LINT) .tmp/sources/$(PROTOVALIDATE) ## Check style, arch
 	scripts/lint.sh $(MODULES)
 
 .PHONY: verify
-verify: ## All that CI checks but the tests: generated files, modules, the library from outside, lint, vet
+verify: ## Check generated files, modules, the library from outside, lint, vet: all that CI checks except tests
 	@scripts/unchanged.sh $(MAKE) generate
 	scripts/leftovers.sh
 	scripts/modules.sh $(MODULES)
@@ -169,7 +169,7 @@ verify: ## All that CI checks but the tests: generated files, modules, the libra
 	$(MAKE) lint
 
 .PHONY: alerts
-alerts: $(PROMTOOL) ## Check the alert rules: each fires when it must, none while all is well
+alerts: $(PROMTOOL) ## Check the alert rules: each fires when it must, and none fires without a fault
 	.tmp/bin/promtool check rules --lint=all --lint-fatal deploy/observability/alerts.yaml
 	.tmp/bin/promtool check config --syntax-only deploy/docker/prometheus.yaml
 	cd deploy/observability && $(CURDIR)/.tmp/bin/promtool test rules alerts_test.yaml
@@ -188,7 +188,7 @@ test-unit: ## Run the tests that need no server
 	@$(RUN_TESTS) unit
 
 .PHONY: test-integration
-test-integration: $(TEST_SERVERS) ## Run unit tests, and those on real NATS, OpenFGA, Kubernetes and OpenSearch
+test-integration: $(TEST_SERVERS) ## Run unit tests, and tests on real NATS, OpenFGA, Kubernetes and OpenSearch
 	@$(RUN_TESTS) unit,integration
 
 .PHONY: e2e
@@ -199,31 +199,31 @@ e2e: test-programs ## Run black-box tests of `entail up`, and minutes of chaos
 test-programs: bin/entail $(PROCESSES) kube-local kubectl opensearch ## Build every program that tests start
 
 .PHONY: compose-test
-compose-test: $(PROCESSES) kube-local opensearch ## Run docker-compose.yaml with stand-ins for the images of others, and test what it gives (root, or Docker)
+compose-test: $(PROCESSES) kube-local opensearch ## Test docker-compose.yaml, with stand-ins for the images of other projects (root, or Docker)
 	@scripts/compose-test.sh
 
 .PHONY: node-test
-node-test: bin/entail bin/nats-server bin/openfga kube-node ## Install the overlays on a Kubernetes node, and test what they give (root)
+node-test: bin/entail bin/nats-server bin/openfga kube-node ## Test the overlays on a Kubernetes node (root)
 	@scripts/node-test.sh
 
 .PHONY: chaos
-chaos: bin/chaos $(PROCESSES) kube-local ## Strike real processes and check what becomes of it (MINUTES, SEED, NODES, REPLICAS, BLOWS)
+chaos: bin/chaos $(PROCESSES) kube-local ## Cause random failures in the whole system, and check the result (MINUTES, SEED, NODES, REPLICAS, BLOWS)
 	@bin/chaos -for $(MINUTES)m $(if $(SEED),-seed $(SEED)) -nodes $(NODES) -replicas $(REPLICAS) -blows $(BLOWS)
 
 .PHONY: mutants
-mutants: $(PROCESSES) kube-local ## Put bugs into the code, and see the tests find each (SLICE=1/4: a share of them)
+mutants: $(PROCESSES) kube-local ## Put bugs into the code, and check that the tests find each (SLICE=1/4: a quarter of the bugs)
 	@scripts/mutants.sh '$(SLICE)'
 
 .PHONY: nightly
-nightly: test-programs kube-node earlier bin/chaos ## Run what is too long for CI (PART=chaos: one part, SLICE=1/4: a share of it)
+nightly: test-programs kube-node earlier bin/chaos ## Run the tests that are too long for CI (PART=chaos: one part; SLICE=1/4: a quarter of it)
 	@scripts/nightly.sh '$(PART)' '$(SLICE)'
 
 .PHONY: stress
-stress: $(TEST_SERVERS) ## Repeat the tests of a package beside a CPU load (PACKAGE=services/tuple-sync N=5)
+stress: $(TEST_SERVERS) ## Repeat the tests of a package under CPU load (PACKAGE=services/tuple-sync N=5)
 	@scripts/stress.sh '$(PACKAGE)' '$(N)'
 
 .PHONY: bench
-bench: $(TEST_SERVERS) bin/entail ## Measure what docs/design/benchmarks.md states
+bench: $(TEST_SERVERS) bin/entail ## Measure the figures of docs/design/benchmarks.md
 	@scripts/bench.sh
 
 ##### Tools
