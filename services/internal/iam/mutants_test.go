@@ -22,7 +22,7 @@ func mutants() map[string]mutant.Mutant {
 		"another object of the name is the target":         {"tuple.go", "found.UID != selector.ResourceRef.UID", `found.UID == "-"`},
 		"another owner of the name is the parent":          {"objects.go", `owner.UID != "" && owner.UID == t.UID`, "true"},
 		"a project is of whom another was recorded for":    {"objects.go", "first != nil && first.Name == owner.Name", "first != nil"},
-		"a reference to another organization is no matter": {"objects.go", `			owner.UID = "" // Whoever`, `			owner.Name += "" // Whoever`},
+		"a reference to another organization is no matter": {"objects.go", `			owner.UID = ""`, `			owner.Name += ""`},
 		"another user of the name is the member":           {"subject.go", "return o.resolveUser(u.Name, first.UID)", "return o.resolveUser(u.Name, string(u.UID))"},
 		"a membership of another user counts for this one": {"subject.go", "first == nil || first.Name != u.Name", "first == nil"},
 		"a membership counts before it is recorded":        {"subject.go", "	case first == nil || first.Name != u.Name:\n		return \"\", iamv1alpha1.UIDMissing\n", "	case first == nil:\n		return o.resolveUser(u.Name, string(u.UID))\n"},
