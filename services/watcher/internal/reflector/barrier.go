@@ -215,8 +215,8 @@ func isAPIServerResponse(err error) bool {
 	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// buildNextBarrier returns the barrier for a time. The error is why there is none: a kind has no snapshot, or a kind of targets is
-// late and its marker does not report that yet.
+// buildNextBarrier returns the barrier for a time. The error is why there is none. A kind may have no snapshot. A kind of targets
+// may be late while its marker does not report that yet.
 func (r *reflector) buildNextBarrier(now time.Time) (*eventv1.Barrier, error) {
 	oldest, versions, epoch := now, map[string]string{}, r.epoch.currentEpoch()
 	for _, k := range r.kinds {

@@ -46,7 +46,7 @@ func (s *relistProgress) recordPublished(name types.NamespacedName, order uint64
 }
 
 // beginRelist starts a sweep and reads the messages on the stream. The first sweep of a term, each one after a doubt, and each
-// regular one read their bodies: a forged body may have right headers, and a backup may hold it.
+// regular one read their bodies. A forged body may have right headers, and a backup may hold it.
 func (k *kindReflector) beginRelist(ctx context.Context) (*relistProgress, error) {
 	if _, err := k.cfg.Source.ClusterUID(ctx); err != nil {
 		return nil, err
