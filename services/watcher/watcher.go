@@ -85,6 +85,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 			{Name: "versions", Err: rewinds.Err},
 			{Name: "cluster", Err: stream.Health.ClusterErr},
 			{Name: "publication", Err: stream.Health.BusErr},
+			{Name: "barrier", Err: stream.Health.BarrierErr},
 		},
 		Tasks: []func(context.Context) error{
 			func(ctx context.Context) error {

@@ -250,7 +250,7 @@ func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarke
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
 	}}
 	v.mu.Lock()
-	if was := v.markers[of]; was.sequence == m.sequence {
+	if was := v.markers[of]; was.sequence == m.sequence && was.written.Equal(m.written) { // Another life of the stream has the same sequences.
 		m.counted, m.told = was.counted, was.told
 	}
 	v.markers[of] = m

@@ -295,22 +295,48 @@ const (
 	pause = 250 * time.Millisecond
 	// expireInterval is the time between two removals of expired tombstones.
 	expireInterval = time.Minute
+	// reportAfter is the time after which an incomplete view is logged. reportInterval is the time between two checks.
+	reportAfter, reportInterval = 10 * time.Second, time.Second
 )
 
 // Run feeds the informer until ctx ends. It continues after a restart of the server, and after the stream is deleted
 // and created again.
 func (v *Informer) Run(ctx context.Context) error {
-	var expiring sync.WaitGroup
-	expiring.Go(func() { v.expireTombstonesLoop(ctx) })
-	defer expiring.Wait()
+	var loops sync.WaitGroup
+	loops.Go(func() { v.expireTombstonesLoop(ctx) })
+	loops.Go(func() { v.reportIncompleteLoop(ctx) })
+	defer loops.Wait()
+	logged, load := "", v.loads.Load()
 	for ctx.Err() == nil {
 		err := v.loadAndFollow(ctx)
-		if ctx.Err() == nil && !errors.Is(err, errReplaced) { // A replaced stream is read again without a warning.
+		if now := v.loads.Load(); now != load {
+			logged, load = "", now
+		}
+		if ctx.Err() == nil && !errors.Is(err, errReplaced) && err.Error() != logged { // A replaced stream is read again without a warning.
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
+			logged = err.Error()
 		}
 		backoff.Sleep(ctx, pause)
 	}
 	return nil
+}
+
+// reportIncompleteLoop logs until ctx ends once the view has been incomplete for reportAfter, and once it is complete again.
+func (v *Informer) reportIncompleteLoop(ctx context.Context) {
+	complete, reported := time.Now(), false
+	for backoff.Sleep(ctx, reportInterval) {
+		err := v.IncompleteErr()
+		switch {
+		case err == nil && reported:
+			v.cfg.Log.InfoContext(ctx, "the view is complete again", slog.Duration("after", time.Since(complete)))
+			complete, reported = time.Now(), false
+		case err == nil:
+			complete = time.Now()
+		case !reported && time.Since(complete) >= reportAfter:
+			v.cfg.Log.WarnContext(ctx, "the view is incomplete; the service grants nothing", slog.Any("error", err))
+			reported = true
+		}
+	}
 }
 
 // expireTombstonesLoop removes expired tombstones until ctx ends.

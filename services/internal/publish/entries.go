@@ -59,7 +59,7 @@ func (p *Publisher) readFiltered(ctx context.Context, filter string, bodies bool
 	}
 	consumer, err := p.js.OrderedConsumer(ctx, topology.Changes, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: !bodies,
-		InactiveThreshold: 2 * readStall,
+		InactiveThreshold: 2 * readStall, MaxResetAttempts: 1, // Resets do not end with ctx.
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -112,6 +113,33 @@ func TestAllEndsWithItsCaller(t *testing.T) {
 	}
 	if info, err := stream(t, p.js).Info(t.Context()); err != nil || info.State.Consumers != 0 {
 		t.Errorf("%d consumers are left behind (%v)", info.State.Consumers, err)
+	}
+}
+
+// Only the leader of the watcher creates a stream again. A read that waits for the stream would keep a leader from ending its term.
+func TestReadAllEndsWhenTheStreamIsDeleted(t *testing.T) {
+	p := New(bus(t, 0))
+	for i := range 1500 { // More than one batch.
+		mustPublish(t, p, state(fmt.Sprint(i), 1), 0, PublicationOptions{})
+	}
+	ended := make(chan error)
+	go func() {
+		var last error
+		deleted := false
+		for _, err := range p.ReadAll(t.Context(), "local", kinds.Stores().GroupResource, true) {
+			if last = err; !deleted {
+				deleted, last = true, p.js.DeleteStream(t.Context(), topology.Changes)
+			}
+		}
+		ended <- last
+	}()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("got no error")
+		}
+	case <-time.After(5 * readStall):
+		t.Error("the read still waits for the stream")
 	}
 }
 

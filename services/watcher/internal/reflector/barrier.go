@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -30,6 +31,9 @@ const (
 // ErrDeposed ends a term because the leader of a later term writes barriers.
 var ErrDeposed = errors.New("a later leader writes barriers")
 
+// errUnread is the cause of no barrier while the API server does not answer.
+var errUnread = errors.New("the API server does not answer reads on the transport of the watches")
+
 // errRestored is the cause of a sweep of all kinds: the stream may lack what it held before.
 var errRestored = errors.New("the stream was restored, purged or truncated, or another client wrote a barrier")
 
@@ -48,9 +52,23 @@ func (r *reflector) writeBarriers(ctx context.Context) error {
 		if errors.Is(err, ErrDeposed) {
 			return err
 		}
-		if err != nil && ctx.Err() == nil {
-			r.warnings.Do(func() { r.cfg.Log.WarnContext(ctx, "barrier not written", "error", err) })
+		if ctx.Err() == nil {
+			r.reportBarrier(ctx, err)
 		}
+	}
+}
+
+// reportBarrier records why no barrier was written; nil means that one was. It logs a cause once it lasts, each further cause, and
+// the end.
+func (r *reflector) reportBarrier(ctx context.Context, cause error) {
+	lasts := r.cfg.Health.recordBarrier(time.Now(), cause)
+	switch {
+	case cause == nil && r.unwritten != "":
+		r.cfg.Log.InfoContext(ctx, "barriers are written again")
+		r.unwritten = ""
+	case lasts > unacknowledged && cause.Error() != r.unwritten:
+		r.cfg.Log.WarnContext(ctx, "no barrier is written; services grant nothing until one follows", "for", lasts, "cause", cause)
+		r.unwritten = cause.Error()
 	}
 }
 
@@ -69,7 +87,7 @@ func (r *reflector) beginBarrierRun(ctx context.Context) (*eventv1.Barrier, erro
 	return newest, nil
 }
 
-// writeBarrier writes a barrier unless the stream may lack something. After a doubt it begins another run.
+// writeBarrier writes a barrier unless the stream may lack something: the error is the cause. After a doubt it begins another run.
 func (r *reflector) writeBarrier(ctx context.Context) error {
 	if r.cfg.Publisher.MayHaveLostMessages() {
 		r.requireFullRelist(errRestored)
@@ -81,9 +99,12 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	b, ok := r.buildNextBarrier(time.Now())
-	if !ok || r.cfg.Health.APIServerSilence() > maxUnread {
-		return r.writeHalt(ctx)
+	b, err := r.buildNextBarrier(time.Now())
+	if err == nil && r.cfg.Health.APIServerSilence() > maxUnread {
+		err = errUnread
+	}
+	if err != nil {
+		return errors.Join(err, r.writeHalt(ctx))
 	}
 	sequence, err := r.cfg.Publisher.PublishBarrier(ctx, b, r.barriers.StampNext(b))
 	switch {
@@ -129,10 +150,10 @@ func (r *reflector) handleRefusedBarrier(ctx context.Context) error {
 			"sequence", sequence, "term", newest.GetTerm(), "lease_term", current)
 		r.countForgeryTowardHalt("a barrier")
 		r.requireFullRelist(errRestored)
-		return r.writeHalt(ctx)
+		return errors.Join(errRestored, r.writeHalt(ctx))
 	case barrier.Doubt:
 		r.requireFullRelist(errRestored)
-		return nil
+		return errRestored
 	default:
 		return nil
 	}
@@ -194,9 +215,9 @@ func isAPIServerResponse(err error) bool {
 	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// buildNextBarrier returns the barrier for a time. It returns false before every kind has a snapshot. It also returns false while
-// a kind of targets is late and its marker does not report that yet.
-func (r *reflector) buildNextBarrier(now time.Time) (b *eventv1.Barrier, ok bool) {
+// buildNextBarrier returns the barrier for a time. The error is why there is none. A kind may have no snapshot. A kind of targets
+// may be late while its marker does not report that yet.
+func (r *reflector) buildNextBarrier(now time.Time) (*eventv1.Barrier, error) {
 	oldest, versions, epoch := now, map[string]string{}, r.epoch.currentEpoch()
 	for _, k := range r.kinds {
 		if k.kind.Named { // No decision depends on the presence of these.
@@ -204,7 +225,7 @@ func (r *reflector) buildNextBarrier(now time.Time) (b *eventv1.Barrier, ok bool
 		}
 		version, current := k.barrierProgress(now)
 		if current.IsZero() {
-			return nil, false
+			return nil, fmt.Errorf("%s is not compared with the API server yet", k.kindLabel())
 		}
 		if current.Before(oldest) {
 			oldest = current
@@ -213,14 +234,19 @@ func (r *reflector) buildNextBarrier(now time.Time) (b *eventv1.Barrier, ok bool
 			versions[k.kindLabel()] = version
 		}
 	}
-	if !r.targets.hasNoLateKind(now) || !r.barriers.HasAcceptedBarrier() && !r.targets.isEveryKindCompared() {
-		return nil, false
+	if err := r.targets.lateKindErr(now); err != nil {
+		return nil, err
 	}
-	b = &eventv1.Barrier{
+	if !r.barriers.HasAcceptedBarrier() {
+		if err := r.targets.uncomparedKindErr(); err != nil {
+			return nil, err
+		}
+	}
+	b := &eventv1.Barrier{
 		Cluster: r.cfg.Cluster, Epoch: epoch, ResourceVersions: versions, Behind: durationpb.New(now.Sub(oldest)), WrittenAt: timestamppb.New(now),
 	}
 	r.cfg.Halt.StampBarrier(b)
-	return b, true
+	return b, nil
 }
 
 // barrierProgress returns the API server's newest version, and the time up to which the stream holds all its changes. The time

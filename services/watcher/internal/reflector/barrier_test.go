@@ -31,8 +31,8 @@ func written() *barrier.Sequencer {
 
 // behind returns how long the stream may lack changes by the next barrier, or -1 without a barrier.
 func behind(r *reflector) time.Duration {
-	h, ok := r.buildNextBarrier(time.Now())
-	if !ok {
+	h, err := r.buildNextBarrier(time.Now())
+	if err != nil {
 		return -1
 	}
 	return h.GetBehind().AsDuration()

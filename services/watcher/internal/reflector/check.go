@@ -48,8 +48,11 @@ func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation strin
 	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "" && !k.doubted, k.stream, k.restart, time.Now().After(k.due)
-	probe, silent := k.selectProbe(), k.isWatchSilent(time.Now())
+	probe, silent, outdated := k.selectProbe(), k.isWatchSilent(time.Now()), k.sweep != nil && k.sweep.incarnation != incarnation
 	k.mu.Unlock()
+	if outdated { // Its marker could wait for ever for those of targets, which name the present stream.
+		k.restartRelist()
+	}
 	if !synced {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	// unheard bounds the time without an event of a kind. The API server sends a bookmark about every minute.
 	unheard = 3 * time.Minute
-	// unacknowledged bounds the time in which all publications fail.
+	// unacknowledged bounds the time in which all publications fail, or no barrier can be written.
 	unacknowledged = 5 * time.Second
 )
 
@@ -25,8 +25,8 @@ type Health struct {
 	kinds map[string]*kindHealth
 	// acknowledged covers publications. answered leaves out refusals, which another replica would get too.
 	acknowledged, answered failurePeriod
-	// checked covers the checks of the streams.
-	checked failurePeriod
+	// checked covers the checks of the streams, barrier the barriers.
+	checked, barrier failurePeriod
 	// read is the start of the last read that the API server answered.
 	read time.Time
 }
@@ -66,7 +66,7 @@ func (f *failurePeriod) failingFor() time.Duration {
 func (h *Health) beginTerm(kinds []*kindReflector) (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.acknowledged, h.answered, h.checked, h.read = failurePeriod{}, failurePeriod{}, failurePeriod{}, time.Now()
+	h.acknowledged, h.answered, h.checked, h.barrier, h.read = failurePeriod{}, failurePeriod{}, failurePeriod{}, failurePeriod{}, time.Now()
 	h.kinds = make(map[string]*kindHealth, len(kinds))
 	for _, k := range kinds {
 		if k.kind.Named { // A namespace whose Secrets cannot be listed must not delay the rest.
@@ -94,6 +94,14 @@ func (h *Health) recordStreamCheck(began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.checked.recordAttempt(began, unansweredError(err))
+}
+
+// recordBarrier records why no barrier was written, and returns for how long none was; nil means that one was.
+func (h *Health) recordBarrier(at time.Time, cause error) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.barrier.recordAttempt(at, cause)
+	return h.barrier.failingFor()
 }
 
 // recordAPIServerRead notes that the API server answered a read that began at a time.
@@ -166,6 +174,16 @@ func (h *Health) BusErr() error {
 	defer h.mu.Unlock()
 	if h.kinds != nil && h.acknowledged.failingFor() > unacknowledged {
 		return fmt.Errorf("nothing acknowledged for %s: %w", h.acknowledged.failingFor().Round(time.Second), h.acknowledged.err)
+	}
+	return nil
+}
+
+// BarrierErr returns nil while barriers are written. Without them every service counts as incomplete.
+func (h *Health) BarrierErr() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.kinds != nil && h.barrier.failingFor() > unacknowledged {
+		return fmt.Errorf("none written for %s: %w", h.barrier.failingFor().Round(time.Second), h.barrier.err)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
 	wants(t, h.ClusterErr(), "")
 	defer stores.markWatchOpen()()
 	stores.stream = "one"
-	if _, ok := r.buildNextBarrier(time.Now()); !ok {
-		t.Error("there is no barrier")
+	if _, err := r.buildNextBarrier(time.Now()); err != nil {
+		t.Errorf("there is no barrier: %v", err)
 	}
 	if secrets.kindLabel() != "secrets/team-a" {
 		t.Errorf("it is called %s", secrets.kindLabel())

@@ -45,8 +45,8 @@ func (s *relistProgress) recordPublished(name types.NamespacedName, order uint64
 	return s.marker != nil && len(s.open) == 0
 }
 
-// beginRelist starts a sweep and reads the messages on the stream. The first sweep of a term and each regular one read their
-// bodies: a forged body may have right headers.
+// beginRelist starts a sweep and reads the messages on the stream. The first sweep of a term, each one after a doubt, and each
+// regular one read their bodies. A forged body may have right headers, and a backup may hold it.
 func (k *kindReflector) beginRelist(ctx context.Context) (*relistProgress, error) {
 	if _, err := k.cfg.Source.ClusterUID(ctx); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relistProgress, error
 	}
 	s.newest = k.lastRecordedVersion(ctx, epoch)
 	k.mu.Lock()
-	bodies := k.stream == "" || time.Now().After(k.due)
+	bodies := k.stream == "" || k.doubted || time.Now().After(k.due)
 	k.mu.Unlock()
 	s.bodies = bodies
 	for stored, err := range k.storedMessages(ctx, bodies) {
@@ -171,9 +171,13 @@ func (k *kindReflector) checkPageVersion(page source.Page, s *relistProgress) er
 }
 
 // enqueueDeletionsAndMarker enqueues deletions for the objects that the list lacks. The marker follows when everything is published.
+// It does nothing if the sweep was restarted meanwhile: s then lacks what was listed since, and another sweep follows.
 func (k *kindReflector) enqueueDeletionsAndMarker(s *relistProgress, version string, count int64, served bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.sweep != s {
+		return
+	}
 	for name := range k.heads {
 		if _, seen := s.seen[name]; !seen {
 			k.enqueueDeletion(name, version)

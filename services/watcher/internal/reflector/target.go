@@ -66,9 +66,14 @@ func (t *targetKind) followUntilUnregistered(ctx context.Context) {
 	}
 	t.replaceReflector(nil)
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		if err := t.withdrawFromStream(ctx); err == nil {
+		err := t.withdrawFromStream(ctx)
+		if err == nil {
 			return
 		}
+		t.targets.reflector.warnings.Do(func() {
+			t.targets.reflector.cfg.Log.WarnContext(ctx, "a kind of targets is not removed from the stream; trying again", "kind",
+				t.kind.String(), "error", err)
+		})
 		retryBackoff().Wait(ctx, attempt)
 	}
 }

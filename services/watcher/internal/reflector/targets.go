@@ -178,27 +178,27 @@ func (t *targetKinds) checkTargetKinds(ctx context.Context, incarnation string) 
 	return nil
 }
 
-// hasNoLateKind reports whether no kind is late for too long.
-func (t *targetKinds) hasNoLateKind(now time.Time) bool {
-	for _, one := range t.followedKinds() {
+// lateKindErr returns an error if a kind is late for too long.
+func (t *targetKinds) lateKindErr(now time.Time) error {
+	for kind, one := range t.followedKinds() {
 		if one.isLateUnreported(now) {
-			return false
+			return fmt.Errorf("%s is late, and its marker does not report that yet", kind)
 		}
 	}
-	return true
+	return nil
 }
 
-// isEveryKindCompared reports whether each registered kind was compared with the API server since the last doubt, or is not
+// uncomparedKindErr returns nil if each registered kind was compared with the API server since the last doubt, or is not
 // observed.
-func (t *targetKinds) isEveryKindCompared() bool {
+func (t *targetKinds) uncomparedKindErr() error {
 	wanted, _ := t.wantedKinds()
 	all := t.followedKinds()
 	for _, kind := range wanted {
 		if one := all[kind]; one == nil || !one.isComparedOrUnobserved() {
-			return false
+			return fmt.Errorf("%s is not compared with the API server yet", kind)
 		}
 	}
-	return true
+	return nil
 }
 
 // forgetMarkers records that the markers of all kinds may be missing on the stream.

@@ -202,13 +202,13 @@ func TestABarrierWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 		"nothing was told of it yet":     {beats: true},
 	} {
 		one.told, one.problem = c.told, c.problem
-		if _, beats := r.buildNextBarrier(time.Now()); beats != c.beats {
-			t.Errorf("%s: there is a barrier: %v", name, beats)
+		if _, err := r.buildNextBarrier(time.Now()); (err == nil) != c.beats {
+			t.Errorf("%s: the cause of no barrier is %v", name, err)
 		}
 	}
 	one.told, one.problem, one.sure = markerScope{"one", "epoch"}, "", time.Now()
-	if _, beats := r.buildNextBarrier(time.Now()); !beats {
-		t.Error("there is none though the bus is up to date")
+	if _, err := r.buildNextBarrier(time.Now()); err != nil {
+		t.Errorf("there is none though the bus is up to date: %v", err)
 	}
 }
 

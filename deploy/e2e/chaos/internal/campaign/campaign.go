@@ -61,7 +61,7 @@ func (f Finding) String() string {
 // Report counts the work of a campaign and lists its findings.
 type Report struct {
 	Episodes, Rounds, Operations, Replays, Looks int
-	// Answers counts the recorded and judged answers of webhooks.
+	// Answers counts the recorded and judged answers of webhooks and OpenFGA.
 	Answers checker.AnswerCounts
 	// Blows counts the strikes by the name of the blow.
 	Blows    map[string]int
@@ -102,7 +102,7 @@ func (r *Report) WriteText(to io.Writer) error {
 	_, err := fmt.Fprintf(to, "%d episodes, %d rounds, %d operations, %d replays, %d looks of the monitor, %s at most until rest\n",
 		r.Episodes, r.Rounds, r.Operations, r.Replays, r.Looks, r.Slowest.Round(100*time.Millisecond))
 	a := r.Answers
-	_, more := fmt.Fprintf(to, "%d answers of webhooks; %d allows judged, %d from mixed states; %d wrong allows of 50 ms planted, %d found\n",
+	_, more := fmt.Fprintf(to, "%d answers of webhooks and OpenFGA; %d allows judged, %d from mixed states; %d wrong allows of 50 ms planted, %d found\n",
 		a.Answers, a.Allows, a.Mixed, a.Planted, a.Found)
 	err = errors.Join(err, more)
 	accused := map[string]int{}

@@ -27,7 +27,7 @@ func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"9 rounds", "2.5s at most", "5000 answers of webhooks; 600 allows judged, 7 from mixed states; 20 wrong allows of 50 ms planted, 19 found",
+		"9 rounds", "2.5s at most", "5000 answers of webhooks and OpenFGA; 600 allows judged, 7 from mixed states; 20 wrong allows of 50 ms planted, 19 found",
 		"full            struck    1, in 0 rounds", "pause           struck    4, in 2 rounds", "2 findings",
 	} {
 		if !strings.Contains(text.String(), want) {

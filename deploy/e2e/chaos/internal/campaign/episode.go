@@ -184,7 +184,8 @@ func (e *episode) connect(ctx context.Context) (closers []func(), err error) {
 	if e.monitor, err = checker.NewAccessMonitor(openFGA, admin, e.system.WebhookURLs, e.recordViolation); err != nil {
 		return closers, err
 	}
-	e.recorder = checker.NewAnswerRecorder(driver.DynamicClient(), checker.WebhookSources(e.system.WebhookURLs, e.system.AuthorizerURLs), e.recordViolation)
+	sources := checker.AnswerSources(e.system.WebhookURLs, e.system.AuthorizerURLs, openFGA)
+	e.recorder = checker.NewAnswerRecorder(driver.DynamicClient(), sources, e.recordViolation)
 	driver.Wrote = e.recorder.RecordWritten
 	if e.counter, err = checker.NewWriteCounter(e.system.OpenFGAMetrics(), admin); err != nil {
 		return closers, err

@@ -37,30 +37,38 @@ const (
 	lies, lieFor = 20, 50 * time.Millisecond
 )
 
-// WebhookSource is one API of the webhooks.
-type WebhookSource struct {
+// AnswerSource is one API that answers questions.
+type AnswerSource struct {
 	name string
 	// urls returns the addresses of the running replicas.
 	urls func() []string
 	ask  func(ctx context.Context, url string, q accessQuestion) (allowed bool, err error)
+	// sinceRest means that an allow may follow from any state since the last rest. OpenFGA announces no staleness: its
+	// tuples stay while tuple-sync is down.
+	sinceRest bool
 }
 
-// WebhookSources returns both APIs: CheckAccess, and the SubjectAccessReviews of the API server.
-func WebhookSources(webhooks, authorizers func() []string) []WebhookSource {
-	return []WebhookSource{{"CheckAccess", webhooks, askCheckAccess}, {"SubjectAccessReview", authorizers, askSubjectAccessReview}}
+// AnswerSources returns both APIs of the webhooks, CheckAccess and the SubjectAccessReviews of the API server, and Check of
+// OpenFGA.
+func AnswerSources(webhooks, authorizers func() []string, openFGA *OpenFGAClient) []AnswerSource {
+	return []AnswerSource{
+		{name: "CheckAccess", urls: webhooks, ask: askCheckAccess},
+		{name: "SubjectAccessReview", urls: authorizers, ask: askSubjectAccessReview},
+		{name: "Check", urls: func() []string { return []string{"OpenFGA"} }, ask: openFGA.askIAM, sinceRest: true},
+	}
 }
 
-// AnswerRecorder sends questions to webhooks at a high rate. It judges each allow by the states that the API server had
-// inside the announced staleness. Most questions concern access that was revoked.
+// AnswerRecorder sends questions to webhooks and OpenFGA at a high rate. It judges each allow by the states that the API
+// server had inside the announced staleness. Most questions concern access that was revoked.
 type AnswerRecorder struct {
 	follower  objectFollower
-	sources   []WebhookSource
+	sources   []AnswerSource
 	report    func(error)
 	questions []accessQuestion
 	asked     []history.AccessQuestion
 
 	mu      sync.Mutex
-	pending []history.AllowAnswer
+	pending []recordedAllow
 	// settled is the time from which no older state may count.
 	settled time.Time
 	// once holds the questions that were allowed at some time, with the number of choices of hot questions since.
@@ -71,7 +79,14 @@ type AnswerRecorder struct {
 	counts       AnswerCounts
 }
 
-// AnswerCounts counts the answers of webhooks.
+// recordedAllow is an allow that waits for a judgement.
+type recordedAllow struct {
+	history.AllowAnswer
+
+	sinceRest bool
+}
+
+// AnswerCounts counts the answers of all sources.
 type AnswerCounts struct {
 	// Answers counts all answers, Allows the allows among them, Mixed the allows that no single state explains.
 	Answers, Allows, Mixed int
@@ -98,7 +113,7 @@ func (l plantedLie) coversAnswer(a history.AllowAnswer) bool {
 }
 
 // NewAnswerRecorder returns a recorder that calls report for each violation.
-func NewAnswerRecorder(objects dynamic.Interface, sources []WebhookSource, report func(error)) *AnswerRecorder {
+func NewAnswerRecorder(objects dynamic.Interface, sources []AnswerSource, report func(error)) *AnswerRecorder {
 	questions := allQuestions()
 	return &AnswerRecorder{
 		follower: objectFollower{objects: objects, latest: map[history.Key]uint64{}},
@@ -155,7 +170,7 @@ func (r *AnswerRecorder) chooseHotQuestions(ctx context.Context) {
 }
 
 // askReplica sends questions to one replica of a source.
-func (r *AnswerRecorder) askReplica(ctx context.Context, s WebhookSource, replica int) {
+func (r *AnswerRecorder) askReplica(ctx context.Context, s AnswerSource, replica int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		urls := s.urls()
 		i, ok := r.nextQuestion(n)
@@ -169,7 +184,8 @@ func (r *AnswerRecorder) askReplica(ctx context.Context, s WebhookSource, replic
 		end := time.Now()
 		cancel()
 		if err == nil {
-			r.recordAnswer(history.AllowAnswer{Question: i, From: s.name + " at " + urls[replica], Start: start, End: end}, allowed)
+			answer := history.AllowAnswer{Question: i, From: s.name + " at " + urls[replica], Start: start, End: end}
+			r.recordAnswer(recordedAllow{answer, s.sinceRest}, allowed)
 		}
 		sleepContext(ctx, askEvery)
 	}
@@ -192,10 +208,10 @@ func (r *AnswerRecorder) nextQuestion(n int) (i int, ok bool) {
 }
 
 // recordAnswer counts an answer. It keeps an allow for the next judgement.
-func (r *AnswerRecorder) recordAnswer(a history.AllowAnswer, allowed bool) {
+func (r *AnswerRecorder) recordAnswer(a recordedAllow, allowed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts.Answers++; allowed || r.lie.coversAnswer(a) {
+	if r.counts.Answers++; allowed || r.lie.coversAnswer(a.AllowAnswer) {
 		r.counts.Allows++
 		r.pending = append(r.pending, a)
 	}
@@ -210,7 +226,7 @@ func (r *AnswerRecorder) TakeCounts() AnswerCounts {
 	return c
 }
 
-// NoteQuiescence records that every webhook answered by the objects of this time. Later answers may not be older.
+// NoteQuiescence records that every webhook and OpenFGA answered by the objects of this time. Later answers may not be older.
 func (r *AnswerRecorder) NoteQuiescence(checked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,23 +245,27 @@ func (r *AnswerRecorder) judgeAnswers(ctx context.Context, planted []plantedLie)
 	if err := r.follower.waitCaughtUp(ctx, now); err != nil {
 		return nil, err
 	}
-	verifier := r.follower.takeVerifier(r.asked, now.Add(-kept))
 	answers, settled := r.takePending(now)
+	forget := now.Add(-kept)
+	if settled.Before(forget) {
+		forget = settled
+	}
+	verifier := r.follower.takeVerifier(r.asked, forget)
 	mixed, wrong := 0, 0
 	for _, a := range answers {
-		since := a.Start.Add(-announced)
-		if !a.Start.Before(settled) && since.Before(settled) {
-			since = settled
+		since, judged := a.oldestState(settled)
+		if !judged {
+			continue
 		}
-		switch verdict := verifier.VerifyAnswer(a, since); {
+		switch verdict := verifier.VerifyAnswer(a.AllowAnswer, since); {
 		case verdict == history.Mixed:
 			mixed++
-		case verdict == history.Wrong && slices.ContainsFunc(planted, func(l plantedLie) bool { return l.coversAnswer(a) }):
-			found = append(found, a)
+		case verdict == history.Wrong && slices.ContainsFunc(planted, func(l plantedLie) bool { return l.coversAnswer(a.AllowAnswer) }):
+			found = append(found, a.AllowAnswer)
 		case verdict == history.Wrong:
 			if wrong++; wrong <= maxWrong {
 				r.report(Violation{Allow, fmt.Errorf("%s allows %s at %s, which follows from no objects of the last %s; %s",
-					a.From, r.questions[a.Question], a.End.Format(time.StampMilli), a.End.Sub(since).Round(time.Millisecond), verifier.DescribeLastAllowed(a))})
+					a.From, r.questions[a.Question], a.End.Format(time.StampMilli), a.End.Sub(since).Round(time.Millisecond), verifier.DescribeLastAllowed(a.AllowAnswer))})
 			}
 		}
 	}
@@ -258,11 +278,24 @@ func (r *AnswerRecorder) judgeAnswers(ctx context.Context, planted []plantedLie)
 	return found, nil
 }
 
+// oldestState returns the time since which an allow must follow from a state. settled is the last rest. It returns false for an
+// allow that cannot be judged: OpenFGA answered before that rest, or there was none.
+func (a recordedAllow) oldestState(settled time.Time) (since time.Time, judged bool) {
+	since = a.Start.Add(-announced)
+	switch {
+	case a.sinceRest:
+		return settled, !settled.IsZero() && !a.Start.Before(settled)
+	case !a.Start.Before(settled) && since.Before(settled):
+		return settled, true
+	}
+	return since, true
+}
+
 // takePending returns the pending answers that ended before a time, and the time since which they may not be older.
-func (r *AnswerRecorder) takePending(before time.Time) (answers []history.AllowAnswer, settled time.Time) {
+func (r *AnswerRecorder) takePending(before time.Time) (answers []recordedAllow, settled time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	late := slices.IndexFunc(r.pending, func(a history.AllowAnswer) bool { return a.End.After(before) })
+	late := slices.IndexFunc(r.pending, func(a recordedAllow) bool { return a.End.After(before) })
 	if late < 0 {
 		late = len(r.pending)
 	}
@@ -276,8 +309,8 @@ func (r *AnswerRecorder) takePending(before time.Time) (answers []history.AllowA
 // system must be at rest.
 func (r *AnswerRecorder) ProveDetection(ctx context.Context) error {
 	var planted []plantedLie
-	for range lies {
-		if l, ok := r.plantLie(); ok {
+	for i := range lies {
+		if l, ok := r.plantLie(r.sources[i%len(r.sources)]); ok {
 			planted = append(planted, l)
 		}
 		sleepContext(ctx, 2*lieFor)
@@ -296,9 +329,9 @@ func (r *AnswerRecorder) ProveDetection(ctx context.Context) error {
 	return nil
 }
 
-// plantLie begins a lie. It returns false if no access was revoked yet or no replica runs.
-func (r *AnswerRecorder) plantLie() (l plantedLie, ok bool) {
-	urls := pickRandom(r.sources).urls()
+// plantLie begins a lie of a source. It returns false if no access was revoked yet or no replica runs.
+func (r *AnswerRecorder) plantLie(by AnswerSource) (l plantedLie, ok bool) {
+	urls := by.urls()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(urls) == 0 || len(r.hot) == 0 {

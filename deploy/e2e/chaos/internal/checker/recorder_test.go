@@ -105,6 +105,8 @@ type webhookBehind struct {
 	behind, bindingsBehind time.Duration
 	// known holds the answers by the versions of the kinds.
 	known map[string]*declaredIAMAccess
+	// openFGA answers beside the webhook, unless it is nil.
+	openFGA *webhookBehind
 }
 
 func (w *webhookBehind) ask(_ context.Context, _ string, q accessQuestion) (bool, error) {
@@ -141,7 +143,13 @@ func record(t *testing.T, webhook webhookBehind, operations int, judge func(*tes
 		}
 		webhook.api, webhook.known = api, map[string]*declaredIAMAccess{}
 		urls := func() []string { return []string{"webhook-0"} }
-		r := NewAnswerRecorder(api, []WebhookSource{{"CheckAccess", urls, webhook.ask}}, func(err error) { reported = append(reported, err) })
+		sources := []AnswerSource{{name: "CheckAccess", urls: urls, ask: webhook.ask}}
+		if webhook.openFGA != nil {
+			webhook.openFGA.api, webhook.openFGA.known = api, map[string]*declaredIAMAccess{}
+			openFGA := func() []string { return []string{"OpenFGA"} }
+			sources = append(sources, AnswerSource{name: "Check", urls: openFGA, ask: webhook.openFGA.ask, sinceRest: true})
+		}
+		r := NewAnswerRecorder(api, sources, func(err error) { reported = append(reported, err) })
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { r.Run(ctx, 1) })
@@ -213,8 +221,33 @@ func TestRecorderCountsAllowsOfMixedStates(t *testing.T) {
 	}
 }
 
+func TestRecorderAcceptsAllowsOfOpenFGASinceTheLastRestOnly(t *testing.T) {
+	const late = 2 * announced
+	for name, test := range map[string]struct {
+		rest     time.Duration // before the end
+		accepted bool
+	}{
+		"the rest was before":      {rest: 2 * late, accepted: true},
+		"the rest was just now":    {rest: announced},
+		"there was no rest as yet": {accepted: true},
+	} {
+		reported := record(t, webhookBehind{openFGA: &webhookBehind{behind: late, bindingsBehind: late}}, 150, func(t *testing.T, r *AnswerRecorder) {
+			if test.rest > 0 {
+				r.NoteQuiescence(time.Now().Add(-test.rest))
+			}
+			if err := r.ReportWrongAllows(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+		if err := errors.Join(reported...); (err == nil) != test.accepted || err != nil && !strings.Contains(err.Error(), "Check at OpenFGA allows") {
+			t.Errorf("%s: got %v, accepted should be %t", name, err, test.accepted)
+		}
+	}
+}
+
 func TestRecorderFindsEachPlantedAllowOf50Milliseconds(t *testing.T) {
-	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *AnswerRecorder) {
+	reported := record(t, webhookBehind{openFGA: &webhookBehind{}}, 150, func(t *testing.T, r *AnswerRecorder) {
+		r.NoteQuiescence(time.Now())
 		if err := r.ProveDetection(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -229,7 +262,7 @@ func TestRecorderFindsEachPlantedAllowOf50Milliseconds(t *testing.T) {
 
 func TestRecorderReportsAnAllowOf50Milliseconds(t *testing.T) {
 	reported := record(t, webhookBehind{}, 150, func(t *testing.T, r *AnswerRecorder) {
-		if _, ok := r.plantLie(); !ok {
+		if _, ok := r.plantLie(r.sources[0]); !ok {
 			t.Error("found no revoked question to plant a wrong allow for")
 		}
 		sleepContext(t.Context(), 2*lieFor)
