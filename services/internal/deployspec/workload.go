@@ -8,8 +8,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-//go:generate go run ../cmd/generate-workloads ../../../deploy
-
 // Workload describes a service in a cluster.
 type Workload struct {
 	Service string
