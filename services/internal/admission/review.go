@@ -81,7 +81,7 @@ func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *
 	if _, err := s.InForceSince(); err != nil {
 		return err // Objects written before that time count as not judged.
 	}
-	release, err := s.slots.acquireSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
+	release, err := s.slots.Acquire(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/limiter"
 )
 
 // Bounds of each server.
@@ -35,6 +36,20 @@ const (
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 5 * time.Second
 )
+
+// maxReviews bounds the concurrent requests. maxOfOne bounds those of a single busy namespace, or of a single user for
+// cluster-scoped objects.
+const (
+	maxReviews = 64
+	maxOfOne   = 8
+)
+
+// newRequestSlots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of the free
+// ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain for a
+// namespace that holds none.
+func newRequestSlots() *limiter.Limiter {
+	return limiter.New(maxReviews, func(held, free int) bool { return held*maxOfOne < free })
+}
 
 // Webhook configures one webhook and its judge.
 type Webhook struct {
@@ -81,7 +96,7 @@ type Server struct {
 	kube     kubernetes.Interface
 	listener net.Listener
 	metrics  *metrics
-	slots    *requestSlots
+	slots    *limiter.Limiter
 	clock    *apiServerClock
 	// serving is the current certificate, and next the one to serve after its registration.
 	serving, next atomic.Pointer[servingCertificate]
