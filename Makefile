@@ -132,14 +132,13 @@ generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sourc
 	cd services && $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./internal/api/... output:crd:dir=$(CURDIR)/deploy/crd
 	scripts/legacy-crds.sh
-	cd services && go generate ./internal/rbac ./internal/natsauth ./internal/deployspec
+	cd services && go test ./internal/rbac ./internal/natsauth ./internal/deployspec -run Table -update
 	$(MAKE) docs
 
 .PHONY: docs
 docs: $(BUF) $(PROTOC_GEN_DOC) .tmp/sources/$(PROTOVALIDATE) ## Write docs/reference: kinds, query APIs, metrics, services and their rights, the command line
 	.tmp/bin/buf generate --template buf.docs.yaml
-	cd services && go run ./internal/cmd/generate-reference $(CURDIR)
-	cd services && go run ./entail/internal/cmd/generate-commands $(CURDIR)/docs/reference/commands.md
+	cd services && go test ./internal/reference ./entail/internal/reference -run Page -update
 
 .PHONY: tidy
 tidy: ## Tidy every module, then the workspace

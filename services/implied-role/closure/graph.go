@@ -3,6 +3,8 @@ package closure
 import (
 	"iter"
 	"slices"
+
+	"github.com/entail-dev/entail/services/internal/bitset"
 )
 
 // Edge leads from one node to another.
@@ -18,7 +20,7 @@ type Graph[N comparable] struct {
 	component []int32
 	members   [][]int32
 	// reach holds the nodes that each component reaches, including its own if it has several. Nil means none.
-	reach []bitSet
+	reach []bitset.Set
 }
 
 // New returns the graph of the edges, which may contain duplicates. Methods return nodes in the order of compare. An
@@ -69,18 +71,17 @@ func (g *Graph[N]) sortNodes(pairs []numberedEdge, compare func(a, b N) int) {
 // computeClosure computes the nodes that each component reaches. Components come in an order in which all successors of a
 // component are already done.
 func (g *Graph[N]) computeClosure() {
-	words := wordCount(len(g.nodes))
-	g.reach = make([]bitSet, len(g.members))
+	g.reach = make([]bitset.Set, len(g.members))
 	for c, members := range g.members {
-		var reach bitSet
+		var reach bitset.Set
 		for _, v := range members {
 			for _, w := range g.out.neighboursOf(v) {
 				if reach == nil {
-					reach = make(bitSet, words)
+					reach = bitset.New(len(g.nodes))
 				}
-				reach.setBit(w)
+				reach.Add(int(w))
 				if d := g.component[w]; int(d) != c {
-					reach.unionWith(g.reach[d])
+					reach.AddAll(g.reach[d])
 				}
 			}
 		}
@@ -95,7 +96,7 @@ func (g *Graph[N]) Nodes() []N { return g.nodes }
 func (g *Graph[N]) CanReach(a, b N) bool {
 	i, known := g.index[a]
 	j, ok := g.index[b]
-	return known && ok && i != j && g.reach[g.component[i]].hasBit(j)
+	return known && ok && i != j && g.reach[g.component[i]].Has(int(j))
 }
 
 // ReachableFrom yields the nodes that n reaches, in order. It leaves out n, even if n is in a cycle.
@@ -105,8 +106,8 @@ func (g *Graph[N]) ReachableFrom(n N) iter.Seq[N] {
 		if !ok {
 			return
 		}
-		for j := range g.reach[g.component[i]].allBits() {
-			if j != i && !yield(g.nodes[j]) {
+		for j := range g.reach[g.component[i]].All() {
+			if int32(j) != i && !yield(g.nodes[j]) {
 				return
 			}
 		}
@@ -120,7 +121,7 @@ func (g *Graph[N]) CountReachable(n N) int {
 		return 0
 	}
 	c := g.component[i]
-	return g.reach[c].countBits() - min(len(g.members[c])-1, 1)
+	return g.reach[c].Count() - min(len(g.members[c])-1, 1)
 }
 
 // NodesReaching yields the nodes that reach n, in order. It leaves out n.
@@ -131,7 +132,7 @@ func (g *Graph[N]) NodesReaching(n N) iter.Seq[N] {
 			return
 		}
 		for j := range g.nodes {
-			if int32(j) != i && g.reach[g.component[j]].hasBit(i) && !yield(g.nodes[j]) {
+			if int32(j) != i && g.reach[g.component[j]].Has(int(i)) && !yield(g.nodes[j]) {
 				return
 			}
 		}
@@ -188,7 +189,7 @@ func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
 		if total == 0 {
 			continue
 		}
-		for v := range g.reach[c].allBits() {
+		for v := range g.reach[c].All() {
 			sums[v] += total
 		}
 		if len(members) == 1 {
@@ -206,10 +207,10 @@ func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
 // UpstreamOf lists the given nodes that are in the graph, and all nodes that reach one of them, in order.
 func (g *Graph[N]) UpstreamOf(of iter.Seq[N]) []N {
 	var queue []int32
-	seen := make(bitSet, wordCount(len(g.nodes)))
+	seen := bitset.New(len(g.nodes))
 	visit := func(i int32) {
-		if !seen.hasBit(i) {
-			seen.setBit(i)
+		if !seen.Has(int(i)) {
+			seen.Add(int(i))
 			queue = append(queue, i)
 		}
 	}
@@ -226,7 +227,7 @@ func (g *Graph[N]) UpstreamOf(of iter.Seq[N]) []N {
 		}
 	}
 	var list []N
-	for i := range seen.allBits() {
+	for i := range seen.All() {
 		list = append(list, g.nodes[i])
 	}
 	return list

@@ -26,8 +26,8 @@ func (g *Graph[N]) Paths(n N) iter.Seq2[N, []N] {
 			return
 		}
 		tree := g.breadthFirstTree(i)
-		for j := range g.reach[g.component[i]].allBits() {
-			if j != i && !yield(g.nodes[j], g.tracePath(tree, j)) {
+		for j := range g.reach[g.component[i]].All() {
+			if int32(j) != i && !yield(g.nodes[j], g.tracePath(tree, int32(j))) {
 				return
 			}
 		}

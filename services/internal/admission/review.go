@@ -83,7 +83,7 @@ func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *
 		// Objects that were written before that time count as not checked, so this request is refused.
 		return err
 	}
-	release, err := s.slots.acquireSlot(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
+	release, err := s.slots.Acquire(ctx, cmp.Or(request.Namespace, "user "+request.UserInfo.Username))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/entail-dev/entail/services/internal/bootclock"
+	"github.com/entail-dev/entail/services/internal/limiter"
 )
 
 // Bounds of each server.
@@ -36,7 +37,21 @@ const (
 	shutdownTimeout = 5 * time.Second
 )
 
-// Webhook configures one webhook and the function that decides its requests.
+// maxReviews bounds the concurrent requests. maxOfOne bounds those of a single busy namespace, or of a single user for
+// cluster-scoped objects.
+const (
+	maxReviews = 64
+	maxOfOne   = 8
+)
+
+// newRequestSlots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of the free
+// ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain for a
+// namespace that holds none.
+func newRequestSlots() *limiter.Limiter {
+	return limiter.New(maxReviews, func(held, free int) bool { return held*maxOfOne < free })
+}
+
+// Webhook configures one webhook and its judge.
 type Webhook struct {
 	// ValidatingWebhook holds Name, Rules, NamespaceSelector and MatchConditions. Set FailurePolicy to allow requests
 	// that cannot be checked. The server sets the other fields.
@@ -82,7 +97,7 @@ type Server struct {
 	kube     kubernetes.Interface
 	listener net.Listener
 	metrics  *metrics
-	slots    *requestSlots
+	slots    *limiter.Limiter
 	clock    *apiServerClock
 	// serving is the current certificate. next is the certificate to serve after its registration.
 	serving, next atomic.Pointer[servingCertificate]

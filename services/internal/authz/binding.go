@@ -106,7 +106,7 @@ func (g *grant) addGroup(p *principal) {
 	g.groups[p] = struct{}{}
 }
 
-func (g *grant) hasPermission(permission int) bool { return g.role.effective.hasPermission(permission) }
+func (g *grant) hasPermission(permission int) bool { return g.role.effective.Has(permission) }
 
 // MatchesBinding reports whether the index holds the spec, the UID and the owners of a binding as declared.
 func (x *Index) MatchesBinding(declared *iamv1alpha1.PolicyBinding) bool {

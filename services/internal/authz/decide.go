@@ -66,7 +66,7 @@ func (x *Index) decideWithScopes(q Query, r *scopeSet) (why Proof, allowed bool)
 func (x *Index) resolveQuery(q *Query) (k *kind, number int, ok bool) {
 	k = x.kinds[q.Type]
 	number, known := x.permissions[q.Permission]
-	return k, number, known && k != nil && k.held.hasPermission(number) && (!q.RequireExists || !x.isObjectAbsent(q))
+	return k, number, known && k != nil && k.held.Has(number) && (!q.RequireExists || !x.isObjectAbsent(q))
 }
 
 // isObjectAbsent reports whether the index does not hold the object of the query.

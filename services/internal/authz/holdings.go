@@ -1,19 +1,21 @@
 package authz
 
-// heldPermissions computes the permissions of a subject. It computes each grant and each scope only once, because
-// users can create many of both.
+import "github.com/entail-dev/entail/services/internal/bitset"
+
+// heldPermissions computes the permissions of a subject. It computes each grant and each scope once, because users can
+// create many of both.
 type heldPermissions struct {
 	x      *Index
 	grants map[*grant]struct{}
-	// everywhere holds the permissions that the subject has on all objects of their kinds.
-	everywhere permissionSet
+	// everywhere holds the permissions on all objects of their kinds.
+	everywhere bitset.Set
 	// at caches the permissions on each scope.
-	at map[Scope]permissionSet
+	at map[Scope]bitset.Set
 }
 
 // newHeldPermissions returns the grants of a subject, and its permissions on whole kinds.
 func (x *Index) newHeldPermissions(s Subject) *heldPermissions {
-	h := &heldPermissions{x: x, grants: map[*grant]struct{}{}, everywhere: x.permissionSetOf(nil), at: map[Scope]permissionSet{}}
+	h := &heldPermissions{x: x, grants: map[*grant]struct{}{}, everywhere: x.permissionSetOf(nil), at: map[Scope]bitset.Set{}}
 	for _, p := range x.principalsOfSubject(s) {
 		for g := range p.grants.allGrants() {
 			h.grants[g] = struct{}{}
@@ -25,26 +27,26 @@ func (x *Index) newHeldPermissions(s Subject) *heldPermissions {
 			h.addGrantsOn(all, p)
 		}
 		for n, owner := range x.owners {
-			if owner == typ && all.hasPermission(n) {
-				h.everywhere.addPermission(n)
+			if owner == typ && all.Has(n) {
+				h.everywhere.Add(n)
 			}
 		}
 	}
 	return h
 }
 
-// addGrantsOn adds the permissions that the subject's grants give on a scope.
-func (h *heldPermissions) addGrantsOn(all permissionSet, p *scopeEntry) {
+// addGrantsOn adds the permissions of the subject's grants on a scope.
+func (h *heldPermissions) addGrantsOn(all bitset.Set, p *scopeEntry) {
 	for _, g := range p.grants {
 		if _, mine := h.grants[g]; mine {
-			all.addAll(g.role.effective)
+			all.AddAll(g.role.effective)
 		}
 	}
 }
 
-// permissionsOn returns the permissions on the object with a UID, or on a whole kind. If the name belongs to an object
-// with another UID, only permissions on the whole kind are returned.
-func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) permissionSet {
+// permissionsOn returns the permissions on the object with a UID, or on a whole kind. If another object has the name,
+// only permissions on the whole kind count.
+func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) bitset.Set {
 	if t, there := h.x.objectAt(at); at.All || there && t.UID != uid {
 		at = Scope{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
 	}
@@ -52,7 +54,7 @@ func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) permissio
 		return has
 	}
 	has := h.x.permissionSetOf(nil)
-	has.addAll(h.everywhere)
+	has.AddAll(h.everywhere)
 	var r scopeSet
 	h.x.addScopeAndAncestors(&r, k, at, at.Namespace)
 	for p := range r.allScopes {

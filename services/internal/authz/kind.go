@@ -2,18 +2,18 @@ package authz
 
 import (
 	"maps"
-	mathbits "math/bits"
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/bitset"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
 // kind is a kind that a ProtectedResource registers.
 type kind struct {
 	typ string
-	// held holds the permissions that apply to objects of the kind.
-	held    permissionSet
+	// held holds the permissions that can be held on its objects.
+	held    bitset.Set
 	parents map[string]*kind
 }
 
@@ -79,58 +79,23 @@ func (x *Index) Registry() *iam.Registry {
 	return x.registry
 }
 
-// permissionSet is a set of permissions by their numbers.
-type permissionSet []uint64
-
-const word = 64
-
-// permissionSetOf returns the set of those permissions that are registered.
-func (x *Index) permissionSetOf(permissions []string) permissionSet {
-	b := make(permissionSet, len(x.permissions)/word+1)
+// permissionSetOf returns the set of the permissions that are registered.
+func (x *Index) permissionSetOf(permissions []string) bitset.Set {
+	b := bitset.New(len(x.permissions))
 	for _, permission := range permissions {
 		if n, known := x.permissions[permission]; known {
-			b.addPermission(n)
+			b.Add(n)
 		}
 	}
 	return b
 }
 
-func (b permissionSet) hasPermission(n int) bool {
-	return n/word < len(b) && b[n/word]&(1<<(n%word)) != 0
-}
-
-func (b permissionSet) addPermission(n int) { b[n/word] |= 1 << (n % word) }
-
-func (b permissionSet) addAll(other permissionSet) {
-	for i, w := range other {
-		b[i] |= w
-	}
-}
-
-// countCommon returns the size of the intersection.
-func (b permissionSet) countCommon(other permissionSet) (n int) {
-	for i, w := range b[:min(len(b), len(other))] {
-		n += mathbits.OnesCount64(w & other[i])
-	}
-	return n
-}
-
-// containsAnyExcept reports whether an element is in b and in with, but not in without.
-func (b permissionSet) containsAnyExcept(with, without permissionSet) bool {
-	for i, w := range b[:min(len(b), len(with))] {
-		if w&with[i]&^without[i] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// permissionNames lists the permissions in b and in with, but not in without.
-func (x *Index) permissionNames(b, with, without permissionSet) []string {
+// permissionNames lists the permissions in b and with, but not in without.
+func (x *Index) permissionNames(b, with, without bitset.Set) []string {
 	var names []string
-	for n, name := range x.names {
-		if b.hasPermission(n) && with.hasPermission(n) && !without.hasPermission(n) {
-			names = append(names, name)
+	for n := range b.All() {
+		if with.Has(n) && !without.Has(n) {
+			names = append(names, x.names[n])
 		}
 	}
 	slices.Sort(names)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/bitset"
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
@@ -61,7 +62,7 @@ func (x *Index) MissingToInclude(s Subject, permissions []string, roles []Ref) (
 	defer x.mu.RUnlock()
 	mine := x.newHeldPermissions(s)
 	for _, name := range permissions {
-		if n, known := x.permissions[name]; !known || !mine.everywhere.hasPermission(n) {
+		if n, known := x.permissions[name]; !known || !mine.everywhere.Has(n) {
 			return MissingRight{Permission: name}, true
 		}
 	}
@@ -151,9 +152,9 @@ func (x *Index) requireResolvedRole(ref Ref, at Scope) (r *role, m MissingRight,
 	return r, m, false
 }
 
-// firstMissingPermission returns the first permission that is in given and in held, but not in has.
-func (x *Index) firstMissingPermission(given, held, has permissionSet) (name string, lacks bool) {
-	if !given.containsAnyExcept(held, has) {
+// firstMissingPermission returns the first permission that is in given and held, and not in has.
+func (x *Index) firstMissingPermission(given, held, has bitset.Set) (name string, lacks bool) {
+	if !given.ContainsAnyExcept(held, has) {
 		return "", false
 	}
 	return x.permissionNames(given, held, has)[0], true

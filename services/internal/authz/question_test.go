@@ -143,7 +143,7 @@ func TestThereMayBeMoreThanAWordOfPermissions(t *testing.T) {
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = "a", "Tree", "trees"
 	all := []string{"get"}
-	for i := range 2 * word {
+	for i := range 128 {
 		all = append(all, fmt.Sprint("verb", i))
 	}
 	p.Spec.Permissions = all

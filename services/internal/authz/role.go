@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/bitset"
 )
 
 // role is a role that is declared, bound, or inherited.
@@ -15,8 +16,8 @@ type role struct {
 	included []string
 	inherits []*role
 	heirs    map[*role]struct{}
-	// effective holds the role's permissions, including inherited ones.
-	effective permissionSet
+	// effective holds its permissions, inherited ones included.
+	effective bitset.Set
 	// unknown is one of these permissions that is not registered, or empty. absent is an inherited role that is not
 	// declared.
 	unknown string
@@ -149,7 +150,7 @@ func (c *inheritanceClosure) visitRole(r *role) (first int) {
 
 // addInheritedPermissions adds the permissions of an inherited role.
 func (r *role) addInheritedPermissions(inherited *role) {
-	r.effective.addAll(inherited.effective)
+	r.effective.AddAll(inherited.effective)
 	r.unknown, r.absent = cmp.Or(r.unknown, inherited.unknown), cmp.Or(r.absent, inherited.absent)
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/bitset"
 )
 
 // HeldRole is a role that a subject holds on a scope.
@@ -44,7 +45,7 @@ func (x *Index) collectHeldRoles(s Subject) (collectHeldRoles []HeldRole) {
 		}
 		for g, by := range p.grants.allGrants() {
 			if k := x.kinds[g.at.Type]; k != nil && g.at.isEffectiveFor(g.uid) {
-				if n := g.role.effective.countCommon(k.held); n > 0 {
+				if n := g.role.effective.CountCommon(k.held); n > 0 {
 					collectHeldRoles = append(collectHeldRoles, HeldRole{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
 				}
 			}
@@ -100,7 +101,7 @@ func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, m
 	if k != nil {
 		x.addScopeAndAncestors(&above, k, at, at.Namespace)
 	}
-	grants, had := above.effectiveGrants(), map[Principal]permissionSet{}
+	grants, had := above.effectiveGrants(), map[Principal]bitset.Set{}
 	for _, s := range b.Spec.Subjects {
 		id, ok := principalOf(s)
 		gain := PermissionGain{Subject: s, Absent: !ok || !x.isActivePrincipal(id)}
@@ -121,7 +122,7 @@ func (x *Index) PreviewBinding(namespace string, b *iamv1alpha1.PolicyBinding, m
 }
 
 // permissionsFromGrants returns the permissions that a principal already holds by the given grants.
-func (x *Index) permissionsFromGrants(id Principal, grants map[*grant]struct{}) permissionSet {
+func (x *Index) permissionsFromGrants(id Principal, grants map[*grant]struct{}) bitset.Set {
 	who := x.appendActivePrincipal(nil, id)
 	if id.Sort == User {
 		who = x.principalsOfSubject(Subject{User: id.Name})
@@ -129,7 +130,7 @@ func (x *Index) permissionsFromGrants(id Principal, grants map[*grant]struct{}) 
 	all := x.permissionSetOf(nil)
 	for _, p := range who {
 		for g := range p.grantsAmong(grants) {
-			all.addAll(g.role.effective)
+			all.AddAll(g.role.effective)
 		}
 	}
 	return all

@@ -8,9 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-//go:generate go run ../cmd/generate-workloads ../../../deploy
-
-// Workload describes how a service runs in a cluster.
+// Workload describes a service in a cluster.
 type Workload struct {
 	Service string
 	// Serves lists the Connect services of the service.

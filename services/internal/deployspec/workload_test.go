@@ -1,13 +1,13 @@
 package deployspec
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
 
+	"github.com/entail-dev/entail/services/internal/golden"
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
@@ -19,9 +19,7 @@ func TestTheShippedFilesAreThoseOfTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range files {
-		if got, err := os.ReadFile(filepath.Join(root, "deploy", name)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: %v; run `make generate`", name, err)
-		}
+		golden.CheckFile(t, filepath.Join(root, "deploy", name), want)
 	}
 }
 

@@ -55,10 +55,7 @@ func (c Config) httpDialSettings(given tokenProvider) (dialSettings, error) {
 	if err != nil {
 		return dialSettings{}, err
 	}
-	api, err := httpapi.New(strings.TrimRight(c.Target, "/"), authorizingTransport{next: transport, tokens: given})
-	if err != nil {
-		return dialSettings{}, err
-	}
+	api := httpapi.New(strings.TrimRight(c.Target, "/"), authorizingTransport{next: transport, tokens: given})
 	return dialSettings{
 		target:  "passthrough:///" + c.Target,
 		options: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},

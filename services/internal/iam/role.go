@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/components"
 	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
@@ -60,82 +61,65 @@ func (i *InheritanceCache) cachedPermissionsOf(o *Lookup, role *iamv1alpha1.Role
 	}
 	name := roleName(role)
 	if i.found[name] == nil {
-		w := inheritanceWalk{objects: o, found: i.found, at: map[string]int{}}
-		w.visitRole(name, role)
+		i.computeInherited(o, name, role)
 	}
 	return i.found[name]
 }
 
 func roleName(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.Name }
 
-// inheritanceWalk visits the roles that a role inherits, and finds inheritance cycles (Tarjan's algorithm).
-type inheritanceWalk struct {
-	objects *Lookup
-	// found holds the results of roles that are not on the path.
-	found map[string]*inherited
-	// at holds the position of a role on the path, counted from one.
-	at   map[string]int
-	path []*pathRole
-}
-
-// pathRole is a role on the path, with the permissions collected so far.
-type pathRole struct {
-	name string
-	inherited
-
-	seen map[*inherited]bool
-}
-
-// visitRole collects the permissions of a role. It returns the first position on the path that is in a cycle with the
-// role. Without a cycle this is the role's own position.
-func (w *inheritanceWalk) visitRole(name string, role *iamv1alpha1.Role) (first int) {
-	s := &pathRole{name: name, seen: map[*inherited]bool{}}
-	for _, permission := range role.Spec.IncludedPermissions {
-		s.permissions = append(s.permissions, w.objects.truncatePermission(permission))
-	}
-	w.path = append(w.path, s)
-	own := len(w.path)
-	w.at[name], first = own, own
-	for _, ref := range role.Spec.InheritedRoles {
-		namespace := cmp.Or(ref.Namespace, role.Namespace)
-		other := namespace + "/" + ref.Name
-		switch r := w.objects.liveRole(namespace, ref.Name); {
-		case r == nil:
-			s.missing = append(s.missing, truncate.Text(other, maxIdle))
-			continue
-		case w.at[other] > 0:
-			first = min(first, w.at[other])
-		case w.found[other] == nil:
-			first = min(first, w.visitRole(other, r))
+// computeInherited computes the permissions of a role, and of all roles that it inherits. Each cycle comes after the roles that
+// it inherits.
+func (i *InheritanceCache) computeInherited(o *Lookup, name string, role *iamv1alpha1.Role) {
+	roles := map[string]*iamv1alpha1.Role{name: role}
+	cycles := components.NewFinder(func(name string) (next []string) {
+		for _, ref := range roles[name].Spec.InheritedRoles {
+			other, r := o.inheritedRole(roles[name], ref)
+			if r == nil || i.found[other] != nil {
+				continue
+			}
+			if roles[other] == nil {
+				roles[other] = r
+			}
+			next = append(next, other)
 		}
-		s.addInherited(w.found[other])
-	}
-	if first == own {
-		w.closeCycle(w.path[own-1:])
-		w.path = w.path[:own-1]
-	}
-	return first
-}
-
-// addInherited adds the result of an inherited role. The result is nil for a role on the path;
-// [inheritanceWalk.closeCycle] merges such roles later.
-func (s *pathRole) addInherited(is *inherited) {
-	if is != nil && !s.seen[is] {
-		s.seen[is] = true
-		s.permissions, s.missing = append(s.permissions, is.permissions...), append(s.missing, is.missing...)
+		return next
+	})
+	for _, cycle := range cycles.From(name) {
+		all := i.mergeCycle(o, cycle, roles)
+		for _, name := range cycle {
+			i.found[name] = all
+		}
 	}
 }
 
-// closeCycle stores one common result for the roles of an inheritance cycle.
-func (w *inheritanceWalk) closeCycle(roles []*pathRole) {
+// mergeCycle returns the common result of the roles of an inheritance cycle.
+func (i *InheritanceCache) mergeCycle(o *Lookup, cycle []string, roles map[string]*iamv1alpha1.Role) *inherited {
 	all := &inherited{}
-	for _, s := range roles {
-		all.permissions, all.missing = append(all.permissions, s.permissions...), append(all.missing, s.missing...)
-		w.found[s.name] = all
-		delete(w.at, s.name)
+	seen := map[*inherited]bool{nil: true} // The roles of the cycle itself have no result yet.
+	for _, name := range cycle {
+		for _, permission := range roles[name].Spec.IncludedPermissions {
+			all.permissions = append(all.permissions, o.truncatePermission(permission))
+		}
+		for _, ref := range roles[name].Spec.InheritedRoles {
+			other, r := o.inheritedRole(roles[name], ref)
+			if r == nil {
+				all.missing = append(all.missing, truncate.Text(other, maxIdle))
+			} else if is := i.found[other]; !seen[is] {
+				seen[is] = true
+				all.permissions, all.missing = append(all.permissions, is.permissions...), append(all.missing, is.missing...)
+			}
+		}
 	}
-	all.permissions, all.missing = w.objects.limitUnregistered(distinctNames(all.permissions)), distinctNames(all.missing)
+	all.permissions, all.missing = o.limitUnregistered(distinctNames(all.permissions)), distinctNames(all.missing)
 	all.missing = slices.Clone(all.missing[:min(mostIdle, len(all.missing))])
+	return all
+}
+
+// inheritedRole returns the name of an inherited role, and the role if it exists.
+func (o *Lookup) inheritedRole(role *iamv1alpha1.Role, ref iamv1alpha1.ScopedRoleReference) (name string, r *iamv1alpha1.Role) {
+	namespace := cmp.Or(ref.Namespace, role.Namespace)
+	return namespace + "/" + ref.Name, o.liveRole(namespace, ref.Name)
 }
 
 // truncatePermission shortens a long permission that is not registered.

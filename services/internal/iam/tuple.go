@@ -35,13 +35,6 @@ func RoleTargetIndexKey(b *iamv1alpha1.PolicyBinding) string {
 	return formatRoleTargetIndexKey(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name, hashTarget(TargetOfBinding(b)))
 }
 
-// IndexKeyOfGrant returns the [RoleTargetIndexKey] of the bindings that form a grant of the role.
-func IndexKeyOfGrant(r *iamv1alpha1.Role, grant string) string {
-	_, target, _ := strings.Cut(grant, "/RoleBinding:")
-	_, target, _ = strings.Cut(target, "/")
-	return formatRoleTargetIndexKey(r.Namespace, r.Name, target)
-}
-
 func formatRoleTargetIndexKey(namespace, role, target string) string {
 	return namespace + "/" + role + "/" + target
 }

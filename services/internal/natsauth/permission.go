@@ -9,8 +9,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-//go:generate go run ../cmd/generate-nats ../../../deploy/base/nats/nats.conf
-
 // Users that are not services.
 const (
 	// Admin is for operators. It has all rights on the streams.

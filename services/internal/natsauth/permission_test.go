@@ -2,11 +2,11 @@ package natsauth_test
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/entail-dev/entail/services/internal/golden"
 	"github.com/entail-dev/entail/services/internal/natsauth"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -18,9 +18,7 @@ func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(shipped); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v; run `make generate`", err)
-	}
+	golden.CheckFile(t, shipped, want)
 }
 
 func TestEveryServiceIsAUserAndEveryRightHasAReason(t *testing.T) {

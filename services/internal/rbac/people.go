@@ -1,12 +1,9 @@
 package rbac
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/event"
@@ -92,24 +89,4 @@ func PeopleRoles() []PeopleRole {
 // pathRight returns a right on URL paths of the query APIs.
 func pathRight(why, verb string, paths ...string) Right {
 	return Right{Why: why, PolicyRule: rbacv1.PolicyRule{Verbs: verbList(verb), NonResourceURLs: paths}}
-}
-
-// PeopleRolesManifest returns the roles for users as YAML for kubectl apply.
-func PeopleRolesManifest() ([]byte, error) {
-	var objects []any
-	for _, r := range PeopleRoles() {
-		labels := map[string]string{"app.kubernetes.io/part-of": "entail"}
-		if r.PartOf != "" {
-			labels["rbac.authorization.k8s.io/aggregate-to-"+r.PartOf] = "true"
-		}
-		objects = append(objects, roleManifest{
-			TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"),
-			ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: labels}, Rules: r.Rights,
-		})
-	}
-	out := bytes.NewBufferString(header)
-	if err := writeManifests(out, objects); err != nil {
-		return nil, fmt.Errorf("encoding the roles for people: %w", err)
-	}
-	return out.Bytes(), nil
 }

@@ -1,13 +1,13 @@
 package rbac
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/entail-dev/entail/services/internal/golden"
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
@@ -87,7 +87,5 @@ func TestTheRolesForPeopleAreThoseOfTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile("../../../deploy/base/roles.yaml"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v; run `make generate`", err)
-	}
+	golden.CheckFile(t, "../../../deploy/base/roles.yaml", want)
 }

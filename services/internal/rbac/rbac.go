@@ -12,8 +12,6 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-//go:generate go run ../cmd/generate-rbac ../../../deploy
-
 // Namespace is the namespace of the services in the shipped manifests.
 const Namespace = "entail-system"
 

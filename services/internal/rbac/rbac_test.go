@@ -1,13 +1,12 @@
 package rbac
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/entail-dev/entail/services/internal/golden"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -166,16 +165,11 @@ func TestTheManifestsAreThoseOfTheTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(filepath.Join("../../../deploy/base", a.Service, "rbac.yaml"))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: %v; run `make generate`", a.Service, err)
-		}
+		golden.CheckFile(t, filepath.Join("../../../deploy/base", a.Service, "rbac.yaml"), want)
 	}
 	want, err := SecretBindingsManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile("../../../deploy/components/secrets/rbac.yaml"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("rights on Secrets: %v; run `make generate`", err)
-	}
+	golden.CheckFile(t, "../../../deploy/components/secrets/rbac.yaml", want)
 }

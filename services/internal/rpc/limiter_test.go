@@ -66,8 +66,8 @@ func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
 			(<-ends)()
 			synctest.Wait()
 		}
-		if n := had.Load(); n != 50 || len(turns.lines) != 0 {
-			t.Errorf("mallory had %d turns, and %d callers are remembered", n, len(turns.lines))
+		if n := had.Load(); n != 50 {
+			t.Errorf("mallory had %d turns", n)
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"github.com/openfga/openfga/pkg/typesystem"
+
+	"github.com/entail-dev/entail/services/internal/components"
 )
 
 // maxCost bounds the cost of validating a model, here and in the server, to some tenths of a second. The unit is the
@@ -31,9 +33,10 @@ type costEstimator struct {
 	relations map[definitionName]relationDefinition
 	circles   map[definitionName]*cycleWalkCost
 	// loop is the first relation found that is defined by itself.
-	loop  definitionName
-	knots relationComponents
-	spent int
+	loop definitionName
+	// groups finds the relations that depend on each other mutually.
+	groups *components.Finder[definitionName]
+	spent  int
 }
 
 // checkValidationCost returns an error if validating the model would cost too much, or if a relation is defined by itself.
@@ -43,7 +46,7 @@ func checkValidationCost(m *openfgav1.AuthorizationModel) error {
 
 func newCostEstimator(m *openfgav1.AuthorizationModel) *costEstimator {
 	c := &costEstimator{relations: map[definitionName]relationDefinition{}, circles: map[definitionName]*cycleWalkCost{}}
-	c.knots = relationComponents{references: c.referencedRelations, index: map[definitionName]int{}, open: map[definitionName]bool{}}
+	c.groups = components.NewFinder(c.referencedRelations)
 	for _, t := range m.GetTypeDefinitions() {
 		maps.Copy(c.relations, relationsOfType(t))
 	}
@@ -56,7 +59,7 @@ func (c *costEstimator) checkTotalCost() error {
 		if !ok {
 			return &typesystem.InvalidRelationError{ObjectType: c.loop.typ, Relation: c.loop.rel, Cause: typesystem.ErrCycle}
 		}
-		c.spent += circle.entries + c.knots.reachableComponentsCost(n)
+		c.spent += circle.entries + c.componentsCost(n)
 		c.searchEntrypoint(n, c.relations[n].rewrite, visitedRelations{})
 		if c.spent > maxCost {
 			return &validationCostError{n}
@@ -172,60 +175,30 @@ func (c *costEstimator) searchAssignableSubjects(at definitionName, seen visited
 	})
 }
 
-// relationComponents finds the groups of relations that depend on each other mutually. These are the strongly connected components
-// of their references, found by Tarjan's algorithm.
-type relationComponents struct {
-	references func(definitionName) []definitionName
-	index      map[definitionName]int
-	// path and open hold the relations whose group is not complete yet.
-	path []definitionName
-	open map[definitionName]bool
-	sum  int
+// componentsCost returns the cost of the groups of relations that a relation reaches, without those that were counted before.
+// The relations of a group depend on each other mutually.
+func (c *costEstimator) componentsCost(n definitionName) int {
+	sum := 0
+	for _, group := range c.groups.From(n) {
+		sum = min(sum+c.groupCost(group), maxCost+1)
+	}
+	return sum
 }
 
-// reachableComponentsCost returns the cost of the groups that can be reached from a relation and were not counted before.
-func (k *relationComponents) reachableComponentsCost(n definitionName) int {
-	k.sum = 0
-	if k.index[n] == 0 {
-		k.visitRelation(n)
-	}
-	return k.sum
-}
-
-// visitRelation returns the smallest index in the group of n.
-func (k *relationComponents) visitRelation(n definitionName) int {
-	lowest := len(k.index) + 1
-	k.index[n] = lowest
-	k.path, k.open[n] = append(k.path, n), true
-	for _, to := range k.references(n) {
-		if k.index[to] == 0 {
-			lowest = min(lowest, k.visitRelation(to))
-		} else if k.open[to] {
-			lowest = min(lowest, k.index[to])
-		}
-	}
-	if lowest == k.index[n] {
-		start := slices.Index(k.path, n)
-		k.addComponentCost(k.path[start:])
-		k.path = k.path[:start]
-	}
-	return lowest
-}
-
-// addComponentCost adds the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
+// groupCost returns the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
 // square of the number of relations, with the references among them, and with the references beyond those of a simple
 // ring.
-func (k *relationComponents) addComponentCost(group []definitionName) {
-	inside := 0
+func (c *costEstimator) groupCost(group []definitionName) int {
+	inside, in := 0, map[definitionName]bool{}
 	for _, n := range group {
-		for _, to := range k.references(n) {
-			if k.open[to] && k.index[to] >= k.index[group[0]] {
+		in[n] = true
+	}
+	for _, n := range group {
+		for _, to := range c.referencedRelations(n) {
+			if in[to] {
 				inside++
 			}
 		}
 	}
-	for _, n := range group {
-		k.open[n] = false
-	}
-	k.sum = min(k.sum+len(group)*len(group)*inside*max(inside-len(group)+1, 0)/16, maxCost+1)
+	return len(group) * len(group) * inside * max(inside-len(group)+1, 0) / 16
 }

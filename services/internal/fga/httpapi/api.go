@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"path"
+	"strings"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
-	sdk "github.com/openfga/go-sdk"
-	"github.com/openfga/go-sdk/telemetry"
+	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,22 +26,13 @@ import (
 
 // API is the HTTP API of one server.
 type API struct {
-	calls sdk.OpenFgaApi
+	url    string
+	client *http.Client
 }
 
 // New returns an API. The transport must add everything else that a request needs, such as a token.
-func New(url string, transport http.RoundTripper) (*API, error) {
-	cfg, err := sdk.NewConfiguration(sdk.Configuration{
-		ApiUrl: url, UserAgent: "entail",
-		HTTPClient: &http.Client{Transport: transport, CheckRedirect: refuseRedirect},
-		// The caller retries, and bounds the wait with a context.
-		RetryParams: &sdk.RetryParams{MaxRetry: 0, MinWaitInMs: 1},
-		Telemetry:   &telemetry.Configuration{Metrics: &telemetry.MetricsConfiguration{}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing calls to OpenFGA: %w", err)
-	}
-	return &API{calls: sdk.NewAPIClient(cfg).OpenFgaApi}, nil
+func New(address string, transport http.RoundTripper) *API {
+	return &API{url: address, client: &http.Client{Transport: transport, CheckRedirect: refuseRedirect}}
 }
 
 // refuseRedirect prevents redirects, because the token in the headers is only for this server.
@@ -54,11 +47,12 @@ type httpResponse struct {
 
 // Interceptor returns an interceptor that makes the calls over HTTP. It must be the last interceptor.
 func (a *API) Interceptor() grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 		if err := checkPathIDs(request); err != nil {
 			return status.Error(codes.InvalidArgument, err.Error())
 		}
-		got, err := a.sendRequest(ctx, request)
+		message, _ := request.(proto.Message)
+		got, err := a.sendRequest(ctx, path.Base(method), message)
 		switch {
 		case err != nil:
 			return unansweredError(ctx, err)
@@ -107,90 +101,81 @@ func (a httpResponse) hasAnyField(message proto.Message) bool {
 	return false
 }
 
-// sendRequest sends a request to the matching endpoint. An error means that there was no answer.
-func (a *API) sendRequest(ctx context.Context, request any) (httpResponse, error) {
-	switch r := request.(type) {
-	case *openfgav1.ListStoresRequest:
-		call := a.calls.ListStores(ctx).ContinuationToken(r.GetContinuationToken()).Name(r.GetName())
-		if r.GetPageSize() != nil {
-			call = call.PageSize(r.GetPageSize().GetValue())
-		}
-		return toHTTPResponse(call.Execute())
-	case *openfgav1.CreateStoreRequest:
-		return callWithBody(r, a.calls.CreateStore(ctx).Body)
-	case *openfgav1.GetStoreRequest:
-		return toHTTPResponse(a.calls.GetStore(ctx, r.GetStoreId()).Execute())
-	case *openfgav1.DeleteStoreRequest:
-		response, err := a.calls.DeleteStore(ctx, r.GetStoreId()).Execute()
-		return toHTTPResponse(nil, response, err)
-	case *openfgav1.ReadAuthorizationModelsRequest:
-		call := a.calls.ReadAuthorizationModels(ctx, r.GetStoreId()).ContinuationToken(r.GetContinuationToken())
-		if r.GetPageSize() != nil {
-			call = call.PageSize(r.GetPageSize().GetValue())
-		}
-		return toHTTPResponse(call.Execute())
-	case *openfgav1.ReadAuthorizationModelRequest:
-		return toHTTPResponse(a.calls.ReadAuthorizationModel(ctx, r.GetStoreId(), r.GetId()).Execute())
-	case *openfgav1.WriteAuthorizationModelRequest:
-		return callWithBody(r, a.calls.WriteAuthorizationModel(ctx, r.GetStoreId()).Body)
-	case *openfgav1.WriteRequest:
-		return callWithBody(r, a.calls.Write(ctx, r.GetStoreId()).Body)
-	case *openfgav1.ReadRequest:
-		return callWithBody(r, a.calls.Read(ctx, r.GetStoreId()).Body)
-	case *openfgav1.ReadChangesRequest:
-		call := a.calls.ReadChanges(ctx, r.GetStoreId()).ContinuationToken(r.GetContinuationToken())
-		if r.GetPageSize() != nil {
-			call = call.PageSize(r.GetPageSize().GetValue())
-		}
-		if r.GetType() != "" {
-			call = call.Type_(r.GetType())
-		}
-		if r.GetStartTime() != nil {
-			call = call.StartTime(r.GetStartTime().AsTime())
-		}
-		return toHTTPResponse(call.Execute())
-	case *openfgav1.CheckRequest:
-		return callWithBody(r, a.calls.Check(ctx, r.GetStoreId()).Body)
-	case *openfgav1.ListObjectsRequest:
-		return callWithBody(r, a.calls.ListObjects(ctx, r.GetStoreId()).Body)
-	case *openfgav1.ExpandRequest:
-		return callWithBody(r, a.calls.Expand(ctx, r.GetStoreId()).Body)
-	default:
-		return httpResponse{}, status.Error(codes.Unimplemented, "the HTTP API has no such call")
-	}
-}
-
-// sdkCall is a prepared call of the OpenFGA SDK.
-type sdkCall[Reply any] interface {
-	Execute() (Reply, *http.Response, error)
-}
-
-// callWithBody makes a call whose body is the request without the store ID, which is part of the path. It returns an
-// error if the body type lacks a field of the request, because the request would silently change.
-func callWithBody[Body, Reply any, Call sdkCall[Reply]](request proto.Message, call func(Body) Call) (httpResponse, error) {
-	message := proto.CloneOf(request).ProtoReflect()
-	if store := message.Descriptor().Fields().ByName("store_id"); store != nil {
-		message.Clear(store)
-	}
-	text, err := protojson.Marshal(message.Interface())
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	var body Body
-	if err == nil {
-		err = decoder.Decode(&body)
-	}
+// sendRequest makes the call of a method. An error means that no server answered.
+func (a *API) sendRequest(ctx context.Context, method string, request proto.Message) (httpResponse, error) {
+	r, err := a.newRequest(ctx, method, request)
 	if err != nil {
-		return httpResponse{}, status.Error(codes.InvalidArgument, err.Error())
-	}
-	return toHTTPResponse(call(body).Execute())
-}
-
-// toHTTPResponse converts the result of a call. A complete response is an answer, whatever its HTTP status. A
-// successful response that cannot be read completely is an error.
-func toHTTPResponse(_ any, response *http.Response, err error) (httpResponse, error) {
-	if response == nil || response.StatusCode < http.StatusMultipleChoices && err != nil {
 		return httpResponse{}, err
 	}
+	response, err := a.client.Do(r)
+	if err != nil {
+		return httpResponse{}, err
+	}
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	return httpResponse{code: response.StatusCode, header: response.Header, body: body}, err
+}
+
+// newRequest returns the HTTP request of a method. Some fields are in the path. The others are in the body, or in the query of
+// a method without a body.
+func (a *API) newRequest(ctx context.Context, method string, message proto.Message) (*http.Request, error) {
+	verb, target, hasBody := endpointOf(method)
+	if verb == "" {
+		return nil, status.Error(codes.Unimplemented, "the HTTP API has no such call")
+	}
+	fields, err := fieldsOf(message)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	query, body := url.Values{}, []byte(nil)
+	for name, value := range fields {
+		if full := strings.ReplaceAll(target, "{"+name+"}", url.PathEscape(fmt.Sprint(value))); full != target {
+			target = full
+			delete(fields, name)
+		} else if !hasBody {
+			query.Set(name, fmt.Sprint(value))
+		}
+	}
+	if hasBody {
+		if body, err = json.Marshal(fields); err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, verb, a.url+target, bytes.NewReader(body))
+	if err == nil {
+		r.URL.RawQuery = query.Encode()
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("User-Agent", "entail")
+	}
+	return r, err
+}
+
+// fieldsOf returns the fields of a message by name, as JSON values. Numbers keep their digits.
+func fieldsOf(message proto.Message) (fields map[string]any, err error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		err = decoder.Decode(&fields)
+	}
+	return fields, err
+}
+
+// endpointOf returns the HTTP verb of a method, its path with names of fields in braces, and whether it has a body. The verb is
+// empty for an unknown method.
+func endpointOf(method string) (verb, target string, hasBody bool) {
+	m := openfgav1.File_openfga_v1_openfga_service_proto.Services().ByName("OpenFGAService").Methods().ByName(protoreflect.Name(method))
+	if m == nil {
+		return "", "", false
+	}
+	rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+	switch {
+	case rule.GetGet() != "":
+		return http.MethodGet, rule.GetGet(), false
+	case rule.GetDelete() != "":
+		return http.MethodDelete, rule.GetDelete(), false
+	case rule.GetPost() != "":
+		return http.MethodPost, rule.GetPost(), true
+	}
+	return "", "", false
 }

@@ -145,13 +145,3 @@ func (in *AuthorizationModel) Holds(want *AuthorizationModel) bool {
 
 // GetConditions returns the conditions of the status.
 func (in *AuthorizationModel) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// AuthorizationModelList is a list of authorization models.
-//
-// +kubebuilder:object:root=true
-type AuthorizationModelList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []AuthorizationModel `json:"items"`
-}

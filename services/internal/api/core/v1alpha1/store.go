@@ -188,13 +188,3 @@ func (in *Store) ModelDigest() string {
 
 // GetConditions returns the conditions of the status.
 func (in *Store) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// StoreList is a list of stores.
-//
-// +kubebuilder:object:root=true
-type StoreList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Store `json:"items"`
-}

@@ -31,16 +31,6 @@ type Group struct {
 // GetConditions returns the conditions of the status.
 func (in *Group) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
-// GroupList is a list of groups.
-//
-// +kubebuilder:object:root=true
-type GroupList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Group `json:"items"`
-}
-
 // UserReference names a User.
 type UserReference struct {
 	// name is the name of the User.
@@ -110,13 +100,3 @@ type GroupMembership struct {
 
 // GetConditions returns the conditions of the status.
 func (in *GroupMembership) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// GroupMembershipList is a list of memberships.
-//
-// +kubebuilder:object:root=true
-type GroupMembershipList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []GroupMembership `json:"items"`
-}

@@ -133,13 +133,3 @@ type PolicyBinding struct {
 
 // GetConditions returns the conditions of the status.
 func (in *PolicyBinding) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// PolicyBindingList is a list of bindings.
-//
-// +kubebuilder:object:root=true
-type PolicyBindingList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []PolicyBinding `json:"items"`
-}

@@ -132,13 +132,3 @@ type ProtectedResource struct {
 
 // GetConditions returns the conditions of the status.
 func (in *ProtectedResource) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// ProtectedResourceList is a list of registered kinds.
-//
-// +kubebuilder:object:root=true
-type ProtectedResourceList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []ProtectedResource `json:"items"`
-}

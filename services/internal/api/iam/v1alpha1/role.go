@@ -73,13 +73,3 @@ type Role struct {
 
 // GetConditions returns the conditions of the status.
 func (in *Role) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// RoleList is a list of roles.
-//
-// +kubebuilder:object:root=true
-type RoleList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Role `json:"items"`
-}

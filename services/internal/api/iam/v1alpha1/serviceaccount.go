@@ -50,13 +50,3 @@ type ServiceAccount struct {
 
 // GetConditions returns the conditions of the status.
 func (in *ServiceAccount) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// ServiceAccountList is a list of ServiceAccounts.
-//
-// +kubebuilder:object:root=true
-type ServiceAccountList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []ServiceAccount `json:"items"`
-}

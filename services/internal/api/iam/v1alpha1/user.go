@@ -90,13 +90,3 @@ type User struct {
 
 // GetConditions returns the conditions of the status.
 func (in *User) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// UserList is a list of users.
-//
-// +kubebuilder:object:root=true
-type UserList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []User `json:"items"`
-}

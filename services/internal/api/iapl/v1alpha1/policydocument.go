@@ -198,13 +198,3 @@ type PolicyDocument struct {
 
 // GetConditions returns the conditions of the status.
 func (in *PolicyDocument) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// PolicyDocumentList is a list of documents.
-//
-// +kubebuilder:object:root=true
-type PolicyDocumentList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []PolicyDocument `json:"items"`
-}

@@ -57,16 +57,6 @@ type OpensearchActionGroup struct {
 	Status OpensearchActionGroupStatus `json:"status,omitempty"`
 }
 
-// OpensearchActionGroupList is a list of OpensearchActionGroups.
-//
-// +kubebuilder:object:root=true
-type OpensearchActionGroupList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []OpensearchActionGroup `json:"items"`
-}
-
 // Cluster implements [Declared].
 func (in *OpensearchActionGroup) Cluster() string { return in.Spec.OpensearchCluster.Name }
 

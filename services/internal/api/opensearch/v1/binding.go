@@ -106,16 +106,6 @@ type OpensearchUserRoleBinding struct {
 	Status OpensearchUserRoleBindingStatus `json:"status,omitempty"`
 }
 
-// OpensearchUserRoleBindingList is a list of bindings.
-//
-// +kubebuilder:object:root=true
-type OpensearchUserRoleBindingList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []OpensearchUserRoleBinding `json:"items"`
-}
-
 // Cluster implements [Declared].
 func (in *OpensearchUserRoleBinding) Cluster() string { return in.Spec.OpensearchCluster.Name }
 

@@ -150,13 +150,3 @@ type OpenSearchCluster struct {
 	// +optional
 	Status OpenSearchClusterStatus `json:"status,omitempty"`
 }
-
-// OpenSearchClusterList is a list of clusters.
-//
-// +kubebuilder:object:root=true
-type OpenSearchClusterList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []OpenSearchCluster `json:"items"`
-}

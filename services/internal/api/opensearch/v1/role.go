@@ -104,16 +104,6 @@ type OpensearchRole struct {
 	Status OpensearchRoleStatus `json:"status,omitempty"`
 }
 
-// OpensearchRoleList is a list of roles.
-//
-// +kubebuilder:object:root=true
-type OpensearchRoleList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []OpensearchRole `json:"items"`
-}
-
 // Cluster implements [Declared].
 func (in *OpensearchRole) Cluster() string { return in.Spec.OpensearchCluster.Name }
 

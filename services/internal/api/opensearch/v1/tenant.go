@@ -49,16 +49,6 @@ type OpensearchTenant struct {
 	Status OpensearchTenantStatus `json:"status,omitempty"`
 }
 
-// OpensearchTenantList is a list of OpensearchTenants.
-//
-// +kubebuilder:object:root=true
-type OpensearchTenantList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []OpensearchTenant `json:"items"`
-}
-
 // Cluster implements [Declared].
 func (in *OpensearchTenant) Cluster() string { return in.Spec.OpensearchCluster.Name }
 

@@ -65,16 +65,6 @@ type OpensearchUser struct {
 	Status OpensearchUserStatus `json:"status,omitempty"`
 }
 
-// OpensearchUserList is a list of users.
-//
-// +kubebuilder:object:root=true
-type OpensearchUserList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []OpensearchUser `json:"items"`
-}
-
 // Cluster implements [Declared].
 func (in *OpensearchUser) Cluster() string { return in.Spec.OpensearchCluster.Name }
 

@@ -99,13 +99,3 @@ type Organization struct {
 
 // GetConditions returns the conditions of the status.
 func (in *Organization) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// OrganizationList is a list of organizations.
-//
-// +kubebuilder:object:root=true
-type OrganizationList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Organization `json:"items"`
-}

@@ -79,13 +79,3 @@ type Project struct {
 
 // GetConditions returns the conditions of the status.
 func (in *Project) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// ProjectList is a list of projects.
-//
-// +kubebuilder:object:root=true
-type ProjectList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []Project `json:"items"`
-}

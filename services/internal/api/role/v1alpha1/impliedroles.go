@@ -93,13 +93,3 @@ type ImpliedRoles struct {
 
 // GetConditions returns the conditions of the status.
 func (in *ImpliedRoles) GetConditions() []metav1.Condition { return in.Status.Conditions }
-
-// ImpliedRolesList is a list of rules.
-//
-// +kubebuilder:object:root=true
-type ImpliedRolesList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []ImpliedRoles `json:"items"`
-}

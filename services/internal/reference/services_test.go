@@ -1,4 +1,4 @@
-package main
+package reference_test
 
 import (
 	"fmt"
