@@ -144,7 +144,7 @@ func (s *queryServer) listThings(ctx context.Context, ref *opensearchv1.ClusterR
 	})
 }
 
-// toThings returns the entities of a listing and those that objects ask for, sorted by name.
+// toThings returns the entities of a listing and those that objects declare, sorted by name.
 func (l entityListing) toThings(kind plan.EntityKind) []*opensearchv1.Thing {
 	all := map[string]*opensearchv1.Thing{}
 	for name, entity := range l.actual {
