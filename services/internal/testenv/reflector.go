@@ -2,13 +2,18 @@ package testenv
 
 import (
 	"context"
+	"errors"
+	"io"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
@@ -78,8 +83,8 @@ func (r *Reflector) PublishTargetKind(kind kinds.Kind, problem string) {
 
 func (r *Reflector) startKind(kind kinds.Kind) {
 	r.bed.T.Helper()
-	if version, served := r.publishKind(kind, false); served {
-		r.following.Go(func() { r.followKind(r.ctx, kind, version) })
+	if list := r.publishKind(kind, false); list.GetResourceVersion() != "" {
+		r.following.Go(func() { r.followKind(r.ctx, kind, list) })
 	}
 }
 
@@ -130,45 +135,82 @@ func (r *Reflector) Pause() (release func()) {
 }
 
 // publishKind publishes all objects of a kind and then the snapshot marker. A kind that is published only where it is
-// referenced has no marker. The returned version is empty for a kind that is not served.
-func (r *Reflector) publishKind(kind kinds.Kind, again bool) (version string, served bool) {
+// referenced has no marker. The returned list has no version for a kind that is not served.
+func (r *Reflector) publishKind(kind kinds.Kind, again bool) (list *unstructured.UnstructuredList) {
 	r.bed.T.Helper()
 	ctx := r.bed.T.Context()
-	list := r.bed.List(kind)
-	version = list.GetResourceVersion()
-	served = version != ""
+	list = r.bed.List(kind)
+	version := list.GetResourceVersion()
 	var highest uint64
 	for i := range list.Items {
 		highest = max(highest, r.publishState(ctx, kind, &list.Items[i], publishMode{again: again}))
 	}
 	if !kind.Named {
-		r.publishMarker(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: served})
+		r.publishMarker(kind, &eventv1.SnapshotMarker{ResourceVersion: version, Count: int64(len(list.Items)), LastSequence: highest, Served: version != ""})
 	}
-	return version, served
+	return list
 }
 
-func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, version string) {
-	for ctx.Err() == nil {
-		w, err := r.bed.ResourceClient(kind).Namespace(kind.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+// followKind publishes the changes of a kind. The API server lets a watch expire when the definition of the kind changes.
+// The kind is then listed again, and objects that the list lacks were deleted.
+func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, list *unstructured.UnstructuredList) {
+	known, version := map[types.UID]*unstructured.Unstructured{}, list.GetResourceVersion()
+	for i := range list.Items {
+		known[list.Items[i].GetUID()] = &list.Items[i]
+	}
+	api := r.bed.ResourceClient(kind).Namespace(kind.Namespace)
+	handle := func(u *unstructured.Unstructured, deleted bool) {
+		r.waiting.Add(1)
+		r.gate.Lock()
+		defer r.gate.Unlock()
+		defer r.waiting.Add(-1)
+		r.publishState(ctx, kind, u, publishMode{deleted: deleted})
+		if known[u.GetUID()] = u; deleted {
+			delete(known, u.GetUID())
+		}
+	}
+	relist := func() {
+		list, err := api.List(ctx, metav1.ListOptions{})
 		if err != nil {
-			<-time.After(retryPause)
-			continue
+			return // The next watch expires, too.
 		}
-		for e := range w.ResultChan() {
+		gone := maps.Clone(known)
+		for i := range list.Items {
+			delete(gone, list.Items[i].GetUID())
+			handle(&list.Items[i], false)
+		}
+		version = list.GetResourceVersion()
+		for _, u := range gone {
+			u.SetResourceVersion(version)
+			handle(u, true)
+		}
+	}
+	for ctx.Err() == nil {
+		w, err := api.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		for err == nil {
+			e, more := <-w.ResultChan()
 			u, ok := e.Object.(*unstructured.Unstructured)
-			if !ok || e.Type == watch.Error {
-				break
+			switch {
+			case !more:
+				err = io.EOF
+			case !ok || e.Type == watch.Error:
+				err = apierrors.FromObject(e.Object)
+			case e.Type == watch.Bookmark:
+				version = u.GetResourceVersion()
+			default:
+				version = u.GetResourceVersion()
+				handle(u, e.Type == watch.Deleted)
 			}
-			if version = u.GetResourceVersion(); e.Type == watch.Bookmark {
-				continue
-			}
-			r.waiting.Add(1)
-			r.gate.Lock()
-			r.publishState(ctx, kind, u, publishMode{deleted: e.Type == watch.Deleted})
-			r.waiting.Add(-1)
-			r.gate.Unlock()
 		}
-		w.Stop()
+		if w != nil {
+			w.Stop()
+		}
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			relist()
+		}
+		if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+			<-time.After(retryPause)
+		}
 	}
 }
 
