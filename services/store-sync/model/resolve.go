@@ -75,6 +75,9 @@ func (g *moduleGraph) rankDefiners(n definitionName, all []int) {
 	}
 }
 
+// maxContradictions bounds the contradictions that resolving may meet before it stops to withdraw assumptions.
+const maxContradictions = 100
+
 // resolveLiveModules returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
 // claim conflicts with them.
 //
@@ -83,6 +86,35 @@ func (g *moduleGraph) rankDefiners(n definitionName, all []int) {
 // the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then an undecided unit is assumed to
 // live or, if that is contradictory, to be out.
 func (g *moduleGraph) resolveLiveModules(out moduleSet) moduleSet {
+	contradictions := 0
+	if lives := g.resolveUnderAssumptions(out, g.emptySet(), &contradictions); lives != nil {
+		return lives
+	}
+	return g.resolveWithoutWithdrawal(out)
+}
+
+// resolveUnderAssumptions returns the living units if the assumed ones live, or nil if these contradict each other. A unit that is out
+// because of an assumption can live again once that assumption is withdrawn.
+func (g *moduleGraph) resolveUnderAssumptions(out, assumed moduleSet, contradictions *int) moduleSet {
+	sure, possible := g.boundLiveModules(out, assumed)
+	if firstDifference(assumed, possible) >= 0 {
+		*contradictions++
+		return nil
+	}
+	i := g.firstUndecidedModule(possible, sure.unionWith(assumed))
+	if i < 0 {
+		return sure
+	}
+	with, without := slices.Clone(assumed), slices.Clone(out)
+	with[i], without[i] = true, true
+	if lives := g.resolveUnderAssumptions(out, with, contradictions); lives != nil || *contradictions > maxContradictions {
+		return lives
+	}
+	return g.resolveUnderAssumptions(without, assumed, contradictions)
+}
+
+// resolveWithoutWithdrawal does the same in few steps, but a unit that contradicts the assumptions stays out even if they prove wrong.
+func (g *moduleGraph) resolveWithoutWithdrawal(out moduleSet) moduleSet {
 	out, assumed := slices.Clone(out), g.emptySet()
 	for {
 		sure, possible := g.boundLiveModules(out, assumed)
