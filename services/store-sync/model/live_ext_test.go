@@ -117,3 +117,18 @@ func TestMergeAcceptsRemovalThatAnotherModuleWouldMakeUpFor(t *testing.T) {
 		})
 	}
 }
+
+// Modules b and c need each other, and c would take over what is left of a. So a's part, c and b depend on each other.
+func TestMergeKeepsLastLiveTextFromModulesThatNeedEachOther(t *testing.T) {
+	const secret = "type secret\n  relations\n    define viewer: [user]\n"
+	core, a := coreModule("module core\n\ntype user\n"), named("a", "module a\n\ntype doc\nextend type user\n  relations\n    define watcher: [secret#viewer]\n")
+	b, c := named("b", "module b\n\n"+secret), named("c", "module c\n\nextend type box\n  relations\n    define parent: [user]\nextend type user\n  relations\n    define watcher: [user]\n    define viewer: [user]\n")
+	a.Created, b.Created, c.Created = time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)
+	modules := recorded(t, []model.Module{core, a, b, c})
+	modules[0].DSL += "type doc\n"
+	modules[2].DSL += "type box\n  relations\n    define viewer: [user] or viewer from parent\n"
+	merged := mergeAll(t, modules)
+	if is := states(merged.Reports); is[a.Origin] != model.LastGoodLive || is[b.Origin] != model.LastGoodLive || is[c.Origin] != model.Rejected {
+		t.Errorf("got %v, want the last live texts of a and b, and c rejected", merged.Reports)
+	}
+}

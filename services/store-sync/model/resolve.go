@@ -13,6 +13,13 @@ func (s moduleSet) unionWith(t moduleSet) moduleSet {
 	return u
 }
 
+// with returns the set with one more member.
+func (s moduleSet) with(i int) moduleSet {
+	t := slices.Clone(s)
+	t[i] = true
+	return t
+}
+
 func (s moduleSet) listMembers() []int {
 	var all []int
 	for i, in := range s {
@@ -75,72 +82,25 @@ func (g *moduleGraph) rankDefiners(n definitionName, all []int) {
 	}
 }
 
-// maxContradictions bounds the contradictions that resolving may meet before it stops to withdraw assumptions.
-const maxContradictions = 100
-
 // resolveLiveModules returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
 // claim conflicts with them.
 //
 // Whether a unit lives depends on whether others do not, so resolve approaches the answer from both sides. A unit is
 // sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside only
-// the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then an undecided unit is assumed to
-// live or, if that is contradictory, to be out.
+// the sure ones. Both sets become equal, unless needs and conflicts form a [circle].
 func (g *moduleGraph) resolveLiveModules(out moduleSet) moduleSet {
-	contradictions := 0
-	if lives := g.resolveUnderAssumptions(out, g.emptySet(), &contradictions); lives != nil {
-		return lives
-	}
-	return g.resolveWithoutWithdrawal(out)
-}
-
-// resolveUnderAssumptions returns the living units if the assumed ones live, or nil if these contradict each other. A unit that is out
-// because of an assumption can live again once that assumption is withdrawn.
-func (g *moduleGraph) resolveUnderAssumptions(out, assumed moduleSet, contradictions *int) moduleSet {
-	sure, possible := g.boundLiveModules(out, assumed)
-	if firstDifference(assumed, possible) >= 0 {
-		*contradictions++
-		return nil
-	}
-	i := g.firstUndecidedModule(possible, sure.unionWith(assumed))
-	if i < 0 {
-		return sure
-	}
-	with, without := slices.Clone(assumed), slices.Clone(out)
-	with[i], without[i] = true, true
-	if lives := g.resolveUnderAssumptions(out, with, contradictions); lives != nil || *contradictions > maxContradictions {
-		return lives
-	}
-	return g.resolveUnderAssumptions(without, assumed, contradictions)
-}
-
-// resolveWithoutWithdrawal does the same in few steps, but a unit that contradicts the assumptions stays out even if they prove wrong.
-func (g *moduleGraph) resolveWithoutWithdrawal(out moduleSet) moduleSet {
-	out, assumed := slices.Clone(out), g.emptySet()
 	for {
-		sure, possible := g.boundLiveModules(out, assumed)
-		i := g.firstUndecidedModule(possible, sure.unionWith(assumed))
+		sure, possible := g.boundLiveModules(out, g.emptySet())
+		i := firstDifference(possible, sure)
 		if i < 0 {
 			return sure
 		}
-		trial := slices.Clone(assumed)
-		trial[i] = true
-		if _, possible = g.boundLiveModules(out, trial); firstDifference(trial, possible) < 0 {
-			assumed = trial
-		} else {
-			out[i], assumed = true, g.emptySet()
+		undecided := slices.Clone(possible)
+		for j := range undecided {
+			undecided[j] = possible[j] && !sure[j]
 		}
+		out = g.findCircle(i, undecided).decide(out)
 	}
-}
-
-// firstUndecidedModule returns the earliest possible unit that is not decided, or -1. Units come first for which no unit with a
-// better claim is possible: they depend on needs alone.
-func (g *moduleGraph) firstUndecidedModule(possible, decided moduleSet) int {
-	for i := range possible {
-		if possible[i] && !decided[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return possible[e] }) {
-			return i
-		}
-	}
-	return firstDifference(possible, decided)
 }
 
 func (g *moduleGraph) emptySet() moduleSet { return make(moduleSet, len(g.units)) }
