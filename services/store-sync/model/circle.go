@@ -68,8 +68,8 @@ func (g *moduleGraph) mentionedNames(u *parsedModule) []definitionName {
 	return names
 }
 
-// decide returns `out` with the units of the circle that do not live.
-func (c *circle) decide(out moduleSet) moduleSet {
+// decideUnits returns `out` with the units of the circle that do not live.
+func (c *circle) decideUnits(out moduleSet) moduleSet {
 	out = slices.Clone(out)
 	for _, i := range c.units {
 		assumed := c.graph.emptySet()
@@ -78,9 +78,9 @@ func (c *circle) decide(out moduleSet) moduleSet {
 			out[i] = true // It contradicts itself.
 		}
 	}
-	lives := c.search(out, c.graph.emptySet(), c.graph.emptySet())
+	lives := c.searchLiveUnits(out, c.graph.emptySet(), c.graph.emptySet())
 	if lives == nil {
-		lives = c.searchOnce(out)
+		lives = c.searchGreedily(out)
 	}
 	for _, i := range c.units {
 		out[i] = !lives[i]
@@ -88,8 +88,8 @@ func (c *circle) decide(out moduleSet) moduleSet {
 	return out
 }
 
-// search returns the living units if the assumed ones live and the refused ones are out, or nil if that is contradictory.
-func (c *circle) search(out, assumed, refused moduleSet) moduleSet {
+// searchLiveUnits returns the living units if the assumed ones live and the refused ones are out, or nil if that is contradictory.
+func (c *circle) searchLiveUnits(out, assumed, refused moduleSet) moduleSet {
 	sure, possible := c.graph.boundLiveModules(out, assumed)
 	if firstDifference(assumed, possible) >= 0 || slices.ContainsFunc(refused.listMembers(), func(i int) bool { return c.mustLive(i, sure, possible) }) {
 		c.contradictions++
@@ -99,21 +99,21 @@ func (c *circle) search(out, assumed, refused moduleSet) moduleSet {
 	if i < 0 {
 		return sure
 	}
-	if lives := c.search(out, assumed.with(i), refused); lives != nil || c.contradictions > maxContradictions {
+	if lives := c.searchLiveUnits(out, assumed.withMember(i), refused); lives != nil || c.contradictions > maxContradictions {
 		return lives
 	}
-	return c.search(out.with(i), assumed, refused.with(i))
+	return c.searchLiveUnits(out.withMember(i), assumed, refused.withMember(i))
 }
 
 // mustLive reports whether a refused unit lives nevertheless: no unit with a better claim is possible, and its needs are met for sure.
 func (c *circle) mustLive(i int, sure, possible moduleSet) bool {
-	u, with := c.graph.units[i], sure.with(i)
+	u, with := c.graph.units[i], sure.withMember(i)
 	return !slices.ContainsFunc(c.graph.earlier[i], func(e int) bool { return possible[e] }) && (u.host == nil || c.graph.isPartLive(u.host, with)) &&
 		!slices.ContainsFunc(u.needs, func(n definitionNeed) bool { return !c.graph.isNeedMet(with, n) })
 }
 
-// searchOnce returns living units in few steps. It withdraws no assumption.
-func (c *circle) searchOnce(out moduleSet) moduleSet {
+// searchGreedily returns living units in few steps. It withdraws no assumption.
+func (c *circle) searchGreedily(out moduleSet) moduleSet {
 	out, assumed := slices.Clone(out), c.graph.emptySet()
 	for {
 		sure, possible := c.graph.boundLiveModules(out, assumed)
@@ -121,7 +121,7 @@ func (c *circle) searchOnce(out moduleSet) moduleSet {
 		if i < 0 {
 			return sure
 		}
-		trial := assumed.with(i)
+		trial := assumed.withMember(i)
 		if _, possible = c.graph.boundLiveModules(out, trial); firstDifference(trial, possible) < 0 {
 			assumed = trial
 		} else {

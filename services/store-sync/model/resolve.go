@@ -13,8 +13,8 @@ func (s moduleSet) unionWith(t moduleSet) moduleSet {
 	return u
 }
 
-// with returns the set with one more member.
-func (s moduleSet) with(i int) moduleSet {
+// withMember returns the set with one more member.
+func (s moduleSet) withMember(i int) moduleSet {
 	t := slices.Clone(s)
 	t[i] = true
 	return t
@@ -99,7 +99,7 @@ func (g *moduleGraph) resolveLiveModules(out moduleSet) moduleSet {
 		for j := range undecided {
 			undecided[j] = possible[j] && !sure[j]
 		}
-		out = g.findCircle(i, undecided).decide(out)
+		out = g.findCircle(i, undecided).decideUnits(out)
 	}
 }
 
