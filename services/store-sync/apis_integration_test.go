@@ -258,6 +258,8 @@ func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
 	b.await("demo", "Deleting=True/Blocked")
 	b.Delete(kinds.AuthorizationModels(), "widgets-demo")
 	b.AwaitGone(kinds.Stores(), "demo")
+	b.AwaitSettled() // The label of the definition still names the Store.
+	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 }
 
 func failing(operation string) testenv.Fault {

@@ -88,6 +88,16 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 		if got, err := client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: stranger, ContextualTuples: given}); err != nil || !got.GetAllowed() {
 			t.Errorf("a stranger with a tuple: %v, %v", got, err)
 		}
+		given[0].Condition = &tuplev1.Condition{Name: "nowhere"}
+		_, err = client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: stranger, ContextualTuples: given})
+		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "nowhere") {
+			t.Errorf("a tuple with an unknown condition: %v", err)
+		}
+		stranger.Condition = given[0].GetCondition()
+		_, err = client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: stranger})
+		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "only contextual tuples can have one") {
+			t.Errorf("a key with a condition: %v", err)
+		}
 		_, err = client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: key("ship:1#captain@user:1")})
 		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "ship") {
 			t.Errorf("an unknown type: %v", err)

@@ -164,11 +164,14 @@ func (s *stateChange) isValidTerm(m ownedDefinitions, o *objectClaims, key, term
 	if action := actionOf(key, term); o.document && action != "" && m.owner["action "+action] == "" {
 		return false
 	}
-	if !m.hasDefinedReferences(key, term, true) {
-		return false
-	}
+	return m.hasDefinedReferences(key, term, true) && (!o.document || s.hasOnlyDocumentReferences(m, typ, term))
+}
+
+// hasOnlyDocumentReferences reports whether a term of a document's relation refers only to definitions of documents. The relation of roles may be
+// another's.
+func (s *stateChange) hasOnlyDocumentReferences(m ownedDefinitions, typ, term string) bool {
 	keys, targets := m.referencesOf(typ, term)
-	return !o.document || !slices.ContainsFunc(append(append(keys, targets...), typ), func(k string) bool {
+	return !slices.ContainsFunc(append(append(keys, targets...), typ), func(k string) bool {
 		return k != s.role && !strings.HasPrefix(m.owner[k], "policydocument/")
 	})
 }
@@ -276,13 +279,27 @@ func (s *stateChange) canBeLive(o *objectClaims, out map[string]bool, present ow
 		}
 	}
 	m.setDefinitions(o.name, o.now)
+	s.removeRelationsOfTypes(m, o)
 	m.pruneUndefined(o.name)
 	for k, text := range o.now {
-		if !m.hasDefinedReferences(k, text, true) {
+		typ, _, isRelation := strings.Cut(k, "#")
+		if !m.hasDefinedReferences(k, text, true) || o.document && isRelation &&
+			slices.ContainsFunc(splitTerms(text), func(term string) bool { return !s.hasOnlyDocumentReferences(m, typ, term) }) {
 			return false
 		}
 	}
 	return !o.document || s.hasReferencedNames(m, s.texts.parsePolicy(o.text))
+}
+
+// removeRelationsOfTypes removes the relations that other objects declare for a type, if the type now belongs to o and
+// these objects declare the type, too. So no module can need a relation that only its former twin has.
+func (s *stateChange) removeRelationsOfTypes(m ownedDefinitions, o *objectClaims) {
+	for k, owner := range maps.Clone(m.owner) {
+		typ, _, isRelation := strings.Cut(k, "#")
+		if other := s.objects[owner]; isRelation && owner != o.name && m.owner[typ] == o.name && other != nil && other.possibleDefinitions()[typ] != "" {
+			m.removeKey(k)
+		}
+	}
 }
 
 // hasReferencedNames reports whether documents in m own all names that the policy refers to, and at least one type.

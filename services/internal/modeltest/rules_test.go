@@ -35,3 +35,30 @@ func TestVocabularyLeavesOutLostMembers(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A text cannot need a relation of a former twin if it owns the type that the twin declares, too: the relation goes with the type.
+func TestReferenceExpectsNoTextThatNeedsARelationOfAFormerTwin(t *testing.T) {
+	o := &objectClaims{name: "authorizationmodel/m0", text: "new", now: map[string]string{"box": "type box", "user#watcher": "[box#viewer]"}}
+	twin := &objectClaims{name: "authorizationmodel/m1", text: "old", last: map[string]string{"box": "type box", "box#viewer": "[user]"}}
+	s := &stateChange{after: newOwnedDefinitions(), list: []*objectClaims{o, twin}, objects: map[string]*objectClaims{o.name: o, twin.name: twin}}
+	s.after.setDefinitions(CoreName, map[string]string{"user": "type user"})
+	s.after.setDefinitions(o.name, o.now)
+	s.after.setDefinitions(twin.name, map[string]string{"box#viewer": "[user]"})
+	if s.canBeLive(o, nil, s.after) {
+		t.Error("got a text that can be live, want none")
+	}
+}
+
+// A document refers only to relations of documents.
+func TestReferenceExpectsNoDocumentThatNeedsARelationOfAModule(t *testing.T) {
+	const text = "actionBindings:\n- {actionName: look, typeName: shelf, conditions: [{relationshipAction: {relation: parent, actionName: look}}]}\n"
+	for owner, want := range map[string]bool{"authorizationmodel/m0": false, "policydocument/d1": true} {
+		o := &objectClaims{name: "policydocument/d2", document: true, text: text, now: map[string]string{"shelf#look": "look from parent"}}
+		s := &stateChange{texts: newCachingParser(), after: newOwnedDefinitions(), list: []*objectClaims{o}, objects: map[string]*objectClaims{o.name: o}, role: "role#subject"}
+		s.after.setDefinitions("policydocument/d0", map[string]string{"shelf": "type shelf", "box": "type box", "box#look": "[box]", "action look": "action"})
+		s.after.setDefinitions(owner, map[string]string{"shelf#parent": "[box]"})
+		if got := s.canBeLive(o, nil, s.after); got != want {
+			t.Errorf("with the relation of %s: got %t, want %t", owner, got, want)
+		}
+	}
+}

@@ -7,6 +7,10 @@ import (
 	"text/template"
 )
 
+// maxConsumers bounds the consumers of one stream. A replica of a service needs one of each stream for its informer, and
+// each reload of the informer leaves one behind for a minute.
+const maxConsumers = 1000
+
 // ServerConfig returns the configuration of a NATS server with all users. It contains no password and no setting that
 // differs between servers.
 func ServerConfig() ([]byte, error) {
@@ -45,7 +49,7 @@ func ServerConfigWithNKeys(public map[string]string) ([]byte, error) {
 
 func renderAccounts(logins map[string]string) ([]byte, error) {
 	var out bytes.Buffer
-	err := layout.Execute(&out, map[string]any{"Users": Users(), "Admin": Admin, "System": System, "Logins": logins})
+	err := layout.Execute(&out, map[string]any{"Users": Users(), "Admin": Admin, "System": System, "Logins": logins, "MaxConsumers": maxConsumers})
 	return out.Bytes(), err
 }
 
@@ -67,7 +71,8 @@ var layout = template.Must(template.New("nats.conf").Parse(
 
 accounts {
   ENTAIL {
-    jetstream: enabled
+    # No user can exhaust the server with consumers. NATS counts those of one stream.
+    jetstream: {max_consumers: {{.MaxConsumers}}}
     users: [
 {{- range .Users}}
       {

@@ -33,6 +33,7 @@ func start(t *testing.T) *server.Server {
 		t.Fatal(err)
 	}
 	options.Host, options.Port, options.StoreDir, options.JetStream, options.NoSigs = "127.0.0.1", -1, t.TempDir(), true, true
+	options.JetStreamLimits.DefaultMaxConsumers = -1 // Older servers have no bound of their own.
 	s, err := server.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +177,30 @@ func TestAReaderTellsNobodyAnything(t *testing.T) {
 			"anything else": "anything",
 		} {
 			thief.mayNot(service.Name+": "+what, thief.publish(subject, []byte("x")))
+		}
+	}
+}
+
+func TestUserCannotCreateConsumersWithoutBound(t *testing.T) {
+	const bound = 1000
+	s := start(t)
+	prepare(t, s)
+	thief, created := connect(t, s, topology.StoreSync), 0
+	for err := error(nil); err == nil; created++ {
+		if created > bound {
+			t.Fatalf("got %d consumers, want an error before", created)
+		}
+		_, err = thief.js.CreateConsumer(t.Context(), topology.Changes, jetstream.ConsumerConfig{FilterSubject: "entail.changes.>"})
+		if code := jetstream.ErrorCode(10026); err != nil {
+			var refused *jetstream.APIError
+			if !errors.As(err, &refused) || refused.ErrorCode != code {
+				t.Fatalf("got %v after %d consumers, want error %d", err, created, code)
+			}
+		}
+	}
+	for _, service := range topology.DurableServices() {
+		if _, err := topology.EnsureConsumer(t.Context(), connect(t, s, service.Name).js, service, topology.DefaultTakeoverBounds()); err != nil {
+			t.Errorf("the durable consumer of %s: %v", service.Name, err)
 		}
 	}
 }

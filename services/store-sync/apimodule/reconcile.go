@@ -97,7 +97,7 @@ func (p *Provider) isInDiscoveredGroup(definition event.Key) bool {
 }
 
 // SyncModels applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been
-// discovered. It applies none for a Store in deletion.
+// discovered. It applies none for a Store in deletion, or for one that was deleted: that would undo the deletion of its AuthorizationModels.
 func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, store event.Key) ([]module.StatusTarget, error) {
 	discoverErr := p.refreshDiscovery(ctx, store)
 	if _, ready := p.DirectModules(store); !ready {
@@ -105,7 +105,7 @@ func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, 
 	}
 	found := p.state.collectSnapshot(store, p.moduleTemplate())
 	todo := plan.Make(found.input)
-	if s, ok := p.state.shared.Stores.Get(store); ok && s.Value.DeletionTimestamp != nil {
+	if s, live := p.state.shared.Stores.GetOrTombstone(store); live && s.Value.DeletionTimestamp != nil || !live && s.UID != "" {
 		todo.Apply = nil
 	}
 	err := p.applier.ApplyPlan(ctx, r, found.carriers, todo.Plan)

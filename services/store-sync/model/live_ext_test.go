@@ -1,6 +1,8 @@
 package model_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,5 +84,51 @@ func TestMergeKeepsLastLiveTextWhoseTwinRemovedPartOfIt(t *testing.T) {
 	modules[1].DSL = "module m\n\ntype doc\n\ntype shelf\n"
 	if _, live := meaning(mergeAll(t, modules).Model)["shelf#parent"]; !live {
 		t.Error("shelf#parent of b is lost, which b still declares")
+	}
+}
+
+// Module b removes what module a needs, and module c, which b bars, would define it. Each of the three is live or out depending on the
+// next one, so the merge first assumes what does not hold. That must not be held against b.
+func TestMergeAcceptsRemovalThatAnotherModuleWouldMakeUpFor(t *testing.T) {
+	const night = "\ncondition night(x: int) {\n  x > %d\n}\n"
+	for name, of := range map[string]struct{ a, b, removal, c string }{
+		"and that needs the module": {
+			a: "type doc\n  relations\n    define editor: [box#viewer]\n    define viewer: [user] or editor\n",
+			b: "type box\n  relations\n    define parent: [doc]\n    define viewer: [user] or viewer from parent\n", removal: "type box\n  relations\n    define parent: [doc]\n",
+			c: "extend type box\n  relations\n    define viewer: [user] or viewer from parent\n",
+		},
+		"and that takes a definition over from the module": {
+			a: "type doc\n  relations\n    define editor: [user]\ntype page\n  relations\n    define watcher: [secret#viewer]\n",
+			b: "type secret\n  relations\n    define viewer: [user]\n", removal: "type secret\nextend type doc\n  relations\n    define editor: [user:*]\n",
+			c: "type secret\n  relations\n    define viewer: [user]\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core, a, b, c := coreModule("module core\n\ntype user\n"), named("a", "module a\n\n"+of.a), named("b", "module b\n\n"+of.b), named("c", "module c\n\n"+of.c+fmt.Sprintf(night, 1))
+			a.Created, b.Created, c.Created = time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)
+			b.DSL += fmt.Sprintf(night, 2)
+			modules := recorded(t, []model.Module{core, a, b, c})
+			modules[1].DSL = strings.Replace(modules[1].DSL, "editor: [user]", "reader: [user]", 1)
+			modules[2].DSL = "module b\n\n" + of.removal + fmt.Sprintf(night, 2)
+			merged := mergeAll(t, modules)
+			if is := states(merged.Reports); is[b.Origin] != model.Merged || is[c.Origin] != model.Rejected {
+				t.Errorf("got %v, want b merged and c rejected", merged.Reports)
+			}
+		})
+	}
+}
+
+// Modules b and c need each other, and c would take over what is left of a. So a's part, c and b depend on each other.
+func TestMergeKeepsLastLiveTextFromModulesThatNeedEachOther(t *testing.T) {
+	const secret = "type secret\n  relations\n    define viewer: [user]\n"
+	core, a := coreModule("module core\n\ntype user\n"), named("a", "module a\n\ntype doc\nextend type user\n  relations\n    define watcher: [secret#viewer]\n")
+	b, c := named("b", "module b\n\n"+secret), named("c", "module c\n\nextend type box\n  relations\n    define parent: [user]\nextend type user\n  relations\n    define watcher: [user]\n    define viewer: [user]\n")
+	a.Created, b.Created, c.Created = time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)
+	modules := recorded(t, []model.Module{core, a, b, c})
+	modules[0].DSL += "type doc\n"
+	modules[2].DSL += "type box\n  relations\n    define viewer: [user] or viewer from parent\n"
+	merged := mergeAll(t, modules)
+	if is := states(merged.Reports); is[a.Origin] != model.LastGoodLive || is[b.Origin] != model.LastGoodLive || is[c.Origin] != model.Rejected {
+		t.Errorf("got %v, want the last live texts of a and b, and c rejected", merged.Reports)
 	}
 }

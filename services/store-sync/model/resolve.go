@@ -13,6 +13,13 @@ func (s moduleSet) unionWith(t moduleSet) moduleSet {
 	return u
 }
 
+// withMember returns the set with one more member.
+func (s moduleSet) withMember(i int) moduleSet {
+	t := slices.Clone(s)
+	t[i] = true
+	return t
+}
+
 func (s moduleSet) listMembers() []int {
 	var all []int
 	for i, in := range s {
@@ -80,35 +87,20 @@ func (g *moduleGraph) rankDefiners(n definitionName, all []int) {
 //
 // Whether a unit lives depends on whether others do not, so resolve approaches the answer from both sides. A unit is
 // sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside only
-// the sure ones. Both sets become equal, unless needs and conflicts form a circle. Then an undecided unit is assumed to
-// live or, if that is contradictory, to be out.
+// the sure ones. Both sets become equal, unless needs and conflicts form a [circle].
 func (g *moduleGraph) resolveLiveModules(out moduleSet) moduleSet {
-	out, assumed := slices.Clone(out), g.emptySet()
 	for {
-		sure, possible := g.boundLiveModules(out, assumed)
-		i := g.firstUndecidedModule(possible, sure.unionWith(assumed))
+		sure, possible := g.boundLiveModules(out, g.emptySet())
+		i := firstDifference(possible, sure)
 		if i < 0 {
 			return sure
 		}
-		trial := slices.Clone(assumed)
-		trial[i] = true
-		if _, possible = g.boundLiveModules(out, trial); firstDifference(trial, possible) < 0 {
-			assumed = trial
-		} else {
-			out[i], assumed = true, g.emptySet()
+		undecided := slices.Clone(possible)
+		for j := range undecided {
+			undecided[j] = possible[j] && !sure[j]
 		}
+		out = g.findCircle(i, undecided).decideUnits(out)
 	}
-}
-
-// firstUndecidedModule returns the earliest possible unit that is not decided, or -1. Units come first for which no unit with a
-// better claim is possible: they depend on needs alone.
-func (g *moduleGraph) firstUndecidedModule(possible, decided moduleSet) int {
-	for i := range possible {
-		if possible[i] && !decided[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return possible[e] }) {
-			return i
-		}
-	}
-	return firstDifference(possible, decided)
 }
 
 func (g *moduleGraph) emptySet() moduleSet { return make(moduleSet, len(g.units)) }

@@ -148,10 +148,12 @@ func (Fate) EnumDescriptor() ([]byte, []int) {
 
 // TupleKey is one relationship.
 type TupleKey struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Object        string                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
-	Relation      string                 `protobuf:"bytes,2,opt,name=relation,proto3" json:"relation,omitempty"`
-	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Object   string                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Relation string                 `protobuf:"bytes,2,opt,name=relation,proto3" json:"relation,omitempty"`
+	User     string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	// The condition under which a contextual tuple holds. Only contextual tuples can have one.
+	Condition     *Condition `protobuf:"bytes,4,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -205,6 +207,13 @@ func (x *TupleKey) GetUser() string {
 		return x.User
 	}
 	return ""
+}
+
+func (x *TupleKey) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
 }
 
 // Condition makes a tuple hold only when an expression of the model holds.
@@ -1465,13 +1474,14 @@ var File_entail_tuple_v1_tuple_proto protoreflect.FileDescriptor
 
 const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\n" +
-	"\x1bentail/tuple/v1/tuple.proto\x12\x0fentail.tuple.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"u\n" +
+	"\x1bentail/tuple/v1/tuple.proto\x12\x0fentail.tuple.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaf\x01\n" +
 	"\bTupleKey\x12\"\n" +
 	"\x06object\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x03\x18\x80\x02R\x06object\x12%\n" +
 	"\brelation\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\brelation\x12\x1e\n" +
 	"\x04user\x18\x03 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x03\x18\x80\x04R\x04user\"R\n" +
+	"\xbaH\ar\x05\x10\x03\x18\x80\x04R\x04user\x128\n" +
+	"\tcondition\x18\x04 \x01(\v2\x1a.entail.tuple.v1.ConditionR\tcondition\"R\n" +
 	"\tCondition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
 	"\acontext\x18\x02 \x01(\v2\x17.google.protobuf.StructR\acontext\"\xa9\x01\n" +
@@ -1534,20 +1544,22 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\x05Tuple\x12+\n" +
 	"\x03key\x18\x01 \x01(\v2\x19.entail.tuple.v1.TupleKeyR\x03key\x129\n" +
 	"\n" +
-	"written_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"l\n" +
+	"written_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xcf\x01\n" +
 	"\x13ExplainTupleRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x123\n" +
-	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyB\x06\xbaH\x03\xc8\x01\x01R\x03key\"\x93\x01\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x95\x01\n" +
+	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyBh\xbaHe\xba\x01_\n" +
+	"\rkey.condition\x128key has a condition: only contextual tuples can have one\x1a\x14!has(this.condition)\xc8\x01\x01R\x03key\"\x93\x01\n" +
 	"\x14ExplainTupleResponse\x12,\n" +
 	"\x05tuple\x18\x01 \x01(\v2\x16.entail.tuple.v1.TupleR\x05tuple\x12\x12\n" +
 	"\x04live\x18\x02 \x01(\bR\x04live\x129\n" +
 	"\n" +
-	"written_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\x99\x02\n" +
+	"written_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xfc\x02\n" +
 	"\fCheckRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x123\n" +
-	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyB\x06\xbaH\x03\xc8\x01\x01R\x03key\x12P\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x95\x01\n" +
+	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyBh\xbaHe\xba\x01_\n" +
+	"\rkey.condition\x128key has a condition: only contextual tuples can have one\x1a\x14!has(this.condition)\xc8\x01\x01R\x03key\x12P\n" +
 	"\x11contextual_tuples\x18\x03 \x03(\v2\x19.entail.tuple.v1.TupleKeyB\b\xbaH\x05\x92\x01\x02\x10dR\x10contextualTuples\x121\n" +
 	"\acontext\x18\x04 \x01(\v2\x17.google.protobuf.StructR\acontext\x12-\n" +
 	"\x12higher_consistency\x18\x05 \x01(\bR\x11higherConsistency\"z\n" +
@@ -1641,49 +1653,50 @@ var file_entail_tuple_v1_tuple_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),         // 23: google.protobuf.Timestamp
 }
 var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
-	22, // 0: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
-	23, // 1: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
-	0,  // 2: entail.tuple.v1.Owner.state:type_name -> entail.tuple.v1.State
-	2,  // 3: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
-	3,  // 4: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
-	4,  // 5: entail.tuple.v1.Tuple.owners:type_name -> entail.tuple.v1.Owner
-	5,  // 6: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	2,  // 7: entail.tuple.v1.UndeclaredTuple.key:type_name -> entail.tuple.v1.TupleKey
-	3,  // 8: entail.tuple.v1.UndeclaredTuple.condition:type_name -> entail.tuple.v1.Condition
-	23, // 9: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
-	1,  // 10: entail.tuple.v1.UndeclaredTuple.fate:type_name -> entail.tuple.v1.Fate
-	8,  // 11: entail.tuple.v1.ListUndeclaredTuplesResponse.tuples:type_name -> entail.tuple.v1.UndeclaredTuple
-	21, // 12: entail.tuple.v1.PreviewAdoptionResponse.tuples:type_name -> entail.tuple.v1.PreviewAdoptionResponse.Tuple
-	2,  // 13: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
-	5,  // 14: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
-	23, // 15: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
-	2,  // 16: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
-	2,  // 17: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	22, // 18: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
-	2,  // 19: entail.tuple.v1.ListObjectsRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	22, // 20: entail.tuple.v1.ListObjectsRequest.context:type_name -> google.protobuf.Struct
-	5,  // 21: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	2,  // 22: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
-	23, // 23: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
-	6,  // 24: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
-	9,  // 25: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
-	11, // 26: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
-	13, // 27: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
-	15, // 28: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
-	17, // 29: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
-	19, // 30: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
-	7,  // 31: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
-	10, // 32: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
-	12, // 33: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
-	14, // 34: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
-	16, // 35: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
-	18, // 36: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
-	20, // 37: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
-	31, // [31:38] is the sub-list for method output_type
-	24, // [24:31] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	3,  // 0: entail.tuple.v1.TupleKey.condition:type_name -> entail.tuple.v1.Condition
+	22, // 1: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
+	23, // 2: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
+	0,  // 3: entail.tuple.v1.Owner.state:type_name -> entail.tuple.v1.State
+	2,  // 4: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	3,  // 5: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
+	4,  // 6: entail.tuple.v1.Tuple.owners:type_name -> entail.tuple.v1.Owner
+	5,  // 7: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	2,  // 8: entail.tuple.v1.UndeclaredTuple.key:type_name -> entail.tuple.v1.TupleKey
+	3,  // 9: entail.tuple.v1.UndeclaredTuple.condition:type_name -> entail.tuple.v1.Condition
+	23, // 10: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
+	1,  // 11: entail.tuple.v1.UndeclaredTuple.fate:type_name -> entail.tuple.v1.Fate
+	8,  // 12: entail.tuple.v1.ListUndeclaredTuplesResponse.tuples:type_name -> entail.tuple.v1.UndeclaredTuple
+	21, // 13: entail.tuple.v1.PreviewAdoptionResponse.tuples:type_name -> entail.tuple.v1.PreviewAdoptionResponse.Tuple
+	2,  // 14: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
+	5,  // 15: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
+	23, // 16: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
+	2,  // 17: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
+	2,  // 18: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	22, // 19: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
+	2,  // 20: entail.tuple.v1.ListObjectsRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	22, // 21: entail.tuple.v1.ListObjectsRequest.context:type_name -> google.protobuf.Struct
+	5,  // 22: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	2,  // 23: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	23, // 24: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
+	6,  // 25: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
+	9,  // 26: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
+	11, // 27: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
+	13, // 28: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
+	15, // 29: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
+	17, // 30: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
+	19, // 31: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
+	7,  // 32: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
+	10, // 33: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
+	12, // 34: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
+	14, // 35: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
+	16, // 36: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
+	18, // 37: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
+	20, // 38: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
+	32, // [32:39] is the sub-list for method output_type
+	25, // [25:32] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_entail_tuple_v1_tuple_proto_init() }

@@ -1,5 +1,6 @@
 // Package validating refuses a text that no model can hold when it is written. Such a text would change nothing, because the
-// last valid text stays live. The webhook reports the error to the author at once, and not only in a condition.
+// last valid text stays live. It also refuses a new Store whose name OpenFGA does not allow. The webhook reports the error to
+// the author at once, and not only in a condition.
 //
 // The webhooks are a convenience: while they do not answer, every text passes. They do not check PolicyDocuments. The
 // API server validates the form of those, and everything else about them depends on other documents.
@@ -15,6 +16,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/admission"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
@@ -26,12 +28,30 @@ const Name = "entail-store-sync"
 func Webhooks(limits model.Limits) []admission.Webhook {
 	limits = limits.OrDefault()
 	return []admission.Webhook{
-		modelTextWebhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true }),
+		withStoreName(modelTextWebhook(kinds.Stores(), "coreModule", limits, func(s *corev1alpha1.Store) (string, bool) { return s.Spec.CoreModule, true })),
 		modelTextWebhook(kinds.AuthorizationModels(), "model", limits, func(m *corev1alpha1.AuthorizationModel) (string, bool) {
 			// A PolicyDocument with only unions or actions has an AuthorizationModel without a text.
 			return m.Spec.Model, m.Spec.Model != "" || m.Annotations[corev1alpha1.DocumentAnnotation] == ""
 		}),
 	}
+}
+
+// withStoreName returns a webhook for Stores that also judges the name of a new one.
+func withStoreName(w admission.Webhook) admission.Webhook {
+	judgeText := w.Judge
+	w.Judge = func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+		if request.Operation == admissionv1.Create {
+			var s corev1alpha1.Store
+			if err := json.Unmarshal(request.Object.Raw, &s); err != nil {
+				return fmt.Errorf("decoding a Store: %w", err)
+			}
+			if err := fga.ValidateStoreName(s.Name); err != nil {
+				return admission.RefusalError("metadata.name: %s", err)
+			}
+		}
+		return judgeText(ctx, request)
+	}
+	return w
 }
 
 // modelTextWebhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.

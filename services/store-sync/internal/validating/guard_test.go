@@ -57,3 +57,21 @@ func TestWebhookAcceptsTheEmptyModuleOfADocumentAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestWebhookRefusesNameOfNewStoreThatOpenFGADoesNotAllow(t *testing.T) {
+	judge := Webhooks(model.Limits{})[0].Judge
+	for name, accepts := range map[string]bool{"ff": false, "fff": true, strings.Repeat("f", 64): true, strings.Repeat("f", 65): false} {
+		object, err := json.Marshal(map[string]any{"metadata": map[string]string{"name": name}, "spec": map[string]string{"coreModule": "module a\ntype a\n"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := &admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: object}}
+		if err := judge(t.Context(), request); accepts != (err == nil) || err != nil && !strings.Contains(err.Error(), "metadata.name: \""+name+"\" is not a name for an OpenFGA store: use 3 to 64") {
+			t.Errorf("creating %q: got %v, want accepted %t", name, err, accepts)
+		}
+		request.Operation = admissionv1.Update // A Store of an earlier release must stay editable.
+		if err := judge(t.Context(), request); err != nil {
+			t.Errorf("editing %q: %v", name, err)
+		}
+	}
+}

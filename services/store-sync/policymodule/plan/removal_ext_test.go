@@ -135,3 +135,16 @@ func TestMakeRefusesAUnionOfParentsThatMakesOthersInvalid(t *testing.T) {
 	w.expectText("b/shelf", shelf)
 	w.expectText("c/look", look)
 }
+
+// Document b is refused in the first round, because it is tried beside a mistake in a. Meanwhile the younger c takes b's name.
+func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
+	t.Parallel()
+	const use = "actions: [{name: use}]\n"
+	w := newWorld(t)
+	w.say("s/a", "resourceTypes: [{name: org, idPrefix: idntorg}]\nunions: [{name: all, resourceTypes: [{name: org}]}]\n")
+	w.settle()
+	w.say("s/b", "resourceTypes: [{name: box, idPrefix: idntbox, relationships: [{relation: parent, targetTypes: [{name: org}]}]}]\n"+use)
+	w.say("s/c", use)
+	w.say("s/a", "unions: [{name: all, resourceTypes: [{name: org}]}]\n")
+	w.expectFindings(w.settle(), map[string]string{"s/a": "E-UNKNOWN-TYPE", "s/c": "E-DUP-ACTION"})
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -95,7 +96,8 @@ func (s *documentSelection) dropInvalidChanges() {
 	s.readmitRefusedTexts()
 }
 
-// readmitRefusedTexts accepts a refused or cut text that fits now. It had missed an element that was refused together with it.
+// readmitRefusedTexts accepts a refused or cut text that fits now. It had missed an element that was refused together with it. Younger
+// documents that took its names meanwhile are refused.
 func (s *documentSelection) readmitRefusedTexts() {
 	for trials, again := 0, true; again; {
 		again = false
@@ -106,14 +108,39 @@ func (s *documentSelection) readmitRefusedTexts() {
 			trials++
 			s.pending[i] = true
 			better, found := s.tryChanges(s.pending)
+			younger := s.youngerRivals(i, found)
+			if len(younger) > 0 {
+				maps.DeleteFunc(s.pending, func(j int, _ bool) bool { return younger[j] != nil })
+				better, found = s.tryChanges(s.pending)
+			}
 			if len(found) > 0 {
 				delete(s.pending, i)
+				for j := range younger {
+					s.pending[j] = true
+				}
 				continue
 			}
 			s.result, again = better, true
+			for j, findings := range younger {
+				s.refuseDocument(j, findings)
+			}
 			delete(s.refused, i)
 		}
 	}
+}
+
+// youngerRivals returns the findings on accepted changes of younger documents that declare a name of document i. Those were accepted only
+// because i was refused for another reason. It returns nil if there are other findings.
+func (s *documentSelection) youngerRivals(i int, found policy.Diagnostics) map[int]policy.Diagnostics {
+	rivals := findingsByDocument(found)
+	for j, findings := range rivals {
+		if !s.pending[j] || !s.documents[i].isOlderThan(s.documents[j]) || slices.ContainsFunc(findings, func(d policy.Diagnostic) bool {
+			return len(d.Related) != 1 || documentIndex(d.Related[0].Place) != i
+		}) {
+			return nil
+		}
+	}
+	return rivals
 }
 
 // textsWithChanges returns the text of each document in a policy with some changes. A changed document has its present

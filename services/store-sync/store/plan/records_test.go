@@ -59,6 +59,15 @@ func TestDecideKeepsTheTextOfATwinThatIsEditedOtherwise(t *testing.T) {
 	s.has("extra", "folder#reader")
 }
 
+func TestDecideReportsTextOfATwinWithARefusedEditAsLive(t *testing.T) {
+	s := newTwins(t)
+	s.module("a", "module twin\n\ntype extra\n\ntype folder\n  relations\n    define reader: [nope]\n")
+	s.settle()
+	s.state("authorizationmodel/a", model.LastGoodLive)
+	s.state("authorizationmodel/b", model.Merged)
+	s.has("extra", "folder#reader")
+}
+
 func TestDecideKeepsATwinWhoseOtherBecomesShorter(t *testing.T) {
 	s := newTwins(t)
 	s.module("a", "module twin\n\ntype folder\n  relations\n    define reader: [user]\n")

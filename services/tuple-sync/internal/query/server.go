@@ -176,8 +176,12 @@ func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest)
 
 func contextualTuples(keys []*tuplev1.TupleKey) *openfgav1.ContextualTupleKeys {
 	tuples := &openfgav1.ContextualTupleKeys{}
-	for _, t := range keys {
-		tuples.TupleKeys = append(tuples.TupleKeys, &openfgav1.TupleKey{Object: t.GetObject(), Relation: t.GetRelation(), User: t.GetUser()})
+	for _, k := range keys {
+		t := &openfgav1.TupleKey{Object: k.GetObject(), Relation: k.GetRelation(), User: k.GetUser()}
+		if c := k.GetCondition(); c != nil {
+			t.Condition = &openfgav1.RelationshipCondition{Name: c.GetName(), Context: c.GetContext()}
+		}
+		tuples.TupleKeys = append(tuples.TupleKeys, t)
 	}
 	return tuples
 }

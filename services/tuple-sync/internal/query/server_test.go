@@ -161,14 +161,16 @@ func TestListObjectsPassesContextOn(t *testing.T) {
 	listed := &openfgav1.ListObjectsRequest{}
 	if _, err := newWorld(t, one).server(answers{listed: listed}).ListObjects(context.Background(), &tuplev1.ListObjectsRequest{
 		Store: "a", Type: "doc", Relation: "viewer", User: "user:1", Context: given, HigherConsistency: true,
-		ContextualTuples: []*tuplev1.TupleKey{{Object: "doc:1", Relation: "owner", User: "user:1"}},
+		ContextualTuples: []*tuplev1.TupleKey{{Object: "doc:1", Relation: "owner", User: "user:1", Condition: &tuplev1.Condition{Name: "early", Context: given}}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	want := &openfgav1.ListObjectsRequest{
 		StoreId: "S1", AuthorizationModelId: "model", Type: "doc", Relation: "viewer", User: "user:1", Context: given,
-		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{{Object: "doc:1", Relation: "owner", User: "user:1"}}},
-		Consistency:      openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
+		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{
+			{Object: "doc:1", Relation: "owner", User: "user:1", Condition: &openfgav1.RelationshipCondition{Name: "early", Context: given}},
+		}},
+		Consistency: openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
 	}
 	if !proto.Equal(listed, want) {
 		t.Errorf("got %v, want %v", listed, want)
