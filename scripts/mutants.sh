@@ -42,7 +42,7 @@ chaos() {
 	fi
 }
 
-mapfile -t files < <(grep -rl --include='*_test.go' 'mutant\.Kill(' services)
+mapfile -t files < <(grep -rl --include='*_test.go' 'mutant\.KillAll(' services)
 for package in $(printf '%s\n' "${files[@]}" | xargs -n 1 dirname | sort -u); do
 	echo "mutants of $package"
 	names=$(tests_in $(printf '%s\n' "${files[@]}" | grep -x "$package/[^/]*"))

@@ -86,7 +86,7 @@ part_rights() {
 }
 
 # random_inputs matches tests whose inputs follow from ENTAIL_SEED or from a seed of rapid.
-random_inputs='seeds\.(Range|First)|policytest\.(Seeds|FirstSeed)|pgregory\.net/rapid'
+random_inputs='seeds\.(SeedRange|FirstSeed)|policytest\.(TestSeeds|FirstSeed)|pgregory\.net/rapid'
 
 # part_corpora takes other seeds until half an hour is over, or a test fails.
 part_corpora() {

@@ -119,8 +119,8 @@ func (o *OpenFGAClient) CheckAllowed(ctx context.Context, store string, question
 	return yes, nil
 }
 
-// askIAM sends a Check of a permission to OpenFGA, by the newest model of the IAM store. It leaves out that an object is in its
-// namespace. That could only allow more.
+// askIAM sends a Check of a permission to OpenFGA, by the newest model of the IAM store. It does not send the contextual
+// tuple of the object's namespace, which can only make OpenFGA allow more.
 func (o *OpenFGAClient) askIAM(ctx context.Context, _ string, q accessQuestion) (allowed bool, err error) {
 	stores, err := o.StoreIDs(ctx)
 	if err != nil {
