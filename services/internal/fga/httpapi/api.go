@@ -152,6 +152,8 @@ func (a *API) sendRequest(ctx context.Context, request any) (httpResponse, error
 		return callWithBody(r, a.calls.Check(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ListObjectsRequest:
 		return callWithBody(r, a.calls.ListObjects(ctx, r.GetStoreId()).Body)
+	case *openfgav1.ListUsersRequest:
+		return callWithBody(r, a.calls.ListUsers(ctx, r.GetStoreId()).Body)
 	case *openfgav1.ExpandRequest:
 		return callWithBody(r, a.calls.Expand(ctx, r.GetStoreId()).Body)
 	default:
