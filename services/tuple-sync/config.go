@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/fga"
 	"github.com/entail-dev/entail/services/internal/setup"
+	"github.com/entail-dev/entail/services/tuple-sync/internal/query"
 )
 
 // Config holds the settings of tuple-sync. Start from [Defaults].
@@ -27,6 +28,8 @@ type Config struct {
 	UnobservedTargets string
 	// RemovedTuplesRetention is the time for which a Store records removed tuples; zero records none.
 	RemovedTuplesRetention time.Duration
+	// ListLimits are the limits of OpenFGA for lists of objects and users. They must not exceed those of the server.
+	ListLimits query.ListLimits
 }
 
 // Values of UnobservedTargets.
@@ -42,7 +45,7 @@ const maxRetention = 366 * 24 * time.Hour
 func Defaults() Config {
 	return Config{
 		Config: setup.Defaults(), AccountType: corev1alpha1.AccountType, IAMStore: "iam", UnobservedTargets: refuse,
-		RemovedTuplesRetention: 30 * 24 * time.Hour,
+		RemovedTuplesRetention: 30 * 24 * time.Hour, ListLimits: query.ListLimits{Deadline: 3 * time.Second, Results: 1000},
 	}
 }
 
@@ -57,6 +60,10 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 		"refuse or trust: whether bindings on single objects act if the watcher does not follow the kind; trust means that the object need not exist")
 	fs.DurationVar(&c.RemovedTuplesRetention, "removed-tuples-retention", c.RemovedTuplesRetention,
 		"how long Stores record removed tuples, which are removed again if a restore of OpenFGA brings them back; 0 records none")
+	fs.DurationVar(&c.ListLimits.Deadline, "openfga-list-deadline", c.ListLimits.Deadline,
+		"time after which a list of objects or users counts as incomplete; at most the server's --listObjects-deadline and --listUsers-deadline")
+	fs.IntVar(&c.ListLimits.Results, "openfga-list-max-results", c.ListLimits.Results,
+		"results at which such a list counts as incomplete; at most the server's --listObjects-max-results and --listUsers-max-results")
 	fs.StringVar(&c.AccountType, "account-type", c.AccountType, "`type` of accounts in models")
 }
 
@@ -74,9 +81,13 @@ func (c *Config) Validate() error {
 	if c.RemovedTuplesRetention < 0 || c.RemovedTuplesRetention > maxRetention {
 		retention = fmt.Errorf("--removed-tuples-retention %s: use 0 to %s", c.RemovedTuplesRetention, maxRetention)
 	}
+	var lists error
+	if c.ListLimits.Deadline <= 0 || c.ListLimits.Results <= 0 {
+		lists = errors.New("--openfga-list-deadline and --openfga-list-max-results: use values above 0, as the server does")
+	}
 	iamStore := fga.ValidateStoreName(c.IAMStore)
 	if iamStore != nil {
 		iamStore = fmt.Errorf("--iam-store: %w", iamStore)
 	}
-	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), accountType, iamStore, targets, retention)
+	return errors.Join(c.Config.Validate(), c.OpenFGA.Validate(), accountType, iamStore, targets, retention, lists)
 }

@@ -27,10 +27,12 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	cfg.OpenFGA.Target, cfg.Workers = "nowhere", 0
 	cfg.AllowMemberTuples, cfg.AccountType = true, "an account"
 	cfg.IAMStore, cfg.UnobservedTargets, cfg.RemovedTuplesRetention = "?", "guess", -1
+	cfg.ListLimits.Results = 0
 	err := Run(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "--openfga-target") || !strings.Contains(err.Error(), "--workers") ||
 		!strings.Contains(err.Error(), "--account-type") || !strings.Contains(err.Error(), "--iam-store") ||
-		!strings.Contains(err.Error(), "--unobserved-targets") || !strings.Contains(err.Error(), "--removed-tuples-retention") {
+		!strings.Contains(err.Error(), "--unobserved-targets") || !strings.Contains(err.Error(), "--removed-tuples-retention") ||
+		!strings.Contains(err.Error(), "--openfga-list-max-results") {
 		t.Errorf("refused with %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
+	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
 )
@@ -38,7 +39,7 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 		}
 		return nil
 	})
-	const owner = "document:1#owner@user:boss"
+	const owner, boss = "document:1#owner@user:boss", "document:1#viewer@user:boss"
 	b.store("demo", first, owner)
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
@@ -75,7 +76,6 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 		}
 	})
 	t.Run("Check", func(t *testing.T) {
-		const boss = "document:1#viewer@user:boss"
 		got, err := client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: key(boss), HigherConsistency: true})
 		if err != nil || !got.GetAllowed() || got.GetStoreId() != id || got.GetAuthorizationModelId() == "" {
 			t.Errorf("the owner: %v, %v", got, err)
@@ -99,8 +99,32 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 			t.Errorf("a key with a condition: %v", err)
 		}
 		_, err = client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: key("ship:1#captain@user:1")})
-		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "ship") {
+		if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "ship") {
 			t.Errorf("an unknown type: %v", err)
+		}
+		_, err = client.Check(t.Context(), &tuplev1.CheckRequest{Store: "dmo", Key: stranger})
+		if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "did you mean demo?") {
+			t.Errorf("an unknown Store: %v", err)
+		}
+	})
+	t.Run("ExplainCheck", func(t *testing.T) {
+		for text, want := range map[string]string{
+			boss: "DECLARED Store/demo spec.tuples[1]", first: "DECLARED Store/demo spec.tuples[0] AuthorizationModel/one spec.tuples[0]", foreign: "UNMANAGED",
+		} {
+			got, err := client.ExplainCheck(t.Context(), &tuplev1.ExplainCheckRequest{Store: "demo", Key: key(text)})
+			if err != nil || !got.GetAllowed() || got.GetTree().GetAnswer() != tuplev1.Decision_ANSWER_YES || !slices.Contains(originsOf(got.GetTree()), want) {
+				t.Errorf("%s: got %v, %v, want %s", text, got, err, want)
+			}
+		}
+		got, err := client.ExplainCheck(t.Context(), &tuplev1.ExplainCheckRequest{Store: "demo", Key: key("document:1#viewer@user:stranger")})
+		if err != nil || got.GetAllowed() || got.GetTree().GetAnswer() != tuplev1.Decision_ANSWER_NO {
+			t.Errorf("a stranger: %v, %v", got, err)
+		}
+	})
+	t.Run("ListUsers", func(t *testing.T) {
+		got, err := client.ListUsers(t.Context(), &tuplev1.ListUsersRequest{Store: "demo", UserType: "user", Relation: "viewer", Object: "document:1"})
+		if err != nil || !slices.Equal(got.GetUsers(), []string{"user:1", "user:boss"}) || got.GetTruncated() {
+			t.Errorf("got %v, %v", got, err)
 		}
 	})
 	t.Run("ListObjects", func(t *testing.T) {
@@ -122,6 +146,80 @@ func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
+}
+
+// originsOf returns the origins of the tuples in a tree.
+func originsOf(m *tuplev1.Decision) (all []string) {
+	if m.GetTuple() != nil {
+		text := strings.TrimPrefix(m.GetOrigin().String(), "ORIGIN_")
+		for _, o := range m.GetTuple().GetOwners() {
+			text += fmt.Sprintf(" %s/%s %s", o.GetKind(), o.GetName(), o.GetField())
+		}
+		all = append(all, text)
+	}
+	for _, child := range m.GetChildren() {
+		all = append(all, originsOf(child)...)
+	}
+	return all
+}
+
+// OpenFGA ends a list at its limit without a mark.
+func TestListsThatReachTheLimitOfOpenFGAAreMarked(t *testing.T) {
+	const limit = 1000 // The default of OpenFGA and of tuple-sync.
+	b := newBed(t)
+	client := clientOf(b.serve())
+	b.store("demo")
+	id := b.synced("demo", docs)
+	b.StartReflector()
+	b.await(stores, "demo", "Synced")
+	var held []string
+	for i := range limit + 1 {
+		held = append(held, fmt.Sprintf("document:1#viewer@user:%d", i), fmt.Sprintf("document:x%d#viewer@user:reader", i))
+	}
+	b.write(id, held, nil)
+	users, err := client.ListUsers(t.Context(), &tuplev1.ListUsersRequest{Store: "demo", UserType: "user", Relation: "viewer", Object: "document:1"})
+	if err != nil || len(users.GetUsers()) != limit || !users.GetTruncated() {
+		t.Errorf("got %d users, truncated %t, %v, want %d and a mark", len(users.GetUsers()), users.GetTruncated(), err, limit)
+	}
+	objects, err := client.ListObjects(t.Context(), &tuplev1.ListObjectsRequest{Store: "demo", User: "user:reader", Relation: "viewer", Type: "document"})
+	if err != nil || len(objects.GetObjects()) != limit || !objects.GetTruncated() {
+		t.Errorf("got %d objects, truncated %t, %v, want %d and a mark", len(objects.GetObjects()), objects.GetTruncated(), err, limit)
+	}
+}
+
+// Each answer follows a change at once, without a wait in between.
+func TestAnswersAfterAnObjectIncludeIt(t *testing.T) {
+	b := newBed(t)
+	client := clientOf(b.serve())
+	b.store("demo", "document:1#viewer@user:0")
+	b.synced("demo", docs)
+	b.StartReflector()
+	b.await(stores, "demo", "Synced")
+	for i := 1; i <= 5; i++ {
+		b.store("demo", fmt.Sprintf("document:1#viewer@user:%d", i))
+		b.rule(stores, "demo", corev1alpha1.ModelSynced, b.modelOf("demo"))
+		for user, want := range map[int]bool{i: true, i - 1: false} {
+			asked := key(fmt.Sprintf("document:1#viewer@user:%d", user))
+			got, err := client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: asked, After: "store/demo"})
+			if err != nil || got.GetAllowed() != want {
+				t.Errorf("round %d, user %d: got %v, %v, want %t", i, user, got, err, want)
+			}
+		}
+	}
+	_, err := client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: key("document:1#viewer@user:1"), After: "store/dmo"})
+	if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "did you mean demo?") {
+		t.Errorf("an unknown object: %v", err)
+	}
+}
+
+// modelOf returns the part of a Store's status that names its model.
+func (b *bed) modelOf(name string) map[string]any {
+	b.T.Helper()
+	of, err := b.get(stores, name)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return map[string]any{"storeId": of.Status.StoreID, "authorizationModelId": of.Status.AuthorizationModelID}
 }
 
 func TestAnObjectTooLargeForItsRecordSaysWhatToDo(t *testing.T) {

@@ -64,7 +64,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	})
 	answers := query.New(query.Config{
 		State: state, Cluster: cfg.Cluster, Complete: parts.View.IncompleteErr, Models: models, OpenFGA: parts.OpenFGA,
-		IAMStore: cfg.IAMStore, IAM: r.derived,
+		IAMStore: cfg.IAMStore, IAM: r.derived, Kube: parts.Kube, ListLimits: cfg.ListLimits,
 	})
 	app := setup.NewApp(parts, r, answers.Handler())
 	app.Tasks = append(app.Tasks, r.outages.Run)

@@ -460,6 +460,14 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		if err != nil || !slices.Equal(list.GetObjects(), []string{"document:1"}) {
 			t.Errorf("ListObjects: %v, %v; want document:1", list, err)
 		}
+		users, err := client.ListUsers(t.Context(), &openfgav1.ListUsersRequest{
+			StoreId: store, Object: &openfgav1.Object{Type: "document", Id: "1"}, Relation: "viewer",
+			UserFilters: []*openfgav1.UserTypeFilter{{Type: "user"}}, Context: place,
+			ContextualTuples: []*openfgav1.TupleKey{{Object: "group:a", Relation: "member", User: "user:bob"}},
+		})
+		if err != nil || len(users.GetUsers()) != 2 {
+			t.Errorf("ListUsers: got %v, %v, want anne and bob", users, err)
+		}
 		tree, err := client.Expand(t.Context(), &openfgav1.ExpandRequest{
 			StoreId: store, TupleKey: &openfgav1.ExpandRequestTupleKey{Object: "document:1", Relation: "viewer"},
 		})

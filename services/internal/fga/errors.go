@@ -26,6 +26,10 @@ var (
 	ErrInvalidTuple = errors.New("OpenFGA refuses a tuple")
 	// ErrInvalidName means that OpenFGA does not allow this store name.
 	ErrInvalidName = errors.New("not a name for an OpenFGA store")
+	// ErrTooComplex means that a decision takes more steps than the server allows.
+	ErrTooComplex = errors.New("the decision takes more steps than OpenFGA allows")
+	// ErrTimeout means that the server ran out of its own time for the call.
+	ErrTimeout = errors.New("OpenFGA ran out of time")
 	// ErrUnsupported means that the server does not implement the call.
 	ErrUnsupported = errors.New("not supported by this OpenFGA server")
 )
@@ -40,6 +44,9 @@ const (
 
 	storeIDNotFound     = codes.Code(openfgav1.NotFoundErrorCode_store_id_not_found)
 	unimplemented       = codes.Code(openfgav1.NotFoundErrorCode_unimplemented)
+	tooComplex          = codes.Code(openfgav1.ErrorCode_authorization_model_resolution_too_complex)
+	throttledTimeout    = codes.Code(openfgav1.UnprocessableContentErrorCode_throttled_timeout_error)
+	deadlineExceeded    = codes.Code(openfgav1.InternalErrorCode_deadline_exceeded)
 	cancelled           = codes.Code(openfgav1.ErrorCode_cancelled)
 	modelNotFound       = codes.Code(openfgav1.ErrorCode_authorization_model_not_found)
 	latestModelNotFound = codes.Code(openfgav1.ErrorCode_latest_authorization_model_not_found)
@@ -96,6 +103,10 @@ func sentinelForCode(code codes.Code) error {
 		return ErrModelNotFound
 	case codes.Unimplemented, unimplemented:
 		return ErrUnsupported
+	case tooComplex:
+		return ErrTooComplex
+	case codes.DeadlineExceeded, deadlineExceeded, throttledTimeout:
+		return ErrTimeout
 	default:
 		return nil
 	}

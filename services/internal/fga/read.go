@@ -62,6 +62,26 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 	return page.GetTuples()[0], true, nil
 }
 
+// ReadRelation returns at most limit tuples of an object's relation; with a user, only the tuple of that user. It bypasses
+// the caches of OpenFGA. more reports that tuples were left out.
+func (c *Client) ReadRelation(
+	ctx context.Context, storeID string, filter *openfgav1.ReadRequestTupleKey, limit int,
+) (tuples []*openfgav1.Tuple, more bool, err error) {
+	for token := ""; ; {
+		page, err := c.api.Read(ctx, &openfgav1.ReadRequest{
+			StoreId: storeID, TupleKey: filter, PageSize: wrapperspb.Int32(pageSize), ContinuationToken: token,
+			Consistency: openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
+		})
+		if err != nil {
+			return nil, false, fmt.Errorf("reading tuples of %s#%s in OpenFGA store %s: %w", filter.GetObject(), filter.GetRelation(), storeID, err)
+		}
+		tuples = append(tuples, page.GetTuples()...)
+		if token = page.GetContinuationToken(); token == "" || len(tuples) >= limit {
+			return tuples[:min(limit, len(tuples))], token != "" || len(tuples) > limit, nil
+		}
+	}
+}
+
 // Check sends the request to OpenFGA unchanged.
 func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
 	return callWithStoreError(ctx, c, "check in", r, c.api.Check)
@@ -70,6 +90,11 @@ func (c *Client) Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfga
 // ListObjects sends the request to OpenFGA unchanged.
 func (c *Client) ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
 	return callWithStoreError(ctx, c, "listing objects of", r, c.api.ListObjects)
+}
+
+// ListUsers sends the request to OpenFGA unchanged.
+func (c *Client) ListUsers(ctx context.Context, r *openfgav1.ListUsersRequest) (*openfgav1.ListUsersResponse, error) {
+	return callWithStoreError(ctx, c, "listing users of", r, c.api.ListUsers)
 }
 
 // Expand sends the request to OpenFGA unchanged.

@@ -28,8 +28,25 @@ func (a authorizationInterceptor) WrapUnary(next connect.UnaryFunc) connect.Unar
 		if err := a.checkAccess(ctx, request.Spec().Procedure, request.Any()); err != nil {
 			return nil, err
 		}
-		return next(ctx, request)
+		return next(context.WithValue(ctx, reviewerKey{}, a.reviewer), request)
 	}
+}
+
+// reviewerKey is the key of the reviewer in the context of a unary call.
+type reviewerKey struct{}
+
+// CheckRight returns an error for the caller if the caller of a unary call lacks a right beside that of the procedure.
+// Without authentication every caller has every right.
+func CheckRight(ctx context.Context, right RequiredRight) error {
+	reviewer, ok := ctx.Value(reviewerKey{}).(*accessReviewer)
+	if !ok {
+		return nil
+	}
+	who, ok := ctx.Value(callerKey{}).(caller)
+	if !ok {
+		return errors.New("a right is checked without a caller")
+	}
+	return reviewer.checkRight(ctx, who, right)
 }
 
 func (a authorizationInterceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
@@ -72,6 +89,11 @@ func (a authorizationInterceptor) checkAccess(ctx context.Context, procedure str
 	if err != nil {
 		return err
 	}
+	return a.reviewer.checkRight(ctx, who, right)
+}
+
+// checkRight returns an error for the caller if the caller lacks a right.
+func (r *accessReviewer) checkRight(ctx context.Context, who caller, right RequiredRight) error {
 	if len(right.Name) > maxNameLength || len(right.Namespace) > maxNameLength {
 		return InvalidError("no object of Kubernetes has a name of more than %d characters", maxNameLength)
 	}
@@ -79,8 +101,8 @@ func (a authorizationInterceptor) checkAccess(ctx context.Context, procedure str
 		token tokenDigest
 		right RequiredRight
 	}
-	allowed, err := cachedReview(ctx, a.reviewer, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
-		return a.reviewer.reviewAccess(ctx, who, right)
+	allowed, err := cachedReview(ctx, r, question{who.token, right}, func(ctx context.Context) (bool, time.Duration, error) {
+		return r.reviewAccess(ctx, who, right)
 	})
 	if err == nil && !allowed {
 		err = deniedError("user %q may not %s: ask for a role that allows it", who.user.Username, right)

@@ -188,6 +188,32 @@ func TestAnAnswerIsForOneTokenAndOneRight(t *testing.T) {
 	}
 }
 
+// TestNamesAreSuggestedToCallersThatMayListThem covers CheckRight, too.
+func TestNamesAreSuggestedToCallersThatMayListThem(t *testing.T) {
+	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
+	get := func(ctx context.Context, r *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+		return nil, SuggestNames(ctx, NotFoundError("there is no Store %q", r.GetName()), stores, r.GetName(), func() []string { return []string{"dem"} })
+	}
+	tr, v := guardedBy(t, shop{get: get}.handler())
+	for _, test := range []struct {
+		may  bool
+		want string
+	}{
+		{false, `not_found: there is no Store "demo"`}, {true, `not_found: there is no Store "demo"; did you mean dem?`},
+	} {
+		v.rights["alice may list stores.core.platform-mesh.io"] = test.may
+		token := map[bool]string{false: aliceToken, true: "another-of-alice"}[test.may] // Answers are cached by token.
+		v.users[token] = v.users[aliceToken]
+		if err := tr.getStore(t, "demo", "Bearer "+token); err == nil || err.Error() != test.want {
+			t.Errorf("may list: %t: got %v, want %s", test.may, err, test.want)
+		}
+	}
+	open := serve(t, nil, shop{get: get}.handler())
+	if err := open.getStore(t, "demo", ""); err == nil || !strings.HasSuffix(err.Error(), "did you mean dem?") {
+		t.Errorf("without authentication: got %v, want a suggestion", err)
+	}
+}
+
 func TestAStreamIsAuthorizedBeforeItsFirstAnswer(t *testing.T) {
 	tr, v := guardedBy(t, ticker{count: 1}.handler())
 	v.rights["alice may list impliedroles.role.k8s.com/team-a"] = true

@@ -146,6 +146,195 @@ func (Fate) EnumDescriptor() ([]byte, []int) {
 	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{1}
 }
 
+// Origin is the source of a tuple in OpenFGA.
+type Origin int32
+
+const (
+	Origin_ORIGIN_UNSPECIFIED Origin = 0
+	// Objects declare it.
+	Origin_ORIGIN_DECLARED Origin = 1
+	// No object declares it, and other software wrote it.
+	Origin_ORIGIN_UNMANAGED Origin = 2
+	// No object declares it any more, and it is about to be removed or replaced.
+	Origin_ORIGIN_LEAVING Origin = 3
+	// It follows from roles, bindings, groups and users of IAM.
+	Origin_ORIGIN_IAM Origin = 4
+	// The request gave it.
+	Origin_ORIGIN_REQUEST Origin = 5
+)
+
+// Enum value maps for Origin.
+var (
+	Origin_name = map[int32]string{
+		0: "ORIGIN_UNSPECIFIED",
+		1: "ORIGIN_DECLARED",
+		2: "ORIGIN_UNMANAGED",
+		3: "ORIGIN_LEAVING",
+		4: "ORIGIN_IAM",
+		5: "ORIGIN_REQUEST",
+	}
+	Origin_value = map[string]int32{
+		"ORIGIN_UNSPECIFIED": 0,
+		"ORIGIN_DECLARED":    1,
+		"ORIGIN_UNMANAGED":   2,
+		"ORIGIN_LEAVING":     3,
+		"ORIGIN_IAM":         4,
+		"ORIGIN_REQUEST":     5,
+	}
+)
+
+func (x Origin) Enum() *Origin {
+	p := new(Origin)
+	*p = x
+	return p
+}
+
+func (x Origin) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Origin) Descriptor() protoreflect.EnumDescriptor {
+	return file_entail_tuple_v1_tuple_proto_enumTypes[2].Descriptor()
+}
+
+func (Origin) Type() protoreflect.EnumType {
+	return &file_entail_tuple_v1_tuple_proto_enumTypes[2]
+}
+
+func (x Origin) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Origin.Descriptor instead.
+func (Origin) EnumDescriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{2}
+}
+
+// Kind is the kind of step. It determines how the answer follows from the children.
+type Decision_Kind int32
+
+const (
+	Decision_KIND_UNSPECIFIED Decision_Kind = 0
+	// A relation to an object. Its child is the definition of the relation.
+	Decision_KIND_RELATION Decision_Kind = 1
+	// Yes if one of the children is.
+	Decision_KIND_ANY Decision_Kind = 2
+	// Yes if all children are.
+	Decision_KIND_ALL Decision_Kind = 3
+	// Yes if the first child is, and the second is not.
+	Decision_KIND_BUT_NOT Decision_Kind = 4
+	// The tuples that assign the relation itself. Yes if one of the children is.
+	Decision_KIND_DIRECT Decision_Kind = 5
+	// The tuples of another relation, and the relations to the objects in them. Yes if one of the children is.
+	Decision_KIND_FROM Decision_Kind = 6
+	// A tuple. If it leads to a relation, that is its child, and both must hold.
+	Decision_KIND_TUPLE Decision_Kind = 7
+)
+
+// Enum value maps for Decision_Kind.
+var (
+	Decision_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_RELATION",
+		2: "KIND_ANY",
+		3: "KIND_ALL",
+		4: "KIND_BUT_NOT",
+		5: "KIND_DIRECT",
+		6: "KIND_FROM",
+		7: "KIND_TUPLE",
+	}
+	Decision_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_RELATION":    1,
+		"KIND_ANY":         2,
+		"KIND_ALL":         3,
+		"KIND_BUT_NOT":     4,
+		"KIND_DIRECT":      5,
+		"KIND_FROM":        6,
+		"KIND_TUPLE":       7,
+	}
+)
+
+func (x Decision_Kind) Enum() *Decision_Kind {
+	p := new(Decision_Kind)
+	*p = x
+	return p
+}
+
+func (x Decision_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Decision_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_entail_tuple_v1_tuple_proto_enumTypes[3].Descriptor()
+}
+
+func (Decision_Kind) Type() protoreflect.EnumType {
+	return &file_entail_tuple_v1_tuple_proto_enumTypes[3]
+}
+
+func (x Decision_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Decision_Kind.Descriptor instead.
+func (Decision_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{17, 0}
+}
+
+// Answer of a step.
+type Decision_Answer int32
+
+const (
+	Decision_ANSWER_UNSPECIFIED Decision_Answer = 0
+	Decision_ANSWER_YES         Decision_Answer = 1
+	Decision_ANSWER_NO          Decision_Answer = 2
+	Decision_ANSWER_UNDECIDED   Decision_Answer = 3
+)
+
+// Enum value maps for Decision_Answer.
+var (
+	Decision_Answer_name = map[int32]string{
+		0: "ANSWER_UNSPECIFIED",
+		1: "ANSWER_YES",
+		2: "ANSWER_NO",
+		3: "ANSWER_UNDECIDED",
+	}
+	Decision_Answer_value = map[string]int32{
+		"ANSWER_UNSPECIFIED": 0,
+		"ANSWER_YES":         1,
+		"ANSWER_NO":          2,
+		"ANSWER_UNDECIDED":   3,
+	}
+)
+
+func (x Decision_Answer) Enum() *Decision_Answer {
+	p := new(Decision_Answer)
+	*p = x
+	return p
+}
+
+func (x Decision_Answer) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Decision_Answer) Descriptor() protoreflect.EnumDescriptor {
+	return file_entail_tuple_v1_tuple_proto_enumTypes[4].Descriptor()
+}
+
+func (Decision_Answer) Type() protoreflect.EnumType {
+	return &file_entail_tuple_v1_tuple_proto_enumTypes[4]
+}
+
+func (x Decision_Answer) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Decision_Answer.Descriptor instead.
+func (Decision_Answer) EnumDescriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{17, 1}
+}
+
 // TupleKey is one relationship.
 type TupleKey struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -276,9 +465,11 @@ type Owner struct {
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Creation time of the owner.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	State         State                  `protobuf:"varint,4,opt,name=state,proto3,enum=entail.tuple.v1.State" json:"state,omitempty"`
-	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	Since   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	State   State                  `protobuf:"varint,4,opt,name=state,proto3,enum=entail.tuple.v1.State" json:"state,omitempty"`
+	Message string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	// Place of the tuple in the object, such as "spec.tuples[2]". ExplainTuple and ExplainCheck set it.
+	Field         string `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,6 +535,13 @@ func (x *Owner) GetState() State {
 func (x *Owner) GetMessage() string {
 	if x != nil {
 		return x.Message
+	}
+	return ""
+}
+
+func (x *Owner) GetField() string {
+	if x != nil {
+		return x.Field
 	}
 	return ""
 }
@@ -1034,8 +1232,11 @@ type CheckRequest struct {
 	Context          *structpb.Struct       `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
 	// Bypass the caches of OpenFGA.
 	HigherConsistency bool `protobuf:"varint,5,opt,name=higher_consistency,json=higherConsistency,proto3" json:"higher_consistency,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Object as kind/name, for example "store/demo". The answer then includes its present generation: the server waits
+	// until the object is Ready, or gone. Callers need the right to get it.
+	After         string `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckRequest) Reset() {
@@ -1103,6 +1304,13 @@ func (x *CheckRequest) GetHigherConsistency() bool {
 	return false
 }
 
+func (x *CheckRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 type CheckResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Allowed bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
@@ -1164,6 +1372,278 @@ func (x *CheckResponse) GetAuthorizationModelId() string {
 	return ""
 }
 
+type ExplainCheckRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Store            string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
+	Key              *TupleKey              `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	ContextualTuples []*TupleKey            `protobuf:"bytes,3,rep,name=contextual_tuples,json=contextualTuples,proto3" json:"contextual_tuples,omitempty"`
+	// Values for parameters of conditions.
+	Context *structpb.Struct `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
+	// As in CheckRequest.
+	After         string `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainCheckRequest) Reset() {
+	*x = ExplainCheckRequest{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainCheckRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainCheckRequest) ProtoMessage() {}
+
+func (x *ExplainCheckRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainCheckRequest.ProtoReflect.Descriptor instead.
+func (*ExplainCheckRequest) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ExplainCheckRequest) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *ExplainCheckRequest) GetKey() *TupleKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ExplainCheckRequest) GetContextualTuples() []*TupleKey {
+	if x != nil {
+		return x.ContextualTuples
+	}
+	return nil
+}
+
+func (x *ExplainCheckRequest) GetContext() *structpb.Struct {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+func (x *ExplainCheckRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+type ExplainCheckResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// OpenFGA's answer.
+	Allowed bool   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	StoreId string `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
+	// ID of the model that OpenFGA used.
+	AuthorizationModelId string    `protobuf:"bytes,3,opt,name=authorization_model_id,json=authorizationModelId,proto3" json:"authorization_model_id,omitempty"`
+	Tree                 *Decision `protobuf:"bytes,4,opt,name=tree,proto3" json:"tree,omitempty"`
+	// Parts of the tree were left out, because it is too large. These parts are undecided.
+	Truncated     bool `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainCheckResponse) Reset() {
+	*x = ExplainCheckResponse{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainCheckResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainCheckResponse) ProtoMessage() {}
+
+func (x *ExplainCheckResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainCheckResponse.ProtoReflect.Descriptor instead.
+func (*ExplainCheckResponse) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ExplainCheckResponse) GetAllowed() bool {
+	if x != nil {
+		return x.Allowed
+	}
+	return false
+}
+
+func (x *ExplainCheckResponse) GetStoreId() string {
+	if x != nil {
+		return x.StoreId
+	}
+	return ""
+}
+
+func (x *ExplainCheckResponse) GetAuthorizationModelId() string {
+	if x != nil {
+		return x.AuthorizationModelId
+	}
+	return ""
+}
+
+func (x *ExplainCheckResponse) GetTree() *Decision {
+	if x != nil {
+		return x.Tree
+	}
+	return nil
+}
+
+func (x *ExplainCheckResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+// Decision is one step of the tree behind an answer.
+type Decision struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Kind   Decision_Kind          `protobuf:"varint,1,opt,name=kind,proto3,enum=entail.tuple.v1.Decision_Kind" json:"kind,omitempty"`
+	Answer Decision_Answer        `protobuf:"varint,2,opt,name=answer,proto3,enum=entail.tuple.v1.Decision_Answer" json:"answer,omitempty"`
+	// The object of a relation.
+	Object string `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	// The relation, or for KIND_FROM "member from workspace".
+	Relation string `protobuf:"bytes,4,opt,name=relation,proto3" json:"relation,omitempty"`
+	// Reason of an answer that does not follow from the children, such as a condition that is not met.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The tuple with the objects that declare it.
+	Tuple *Tuple `protobuf:"bytes,6,opt,name=tuple,proto3" json:"tuple,omitempty"`
+	// Origin of the tuple.
+	Origin Origin `protobuf:"varint,7,opt,name=origin,proto3,enum=entail.tuple.v1.Origin" json:"origin,omitempty"`
+	// An earlier step with the same object and relation has the children of this one.
+	Repeated      bool        `protobuf:"varint,8,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Children      []*Decision `protobuf:"bytes,9,rep,name=children,proto3" json:"children,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Decision) Reset() {
+	*x = Decision{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Decision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Decision) ProtoMessage() {}
+
+func (x *Decision) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Decision.ProtoReflect.Descriptor instead.
+func (*Decision) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Decision) GetKind() Decision_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Decision_KIND_UNSPECIFIED
+}
+
+func (x *Decision) GetAnswer() Decision_Answer {
+	if x != nil {
+		return x.Answer
+	}
+	return Decision_ANSWER_UNSPECIFIED
+}
+
+func (x *Decision) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Decision) GetRelation() string {
+	if x != nil {
+		return x.Relation
+	}
+	return ""
+}
+
+func (x *Decision) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Decision) GetTuple() *Tuple {
+	if x != nil {
+		return x.Tuple
+	}
+	return nil
+}
+
+func (x *Decision) GetOrigin() Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return Origin_ORIGIN_UNSPECIFIED
+}
+
+func (x *Decision) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
+func (x *Decision) GetChildren() []*Decision {
+	if x != nil {
+		return x.Children
+	}
+	return nil
+}
+
 type ListObjectsRequest struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Store            string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
@@ -1175,13 +1655,15 @@ type ListObjectsRequest struct {
 	Context *structpb.Struct `protobuf:"bytes,6,opt,name=context,proto3" json:"context,omitempty"`
 	// Read past every cache of OpenFGA.
 	HigherConsistency bool `protobuf:"varint,7,opt,name=higher_consistency,json=higherConsistency,proto3" json:"higher_consistency,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// As in CheckRequest.
+	After         string `protobuf:"bytes,8,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListObjectsRequest) Reset() {
 	*x = ListObjectsRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1675,7 @@ func (x *ListObjectsRequest) String() string {
 func (*ListObjectsRequest) ProtoMessage() {}
 
 func (x *ListObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[15]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1688,7 @@ func (x *ListObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{15}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListObjectsRequest) GetStore() string {
@@ -1258,16 +1740,25 @@ func (x *ListObjectsRequest) GetHigherConsistency() bool {
 	return false
 }
 
+func (x *ListObjectsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 type ListObjectsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Objects       []string               `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Objects []string               `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	// OpenFGA may have left objects out, because it reached its limit of time or of results.
+	Truncated     bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListObjectsResponse) Reset() {
 	*x = ListObjectsResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1770,7 @@ func (x *ListObjectsResponse) String() string {
 func (*ListObjectsResponse) ProtoMessage() {}
 
 func (x *ListObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[16]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1783,7 @@ func (x *ListObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{16}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListObjectsResponse) GetObjects() []string {
@@ -1300,6 +1791,172 @@ func (x *ListObjectsResponse) GetObjects() []string {
 		return x.Objects
 	}
 	return nil
+}
+
+func (x *ListObjectsResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+type ListUsersRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Store    string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
+	Object   string                 `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	Relation string                 `protobuf:"bytes,3,opt,name=relation,proto3" json:"relation,omitempty"`
+	// Type of the users, such as "user", or of usersets, such as "group#member".
+	UserType         string      `protobuf:"bytes,4,opt,name=user_type,json=userType,proto3" json:"user_type,omitempty"`
+	ContextualTuples []*TupleKey `protobuf:"bytes,5,rep,name=contextual_tuples,json=contextualTuples,proto3" json:"contextual_tuples,omitempty"`
+	// Values for parameters of conditions.
+	Context *structpb.Struct `protobuf:"bytes,6,opt,name=context,proto3" json:"context,omitempty"`
+	// Read past every cache of OpenFGA.
+	HigherConsistency bool `protobuf:"varint,7,opt,name=higher_consistency,json=higherConsistency,proto3" json:"higher_consistency,omitempty"`
+	// As in CheckRequest.
+	After         string `protobuf:"bytes,8,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUsersRequest) Reset() {
+	*x = ListUsersRequest{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUsersRequest) ProtoMessage() {}
+
+func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUsersRequest.ProtoReflect.Descriptor instead.
+func (*ListUsersRequest) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListUsersRequest) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetRelation() string {
+	if x != nil {
+		return x.Relation
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetUserType() string {
+	if x != nil {
+		return x.UserType
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetContextualTuples() []*TupleKey {
+	if x != nil {
+		return x.ContextualTuples
+	}
+	return nil
+}
+
+func (x *ListUsersRequest) GetContext() *structpb.Struct {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+func (x *ListUsersRequest) GetHigherConsistency() bool {
+	if x != nil {
+		return x.HigherConsistency
+	}
+	return false
+}
+
+func (x *ListUsersRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+type ListUsersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Users, such as "user:anne", "group:staff#member" or "user:*" for every user of the type. With "user:*", OpenFGA
+	// does not list the users that the model excludes.
+	Users []string `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty"`
+	// OpenFGA may have left users out, because it reached its limit of time or of results.
+	Truncated     bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUsersResponse) Reset() {
+	*x = ListUsersResponse{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUsersResponse) ProtoMessage() {}
+
+func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUsersResponse.ProtoReflect.Descriptor instead.
+func (*ListUsersResponse) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListUsersResponse) GetUsers() []string {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+func (x *ListUsersResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
 }
 
 type ExpandRequest struct {
@@ -1313,7 +1970,7 @@ type ExpandRequest struct {
 
 func (x *ExpandRequest) Reset() {
 	*x = ExpandRequest{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[17]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1982,7 @@ func (x *ExpandRequest) String() string {
 func (*ExpandRequest) ProtoMessage() {}
 
 func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[17]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1995,7 @@ func (x *ExpandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandRequest.ProtoReflect.Descriptor instead.
 func (*ExpandRequest) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{17}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExpandRequest) GetStore() string {
@@ -1374,7 +2031,7 @@ type ExpandResponse struct {
 
 func (x *ExpandResponse) Reset() {
 	*x = ExpandResponse{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[18]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +2043,7 @@ func (x *ExpandResponse) String() string {
 func (*ExpandResponse) ProtoMessage() {}
 
 func (x *ExpandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[18]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +2056,7 @@ func (x *ExpandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpandResponse.ProtoReflect.Descriptor instead.
 func (*ExpandResponse) Descriptor() ([]byte, []int) {
-	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{18}
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExpandResponse) GetTreeJson() string {
@@ -1428,7 +2085,7 @@ type PreviewAdoptionResponse_Tuple struct {
 
 func (x *PreviewAdoptionResponse_Tuple) Reset() {
 	*x = PreviewAdoptionResponse_Tuple{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[19]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +2097,7 @@ func (x *PreviewAdoptionResponse_Tuple) String() string {
 func (*PreviewAdoptionResponse_Tuple) ProtoMessage() {}
 
 func (x *PreviewAdoptionResponse_Tuple) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[19]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,13 +2141,14 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\tcondition\x18\x04 \x01(\v2\x1a.entail.tuple.v1.ConditionR\tcondition\"R\n" +
 	"\tCondition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
-	"\acontext\x18\x02 \x01(\v2\x17.google.protobuf.StructR\acontext\"\xa9\x01\n" +
+	"\acontext\x18\x02 \x01(\v2\x17.google.protobuf.StructR\acontext\"\xbf\x01\n" +
 	"\x05Owner\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12,\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x16.entail.tuple.v1.StateR\x05state\x12\x18\n" +
-	"\amessage\x18\x05 \x01(\tR\amessage\"\xb4\x01\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\x12\x14\n" +
+	"\x05field\x18\x06 \x01(\tR\x05field\"\xb4\x01\n" +
 	"\x05Tuple\x12\x14\n" +
 	"\x05store\x18\x01 \x01(\tR\x05store\x12+\n" +
 	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyR\x03key\x128\n" +
@@ -1554,7 +2212,7 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\x05tuple\x18\x01 \x01(\v2\x16.entail.tuple.v1.TupleR\x05tuple\x12\x12\n" +
 	"\x04live\x18\x02 \x01(\bR\x04live\x129\n" +
 	"\n" +
-	"written_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xfc\x02\n" +
+	"written_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\x9c\x03\n" +
 	"\fCheckRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x95\x01\n" +
@@ -1562,11 +2220,52 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\rkey.condition\x128key has a condition: only contextual tuples can have one\x1a\x14!has(this.condition)\xc8\x01\x01R\x03key\x12P\n" +
 	"\x11contextual_tuples\x18\x03 \x03(\v2\x19.entail.tuple.v1.TupleKeyB\b\xbaH\x05\x92\x01\x02\x10dR\x10contextualTuples\x121\n" +
 	"\acontext\x18\x04 \x01(\v2\x17.google.protobuf.StructR\acontext\x12-\n" +
-	"\x12higher_consistency\x18\x05 \x01(\bR\x11higherConsistency\"z\n" +
+	"\x12higher_consistency\x18\x05 \x01(\bR\x11higherConsistency\x12\x1e\n" +
+	"\x05after\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xac\x02R\x05after\"z\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x19\n" +
 	"\bstore_id\x18\x02 \x01(\tR\astoreId\x124\n" +
-	"\x16authorization_model_id\x18\x03 \x01(\tR\x14authorizationModelId\"\xd1\x02\n" +
+	"\x16authorization_model_id\x18\x03 \x01(\tR\x14authorizationModelId\"\xe3\x02\n" +
+	"\x13ExplainCheckRequest\x12 \n" +
+	"\x05store\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x84\x01\n" +
+	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyBW\xbaHT\xba\x01N\n" +
+	"\rkey.condition\x12'only contextual tuples have a condition\x1a\x14!has(this.condition)\xc8\x01\x01R\x03key\x12P\n" +
+	"\x11contextual_tuples\x18\x03 \x03(\v2\x19.entail.tuple.v1.TupleKeyB\b\xbaH\x05\x92\x01\x02\x10dR\x10contextualTuples\x121\n" +
+	"\acontext\x18\x04 \x01(\v2\x17.google.protobuf.StructR\acontext\x12\x1e\n" +
+	"\x05after\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xac\x02R\x05after\"\xce\x01\n" +
+	"\x14ExplainCheckResponse\x12\x18\n" +
+	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x19\n" +
+	"\bstore_id\x18\x02 \x01(\tR\astoreId\x124\n" +
+	"\x16authorization_model_id\x18\x03 \x01(\tR\x14authorizationModelId\x12-\n" +
+	"\x04tree\x18\x04 \x01(\v2\x19.entail.tuple.v1.DecisionR\x04tree\x12\x1c\n" +
+	"\ttruncated\x18\x05 \x01(\bR\ttruncated\"\xdd\x04\n" +
+	"\bDecision\x122\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1e.entail.tuple.v1.Decision.KindR\x04kind\x128\n" +
+	"\x06answer\x18\x02 \x01(\x0e2 .entail.tuple.v1.Decision.AnswerR\x06answer\x12\x16\n" +
+	"\x06object\x18\x03 \x01(\tR\x06object\x12\x1a\n" +
+	"\brelation\x18\x04 \x01(\tR\brelation\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12,\n" +
+	"\x05tuple\x18\x06 \x01(\v2\x16.entail.tuple.v1.TupleR\x05tuple\x12/\n" +
+	"\x06origin\x18\a \x01(\x0e2\x17.entail.tuple.v1.OriginR\x06origin\x12\x1a\n" +
+	"\brepeated\x18\b \x01(\bR\brepeated\x125\n" +
+	"\bchildren\x18\t \x03(\v2\x19.entail.tuple.v1.DecisionR\bchildren\"\x8d\x01\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rKIND_RELATION\x10\x01\x12\f\n" +
+	"\bKIND_ANY\x10\x02\x12\f\n" +
+	"\bKIND_ALL\x10\x03\x12\x10\n" +
+	"\fKIND_BUT_NOT\x10\x04\x12\x0f\n" +
+	"\vKIND_DIRECT\x10\x05\x12\r\n" +
+	"\tKIND_FROM\x10\x06\x12\x0e\n" +
+	"\n" +
+	"KIND_TUPLE\x10\a\"U\n" +
+	"\x06Answer\x12\x16\n" +
+	"\x12ANSWER_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"ANSWER_YES\x10\x01\x12\r\n" +
+	"\tANSWER_NO\x10\x02\x12\x14\n" +
+	"\x10ANSWER_UNDECIDED\x10\x03\"\xf1\x02\n" +
 	"\x12ListObjectsRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x1e\n" +
@@ -1577,9 +2276,26 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x03\x18\x80\x04R\x04user\x12P\n" +
 	"\x11contextual_tuples\x18\x05 \x03(\v2\x19.entail.tuple.v1.TupleKeyB\b\xbaH\x05\x92\x01\x02\x10dR\x10contextualTuples\x121\n" +
 	"\acontext\x18\x06 \x01(\v2\x17.google.protobuf.StructR\acontext\x12-\n" +
-	"\x12higher_consistency\x18\a \x01(\bR\x11higherConsistency\"/\n" +
+	"\x12higher_consistency\x18\a \x01(\bR\x11higherConsistency\x12\x1e\n" +
+	"\x05after\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xac\x02R\x05after\"M\n" +
 	"\x13ListObjectsResponse\x12\x18\n" +
-	"\aobjects\x18\x01 \x03(\tR\aobjects\"|\n" +
+	"\aobjects\x18\x01 \x03(\tR\aobjects\x12\x1c\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"\xfc\x02\n" +
+	"\x10ListUsersRequest\x12 \n" +
+	"\x05store\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\"\n" +
+	"\x06object\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x03\x18\x80\x02R\x06object\x12%\n" +
+	"\brelation\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\brelation\x12'\n" +
+	"\tuser_type\x18\x04 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xb1\x02R\buserType\x12P\n" +
+	"\x11contextual_tuples\x18\x05 \x03(\v2\x19.entail.tuple.v1.TupleKeyB\b\xbaH\x05\x92\x01\x02\x10dR\x10contextualTuples\x121\n" +
+	"\acontext\x18\x06 \x01(\v2\x17.google.protobuf.StructR\acontext\x12-\n" +
+	"\x12higher_consistency\x18\a \x01(\bR\x11higherConsistency\x12\x1e\n" +
+	"\x05after\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xac\x02R\x05after\"G\n" +
+	"\x11ListUsersResponse\x12\x14\n" +
+	"\x05users\x18\x01 \x03(\tR\x05users\x12\x1c\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"|\n" +
 	"\rExpandRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\"\n" +
@@ -1601,15 +2317,25 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\x12FATE_TO_BE_REMOVED\x10\x02\x12\x17\n" +
 	"\x13FATE_TO_BE_REPLACED\x10\x03\x12\x12\n" +
 	"\x0eFATE_CONTESTED\x10\x04\x12\r\n" +
-	"\tFATE_KEPT\x10\x052\xad\x05\n" +
+	"\tFATE_KEPT\x10\x05*\x83\x01\n" +
+	"\x06Origin\x12\x16\n" +
+	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fORIGIN_DECLARED\x10\x01\x12\x14\n" +
+	"\x10ORIGIN_UNMANAGED\x10\x02\x12\x12\n" +
+	"\x0eORIGIN_LEAVING\x10\x03\x12\x0e\n" +
+	"\n" +
+	"ORIGIN_IAM\x10\x04\x12\x12\n" +
+	"\x0eORIGIN_REQUEST\x10\x052\xe8\x06\n" +
 	"\fTupleService\x12Z\n" +
 	"\n" +
 	"ListTuples\x12\".entail.tuple.v1.ListTuplesRequest\x1a#.entail.tuple.v1.ListTuplesResponse\"\x03\x90\x02\x01\x12x\n" +
 	"\x14ListUndeclaredTuples\x12,.entail.tuple.v1.ListUndeclaredTuplesRequest\x1a-.entail.tuple.v1.ListUndeclaredTuplesResponse\"\x03\x90\x02\x01\x12i\n" +
 	"\x0fPreviewAdoption\x12'.entail.tuple.v1.PreviewAdoptionRequest\x1a(.entail.tuple.v1.PreviewAdoptionResponse\"\x03\x90\x02\x01\x12`\n" +
 	"\fExplainTuple\x12$.entail.tuple.v1.ExplainTupleRequest\x1a%.entail.tuple.v1.ExplainTupleResponse\"\x03\x90\x02\x01\x12K\n" +
-	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\"\x03\x90\x02\x01\x12]\n" +
-	"\vListObjects\x12#.entail.tuple.v1.ListObjectsRequest\x1a$.entail.tuple.v1.ListObjectsResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\"\x03\x90\x02\x01\x12`\n" +
+	"\fExplainCheck\x12$.entail.tuple.v1.ExplainCheckRequest\x1a%.entail.tuple.v1.ExplainCheckResponse\"\x03\x90\x02\x01\x12]\n" +
+	"\vListObjects\x12#.entail.tuple.v1.ListObjectsRequest\x1a$.entail.tuple.v1.ListObjectsResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\tListUsers\x12!.entail.tuple.v1.ListUsersRequest\x1a\".entail.tuple.v1.ListUsersResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\x06Expand\x12\x1e.entail.tuple.v1.ExpandRequest\x1a\x1f.entail.tuple.v1.ExpandResponse\"\x03\x90\x02\x01B:Z8github.com/entail-dev/entail/gen/entail/tuple/v1;tuplev1b\x06proto3"
 
 var (
@@ -1624,79 +2350,102 @@ func file_entail_tuple_v1_tuple_proto_rawDescGZIP() []byte {
 	return file_entail_tuple_v1_tuple_proto_rawDescData
 }
 
-var file_entail_tuple_v1_tuple_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_entail_tuple_v1_tuple_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_entail_tuple_v1_tuple_proto_goTypes = []any{
 	(State)(0),                            // 0: entail.tuple.v1.State
 	(Fate)(0),                             // 1: entail.tuple.v1.Fate
-	(*TupleKey)(nil),                      // 2: entail.tuple.v1.TupleKey
-	(*Condition)(nil),                     // 3: entail.tuple.v1.Condition
-	(*Owner)(nil),                         // 4: entail.tuple.v1.Owner
-	(*Tuple)(nil),                         // 5: entail.tuple.v1.Tuple
-	(*ListTuplesRequest)(nil),             // 6: entail.tuple.v1.ListTuplesRequest
-	(*ListTuplesResponse)(nil),            // 7: entail.tuple.v1.ListTuplesResponse
-	(*UndeclaredTuple)(nil),               // 8: entail.tuple.v1.UndeclaredTuple
-	(*ListUndeclaredTuplesRequest)(nil),   // 9: entail.tuple.v1.ListUndeclaredTuplesRequest
-	(*ListUndeclaredTuplesResponse)(nil),  // 10: entail.tuple.v1.ListUndeclaredTuplesResponse
-	(*PreviewAdoptionRequest)(nil),        // 11: entail.tuple.v1.PreviewAdoptionRequest
-	(*PreviewAdoptionResponse)(nil),       // 12: entail.tuple.v1.PreviewAdoptionResponse
-	(*ExplainTupleRequest)(nil),           // 13: entail.tuple.v1.ExplainTupleRequest
-	(*ExplainTupleResponse)(nil),          // 14: entail.tuple.v1.ExplainTupleResponse
-	(*CheckRequest)(nil),                  // 15: entail.tuple.v1.CheckRequest
-	(*CheckResponse)(nil),                 // 16: entail.tuple.v1.CheckResponse
-	(*ListObjectsRequest)(nil),            // 17: entail.tuple.v1.ListObjectsRequest
-	(*ListObjectsResponse)(nil),           // 18: entail.tuple.v1.ListObjectsResponse
-	(*ExpandRequest)(nil),                 // 19: entail.tuple.v1.ExpandRequest
-	(*ExpandResponse)(nil),                // 20: entail.tuple.v1.ExpandResponse
-	(*PreviewAdoptionResponse_Tuple)(nil), // 21: entail.tuple.v1.PreviewAdoptionResponse.Tuple
-	(*structpb.Struct)(nil),               // 22: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),         // 23: google.protobuf.Timestamp
+	(Origin)(0),                           // 2: entail.tuple.v1.Origin
+	(Decision_Kind)(0),                    // 3: entail.tuple.v1.Decision.Kind
+	(Decision_Answer)(0),                  // 4: entail.tuple.v1.Decision.Answer
+	(*TupleKey)(nil),                      // 5: entail.tuple.v1.TupleKey
+	(*Condition)(nil),                     // 6: entail.tuple.v1.Condition
+	(*Owner)(nil),                         // 7: entail.tuple.v1.Owner
+	(*Tuple)(nil),                         // 8: entail.tuple.v1.Tuple
+	(*ListTuplesRequest)(nil),             // 9: entail.tuple.v1.ListTuplesRequest
+	(*ListTuplesResponse)(nil),            // 10: entail.tuple.v1.ListTuplesResponse
+	(*UndeclaredTuple)(nil),               // 11: entail.tuple.v1.UndeclaredTuple
+	(*ListUndeclaredTuplesRequest)(nil),   // 12: entail.tuple.v1.ListUndeclaredTuplesRequest
+	(*ListUndeclaredTuplesResponse)(nil),  // 13: entail.tuple.v1.ListUndeclaredTuplesResponse
+	(*PreviewAdoptionRequest)(nil),        // 14: entail.tuple.v1.PreviewAdoptionRequest
+	(*PreviewAdoptionResponse)(nil),       // 15: entail.tuple.v1.PreviewAdoptionResponse
+	(*ExplainTupleRequest)(nil),           // 16: entail.tuple.v1.ExplainTupleRequest
+	(*ExplainTupleResponse)(nil),          // 17: entail.tuple.v1.ExplainTupleResponse
+	(*CheckRequest)(nil),                  // 18: entail.tuple.v1.CheckRequest
+	(*CheckResponse)(nil),                 // 19: entail.tuple.v1.CheckResponse
+	(*ExplainCheckRequest)(nil),           // 20: entail.tuple.v1.ExplainCheckRequest
+	(*ExplainCheckResponse)(nil),          // 21: entail.tuple.v1.ExplainCheckResponse
+	(*Decision)(nil),                      // 22: entail.tuple.v1.Decision
+	(*ListObjectsRequest)(nil),            // 23: entail.tuple.v1.ListObjectsRequest
+	(*ListObjectsResponse)(nil),           // 24: entail.tuple.v1.ListObjectsResponse
+	(*ListUsersRequest)(nil),              // 25: entail.tuple.v1.ListUsersRequest
+	(*ListUsersResponse)(nil),             // 26: entail.tuple.v1.ListUsersResponse
+	(*ExpandRequest)(nil),                 // 27: entail.tuple.v1.ExpandRequest
+	(*ExpandResponse)(nil),                // 28: entail.tuple.v1.ExpandResponse
+	(*PreviewAdoptionResponse_Tuple)(nil), // 29: entail.tuple.v1.PreviewAdoptionResponse.Tuple
+	(*structpb.Struct)(nil),               // 30: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),         // 31: google.protobuf.Timestamp
 }
 var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
-	3,  // 0: entail.tuple.v1.TupleKey.condition:type_name -> entail.tuple.v1.Condition
-	22, // 1: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
-	23, // 2: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
+	6,  // 0: entail.tuple.v1.TupleKey.condition:type_name -> entail.tuple.v1.Condition
+	30, // 1: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
+	31, // 2: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
 	0,  // 3: entail.tuple.v1.Owner.state:type_name -> entail.tuple.v1.State
-	2,  // 4: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
-	3,  // 5: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
-	4,  // 6: entail.tuple.v1.Tuple.owners:type_name -> entail.tuple.v1.Owner
-	5,  // 7: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	2,  // 8: entail.tuple.v1.UndeclaredTuple.key:type_name -> entail.tuple.v1.TupleKey
-	3,  // 9: entail.tuple.v1.UndeclaredTuple.condition:type_name -> entail.tuple.v1.Condition
-	23, // 10: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
+	5,  // 4: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	6,  // 5: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
+	7,  // 6: entail.tuple.v1.Tuple.owners:type_name -> entail.tuple.v1.Owner
+	8,  // 7: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	5,  // 8: entail.tuple.v1.UndeclaredTuple.key:type_name -> entail.tuple.v1.TupleKey
+	6,  // 9: entail.tuple.v1.UndeclaredTuple.condition:type_name -> entail.tuple.v1.Condition
+	31, // 10: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
 	1,  // 11: entail.tuple.v1.UndeclaredTuple.fate:type_name -> entail.tuple.v1.Fate
-	8,  // 12: entail.tuple.v1.ListUndeclaredTuplesResponse.tuples:type_name -> entail.tuple.v1.UndeclaredTuple
-	21, // 13: entail.tuple.v1.PreviewAdoptionResponse.tuples:type_name -> entail.tuple.v1.PreviewAdoptionResponse.Tuple
-	2,  // 14: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
-	5,  // 15: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
-	23, // 16: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
-	2,  // 17: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
-	2,  // 18: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	22, // 19: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
-	2,  // 20: entail.tuple.v1.ListObjectsRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	22, // 21: entail.tuple.v1.ListObjectsRequest.context:type_name -> google.protobuf.Struct
-	5,  // 22: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	2,  // 23: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
-	23, // 24: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
-	6,  // 25: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
-	9,  // 26: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
-	11, // 27: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
-	13, // 28: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
-	15, // 29: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
-	17, // 30: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
-	19, // 31: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
-	7,  // 32: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
-	10, // 33: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
-	12, // 34: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
-	14, // 35: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
-	16, // 36: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
-	18, // 37: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
-	20, // 38: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
-	32, // [32:39] is the sub-list for method output_type
-	25, // [25:32] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	11, // 12: entail.tuple.v1.ListUndeclaredTuplesResponse.tuples:type_name -> entail.tuple.v1.UndeclaredTuple
+	29, // 13: entail.tuple.v1.PreviewAdoptionResponse.tuples:type_name -> entail.tuple.v1.PreviewAdoptionResponse.Tuple
+	5,  // 14: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
+	8,  // 15: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
+	31, // 16: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
+	5,  // 17: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
+	5,  // 18: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	30, // 19: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
+	5,  // 20: entail.tuple.v1.ExplainCheckRequest.key:type_name -> entail.tuple.v1.TupleKey
+	5,  // 21: entail.tuple.v1.ExplainCheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	30, // 22: entail.tuple.v1.ExplainCheckRequest.context:type_name -> google.protobuf.Struct
+	22, // 23: entail.tuple.v1.ExplainCheckResponse.tree:type_name -> entail.tuple.v1.Decision
+	3,  // 24: entail.tuple.v1.Decision.kind:type_name -> entail.tuple.v1.Decision.Kind
+	4,  // 25: entail.tuple.v1.Decision.answer:type_name -> entail.tuple.v1.Decision.Answer
+	8,  // 26: entail.tuple.v1.Decision.tuple:type_name -> entail.tuple.v1.Tuple
+	2,  // 27: entail.tuple.v1.Decision.origin:type_name -> entail.tuple.v1.Origin
+	22, // 28: entail.tuple.v1.Decision.children:type_name -> entail.tuple.v1.Decision
+	5,  // 29: entail.tuple.v1.ListObjectsRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	30, // 30: entail.tuple.v1.ListObjectsRequest.context:type_name -> google.protobuf.Struct
+	5,  // 31: entail.tuple.v1.ListUsersRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
+	30, // 32: entail.tuple.v1.ListUsersRequest.context:type_name -> google.protobuf.Struct
+	8,  // 33: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
+	5,  // 34: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	31, // 35: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
+	9,  // 36: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
+	12, // 37: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
+	14, // 38: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
+	16, // 39: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
+	18, // 40: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
+	20, // 41: entail.tuple.v1.TupleService.ExplainCheck:input_type -> entail.tuple.v1.ExplainCheckRequest
+	23, // 42: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
+	25, // 43: entail.tuple.v1.TupleService.ListUsers:input_type -> entail.tuple.v1.ListUsersRequest
+	27, // 44: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
+	10, // 45: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
+	13, // 46: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
+	15, // 47: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
+	17, // 48: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
+	19, // 49: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
+	21, // 50: entail.tuple.v1.TupleService.ExplainCheck:output_type -> entail.tuple.v1.ExplainCheckResponse
+	24, // 51: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
+	26, // 52: entail.tuple.v1.TupleService.ListUsers:output_type -> entail.tuple.v1.ListUsersResponse
+	28, // 53: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
+	45, // [45:54] is the sub-list for method output_type
+	36, // [36:45] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_entail_tuple_v1_tuple_proto_init() }
@@ -1709,8 +2458,8 @@ func file_entail_tuple_v1_tuple_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_tuple_v1_tuple_proto_rawDesc), len(file_entail_tuple_v1_tuple_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   20,
+			NumEnums:      5,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -242,6 +242,9 @@ func describeError(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
 	}
+	if undecided, ok := errors.AsType[undecidedError](err); ok {
+		return undecided.Error()
+	}
 	var answer *connect.Error
 	if !errors.As(err, &answer) {
 		return err.Error()

@@ -59,7 +59,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	first, _, _ := strings.Cut(ruleFile, "---")
 	for file, text := range map[string]string{
 		"rules.yaml": first, "documents.fga": "module documents", "policy.yaml": "actions: [{name: read_it}]", "binding.yaml": bindingFile,
-		"rolebinding.yaml": readersFile,
+		"rolebinding.yaml": readersFile, "questions.txt": "user:beth viewer document:roadmap\n", "context.json": "{}",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -63,7 +63,9 @@ func newRootCommand(around IOStreams) *cobra.Command {
 	root.SetErr(around.Err)
 	addCommandGroup(root, "Run and install:", newUpCommand(around), newInstallCommand(), newUninstallCommand(), newManifestsCommand(),
 		newCredentialsCommand(), newVersionCommand())
-	addCommandGroup(root, "Ask who may do what, and why:", newCanICommand(around), newWhoCanCommand(around), newWhatCanCommand(around),
+	addCommandGroup(root, "Ask who may do what, and why:", newCheckCommand(around), newWhyCommand(around), newListObjectsCommand(around),
+		newListUsersCommand(around), newExpandCommand(around), newBatchCheckCommand(around),
+		newCanICommand(around), newWhoCanCommand(around), newWhatCanCommand(around),
 		newWhoHasCommand(around), newWhatHasCommand(around),
 		newExplainCommand(around), newPreviewCommand(around))
 	addCommandGroup(root, "Look at declared objects:", newModelCommand(around), newTuplesCommand(around), newInferencesCommand(around),

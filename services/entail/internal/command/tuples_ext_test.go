@@ -13,7 +13,7 @@ import (
 
 // tuples is a TupleService with three pages of each list; the second page is empty.
 type tuples struct {
-	tuplev1connect.UnimplementedTupleServiceHandler
+	questions
 	listed     []*tuplev1.ListTuplesRequest
 	undeclared []*tuplev1.ListUndeclaredTuplesRequest
 }

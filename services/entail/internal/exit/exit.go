@@ -18,11 +18,14 @@ const (
 	NotFound
 	// Unavailable means that the server cannot be reached or has no answer yet.
 	Unavailable
+	// Undecided means that the answer is incomplete: a part of it was cut off or took too long.
+	Undecided
 )
 
 // Help is the text of the exit codes in --help.
 const Help = `Exit codes: 0 done, 1 failure, 2 wrong usage, 3 not found,
-4 the server cannot be reached or has no answer yet.`
+4 the server cannot be reached or has no answer yet, 5 undecided: a part of the
+answer was cut off or took too long.`
 
 // ErrUsage marks errors of the command line.
 var ErrUsage = errors.New("wrong usage")

@@ -78,16 +78,13 @@ func (p Page) drawBranch(t inferenceTree, drawn map[string]bool, w treeBranch) {
 	}
 	stem := w.stem
 	switch w.joint {
-	case "├─ ":
-		stem += "│  "
-	case "└─ ":
-		stem += "   "
+	case branch:
+		stem += branchStem
+	case lastBranch:
+		stem += blankStem
 	}
 	for i, child := range children {
-		joint := "├─ "
-		if i == len(children)-1 {
-			joint = "└─ "
-		}
+		joint, _ := branchTexts(i, len(children))
 		p.drawBranch(t, drawn, treeBranch{roleName(child), stem, joint})
 	}
 }

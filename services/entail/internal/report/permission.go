@@ -48,7 +48,7 @@ func (p Page) WriteAccessExplanation(m *accessv1.ExplainAccessResponse) {
 // drawNestedLines draws each line as the child of the line before.
 func (p Page) drawNestedLines(lines []string) {
 	for i, line := range lines {
-		p.writeLinef("%s└─ %s", strings.Repeat("   ", i), line)
+		p.writeLinef("%s%s%s", strings.Repeat(blankStem, i), lastBranch, line)
 	}
 }
 

@@ -39,7 +39,7 @@ func (p Page) writeOpenSearchThings(heading string, writeOpenSearchThings []*ope
 			rows[i].ink = bad
 		}
 	}
-	p.writeTable([]string{heading, "IS", "OF", "ASKED FOR BY", headState, "WHY"}, rows)
+	p.writeTable([]string{heading, "IS", "OF", "ASKED FOR BY", headState, headWhy}, rows)
 }
 
 // WriteOpenSearchMappings lists who has which role.
@@ -120,7 +120,7 @@ func (p Page) WriteOpenSearchPreview(m *opensearchv1.PreviewResponse) {
 		}
 	}
 	p.writeLinef("")
-	p.writeTable([]string{"KIND", "NAME", headState, "REASON", "WHY"}, rows)
+	p.writeTable([]string{"KIND", "NAME", headState, "REASON", headWhy}, rows)
 }
 
 // WriteOpenSearchStatus counts objects by what became of them.

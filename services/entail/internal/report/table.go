@@ -25,7 +25,24 @@ type Page struct {
 const (
 	headRole  = "ROLE"
 	headState = "STATE"
+	headWhy   = "WHY"
 )
+
+// Lines of a tree: before a child and before the last one, and before the children of each.
+const (
+	branch     = "├─ "
+	lastBranch = "└─ "
+	branchStem = "│  "
+	blankStem  = "   "
+)
+
+// branchTexts returns the lines before child i of n, and before the children of that child.
+func branchTexts(i, n int) (own, below string) {
+	if i == n-1 {
+		return lastBranch, blankStem
+	}
+	return branch, branchStem
+}
 
 // tableRow is one line of a table. ink colors only its last cell, so that the alignment stays correct.
 type tableRow struct {

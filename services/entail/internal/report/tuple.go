@@ -24,7 +24,7 @@ func (p Page) WriteDeclaredTuples(m *tuplev1.ListTuplesResponse) {
 			rows = append(rows, r)
 		}
 	}
-	p.writeTable([]string{"TUPLE", "DECLARED BY", "IS", "WHY"}, rows)
+	p.writeTable([]string{"TUPLE", "DECLARED BY", "IS", headWhy}, rows)
 	p.writeMoreNote(m.GetNextPageToken() != "")
 }
 
@@ -44,8 +44,34 @@ func (p Page) WriteUndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 			tupleText(t.GetKey(), t.GetCondition()), p.agoText(t.GetWrittenAt()), enumWord(t.GetFate().String(), "FATE_"), by, t.GetMessage(),
 		}}
 	}
-	p.writeTable([]string{"TUPLE", "WRITTEN", "IS", "RECORDED BY", "WHY"}, rows)
+	p.writeTable([]string{"TUPLE", "WRITTEN", "IS", "RECORDED BY", headWhy}, rows)
 	p.writeMoreNote(m.GetNextPageToken() != "")
+}
+
+// WriteObjects lists the objects to which a user has a relation.
+func (p Page) WriteObjects(m *tuplev1.ListObjectsResponse) {
+	for _, object := range m.GetObjects() {
+		p.writeLinef("%s", object)
+	}
+	p.writeListEnd(len(m.GetObjects()), m.GetTruncated())
+}
+
+// WriteUsers lists the users that have a relation.
+func (p Page) WriteUsers(m *tuplev1.ListUsersResponse) {
+	for _, user := range m.GetUsers() {
+		p.writeLinef("%s", user)
+	}
+	p.writeListEnd(len(m.GetUsers()), m.GetTruncated())
+}
+
+// writeListEnd prints whether a list is empty, or may be incomplete.
+func (p Page) writeListEnd(count int, truncated bool) {
+	switch {
+	case truncated:
+		p.writeLinef("Undecided: there may be more, because OpenFGA ended the list at its limit of time or of results.")
+	case count == 0:
+		p.writeLinef("None, by the tuples in OpenFGA and the model in force.")
+	}
 }
 
 // WriteAdoptionPreview lists the tuples that are deleted when the IAM store is taken over.

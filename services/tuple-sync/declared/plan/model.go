@@ -30,6 +30,9 @@ func NewModel(m *openfgav1.AuthorizationModel) (*Model, error) {
 // ID returns the ID of the model in its store.
 func (m *Model) ID() string { return m.types.GetAuthorizationModelID() }
 
+// Types returns the types of the model. Callers must not change them.
+func (m *Model) Types() *typesystem.TypeSystem { return m.types }
+
 // WithRefusedTuples returns m with tuples that the server refused although m allows them. The server decides: its version or its
 // limits may differ.
 func (m *Model) WithRefusedTuples(refused map[tuple.Tuple]error) *Model {

@@ -21,7 +21,7 @@ type AdoptionPreviewer interface {
 // PreviewAdoption lists the tuples that adopting the IAM store removes. It reads OpenFGA before the declared state, as
 // ListUndeclaredTuples does.
 func (s *Server) PreviewAdoption(ctx context.Context, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
-	if _, err := s.findStore(s.cfg.IAMStore); err != nil {
+	if _, err := s.findStore(ctx, s.cfg.IAMStore); err != nil {
 		return nil, err
 	}
 	before, err := s.cfg.IAM.PreviewAdoption(ctx)

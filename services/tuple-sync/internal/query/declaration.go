@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +13,9 @@ import (
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/informer"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
@@ -67,9 +70,34 @@ func ownerToProto(of *plan.Owner, v plan.Verdict, written map[tuple.Tuple]struct
 
 func ownerKind(o *plan.Owner) string {
 	if o.IsStore {
-		return "Store"
+		return kinds.Stores().Kind
 	}
-	return "AuthorizationModel"
+	return kinds.AuthorizationModels().Kind
+}
+
+// setFields sets the place of the tuple in each object of this cluster that declares it.
+func (s *Server) setFields(d tupleDeclaration) {
+	for _, o := range d.owners {
+		key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: o.GetName()}
+		if o.GetKind() == kinds.AuthorizationModels().Kind {
+			key.GroupResource = kinds.AuthorizationModels().GroupResource
+			if of, ok := s.cfg.State.Models.Get(key); ok {
+				o.Field = fieldOfTuple(of.Value.Spec.Tuples, d.Tuple)
+			}
+		} else if of, ok := s.cfg.State.Stores.Get(key); ok {
+			o.Field = fieldOfTuple(of.Value.Spec.Tuples, d.Tuple)
+		}
+	}
+}
+
+// fieldOfTuple returns the path of the first equal tuple in a list, or "". Tuples that the service adds are in no list.
+func fieldOfTuple(list []corev1alpha1.Tuple, t tuple.Tuple) string {
+	for i, d := range list {
+		if d.Object == t.Object && d.Relation == t.Relation && d.User == t.User && tuple.ParseDeclared(d) == t {
+			return fmt.Sprintf("spec.tuples[%d]", i)
+		}
+	}
+	return ""
 }
 
 // maxKey bounds the part of a tuple that a page token holds, in bytes. Tuples may have any length.

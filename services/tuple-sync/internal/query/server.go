@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"connectrpc.com/connect"
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -31,12 +32,19 @@ type OpenFGAClient interface {
 	ReadTuplePage(ctx context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error)
 	Check(ctx context.Context, r *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error)
 	ListObjects(ctx context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error)
+	ListUsers(ctx context.Context, r *openfgav1.ListUsersRequest) (*openfgav1.ListUsersResponse, error)
+	ReadRelation(ctx context.Context, storeID string, filter *openfgav1.ReadRequestTupleKey, limit int) (tuples []*openfgav1.Tuple, more bool, err error)
 	Expand(ctx context.Context, r *openfgav1.ExpandRequest) (*openfgav1.ExpandResponse, error)
 }
 
 // ModelReader returns authorization models. It returns nil if the store lacks the model.
 type ModelReader interface {
 	Get(ctx context.Context, storeID, modelID string) (*plan.Model, error)
+}
+
+// APIServer reads objects at the API server.
+type APIServer interface {
+	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 }
 
 // Config of a [Server]. All fields are required.
@@ -51,13 +59,29 @@ type Config struct {
 	// IAMStore is the name of the Store of IAM.
 	IAMStore string
 	IAM      AdoptionPreviewer
+	Kube     APIServer
+	// ListLimits are the limits of OpenFGA for lists.
+	ListLimits ListLimits
 }
 
 // Server implements TupleService.
-type Server struct{ cfg Config }
+type Server struct {
+	cfg Config
+	// waits bounds the calls that wait for an object, because each reads it at the API server again and again.
+	waits *rpc.CallLimiter
+	// trees bounds the calls that build a tree, because each may read hundreds of relations.
+	trees *rpc.CallLimiter
+}
+
+const (
+	maxWaits = 16
+	maxTrees = 4
+)
 
 // New returns a server of the queries.
-func New(cfg Config) *Server { return &Server{cfg: cfg} }
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, waits: rpc.NewLimiter(maxWaits), trees: rpc.NewLimiter(maxTrees)}
+}
 
 // Handler returns the RPC handler of s. A caller needs the right to read the Store in question.
 func (s *Server) Handler() rpc.Handler {
@@ -74,6 +98,8 @@ func requiredAccess(iamStore string) map[string]rpc.AccessRule {
 			func(*tuplev1.PreviewAdoptionRequest) string { return iamStore }),
 		tuplev1connect.TupleServiceExplainTupleProcedure: rpc.RequireVerbOnName("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
 		tuplev1connect.TupleServiceCheckProcedure:        rpc.RequireVerbOnName("get", stores, (*tuplev1.CheckRequest).GetStore),
+		tuplev1connect.TupleServiceExplainCheckProcedure: rpc.RequireVerbOnName("get", stores, (*tuplev1.ExplainCheckRequest).GetStore),
+		tuplev1connect.TupleServiceListUsersProcedure:    rpc.RequireVerbOnName("get", stores, (*tuplev1.ListUsersRequest).GetStore),
 		tuplev1connect.TupleServiceListObjectsProcedure:  rpc.RequireVerbOnName("get", stores, (*tuplev1.ListObjectsRequest).GetStore),
 		tuplev1connect.TupleServiceExpandProcedure:       rpc.RequireVerbOnName("get", stores, (*tuplev1.ExpandRequest).GetStore),
 	}
@@ -118,10 +144,11 @@ func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleReques
 		if i == 0 {
 			explained.Tuple = d.Tuple
 		}
+		s.setFields(d)
 		explained.owners = append(explained.owners, d.owners...)
 	}
 	response := &tuplev1.ExplainTupleResponse{}
-	store, err := s.findStore(r.GetStore())
+	store, err := s.findStore(ctx, r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -139,64 +166,13 @@ func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleReques
 	return response, nil
 }
 
-// Check returns OpenFGA's answer whether a user has a relation to an object.
-func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.CheckResponse, error) {
-	status, err := s.statusWithModel(r.GetStore())
-	if err != nil {
-		return nil, err
-	}
-	question := &openfgav1.CheckRequest{
-		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID, Context: r.GetContext(),
-		TupleKey:         &openfgav1.CheckRequestTupleKey{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()},
-		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: consistencyOf(r.GetHigherConsistency()),
-	}
-	answer, err := s.cfg.OpenFGA.Check(ctx, question)
-	if err != nil {
-		return nil, rpcError(err)
-	}
-	return &tuplev1.CheckResponse{Allowed: answer.GetAllowed(), StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID}, nil
-}
-
-// ListObjects returns the objects of a type to which a user has a relation, by OpenFGA.
-func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest) (*tuplev1.ListObjectsResponse, error) {
-	status, err := s.statusWithModel(r.GetStore())
-	if err != nil {
-		return nil, err
-	}
-	answer, err := s.cfg.OpenFGA.ListObjects(ctx, &openfgav1.ListObjectsRequest{
-		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
-		Type: r.GetType(), Relation: r.GetRelation(), User: r.GetUser(), Context: r.GetContext(),
-		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: consistencyOf(r.GetHigherConsistency()),
-	})
-	if err != nil {
-		return nil, rpcError(err)
-	}
-	return &tuplev1.ListObjectsResponse{Objects: answer.GetObjects()}, nil
-}
-
-func contextualTuples(keys []*tuplev1.TupleKey) *openfgav1.ContextualTupleKeys {
-	tuples := &openfgav1.ContextualTupleKeys{}
-	for _, k := range keys {
-		t := &openfgav1.TupleKey{Object: k.GetObject(), Relation: k.GetRelation(), User: k.GetUser()}
-		if c := k.GetCondition(); c != nil {
-			t.Condition = &openfgav1.RelationshipCondition{Name: c.GetName(), Context: c.GetContext()}
-		}
-		tuples.TupleKeys = append(tuples.TupleKeys, t)
-	}
-	return tuples
-}
-
-func consistencyOf(higher bool) openfgav1.ConsistencyPreference {
-	if higher {
-		return openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY
-	}
-	return openfgav1.ConsistencyPreference_UNSPECIFIED
-}
-
 // Expand returns OpenFGA's tree behind a relation, with the objects that declare its tuples.
 func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1.ExpandResponse, error) {
-	status, err := s.statusWithModel(r.GetStore())
+	status, model, err := s.storeWithModel(ctx, r.GetStore())
 	if err != nil {
+		return nil, err
+	}
+	if err := checkObjectNames(model, r.GetObject(), r.GetRelation()); err != nil {
 		return nil, err
 	}
 	answer, err := s.cfg.OpenFGA.Expand(ctx, &openfgav1.ExpandRequest{
@@ -225,7 +201,7 @@ func (s *Server) Expand(ctx context.Context, r *tuplev1.ExpandRequest) (*tuplev1
 
 // declaredTuples lists the declared tuples of a Store for which keep returns true.
 func (s *Server) declaredTuples(ctx context.Context, name string, keep func(tupleDeclaration) bool) ([]tupleDeclaration, error) {
-	store, err := s.findStore(name)
+	store, err := s.findStore(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -242,32 +218,60 @@ func (s *Server) declaredTuples(ctx context.Context, name string, keep func(tupl
 	return kept, nil
 }
 
-func (s *Server) findStore(name string) (informer.Object[corev1alpha1.Store], error) {
-	return rpc.FindObject(s.cfg.Complete, s.cfg.State.Stores.Get,
-		event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: name})
+// findStore returns a Store of this cluster. The error about an unknown one suggests names.
+func (s *Server) findStore(ctx context.Context, name string) (informer.Object[corev1alpha1.Store], error) {
+	stores := kinds.Stores().GroupResource
+	found, err := rpc.FindObject(s.cfg.Complete, s.cfg.State.Stores.Get, event.Key{Cluster: s.cfg.Cluster, GroupResource: stores, Name: name})
+	return found, rpc.SuggestNames(ctx, err, stores, name, func() (names []string) {
+		for _, o := range s.cfg.State.Stores.All() {
+			if o.Key.Cluster == s.cfg.Cluster {
+				names = append(names, o.Key.Name)
+			}
+		}
+		return names
+	})
 }
 
-// statusWithModel returns the status of a Store that OpenFGA can answer for.
-func (s *Server) statusWithModel(name string) (*corev1alpha1.StoreStatus, error) {
-	store, err := s.findStore(name)
+// storeWithModel returns the status of a Store that OpenFGA can answer for, and its model.
+func (s *Server) storeWithModel(ctx context.Context, name string) (*corev1alpha1.StoreStatus, *plan.Model, error) {
+	store, err := s.findStore(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	status := &store.Value.Status
 	if status.StoreID == "" || status.AuthorizationModelID == "" {
-		return nil, rpc.NotFoundError("Store %q has no model in OpenFGA yet; its conditions give the reason", name)
+		return nil, nil, rpc.NotFoundError("Store %q has no model in OpenFGA yet; its conditions give the reason", name)
 	}
-	return status, nil
+	model, err := s.cfg.Models.Get(ctx, status.StoreID, status.AuthorizationModelID)
+	if err == nil && model == nil {
+		err = lostError()
+	}
+	return status, model, err
 }
+
+// lostError returns the error for callers while OpenFGA lacks a store or a model that it had.
+func lostError() error {
+	return rpc.NotFoundError("OpenFGA lost the store or its model; the services create it again; try again")
+}
+
+// Errors for callers about answers that OpenFGA began and did not finish.
+var (
+	errTooComplex = errors.New("the answer is undecided: it takes more steps than OpenFGA allows (--resolve-node-limit)")
+	errTimeout    = errors.New("the answer is undecided: OpenFGA ran out of time (--request-timeout)")
+)
 
 // rpcError converts an error of OpenFGA for the caller. It passes on what is wrong with the request, and hides internal
 // errors.
 func rpcError(err error) error {
 	switch {
+	case errors.Is(err, fga.ErrTooComplex):
+		return connect.NewError(connect.CodeResourceExhausted, errTooComplex)
+	case errors.Is(err, fga.ErrTimeout):
+		return connect.NewError(connect.CodeDeadlineExceeded, errTimeout)
 	case fault.IsUnavailable(err):
 		return err
 	case errors.Is(err, fga.ErrStoreNotFound), errors.Is(err, fga.ErrModelNotFound):
-		return rpc.NotFoundError("OpenFGA lost the store or its model; the services create it again; try again")
+		return lostError()
 	}
 	return rpc.InvalidError("OpenFGA refuses the question: %s", tuple.RefusalReason(err))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -133,18 +134,27 @@ func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
 	if lines := lines(got.GetTuples()); err != nil || !slices.Equal(lines, want) {
 		t.Errorf("got %v, %v", lines, err)
 	}
-	_, err = s.server(nil).Check(context.Background(), &tuplev1.CheckRequest{Store: "later"})
+	_, err = s.server(nil).Check(context.Background(), &tuplev1.CheckRequest{Store: "later", Key: viewerKey})
 	if connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("a check is answered by %v", err)
 	}
 }
 
+// viewerKey is a question that the model allows.
+//
+//nolint:gochecknoglobals // A fixture that no test changes.
+var viewerKey = &tuplev1.TupleKey{Object: "doc:1", Relation: "viewer", User: "user:1"}
+
 // answers is an OpenFGA with a fixed answer.
 type answers struct {
 	OpenFGAClient
 	err error
-	// listed receives the request of ListObjects.
+	// listed receives the request of ListObjects, and users that of ListUsers.
 	listed *openfgav1.ListObjectsRequest
+	users  *openfgav1.ListUsersRequest
+	// results is the number of objects or users that it returns, after a delay.
+	results int
+	delay   time.Duration
 }
 
 func (a answers) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
@@ -152,8 +162,21 @@ func (a answers) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.Che
 }
 
 func (a answers) ListObjects(_ context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
-	proto.Merge(a.listed, r)
-	return &openfgav1.ListObjectsResponse{}, a.err
+	if a.listed != nil {
+		proto.Merge(a.listed, r)
+	}
+	<-time.After(a.delay)
+	return &openfgav1.ListObjectsResponse{Objects: slices.Repeat([]string{"doc:1"}, a.results)}, a.err
+}
+
+func (a answers) ListUsers(_ context.Context, r *openfgav1.ListUsersRequest) (*openfgav1.ListUsersResponse, error) {
+	if a.users != nil {
+		proto.Merge(a.users, r)
+	}
+	<-time.After(a.delay)
+	everyone := &openfgav1.User{User: &openfgav1.User_Wildcard{Wildcard: &openfgav1.TypedWildcard{Type: "user"}}}
+	anne := &openfgav1.User{User: &openfgav1.User_Object{Object: &openfgav1.Object{Type: "user", Id: "anne"}}}
+	return &openfgav1.ListUsersResponse{Users: append(slices.Repeat([]*openfgav1.User{everyone}, a.results), anne)}, a.err
 }
 
 func TestListObjectsPassesContextOn(t *testing.T) {
@@ -161,14 +184,14 @@ func TestListObjectsPassesContextOn(t *testing.T) {
 	listed := &openfgav1.ListObjectsRequest{}
 	if _, err := newWorld(t, one).server(answers{listed: listed}).ListObjects(context.Background(), &tuplev1.ListObjectsRequest{
 		Store: "a", Type: "doc", Relation: "viewer", User: "user:1", Context: given, HigherConsistency: true,
-		ContextualTuples: []*tuplev1.TupleKey{{Object: "doc:1", Relation: "owner", User: "user:1", Condition: &tuplev1.Condition{Name: "early", Context: given}}},
+		ContextualTuples: []*tuplev1.TupleKey{{Object: "doc:1", Relation: "viewer", User: "user:1", Condition: &tuplev1.Condition{Name: "large"}}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	want := &openfgav1.ListObjectsRequest{
 		StoreId: "S1", AuthorizationModelId: "model", Type: "doc", Relation: "viewer", User: "user:1", Context: given,
 		ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: []*openfgav1.TupleKey{
-			{Object: "doc:1", Relation: "owner", User: "user:1", Condition: &openfgav1.RelationshipCondition{Name: "early", Context: given}},
+			{Object: "doc:1", Relation: "viewer", User: "user:1", Condition: &openfgav1.RelationshipCondition{Name: "large"}},
 		}},
 		Consistency: openfgav1.ConsistencyPreference_HIGHER_CONSISTENCY,
 	}
@@ -187,14 +210,16 @@ func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {
 		"a refused question": {errors.New("OpenFGA answers validation_error (2000): Invalid tuple 'x'. Reason: type 'x' not found"), connect.CodeInvalidArgument, "refuses the question: type 'x' not found"},
 		"a lost store":       {fga.ErrStoreNotFound, connect.CodeNotFound, "create it again"},
 		"a lost model":       {fga.ErrModelNotFound, connect.CodeNotFound, "create it again"},
+		"too many steps":     {fmt.Errorf("check: %w", fga.ErrTooComplex), connect.CodeResourceExhausted, "undecided"},
+		"too little time":    {fault.Unavailable(fga.ErrTimeout), connect.CodeDeadlineExceeded, "undecided"},
 		"an outage":          {fault.Unavailable(errors.New("10.0.0.1 refused")), connect.CodeUnknown, ""},
 	} {
-		_, err := s.server(answers{err: c.err}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a"})
+		_, err := s.server(answers{err: c.err}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey})
 		if connect.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got, err := s.server(answers{}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a"}); err != nil || got.GetStoreId() != "S1" || got.GetAuthorizationModelId() != "model" {
+	if got, err := s.server(answers{}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey}); err != nil || got.GetStoreId() != "S1" || got.GetAuthorizationModelId() != "model" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -226,6 +251,14 @@ func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
 			_, err := s.ListObjects(context.Background(), &tuplev1.ListObjectsRequest{Store: "a"})
 			return err
 		},
+		"ListUsers": func() error {
+			_, err := s.ListUsers(context.Background(), &tuplev1.ListUsersRequest{Store: "a"})
+			return err
+		},
+		"ExplainCheck": func() error {
+			_, err := s.ExplainCheck(context.Background(), &tuplev1.ExplainCheckRequest{Store: "a"})
+			return err
+		},
 		"Expand": func() error { _, err := s.Expand(context.Background(), &tuplev1.ExpandRequest{Store: "a"}); return err },
 	}
 	for name, call := range calls {
@@ -241,6 +274,8 @@ func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
 		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: &tuplev1.ListUndeclaredTuplesRequest{Store: "a"},
 		tuplev1connect.TupleServiceExplainTupleProcedure:         &tuplev1.ExplainTupleRequest{Store: "a"},
 		tuplev1connect.TupleServiceCheckProcedure:                &tuplev1.CheckRequest{Store: "a"},
+		tuplev1connect.TupleServiceExplainCheckProcedure:         &tuplev1.ExplainCheckRequest{Store: "a"},
+		tuplev1connect.TupleServiceListUsersProcedure:            &tuplev1.ListUsersRequest{Store: "a"},
 		tuplev1connect.TupleServiceListObjectsProcedure:          &tuplev1.ListObjectsRequest{Store: "a"},
 		tuplev1connect.TupleServiceExpandProcedure:               &tuplev1.ExpandRequest{Store: "a"},
 		tuplev1connect.TupleServicePreviewAdoptionProcedure:      &tuplev1.PreviewAdoptionRequest{},

@@ -20,7 +20,7 @@ const lookedAt = 100
 // ListUndeclaredTuples lists the tuples that OpenFGA holds and no object declares. It reads OpenFGA before the view: a
 // tuple written meanwhile was declared before.
 func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndeclaredTuplesRequest) (*tuplev1.ListUndeclaredTuplesResponse, error) {
-	store, err := s.findStore(r.GetStore())
+	store, err := s.findStore(ctx, r.GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Server) ListUndeclaredTuples(ctx context.Context, r *tuplev1.ListUndecl
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	if store, err = s.findStore(r.GetStore()); err != nil {
+	if store, err = s.findStore(ctx, r.GetStore()); err != nil {
 		return nil, err
 	}
 	model, err := s.cfg.Models.Get(ctx, id, store.Value.Status.AuthorizationModelID)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/openfga/language/pkg/go/transformer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,7 @@ func (w *world) Get(_ context.Context, storeID, _ string) (*plan.Model, error) {
 
 // server answers from w and openFGA.
 func (w *world) server(openFGA OpenFGAClient) *Server {
-	return New(Config{State: w.state, Cluster: "local", Complete: func() error { return nil }, Models: w, OpenFGA: openFGA})
+	return New(Config{State: w.state, Cluster: "local", Complete: func() error { return nil }, Models: w, OpenFGA: openFGA, ListLimits: ListLimits{Deadline: time.Minute, Results: 1000}})
 }
 
 // store declares tuples. They are written as far as the status says.

@@ -48,9 +48,14 @@ const (
 	TupleServiceExplainTupleProcedure = "/entail.tuple.v1.TupleService/ExplainTuple"
 	// TupleServiceCheckProcedure is the fully-qualified name of the TupleService's Check RPC.
 	TupleServiceCheckProcedure = "/entail.tuple.v1.TupleService/Check"
+	// TupleServiceExplainCheckProcedure is the fully-qualified name of the TupleService's ExplainCheck
+	// RPC.
+	TupleServiceExplainCheckProcedure = "/entail.tuple.v1.TupleService/ExplainCheck"
 	// TupleServiceListObjectsProcedure is the fully-qualified name of the TupleService's ListObjects
 	// RPC.
 	TupleServiceListObjectsProcedure = "/entail.tuple.v1.TupleService/ListObjects"
+	// TupleServiceListUsersProcedure is the fully-qualified name of the TupleService's ListUsers RPC.
+	TupleServiceListUsersProcedure = "/entail.tuple.v1.TupleService/ListUsers"
 	// TupleServiceExpandProcedure is the fully-qualified name of the TupleService's Expand RPC.
 	TupleServiceExpandProcedure = "/entail.tuple.v1.TupleService/Expand"
 )
@@ -70,8 +75,13 @@ type TupleServiceClient interface {
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
+	// ExplainCheck returns the answer of Check with the tree behind it, down to the tuples and the objects that
+	// declare them.
+	ExplainCheck(context.Context, *v1.ExplainCheckRequest) (*v1.ExplainCheckResponse, error)
 	// ListObjects asks OpenFGA which objects of a type a user has a relation to.
 	ListObjects(context.Context, *v1.ListObjectsRequest) (*v1.ListObjectsResponse, error)
+	// ListUsers asks OpenFGA which users of a type have a relation to an object.
+	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
 	// Expand asks OpenFGA for the userset tree of a relation, and returns the objects that declare the tuples at
 	// its leaves.
 	Expand(context.Context, *v1.ExpandRequest) (*v1.ExpandResponse, error)
@@ -123,10 +133,24 @@ func NewTupleServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		explainCheck: connect.NewClient[v1.ExplainCheckRequest, v1.ExplainCheckResponse](
+			httpClient,
+			baseURL+TupleServiceExplainCheckProcedure,
+			connect.WithSchema(tupleServiceMethods.ByName("ExplainCheck")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listObjects: connect.NewClient[v1.ListObjectsRequest, v1.ListObjectsResponse](
 			httpClient,
 			baseURL+TupleServiceListObjectsProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("ListObjects")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listUsers: connect.NewClient[v1.ListUsersRequest, v1.ListUsersResponse](
+			httpClient,
+			baseURL+TupleServiceListUsersProcedure,
+			connect.WithSchema(tupleServiceMethods.ByName("ListUsers")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -147,7 +171,9 @@ type tupleServiceClient struct {
 	previewAdoption      *connect.Client[v1.PreviewAdoptionRequest, v1.PreviewAdoptionResponse]
 	explainTuple         *connect.Client[v1.ExplainTupleRequest, v1.ExplainTupleResponse]
 	check                *connect.Client[v1.CheckRequest, v1.CheckResponse]
+	explainCheck         *connect.Client[v1.ExplainCheckRequest, v1.ExplainCheckResponse]
 	listObjects          *connect.Client[v1.ListObjectsRequest, v1.ListObjectsResponse]
+	listUsers            *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
 	expand               *connect.Client[v1.ExpandRequest, v1.ExpandResponse]
 }
 
@@ -196,9 +222,27 @@ func (c *tupleServiceClient) Check(ctx context.Context, req *v1.CheckRequest) (*
 	return nil, err
 }
 
+// ExplainCheck calls entail.tuple.v1.TupleService.ExplainCheck.
+func (c *tupleServiceClient) ExplainCheck(ctx context.Context, req *v1.ExplainCheckRequest) (*v1.ExplainCheckResponse, error) {
+	response, err := c.explainCheck.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListObjects calls entail.tuple.v1.TupleService.ListObjects.
 func (c *tupleServiceClient) ListObjects(ctx context.Context, req *v1.ListObjectsRequest) (*v1.ListObjectsResponse, error) {
 	response, err := c.listObjects.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListUsers calls entail.tuple.v1.TupleService.ListUsers.
+func (c *tupleServiceClient) ListUsers(ctx context.Context, req *v1.ListUsersRequest) (*v1.ListUsersResponse, error) {
+	response, err := c.listUsers.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -229,8 +273,13 @@ type TupleServiceHandler interface {
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
 	Check(context.Context, *v1.CheckRequest) (*v1.CheckResponse, error)
+	// ExplainCheck returns the answer of Check with the tree behind it, down to the tuples and the objects that
+	// declare them.
+	ExplainCheck(context.Context, *v1.ExplainCheckRequest) (*v1.ExplainCheckResponse, error)
 	// ListObjects asks OpenFGA which objects of a type a user has a relation to.
 	ListObjects(context.Context, *v1.ListObjectsRequest) (*v1.ListObjectsResponse, error)
+	// ListUsers asks OpenFGA which users of a type have a relation to an object.
+	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
 	// Expand asks OpenFGA for the userset tree of a relation, and returns the objects that declare the tuples at
 	// its leaves.
 	Expand(context.Context, *v1.ExpandRequest) (*v1.ExpandResponse, error)
@@ -278,10 +327,24 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	tupleServiceExplainCheckHandler := connect.NewUnaryHandlerSimple(
+		TupleServiceExplainCheckProcedure,
+		svc.ExplainCheck,
+		connect.WithSchema(tupleServiceMethods.ByName("ExplainCheck")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	tupleServiceListObjectsHandler := connect.NewUnaryHandlerSimple(
 		TupleServiceListObjectsProcedure,
 		svc.ListObjects,
 		connect.WithSchema(tupleServiceMethods.ByName("ListObjects")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	tupleServiceListUsersHandler := connect.NewUnaryHandlerSimple(
+		TupleServiceListUsersProcedure,
+		svc.ListUsers,
+		connect.WithSchema(tupleServiceMethods.ByName("ListUsers")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -304,8 +367,12 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 			tupleServiceExplainTupleHandler.ServeHTTP(w, r)
 		case TupleServiceCheckProcedure:
 			tupleServiceCheckHandler.ServeHTTP(w, r)
+		case TupleServiceExplainCheckProcedure:
+			tupleServiceExplainCheckHandler.ServeHTTP(w, r)
 		case TupleServiceListObjectsProcedure:
 			tupleServiceListObjectsHandler.ServeHTTP(w, r)
+		case TupleServiceListUsersProcedure:
+			tupleServiceListUsersHandler.ServeHTTP(w, r)
 		case TupleServiceExpandProcedure:
 			tupleServiceExpandHandler.ServeHTTP(w, r)
 		default:
@@ -337,8 +404,16 @@ func (UnimplementedTupleServiceHandler) Check(context.Context, *v1.CheckRequest)
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.Check is not implemented"))
 }
 
+func (UnimplementedTupleServiceHandler) ExplainCheck(context.Context, *v1.ExplainCheckRequest) (*v1.ExplainCheckResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.ExplainCheck is not implemented"))
+}
+
 func (UnimplementedTupleServiceHandler) ListObjects(context.Context, *v1.ListObjectsRequest) (*v1.ListObjectsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.ListObjects is not implemented"))
+}
+
+func (UnimplementedTupleServiceHandler) ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.ListUsers is not implemented"))
 }
 
 func (UnimplementedTupleServiceHandler) Expand(context.Context, *v1.ExpandRequest) (*v1.ExpandResponse, error) {

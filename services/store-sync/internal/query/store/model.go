@@ -18,7 +18,7 @@ import (
 
 // GetModel returns the newest model in OpenFGA.
 func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
-	found, err := s.findStore(request.GetName())
+	found, err := s.findStore(ctx, request.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *Server) GetModel(ctx context.Context, request *storev1.GetModelRequest)
 
 // DiffModel compares two models. The default for the first is the live model, for the second the desired one.
 func (s *Server) DiffModel(ctx context.Context, request *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
-	found, err := s.findStore(request.GetName())
+	found, err := s.findStore(ctx, request.GetName())
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ const previewed = "preview"
 
 // PreviewModel makes the same decisions as store-sync and writes nothing.
 func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
-	found, err := s.findStore(request.GetName())
+	found, err := s.findStore(ctx, request.GetName())
 	if err != nil {
 		return nil, err
 	}

@@ -76,17 +76,26 @@ func (s *Server) ListStores(_ context.Context, request *storev1.ListStoresReques
 }
 
 // GetStore returns the state of one Store.
-func (s *Server) GetStore(_ context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
-	found, err := s.findStore(request.GetName())
+func (s *Server) GetStore(ctx context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+	found, err := s.findStore(ctx, request.GetName())
 	if err != nil {
 		return nil, err
 	}
 	return &storev1.GetStoreResponse{Store: storeToProto(found.Value)}, nil
 }
 
-// findStore returns the Store with a name in this cluster.
-func (s *Server) findStore(name string) (module.StoreObject, error) {
-	return rpc.FindObject(s.complete, s.state.Shared.Stores.Get, module.StoreKey(name, s.state.Shared.Cluster))
+// findStore returns the Store with a name in this cluster. The error about an unknown one suggests names.
+func (s *Server) findStore(ctx context.Context, name string) (module.StoreObject, error) {
+	key := module.StoreKey(name, s.state.Shared.Cluster)
+	found, err := rpc.FindObject(s.complete, s.state.Shared.Stores.Get, key)
+	return found, rpc.SuggestNames(ctx, err, key.GroupResource, name, func() (names []string) {
+		for _, o := range s.state.Shared.Stores.All() {
+			if o.Key.Cluster == key.Cluster {
+				names = append(names, o.Key.Name)
+			}
+		}
+		return names
+	})
 }
 
 func storeToProto(s *corev1alpha1.Store) *storev1.Store {

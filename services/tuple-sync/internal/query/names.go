@@ -1,0 +1,116 @@
+package query
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	fgatuple "github.com/openfga/openfga/pkg/tuple"
+
+	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
+	"github.com/entail-dev/entail/services/internal/nearest"
+	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+)
+
+// checkedQuestion is a question with a tuple key.
+type checkedQuestion interface {
+	GetKey() *tuplev1.TupleKey
+	GetContextualTuples() []*tuplev1.TupleKey
+}
+
+// checkQuestionNames returns an error for the caller about the first name in a question that the model does not define.
+func checkQuestionNames(m *plan.Model, q checkedQuestion) error {
+	if err := checkKeyNames(m, q.GetKey()); err != nil {
+		return err
+	}
+	return checkContextualNames(m, q.GetContextualTuples())
+}
+
+func checkListObjectsNames(m *plan.Model, r *tuplev1.ListObjectsRequest) error {
+	if err := checkRelationName(m, r.GetType(), r.GetRelation()); err != nil {
+		return err
+	}
+	if err := checkUserNames(m, r.GetUser()); err != nil {
+		return err
+	}
+	return checkContextualNames(m, r.GetContextualTuples())
+}
+
+func checkListUsersNames(m *plan.Model, r *tuplev1.ListUsersRequest) error {
+	if err := checkObjectNames(m, r.GetObject(), r.GetRelation()); err != nil {
+		return err
+	}
+	typ, relation, isUserset := strings.Cut(r.GetUserType(), "#")
+	if err := checkTypeName(m, typ); err != nil {
+		return err
+	}
+	if isUserset {
+		if err := checkRelationName(m, typ, relation); err != nil {
+			return err
+		}
+	}
+	return checkContextualNames(m, r.GetContextualTuples())
+}
+
+func checkContextualNames(m *plan.Model, keys []*tuplev1.TupleKey) error {
+	for _, key := range keys {
+		if err := checkKeyNames(m, key); err != nil {
+			return err
+		}
+		known := slices.Collect(maps.Keys(m.Types().GetConditions()))
+		if name := key.GetCondition().GetName(); key.GetCondition() != nil && !slices.Contains(known, name) {
+			return rpc.NotFoundError("the model has no condition %q%s", name, nearest.Hint(name, "conditions", known))
+		}
+	}
+	return nil
+}
+
+func checkKeyNames(m *plan.Model, key *tuplev1.TupleKey) error {
+	if err := checkObjectNames(m, key.GetObject(), key.GetRelation()); err != nil {
+		return err
+	}
+	return checkUserNames(m, key.GetUser())
+}
+
+func checkObjectNames(m *plan.Model, object, relation string) error {
+	if !fgatuple.IsValidObject(object) {
+		return rpc.InvalidError("object %q is not TYPE:ID, such as document:roadmap", object)
+	}
+	return checkRelationName(m, fgatuple.GetType(object), relation)
+}
+
+// checkUserNames checks the names in a user: TYPE:ID, TYPE:ID#RELATION or TYPE:*.
+func checkUserNames(m *plan.Model, user string) error {
+	object, relation := fgatuple.SplitObjectRelation(user)
+	if !fgatuple.IsValidObject(object) {
+		hint := ", such as user:beth"
+		if _, isType := m.Types().GetTypeDefinition("user"); isType && fgatuple.IsValidObject("user:"+user) {
+			hint = "; did you mean user:" + user + "?"
+		}
+		return rpc.InvalidError("user %q is not TYPE:ID, TYPE:ID#RELATION or TYPE:*%s", user, hint)
+	}
+	if relation != "" {
+		return checkRelationName(m, fgatuple.GetType(object), relation)
+	}
+	return checkTypeName(m, fgatuple.GetType(object))
+}
+
+func checkTypeName(m *plan.Model, name string) error {
+	if _, ok := m.Types().GetTypeDefinition(name); ok {
+		return nil
+	}
+	known := slices.Collect(maps.Keys(m.Types().GetAllRelations()))
+	return rpc.NotFoundError("the model has no type %q%s", name, nearest.Hint(name, "types", known))
+}
+
+func checkRelationName(m *plan.Model, typ, name string) error {
+	if err := checkTypeName(m, typ); err != nil {
+		return err
+	}
+	relations, _ := m.Types().GetRelations(typ) // It fails only for unknown types.
+	if _, ok := relations[name]; ok {
+		return nil
+	}
+	return rpc.NotFoundError("type %s has no relation %q%s", typ, name, nearest.Hint(name, "relations", slices.Collect(maps.Keys(relations))))
+}
