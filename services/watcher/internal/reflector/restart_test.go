@@ -23,11 +23,9 @@ func (h listHook) List(ctx context.Context, kind kinds.Kind, token string) (sour
 	return page, err
 }
 
-// newIdleReflector returns a reflector of Stores that does nothing by itself, and the reflector of its kind. listed is called after
-// each list.
-func newIdleReflector(t *testing.T, b *bus, c *cluster, listed func(*kindReflector)) (*reflector, *kindReflector) {
+// newIdleReflector returns a reflector of Stores that does nothing by itself. listed is called after each list.
+func newIdleReflector(t *testing.T, b *bus, c *cluster, listed func(*kindReflector)) (k *kindReflector) {
 	t.Helper()
-	var k *kindReflector
 	cfg := b.config(listHook{c, func() { listed(k) }})
 	r := &reflector{cfg: cfg, lane: laneOf(t), copies: map[string]bool{}}
 	r.targets, r.audit = newTargetKinds(r, newRegistrationTracker(cfg.Source)), newStreamAuditor(r)
@@ -35,7 +33,7 @@ func newIdleReflector(t *testing.T, b *bus, c *cluster, listed func(*kindReflect
 	k = newKindReflector(r, kinds.Stores(), r.lane)
 	r.kinds = []*kindReflector{k}
 	r.epoch.advanceTo(c.epoch)
-	return r, k
+	return k
 }
 
 // publishAll publishes all objects of a cluster.
@@ -56,7 +54,7 @@ func TestRelistThatIsRestartedPublishesNoDeletion(t *testing.T) {
 			c.apply("b", "v1", "")
 			publishAll(t, b, c)
 			c.unserved = unserved
-			_, k := newIdleReflector(t, b, c, (*kindReflector).restartRelist)
+			k := newIdleReflector(t, b, c, (*kindReflector).restartRelist)
 			k.stream, k.due = "earlier", time.Now().Add(time.Hour) // It is not the first of the term.
 			if err := k.relistAndWatch(t.Context()); !errors.Is(err, errAgain) {
 				t.Errorf("got %v, want %v", err, errAgain)
@@ -73,7 +71,7 @@ func TestRelistThatIsRestartedPublishesNoDeletion(t *testing.T) {
 // A backup may hold a forged body that was corrected since.
 func TestRelistAfterDoubtReadsBodies(t *testing.T) {
 	b, c := newBus(t), newCluster()
-	_, k := newIdleReflector(t, b, c, func(*kindReflector) {})
+	k := newIdleReflector(t, b, c, func(*kindReflector) {})
 	k.stream, k.due = "one", time.Now().Add(time.Hour)
 	for _, doubted := range []bool{false, true} {
 		k.doubted = doubted
@@ -85,7 +83,7 @@ func TestRelistAfterDoubtReadsBodies(t *testing.T) {
 
 func TestCheckRestartsRelistOfAnEarlierStream(t *testing.T) {
 	b, c := newBus(t), newCluster()
-	_, k := newIdleReflector(t, b, c, func(*kindReflector) {})
+	k := newIdleReflector(t, b, c, func(*kindReflector) {})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	k.sweep, k.restart = &relistProgress{incarnation: "earlier"}, cancel
 	if err := k.checkKindOnStream(t.Context(), "present"); err != nil {

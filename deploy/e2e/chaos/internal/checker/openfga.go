@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
 	"google.golang.org/grpc"
@@ -23,6 +25,13 @@ func (t Tuple) String() string { return t.Object + "#" + t.Relation + "@" + t.Us
 type OpenFGAClient struct {
 	conn *grpc.ClientConn
 	api  openfgav1.OpenFGAServiceClient
+	// iam holds the IDs of the IAM store when they were last read.
+	iam atomic.Pointer[knownStoreIDs]
+}
+
+type knownStoreIDs struct {
+	ids  []string
+	read time.Time
 }
 
 // DialOpenFGA connects to host:port.
@@ -119,10 +128,24 @@ func (o *OpenFGAClient) CheckAllowed(ctx context.Context, store string, question
 	return yes, nil
 }
 
+// iamStoreIDs returns the IDs of the IAM store, at most a second old. A Check for each question is slow enough.
+func (o *OpenFGAClient) iamStoreIDs(ctx context.Context) ([]string, error) {
+	if known := o.iam.Load(); known != nil && time.Since(known.read) < time.Second {
+		return known.ids, nil
+	}
+	now := time.Now()
+	stores, err := o.StoreIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.iam.Store(&knownStoreIDs{stores[workload.IAMStore], now})
+	return stores[workload.IAMStore], nil
+}
+
 // askIAM sends a Check of a permission to OpenFGA, by the newest model of the IAM store. It does not send the contextual
 // tuple of the object's namespace, which can only make OpenFGA allow more.
 func (o *OpenFGAClient) askIAM(ctx context.Context, _ string, q accessQuestion) (allowed bool, err error) {
-	stores, err := o.StoreIDs(ctx)
+	ids, err := o.iamStoreIDs(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -132,7 +155,7 @@ func (o *OpenFGAClient) askIAM(ctx context.Context, _ string, q accessQuestion) 
 		object, relation, _ := strings.Cut(tokenGroupUserset(group), "#")
 		given = append(given, &openfgav1.TupleKey{Object: object, Relation: relation, User: user})
 	}
-	for _, id := range stores[workload.IAMStore] {
+	for _, id := range ids {
 		answer, err := o.api.Check(ctx, &openfgav1.CheckRequest{
 			StoreId: id, ContextualTuples: &openfgav1.ContextualTupleKeys{TupleKeys: given},
 			TupleKey:    &openfgav1.CheckRequestTupleKey{Object: object, Relation: sha256Hex(permissionOf(q))[:12], User: user},

@@ -49,12 +49,12 @@ type AnswerSource struct {
 }
 
 // AnswerSources returns both APIs of the webhooks, CheckAccess and the SubjectAccessReviews of the API server, and Check of
-// OpenFGA.
+// OpenFGA. OpenFGA receives as many questions as two replicas.
 func AnswerSources(webhooks, authorizers func() []string, openFGA *OpenFGAClient) []AnswerSource {
 	return []AnswerSource{
 		{name: "CheckAccess", urls: webhooks, ask: askCheckAccess},
 		{name: "SubjectAccessReview", urls: authorizers, ask: askSubjectAccessReview},
-		{name: "Check", urls: func() []string { return []string{"OpenFGA"} }, ask: openFGA.askIAM, sinceRest: true},
+		{name: "Check", urls: func() []string { return []string{"OpenFGA", "OpenFGA"} }, ask: openFGA.askIAM, sinceRest: true},
 	}
 }
 
@@ -265,7 +265,8 @@ func (r *AnswerRecorder) judgeAnswers(ctx context.Context, planted []plantedLie)
 		case verdict == history.Wrong:
 			if wrong++; wrong <= maxWrong {
 				r.report(Violation{Allow, fmt.Errorf("%s allows %s at %s, which follows from no objects of the last %s; %s",
-					a.From, r.questions[a.Question], a.End.Format(time.StampMilli), a.End.Sub(since).Round(time.Millisecond), verifier.DescribeLastAllowed(a.AllowAnswer))})
+					a.From, r.questions[a.Question], a.End.Format(time.StampMilli), a.End.Sub(since).Round(time.Millisecond),
+					verifier.DescribeLastAllowed(a.AllowAnswer))})
 			}
 		}
 	}
