@@ -162,14 +162,14 @@ func TestClusterObjectsOfOneServerDoNotRepairAgainstEachOther(t *testing.T) {
 	tenant := func(in, description string) map[string]any {
 		return spec(map[string]any{"opensearchCluster": map[string]any{"name": in}, "name": "shared", "description": description})
 	}
-	b.put(kinds.OpenSearchTenants(), "one", tenant(cluster, "red"))
+	b.put(kinds.OpenSearchTenants(), "one", tenant(cluster, "crimson"))
 	b.state(kinds.OpenSearchTenants(), "one", "CREATED", "")
-	b.put(kinds.OpenSearchTenants(), "two", tenant("other", "blue"))
+	b.put(kinds.OpenSearchTenants(), "two", tenant("other", "azure"))
 	b.state(kinds.OpenSearchTenants(), "two", "IGNORED", "")
-	var blue atomic.Int64
+	var azure atomic.Int64
 	b.search.FailBefore(func(_ context.Context, op string) error {
-		if strings.HasPrefix(op, "PATCH tenants") && strings.Contains(b.listed("tenants/shared"), "blue") {
-			blue.Add(1)
+		if strings.HasPrefix(op, "PATCH tenants") && strings.Contains(b.listed("tenants/shared"), "azure") {
+			azure.Add(1)
 		}
 		return nil
 	})
@@ -178,7 +178,7 @@ func TestClusterObjectsOfOneServerDoNotRepairAgainstEachOther(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 		testenv.Eventually(t, soon, func() error {
-			if is := b.listed("tenants/shared"); !strings.Contains(is, "red") {
+			if is := b.listed("tenants/shared"); !strings.Contains(is, "crimson") {
 				return fmt.Errorf("got %s", is)
 			}
 			return nil
@@ -186,8 +186,8 @@ func TestClusterObjectsOfOneServerDoNotRepairAgainstEachOther(t *testing.T) {
 	}
 	before := b.search.CallsByOp()
 	b.awaitCalls(before, map[string]int{"GET tenants": 6})
-	if is := b.listed("tenants/shared"); !strings.Contains(is, "red") || blue.Load() > 0 {
-		t.Errorf("got %s, and %d repairs of the other's content", is, blue.Load())
+	if is := b.listed("tenants/shared"); !strings.Contains(is, "crimson") || azure.Load() > 0 {
+		t.Errorf("got %s, and %d repairs of the other's content", is, azure.Load())
 	}
 	b.search.FailBefore(nil)
 	b.remove(kinds.OpenSearchTenants(), "one")
@@ -201,7 +201,7 @@ func TestEntriesOfOtherClientsSurviveConcurrentWrites(t *testing.T) {
 	b := newBed(t)
 	b.Reflector()
 	b.connect()
-	b.serve()
+	b.serveWith(quick)
 	const mapping = "/_plugins/_security/api/rolesmapping/shared"
 	b.write("roles/shared", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
 	b.write("rolesmapping/shared", map[string]any{"users": []string{"kim", "lee"}})
@@ -222,6 +222,7 @@ func TestEntriesOfOtherClientsSurviveConcurrentWrites(t *testing.T) {
 	meanwhile(adds("max"))
 	b.bindIn(cluster, "one", "anna")
 	b.mappedTo("shared", "kim", "lee", "max", "anna")
+	<-time.After(3 * time.Second) // Until then, a write of an earlier leader could still take effect.
 	meanwhile(adds("ned"))
 	b.bind("one", "shared", "ben")
 	b.mappedTo("shared", "kim", "lee", "max", "ned", "ben")

@@ -88,7 +88,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 	b.bind("bad", "watchers", "/[/")
 	for name, text := range map[string]string{
 		"pattern": "spec.indexPermissions[0].indexPatterns", "cluster": "spec.clusterPermissions", "tenant": "spec.tenantPermissions[0].tenantPatterns",
-		"query": "spec.indexPermissions[0].dls", "unknown": "OpenSearch cannot parse the query: unknown query [matchall]",
+		"query": "spec.indexPermissions[0].dls", "unknown": "unknown query [matchall]",
 		"action": "no action has the namespace of", "mask": "Masked field not valid: a::NOSUCH",
 	} {
 		b.state(kinds.OpenSearchRoles(), name, "ERROR", text)
