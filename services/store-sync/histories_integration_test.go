@@ -225,10 +225,7 @@ func (h *storeHistory) discoveries(w modeltest.Declarations) (changes []func()) 
 		fields["spec"].(map[string]any)["scope"] = "Namespaced"
 		changes = append(changes, func() { h.apply(kinds.CustomResourceDefinitions(), name, fields) })
 	case was > is:
-		changes = append(changes, func() {
-			h.Delete(kinds.CustomResourceDefinitions(), name)
-			h.AwaitGone(kinds.CustomResourceDefinitions(), name)
-		})
+		changes = append(changes, func() { h.Kube.DeleteDefinition(h.T, name) })
 	}
 	return changes
 }

@@ -12,8 +12,9 @@ import (
 )
 
 // restrictToMentioned returns a text without the types, relations, unions, actions and bindings that another text never mentions.
-// It returns nil if either text is nil, or if nothing is left.
-func restrictToMentioned(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
+// It returns nil if either text is nil, or if nothing is left. A binding on a union stays for the members that the other text
+// binds otherwise. A binding on a type stays if the other text binds a union with it.
+func restrictToMentioned(text, to *iaplv1alpha1.Policy, unions map[string][]iaplv1alpha1.Named) *iaplv1alpha1.Policy {
 	if text == nil || to == nil {
 		return nil
 	}
@@ -27,8 +28,30 @@ func restrictToMentioned(text, to *iaplv1alpha1.Policy) *iaplv1alpha1.Policy {
 	}
 	rest.Unions = slices.DeleteFunc(rest.Unions, func(u iaplv1alpha1.Union) bool { return gone(m.types, u.Name) })
 	rest.Actions = slices.DeleteFunc(rest.Actions, func(a iaplv1alpha1.Action) bool { return gone(m.actions, a.Name) })
-	rest.ActionBindings = slices.DeleteFunc(rest.ActionBindings, func(b iaplv1alpha1.ActionBinding) bool { return gone(m.bindings, bindingName(b)) })
+	rest.ActionBindings = nil
+	for _, b := range text.DeepCopy().ActionBindings {
+		if m.bindings[bindingName(b)] {
+			rest.ActionBindings = append(rest.ActionBindings, b)
+			continue
+		}
+		for _, typ := range boundTypes(b, unions) {
+			if slices.ContainsFunc(to.ActionBindings, func(o iaplv1alpha1.ActionBinding) bool {
+				return o.ActionName == b.ActionName && slices.Contains(boundTypes(o, unions), typ)
+			}) {
+				narrowed := iaplv1alpha1.ActionBinding{ActionName: b.ActionName, TypeName: typ.Name, Conditions: b.Conditions}
+				rest.ActionBindings = append(rest.ActionBindings, narrowed)
+			}
+		}
+	}
 	return nilIfEmpty(rest)
+}
+
+// boundTypes returns the types to which a binding applies: the members of its union, or its type.
+func boundTypes(b iaplv1alpha1.ActionBinding, unions map[string][]iaplv1alpha1.Named) []iaplv1alpha1.Named {
+	if members, union := unions[b.TypeName]; union {
+		return members
+	}
+	return []iaplv1alpha1.Named{{Name: b.TypeName}}
 }
 
 // nilIfEmpty returns nil for an empty text.

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -147,4 +148,27 @@ func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
 	w.say("s/c", use)
 	w.say("s/a", "unions: [{name: all, resourceTypes: [{name: org}]}]\n")
 	w.expectFindings(w.settle(), map[string]string{"s/a": "E-UNKNOWN-TYPE", "s/c": "E-DUP-ACTION"})
+}
+
+// A refused edit binds the same action otherwise: to a member of the union, or to a union with the type.
+func TestMakeKeepsBindingThatARefusedEditWritesOtherwise(t *testing.T) {
+	t.Parallel()
+	const (
+		types   = "resourceTypes: [{name: org, idPrefix: idntorg}, {name: unit, idPrefix: idntuni}]\nunions: [{name: all, resourceTypes: [{name: unit}, {name: org}]}]\nactions: [{name: x_get}]\n"
+		binding = "actionBindings: [{actionName: x_get, typeName: %s, conditions: [{roleBinding: {}}]}]\n"
+	)
+	for name, of := range map[string]struct{ live, edit, want string }{
+		"to a member": {"all", "org", "org"}, "to a union": {"org", "all", "org"}, "as before": {"all", "all", "all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.core = []string{"taken"}
+			w.say("s/a", types+fmt.Sprintf(binding, of.live))
+			w.expectFindings(w.settle(), nil)
+			w.say("s/a", strings.Replace(types, "{name: unit, idPrefix: idntuni}", "{name: unit, idPrefix: idntuni}, {name: taken, idPrefix: idnttak}", 1)+fmt.Sprintf(binding, of.edit))
+			w.expectFindings(w.settle(), map[string]string{"s/a": "E-COLLISION"})
+			w.expectText("s/a", types+fmt.Sprintf(binding, of.want))
+		})
+	}
 }

@@ -148,11 +148,15 @@ func (s *documentSelection) youngerRivals(i int, found policy.Diagnostics) map[i
 func (s *documentSelection) textsWithChanges(changes map[int]bool) []*iaplv1alpha1.Policy {
 	texts := make([]*iaplv1alpha1.Policy, len(s.documents))
 	for i, d := range s.documents {
+		texts[i] = d.Live
+	}
+	unions := unionMembers(texts)
+	for i, d := range s.documents {
 		switch {
 		case changes[i]:
 			texts[i] = d.Present
 		case d.changed:
-			texts[i] = restrictToMentioned(d.Live, d.Present)
+			texts[i] = restrictToMentioned(d.Live, d.Present, unions)
 		default:
 			texts[i] = d.Live
 		}
