@@ -38,7 +38,8 @@ func restrictToMentioned(text, to *iaplv1alpha1.Policy, unions map[string][]iapl
 			if slices.ContainsFunc(to.ActionBindings, func(o iaplv1alpha1.ActionBinding) bool {
 				return o.ActionName == b.ActionName && slices.Contains(boundTypes(o, unions), typ)
 			}) {
-				rest.ActionBindings = append(rest.ActionBindings, iaplv1alpha1.ActionBinding{ActionName: b.ActionName, TypeName: typ.Name, Conditions: b.Conditions})
+				narrowed := iaplv1alpha1.ActionBinding{ActionName: b.ActionName, TypeName: typ.Name, Conditions: b.Conditions}
+				rest.ActionBindings = append(rest.ActionBindings, narrowed)
 			}
 		}
 	}
