@@ -171,7 +171,7 @@ func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, list *unstr
 	for ctx.Err() == nil {
 		err := f.watchChanges(ctx)
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			f.listAgain(ctx)
+			f.resumeFromList(ctx)
 		}
 		if ctx.Err() == nil && err != nil {
 			<-time.After(retryPause)
@@ -198,8 +198,8 @@ func (f *followedKind) watchChanges(ctx context.Context) error {
 	return nil
 }
 
-// listAgain publishes all objects, and the deletions since the last watch.
-func (f *followedKind) listAgain(ctx context.Context) {
+// resumeFromList publishes all objects, and the deletions since the last watch.
+func (f *followedKind) resumeFromList(ctx context.Context) {
 	list, err := f.api.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return // The next watch expires, too.
