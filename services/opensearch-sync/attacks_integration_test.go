@@ -151,7 +151,7 @@ func TestServersOfTenantsLeaveMemoryAndWorkersForOthers(t *testing.T) {
 				return
 			}
 			if i%4000 == 0 {
-				time.Sleep(200 * time.Millisecond)
+				<-time.After(200 * time.Millisecond)
 			}
 		}
 		fmt.Fprint(out, `}`)

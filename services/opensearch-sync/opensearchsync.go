@@ -42,7 +42,8 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 	metrics := newWriteMetrics(rt.Metrics)
 	r := &reconciler{
 		drift: cfg.DriftInterval, drifts: &driftReporter{metrics: metrics, notes: parts.Status, log: rt.Log},
-		lanes: newLanes(cfg.Workers), state: state, secrets: secrets, verifier: verifier, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
+		lanes: newLanes(cfg.Workers),
+		state: state, secrets: secrets, verifier: verifier, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connectionPool{
 			secrets: secrets, local: cfg.Local, forbidden: apiServerAddresses(ctx, rt.Kube.Host), guard: parts.Engine.Elector.FenceTransport,
 			needed: state.isClusterNeeded, log: rt.Log, open: map[string]*clusterConnection{},

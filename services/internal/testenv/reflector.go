@@ -2,8 +2,6 @@ package testenv
 
 import (
 	"context"
-	"errors"
-	"io"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	"github.com/entail-dev/entail/services/internal/kinds"
@@ -151,66 +150,81 @@ func (r *Reflector) publishKind(kind kinds.Kind, again bool) (list *unstructured
 	return list
 }
 
+// followedKind is a kind whose changes are published.
+type followedKind struct {
+	*Reflector
+
+	kind kinds.Kind
+	api  dynamic.ResourceInterface
+	// existing holds the objects that were published and not deleted. version is where the next watch begins.
+	existing map[types.UID]*unstructured.Unstructured
+	version  string
+}
+
 // followKind publishes the changes of a kind. The API server lets a watch expire when the definition of the kind changes.
 // The kind is then listed again, and objects that the list lacks were deleted.
 func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, list *unstructured.UnstructuredList) {
-	known, version := map[types.UID]*unstructured.Unstructured{}, list.GetResourceVersion()
+	f := followedKind{r, kind, r.bed.ResourceClient(kind).Namespace(kind.Namespace), map[types.UID]*unstructured.Unstructured{}, list.GetResourceVersion()}
 	for i := range list.Items {
-		known[list.Items[i].GetUID()] = &list.Items[i]
-	}
-	api := r.bed.ResourceClient(kind).Namespace(kind.Namespace)
-	handle := func(u *unstructured.Unstructured, deleted bool) {
-		r.waiting.Add(1)
-		r.gate.Lock()
-		defer r.gate.Unlock()
-		defer r.waiting.Add(-1)
-		r.publishState(ctx, kind, u, publishMode{deleted: deleted})
-		if known[u.GetUID()] = u; deleted {
-			delete(known, u.GetUID())
-		}
-	}
-	relist := func() {
-		list, err := api.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return // The next watch expires, too.
-		}
-		gone := maps.Clone(known)
-		for i := range list.Items {
-			delete(gone, list.Items[i].GetUID())
-			handle(&list.Items[i], false)
-		}
-		version = list.GetResourceVersion()
-		for _, u := range gone {
-			u.SetResourceVersion(version)
-			handle(u, true)
-		}
+		f.existing[list.Items[i].GetUID()] = &list.Items[i]
 	}
 	for ctx.Err() == nil {
-		w, err := api.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
-		for err == nil {
-			e, more := <-w.ResultChan()
-			u, ok := e.Object.(*unstructured.Unstructured)
-			switch {
-			case !more:
-				err = io.EOF
-			case !ok || e.Type == watch.Error:
-				err = apierrors.FromObject(e.Object)
-			case e.Type == watch.Bookmark:
-				version = u.GetResourceVersion()
-			default:
-				version = u.GetResourceVersion()
-				handle(u, e.Type == watch.Deleted)
-			}
-		}
-		if w != nil {
-			w.Stop()
-		}
+		err := f.watchChanges(ctx)
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			relist()
+			f.resumeFromList(ctx)
 		}
-		if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		if ctx.Err() == nil && err != nil {
 			<-time.After(retryPause)
 		}
+	}
+}
+
+// watchChanges publishes changes until the watch ends. The error is nil if the API server has closed it.
+func (f *followedKind) watchChanges(ctx context.Context) error {
+	w, err := f.api.Watch(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		u, ok := e.Object.(*unstructured.Unstructured)
+		if !ok || e.Type == watch.Error {
+			return apierrors.FromObject(e.Object)
+		}
+		if f.version = u.GetResourceVersion(); e.Type != watch.Bookmark {
+			f.publishChange(ctx, u, e.Type == watch.Deleted)
+		}
+	}
+	return nil
+}
+
+// resumeFromList publishes all objects, and the deletions since the last watch.
+func (f *followedKind) resumeFromList(ctx context.Context) {
+	list, err := f.api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return // The next watch expires, too.
+	}
+	gone := maps.Clone(f.existing)
+	for i := range list.Items {
+		delete(gone, list.Items[i].GetUID())
+		f.publishChange(ctx, &list.Items[i], false)
+	}
+	f.version = list.GetResourceVersion()
+	for _, u := range gone {
+		u.SetResourceVersion(f.version)
+		f.publishChange(ctx, u, true)
+	}
+}
+
+// publishChange publishes one state, unless the reflector is paused; then it waits.
+func (f *followedKind) publishChange(ctx context.Context, u *unstructured.Unstructured, deleted bool) {
+	f.waiting.Add(1)
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	defer f.waiting.Add(-1)
+	f.publishState(ctx, f.kind, u, publishMode{deleted: deleted})
+	if f.existing[u.GetUID()] = u; deleted {
+		delete(f.existing, u.GetUID())
 	}
 }
 

@@ -159,12 +159,7 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, m.hasDropped) {
 		want = MappingEntries{} // The mapping can only be removed, and gives nothing. Bindings add their entries once the role is back.
 	}
-	waits := m.contested && m.there && !want.minus(has).isEmpty()
-	if waits { // An unanswered removal names entries by their index. The lists must not become as long again before it.
-		and := want.And
-		want = want.intersect(has)
-		want.And = and
-	}
+	want = m.withoutGrowth(want)
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
@@ -176,10 +171,6 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 		case m.isWantedBy(b):
 			mine, wrong := m.entriesGiven(b, foreign, conflict[b.UID], changing)
 			outcome.setWorse(wrong)
-			if waits && !mine.minus(has).isEmpty() {
-				outcome.setWorse(new(pendingVerdict(Writing, fmt.Sprintf(
-					"an earlier change of the mapping of role %q got no answer and may still take effect; it is repeated", m.role))))
-			}
 			outcome.Unseen = outcome.Unseen || !record.minus(has).minus(mine).isEmpty() || m.hasDropped(b)
 			putEntries(outcome.After, m.role, mine.union(stays))
 			putEntries(outcome.Before, m.role, record.withExistingAnd(has).union(mine).union(stays))
@@ -199,6 +190,17 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	acts := len(d.Actions)
 	m.addMappingAction(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
+}
+
+// withoutGrowth returns want without new single entries while an unanswered removal, which names entries by their index, may
+// still take effect. The lists must not become as long again before.
+func (m roleMapping) withoutGrowth(want MappingEntries) MappingEntries {
+	if !m.contested || !m.there {
+		return want
+	}
+	smaller := want.intersect(m.presentEntries())
+	smaller.And = want.And
+	return smaller
 }
 
 // ownerUIDs returns the UIDs of the bindings that are decided here.
@@ -229,6 +231,10 @@ func (m roleMapping) entriesGiven(b RoleBinding, foreign MappingEntries, conflic
 			wrong = new(pendingVerdict(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
 		}
 		mine = mine.intersect(m.presentEntries()) // These entries remain from an earlier role of the name.
+	}
+	if wrong == nil && !mine.minus(m.withoutGrowth(mine)).isEmpty() {
+		wrong = new(pendingVerdict(Writing, fmt.Sprintf(
+			"an earlier change of the mapping of role %q got no answer and may still take effect; it is repeated", m.role)))
 	}
 	return mine, wrong
 }

@@ -1,9 +1,9 @@
 package plan
 
 const (
-	// ValueCost and ObjectCost are the costs of a JSON value and of an object besides their bytes. Decoded, they take more
-	// memory than their text.
-	ValueCost  = 32
+	// ValueCost is the cost of a JSON value besides its bytes. Decoded, a value takes more memory than its text.
+	ValueCost = 32
+	// ObjectCost is the cost of a JSON object besides its bytes.
 	ObjectCost = 320
 	// maxContent bounds the cost of the content of one object, so that it cannot fill the list of a kind.
 	maxContent = 1 << 20
