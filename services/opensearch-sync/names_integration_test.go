@@ -29,7 +29,7 @@ func (b *bed) raw() *search.Client {
 
 func (b *bed) names(c *search.Client, kind plan.EntityKind) []string {
 	b.T.Helper()
-	all, err := c.List(b.T.Context(), kind, search.NewAllowance(true))
+	all, err := c.List(b.T.Context(), kind)
 	if err != nil {
 		b.T.Fatal(err)
 	}

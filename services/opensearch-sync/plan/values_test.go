@@ -52,9 +52,6 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 		"indexPermissions[1].maskedFields": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{IndexPermissions: []opensearchv1.IndexPermission{
 			{}, {MaskedFields: []string{"a::/(a*)*!/::x"}},
 		}}},
-		"tenantPermissions[1].allowedActions": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{
-			{AllowedActions: []string{"kibana:saved_objects/*/read"}}, {AllowedActions: []string{"indices:data/read/get", "indexes:data/read/get"}},
-		}}},
 		"indexPermissions[0].dls":             role(opensearchv1.IndexPermission{DLS: "{broken"}),
 		"clusterPermissions":                  &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{ClusterPermissions: bad}},
 		"tenantPermissions[0].tenantPatterns": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{{TenantPatterns: bad}}}},
@@ -71,7 +68,7 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 	}
 	for name, o := range map[string]opensearchv1.Declared{
 		"user":    &opensearchv1.OpensearchUser{Spec: opensearchv1.OpensearchUserSpec{Attributes: map[string]string{"a": strings.Repeat("a", maxContent)}}},
-		"role":    role(opensearchv1.IndexPermission{AllowedActions: make([]string, maxContent/ValueCost)}),
+		"role":    role(opensearchv1.IndexPermission{AllowedActions: make([]string, maxContent/valueCost)}),
 		"binding": bound(opensearchv1.OpensearchUserRoleBindingSpec{Roles: make([]string, 100), Users: []string{strings.Repeat("a", maxContent/100)}}),
 	} {
 		if v := CheckPatternValues(o, nil); v == nil || v.Reason != TooLarge {
