@@ -15,11 +15,19 @@ import (
 
 // Bounds of one tree.
 const (
+	// maxSteps bounds the relations and tuples that are evaluated, and maxNodes all steps. A step that needs no evaluation costs
+	// memory too.
 	maxSteps = 2000
+	maxNodes = 10 * maxSteps
 	maxReads = 500
+	// maxTuples bounds the tuples that are read. One read can return a thousand.
+	maxTuples = 50_000
 	// maxDepth bounds the relations on one path. OpenFGA follows 25 tuples.
 	maxDepth = 200
 )
+
+// tooLarge is the reason of a step that is left out.
+const tooLarge = "left out: the tree is too large"
 
 // Reader reads tuples.
 type Reader interface {
@@ -57,9 +65,15 @@ type evaluator struct {
 	// path maps the relations on the current path to their depth.
 	path map[string]int
 	// done holds the finished relations whose answer does not depend on the path.
-	done         map[string]*Step
-	steps, reads int
-	truncated    bool
+	done                        map[string]*Step
+	steps, nodes, reads, tuples int
+	truncated                   bool
+}
+
+// newStep returns a step, which counts as a node of the tree.
+func (e *evaluator) newStep(s Step) *Step {
+	e.nodes++
+	return &s
 }
 
 // unbound is the depth of a step that does not depend on the path to it.
@@ -68,7 +82,10 @@ const unbound = maxDepth + 1
 // explainRelation evaluates a relation to an object. lowest is the smallest depth of a relation on the current path that
 // the answer depends on.
 func (e *evaluator) explainRelation(ctx context.Context, object, relation string) (s *Step, lowest int, err error) {
-	s = &Step{Kind: Relation, Object: object, Relation: relation}
+	if err := ctx.Err(); err != nil {
+		return nil, unbound, err
+	}
+	s = e.newStep(Step{Kind: Relation, Object: object, Relation: relation})
 	name := fgatuple.ToObjectRelationString(object, relation)
 	if depth, isCycle := e.path[name]; isCycle {
 		s.Reason, s.cyclic = "the path returns to a step above", true
@@ -99,7 +116,7 @@ func (e *evaluator) explainRelation(ctx context.Context, object, relation string
 	}
 	depth := len(e.path)
 	if e.isFull(depth) {
-		return e.leaveOut(s), unbound, ctx.Err()
+		return e.leaveOut(s), unbound, nil
 	}
 	e.steps++
 	e.path[name] = depth
@@ -126,13 +143,21 @@ func (e *evaluator) userTypeText() string {
 
 // isFull reports whether the tree has no room for a step at this depth.
 func (e *evaluator) isFull(depth int) bool {
-	return e.steps >= maxSteps || e.reads >= maxReads || depth >= maxDepth
+	return e.steps >= maxSteps || e.reads >= maxReads || e.hasMaxNodes() || depth >= maxDepth
 }
+
+func (e *evaluator) hasMaxNodes() bool { return e.nodes >= maxNodes }
 
 // leaveOut returns a step as undecided.
 func (e *evaluator) leaveOut(s *Step) *Step {
-	s.Answer, s.Reason, e.truncated = Undecided, "left out: the tree is too large", true
+	s.Answer, s.Reason, e.truncated = Undecided, tooLarge, true
 	return s
+}
+
+// leaveOutRest adds one undecided child to s, in place of all that are left out.
+func (e *evaluator) leaveOutRest(s *Step, object, relation, reason string) {
+	e.truncated = true
+	s.Children = append(s.Children, e.newStep(Step{Kind: Relation, Object: object, Relation: relation, Answer: Undecided, Reason: reason}))
 }
 
 // explainRewrite evaluates a part of a relation's definition.
@@ -154,8 +179,12 @@ func (e *evaluator) explainRewrite(ctx context.Context, object, relation string,
 }
 
 func (e *evaluator) explainParts(ctx context.Context, object, relation string, kind Kind, parts []*openfgav1.Userset) (*Step, int, error) {
-	s, lowest := &Step{Kind: kind}, unbound
+	s, lowest := e.newStep(Step{Kind: kind}), unbound
 	for _, part := range parts {
+		if kind != ButNot && e.hasMaxNodes() {
+			e.leaveOutRest(s, object, relation, tooLarge)
+			break
+		}
 		child, depends, err := e.explainRewrite(ctx, object, relation, part)
 		if err != nil {
 			return nil, unbound, err
@@ -167,12 +196,16 @@ func (e *evaluator) explainParts(ctx context.Context, object, relation string, k
 
 // explainDirect evaluates the tuples that assign a relation: that of the user, that of every user, and those of usersets.
 func (e *evaluator) explainDirect(ctx context.Context, object, relation string) (*Step, int, error) {
-	s, lowest := &Step{Kind: Direct}, unbound
+	s, lowest := e.newStep(Step{Kind: Direct}), unbound
 	found, err := e.readAssignments(ctx, s, object, relation)
 	if err != nil {
 		return nil, unbound, err
 	}
 	for _, t := range found {
+		if e.hasMaxNodes() {
+			e.leaveOutRest(s, object, relation, tooLarge)
+			break
+		}
 		child, depends, err := e.explainTuple(ctx, t, "")
 		if err != nil {
 			return nil, unbound, err
@@ -215,21 +248,23 @@ func (e *evaluator) readAssignments(ctx context.Context, s *Step, object, relati
 
 // readTuples returns the valid tuples of a relation. A part that is left out becomes an undecided child of s.
 func (e *evaluator) readTuples(ctx context.Context, s *Step, object, relation, user string) (found []*openfgav1.TupleKey, err error) {
+	if e.reads >= maxReads || e.tuples >= maxTuples {
+		e.leaveOutRest(s, object, relation, tooLarge)
+		return nil, nil
+	}
 	e.reads++
 	tuples, more, err := e.reader.ReadRelation(ctx, object, relation, user)
 	if err != nil {
 		return nil, fmt.Errorf("reading the tuples of %s#%s: %w", object, relation, err)
 	}
+	e.tuples += len(tuples)
 	for _, t := range tuples {
 		if validation.Tuple(e.types, t) == nil { // OpenFGA ignores tuples that its model does not allow any more.
 			found = append(found, t)
 		}
 	}
 	if more {
-		e.truncated = true
-		s.Children = append(s.Children, &Step{
-			Kind: Relation, Object: object, Relation: relation, Answer: Undecided, Reason: "left out: the relation has too many tuples",
-		})
+		e.leaveOutRest(s, object, relation, "left out: the relation has too many tuples")
 	}
 	return found, nil
 }
@@ -237,7 +272,7 @@ func (e *evaluator) readTuples(ctx context.Context, s *Step, object, relation, u
 // explainFrom evaluates a definition such as "member from workspace".
 func (e *evaluator) explainFrom(ctx context.Context, object string, definition *openfgav1.TupleToUserset) (*Step, int, error) {
 	tupleset, computed := definition.GetTupleset().GetRelation(), definition.GetComputedUserset().GetRelation()
-	s, lowest := &Step{Kind: From, Relation: computed + " from " + tupleset}, unbound
+	s, lowest := e.newStep(Step{Kind: From, Relation: computed + " from " + tupleset}), unbound
 	found, err := e.readTuples(ctx, s, object, tupleset, "")
 	if err != nil {
 		return nil, unbound, err
@@ -245,6 +280,10 @@ func (e *evaluator) explainFrom(ctx context.Context, object string, definition *
 	for _, t := range found {
 		if _, err := e.types.GetRelation(fgatuple.GetType(t.GetUser()), computed); err != nil {
 			continue // The type of that object lacks the relation.
+		}
+		if e.hasMaxNodes() {
+			e.leaveOutRest(s, object, tupleset, tooLarge)
+			break
 		}
 		child, depends, err := e.explainTuple(ctx, t, computed)
 		if err != nil {
@@ -257,9 +296,12 @@ func (e *evaluator) explainFrom(ctx context.Context, object string, definition *
 
 // explainTuple evaluates a tuple. It leads to the relation of its userset, or to the computed relation of its object.
 func (e *evaluator) explainTuple(ctx context.Context, t *openfgav1.TupleKey, computed string) (s *Step, lowest int, err error) {
-	s = &Step{Kind: Tuple, Tuple: t}
+	if err := ctx.Err(); err != nil {
+		return nil, unbound, err
+	}
+	s = e.newStep(Step{Kind: Tuple, Tuple: t})
 	if e.isFull(len(e.path)) {
-		return e.leaveOut(s), unbound, ctx.Err()
+		return e.leaveOut(s), unbound, nil
 	}
 	e.steps++
 	if s.Answer, s.Reason = e.evaluateCondition(ctx, t); s.Answer != Yes {

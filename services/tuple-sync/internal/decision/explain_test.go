@@ -113,6 +113,88 @@ func TestExplainLeavesOutPartsOfLargeTrees(t *testing.T) {
 	}
 }
 
+// countingReader is a reader that counts its reads and tuples.
+type countingReader struct {
+	Reader
+	reads, tuples *int
+}
+
+func (c countingReader) ReadRelation(ctx context.Context, object, relation, user string) ([]*openfgav1.TupleKey, bool, error) {
+	found, more, err := c.Reader.ReadRelation(ctx, object, relation, user)
+	*c.reads++
+	*c.tuples += len(found)
+	return found, more, err
+}
+
+// countSteps returns the number of steps in a tree.
+func countSteps(s *Step) int {
+	n := 1
+	for _, c := range s.Children {
+		n += countSteps(c)
+	}
+	return n
+}
+
+// wideModel returns a model whose relation doc#all is a union of n parts. define is the definition of the relations r0 to r(n-1).
+func wideModel(n int, define, first, part string) string {
+	text, all := "model\n  schema 1.1\ntype user\ntype bot\ntype group\n  relations\n    define member: [user]\ntype doc\n  relations\n", first
+	if strings.Contains(first, "parent") {
+		text += "    define parent: [doc]\n"
+	}
+	for i := range n {
+		text += fmt.Sprintf("    define r%d: %s\n", i, define)
+		all += fmt.Sprintf(" or "+part, i)
+	}
+	return text + "    define all: " + all + "\n"
+}
+
+// The size of one definition multiplies with the objects that have it.
+func TestExplainBoundsTreesOfWideDefinitions(t *testing.T) {
+	var parents, members []*openfgav1.TupleKey
+	for i := range maxNodes / 200 {
+		parents = append(parents, tuple("doc:0", "parent", fmt.Sprint("doc:x", i)))
+	}
+	for i := range 1000 {
+		members = append(members, tuple("doc:0", "member", fmt.Sprint("user:x", i)))
+	}
+	for name, test := range map[string]struct {
+		model  string
+		reader Reader
+	}{
+		"steps": {wideModel(400, "[bot]", "[user] or all from parent", "r%d"), tupleList{tuples: parents}},
+		"reads": {wideModel(2*maxReads, "[group]", "[user]", "member from r%d"), tupleList{}},
+		"tuples": {wideModel(2*maxTuples/len(members), "[user, group#member]", "[user]", "r%d"), sameTuples(members)},
+	} {
+		var reads, tuples int
+		tree, truncated := explain(t, typesOf(t, parseModel(t, test.model)), countingReader{test.reader, &reads, &tuples}, Question{
+			Object: "doc:0", Relation: "all", User: "user:anne",
+		})
+		steps := countSteps(tree)
+		if tree.Answer != Undecided || !truncated || reads > maxReads || tuples > maxTuples || steps > maxNodes+maxDepth {
+			t.Errorf("%s: got %v, truncated %t, after %d reads of %d tuples, in %d steps", name, tree.Answer, truncated, reads, tuples, steps)
+		}
+	}
+}
+
+// sameTuples is a reader that returns the same tuples for every relation.
+type sameTuples []*openfgav1.TupleKey
+
+func (s sameTuples) ReadRelation(_ context.Context, _, _, user string) ([]*openfgav1.TupleKey, bool, error) {
+	if user != "" {
+		return nil, false, nil
+	}
+	return s, false, nil
+}
+
+func TestExplainEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	types := typesOf(t, parseModel(t, folders))
+	if _, _, err := Explain(ctx, types, tupleList{}, Question{Object: "folder:1", Relation: "reader", User: "user:anne"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
 // failingReader is a reader that fails.
 type failingReader struct{ err error }
 
