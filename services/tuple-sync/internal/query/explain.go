@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,6 +28,10 @@ var errChanging = errors.New("the answer is undecided: its tuples changed while 
 
 // ExplainCheck returns OpenFGA's answer with the tree behind it.
 func (s *Server) ExplainCheck(ctx context.Context, r *tuplev1.ExplainCheckRequest) (*tuplev1.ExplainCheckResponse, error) {
+	// A call that waits for an object must not hold the slot of a tree.
+	if err := s.awaitObject(ctx, r.GetStore(), r.GetAfter()); err != nil {
+		return nil, err
+	}
 	release, err := s.trees.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +39,6 @@ func (s *Server) ExplainCheck(ctx context.Context, r *tuplev1.ExplainCheckReques
 	defer release()
 	question := &tuplev1.CheckRequest{
 		Store: r.GetStore(), Key: r.GetKey(), ContextualTuples: r.GetContextualTuples(), Context: r.GetContext(), HigherConsistency: true,
-		After: r.GetAfter(),
 	}
 	for range maxExplanations {
 		answer, err := s.Check(ctx, question)
@@ -45,16 +49,18 @@ func (s *Server) ExplainCheck(ctx context.Context, r *tuplev1.ExplainCheckReques
 		if err != nil {
 			return nil, err
 		}
+		if answer.GetAuthorizationModelId() != status.AuthorizationModelID {
+			continue
+		}
 		reader := &storeReader{openFGA: s.cfg.OpenFGA, storeID: status.StoreID, written: map[tuple.ID]time.Time{}}
 		given := contextualTuples(r.GetContextualTuples()).GetTupleKeys()
 		tree, truncated, err := decision.Explain(ctx, model.Types(), decision.WithRequestTuples(reader, given), decision.Question{
 			Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser(), Context: r.GetContext(),
 		})
 		if err != nil {
-			return nil, rpcError(err)
+			return nil, cmp.Or(ctx.Err(), rpcError(err))
 		}
-		sameModel := answer.GetAuthorizationModelId() == status.AuthorizationModelID
-		if !sameModel || tree.Answer != decision.Undecided && (tree.Answer == decision.Yes) != answer.GetAllowed() {
+		if tree.Answer != decision.Undecided && (tree.Answer == decision.Yes) != answer.GetAllowed() {
 			continue
 		}
 		origins, err := s.findOrigins(ctx, r.GetStore(), model, reader, given)

@@ -2,16 +2,22 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"connectrpc.com/connect"
 	openfgav1 "github.com/openfga/api/proto/openfga/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
+	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -97,6 +103,46 @@ func TestTreeThatDiffersFromTheAnswerIsUndecided(t *testing.T) {
 	_, err := s.ExplainCheck(t.Context(), &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey})
 	if connect.CodeOf(err) != connect.CodeAborted || checks != maxExplanations {
 		t.Errorf("got %v after %d checks, want Aborted after %d", err, checks, maxExplanations)
+	}
+}
+
+func TestWaitsHoldNoTreeSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apiObjects{new(sync.Map)}
+		api.set(kinds.Stores(), "a", "1", metav1.ConditionFalse, 2)
+		s := newWorld(t, one).server(relationHolder{tuples: []corev1alpha1.Tuple{one}})
+		s.cfg.Kube = api
+		for range maxTrees {
+			go func() {
+				_, _ = s.ExplainCheck(t.Context(), &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey, After: "store/a"})
+			}()
+		}
+		synctest.Wait()
+		started := time.Now()
+		if _, err := s.ExplainCheck(t.Context(), &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey}); err != nil || time.Since(started) > 0 {
+			t.Errorf("got %v after %s, want an answer at once", err, time.Since(started))
+		}
+	})
+}
+
+// cancelingHolder cancels the call while a tree is built.
+type cancelingHolder struct {
+	relationHolder
+	cancel context.CancelFunc
+}
+
+func (h cancelingHolder) ReadRelation(
+	context.Context, string, *openfgav1.ReadRequestTupleKey, int,
+) (found []*openfgav1.Tuple, more bool, err error) {
+	h.cancel()
+	return nil, false, context.Canceled
+}
+
+func TestEndOfACallIsNoRefusalOfOpenFGA(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newWorld(t, one).server(cancelingHolder{relationHolder{tuples: []corev1alpha1.Tuple{one}}, cancel})
+	if _, err := s.ExplainCheck(ctx, &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
 

@@ -13,18 +13,12 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
-// checkedQuestion is a question with a tuple key.
-type checkedQuestion interface {
-	GetKey() *tuplev1.TupleKey
-	GetContextualTuples() []*tuplev1.TupleKey
-}
-
 // checkQuestionNames returns an error for the caller about the first name in a question that the model does not define.
-func checkQuestionNames(m *plan.Model, q checkedQuestion) error {
-	if err := checkKeyNames(m, q.GetKey()); err != nil {
+func checkQuestionNames(m *plan.Model, r *tuplev1.CheckRequest) error {
+	if err := checkKeyNames(m, r.GetKey()); err != nil {
 		return err
 	}
-	return checkContextualNames(m, q.GetContextualTuples())
+	return checkContextualNames(m, r.GetContextualTuples())
 }
 
 func checkListObjectsNames(m *plan.Model, r *tuplev1.ListObjectsRequest) error {
@@ -58,12 +52,19 @@ func checkContextualNames(m *plan.Model, keys []*tuplev1.TupleKey) error {
 		if err := checkKeyNames(m, key); err != nil {
 			return err
 		}
-		known := slices.Collect(maps.Keys(m.Types().GetConditions()))
-		if name := key.GetCondition().GetName(); key.GetCondition() != nil && !slices.Contains(known, name) {
-			return rpc.NotFoundError("the model has no condition %q%s", name, nearest.Hint(name, "conditions", known))
+		if err := checkConditionName(m, key.GetCondition()); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func checkConditionName(m *plan.Model, c *tuplev1.Condition) error {
+	if _, ok := m.Types().GetCondition(c.GetName()); ok || c == nil {
+		return nil
+	}
+	known := slices.Collect(maps.Keys(m.Types().GetConditions()))
+	return rpc.NotFoundError("the model has no condition %q%s", c.GetName(), nearest.Hint(c.GetName(), "conditions", known))
 }
 
 func checkKeyNames(m *plan.Model, key *tuplev1.TupleKey) error {
