@@ -48,12 +48,15 @@ func newBatchCheckCommand(around IOStreams) *cobra.Command {
 			return err
 		}
 		var answers []report.BatchAnswer
-		worst := exit.OK
+		worst, after := exit.OK, question.after
 		for _, key := range keys {
 			answer, err := client.Check(cmd.Context(), &tuplev1.CheckRequest{
-				Store: args[0], Key: key, Context: question.context, ContextualTuples: question.tuples, After: question.after,
+				Store: args[0], Key: key, Context: question.context, ContextualTuples: question.tuples, After: after,
+				HigherConsistency: question.after != "",
 			})
-			question.after = "" // One wait is enough.
+			if err == nil {
+				after = "" // One wait is enough. The caches of OpenFGA may still lack the object.
+			}
 			line, code, err := batchAnswer(key, answer, err)
 			if err != nil {
 				return err

@@ -199,4 +199,11 @@ func TestBatchHasTheWorstExitCode(t *testing.T) {
 	if got.code != 0 || strings.Count(got.out, `"answer": "yes"`) != 2 || s.checks[0].GetAfter() != "store/demo" || s.checks[1].GetAfter() != "" {
 		t.Errorf("got %+v, asked %v", got, s.checks)
 	}
+	if !s.checks[1].GetHigherConsistency() {
+		t.Error("the second question may be answered by a cache without the object")
+	}
+	late := questions{fails: connect.CodeDeadlineExceeded}
+	if got := late.ask(t, "batch-check", "demo", "questions.txt", "--after", "store/demo"); got.code != 5 || late.checks[1].GetAfter() != "store/demo" {
+		t.Errorf("after a wait in vain: got %+v, asked %v", got, late.checks)
+	}
 }

@@ -23,7 +23,7 @@ is undecided: OpenFGA ran out of time or steps.`
 const listExitHelp = `The exit code is 3 if the Store, a type or a relation does not exist, and 5 if the list may be incomplete: OpenFGA ends a
 list after 3 seconds or 1000 results, unless it is set to other limits.`
 
-// maxContext bounds the context of a question, in bytes.
+// maxContext bounds a file with the context of a question, in bytes.
 const maxContext = 64 << 10
 
 // storeQuestion holds the flags of a question about a Store.
@@ -49,7 +49,11 @@ func (q *storeQuestion) parseFlags(cmd *cobra.Command) error {
 	text := []byte(q.contextText)
 	if name, isFile := strings.CutPrefix(q.contextText, "@"); isFile {
 		var err error
-		if text, err = input.ReadFileOrStdin(cmd.InOrStdin(), name, maxContext); err != nil {
+		text, err = input.ReadFileOrStdin(cmd.InOrStdin(), name, maxContext+1)
+		if err == nil && len(text) > maxContext {
+			err = fmt.Errorf("%s holds more than %d bytes", name, maxContext)
+		}
+		if err != nil {
 			return fmt.Errorf("%w: --context: %w", exit.ErrUsage, err)
 		}
 	}
