@@ -1229,8 +1229,9 @@ type CheckRequest struct {
 	Store            string                 `protobuf:"bytes,1,opt,name=store,proto3" json:"store,omitempty"`
 	Key              *TupleKey              `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	ContextualTuples []*TupleKey            `protobuf:"bytes,3,rep,name=contextual_tuples,json=contextualTuples,proto3" json:"contextual_tuples,omitempty"`
-	Context          *structpb.Struct       `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
-	// Bypass the caches of OpenFGA.
+	// Values for parameters of conditions.
+	Context *structpb.Struct `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
+	// Read past every cache of OpenFGA.
 	HigherConsistency bool `protobuf:"varint,5,opt,name=higher_consistency,json=higherConsistency,proto3" json:"higher_consistency,omitempty"`
 	// Object as kind/name, for example "store/demo". The answer then includes its present generation: the server waits
 	// until the object is Ready, or gone. Callers need the right to get it.
@@ -1456,8 +1457,9 @@ type ExplainCheckResponse struct {
 	Allowed bool   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
 	StoreId string `protobuf:"bytes,2,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
 	// ID of the model that OpenFGA used.
-	AuthorizationModelId string    `protobuf:"bytes,3,opt,name=authorization_model_id,json=authorizationModelId,proto3" json:"authorization_model_id,omitempty"`
-	Tree                 *Decision `protobuf:"bytes,4,opt,name=tree,proto3" json:"tree,omitempty"`
+	AuthorizationModelId string `protobuf:"bytes,3,opt,name=authorization_model_id,json=authorizationModelId,proto3" json:"authorization_model_id,omitempty"`
+	// The steps of the decision.
+	Tree *Decision `protobuf:"bytes,4,opt,name=tree,proto3" json:"tree,omitempty"`
 	// Parts of the tree were left out, because it is too large. These parts are undecided.
 	Truncated     bool `protobuf:"varint,5,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2225,12 +2227,12 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x19\n" +
 	"\bstore_id\x18\x02 \x01(\tR\astoreId\x124\n" +
-	"\x16authorization_model_id\x18\x03 \x01(\tR\x14authorizationModelId\"\xe3\x02\n" +
+	"\x16authorization_model_id\x18\x03 \x01(\tR\x14authorizationModelId\"\xf4\x02\n" +
 	"\x13ExplainCheckRequest\x12 \n" +
 	"\x05store\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x84\x01\n" +
-	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyBW\xbaHT\xba\x01N\n" +
-	"\rkey.condition\x12'only contextual tuples have a condition\x1a\x14!has(this.condition)\xc8\x01\x01R\x03key\x12P\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x05store\x12\x95\x01\n" +
+	"\x03key\x18\x02 \x01(\v2\x19.entail.tuple.v1.TupleKeyBh\xbaHe\xba\x01_\n" +
+	"\rkey.condition\x128key has a condition: only contextual tuples can have one\x1a\x14!has(this.condition)\xc8\x01\x01R\x03key\x12P\n" +
 	"\x11contextual_tuples\x18\x03 \x03(\v2\x19.entail.tuple.v1.TupleKeyB\b\xbaH\x05\x92\x01\x02\x10dR\x10contextualTuples\x121\n" +
 	"\acontext\x18\x04 \x01(\v2\x17.google.protobuf.StructR\acontext\x12\x1e\n" +
 	"\x05after\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xac\x02R\x05after\"\xce\x01\n" +
