@@ -215,22 +215,27 @@ func TestNamesAreSuggestedToCallersThatMayListThem(t *testing.T) {
 }
 
 func TestAStreamIsAuthorizedBeforeItsFirstAnswer(t *testing.T) {
+	further := RequiredRight{Verb: "get", GroupResource: event.GroupResource{Group: "role.k8s.com", Resource: "impliedroles"}, Namespace: "team-a", Name: "x"}
 	tr, v := guardedBy(t, ticker{count: 1}.handler())
+	strict, w := guardedBy(t, ticker{count: 1, right: further}.handler())
 	v.rights["alice may list impliedroles.role.k8s.com/team-a"] = true
+	w.rights["alice may list impliedroles.role.k8s.com/team-a"] = true
 	for name, test := range map[string]struct {
+		server           *trial
 		namespace, token string
 		code             connect.Code
 	}{
-		"its namespace":     {"team-a", aliceToken, fine},
-		"another namespace": {"team-b", aliceToken, connect.CodePermissionDenied},
-		"every namespace":   {"", aliceToken, connect.CodePermissionDenied},
-		"a stolen token":    {"team-a", "stolen", connect.CodeUnauthenticated},
+		"its namespace":     {tr, "team-a", aliceToken, fine},
+		"another namespace": {tr, "team-b", aliceToken, connect.CodePermissionDenied},
+		"every namespace":   {tr, "", aliceToken, connect.CodePermissionDenied},
+		"a stolen token":    {tr, "team-a", "stolen", connect.CodeUnauthenticated},
+		"a further right":   {strict, "team-a", aliceToken, connect.CodePermissionDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := connect.NewRequest(&inferencev1.WatchInferencesRequest{Namespace: test.namespace})
 			request.Header().Set("Authorization", "Bearer "+test.token)
 			stream, err := connect.NewClient[inferencev1.WatchInferencesRequest, inferencev1.WatchInferencesResponse](
-				tr.client, tr.url+inferencev1connect.InferenceServiceWatchInferencesProcedure).CallServerStream(t.Context(), request)
+				test.server.client, test.server.url+inferencev1connect.InferenceServiceWatchInferencesProcedure).CallServerStream(t.Context(), request)
 			if err != nil {
 				t.Fatal(err)
 			}

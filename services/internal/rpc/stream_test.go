@@ -20,9 +20,16 @@ type ticker struct {
 	inferencev1connect.UnimplementedInferenceServiceHandler
 	count int
 	pause time.Duration
+	// right is an additional right that a caller needs, if it is set.
+	right RequiredRight
 }
 
 func (k ticker) WatchInferences(ctx context.Context, r *inferencev1.WatchInferencesRequest, stream *connect.ServerStream[inferencev1.WatchInferencesResponse]) error {
+	if k.right.Verb != "" {
+		if err := CheckRight(ctx, k.right); err != nil {
+			return err
+		}
+	}
 	for range k.count {
 		if err := stream.Send(&inferencev1.WatchInferencesResponse{Revision: r.GetNamespace()}); err != nil {
 			return err
