@@ -172,7 +172,7 @@ func originOfTuple(s *tuplev1.Decision) string {
 	case tuplev1.Origin_ORIGIN_UNMANAGED:
 		return "unmanaged: no object declares it"
 	case tuplev1.Origin_ORIGIN_LEAVING:
-		return "about to be removed: no object declares it any more"
+		return "no object declares it any more; tuple-sync removes or replaces it"
 	case tuplev1.Origin_ORIGIN_IAM:
 		return "objects of IAM; entail explain access names them"
 	case tuplev1.Origin_ORIGIN_REQUEST:

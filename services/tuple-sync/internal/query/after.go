@@ -27,8 +27,8 @@ const (
 	awaitInterval = 100 * time.Millisecond
 )
 
-// awaitObject waits until OpenFGA and the view include the present generation of the object after, as kind/name. A
-// question without such an object does not wait.
+// awaitObject waits until OpenFGA and the view include the present generation of an object, or its deletion. after is
+// kind/name of the object; with an empty after, awaitObject returns at once.
 func (s *Server) awaitObject(ctx context.Context, store, after string) error {
 	if after == "" {
 		return nil
@@ -76,7 +76,8 @@ func parseAwaitedObject(after string) (kinds.Kind, string, error) {
 	return kinds.Kind{}, "", rpc.InvalidError("after %q is not store/NAME or authorizationmodel/NAME", after)
 }
 
-// missingFor returns what an answer still lacks of an object, or "". An object that nothing has ever declared is an error.
+// missingFor returns why an answer does not include the present state of an object yet, or "". It returns an error for an
+// object that neither exists nor was deleted.
 func (s *Server) missingFor(ctx context.Context, kind kinds.Kind, name string) (string, error) {
 	now, err := s.cfg.Kube.Get(ctx, kind, "", name)
 	switch {
@@ -103,8 +104,8 @@ func (s *Server) missingDeletion(ctx context.Context, kind kinds.Kind, name stri
 	return "", rpc.SuggestNames(ctx, missing, kind.GroupResource, name, func() []string { return s.namesInView(kind) })
 }
 
-// missingInView returns why the view does not hold the present version of an object, or "". An unknown object is missing
-// nowhere: the question about it fails later.
+// missingInView returns why the view does not hold the present version of an object, or "". It returns "" for an object
+// that does not exist, because the question about it fails later.
 func (s *Server) missingInView(ctx context.Context, kind kinds.Kind, name string) (string, error) {
 	now, err := s.cfg.Kube.Get(ctx, kind, "", name)
 	if errors.Is(err, kube.ErrNotFound) {

@@ -93,8 +93,8 @@ func (s *Server) ListUsers(ctx context.Context, r *tuplev1.ListUsersRequest) (*t
 	return response, nil
 }
 
-// ListLimits holds the limits of OpenFGA for lists. A list that reaches one ends without a mark. They must not exceed
-// those of the server.
+// ListLimits holds the limits of OpenFGA for lists. OpenFGA ends a list at a limit without an error. The values must not
+// exceed those of the server.
 type ListLimits struct {
 	Deadline time.Duration
 	Results  int
@@ -117,7 +117,8 @@ func contextualTuples(keys []*tuplev1.TupleKey) *openfgav1.ContextualTupleKeys {
 	return tuples
 }
 
-// consistencyOf returns the consistency of a question. A cache of OpenFGA may lack the object to wait for.
+// consistencyOf returns the consistency of a question. A question that waits for an object bypasses the caches of OpenFGA,
+// because they may lack the object.
 func consistencyOf(r interface {
 	GetHigherConsistency() bool
 	GetAfter() string

@@ -164,7 +164,7 @@ func (o *tupleOrigins) tupleToProto(key *openfgav1.TupleKey) (*tuplev1.Tuple, tu
 	case o.isIAM && iam.IsIAMObject(t.Object):
 		return tupleDeclaration{Tuple: t}.toProto(o.store), tuplev1.Origin_ORIGIN_IAM
 	}
-	return tupleDeclaration{Tuple: t}.toProto(o.store), tuplev1.Origin_ORIGIN_UNSPECIFIED // It was written meanwhile.
+	return tupleDeclaration{Tuple: t}.toProto(o.store), tuplev1.Origin_ORIGIN_UNSPECIFIED // Its object changed after the tuple was read.
 }
 
 func kindToProto(k decision.Kind) tuplev1.Decision_Kind {
