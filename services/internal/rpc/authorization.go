@@ -55,7 +55,8 @@ func (a authorizationInterceptor) WrapStreamingHandler(next connect.StreamingHan
 		if conn.Spec().StreamType != connect.StreamTypeServer {
 			return deniedError("%s is a stream of requests, and no right can be asked for one", procedure)
 		}
-		return next(context.WithValue(ctx, reviewerKey{}, a.reviewer), authorizedConn{conn, func(request any) error { return a.checkAccess(ctx, procedure, request) }})
+		check := func(request any) error { return a.checkAccess(ctx, procedure, request) }
+		return next(context.WithValue(ctx, reviewerKey{}, a.reviewer), authorizedConn{conn, check})
 	}
 }
 

@@ -143,7 +143,7 @@ func wideModel(n int, define, first, part string) string {
 	}
 	for i := range n {
 		text += fmt.Sprintf("    define r%d: %s\n", i, define)
-		all += fmt.Sprintf(" or "+part, i)
+		all += " or " + fmt.Sprintf(part, i)
 	}
 	return text + "    define all: " + all + "\n"
 }
@@ -161,8 +161,8 @@ func TestExplainBoundsTreesOfWideDefinitions(t *testing.T) {
 		model  string
 		reader Reader
 	}{
-		"steps": {wideModel(400, "[bot]", "[user] or all from parent", "r%d"), tupleList{tuples: parents}},
-		"reads": {wideModel(2*maxReads, "[group]", "[user]", "member from r%d"), tupleList{}},
+		"steps":  {wideModel(400, "[bot]", "[user] or all from parent", "r%d"), tupleList{tuples: parents}},
+		"reads":  {wideModel(2*maxReads, "[group]", "[user]", "member from r%d"), tupleList{}},
 		"tuples": {wideModel(2*maxTuples/len(members), "[user, group#member]", "[user]", "r%d"), sameTuples(members)},
 	} {
 		var reads, tuples int
