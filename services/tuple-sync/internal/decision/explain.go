@@ -28,15 +28,15 @@ type Reader interface {
 	ReadRelation(ctx context.Context, object, relation, user string) (tuples []*openfgav1.TupleKey, more bool, err error)
 }
 
-// Question is the question of a check. Its names must be defined in the model.
+// Question holds the arguments of a check. The model must define its names.
 type Question struct {
 	Object, Relation, User string
 	// Context holds parameters of conditions.
 	Context *structpb.Struct
 }
 
-// Explain returns the tree of the decision. An error is one of the reader, or the end of ctx. truncated reports that
-// steps were left out.
+// Explain returns the tree of the decision. It returns an error if the reader fails or ctx ends. truncated reports
+// whether steps were left out.
 func Explain(ctx context.Context, types *typesystem.TypeSystem, reader Reader, q Question) (tree *Step, truncated bool, err error) {
 	e := &evaluator{
 		types: types, reader: reader, question: q, path: map[string]int{}, done: map[string]*Step{},
@@ -62,11 +62,11 @@ type evaluator struct {
 	truncated    bool
 }
 
-// unbound is the depth of a step that does not depend on the path to it.
+// unbound is the depth for an answer that does not depend on the path to its step.
 const unbound = maxDepth + 1
 
-// explainRelation evaluates a relation to an object. lowest is the smallest depth of a relation on the current path that
-// the answer depends on.
+// explainRelation evaluates a relation to an object. The answer may depend on relations on the current path; lowest is
+// the smallest depth of these.
 func (e *evaluator) explainRelation(ctx context.Context, object, relation string) (s *Step, lowest int, err error) {
 	s = &Step{Kind: Relation, Object: object, Relation: relation}
 	name := fgatuple.ToObjectRelationString(object, relation)
@@ -129,7 +129,7 @@ func (e *evaluator) isFull(depth int) bool {
 	return e.steps >= maxSteps || e.reads >= maxReads || depth >= maxDepth
 }
 
-// leaveOut returns a step as undecided.
+// leaveOut returns a step that is left out: its answer is undecided.
 func (e *evaluator) leaveOut(s *Step) *Step {
 	s.Answer, s.Reason, e.truncated = Undecided, "left out: the tree is too large", true
 	return s
@@ -165,7 +165,8 @@ func (e *evaluator) explainParts(ctx context.Context, object, relation string, k
 	return s.setAnswer(), lowest, nil
 }
 
-// explainDirect evaluates the tuples that assign a relation: that of the user, that of every user, and those of usersets.
+// explainDirect evaluates the tuples that assign a relation: the tuple of the user, the tuple of all users, and the
+// tuples of usersets.
 func (e *evaluator) explainDirect(ctx context.Context, object, relation string) (*Step, int, error) {
 	s, lowest := &Step{Kind: Direct}, unbound
 	found, err := e.readAssignments(ctx, s, object, relation)
@@ -255,7 +256,8 @@ func (e *evaluator) explainFrom(ctx context.Context, object string, definition *
 	return s.setAnswer(), lowest, nil
 }
 
-// explainTuple evaluates a tuple. It leads to the relation of its userset, or to the computed relation of its object.
+// explainTuple evaluates a tuple. The tuple leads to the relation of its userset or, if computed is set, to that
+// relation of its object.
 func (e *evaluator) explainTuple(ctx context.Context, t *openfgav1.TupleKey, computed string) (s *Step, lowest int, err error) {
 	s = &Step{Kind: Tuple, Tuple: t}
 	if e.isFull(len(e.path)) {

@@ -27,8 +27,8 @@ const (
 	awaitInterval = 100 * time.Millisecond
 )
 
-// awaitObject waits until OpenFGA and the view include the present generation of the object after, as kind/name. A
-// question without such an object does not wait.
+// awaitObject waits until OpenFGA and the view include the present generation of an object. after names the object as
+// kind/name; if it is empty, awaitObject does not wait.
 func (s *Server) awaitObject(ctx context.Context, store, after string) error {
 	if after == "" {
 		return nil
@@ -76,7 +76,8 @@ func parseAwaitedObject(after string) (kinds.Kind, string, error) {
 	return kinds.Kind{}, "", rpc.InvalidError("after %q is not store/NAME or authorizationmodel/NAME", after)
 }
 
-// missingFor returns what an answer still lacks of an object, or "". An object that nothing has ever declared is an error.
+// missingFor returns the reason why an answer does not include an object yet, or "". It returns an error if the object
+// does not exist and the view holds no deletion of it.
 func (s *Server) missingFor(ctx context.Context, kind kinds.Kind, name string) (string, error) {
 	now, err := s.cfg.Kube.Get(ctx, kind, "", name)
 	switch {
@@ -103,8 +104,8 @@ func (s *Server) missingDeletion(ctx context.Context, kind kinds.Kind, name stri
 	return "", rpc.SuggestNames(ctx, missing, kind.GroupResource, name, func() []string { return s.namesInView(kind) })
 }
 
-// missingInView returns why the view does not hold the present version of an object, or "". An unknown object is missing
-// nowhere: the question about it fails later.
+// missingInView returns the reason why the view does not hold the present version of an object, or "". For an unknown
+// object it returns "", because the question about the object fails later.
 func (s *Server) missingInView(ctx context.Context, kind kinds.Kind, name string) (string, error) {
 	now, err := s.cfg.Kube.Get(ctx, kind, "", name)
 	if errors.Is(err, kube.ErrNotFound) {
@@ -122,7 +123,7 @@ func (s *Server) missingInView(ctx context.Context, kind kinds.Kind, name string
 	return "its present version has not arrived at tuple-sync", nil
 }
 
-// findInView returns the version of an object in the view, or nil. gone reports that the view holds its deletion.
+// findInView returns the version of an object in the view, or nil. gone reports whether the view holds its deletion.
 func (s *Server) findInView(kind kinds.Kind, name string) (live *event.Change, gone bool) {
 	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Name: name}
 	if o, ok := s.cfg.State.Stores.Get(key); ok {
@@ -151,7 +152,7 @@ func (s *Server) namesInView(kind kinds.Kind) (names []string) {
 	return names
 }
 
-// unreadyMessage returns why an object is not Ready at its present generation, or "".
+// unreadyMessage returns the reason why an object is not Ready at its present generation, or "".
 func unreadyMessage(o event.Change) string {
 	var state struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`

@@ -93,14 +93,14 @@ func (s *Server) ListUsers(ctx context.Context, r *tuplev1.ListUsersRequest) (*t
 	return response, nil
 }
 
-// ListLimits holds the limits of OpenFGA for lists. A list that reaches one ends without a mark. They must not exceed
-// those of the server.
+// ListLimits holds the limits of OpenFGA for lists. A list that reaches a limit ends there, and OpenFGA does not report
+// it. The limits must not exceed those of the server.
 type ListLimits struct {
 	Deadline time.Duration
 	Results  int
 }
 
-// mayHaveCut reports whether a list may have reached a limit.
+// mayHaveCut reports whether OpenFGA may have cut a list at a limit.
 func (l ListLimits) mayHaveCut(results int, took time.Duration) bool {
 	return results >= l.Results || took >= l.Deadline
 }
@@ -117,7 +117,8 @@ func contextualTuples(keys []*tuplev1.TupleKey) *openfgav1.ContextualTupleKeys {
 	return tuples
 }
 
-// consistencyOf returns the consistency of a question. A cache of OpenFGA may lack the object to wait for.
+// consistencyOf returns the consistency of a question. A question that waits for an object needs the higher one,
+// because a cache of OpenFGA may lack the object.
 func consistencyOf(r interface {
 	GetHigherConsistency() bool
 	GetAfter() string

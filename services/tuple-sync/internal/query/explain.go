@@ -18,11 +18,11 @@ import (
 const (
 	// maxRelationTuples bounds the tuples that a tree reads of one relation.
 	maxRelationTuples = 1000
-	// maxExplanations bounds the trees that are built while tuples change.
+	// maxExplanations bounds the attempts to build a tree while tuples change.
 	maxExplanations = 3
 )
 
-// errChanging is the error for callers if the tree and OpenFGA's answer are of different moments.
+// errChanging is the error for callers if the tree and OpenFGA's answer come from different tuples.
 var errChanging = errors.New("the answer is undecided: its tuples changed while they were read; ask again")
 
 // ExplainCheck returns OpenFGA's answer with the tree behind it.
@@ -158,7 +158,7 @@ func (o *tupleOrigins) tupleToProto(key *openfgav1.TupleKey) (*tuplev1.Tuple, tu
 	case o.isIAM && iam.IsIAMObject(t.Object):
 		return tupleDeclaration{Tuple: t}.toProto(o.store), tuplev1.Origin_ORIGIN_IAM
 	}
-	return tupleDeclaration{Tuple: t}.toProto(o.store), tuplev1.Origin_ORIGIN_UNSPECIFIED // It was written meanwhile.
+	return tupleDeclaration{Tuple: t}.toProto(o.store), tuplev1.Origin_ORIGIN_UNSPECIFIED // The tuple was written in the meantime.
 }
 
 func kindToProto(k decision.Kind) tuplev1.Decision_Kind {
