@@ -44,9 +44,9 @@ const (
 	maxOfOne   = 8
 )
 
-// newRequestSlots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of the free
-// ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain for a
-// namespace that holds none.
+// newRequestSlots limits concurrent requests. A namespace gets another slot only while it holds less than an eighth of
+// the free ones. A single busy namespace thus gets eight, and fewer if others are busy too. Some slots always remain
+// for a namespace that holds none.
 func newRequestSlots() *limiter.Limiter {
 	return limiter.New(maxReviews, func(held, free int) bool { return held*maxOfOne < free })
 }

@@ -75,7 +75,7 @@ func (e *engine[K]) settleWithRequeue(ctx context.Context, key K, asked *pending
 type loggedRefusals struct{ logged *lru.LRUExpireCache }
 
 const (
-	// refusalInterval is the time in which the same refusal is not logged again, for any key.
+	// refusalInterval is the time in which a repeated refusal is not logged as a warning again, for any key.
 	refusalInterval = 10 * time.Minute
 	maxRefusals     = 256
 )

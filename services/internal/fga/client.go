@@ -66,7 +66,7 @@ func Dial(cfg Config, more ...grpc.DialOption) (*Client, error) {
 	return c, nil
 }
 
-// dialSettings holds the dial target, and the dial options before and after all others.
+// dialSettings holds the dial target and dial options. All other options come after options and before last.
 type dialSettings struct {
 	target        string
 	options, last []grpc.DialOption

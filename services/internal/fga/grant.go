@@ -60,7 +60,7 @@ func (g *oauthGrant) getToken(ctx context.Context) (Token, error) {
 	if g.err != nil {
 		return "", g.err
 	}
-	return Token(g.token.AccessToken), nil // Even a token that expires at once is used once.
+	return Token(g.token.AccessToken), nil // Even a token that expires at once is used for one request.
 }
 
 // forgetToken removes a token that OpenFGA refused.

@@ -68,8 +68,8 @@ func (i *InheritanceCache) cachedPermissionsOf(o *Lookup, role *iamv1alpha1.Role
 
 func roleName(role *iamv1alpha1.Role) string { return role.Namespace + "/" + role.Name }
 
-// computeInherited computes the permissions of a role, and of all roles that it inherits. Each cycle comes after the roles that
-// it inherits.
+// computeInherited computes the permissions of a role, and of all roles that it inherits. It computes a cycle after the
+// roles that the cycle inherits.
 func (i *InheritanceCache) computeInherited(o *Lookup, name string, role *iamv1alpha1.Role) {
 	roles := map[string]*iamv1alpha1.Role{name: role}
 	cycles := components.NewFinder(func(name string) (next []string) {

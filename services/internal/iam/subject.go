@@ -6,8 +6,8 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// ResolveSubject returns the OpenFGA subject for a subject of a binding. If there is none, it returns a reason of
-// [iamv1alpha1.SubjectValid]. For an inactive user or account it returns neither.
+// ResolveSubject returns the OpenFGA subject for a subject of a binding. If there is none, it returns a reason for the
+// condition [iamv1alpha1.SubjectValid]. For an inactive user or account, both results are empty.
 func (o *Lookup) ResolveSubject(s iamv1alpha1.Subject) (subject, reason string) {
 	switch s.Kind {
 	case iamv1alpha1.UserKind:

@@ -250,7 +250,8 @@ func (v *Informer) storeMarker(ctx context.Context, life string, m snapshotMarke
 		Group: m.message.GetGroup(), Resource: m.message.GetResource(), Target: m.message.GetTarget(),
 	}}
 	v.mu.Lock()
-	if was := v.markers[of]; was.sequence == m.sequence && was.written.Equal(m.written) { // Another life of the stream has the same sequences.
+	// The times are compared too, because another life of the stream has the same sequences.
+	if was := v.markers[of]; was.sequence == m.sequence && was.written.Equal(m.written) {
 		m.counted, m.told = was.counted, was.told
 	}
 	v.markers[of] = m

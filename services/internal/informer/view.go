@@ -312,7 +312,8 @@ func (v *Informer) Run(ctx context.Context) error {
 		if now := v.loads.Load(); now != load {
 			logged, load = "", now
 		}
-		if ctx.Err() == nil && !errors.Is(err, errReplaced) && err.Error() != logged { // A replaced stream is read again without a warning.
+		// A replaced stream is read again without a warning.
+		if ctx.Err() == nil && !errors.Is(err, errReplaced) && err.Error() != logged {
 			v.cfg.Log.WarnContext(ctx, "feed of the view interrupted; reading again", slog.Any("error", err))
 			logged = err.Error()
 		}
@@ -321,7 +322,8 @@ func (v *Informer) Run(ctx context.Context) error {
 	return nil
 }
 
-// reportIncompleteLoop logs until ctx ends once the view has been incomplete for reportAfter, and once it is complete again.
+// reportIncompleteLoop logs until ctx ends: once when the view has been incomplete for reportAfter, and once when it is
+// complete again.
 func (v *Informer) reportIncompleteLoop(ctx context.Context) {
 	complete, reported := time.Now(), false
 	for backoff.Sleep(ctx, reportInterval) {

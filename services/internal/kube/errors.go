@@ -35,7 +35,7 @@ var (
 )
 
 // classifyError marks the error of a request with a class of package fault. Only errors that the request itself caused
-// are counted.
+// count as failed attempts.
 func classifyError(err error) error {
 	switch {
 	case err == nil:

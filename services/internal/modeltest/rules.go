@@ -33,8 +33,8 @@ func (s *stateChange) checkOwnersDeclare() error {
 	return nil
 }
 
-// hasDefinition reports whether o may own the definition. A module must have the same text, and a document must have
-// each term.
+// hasDefinition reports whether o may own the definition with this text. A module must declare exactly this text. A
+// document must declare each term of the text.
 func hasDefinition(o *objectClaims, key, text string) bool {
 	mine, has := o.possibleDefinitions()[key]
 	if !o.document || !has {
@@ -264,8 +264,8 @@ func (s *stateChange) isOutrankedBy(other, o *objectClaims, key string) bool {
 }
 
 // canBeLive reports whether the declared text of o is valid together with the live definitions. It ignores the objects
-// in out. It also ignores objects with the same text, because they would become live together with o. A definition
-// counts only if present also has it, or if the core or roles' module owns it.
+// in out. It also ignores modules with the same text, because they would become live together with o. A definition
+// counts only if it is also in present, or if it belongs to the core module or the module of roles.
 func (s *stateChange) canBeLive(o *objectClaims, out map[string]bool, present ownedDefinitions) bool {
 	m := newOwnedDefinitions()
 	if roles := s.objects[RolesName]; roles != nil {
@@ -302,7 +302,8 @@ func (s *stateChange) removeRelationsOfTypes(m ownedDefinitions, o *objectClaims
 	}
 }
 
-// hasReferencedNames reports whether documents in m own all names that the policy refers to, and at least one type.
+// hasReferencedNames reports whether documents own all names that the policy refers to, and at least one type. m holds
+// the owners.
 func (s *stateChange) hasReferencedNames(m ownedDefinitions, p policyDocument) bool {
 	of := func(k string) bool { return strings.HasPrefix(m.owner[k], "policydocument/") }
 	typed := slices.ContainsFunc(slices.Collect(maps.Keys(m.owner)), func(k string) bool { return !strings.ContainsAny(k, " #") && of(k) })

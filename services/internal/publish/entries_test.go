@@ -116,7 +116,8 @@ func TestAllEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// Only the leader of the watcher creates a stream again. A read that waits for the stream would keep a leader from ending its term.
+// Only the leader of the watcher creates a stream again. A read that waits for the stream would keep a leader from
+// ending its term.
 func TestReadAllEndsWhenTheStreamIsDeleted(t *testing.T) {
 	p := New(bus(t, 0))
 	for i := range 1500 { // More than one batch.

@@ -63,8 +63,8 @@ func (a Account) bindingObject(kind, name, namespace, binding string) rbacv1.Rol
 	}
 }
 
-// SecretBindingsManifest returns bindings that give the services their rights on Secrets in the namespace in which it is
-// applied.
+// SecretBindingsManifest returns bindings that give the services their rights on Secrets in the namespace in which it
+// is applied.
 func SecretBindingsManifest() ([]byte, error) {
 	var bindings []any
 	for _, a := range Accounts() {
@@ -87,8 +87,8 @@ func (a Account) objectMeta(namespace string) metav1.ObjectMeta {
 // targetsRole aggregates the ClusterRoles with the label targetsLabel.
 const targetsRole = "entail-targets"
 
-// targetsClusterRole returns the ClusterRole that aggregates those of [TargetRolesManifest]. The kinds are not known when it is
-// applied.
+// targetsClusterRole returns the ClusterRole that aggregates those of [TargetRolesManifest]. The kinds are not known
+// when it is applied.
 func targetsClusterRole() any {
 	return struct {
 		metav1.TypeMeta   `json:",inline"`

@@ -12,7 +12,7 @@ import (
 // caller must plan again.
 var ErrStale = errors.New("objects keep changing")
 
-// attempts bounds the plans in one call, so that other keys are not blocked.
+// attempts bounds the plans that one call makes, so that one key does not block the others.
 const attempts = 8
 
 // RetryWhileStale calls try until its error is not [ErrStale]. If objects keep changing, the error is

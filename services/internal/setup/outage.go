@@ -55,7 +55,7 @@ type OutageReporter[K comparable] struct {
 	lines map[K]*outageWait
 }
 
-// outageWait tracks the calls to OpenFGA for one key.
+// outageWait holds, for one key, whether OpenFGA answers its calls.
 type outageWait struct {
 	openFGA fga.CallMonitor
 	// written is the time at which the outage was last written.

@@ -76,7 +76,7 @@ func ChangesFilter(cluster string, r event.GroupResource) string {
 	return subjectPrefix(r) + clusterTokenOrWildcard(cluster) + "." + event.EncodeToken(r.Group) + "." + event.EncodeToken(r.Resource) + ".>"
 }
 
-// ClusterFilters matches the changes of all kinds in one cluster.
+// ClusterFilters returns filters that match the changes of all kinds in one cluster.
 func ClusterFilters(cluster string) []string {
 	return []string{changesPrefix + event.EncodeToken(cluster) + ".>", targetsPrefix + event.EncodeToken(cluster) + ".>"}
 }

@@ -97,7 +97,8 @@ func (p *Provider) isInDiscoveredGroup(definition event.Key) bool {
 }
 
 // SyncModels applies and deletes the AuthorizationModels of APIs in a Store, once the API server's resources have been
-// discovered. It applies none for a Store in deletion, or for one that was deleted: that would undo the deletion of its AuthorizationModels.
+// discovered. It applies none if the Store is deleted or in deletion, because that would undo the deletion of its
+// AuthorizationModels.
 func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, store event.Key) ([]module.StatusTarget, error) {
 	discoverErr := p.refreshDiscovery(ctx, store)
 	if _, ready := p.DirectModules(store); !ready {

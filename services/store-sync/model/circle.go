@@ -2,23 +2,25 @@ package model
 
 import "slices"
 
-// maxContradictions bounds the contradictions of the search in one circle. In a search that ends there, a unit that contradicts an
-// assumption stays out.
+// maxContradictions bounds the contradictions that the search of one circle may meet. After more,
+// [circle.searchGreedily] decides. It leaves out each unit that contradicts an assumption.
 const maxContradictions = 100
 
-// circle is a set of units that live or are out depending on each other. Needs and conflicts lead from each of them back to it.
+// circle is a set of undecided units that depend on each other by needs and conflicts: whether one of them lives
+// depends on the others.
 //
-// The search assumes that one unit after the other lives, the one with the best claim first. If that is contradictory, the unit is out.
-// A contradiction may be the fault of an earlier assumption, so the search withdraws that one if nothing else helps.
+// The search assumes that one unit after the other lives, the one with the best claim first. If this leads to a
+// contradiction, the unit is out. An earlier assumption may be the cause of the contradiction, so the search withdraws
+// it if nothing else helps.
 type circle struct {
 	graph *moduleGraph
 	units []int
-	// contradictions counts those that the search met.
+	// contradictions counts the contradictions that the search has met.
 	contradictions int
 }
 
-// findCircle returns the circle of the unit i among the undecided units. Units that define or need one name belong together. A module
-// belongs together with the parts of its last live text.
+// findCircle returns the circle of unit i among the undecided units. Two units belong together if both define or need
+// the same name. A module also belongs together with the parts of its last live text.
 func (g *moduleGraph) findCircle(i int, undecided moduleSet) *circle {
 	mentioned := map[int][]definitionName{}
 	for _, j := range undecided.listMembers() {
@@ -68,14 +70,14 @@ func (g *moduleGraph) mentionedNames(u *parsedModule) []definitionName {
 	return names
 }
 
-// decideUnits returns `out` with the units of the circle that do not live.
+// decideUnits returns `out` together with the units of the circle that do not live.
 func (c *circle) decideUnits(out moduleSet) moduleSet {
 	out = slices.Clone(out)
 	for _, i := range c.units {
 		assumed := c.graph.emptySet()
 		assumed[i] = true
 		if _, possible := c.graph.boundLiveModules(out, assumed); !possible[i] {
-			out[i] = true // It contradicts itself.
+			out[i] = true // The unit contradicts itself.
 		}
 	}
 	lives := c.searchLiveUnits(out, c.graph.emptySet(), c.graph.emptySet())
@@ -88,7 +90,8 @@ func (c *circle) decideUnits(out moduleSet) moduleSet {
 	return out
 }
 
-// searchLiveUnits returns the living units if the assumed ones live and the refused ones are out, or nil if that is contradictory.
+// searchLiveUnits returns the living units if the assumed units live and the refused units are out. It returns nil if
+// that is contradictory, or if the search has met too many contradictions.
 func (c *circle) searchLiveUnits(out, assumed, refused moduleSet) moduleSet {
 	sure, possible := c.graph.boundLiveModules(out, assumed)
 	if firstDifference(assumed, possible) >= 0 || slices.ContainsFunc(refused.listMembers(), func(i int) bool { return c.mustLive(i, sure, possible) }) {
@@ -105,14 +108,16 @@ func (c *circle) searchLiveUnits(out, assumed, refused moduleSet) moduleSet {
 	return c.searchLiveUnits(out.withMember(i), assumed, refused.withMember(i))
 }
 
-// mustLive reports whether a refused unit lives nevertheless: no unit with a better claim is possible, and its needs are met for sure.
+// mustLive reports whether a refused unit would live nevertheless: no unit with a better claim possibly lives, and its
+// needs are met for sure.
 func (c *circle) mustLive(i int, sure, possible moduleSet) bool {
 	u, with := c.graph.units[i], sure.withMember(i)
 	return !slices.ContainsFunc(c.graph.earlier[i], func(e int) bool { return possible[e] }) && (u.host == nil || c.graph.isPartLive(u.host, with)) &&
 		!slices.ContainsFunc(u.needs, func(n definitionNeed) bool { return !c.graph.isNeedMet(with, n) })
 }
 
-// searchGreedily returns living units in few steps. It withdraws no assumption.
+// searchGreedily returns living units in few steps. A unit that contradicts the assumptions stays out; the assumptions
+// then begin again.
 func (c *circle) searchGreedily(out moduleSet) moduleSet {
 	out, assumed := slices.Clone(out), c.graph.emptySet()
 	for {
@@ -130,8 +135,8 @@ func (c *circle) searchGreedily(out moduleSet) moduleSet {
 	}
 }
 
-// firstUndecided returns the earliest possible unit of the circle that is not decided, or -1. Units come first for which no unit with a
-// better claim is possible: they depend on needs alone.
+// firstUndecided returns the first unit of the circle that possibly lives and is not decided, or -1. It prefers a unit
+// for which no unit with a better claim possibly lives, because such a unit depends on needs alone.
 func (c *circle) firstUndecided(possible, decided moduleSet) int {
 	first := -1
 	for _, i := range c.units {

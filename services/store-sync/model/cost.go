@@ -34,7 +34,7 @@ type costEstimator struct {
 	circles   map[definitionName]*cycleWalkCost
 	// loop is the first relation found that is defined by itself.
 	loop definitionName
-	// groups finds the relations that depend on each other mutually.
+	// groups finds the groups of relations that depend on each other.
 	groups *components.Finder[definitionName]
 	spent  int
 }
@@ -175,8 +175,8 @@ func (c *costEstimator) searchAssignableSubjects(at definitionName, seen visited
 	})
 }
 
-// componentsCost returns the cost of the groups of relations that a relation reaches, without those that were counted before.
-// The relations of a group depend on each other mutually.
+// componentsCost returns the cost of the groups of relations that a relation reaches. It omits groups that were counted
+// before. The relations of a group depend on each other.
 func (c *costEstimator) componentsCost(n definitionName) int {
 	sum := 0
 	for _, group := range c.groups.From(n) {
@@ -185,9 +185,9 @@ func (c *costEstimator) componentsCost(n definitionName) int {
 	return sum
 }
 
-// groupCost returns the cost of a group. The formula fits measurements of some thousand random groups. It grows with the
-// square of the number of relations, with the references among them, and with the references beyond those of a simple
-// ring.
+// groupCost returns the cost of a group. The formula fits measurements of several thousand random groups. It grows with
+// the square of the number of relations, with the references among them, and with the references beyond those of a
+// simple ring.
 func (c *costEstimator) groupCost(group []definitionName) int {
 	inside, in := 0, map[definitionName]bool{}
 	for _, n := range group {

@@ -87,8 +87,9 @@ func TestMergeKeepsLastLiveTextWhoseTwinRemovedPartOfIt(t *testing.T) {
 	}
 }
 
-// Module b removes what module a needs, and module c, which b bars, would define it. Each of the three is live or out depending on the
-// next one, so the merge first assumes what does not hold. That must not be held against b.
+// Module b removes a definition that module a needs. Module c would define it, but c conflicts with b. Each of the
+// three is live or out depending on the next one, so the first assumption of the merge is wrong. This must not count
+// against b.
 func TestMergeAcceptsRemovalThatAnotherModuleWouldMakeUpFor(t *testing.T) {
 	const night = "\ncondition night(x: int) {\n  x > %d\n}\n"
 	for name, of := range map[string]struct{ a, b, removal, c string }{
@@ -118,7 +119,8 @@ func TestMergeAcceptsRemovalThatAnotherModuleWouldMakeUpFor(t *testing.T) {
 	}
 }
 
-// Modules b and c need each other, and c would take over what is left of a. So a's part, c and b depend on each other.
+// Modules b and c need each other, and c would take over the remaining part of a. So the part of a, b and c depend on
+// each other.
 func TestMergeKeepsLastLiveTextFromModulesThatNeedEachOther(t *testing.T) {
 	const secret = "type secret\n  relations\n    define viewer: [user]\n"
 	core, a := coreModule("module core\n\ntype user\n"), named("a", "module a\n\ntype doc\nextend type user\n  relations\n    define watcher: [secret#viewer]\n")

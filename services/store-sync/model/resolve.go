@@ -82,12 +82,12 @@ func (g *moduleGraph) rankDefiners(n definitionName, all []int) {
 	}
 }
 
-// resolveLiveModules returns the units outside `out` that live. Living units meet their needs, and no living unit with a better
-// claim conflicts with them.
+// resolveLiveModules returns the units outside `out` that live. Living units meet their needs, and no living unit with
+// a better claim conflicts with them.
 //
-// Whether a unit lives depends on whether others do not, so resolve approaches the answer from both sides. A unit is
-// sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside only
-// the sure ones. Both sets become equal, unless needs and conflicts form a [circle].
+// Whether a unit lives depends on whether others do not, so the function approaches the answer from both sides. A unit
+// is sure to live if it lives even beside all earlier units that possibly live. It possibly lives if it lives beside
+// only the sure ones. Both sets become equal, unless needs and conflicts form a [circle].
 func (g *moduleGraph) resolveLiveModules(out moduleSet) moduleSet {
 	for {
 		sure, possible := g.boundLiveModules(out, g.emptySet())

@@ -158,8 +158,8 @@ func (n *NaiveAuthorizer) Allows(q Request) bool {
 	})
 }
 
-// isParentCounted reports whether the parent in a request is used: the object is unknown, and its kind is below the
-// parent's kind.
+// isParentCounted reports whether the parent in a request counts: the object must be unknown, and its kind must be
+// below the parent's kind.
 func (n *NaiveAuthorizer) isParentCounted(object, above bindingScope) bool {
 	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.thingAt(object) == nil)
 }

@@ -1,9 +1,9 @@
-// Package validating refuses a text that no model can hold when it is written. Such a text would change nothing, because the
-// last valid text stays live. It also refuses a new Store whose name OpenFGA does not allow. The webhook reports the error to
-// the author at once, and not only in a condition.
+// Package validating refuses a text that no model can hold. It refuses the text when it is written, because otherwise
+// the text would change nothing: the last valid text stays live. It also refuses a new Store whose name OpenFGA does
+// not allow. The author receives the error at once, and not only in a condition.
 //
 // The webhooks are a convenience: while they do not answer, every text passes. They do not check PolicyDocuments. The
-// API server validates the form of those, and everything else about them depends on other documents.
+// API server validates the form of those, and all other errors depend on other documents.
 package validating
 
 import (
@@ -36,7 +36,7 @@ func Webhooks(limits model.Limits) []admission.Webhook {
 	}
 }
 
-// withStoreName returns a webhook for Stores that also judges the name of a new one.
+// withStoreName returns the webhook for Stores, which then also checks the name of each new Store.
 func withStoreName(w admission.Webhook) admission.Webhook {
 	judgeText := w.Judge
 	w.Judge = func(ctx context.Context, request *admissionv1.AdmissionRequest) error {

@@ -11,9 +11,10 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// restrictToMentioned returns a text without the types, relations, unions, actions and bindings that another text never mentions.
-// It returns nil if either text is nil, or if nothing is left. A binding on a union stays for the members that the other text
-// binds otherwise. A binding on a type stays if the other text binds a union with it.
+// restrictToMentioned returns a text without the types, relations, unions, actions and bindings that another text never
+// mentions. It returns nil if either text is nil, or if nothing is left. A binding on a union stays for each member on
+// which the other text also binds the action. A binding on a type stays if the other text binds the action on a union
+// with this type.
 func restrictToMentioned(text, to *iaplv1alpha1.Policy, unions map[string][]iaplv1alpha1.Named) *iaplv1alpha1.Policy {
 	if text == nil || to == nil {
 		return nil

@@ -137,7 +137,8 @@ func TestMakeRefusesAUnionOfParentsThatMakesOthersInvalid(t *testing.T) {
 	w.expectText("c/look", look)
 }
 
-// Document b is refused in the first round, because it is tried beside a mistake in a. Meanwhile the younger c takes b's name.
+// Document b is refused in the first round, because it is tried together with a mistake in a. In the meantime the
+// younger document c takes the name that b declares.
 func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
 	t.Parallel()
 	const use = "actions: [{name: use}]\n"
@@ -150,7 +151,7 @@ func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
 	w.expectFindings(w.settle(), map[string]string{"s/a": "E-UNKNOWN-TYPE", "s/c": "E-DUP-ACTION"})
 }
 
-// A refused edit binds the same action otherwise: to a member of the union, or to a union with the type.
+// A refused edit binds the same action in another way: on a member of the union, or on a union with the type.
 func TestMakeKeepsBindingThatARefusedEditWritesOtherwise(t *testing.T) {
 	t.Parallel()
 	const (

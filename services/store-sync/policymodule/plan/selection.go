@@ -96,8 +96,8 @@ func (s *documentSelection) dropInvalidChanges() {
 	s.readmitRefusedTexts()
 }
 
-// readmitRefusedTexts accepts a refused or cut text that fits now. It had missed an element that was refused together with it. Younger
-// documents that took its names meanwhile are refused.
+// readmitRefusedTexts accepts each refused or cut text that fits now. Such a text was refused because of another change
+// that was refused in the same step. Younger documents that took its names in the meantime are refused.
 func (s *documentSelection) readmitRefusedTexts() {
 	for trials, again := 0, true; again; {
 		again = false
@@ -129,8 +129,8 @@ func (s *documentSelection) readmitRefusedTexts() {
 	}
 }
 
-// youngerRivals returns the findings on accepted changes of younger documents that declare a name of document i. Those were accepted only
-// because i was refused for another reason. It returns nil if there are other findings.
+// youngerRivals returns the findings on accepted changes of younger documents that declare a name of document i. These
+// changes were accepted only because i was refused for another reason. It returns nil if there are other findings.
 func (s *documentSelection) youngerRivals(i int, found policy.Diagnostics) map[int]policy.Diagnostics {
 	rivals := findingsByDocument(found)
 	for j, findings := range rivals {

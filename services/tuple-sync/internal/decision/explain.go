@@ -36,15 +36,15 @@ type Reader interface {
 	ReadRelation(ctx context.Context, object, relation, user string) (tuples []*openfgav1.TupleKey, more bool, err error)
 }
 
-// Question is the question of a check. Its names must be defined in the model.
+// Question holds the arguments of a check. The model must define its names.
 type Question struct {
 	Object, Relation, User string
 	// Context holds parameters of conditions.
 	Context *structpb.Struct
 }
 
-// Explain returns the tree of the decision. An error is one of the reader, or the end of ctx. truncated reports that
-// steps were left out.
+// Explain returns the tree of the decision. It returns an error if the reader fails or ctx ends. truncated reports
+// whether steps were left out.
 func Explain(ctx context.Context, types *typesystem.TypeSystem, reader Reader, q Question) (tree *Step, truncated bool, err error) {
 	e := &evaluator{
 		types: types, reader: reader, question: q, path: map[string]int{}, done: map[string]*Step{},
@@ -76,11 +76,11 @@ func (e *evaluator) newStep(s Step) *Step {
 	return &s
 }
 
-// unbound is the depth of a step that does not depend on the path to it.
+// unbound is the depth for an answer that does not depend on the path to its step.
 const unbound = maxDepth + 1
 
-// explainRelation evaluates a relation to an object. lowest is the smallest depth of a relation on the current path that
-// the answer depends on.
+// explainRelation evaluates a relation to an object. The answer may depend on relations on the current path; lowest is
+// the smallest depth of these.
 func (e *evaluator) explainRelation(ctx context.Context, object, relation string) (s *Step, lowest int, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unbound, err
@@ -194,7 +194,8 @@ func (e *evaluator) explainParts(ctx context.Context, object, relation string, k
 	return s.setAnswer(), lowest, nil
 }
 
-// explainDirect evaluates the tuples that assign a relation: that of the user, that of every user, and those of usersets.
+// explainDirect evaluates the tuples that assign a relation: the tuple of the user, the tuple of all users, and the
+// tuples of usersets.
 func (e *evaluator) explainDirect(ctx context.Context, object, relation string) (*Step, int, error) {
 	s, lowest := e.newStep(Step{Kind: Direct}), unbound
 	found, err := e.readAssignments(ctx, s, object, relation)
@@ -294,7 +295,8 @@ func (e *evaluator) explainFrom(ctx context.Context, object string, definition *
 	return s.setAnswer(), lowest, nil
 }
 
-// explainTuple evaluates a tuple. It leads to the relation of its userset, or to the computed relation of its object.
+// explainTuple evaluates a tuple. The tuple leads to the relation of its userset or, if computed is set, to that
+// relation of its object.
 func (e *evaluator) explainTuple(ctx context.Context, t *openfgav1.TupleKey, computed string) (s *Step, lowest int, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unbound, err

@@ -116,8 +116,8 @@ func (w *randomWorld) compareAnswer(t *testing.T, seed uint64, answered map[stri
 	case err != nil:
 		want = "undecided"
 	case tree.Answer == Undecided:
-		// OpenFGA ignores a missing parameter if another tuple of the same relation is valid. Its answer about a "but not"
-		// whose excluded relation depends on itself is not always the same.
+		// OpenFGA ignores a missing parameter if another tuple of the same relation is valid. Its answer about a "but
+		// not" whose excluded relation depends on itself is not always the same.
 		answered["tree undecided"]++
 		return
 	}

@@ -2,8 +2,8 @@
 // Check, which returns an answer without its reasons.
 //
 // An answer can be undecided: a condition lacks a parameter, or a part of the tree was left out. As in OpenFGA, an
-// undecided step does not matter where another step decides. In a union that is a step that holds, and in an
-// intersection one that does not.
+// undecided step does not matter where another step decides. In a union, a step that holds decides. In an intersection,
+// a step that does not hold decides.
 package decision
 
 import openfgav1 "github.com/openfga/api/proto/openfga/v1"
@@ -11,7 +11,7 @@ import openfgav1 "github.com/openfga/api/proto/openfga/v1"
 // Answer is the result of a step.
 type Answer int
 
-// Answers.
+// Answers of a step.
 const (
 	No Answer = iota
 	Yes
@@ -21,7 +21,7 @@ const (
 // Kind is the kind of a step. It determines how the answer follows from the children.
 type Kind int
 
-// Kinds.
+// Kinds of steps.
 const (
 	// Relation is a relation to an object. Its child is the definition of the relation.
 	Relation Kind = iota
@@ -31,9 +31,9 @@ const (
 	All
 	// ButNot holds if the first child holds and the second one does not.
 	ButNot
-	// Direct holds if one of the tuples holds that assign the relation itself.
+	// Direct holds if a tuple that assigns the relation itself holds.
 	Direct
-	// From holds if one of the tuples holds that lead to other objects.
+	// From holds if a tuple that leads to another object holds.
 	From
 	// Tuple holds if the condition is met, and the relation to which the tuple leads holds.
 	Tuple
@@ -102,8 +102,8 @@ func (s *Step) setAllAnswer() {
 	}
 }
 
-// setButNotAnswer leaves the answer open if the excluded relation depends on itself. OpenFGA then allows or denies,
-// depending on the order in which it evaluates.
+// setButNotAnswer sets the answer from both children. The answer is undecided if the excluded relation depends on
+// itself. OpenFGA then allows or denies, depending on the order in which it evaluates.
 func (s *Step) setButNotAnswer(base, except *Step) {
 	s.cyclic = base.cyclic || except.cyclic
 	switch {

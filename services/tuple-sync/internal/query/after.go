@@ -123,7 +123,7 @@ func (s *Server) missingInView(ctx context.Context, kind kinds.Kind, name string
 	return "its present version has not arrived at tuple-sync", nil
 }
 
-// findInView returns the version of an object in the view, or nil. gone reports that the view holds its deletion.
+// findInView returns the version of an object in the view, or nil. gone reports whether the view holds its deletion.
 func (s *Server) findInView(kind kinds.Kind, name string) (live *event.Change, gone bool) {
 	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Name: name}
 	if o, ok := s.cfg.State.Stores.Get(key); ok {
@@ -152,7 +152,7 @@ func (s *Server) namesInView(kind kinds.Kind) (names []string) {
 	return names
 }
 
-// unreadyMessage returns why an object is not Ready at its present generation, or "".
+// unreadyMessage returns the reason why an object is not Ready at its present generation, or "".
 func unreadyMessage(o event.Change) string {
 	var state struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`

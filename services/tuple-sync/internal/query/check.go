@@ -100,7 +100,7 @@ type ListLimits struct {
 	Results  int
 }
 
-// mayHaveCut reports whether a list may have reached a limit.
+// mayHaveCut reports whether OpenFGA may have cut a list at a limit.
 func (l ListLimits) mayHaveCut(results int, took time.Duration) bool {
 	return results >= l.Results || took >= l.Deadline
 }

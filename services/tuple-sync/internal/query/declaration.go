@@ -75,7 +75,7 @@ func ownerKind(o *plan.Owner) string {
 	return kinds.AuthorizationModels().Kind
 }
 
-// setFields sets the place of the tuple in each object of this cluster that declares it.
+// setFields sets the path of the tuple in each object of this cluster that declares it.
 func (s *Server) setFields(d tupleDeclaration) {
 	for _, o := range d.owners {
 		key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kinds.Stores().GroupResource, Name: o.GetName()}

@@ -19,11 +19,11 @@ import (
 const (
 	// maxRelationTuples bounds the tuples that a tree reads of one relation.
 	maxRelationTuples = 1000
-	// maxExplanations bounds the trees that are built while tuples change.
+	// maxExplanations bounds the attempts to build a tree while tuples change.
 	maxExplanations = 3
 )
 
-// errChanging is the error for callers if the tree and OpenFGA's answer are of different moments.
+// errChanging is the error for callers if the tree and OpenFGA's answer come from different tuples.
 var errChanging = errors.New("the answer is undecided: its tuples changed while they were read; ask again")
 
 // ExplainCheck returns OpenFGA's answer with the tree behind it.

@@ -218,7 +218,7 @@ func (s *Server) declaredTuples(ctx context.Context, name string, keep func(tupl
 	return kept, nil
 }
 
-// findStore returns a Store of this cluster. The error about an unknown one suggests names.
+// findStore returns a Store of this cluster. If there is none with the name, the error suggests similar names.
 func (s *Server) findStore(ctx context.Context, name string) (informer.Object[corev1alpha1.Store], error) {
 	stores := kinds.Stores().GroupResource
 	found, err := rpc.FindObject(s.cfg.Complete, s.cfg.State.Stores.Get, event.Key{Cluster: s.cfg.Cluster, GroupResource: stores, Name: name})

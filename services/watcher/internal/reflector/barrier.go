@@ -22,7 +22,7 @@ const (
 	opening = 2 * time.Second
 	// maxSilence is how long a watch that has sent bookmarks may send nothing: the API server sends one about every minute.
 	maxSilence = 90 * time.Second
-	// maxUnread bounds the time without an answer of the API server to a read. After it barriers stop.
+	// maxUnread bounds the time without an answer of the API server to a read. After this time barriers stop.
 	maxUnread = 2 * time.Second
 	// firstBarriers is the number of attempts in one check interval while the first barrier of a run is due.
 	firstBarriers = 10
@@ -31,7 +31,7 @@ const (
 // ErrDeposed ends a term because the leader of a later term writes barriers.
 var ErrDeposed = errors.New("a later leader writes barriers")
 
-// errUnread is the cause of no barrier while the API server does not answer.
+// errUnread is the reason why no barrier is written while the API server does not answer.
 var errUnread = errors.New("the API server does not answer reads on the transport of the watches")
 
 // errRestored is the cause of a sweep of all kinds: the stream may lack what it held before.
@@ -58,8 +58,8 @@ func (r *reflector) writeBarriers(ctx context.Context) error {
 	}
 }
 
-// reportBarrier records why no barrier was written; nil means that one was. It logs a cause once it lasts, each further cause, and
-// the end.
+// reportBarrier records the reason why no barrier was written; nil means that one was written. It logs a reason that
+// lasts, each further reason, and the end.
 func (r *reflector) reportBarrier(ctx context.Context, cause error) {
 	lasts := r.cfg.Health.recordBarrier(time.Now(), cause)
 	switch {
@@ -87,7 +87,8 @@ func (r *reflector) beginBarrierRun(ctx context.Context) (*eventv1.Barrier, erro
 	return newest, nil
 }
 
-// writeBarrier writes a barrier unless the stream may lack something: the error is the cause. After a doubt it begins another run.
+// writeBarrier writes a barrier, unless the stream may lack something. The error is then the reason. After a doubt,
+// writeBarrier begins another run.
 func (r *reflector) writeBarrier(ctx context.Context) error {
 	if r.cfg.Publisher.MayHaveLostMessages() {
 		r.requireFullRelist(errRestored)
@@ -215,8 +216,8 @@ func isAPIServerResponse(err error) bool {
 	return err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// buildNextBarrier returns the barrier for a time. The error is why there is none. A kind may have no snapshot. A kind of targets
-// may be late while its marker does not report that yet.
+// buildNextBarrier returns the barrier for a time. It returns an error if a kind is not compared with the API server
+// yet. It also returns an error if a target kind is late and its marker does not report that yet.
 func (r *reflector) buildNextBarrier(now time.Time) (*eventv1.Barrier, error) {
 	oldest, versions, epoch := now, map[string]string{}, r.epoch.currentEpoch()
 	for _, k := range r.kinds {

@@ -50,7 +50,9 @@ func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation strin
 	synced, stream, restart, due := k.sweep == nil && k.stream != "" && !k.doubted, k.stream, k.restart, time.Now().After(k.due)
 	probe, silent, outdated := k.selectProbe(), k.isWatchSilent(time.Now()), k.sweep != nil && k.sweep.incarnation != incarnation
 	k.mu.Unlock()
-	if outdated { // Its marker could wait for ever for those of targets, which name the present stream.
+	if outdated {
+		// The sweep began on an earlier stream. Its marker could wait for ever for the markers of targets, which name the
+		// present stream.
 		k.restartRelist()
 	}
 	if !synced {

@@ -25,7 +25,7 @@ type Health struct {
 	kinds map[string]*kindHealth
 	// acknowledged covers publications. answered leaves out refusals, which another replica would get too.
 	acknowledged, answered failurePeriod
-	// checked covers the checks of the streams, barrier the barriers.
+	// checked covers the checks of the streams, barrier the attempts to write a barrier.
 	checked, barrier failurePeriod
 	// read is the start of the last read that the API server answered.
 	read time.Time
@@ -96,7 +96,8 @@ func (h *Health) recordStreamCheck(began time.Time, err error) {
 	h.checked.recordAttempt(began, unansweredError(err))
 }
 
-// recordBarrier records why no barrier was written, and returns for how long none was; nil means that one was.
+// recordBarrier records the reason why no barrier was written; nil means that one was written. It returns for how long
+// no barrier was written.
 func (h *Health) recordBarrier(at time.Time, cause error) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

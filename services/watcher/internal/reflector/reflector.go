@@ -116,7 +116,7 @@ type reflector struct {
 	// doubt is set while everything must be compared again before the next barrier.
 	doubt    atomic.Pointer[fullRelistCause]
 	warnings rate.Sometimes
-	// unwritten is the logged cause for which no barrier is written. It is empty while barriers are written.
+	// unwritten is the logged reason why no barrier is written. It is empty while barriers are written.
 	unwritten string
 	// restoring is held while streams are checked and restored: one request at a time.
 	restoring sync.Mutex

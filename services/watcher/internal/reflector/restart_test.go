@@ -55,7 +55,7 @@ func TestRelistThatIsRestartedPublishesNoDeletion(t *testing.T) {
 			publishAll(t, b, c)
 			c.unserved = unserved
 			k := newIdleReflector(t, b, c, (*kindReflector).restartRelist)
-			k.stream, k.due = "earlier", time.Now().Add(time.Hour) // It is not the first of the term.
+			k.stream, k.due = "earlier", time.Now().Add(time.Hour) // The sweep is not the first of the term.
 			if err := k.relistAndWatch(t.Context()); !errors.Is(err, errAgain) {
 				t.Errorf("got %v, want %v", err, errAgain)
 			}

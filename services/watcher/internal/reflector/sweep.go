@@ -45,8 +45,9 @@ func (s *relistProgress) recordPublished(name types.NamespacedName, order uint64
 	return s.marker != nil && len(s.open) == 0
 }
 
-// beginRelist starts a sweep and reads the messages on the stream. The first sweep of a term, each one after a doubt, and each
-// regular one read their bodies. A forged body may have right headers, and a backup may hold it.
+// beginRelist starts a sweep and reads the messages on the stream. It reads their bodies in the first sweep of a term,
+// after a doubt, and in each regular sweep. A forged body may have right headers, and a restored backup may contain
+// such a body.
 func (k *kindReflector) beginRelist(ctx context.Context) (*relistProgress, error) {
 	if _, err := k.cfg.Source.ClusterUID(ctx); err != nil {
 		return nil, err
@@ -170,8 +171,9 @@ func (k *kindReflector) checkPageVersion(page source.Page, s *relistProgress) er
 	return nil
 }
 
-// enqueueDeletionsAndMarker enqueues deletions for the objects that the list lacks. The marker follows when everything is published.
-// It does nothing if the sweep was restarted meanwhile: s then lacks what was listed since, and another sweep follows.
+// enqueueDeletionsAndMarker enqueues deletions for the objects that the list lacks. The marker follows when everything
+// is published. If the sweep was restarted in the meantime, nothing is enqueued: s lacks the objects that were listed
+// since, and another sweep follows.
 func (k *kindReflector) enqueueDeletionsAndMarker(s *relistProgress, version string, count int64, served bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -178,7 +178,7 @@ func (t *targetKinds) checkTargetKinds(ctx context.Context, incarnation string) 
 	return nil
 }
 
-// lateKindErr returns an error if a kind is late for too long.
+// lateKindErr returns an error if a kind has been late for too long and its marker does not report that yet.
 func (t *targetKinds) lateKindErr(now time.Time) error {
 	for kind, one := range t.followedKinds() {
 		if one.isLateUnreported(now) {
@@ -188,8 +188,8 @@ func (t *targetKinds) lateKindErr(now time.Time) error {
 	return nil
 }
 
-// uncomparedKindErr returns nil if each registered kind was compared with the API server since the last doubt, or is not
-// observed.
+// uncomparedKindErr returns nil if each registered kind was compared with the API server since the last doubt, or is
+// not observed.
 func (t *targetKinds) uncomparedKindErr() error {
 	wanted, _ := t.wantedKinds()
 	all := t.followedKinds()

@@ -128,7 +128,8 @@ func (o *OpenFGAClient) CheckAllowed(ctx context.Context, store string, question
 	return yes, nil
 }
 
-// iamStoreIDs returns the IDs of the IAM store, at most a second old. A Check for each question is slow enough.
+// iamStoreIDs returns the OpenFGA IDs of the IAM store, at most one second old. It caches them, because each question
+// already needs a Check.
 func (o *OpenFGAClient) iamStoreIDs(ctx context.Context) ([]string, error) {
 	if known := o.iam.Load(); known != nil && time.Since(known.read) < time.Second {
 		return known.ids, nil
@@ -142,8 +143,8 @@ func (o *OpenFGAClient) iamStoreIDs(ctx context.Context) ([]string, error) {
 	return stores[workload.IAMStore], nil
 }
 
-// askIAM sends a Check of a permission to OpenFGA, by the newest model of the IAM store. It does not send the contextual
-// tuple of the object's namespace, which can only make OpenFGA allow more.
+// askIAM sends a Check of a permission to OpenFGA, which uses the newest model of the IAM store. It omits the
+// contextual tuple of the object's namespace. Without this tuple, OpenFGA can only allow less.
 func (o *OpenFGAClient) askIAM(ctx context.Context, _ string, q accessQuestion) (allowed bool, err error) {
 	ids, err := o.iamStoreIDs(ctx)
 	if err != nil {

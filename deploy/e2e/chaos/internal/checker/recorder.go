@@ -43,13 +43,13 @@ type AnswerSource struct {
 	// urls returns the addresses of the running replicas.
 	urls func() []string
 	ask  func(ctx context.Context, url string, q accessQuestion) (allowed bool, err error)
-	// sinceRest means that an allow may follow from any state since the last rest. OpenFGA announces no staleness: its
-	// tuples stay while tuple-sync is down.
+	// sinceRest means that an allow may follow from any state since the last rest. OpenFGA announces no staleness,
+	// because its tuples stay while tuple-sync is down.
 	sinceRest bool
 }
 
-// AnswerSources returns both APIs of the webhooks, CheckAccess and the SubjectAccessReviews of the API server, and Check of
-// OpenFGA. OpenFGA receives as many questions as two replicas.
+// AnswerSources returns the sources of answers: the two APIs of webhook (CheckAccess and the SubjectAccessReviews of
+// the API server), and OpenFGA's Check. OpenFGA counts as two replicas, so it receives as many questions as two.
 func AnswerSources(webhooks, authorizers func() []string, openFGA *OpenFGAClient) []AnswerSource {
 	return []AnswerSource{
 		{name: "CheckAccess", urls: webhooks, ask: askCheckAccess},
@@ -58,8 +58,8 @@ func AnswerSources(webhooks, authorizers func() []string, openFGA *OpenFGAClient
 	}
 }
 
-// AnswerRecorder sends questions to webhooks and OpenFGA at a high rate. It judges each allow by the states that the API
-// server had inside the announced staleness. Most questions concern access that was revoked.
+// AnswerRecorder sends questions to webhooks and OpenFGA at a high rate. It judges each allow by the states that the
+// API server had within the announced staleness. Most questions concern access that was revoked.
 type AnswerRecorder struct {
 	follower  objectFollower
 	sources   []AnswerSource
@@ -69,7 +69,7 @@ type AnswerRecorder struct {
 
 	mu      sync.Mutex
 	pending []recordedAllow
-	// settled is the time from which no older state may count.
+	// settled is the time of the last rest. Older states do not count.
 	settled time.Time
 	// once holds the questions that were allowed at some time, with the number of choices of hot questions since.
 	once map[int]int
@@ -191,8 +191,8 @@ func (r *AnswerRecorder) askReplica(ctx context.Context, s AnswerSource, replica
 	}
 }
 
-// nextQuestion returns the n-th question of a loop: each hot one in turn, then an allowed one or any. It returns false while too
-// many answers wait for a judgement.
+// nextQuestion returns the n-th question of a loop: each hot one in turn, then an allowed one or any. It returns false
+// while too many answers wait for a judgement.
 func (r *AnswerRecorder) nextQuestion(n int) (i int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +226,8 @@ func (r *AnswerRecorder) TakeCounts() AnswerCounts {
 	return c
 }
 
-// NoteQuiescence records that every webhook and OpenFGA answered by the objects of this time. Later answers may not be older.
+// NoteQuiescence records that every webhook and OpenFGA answered from the objects that existed at the time checked.
+// Later answers may not use older objects.
 func (r *AnswerRecorder) NoteQuiescence(checked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -279,8 +280,9 @@ func (r *AnswerRecorder) judgeAnswers(ctx context.Context, planted []plantedLie)
 	return found, nil
 }
 
-// oldestState returns the time since which an allow must follow from a state. settled is the last rest. It returns false for an
-// allow that cannot be judged: OpenFGA answered before that rest, or there was none.
+// oldestState returns the time since which an allow must follow from a state. settled is the time of the last rest.
+// judged is false if the allow cannot be judged: the answer of OpenFGA began before this rest, or there was no rest
+// yet.
 func (a recordedAllow) oldestState(settled time.Time) (since time.Time, judged bool) {
 	since = a.Start.Add(-announced)
 	switch {
@@ -292,7 +294,8 @@ func (a recordedAllow) oldestState(settled time.Time) (since time.Time, judged b
 	return since, true
 }
 
-// takePending returns the pending answers that ended before a time, and the time since which they may not be older.
+// takePending removes the pending answers that ended before a time, and returns them. settled is the time of the last
+// rest.
 func (r *AnswerRecorder) takePending(before time.Time) (answers []recordedAllow, settled time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -305,8 +308,8 @@ func (r *AnswerRecorder) takePending(before time.Time) (answers []recordedAllow,
 	return answers, r.settled
 }
 
-// ProveDetection proves that the recorder finds a wrong allow that lasts 50 ms. It replaces the answers of one replica to a
-// revoked question by allows for so long, several times, and counts how many of these lies a judgement finds. The
+// ProveDetection proves that the recorder finds a wrong allow that lasts 50 ms. Several times, it replaces the answers
+// of one replica to a revoked question by allows for this time. It counts how many of these lies a judgement finds. The
 // system must be at rest.
 func (r *AnswerRecorder) ProveDetection(ctx context.Context) error {
 	var planted []plantedLie
@@ -330,7 +333,7 @@ func (r *AnswerRecorder) ProveDetection(ctx context.Context) error {
 	return nil
 }
 
-// plantLie begins a lie of a source. It returns false if no access was revoked yet or no replica runs.
+// plantLie begins a lie of a source. It returns false if no access was revoked yet, or if no replica runs.
 func (r *AnswerRecorder) plantLie(by AnswerSource) (l plantedLie, ok bool) {
 	urls := by.urls()
 	r.mu.Lock()

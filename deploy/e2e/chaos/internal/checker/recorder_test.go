@@ -105,7 +105,7 @@ type webhookBehind struct {
 	behind, bindingsBehind time.Duration
 	// known holds the answers by the versions of the kinds.
 	known map[string]*declaredIAMAccess
-	// openFGA answers beside the webhook, unless it is nil.
+	// openFGA is the second source of answers; nil means that there is none.
 	openFGA *webhookBehind
 }
 

@@ -84,7 +84,7 @@ func (s *Server) GetStore(ctx context.Context, request *storev1.GetStoreRequest)
 	return &storev1.GetStoreResponse{Store: storeToProto(found.Value)}, nil
 }
 
-// findStore returns the Store with a name in this cluster. The error about an unknown one suggests names.
+// findStore returns the Store with a name in this cluster. If there is none, the error suggests similar names.
 func (s *Server) findStore(ctx context.Context, name string) (module.StoreObject, error) {
 	key := module.StoreKey(name, s.state.Shared.Cluster)
 	found, err := rpc.FindObject(s.complete, s.state.Shared.Stores.Get, key)
