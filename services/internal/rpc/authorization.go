@@ -32,10 +32,10 @@ func (a authorizationInterceptor) WrapUnary(next connect.UnaryFunc) connect.Unar
 	}
 }
 
-// reviewerKey is the key of the reviewer in the context of a unary call.
+// reviewerKey is the key of the reviewer in the context of a call.
 type reviewerKey struct{}
 
-// CheckRight returns an error for the caller if the caller of a unary call lacks a right beside that of the procedure.
+// CheckRight returns an error for the caller if the caller lacks a right beside that of the procedure.
 // Without authentication every caller has every right.
 func CheckRight(ctx context.Context, right RequiredRight) error {
 	reviewer, ok := ctx.Value(reviewerKey{}).(*accessReviewer)
@@ -55,6 +55,7 @@ func (a authorizationInterceptor) WrapStreamingHandler(next connect.StreamingHan
 		if conn.Spec().StreamType != connect.StreamTypeServer {
 			return deniedError("%s is a stream of requests, and no right can be asked for one", procedure)
 		}
+		ctx = context.WithValue(ctx, reviewerKey{}, a.reviewer)
 		return next(ctx, authorizedConn{conn, func(request any) error { return a.checkAccess(ctx, procedure, request) }})
 	}
 }

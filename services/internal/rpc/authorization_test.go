@@ -243,6 +243,23 @@ func TestAStreamIsAuthorizedBeforeItsFirstAnswer(t *testing.T) {
 	}
 }
 
+func TestStreamChecksRightBesideThatOfItsProcedure(t *testing.T) {
+	secrets := RequiredRight{Verb: "list", GroupResource: event.GroupResource{Resource: "secrets"}}
+	tr, v := guardedBy(t, ticker{count: 1, before: func(ctx context.Context) error { return CheckRight(ctx, secrets) }}.handler())
+	v.rights["alice may list impliedroles.role.k8s.com/team-a"] = true
+	request := connect.NewRequest(&inferencev1.WatchInferencesRequest{Namespace: "team-a"})
+	request.Header().Set("Authorization", "Bearer "+aliceToken)
+	stream, err := connect.NewClient[inferencev1.WatchInferencesRequest, inferencev1.WatchInferencesResponse](
+		tr.client, tr.url+inferencev1connect.InferenceServiceWatchInferencesProcedure).CallServerStream(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if stream.Receive() || codeOf(stream.Err()) != connect.CodePermissionDenied {
+		t.Errorf("got %v, want a refusal", stream.Err())
+	}
+}
+
 func TestTheRuleOfAProcedureDecidesWhatIsAsked(t *testing.T) {
 	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	store := &storev1.GetStoreRequest{Name: "demo"}

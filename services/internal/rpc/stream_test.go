@@ -20,9 +20,16 @@ type ticker struct {
 	inferencev1connect.UnimplementedInferenceServiceHandler
 	count int
 	pause time.Duration
+	// before may refuse a call.
+	before func(context.Context) error
 }
 
 func (k ticker) WatchInferences(ctx context.Context, r *inferencev1.WatchInferencesRequest, stream *connect.ServerStream[inferencev1.WatchInferencesResponse]) error {
+	if k.before != nil {
+		if err := k.before(ctx); err != nil {
+			return err
+		}
+	}
 	for range k.count {
 		if err := stream.Send(&inferencev1.WatchInferencesResponse{Revision: r.GetNamespace()}); err != nil {
 			return err
