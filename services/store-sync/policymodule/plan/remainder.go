@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +15,8 @@ import (
 // restrictToMentioned returns a text without the types, relations, unions, actions and bindings that another text never
 // mentions. It returns nil if either text is nil, or if nothing is left. A binding on a union stays for each member on
 // which the other text also binds the action. A binding on a type stays if the other text binds the action on a union
-// with this type.
+// with this type. The map unions gives the members of each union; a union that the other text declares has its members
+// there.
 func restrictToMentioned(text, to *iaplv1alpha1.Policy, unions map[string][]iaplv1alpha1.Named) *iaplv1alpha1.Policy {
 	if text == nil || to == nil {
 		return nil
@@ -29,6 +31,8 @@ func restrictToMentioned(text, to *iaplv1alpha1.Policy, unions map[string][]iapl
 	}
 	rest.Unions = slices.DeleteFunc(rest.Unions, func(u iaplv1alpha1.Union) bool { return gone(m.types, u.Name) })
 	rest.Actions = slices.DeleteFunc(rest.Actions, func(a iaplv1alpha1.Action) bool { return gone(m.actions, a.Name) })
+	declared := maps.Clone(unions)
+	maps.Copy(declared, unionMembers([]*iaplv1alpha1.Policy{to}))
 	rest.ActionBindings = nil
 	for _, b := range text.DeepCopy().ActionBindings {
 		if m.bindings[bindingName(b)] {
@@ -37,7 +41,7 @@ func restrictToMentioned(text, to *iaplv1alpha1.Policy, unions map[string][]iapl
 		}
 		for _, typ := range boundTypes(b, unions) {
 			if slices.ContainsFunc(to.ActionBindings, func(o iaplv1alpha1.ActionBinding) bool {
-				return o.ActionName == b.ActionName && slices.Contains(boundTypes(o, unions), typ)
+				return o.ActionName == b.ActionName && slices.Contains(boundTypes(o, declared), typ)
 			}) {
 				narrowed := iaplv1alpha1.ActionBinding{ActionName: b.ActionName, TypeName: typ.Name, Conditions: b.Conditions}
 				rest.ActionBindings = append(rest.ActionBindings, narrowed)

@@ -151,15 +151,17 @@ func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
 	w.expectFindings(w.settle(), map[string]string{"s/a": "E-UNKNOWN-TYPE", "s/c": "E-DUP-ACTION"})
 }
 
-// A refused edit binds the same action in another way: on a member of the union, or on a union with the type.
+// A refused edit binds the same action in another way: on a member of the union, or on a union with the type. The edit
+// may also declare the union, or make it smaller.
 func TestMakeKeepsBindingThatARefusedEditWritesOtherwise(t *testing.T) {
 	t.Parallel()
 	const (
-		types   = "resourceTypes: [{name: org, idPrefix: idntorg}, {name: unit, idPrefix: idntuni}]\nunions: [{name: all, resourceTypes: [{name: unit}, {name: org}]}]\nactions: [{name: x_get}]\n"
+		types   = "resourceTypes: [{name: org, idPrefix: idntorg}, {name: unit, idPrefix: idntuni}]\nunions: [{name: all, resourceTypes: [{name: unit}, {name: org}]}, {name: part, resourceTypes: [{name: unit}, {name: org}]}]\nactions: [{name: x_get}]\n"
 		binding = "actionBindings: [{actionName: x_get, typeName: %s, conditions: [{roleBinding: {}}]}]\n"
 	)
 	for name, of := range map[string]struct{ live, edit, want string }{
 		"to a member": {"all", "org", "org"}, "to a union": {"org", "all", "org"}, "as before": {"all", "all", "all"},
+		"to a new union": {"org", "new", "org"}, "to a smaller union": {"all", "part", "org"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +169,10 @@ func TestMakeKeepsBindingThatARefusedEditWritesOtherwise(t *testing.T) {
 			w.core = []string{"taken"}
 			w.say("s/a", types+fmt.Sprintf(binding, of.live))
 			w.expectFindings(w.settle(), nil)
-			w.say("s/a", strings.Replace(types, "{name: unit, idPrefix: idntuni}", "{name: unit, idPrefix: idntuni}, {name: taken, idPrefix: idnttak}", 1)+fmt.Sprintf(binding, of.edit))
+			w.say("s/a", strings.NewReplacer(
+				"{name: unit, idPrefix: idntuni}", "{name: unit, idPrefix: idntuni}, {name: taken, idPrefix: idnttak}",
+				"{name: part, resourceTypes: [{name: unit}, ", "{name: new, resourceTypes: [{name: org}]}, {name: part, resourceTypes: [",
+			).Replace(types)+fmt.Sprintf(binding, of.edit))
 			w.expectFindings(w.settle(), map[string]string{"s/a": "E-COLLISION"})
 			w.expectText("s/a", types+fmt.Sprintf(binding, of.want))
 		})

@@ -1,9 +1,11 @@
 package reflector
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,6 +69,52 @@ func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
 		h.recordKindInterrupted(name, errAgain)
 		end()
 		wants(t, h.ClusterErr(), "")
+	})
+}
+
+func TestALeaderIsReadyWhileItWritesBarriers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _, end := newTerm()
+		wants(t, h.BarrierErr(), "")
+		h.recordBarrier(time.Now(), errUnread)
+		<-time.After(unacknowledged)
+		wants(t, h.BarrierErr(), "")
+		<-time.After(time.Second)
+		h.recordBarrier(time.Now(), errRestored)
+		wants(t, h.BarrierErr(), "none written for 6s: "+errRestored.Error())
+		h.recordBarrier(time.Now(), nil)
+		wants(t, h.BarrierErr(), "")
+		h.recordBarrier(time.Now(), errUnread)
+		<-time.After(time.Minute)
+		end()
+		wants(t, h.BarrierErr(), "")
+	})
+}
+
+func TestLeaderLogsEachCauseOfNoBarrierOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _, end := newTerm()
+		defer end()
+		var log bytes.Buffer
+		r := &reflector{cfg: Config{Health: h, Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		report := func(cause error, lasts time.Duration) {
+			for range lasts / time.Second {
+				r.reportBarrier(t.Context(), cause)
+				<-time.After(time.Second)
+			}
+		}
+		report(errUnread, unacknowledged) // Too short.
+		report(nil, time.Minute)
+		report(errUnread, time.Hour)
+		report(errRestored, time.Hour)
+		report(nil, time.Minute)
+		for line, want := range map[string]int{
+			"no barrier is written": 2, `cause="` + errUnread.Error(): 1, `cause="` + errRestored.Error(): 1, "barriers are written again": 1,
+		} {
+			if got := strings.Count(log.String(), line); got != want {
+				t.Errorf("got %d lines with %q, want %d:\n%s", got, line, want, log.String())
+			}
+		}
 	})
 }
 
