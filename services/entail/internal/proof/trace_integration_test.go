@@ -127,6 +127,7 @@ func TestAChangeIsOneTraceThroughAllServicesToEachWrite(t *testing.T) {
 	for _, name := range []string{topology.Watcher, topology.StoreSync, topology.TupleSync} {
 		s.start(t, name)
 	}
+	s.stores(t, 1) // Services that still load the stream do not continue the trace of a change.
 	spec := corev1alpha1.StoreSpec{CoreModule: core}
 	s.kube.Apply(t, kinds.Stores(), "traced", spec)
 	status := "PATCH /apis/" + kinds.Stores().Group + "/" + kinds.Stores().Version + "/stores/traced/status"
