@@ -32,7 +32,7 @@ chaos() {
 	(cd deploy/e2e/chaos && go test -c -tags "e2e mutants" -o "$dir/chaos.test" .) &&
 		select_bugs "$dir/chaos.test" "$dir/all" >"$dir/selected" || return 1
 	pattern=$(sed 's/[^A-Za-z0-9_-]/\\&/g' "$dir/selected" | paste -sd '|')
-	(cd deploy/e2e/chaos && "$dir/chaos.test" -test.v -test.timeout 2h -test.run "TestABugPutInOnPurposeIsFound/^($pattern)\$") |
+	(cd deploy/e2e/chaos && "$dir/chaos.test" -test.v -test.timeout 2h -test.run "TestCampaignFindsPlantedBug/^($pattern)\$") |
 		tee "$dir/log" || return 1
 	local selected ran
 	selected=$(wc -l <"$dir/selected") ran=$(grep -c '^    --- PASS' "$dir/log") || true

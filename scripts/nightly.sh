@@ -86,7 +86,7 @@ part_rights() {
 }
 
 # random_inputs matches tests whose inputs follow from ENTAIL_SEED or from a seed of rapid.
-random_inputs='seeds\.(SeedRange|FirstSeed)|policytest\.(TestSeeds|FirstSeed)|pgregory\.net/rapid'
+random_inputs='seeds\.(SeedRange|FirstSeed)|policytest\.(SeedRange|FirstSeed)|pgregory\.net/rapid'
 
 # part_corpora takes other seeds until half an hour is over, or a test fails.
 part_corpora() {
@@ -139,7 +139,7 @@ part_histories() {
 	cd services
 	ENTAIL_ROUNDS=10000 go_test -timeout $test_limit -run '^TestDecideKeepsTheRulesOfModelsInRandomHistories$' ./store-sync/store/plan &
 	pure=$!
-	ENTAIL_ROUNDS=40 go_test -timeout $test_limit -tags integration -run '^TestStoreSyncKeepsTheRulesOfModelsInRandomHistories$' ./store-sync || failed=1
+	ENTAIL_ROUNDS=40 go_test -timeout $test_limit -tags integration -run '^TestStoreSyncFollowsModelRulesInRandomHistories$' ./store-sync || failed=1
 	wait $pure || failed=1
 	return $failed
 }
@@ -147,7 +147,7 @@ part_histories() {
 # part_opensearch runs 300 histories, 30 of them with restarts and outages.
 part_opensearch() {
 	cd services
-	ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-30} go_test -timeout $test_limit -tags integration -run '^TestOpenSearchHoldsWhatRandomHistoriesDeclare$' ./opensearch-sync
+	ENTAIL_ROUNDS=${ENTAIL_ROUNDS:-30} go_test -timeout $test_limit -tags integration -run '^TestOpenSearchEqualsDeclarationsInRandomHistories$' ./opensearch-sync
 }
 
 part_node() {

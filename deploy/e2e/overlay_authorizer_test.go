@@ -31,7 +31,7 @@ func typed[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name
 const authorizerPort = 8443
 
 // The kubeconfig of the API server names a port on which the webhook listens, and which the network policy opens.
-func TestTheComponentAuthorizerAnswersWhereTheKubeconfigLeads(t *testing.T) {
+func TestAuthorizerComponentPortMatchesKubeconfig(t *testing.T) {
 	objects := built(t, overlayWith(t, "authorizer"))
 	pod := pods(t, objects)["webhook"]
 	c := pod.Spec.Containers[0]
@@ -59,7 +59,7 @@ func TestTheComponentAuthorizerAnswersWhereTheKubeconfigLeads(t *testing.T) {
 
 // Every variable must match a flag. A misspelled one would be ignored, and the webhook would answer no request, or any
 // client.
-func TestTheComponentAuthorizerSetsWhatThereIs(t *testing.T) {
+func TestAuthorizerComponentVariablesMatchFlags(t *testing.T) {
 	pod := pods(t, built(t, overlayWith(t, "authorizer")))["webhook"]
 	c := pod.Spec.Containers[0]
 	flags, err := os.ReadFile("../../services/webhook/internal/authorizer/config.go")

@@ -91,7 +91,7 @@ func TestPodsOfOverlaysAreRestricted(t *testing.T) {
 }
 
 // More people can read manifests and variables than files of a Secret.
-func TestNoSecretIsInAManifestOrAVariable(t *testing.T) {
+func TestManifestsHoldNoSecret(t *testing.T) {
 	for _, dir := range overlays(t) {
 		objects := built(t, dir)
 		for _, object := range objects {
@@ -117,7 +117,7 @@ func TestNoSecretIsInAManifestOrAVariable(t *testing.T) {
 }
 
 // Each workload has a network policy, its account and its settings, and a Service unless it is a Job.
-func TestEveryPodOfAnOverlayHasWhatItNeeds(t *testing.T) {
+func TestOverlayPodsHaveAccountPolicyAndSettings(t *testing.T) {
 	for _, dir := range overlays(t) {
 		have := map[string]bool{}
 		objects := built(t, dir)
@@ -147,7 +147,7 @@ func TestEveryPodOfAnOverlayHasWhatItNeeds(t *testing.T) {
 }
 
 // Network policies open only ports that the pod declares, and no rule opens all ports.
-func TestNetworkPoliciesSpeakOfPortsThatAreThere(t *testing.T) {
+func TestNetworkPoliciesNameDeclaredPorts(t *testing.T) {
 	for _, dir := range overlays(t) {
 		objects := built(t, dir)
 		templates := pods(t, objects)
@@ -205,7 +205,7 @@ func overlayWith(t *testing.T, component string) string {
 	return overlayOf(t, "resources: [DEPLOY/overlays/dev]\ncomponents: [DEPLOY/components/"+component+"]\n")
 }
 
-func TestRoutesAndIngressesFitTheBase(t *testing.T) {
+func TestRoutesAndIngressesMatchBase(t *testing.T) {
 	for _, component := range []string{"httproute", "ingress"} {
 		objects := built(t, overlayWith(t, component))
 		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return strings.EqualFold(o.GetKind(), component) }) {

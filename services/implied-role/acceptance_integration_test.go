@@ -12,18 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stage is one step of a case: the change, the bindings that must then be generated, and those that must have kept
-// their UID.
-type stage struct{ do, want, kept string }
+// acceptanceStep is one step of a case: the change, the bindings that must then be generated, and those that must have
+// kept their UID.
+type acceptanceStep struct{ do, want, kept string }
 
 // acceptance reads the cases of infer/testdata/acceptance.txt that the API server accepts.
-func acceptance(t *testing.T) map[string][]stage {
+func acceptance(t *testing.T) map[string][]acceptanceStep {
 	t.Helper()
 	text, err := os.ReadFile("infer/testdata/acceptance.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, name := map[string][]stage{}, ""
+	cases, name := map[string][]acceptanceStep{}, ""
 	var pure []string
 	for line := range strings.Lines(string(text)) {
 		mark, rest := line[:1], strings.TrimSpace(line[1:])
@@ -32,7 +32,7 @@ func acceptance(t *testing.T) map[string][]stage {
 		case "!":
 			pure = append(pure, name)
 		case "+":
-			cases[name] = append(cases[name], stage{do: rest})
+			cases[name] = append(cases[name], acceptanceStep{do: rest})
 		case "=":
 			cases[name][len(cases[name])-1].want = rest
 		case "~":
@@ -48,7 +48,7 @@ func acceptance(t *testing.T) map[string][]stage {
 }
 
 func TestAcceptance(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	n := 0
@@ -69,8 +69,8 @@ func TestAcceptance(t *testing.T) {
 	b.CheckNoWrites("a resync of all", func() { b.RequestResync("implied-role") })
 }
 
-func TestRulesOfOneNamespaceAreNoneOfAnother(t *testing.T) {
-	b := newBed(t)
+func TestRulesApplyToTheirNamespaceOnly(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	other := b.in("other")
@@ -85,9 +85,9 @@ func TestRulesOfOneNamespaceAreNoneOfAnother(t *testing.T) {
 	excluded.do("-a>b -B")
 }
 
-func (b *bed) becomesNothing() {
+func (b *testEnv) becomesNothing() {
 	b.T.Helper()
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if got := b.generated(); got != "" {
 		b.T.Errorf("generated %q", got)
 	}

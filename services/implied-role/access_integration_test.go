@@ -36,35 +36,35 @@ const (
 // accessGroup is the API group of the test resources. Exactly one role permits to read each of them.
 const accessGroup = "access.test"
 
-// asker is a subject, in the form of the API and in the form of Kubernetes.
-type asker struct {
+// requestSubject is a subject, in the form of the API and in the form of Kubernetes.
+type requestSubject struct {
 	subject *inferencev1.Subject
 	groups  []string
 	is      authenticationv1.UserInfo
 }
 
-// accessWorld is one namespace with roles, rules, and bindings of every kind.
-type accessWorld struct {
-	*bed
+// rbacFixture is one namespace with roles, rules, and bindings of every kind.
+type rbacFixture struct {
+	*testEnv
 	random *rand.Rand
 	client inferencev1connect.InferenceServiceClient
-	askers []asker
+	askers []requestSubject
 	roles  []infer.Role
 }
 
 // TestAnswersAgreeWithKubernetes makes random worlds and damages the generated bindings. It compares every answer with
 // the access that the API server grants.
 func TestAnswersAgreeWithKubernetes(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.StartReflector()
 	client := b.client(b.serve())
 	for i := range clusterRoles {
-		permit(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-c%d", i)}}, b)
+		createRoleWithPermission(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("access-c%d", i)}}, b)
 	}
 	first := seeds.FirstSeed(t)
 	for i := range seeds.RoundCount(t, fewWorlds) {
 		seed := first + uint64(i)
-		w := &accessWorld{bed: b.in(fmt.Sprintf("access-%d", i)), random: rand.New(rand.NewPCG(seed, 0)), client: client}
+		w := &rbacFixture{testEnv: b.in(fmt.Sprintf("access-%d", i)), random: rand.New(rand.NewPCG(seed, 0)), client: client}
 		w.populate()
 		w.agree(seed, "at first")
 		w.harm()
@@ -73,8 +73,8 @@ func TestAnswersAgreeWithKubernetes(t *testing.T) {
 	}
 }
 
-// permit makes a role with a permission that no other role has.
-func permit(t testing.TB, role *rbacv1.ClusterRole, b *bed) {
+// createRoleWithPermission makes a role with a permission that no other role has.
+func createRoleWithPermission(t testing.TB, role *rbacv1.ClusterRole, b *testEnv) {
 	t.Helper()
 	role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{accessGroup}, Resources: []string{role.Name}}}
 	var err error
@@ -89,12 +89,12 @@ func permit(t testing.TB, role *rbacv1.ClusterRole, b *bed) {
 }
 
 // populate makes roles, rules, bindings and askers.
-func (w *accessWorld) populate() {
+func (w *rbacFixture) populate() {
 	w.T.Helper()
 	w.roles = []infer.Role{role("ClusterRole/access-c0"), role("ClusterRole/access-c1")}
 	for i := range 5 {
 		name := fmt.Sprintf("access-r%d", i)
-		permit(w.T, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}, w.bed)
+		createRoleWithPermission(w.T, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}, w.testEnv)
 		w.roles = append(w.roles, role(name))
 	}
 	user := func(name string) *inferencev1.Subject { return &inferencev1.Subject{Kind: "User", Name: name} }
@@ -134,7 +134,7 @@ const (
 )
 
 // ask adds an asker. A SelfSubjectReview returns the groups of the user.
-func (w *accessWorld) ask(subject *inferencev1.Subject, user string, groups ...string) {
+func (w *rbacFixture) ask(subject *inferencev1.Subject, user string, groups ...string) {
 	w.T.Helper()
 	cfg := w.Kube.AdminConfig()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
@@ -149,15 +149,15 @@ func (w *accessWorld) ask(subject *inferencev1.Subject, user string, groups ...s
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	w.askers = append(w.askers, asker{subject, groups, review.Status.UserInfo})
+	w.askers = append(w.askers, requestSubject{subject, groups, review.Status.UserInfo})
 }
 
-func (w *accessWorld) anyRole() infer.Role { return w.roles[w.random.IntN(len(w.roles))] }
+func (w *rbacFixture) anyRole() infer.Role { return w.roles[w.random.IntN(len(w.roles))] }
 
-func (w *accessWorld) anySource() string { return fmt.Sprintf("source-%d", w.random.IntN(sources)) }
+func (w *rbacFixture) anySource() string { return fmt.Sprintf("source-%d", w.random.IntN(sources)) }
 
 // anybody returns random subjects. With everywhere, they suit a binding without a namespace.
-func (w *accessWorld) anybody(everywhere bool) []rbacv1.Subject {
+func (w *rbacFixture) anybody(everywhere bool) []rbacv1.Subject {
 	all := []rbacv1.Subject{
 		subject("alice"), subject("bob"), subject("group:team"), subject("sa:" + w.namespace + ":bot"), subject("sa:elsewhere:bot"),
 	}
@@ -176,7 +176,7 @@ func (w *accessWorld) anybody(everywhere bool) []rbacv1.Subject {
 }
 
 // source makes a binding of random subjects to a random role.
-func (w *accessWorld) source(name string) {
+func (w *rbacFixture) source(name string) {
 	w.T.Helper()
 	r := w.anyRole()
 	err := w.create(w.T.Context(), &rbacv1.RoleBinding{
@@ -189,7 +189,7 @@ func (w *accessWorld) source(name string) {
 }
 
 // attempt ignores the errors NotFound and Conflict, because the object may have changed.
-func (w *accessWorld) attempt(err error) {
+func (w *rbacFixture) attempt(err error) {
 	w.T.Helper()
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		w.T.Fatal(err)
@@ -197,7 +197,7 @@ func (w *accessWorld) attempt(err error) {
 }
 
 // harm delays, strips and deletes generated bindings, and changes rules and sources meanwhile.
-func (w *accessWorld) harm() {
+func (w *rbacFixture) harm() {
 	w.T.Helper()
 	api, ctx := w.bindings(), w.T.Context()
 	patch := func(name, patch string) {
@@ -227,7 +227,7 @@ func (w *accessWorld) harm() {
 	}
 	for range 2 {
 		name := fmt.Sprintf("rule-%d", w.random.IntN(6))
-		w.attempt(w.bed.rules().Delete(ctx, name, metav1.DeleteOptions{}))
+		w.attempt(w.testEnv.rules().Delete(ctx, name, metav1.DeleteOptions{}))
 		remove(w.anySource())
 		w.source(w.anySource())
 	}
@@ -235,7 +235,7 @@ func (w *accessWorld) harm() {
 }
 
 // agree waits until every answer agrees with Kubernetes.
-func (w *accessWorld) agree(seed uint64, when string) {
+func (w *rbacFixture) agree(seed uint64, when string) {
 	w.T.Helper()
 	testenv.Eventually(w.T, converged, func() error {
 		var group errgroup.Group
@@ -252,7 +252,7 @@ func (w *accessWorld) agree(seed uint64, when string) {
 }
 
 // compare compares all answers about one asker.
-func (w *accessWorld) compare(a asker) error {
+func (w *rbacFixture) compare(a requestSubject) error {
 	ctx := w.T.Context()
 	effective, err := w.client.ListEffectiveRoles(ctx, &inferencev1.ListEffectiveRolesRequest{Namespace: w.namespace, Subject: a.subject, Groups: a.groups})
 	if err != nil {
@@ -282,7 +282,7 @@ func (w *accessWorld) compare(a asker) error {
 }
 
 // isA reports whether Kubernetes matches the asker with a subject.
-func (a asker) isA(s *inferencev1.Subject) bool {
+func (a requestSubject) isA(s *inferencev1.Subject) bool {
 	switch s.GetKind() {
 	case rbacv1.UserKind:
 		return s.GetName() == a.is.Username
@@ -293,7 +293,7 @@ func (a asker) isA(s *inferencev1.Subject) bool {
 }
 
 // allows reports whether the API server allows the access that only this role permits.
-func (w *accessWorld) allows(a asker, r infer.Role) (bool, error) {
+func (w *rbacFixture) allows(a requestSubject, r infer.Role) (bool, error) {
 	review, err := w.typed.AuthorizationV1().SubjectAccessReviews().Create(w.T.Context(), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: a.is.Username, Groups: a.is.Groups,
@@ -307,7 +307,7 @@ func (w *accessWorld) allows(a asker, r infer.Role) (bool, error) {
 }
 
 // leave removes the bindings that would count in the next world.
-func (w *accessWorld) leave() {
+func (w *rbacFixture) leave() {
 	w.T.Helper()
 	for i := range 2 {
 		w.attempt(w.typed.RbacV1().ClusterRoleBindings().Delete(w.T.Context(), fmt.Sprintf("%s-%d", w.namespace, i), metav1.DeleteOptions{}))

@@ -27,9 +27,9 @@ import (
 type apiServerClient interface {
 	Get(ctx context.Context, kind kinds.Kind, namespace, name string) (event.Change, error)
 	List(ctx context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error]
-	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+	ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	Create(ctx context.Context, kind kinds.Kind, k event.Key, object runtime.Object) (event.Change, error)
-	Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
+	MergePatch(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
 	Delete(ctx context.Context, kind kinds.Kind, obj event.Change) error
 }
 
@@ -97,13 +97,13 @@ func (a *planApplier) applyPlans(ctx context.Context, p controller.UntypedReques
 	}, done)
 	if len(left) > 0 {
 		done.interrupted = true
-		done.addUndoneSources(slices.Concat(left, last))
+		done.addUnfinishedSources(slices.Concat(left, last))
 		return done
 	}
 	last = slices.DeleteFunc(last, func(action infer.Action) bool {
 		_, withheld := done.withheld[action.Child]
 		if withheld {
-			done.addUndoneSources([]infer.Action{action})
+			done.addUnfinishedSources([]infer.Action{action})
 		}
 		return withheld
 	})
@@ -179,12 +179,12 @@ func (a *planApplier) sendAction(ctx context.Context, seen event.Change, action 
 		gone.Deleted, gone.ObservedAt = true, time.Now()
 		return gone, a.kube.Delete(ctx, kind, seen)
 	case infer.Empty:
-		return a.kube.Merge(ctx, kind, seen, map[string]any{"subjects": []any{}})
+		return a.kube.MergePatch(ctx, kind, seen, map[string]any{"subjects": []any{}})
 	case infer.Create:
 		return a.kube.Create(ctx, kind, seen.Key, action.ToRoleBinding())
 	default:
 		o := action.ToRoleBinding()
-		return a.kube.Merge(ctx, kind, seen, map[string]any{"subjects": o.Subjects, "metadata": map[string]any{
+		return a.kube.MergePatch(ctx, kind, seen, map[string]any{"subjects": o.Subjects, "metadata": map[string]any{
 			"labels": o.Labels, "annotations": o.Annotations, "ownerReferences": o.OwnerReferences,
 		}})
 	}
@@ -198,7 +198,7 @@ func isPlannedBinding(seen, planned *infer.Binding) bool {
 
 // refreshObject reads the newest state into the view and returns [reconcile.ErrStale], so that the source is planned again.
 func (a *planApplier) refreshObject(ctx context.Context, kind kinds.Kind, seen event.Change) error {
-	now, err := a.kube.Newest(ctx, kind, seen)
+	now, err := a.kube.ReadNewest(ctx, kind, seen)
 	if err == nil && now.UID != "" {
 		err = a.view.ApplyAuthoritative(ctx, seen, now)
 	}
@@ -255,7 +255,7 @@ func (d *applyResult) hasAnyWrite() bool {
 	return len(d.writes) > 0
 }
 
-func (d *applyResult) addUndoneSources(actions []infer.Action) {
+func (d *applyResult) addUnfinishedSources(actions []infer.Action) {
 	for _, a := range actions {
 		d.undone[a.Source] = struct{}{}
 	}

@@ -30,7 +30,7 @@ import (
 )
 
 // configuration returns the registered webhooks.
-func (b *bed) configuration() *admissionregistrationv1.ValidatingWebhookConfiguration {
+func (b *testEnv) configuration() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	b.T.Helper()
 	c, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(b.T.Context(), validating.Name, metav1.GetOptions{})
 	if err != nil {
@@ -40,7 +40,7 @@ func (b *bed) configuration() *admissionregistrationv1.ValidatingWebhookConfigur
 }
 
 // sendReview sends a review of a rule as an administrator, and returns the HTTP status of the answer.
-func (b *bed) sendReview(to, namespace string) int {
+func (b *testEnv) sendReview(to, namespace string) int {
 	b.T.Helper()
 	rule := fmt.Sprintf(`{"metadata":{"name":"x","namespace":%q},"spec":{"inference_rule":{"parent_role":"p","child_role":"q"}}}`, namespace)
 	body, err := json.Marshal(&admissionv1.AdmissionReview{
@@ -62,10 +62,10 @@ func (b *bed) sendReview(to, namespace string) int {
 	return answer.StatusCode
 }
 
-// TestNobodyForgesAReview sends reviews to paths that are derived from the names of the webhooks. Only the registered
-// paths, which the API server holds, are served.
-func TestNobodyForgesAReview(t *testing.T) {
-	b := newBed(t)
+// TestWebhookRefusesForgedReviews sends reviews to paths that are derived from the names of the webhooks. Only the
+// registered paths, which the API server holds, are served.
+func TestWebhookRefusesForgedReviews(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	b.CreateNamespace("victim")
@@ -89,13 +89,13 @@ func TestNobodyForgesAReview(t *testing.T) {
 	if code := b.sendReview(to+registered.Path, "victim"); code != http.StatusOK || covered() != "[team victim]" {
 		t.Errorf("review at the registered path: got %d, covered namespaces %s", code, covered())
 	}
-	judged(t, b.hands(mallory).binds("x", "dev", mallory), "Role dev implies Role secret-admin")
+	expectRefusal(t, b.hands(mallory).binds("x", "dev", mallory), "Role dev implies Role secret-admin")
 }
 
-// TestAStormInOneNamespaceIsReadOnce makes many bindings in a namespace whose rules are slow to read. It verifies that
+// TestConcurrentBindingsShareOneRead makes many bindings in a namespace whose rules are slow to read. It verifies that
 // another namespace is not delayed.
-func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
-	b := newBed(t)
+func TestConcurrentBindingsShareOneRead(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	other := b.in("other")
@@ -106,7 +106,7 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 	)
 	other.do(mallory + "=" + mallory + "{" + mallory + "} p>q")
 	testenv.Eventually(t, soon, func() error { return other.hands(mallory).binds("x", "p", mallory) })
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	var at, worst atomic.Int32
 	release := make(chan struct{})
 	b.Kube.FailBefore(func(ctx context.Context, op string) error {
@@ -146,9 +146,9 @@ func TestAStormInOneNamespaceIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestVeryManyRulesAreNotListed makes more rules than the limit. They count only if the view holds them.
-func TestVeryManyRulesAreNotListed(t *testing.T) {
-	b := newBed(t)
+// TestWebhookDoesNotListTooManyRules makes more rules than the limit. They count only if the view holds them.
+func TestWebhookDoesNotListTooManyRules(t *testing.T) {
+	b := newTestEnv(t)
 	m := b.StartReflector()
 	b.guarded(func(c *impliedrole.Config) { c.Policy.MaxRules = 25 })
 	for i := range 28 {
@@ -167,10 +167,10 @@ func TestVeryManyRulesAreNotListed(t *testing.T) {
 	testenv.Eventually(t, soon, func() error { return h.binds("x", "free", mallory) })
 }
 
-// TestNamesThatAreTakenBeforehandGrantNothing makes RoleBindings with generated names before the service has ever run.
+// TestPreexistingReservedNamesGrantNothing makes RoleBindings with generated names before the service has ever run.
 // Their roles or sources differ from those in the name.
-func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
-	b := newBed(t)
+func TestPreexistingReservedNamesGrantNothing(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.roles("lead", "dev", "free")
 	b.role(mallory,
@@ -205,9 +205,10 @@ func TestNamesThatAreTakenBeforehandGrantNothing(t *testing.T) {
 	b.generates(":dev{} two:dev{bob}")
 }
 
-// TestWhoHasManyRolesCostsFewRequests makes a binding as a user that holds the implied permissions by one of 200 roles.
-func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
-	b := newBed(t)
+// TestBindByUserOfManyRolesNeedsFewRequests makes a binding as a user that holds the implied permissions by one of 200
+// roles.
+func TestBindByUserOfManyRolesNeedsFewRequests(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
@@ -221,7 +222,7 @@ func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
 	}
 	b.role("binder", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: names[:1], Verbs: []string{"bind"}})
 	b.do("binder=binder{nina}")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	reads := func() (n int) {
 		for op, calls := range b.Kube.CallsByOp() {
 			if strings.HasPrefix(op, "GET /apis/"+rbacv1.GroupName) && strings.Contains(op, "roles") {
@@ -232,7 +233,7 @@ func TestWhoHasManyRolesCostsFewRequests(t *testing.T) {
 	}
 	testenv.Eventually(t, soon, func() error { return b.hands("nina").binds("x", "free", "nina") })
 	before := reads()
-	judged(t, b.hands("nina").binds("x", "lead", "carl"))
+	expectRefusal(t, b.hands("nina").binds("x", "lead", "carl"))
 	if n := reads() - before; n > 5 {
 		t.Errorf("got %d reads of roles", n)
 	}

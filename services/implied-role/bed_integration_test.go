@@ -30,34 +30,34 @@ import (
 
 const soon = 60 * time.Second
 
-// bed is the test environment of an implied-role, with one namespace.
-type bed struct {
+// testEnv is the test environment of an implied-role, with one namespace.
+type testEnv struct {
 	*testenv.Env
 	typed     kubernetes.Interface
 	namespace string
 }
 
-func newBed(t testing.TB) *bed {
+func newTestEnv(t testing.TB) *testEnv {
 	t.Helper()
 	b := testenv.NewEnv(t)
-	return (&bed{b, b.Typed, ""}).in("team")
+	return (&testEnv{b, b.Typed, ""}).in("team")
 }
 
 // in creates a namespace and returns the bed with it.
-func (b *bed) in(namespace string) *bed {
+func (b *testEnv) in(namespace string) *testEnv {
 	b.T.Helper()
 	b.CreateNamespace(namespace)
-	return &bed{b.Env, b.typed, namespace}
+	return &testEnv{b.Env, b.typed, namespace}
 }
 
 // serve starts an implied-role. It ends at the latest with the test.
-func (b *bed) serve() *testenv.RunningService {
+func (b *testEnv) serve() *testenv.RunningService {
 	b.T.Helper()
 	return b.serveWith(func(*impliedrole.Config) {})
 }
 
 // serveWith starts an implied-role with changed settings.
-func (b *bed) serveWith(change func(*impliedrole.Config)) *testenv.RunningService {
+func (b *testEnv) serveWith(change func(*impliedrole.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := impliedrole.Defaults()
 	cfg.WithoutGuard = true // Tests of the guard turn it on.
@@ -89,7 +89,7 @@ func ruleName(text string) string {
 }
 
 // do executes operations in the form of testdata/acceptance.txt.
-func (b *bed) do(ops string) {
+func (b *testEnv) do(ops string) {
 	b.T.Helper()
 	for op := range strings.FieldsSeq(ops) {
 		gone := strings.HasPrefix(op, "-")
@@ -112,23 +112,23 @@ func (b *bed) do(ops string) {
 	}
 }
 
-func (b *bed) bindings() dynamic.ResourceInterface {
+func (b *testEnv) bindings() dynamic.ResourceInterface {
 	return b.ResourceClient(kinds.RoleBindings()).Namespace(b.namespace)
 }
 
-func (b *bed) rules() dynamic.ResourceInterface {
+func (b *testEnv) rules() dynamic.ResourceInterface {
 	return b.ResourceClient(kinds.ImpliedRoles()).Namespace(b.namespace)
 }
 
 // apply applies an object in the namespace, as a user would.
-func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) error {
+func (b *testEnv) apply(kind kinds.Kind, name string, fields map[string]any) error {
 	return b.patient(func() error {
 		_, err := b.Kube.ApplyFields(b.T, kind.InNamespace(b.namespace), name, fields)
 		return err
 	})
 }
 
-func (b *bed) bind(name string, r infer.Role, who []string) {
+func (b *testEnv) bind(name string, r infer.Role, who []string) {
 	b.T.Helper()
 	subjects := []rbacv1.Subject{}
 	for _, text := range who {
@@ -141,7 +141,7 @@ func (b *bed) bind(name string, r infer.Role, who []string) {
 	}
 }
 
-func (b *bed) rule(name string, parent, child infer.Role, gone bool) {
+func (b *testEnv) rule(name string, parent, child infer.Role, gone bool) {
 	b.T.Helper()
 	var err error
 	if gone {
@@ -157,21 +157,21 @@ func (b *bed) rule(name string, parent, child infer.Role, gone bool) {
 }
 
 // roles creates Roles without permissions.
-func (b *bed) roles(names ...string) {
+func (b *testEnv) roles(names ...string) {
 	b.T.Helper()
 	for _, name := range names {
 		b.role(name)
 	}
 }
 
-func (b *bed) allBindings() []*rbacv1.RoleBinding {
+func (b *testEnv) allBindings() []*rbacv1.RoleBinding {
 	b.T.Helper()
-	return testenv.ListAs[rbacv1.RoleBinding](b.Env, kinds.RoleBindings().InNamespace(b.namespace))
+	return testenv.ListTyped[rbacv1.RoleBinding](b.Env, kinds.RoleBindings().InNamespace(b.namespace))
 }
 
-func (b *bed) allRules() []*rolev1alpha1.ImpliedRoles {
+func (b *testEnv) allRules() []*rolev1alpha1.ImpliedRoles {
 	b.T.Helper()
-	return testenv.ListAs[rolev1alpha1.ImpliedRoles](b.Env, kinds.ImpliedRoles().InNamespace(b.namespace))
+	return testenv.ListTyped[rolev1alpha1.ImpliedRoles](b.Env, kinds.ImpliedRoles().InNamespace(b.namespace))
 }
 
 // readLiveObject decodes a binding as the service does.
@@ -188,7 +188,7 @@ func readLiveObject(t testing.TB, object *rbacv1.RoleBinding) *infer.Binding {
 	return b
 }
 
-func (b *bed) read(objects []*rbacv1.RoleBinding) []*infer.Binding {
+func (b *testEnv) read(objects []*rbacv1.RoleBinding) []*infer.Binding {
 	b.T.Helper()
 	list := make([]*infer.Binding, len(objects))
 	for i, o := range objects {
@@ -198,7 +198,7 @@ func (b *bed) read(objects []*rbacv1.RoleBinding) []*infer.Binding {
 }
 
 // generated lists the generated bindings in the form of testdata/acceptance.txt.
-func (b *bed) generated() string {
+func (b *testEnv) generated() string {
 	b.T.Helper()
 	var list []string
 	for _, binding := range b.read(b.allBindings()) {
@@ -216,7 +216,7 @@ func (b *bed) generated() string {
 }
 
 // becomes waits until the generated bindings are as wanted and the namespace is consistent.
-func (b *bed) becomes(want string) {
+func (b *testEnv) becomes(want string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if got := b.generated(); got != want {
@@ -227,7 +227,7 @@ func (b *bed) becomes(want string) {
 }
 
 // identities returns the UIDs of the given generated bindings, by source and role as "B:role".
-func (b *bed) identities(pairs string) map[string]types.UID {
+func (b *testEnv) identities(pairs string) map[string]types.UID {
 	b.T.Helper()
 	all := map[string]types.UID{}
 	for _, binding := range b.read(b.allBindings()) {
@@ -248,14 +248,14 @@ func ruleOf(r *rolev1alpha1.ImpliedRoles) infer.Rule {
 
 // consistent returns an error unless the namespace matches the result of [infer.Namespace] for its rules and explicit
 // bindings.
-func (b *bed) consistent() error {
+func (b *testEnv) consistent() error {
 	b.T.Helper()
 	ns := infer.NamespaceInput{Name: b.namespace, Bindings: b.read(b.allBindings())}
 	rules := b.allRules()
 	for _, r := range rules {
 		ns.Rules = append(ns.Rules, ruleOf(r))
 	}
-	o := infer.Namespace(ns, infer.DefaultPolicy())
+	o := infer.EvaluateNamespace(ns, infer.DefaultPolicy())
 	for _, a := range o.PlannedActions(ns.Bindings) {
 		return fmt.Errorf("%s of %s is left to do", a.Verb, a.Name)
 	}
@@ -288,7 +288,7 @@ func texts(roles []infer.Role) string {
 }
 
 // condition waits until a condition of a rule has this reason at the current generation, and returns the condition.
-func (b *bed) condition(rule, kind, reason string) metav1.Condition {
+func (b *testEnv) condition(rule, kind, reason string) metav1.Condition {
 	b.T.Helper()
 	return b.AwaitCondition(kinds.ImpliedRoles().InNamespace(b.namespace), ruleName(rule), kind, reason)
 }

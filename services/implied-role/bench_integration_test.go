@@ -27,7 +27,7 @@ import (
 // makes the same number with as many calls in parallel.
 func BenchmarkWrites(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
-	bed := newBed(b)
+	bed := newTestEnv(b)
 	bed.StartReflector()
 	bed.serve()
 	var group errgroup.Group
@@ -47,7 +47,7 @@ func BenchmarkWrites(b *testing.B) {
 	for i := 1; i < children; i++ {
 		bed.do(fmt.Sprintf("b%d>b%d", i-1, i))
 	}
-	bed.AwaitSettled()
+	bed.AwaitNoCalls()
 	reach := func(want int) {
 		b.Helper()
 		testenv.Eventually(b, 5*time.Minute, func() error {
@@ -99,7 +99,7 @@ func bareBinding(i int) *rbacv1.RoleBinding {
 	return nil
 }
 
-func (b *bed) create(ctx context.Context, binding *rbacv1.RoleBinding) error {
+func (b *testEnv) create(ctx context.Context, binding *rbacv1.RoleBinding) error {
 	_, err := b.typed.RbacV1().RoleBindings(b.namespace).Create(ctx, binding, metav1.CreateOptions{})
 	return err
 }
@@ -107,7 +107,7 @@ func (b *bed) create(ctx context.Context, binding *rbacv1.RoleBinding) error {
 var errPages = errors.New("the list has several pages")
 
 // countGenerated counts the generated bindings in the API server's cache, which costs little.
-func (b *bed) countGenerated() int {
+func (b *testEnv) countGenerated() int {
 	b.T.Helper()
 	list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(b.T.Context(), metav1.ListOptions{
 		LabelSelector: infer.ManagedByLabel + "=" + infer.ManagedBy, ResourceVersion: "0",
@@ -125,7 +125,7 @@ func (b *bed) countGenerated() int {
 // the total time, and the times at which NATS has the change and the API server receives and answers the call.
 func BenchmarkRevocationUnderStatuses(b *testing.B) {
 	const rules = 400
-	bed := newBed(b)
+	bed := newTestEnv(b)
 	bed.StartReflector()
 	bed.serve()
 	for i := range rules {
@@ -167,7 +167,7 @@ func BenchmarkRevocationUnderStatuses(b *testing.B) {
 	for b.Loop() {
 		bed.do("B=a{x,y}")
 		bed.generates("B:b{x,y}")
-		bed.AwaitSettled()
+		bed.AwaitNoCalls()
 		written := bed.Kube.Writes()
 		bed.do("hub>last")
 		statuses(written + rules/8)

@@ -37,7 +37,7 @@ func (s changeSet) mergeChanges(other changeSet) {
 
 // RecordChange records a change. The view calls it for every change.
 func (m *passHistory) RecordChange(k event.Key) {
-	n := m.findNamespace(k.Namespace)
+	n := m.findNamespaceHistory(k.Namespace)
 	if n == nil {
 		return // The first pass plans everything.
 	}
@@ -68,7 +68,7 @@ func (m *passHistory) sourcesToPlan(k event.Key, b state.Binding) []string {
 // change.
 func (m *passHistory) MarkAllNamespaces() {
 	for _, name := range m.namespaceNames() {
-		m.ensureNamespace(name).markAllChanged()
+		m.ensureNamespaceHistory(name).markAllChanged()
 	}
 }
 
@@ -107,8 +107,8 @@ func (n *namespaceHistory) markAllChanged() {
 	n.changes.all = true
 }
 
-// takeChanges returns the changes of a namespace and resets them.
-func (n *namespaceHistory) takeChanges() changeSet {
+// takePendingChanges returns the changes of a namespace and resets them.
+func (n *namespaceHistory) takePendingChanges() changeSet {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	changes := n.changes

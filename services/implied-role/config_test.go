@@ -9,7 +9,7 @@ import (
 	impliedrole "github.com/entail-dev/entail/services/implied-role"
 )
 
-func TestSettingsComeFromFlags(t *testing.T) {
+func TestConfigIsSetByFlags(t *testing.T) {
 	cfg := impliedrole.Defaults()
 	flags := pflag.NewFlagSet("implied-role", pflag.ContinueOnError)
 	cfg.BindFlags(flags)
@@ -23,7 +23,7 @@ func TestSettingsComeFromFlags(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
+func TestConfigValidateRefusesInvalidSettings(t *testing.T) {
 	valid := impliedrole.Defaults()
 	if err := valid.Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)

@@ -39,7 +39,7 @@ const connections = 8
 func BenchmarkConvergence(b *testing.B) {
 	for _, size := range []struct{ bindings, rules int }{{1000, 100}, {5000, 100}} {
 		b.Run(fmt.Sprintf("%d bindings, %d rules", size.bindings, size.rules), func(b *testing.B) {
-			bed := newBed(b)
+			bed := newTestEnv(b)
 			reflector := bed.StartReflector()
 			bed.serveGuard()
 			bed.do("first>second")
@@ -47,7 +47,7 @@ func BenchmarkConvergence(b *testing.B) {
 				source := binding(fmt.Sprintf("source-%d", i), fmt.Sprintf("p%d", i%size.rules), fmt.Sprintf("user-%d", i))
 				return bed.create(ctx, source)
 			})
-			bed.AwaitSettled()
+			bed.AwaitNoCalls()
 			var made, naive, entitled time.Duration
 			reads := 0
 			for b.Loop() {
@@ -63,7 +63,7 @@ func BenchmarkConvergence(b *testing.B) {
 					bed.do(fmt.Sprintf("-p%d>c%d", i, i))
 				}
 				bed.counts(infer.ManagedByLabel+"="+infer.ManagedBy, 0)
-				bed.AwaitSettled()
+				bed.AwaitNoCalls()
 				naive += bed.naively(bed.Kube.AdminConfig(), size.bindings)
 				entitled += bed.naively(bed.Kube.ServiceConfig(b, topology.ImpliedRole), size.bindings)
 			}
@@ -79,13 +79,13 @@ func BenchmarkConvergence(b *testing.B) {
 
 // naively returns the time that n RoleBindings of a user take. Their names are new, because a recreated object costs
 // NATS more.
-func (b *bed) naively(somebody *rest.Config, n int) time.Duration {
+func (b *testEnv) naively(somebody *rest.Config, n int) time.Duration {
 	b.T.Helper()
 	const bare = "bare=yes"
 	suffix := strconv.FormatInt(time.Now().UnixNano(), 36)
 	bindings := kubernetes.NewForConfigOrDie(somebody).RbacV1().RoleBindings(b.namespace)
 	took := b.takes(bare, n, func() error {
-		return together(b.T.Context(), n, func(ctx context.Context, i int) error {
+		return runConcurrently(b.T.Context(), n, func(ctx context.Context, i int) error {
 			one := bareBinding(i)
 			one.Name += "-" + suffix
 			_, err := bindings.Create(ctx, one, metav1.CreateOptions{})
@@ -96,12 +96,12 @@ func (b *bed) naively(somebody *rest.Config, n int) time.Duration {
 		b.T.Fatal(err)
 	}
 	b.counts(bare, 0)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	return took
 }
 
 // takes returns the time from the call of do until n RoleBindings have the label.
-func (b *bed) takes(label string, n int, do func() error) time.Duration {
+func (b *testEnv) takes(label string, n int, do func() error) time.Duration {
 	b.T.Helper()
 	started, doing := time.Now(), errgroup.Group{}
 	doing.Go(do)
@@ -113,7 +113,7 @@ func (b *bed) takes(label string, n int, do func() error) time.Duration {
 }
 
 // lookups counts the reads of the service at the API server. A page of a list counts as one.
-func (b *bed) lookups() int {
+func (b *testEnv) lookups() int {
 	n := 0
 	for op, calls := range b.Kube.CallsByOp() {
 		if strings.HasPrefix(op, "GET ") {
@@ -124,14 +124,14 @@ func (b *bed) lookups() int {
 }
 
 // each calls do n times, as a naive client does.
-func (b *bed) each(n int, do func(ctx context.Context, i int) error) {
+func (b *testEnv) each(n int, do func(ctx context.Context, i int) error) {
 	b.T.Helper()
-	if err := together(b.T.Context(), n, do); err != nil {
+	if err := runConcurrently(b.T.Context(), n, do); err != nil {
 		b.T.Fatal(err)
 	}
 }
 
-func together(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+func runConcurrently(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(connections)
 	for i := range n {
@@ -142,7 +142,7 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 
 // counts waits until the wanted number of RoleBindings has the label. It watches, because repeated lists would load the
 // API server.
-func (b *bed) counts(label string, want int) {
+func (b *testEnv) counts(label string, want int) {
 	b.T.Helper()
 	n := map[string]struct{}{}
 	b.watches(b.bindings(), metav1.ListOptions{LabelSelector: label}, func(name string, _ *unstructured.Unstructured, there bool) (done bool) {
@@ -154,7 +154,7 @@ func (b *bed) counts(label string, want int) {
 }
 
 // watches follows objects, including the existing ones, until see returns true.
-func (b *bed) watches(objects dynamic.ResourceInterface, options metav1.ListOptions, see func(name string, is *unstructured.Unstructured, there bool) (done bool)) {
+func (b *testEnv) watches(objects dynamic.ResourceInterface, options metav1.ListOptions, see func(name string, is *unstructured.Unstructured, there bool) (done bool)) {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.T.Context(), 10*time.Minute)
 	defer cancel()
@@ -182,11 +182,11 @@ func (b *bed) watches(objects dynamic.ResourceInterface, options metav1.ListOpti
 	}
 }
 
-// BenchmarkRuleMore measures the cost of one more rule for a new binding, beside one rule and beside 3,000. It
-// alternates between both namespaces.
-func BenchmarkRuleMore(b *testing.B) {
+// BenchmarkBindingBesideOneMoreRule measures the cost of one more rule for a new binding, beside one rule and beside
+// 3,000. It alternates between both namespaces.
+func BenchmarkBindingBesideOneMoreRule(b *testing.B) {
 	const rules = 3000
-	few := newBed(b)
+	few := newTestEnv(b)
 	few.StartReflector()
 	few.guarded()
 	many := few.in("many")
@@ -200,10 +200,10 @@ func BenchmarkRuleMore(b *testing.B) {
 		many.do(fmt.Sprintf("filler-%d>filled-%d", i, i))
 		return nil
 	})
-	few.AwaitSettled()
-	took := map[*bed]time.Duration{}
+	few.AwaitNoCalls()
+	took := map[*testEnv]time.Duration{}
 	for b.Loop() {
-		for _, bed := range []*bed{few, many} {
+		for _, bed := range []*testEnv{few, many} {
 			started := time.Now()
 			if err := bed.hands(mallory).binds("x", "free", mallory); err != nil {
 				b.Fatal(err)
@@ -211,7 +211,7 @@ func BenchmarkRuleMore(b *testing.B) {
 			took[bed] += time.Since(started)
 		}
 	}
-	each := func(bed *bed) float64 { return took[bed].Seconds() * 1000 / float64(b.N) }
+	each := func(bed *testEnv) float64 { return took[bed].Seconds() * 1000 / float64(b.N) }
 	b.ReportMetric(each(few), "few-rules-ms")
 	b.ReportMetric(each(many), "many-rules-ms")
 	b.ReportMetric(each(many)-each(few), "more-ms")
@@ -221,7 +221,7 @@ func BenchmarkRuleMore(b *testing.B) {
 func BenchmarkChain(b *testing.B) {
 	for _, rules := range []int{200, 1000} {
 		b.Run(fmt.Sprintf("%d rules", rules), func(b *testing.B) {
-			bed := newBed(b)
+			bed := newTestEnv(b)
 			bed.StartReflector()
 			bed.serveGuard()
 			var took, applied time.Duration
@@ -235,12 +235,12 @@ func BenchmarkChain(b *testing.B) {
 				applied += time.Since(started)
 				bed.tells(rules)
 				took += time.Since(started)
-				bed.AwaitSettled()
+				bed.AwaitNoCalls()
 				written += bed.Kube.Writes() - before
 				for i := range rules {
 					bed.do(fmt.Sprintf("-r%d>r%d", i, i+1))
 				}
-				bed.AwaitSettled()
+				bed.AwaitNoCalls()
 			}
 			b.ReportMetric(took.Seconds()/float64(b.N), "set-up-s")
 			b.ReportMetric(applied.Seconds()/float64(b.N), "applied-s")
@@ -250,7 +250,7 @@ func BenchmarkChain(b *testing.B) {
 }
 
 // tells waits until all rules of a chain are synced and their statuses list the implied roles, up to the limit.
-func (b *bed) tells(rules int) {
+func (b *testEnv) tells(rules int) {
 	b.T.Helper()
 	const listed = 100
 	told := map[string]struct{}{}
@@ -273,10 +273,10 @@ func (b *bed) tells(rules int) {
 	})
 }
 
-// BenchmarkLearning measures the time from the registration of a namespace until the API server calls the webhook for
-// it.
-func BenchmarkLearning(b *testing.B) {
-	bed := newBed(b)
+// BenchmarkWebhookPropagation measures the time from the registration of a namespace until the API server calls the
+// webhook for it.
+func BenchmarkWebhookPropagation(b *testing.B) {
+	bed := newTestEnv(b)
 	bed.StartReflector()
 	bed.guarded().Stop()
 	c := bed.configuration()
@@ -308,7 +308,7 @@ func BenchmarkLearning(b *testing.B) {
 }
 
 // tries makes a binding as a dry run.
-func (h hands) tries() error {
+func (h dryRunClients) tries() error {
 	_, err := h.typed.RbacV1().RoleBindings(h.namespace).Create(h.T.Context(), binding("x", "free", mallory), metav1.CreateOptions{DryRun: dry()})
 	return err
 }

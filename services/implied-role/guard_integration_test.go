@@ -29,7 +29,7 @@ const mallory = "mallory"
 
 // guarded starts an implied-role with a guard, in a namespace where mallory has her rights. There, lead implies dev,
 // and dev implies secret-admin. It returns once the API server calls the guard.
-func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testenv.RunningService {
+func (b *testEnv) guarded(changes ...func(*impliedrole.Config)) *testenv.RunningService {
 	b.T.Helper()
 	b.roles("lead", "dev", "p", "free")
 	b.role("secret-admin", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
@@ -50,7 +50,7 @@ func (b *bed) guarded(changes ...func(*impliedrole.Config)) *testenv.RunningServ
 }
 
 // serveGuard starts an implied-role with a guard that serves the webhooks.
-func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testenv.RunningService {
+func (b *testEnv) serveGuard(changes ...func(*impliedrole.Config)) *testenv.RunningService {
 	b.T.Helper()
 	listener := testenv.ListenLoopback(b.T)
 	b.Kube.DeleteWebhooksAfter(b.T, validating.Name)
@@ -63,7 +63,7 @@ func (b *bed) serveGuard(changes ...func(*impliedrole.Config)) *testenv.RunningS
 }
 
 // role creates a Role.
-func (b *bed) role(name string, rules ...rbacv1.PolicyRule) {
+func (b *testEnv) role(name string, rules ...rbacv1.PolicyRule) {
 	b.T.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	if _, err := b.typed.RbacV1().Roles(b.namespace).Create(b.T.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -71,17 +71,17 @@ func (b *bed) role(name string, rules ...rbacv1.PolicyRule) {
 	}
 }
 
-// hands are the clients of a user in a namespace. Their requests are dry runs.
-type hands struct {
-	*bed
+// dryRunClients are the clients of a user in a namespace. Their requests are dry runs.
+type dryRunClients struct {
+	*testEnv
 	typed kubernetes.Interface
 	rules dynamic.ResourceInterface
 }
 
-func (b *bed) hands(user string) hands {
+func (b *testEnv) hands(user string) dryRunClients {
 	b.T.Helper()
 	rules := b.Kube.DynamicClientAs(b.T, user).Resource(kinds.ImpliedRoles().GroupVersionResource())
-	return hands{b, b.Kube.TypedClientAs(b.T, user), rules.Namespace(b.namespace)}
+	return dryRunClients{b, b.Kube.TypedClientAs(b.T, user), rules.Namespace(b.namespace)}
 }
 
 // binding returns a binding of users to a role, which is "name" or "ClusterRole/name".
@@ -99,7 +99,7 @@ func binding(name, roleName string, users ...string) *rbacv1.RoleBinding {
 func dry() []string { return []string{metav1.DryRunAll} }
 
 // patient repeats a call that failed because the API server or the guard was too busy.
-func (b *bed) patient(try func() error) error {
+func (b *testEnv) patient(try func() error) error {
 	b.T.Helper()
 	var err error
 	testenv.Eventually(b.T, soon, func() error {
@@ -111,21 +111,21 @@ func (b *bed) patient(try func() error) error {
 	return err
 }
 
-func (h hands) binds(name, role string, users ...string) error {
+func (h dryRunClients) binds(name, role string, users ...string) error {
 	return h.patient(func() error {
 		_, err := h.typed.RbacV1().RoleBindings(h.namespace).Create(h.T.Context(), binding(name, role, users...), metav1.CreateOptions{DryRun: dry()})
 		return err
 	})
 }
 
-func (h hands) rebinds(name, role string, users ...string) error {
+func (h dryRunClients) rebinds(name, role string, users ...string) error {
 	return h.patient(func() error {
 		_, err := h.typed.RbacV1().RoleBindings(h.namespace).Update(h.T.Context(), binding(name, role, users...), metav1.UpdateOptions{DryRun: dry()})
 		return err
 	})
 }
 
-func (h hands) patchesBinding(name, patch string) error {
+func (h dryRunClients) patchesBinding(name, patch string) error {
 	return h.patient(func() error {
 		options := metav1.PatchOptions{DryRun: dry()}
 		_, err := h.typed.RbacV1().RoleBindings(h.namespace).Patch(h.T.Context(), name, types.MergePatchType, []byte(patch), options)
@@ -134,7 +134,7 @@ func (h hands) patchesBinding(name, patch string) error {
 }
 
 // implies applies a rule as a dry run.
-func (h hands) implies(name, parent, child string) error {
+func (h dryRunClients) implies(name, parent, child string) error {
 	p, c := role(parent), role(child)
 	patch := fmt.Sprintf(`{"apiVersion":%q,"kind":"ImpliedRoles","metadata":{"name":%q},"spec":{"inference_rule":`+
 		`{"parent_role":%q,"parent_kind":%q,"child_role":%q,"child_kind":%q}}}`, rolev1alpha1.GroupVersion.String(), name, p.Name, p.Kind(), c.Name, c.Kind())
@@ -142,19 +142,19 @@ func (h hands) implies(name, parent, child string) error {
 	return h.patchesRule(name, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "test", Force: &force, DryRun: dry()})
 }
 
-func (h hands) labels(name string) error {
+func (h dryRunClients) labels(name string) error {
 	return h.patchesRule(name, types.MergePatchType, `{"metadata":{"labels":{"team":"a"}}}`, metav1.PatchOptions{DryRun: dry()})
 }
 
-func (h hands) patchesRule(name string, kind types.PatchType, patch string, options metav1.PatchOptions) error {
+func (h dryRunClients) patchesRule(name string, kind types.PatchType, patch string, options metav1.PatchOptions) error {
 	return h.patient(func() error {
 		_, err := h.rules.Patch(h.T.Context(), name, kind, []byte(patch), options)
 		return err
 	})
 }
 
-// judged expects a refusal that contains all words, or no refusal if there are no words.
-func judged(t *testing.T, err error, words ...string) {
+// expectRefusal expects a refusal that contains all words, or no refusal if there are no words.
+func expectRefusal(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if (err == nil) != (len(words) == 0) {
 		t.Errorf("got %v", err)
@@ -166,8 +166,8 @@ func judged(t *testing.T, err error, words ...string) {
 	}
 }
 
-func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
-	b := newBed(t)
+func TestWebhookRefusesBindingThatImpliesUnbindableRole(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	b.do("standing=lead{alice,bob}")
@@ -201,13 +201,13 @@ func TestNobodyGetsByABindingWhatTheyMayNotBind(t *testing.T) {
 			[]string{"Role dev implies Role secret-admin"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) { judged(t, c.err, c.want...) })
+		t.Run(name, func(t *testing.T) { expectRefusal(t, c.err, c.want...) })
 	}
 	b.becomes("standing:dev{alice,bob} standing:secret-admin{alice,bob}")
 }
 
-func TestOneOfVeryManyLosesARole(t *testing.T) {
-	b := newBed(t)
+func TestBindingOfManySubjectsRevokesOne(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	users := make([]string, 1500)
@@ -218,20 +218,20 @@ func TestOneOfVeryManyLosesARole(t *testing.T) {
 	b.do("many=lead{" + everybody + "}")
 	b.becomes("many:dev{" + everybody + "} many:secret-admin{" + everybody + "}")
 	h := b.hands(mallory)
-	judged(t, h.rebinds("many", "lead", users[1:]...))
-	judged(t, h.rebinds("many", "lead", append(users[1:], mallory)...), "Role lead implies Role secret-admin by way of Role dev")
+	expectRefusal(t, h.rebinds("many", "lead", users[1:]...))
+	expectRefusal(t, h.rebinds("many", "lead", append(users[1:], mallory)...), "Role lead implies Role secret-admin by way of Role dev")
 	fewer := strings.Join(users[1:], ",")
 	b.do("many=lead{" + fewer + "}")
 	b.becomes("many:dev{" + fewer + "} many:secret-admin{" + fewer + "}")
 }
 
-func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
-	b := newBed(t)
+func TestWebhookRefusesRuleThatImpliesUnbindableRole(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	h, admin := b.hands(mallory), b.hands("system:admin")
 	admin.rules = b.rules()
-	everywhere := &bed{b.Env, b.typed, metav1.NamespaceAll}
+	everywhere := &testEnv{b.Env, b.typed, metav1.NamespaceAll}
 	for name, c := range map[string]struct {
 		err  error
 		want []string
@@ -250,24 +250,24 @@ func TestNobodyGetsByARuleWhatTheyMayNotBind(t *testing.T) {
 		"an administrator's for all":        {everywhere.hands("x").admin().implies("x", "p", "free"), []string{"could not find the requested resource"}},
 		"an administrator's in kube-system": {b.in("kube-system").hands("x").admin().implies("x", "p", "free"), []string{"no rule is in force in namespace kube-system"}},
 	} {
-		t.Run(name, func(t *testing.T) { judged(t, c.err, c.want...) })
+		t.Run(name, func(t *testing.T) { expectRefusal(t, c.err, c.want...) })
 	}
 }
 
 // admin returns the clients of an administrator in the same namespace.
-func (h hands) admin() hands {
-	return hands{h.bed, h.bed.typed, h.bed.rules()}
+func (h dryRunClients) admin() dryRunClients {
+	return dryRunClients{h.testEnv, h.testEnv.typed, h.testEnv.rules()}
 }
 
-func TestWhoHoldsAllThatARolePermitsMayBindWhatImpliesIt(t *testing.T) {
-	b := newBed(t)
+func TestWebhookAllowsHolderOfAllPermissions(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	b.role("nodes", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}})
 	b.do("boss=ClusterRole/admin{nina} ClusterRole/edit>ClusterRole/view bob=ClusterRole/edit{bob}")
 	nina := b.hands("nina")
-	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"))
-	judged(t, nina.rebinds("bob", "ClusterRole/edit", "bob", "carl"))
+	expectRefusal(t, nina.binds("carl", "ClusterRole/edit", "carl"))
+	expectRefusal(t, nina.rebinds("bob", "ClusterRole/edit", "bob", "carl"))
 	b.do("ClusterRole/view>nodes")
 	testenv.Eventually(t, soon, func() error {
 		if nina.binds("carl", "ClusterRole/edit", "carl") == nil {
@@ -275,38 +275,38 @@ func TestWhoHoldsAllThatARolePermitsMayBindWhatImpliesIt(t *testing.T) {
 		}
 		return nil
 	})
-	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"), "ClusterRole edit implies Role nodes", `"bind" on roles/nodes`)
+	expectRefusal(t, nina.binds("carl", "ClusterRole/edit", "carl"), "ClusterRole edit implies Role nodes", `"bind" on roles/nodes`)
 	b.do("ClusterRole/view>later -ClusterRole/view>nodes")
-	judged(t, nina.binds("carl", "ClusterRole/edit", "carl"), "Role later") // The role does not exist yet.
+	expectRefusal(t, nina.binds("carl", "ClusterRole/edit", "carl"), "Role later") // The role does not exist yet.
 }
 
-func TestMoreRolesThanCanBeLookedAtAreRefused(t *testing.T) {
-	b := newBed(t)
+func TestWebhookRefusesTooManyImpliedRoles(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded()
 	for i := range 70 {
 		b.rule(fmt.Sprintf("many-%d", i), role("p"), role(fmt.Sprintf("many-%d", i)), false)
 	}
-	judged(t, b.hands(mallory).binds("x", "p", mallory), "Role p implies Role many-", "69 further roles", `"bind" on all roles`)
-	judged(t, b.hands(mallory).binds("x", "free", mallory))
+	expectRefusal(t, b.hands(mallory).binds("x", "p", mallory), "Role p implies Role many-", "69 further roles", `"bind" on all roles`)
+	expectRefusal(t, b.hands(mallory).binds("x", "free", mallory))
 }
 
-// TestARuleIsKnownToTheGuardAtOnce adds rules beside many others, and at once makes a binding that implies more because
+// TestWebhookUsesNewRuleAtOnce adds rules beside many others, and at once makes a binding that implies more because
 // of them. It does so with a current view, with a silent watcher, and without NATS.
-func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
-	b := newBed(t)
+func TestWebhookUsesNewRuleAtOnce(t *testing.T) {
+	b := newTestEnv(t)
 	m := b.StartReflector()
 	b.guarded()
 	for i := range 30 {
 		b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role("free"), false)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	h := b.hands(mallory)
 	known := func(t *testing.T) {
 		for range 10 {
-			judged(t, h.binds("x", "p", mallory))
+			expectRefusal(t, h.binds("x", "p", mallory))
 			b.do("p>secret-admin")
-			judged(t, h.binds("x", "p", mallory), "Role p implies Role secret-admin")
+			expectRefusal(t, h.binds("x", "p", mallory), "Role p implies Role secret-admin")
 			b.do("-p>secret-admin")
 		}
 	}
@@ -329,30 +329,30 @@ func TestARuleIsKnownToTheGuardAtOnce(t *testing.T) {
 	t.Run("though the bus is away", func(t *testing.T) {
 		known(t)
 		b.rule("filler-0", role("p"), role("secret-admin"), false)
-		judged(t, h.binds("x", "p", mallory), "Role p implies Role secret-admin")
+		expectRefusal(t, h.binds("x", "p", mallory), "Role p implies Role secret-admin")
 		b.rule("filler-0", role("filler-0"), role("free"), false)
 	})
 	b.NATS.Start(t)
 	t.Run("when it is back", known)
 }
 
-func TestWithoutTheGuardOnlyAdministratorsMayGive(t *testing.T) {
-	b := newBed(t)
+func TestWithoutWebhookOnlyAdministratorsMayBind(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.guarded().Stop()
-	judged(t, b.hands(mallory).binds("x", "free", mallory), "rolebindings.role.k8s.com")
-	judged(t, b.hands(mallory).implies("x", "p", "free"), "impliedroles.role.k8s.com")
+	expectRefusal(t, b.hands(mallory).binds("x", "free", mallory), "rolebindings.role.k8s.com")
+	expectRefusal(t, b.hands(mallory).implies("x", "p", "free"), "impliedroles.role.k8s.com")
 	b.do("x=lead{alice}")
 }
 
-// TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard makes bindings in a namespace without rules, and after its
+// TestWebhookCoversNamespacesWithRulesOnly makes bindings in a namespace without rules, and after its
 // first rule.
-func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
-	b := newBed(t)
+func TestWebhookCoversNamespacesWithRulesOnly(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	running := b.guarded()
 	other, third := b.in("other"), b.in("third")
-	for _, b := range []*bed{other, third} {
+	for _, b := range []*testEnv{other, third} {
 		b.roles("p")
 		b.role("q", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 		b.role(mallory,
@@ -364,7 +364,7 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 	}
 	b.NATS.Stop()
 	other.do("p>q")
-	judged(t, other.hands(mallory).binds("x", "p", mallory), "Role p implies Role q")
+	expectRefusal(t, other.hands(mallory).binds("x", "p", mallory), "Role p implies Role q")
 	b.NATS.Start(t)
 	other.do("B=p{x}")
 	other.generates("B:q{x}")
@@ -394,19 +394,19 @@ func TestOnlyWhereThereAreRulesDoesABindingDependOnTheGuard(t *testing.T) {
 		return nil
 	})
 	running.Stop()
-	judged(t, other.hands(mallory).binds("x", "p", mallory), "rolebindings.role.k8s.com")
-	judged(t, third.hands(mallory).binds("x", "p", mallory))
+	expectRefusal(t, other.hands(mallory).binds("x", "p", mallory), "rolebindings.role.k8s.com")
+	expectRefusal(t, third.hands(mallory).binds("x", "p", mallory))
 }
 
-func TestNoRuleHoldsWhereNobodyJudges(t *testing.T) {
-	b := newBed(t)
+func TestRuleIsRefusedInUnsupportedNamespace(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.do("a>b B=a{x}")
 	unguarded := b.serveWith(func(c *impliedrole.Config) { c.WithoutGuard = false })
 	if c := b.condition("a>b", "Accepted", "Unguarded"); !strings.Contains(c.Message, "--admission-service") {
 		t.Errorf("got message %q", c.Message)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.generates("")
 	unguarded.Stop()
 	b.serveGuard()
@@ -417,13 +417,13 @@ func TestNoRuleHoldsWhereNobodyJudges(t *testing.T) {
 func BenchmarkBinding(bench *testing.B) {
 	for _, n := range []int{0, 1000, 3000} {
 		bench.Run(fmt.Sprintf("rules=%d", n), func(bench *testing.B) {
-			b := newBed(bench)
+			b := newTestEnv(bench)
 			b.StartReflector()
 			b.guarded()
 			for i := range n {
 				b.rule(fmt.Sprintf("filler-%d", i), role(fmt.Sprintf("filler-%d", i)), role(fmt.Sprintf("filled-%d", i)), false)
 			}
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			h := b.hands(mallory)
 			for bench.Loop() {
 				if err := h.binds("x", "free", mallory); err != nil {

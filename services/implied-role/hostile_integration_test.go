@@ -25,7 +25,7 @@ const (
 )
 
 // generates waits until the generated bindings are as wanted, and checks nothing else.
-func (b *bed) generates(want string) {
+func (b *testEnv) generates(want string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if got := b.generated(); got != want {
@@ -35,13 +35,13 @@ func (b *bed) generates(want string) {
 	})
 }
 
-func (b *bed) patchRule(name, patch string) {
+func (b *testEnv) patchRule(name, patch string) {
 	b.T.Helper()
 	b.Patch(kinds.ImpliedRoles().InNamespace(b.namespace), ruleName(name), patch)
 }
 
-func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
-	b := newBed(t)
+func TestIndependentLabelDetachesGeneratedBinding(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.do("a>b b>c B=a{x}")
@@ -51,11 +51,11 @@ func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
 	b.condition("a>b", "Synced", "NameConflict")
 	b.reported(mine, "NameConflict")
 	b.generates("B:c{x} " + mine + ":c{x}")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	was := b.get(mine)
 	b.do("-a>b")
 	b.generates(mine + ":c{x}")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if now := b.get(mine); now == nil || now.ResourceVersion != was.ResourceVersion {
 		t.Errorf("the independent binding became %+v", now)
 	}
@@ -64,8 +64,8 @@ func TestAGeneratedBindingThatIsMadeIndependentIsTheirs(t *testing.T) {
 	b.becomes("B:b{x} B:c{x}")
 }
 
-func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
-	b := newBed(t)
+func TestTerminatingNamespaceIsSkipped(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	going := b.in("stuck")
@@ -75,7 +75,7 @@ func TestANamespaceThatIsStuckInItsDeletionIsLeftInPeace(t *testing.T) {
 	going.patchRule("a>b", held)
 	b.DeleteNamespace("stuck")
 	going.generates("")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.CheckNoWrites("a resync while it is stuck", func() { b.RequestResync(topology.ImpliedRole) })
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
@@ -88,8 +88,8 @@ func refusal(r *http.Request) (*http.Response, error) {
 	return answer(r, apierrors.NewForbidden(schema.GroupResource{Resource: "something"}, "x", errors.New("refused on purpose")))
 }
 
-func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
-	b := newBed(t)
+func TestRefusedRevocationIsReportedAndRetried(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	on, tried := b.obstruct(name("B1", "b"), refusal)
 	on.Store(false)
@@ -107,8 +107,8 @@ func TestARevocationThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	b.becomes("B2:b{y}")
 }
 
-func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
-	b := newBed(t)
+func TestRefusedStatusBlocksNothingElse(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	on, tried := b.obstruct(ruleName("a>b")+"/status", refusal)
 	b.do("a>b a>c x>y B1=a{u} B2=x{v}")
@@ -122,10 +122,10 @@ func TestAStatusThatIsRefusedHoldsUpNothingElse(t *testing.T) {
 	b.becomes("B1:b{u} B1:c{u} B2:y{v,w}")
 }
 
-// TestAStatusOfManyChildrenIsWhatTheAPIServerTakes makes a tree of roles with the longest names, whose characters JSON
+// TestStatusOfManyChildrenFitsIntoAPIServerLimit makes a tree of roles with the longest names, whose characters JSON
 // escapes.
-func TestAStatusOfManyChildrenIsWhatTheAPIServerTakes(t *testing.T) {
-	b := newBed(t)
+func TestStatusOfManyChildrenFitsIntoAPIServerLimit(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	const roles = 150
 	long := func(i int) infer.Role {

@@ -79,12 +79,12 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 	server := query.NewServer(query.Config{
 		State: s, Complete: v.IncompleteErr, Revision: v.Revision, Await: v.AwaitRevision, Finished: memory.lastSyncedAt,
 		Lister: parts.Kube, Changes: watchCache,
-		Since: w.bindingsGuardedSince,
+		Since: w.bindingAuthorsCheckedSince,
 	})
 	app := setup.NewApp(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,
 		inferencev1connect.InferenceServiceHandler(server), query.RequiredAccess()))
 	app.Tasks = append(app.Tasks, watchCache.Run)
 	app.Ready = append(app.Ready, service.ReadinessCheck{Name: "admission", Err: w.registrationErr})
-	w.connectGuard(v, s)
+	w.connectValidator(v, s)
 	return app, nil
 }

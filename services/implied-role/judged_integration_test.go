@@ -20,10 +20,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// TestARuleSaysWhetherWhoWroteItWasJudged writes rules before the guard exists, while it serves, and after it was
+// TestRuleHasJudgedCondition writes rules before the guard exists, while it serves, and after it was
 // bypassed.
-func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
-	b := newBed(t)
+func TestRuleHasJudgedCondition(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.do("a>b")
 	running := b.serveGuard()
@@ -64,10 +64,10 @@ func TestARuleSaysWhetherWhoWroteItWasJudged(t *testing.T) {
 	b.condition("x>y", rolev1alpha1.Judged, infer.NotJudged)
 }
 
-// TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged writes rules before the service notices that its webhooks are
+// TestRuleWrittenWithoutWebhookIsNotJudged writes rules before the service notices that its webhooks are
 // gone.
-func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
-	b := newBed(t)
+func TestRuleWrittenWithoutWebhookIsNotJudged(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.do("early>rule")
 	b.serveGuard()
@@ -91,12 +91,12 @@ func TestWhatIsWrittenWhenTheGuardIsTakenAwayIsNotJudged(t *testing.T) {
 	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("c>d", rolev1alpha1.Judged, infer.NotJudged)
 	b.condition("a>b", rolev1alpha1.Judged, infer.JudgedByGuard)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.condition(unjudged+">y", rolev1alpha1.Judged, infer.NotJudged)
 }
 
 // takeGuardAway deletes the webhook configuration.
-func (b *bed) takeGuardAway() {
+func (b *testEnv) takeGuardAway() {
 	b.T.Helper()
 	err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(b.T.Context(), validating.Name, metav1.DeleteOptions{})
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *bed) takeGuardAway() {
 }
 
 // triesRule writes a rule as a dry run.
-func (b *bed) triesRule(rule string) error {
+func (b *testEnv) triesRule(rule string) error {
 	parent, child, _ := strings.Cut(rule, ">")
 	_, err := b.rules().Create(b.T.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": rolev1alpha1.GroupVersion.String(), "kind": kinds.ImpliedRoles().Kind, "metadata": map[string]any{"name": "tried"},

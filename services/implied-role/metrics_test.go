@@ -18,7 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func TestMetricsCountWhatIsThereAndWhatWasTried(t *testing.T) {
+func TestMetricsCountObjectsAndWrites(t *testing.T) {
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())
 	for name, synced := range map[string]metav1.ConditionStatus{"a": metav1.ConditionTrue, "b": metav1.ConditionFalse, "c": metav1.ConditionTrue} {

@@ -16,11 +16,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// BenchmarkNeighbour measures a grant and a revocation in one namespace. Meanwhile a new rule or many new bindings in
-// another namespace require many RoleBindings.
-func BenchmarkNeighbour(b *testing.B) {
+// BenchmarkChangeBesideBusyNamespace measures a grant and a revocation in one namespace. Meanwhile a new rule or many
+// new bindings in another namespace require many RoleBindings.
+func BenchmarkChangeBesideBusyNamespace(b *testing.B) {
 	const sources, children, inFlight = 500, 4, 32
-	bed := newBed(b)
+	bed := newTestEnv(b)
 	bed.StartReflector()
 	bed.serveWith(func(*impliedrole.Config) {})
 	busy := bed.in("busy")
@@ -46,7 +46,7 @@ func BenchmarkNeighbour(b *testing.B) {
 	}
 	bed.do("x>y B=x{u,v}")
 	bed.becomes("B:y{u,v}")
-	bed.AwaitSettled()
+	bed.AwaitNoCalls()
 	var granted, revoked, all time.Duration
 	n := 0
 	measure := func(op, want string) time.Duration {

@@ -50,8 +50,8 @@ func newPassHistory(s *state.State) *passHistory {
 	return &passHistory{state: s, namespaces: map[string]*namespaceHistory{}}
 }
 
-// ensureNamespace returns the memory of a namespace. It creates one that marks everything as changed if no pass has seen it.
-func (m *passHistory) ensureNamespace(name string) *namespaceHistory {
+// ensureNamespaceHistory returns the memory of a namespace. It creates one that marks everything as changed if no pass has seen it.
+func (m *passHistory) ensureNamespaceHistory(name string) *namespaceHistory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, ok := m.namespaces[name]
@@ -65,8 +65,8 @@ func (m *passHistory) ensureNamespace(name string) *namespaceHistory {
 	return n
 }
 
-// findNamespace returns the memory of a namespace, or nil if no pass has seen it.
-func (m *passHistory) findNamespace(name string) *namespaceHistory {
+// findNamespaceHistory returns the memory of a namespace, or nil if no pass has seen it.
+func (m *passHistory) findNamespaceHistory(name string) *namespaceHistory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.namespaces[name]
@@ -88,7 +88,7 @@ func (m *passHistory) forgetNamespace(name string) {
 // lastSyncedAt returns the time at which a namespace was last in its desired state. It is zero if this process has not
 // reached it.
 func (m *passHistory) lastSyncedAt(name string) time.Time {
-	n := m.findNamespace(name)
+	n := m.findNamespaceHistory(name)
 	if n == nil {
 		return time.Time{}
 	}
@@ -103,7 +103,7 @@ func (n *namespaceHistory) beginPass(ruleSet *infer.RuleSet) (before *infer.Rule
 	defer n.mu.Unlock()
 	before, n.ruleSet, n.busy = n.ruleSet, ruleSet, true
 	if !ruleSet.IsSameRuleSet(before) {
-		n.pace.recordChange(time.Now())
+		n.pace.recordRuleChange(time.Now())
 	}
 	return before
 }
@@ -127,18 +127,18 @@ func (n *namespaceHistory) endPass(e passResult) (statuses bool) {
 	return statuses
 }
 
-// recordDuration records the time that writing statuses took.
-func (n *namespaceHistory) recordDuration(took time.Duration) {
+// recordStatusWriteDuration records the time that writing statuses took.
+func (n *namespaceHistory) recordStatusWriteDuration(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.pace.recordDuration(time.Now(), took)
+	n.pace.recordStatusWriteDuration(time.Now(), took)
 }
 
 // statusDelay returns the remaining time before statuses may be written.
 func (n *namespaceHistory) statusDelay() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.pace.remainingDelay(time.Now())
+	return n.pace.remainingStatusDelay(time.Now())
 }
 
 // collectObstacles returns the obstacles of all sources in order. It returns one of each reason per pair of roles, because every
@@ -190,8 +190,8 @@ func (n *namespaceHistory) recordObstacles(source string, obstacles []infer.Bind
 	return taken, !slices.Equal(before, obstacles)
 }
 
-// sourcesWaitingFor lists the sources that need one of the given names.
-func (n *namespaceHistory) sourcesWaitingFor(bindings map[string]struct{}) []string {
+// sourcesNeedingBindings lists the sources that need one of the given names.
+func (n *namespaceHistory) sourcesNeedingBindings(bindings map[string]struct{}) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var sources []string
@@ -203,9 +203,9 @@ func (n *namespaceHistory) sourcesWaitingFor(bindings map[string]struct{}) []str
 	return sources
 }
 
-// recordForeignBinding records the UID of a binding that falsely looks generated, or none. It reports whether the UID is
+// recordFalselyGeneratedBinding records the UID of a binding that falsely looks generated, or none. It reports whether the UID is
 // new.
-func (n *namespaceHistory) recordForeignBinding(source, uid string) bool {
+func (n *namespaceHistory) recordFalselyGeneratedBinding(source, uid string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known := n.foreign[source]

@@ -22,12 +22,12 @@ import (
 func name(source, child string) string { return infer.GeneratedName(source, role(child)) }
 
 // patch changes a binding as another author would.
-func (b *bed) patch(name, patch string) {
+func (b *testEnv) patch(name, patch string) {
 	b.T.Helper()
 	b.Patch(kinds.RoleBindings().InNamespace(b.namespace), name, patch)
 }
 
-func (b *bed) get(name string) *rbacv1.RoleBinding {
+func (b *testEnv) get(name string) *rbacv1.RoleBinding {
 	b.T.Helper()
 	all := b.allBindings()
 	i := slices.IndexFunc(all, func(x *rbacv1.RoleBinding) bool { return x.Name == name })
@@ -37,8 +37,8 @@ func (b *bed) get(name string) *rbacv1.RoleBinding {
 	return all[i]
 }
 
-func TestX2AnExplicitBindingThatBearsOurLabelsIsLeftAloneAndReported(t *testing.T) {
-	b := newBed(t)
+func TestExplicitBindingWithOurLabelsIsKeptAndReported(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.do("a>b B=a{x} F=b{y}")
@@ -54,7 +54,7 @@ func TestX2AnExplicitBindingThatBearsOurLabelsIsLeftAloneAndReported(t *testing.
 }
 
 // reported waits for an Event about a binding.
-func (b *bed) reported(name, reason string) {
+func (b *testEnv) reported(name, reason string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		events, err := b.typed.CoreV1().Events(b.namespace).List(b.T.Context(), metav1.ListOptions{})
@@ -70,8 +70,8 @@ func (b *bed) reported(name, reason string) {
 	})
 }
 
-func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
-	b := newBed(t)
+func TestBindingToMissingRoleIsGenerated(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.do("a>b B=a{x} c>ClusterRole/later-cluster")
@@ -92,8 +92,8 @@ func TestM1AMissingRoleIsBoundAllTheSame(t *testing.T) {
 	b.becomes("B:b{x}")
 }
 
-func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testing.T) {
-	b := newBed(t)
+func TestSourceDeletedDuringDowntimeIsCollectedWithGeneratedBindings(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	r := b.serve()
 	b.do("a>b b>c B1=a{x} B2=a{y}")
@@ -109,11 +109,11 @@ func TestASourceDeletedWhileTheServiceIsDownIsCollectedWithWhatFollows(t *testin
 	b.CheckNoWrites("the next start", func() { b.serve() })
 }
 
-// TestARuleThatIsMadeAnewAtOnceFailsNoPass deletes and recreates rules while their statuses are written.
-func TestARuleThatIsMadeAnewAtOnceFailsNoPass(t *testing.T) {
-	b := newBed(t)
+// TestRecreatedRuleFailsNoPass deletes and recreates rules while their statuses are written.
+func TestRecreatedRuleFailsNoPass(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
-	var log warnings
+	var log warningLog
 	b.serveWith(func(c *impliedrole.Config) {
 		c.Embed.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	})
@@ -132,19 +132,19 @@ func TestARuleThatIsMadeAnewAtOnceFailsNoPass(t *testing.T) {
 	}
 }
 
-// warnings collects the log of a service.
-type warnings struct {
+// warningLog collects the log of a service.
+type warningLog struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (w *warnings) Write(data []byte) (int, error) {
+func (w *warningLog) Write(data []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.Write(data)
 }
 
-func (w *warnings) String() string {
+func (w *warningLog) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()

@@ -10,8 +10,8 @@ import (
 
 func noRules() *infer.RuleSet { return infer.NewRuleSet("ns", nil, infer.DefaultPolicy()) }
 
-func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
-	n, rules := newPassHistory(nil).ensureNamespace("ns"), noRules()
+func TestObstaclesOfManyBindingsAreReportedOnce(t *testing.T) {
+	n, rules := newPassHistory(nil).ensureNamespaceHistory("ns"), noRules()
 	n.beginPass(rules)
 	for i := range 100 {
 		pending := infer.BindingObstacle{Parent: infer.Role{Name: "a"}, Child: infer.Role{Name: "b"}, Reason: infer.Pending, Message: fmt.Sprintf("%03d", i)}
@@ -28,8 +28,8 @@ func TestObstaclesOfManyBindingsAreToldOnce(t *testing.T) {
 	}
 }
 
-func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
-	n, rules := newPassHistory(nil).ensureNamespace("ns"), noRules()
+func TestStatusesAreWrittenAfterBindings(t *testing.T) {
+	n, rules := newPassHistory(nil).ensureNamespaceHistory("ns"), noRules()
 	told := func() bool { _, known := n.collectObstacles(rules); return known }
 	if told() {
 		t.Error("before the first pass: got known obstacles")
@@ -57,8 +57,8 @@ func TestStatusesWaitForTheBindingsThatTheyTellOf(t *testing.T) {
 	}
 }
 
-func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
-	n := newPassHistory(nil).ensureNamespace("ns")
+func TestPassHistoryRemembersSourceWaitingForName(t *testing.T) {
+	n := newPassHistory(nil).ensureNamespaceHistory("ns")
 	taken := func(names ...string) []infer.BindingObstacle {
 		var list []infer.BindingObstacle
 		for _, name := range names {
@@ -82,19 +82,19 @@ func TestASourceThatWaitsForANameIsRemembered(t *testing.T) {
 		if !slices.Equal(news, step.news) || changed != step.changed {
 			t.Errorf("%v: got news %v, changed %v", step.obstacles, news, changed)
 		}
-		if got := n.sourcesWaitingFor(map[string]struct{}{"y": {}}); len(got) == 0 != (step.waiting == "") {
+		if got := n.sourcesNeedingBindings(map[string]struct{}{"y": {}}); len(got) == 0 != (step.waiting == "") {
 			t.Errorf("%v: for y waits %v", step.obstacles, got)
 		}
 	}
 }
 
-func TestABindingThatClaimsToBeGeneratedIsNewsOnce(t *testing.T) {
-	n := newPassHistory(nil).ensureNamespace("ns")
+func TestPassHistoryReportsFalselyGeneratedBindingOnce(t *testing.T) {
+	n := newPassHistory(nil).ensureNamespaceHistory("ns")
 	for i, c := range []struct {
 		uid  string
 		news bool
 	}{{"1", true}, {"1", false}, {"2", true}, {"", false}, {"2", true}} {
-		if got := n.recordForeignBinding("B", c.uid); got != c.news {
+		if got := n.recordFalselyGeneratedBinding("B", c.uid); got != c.news {
 			t.Errorf("%d: %v", i, got)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// refuser refuses changes of one binding.
-type refuser struct {
+// refusingTransport refuses changes of one binding.
+type refusingTransport struct {
 	next   http.RoundTripper
 	name   string
 	refuse func(*http.Request) (*http.Response, error)
@@ -31,8 +31,8 @@ type refuser struct {
 }
 
 // RoundTrip refuses the request or sends it on.
-func (o refuser) RoundTrip(r *http.Request) (*http.Response, error) {
-	if o.on.Load() && r.Method != http.MethodGet && (strings.HasSuffix(r.URL.Path, "/"+o.name) || makes(r, o.name)) {
+func (o refusingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if o.on.Load() && r.Method != http.MethodGet && (strings.HasSuffix(r.URL.Path, "/"+o.name) || isCreateOfBinding(r, o.name)) {
 		o.tried.Add(1)
 		return o.refuse(r)
 	}
@@ -53,8 +53,8 @@ func answer(r *http.Request, status apierrors.APIStatus) (*http.Response, error)
 	}, nil
 }
 
-// makes reports whether a request creates a RoleBinding, with this name unless the name is empty.
-func makes(r *http.Request, name string) bool {
+// isCreateOfBinding reports whether a request creates a RoleBinding, with this name unless the name is empty.
+func isCreateOfBinding(r *http.Request, name string) bool {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/rolebindings") {
 		return false
 	}
@@ -67,18 +67,20 @@ func makes(r *http.Request, name string) bool {
 }
 
 // obstruct starts a service that cannot change a binding while on is true. It counts the attempts.
-func (b *bed) obstruct(name string, refuse func(*http.Request) (*http.Response, error)) (on *atomic.Bool, tried *atomic.Int32) {
+func (b *testEnv) obstruct(name string, refuse func(*http.Request) (*http.Response, error)) (on *atomic.Bool, tried *atomic.Int32) {
 	b.T.Helper()
 	on, tried = &atomic.Bool{}, &atomic.Int32{}
 	on.Store(true)
 	b.serveWith(func(c *impliedrole.Config) {
-		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return refuser{next, name, refuse, on, tried} })
+		c.Embed.Kube.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return refusingTransport{next, name, refuse, on, tried}
+		})
 	})
 	return on, tried
 }
 
-func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
-	b := newBed(t)
+func TestApplyPlansAddsBeforeItRemoves(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	r := b.serve()
 	b.do("a>b c>b B1=a{u}")
@@ -107,7 +109,7 @@ func TestNothingIsTakenBeforeWhatReplacesItIsThere(t *testing.T) {
 }
 
 // calms waits until attempts are at least one second apart.
-func (b *bed) calms(tried *atomic.Int32) {
+func (b *testEnv) calms(tried *atomic.Int32) {
 	b.T.Helper()
 	const seldom = time.Second
 	last, since := tried.Load(), time.Now()
@@ -122,8 +124,8 @@ func (b *bed) calms(tried *atomic.Int32) {
 	})
 }
 
-func TestARefusalIsToldAndHoldsUpNothingElse(t *testing.T) {
-	b := newBed(t)
+func TestApplyPlansReportsRefusalAndContinues(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	on, tried := b.obstruct(name("B1", "b"), func(r *http.Request) (*http.Response, error) {
 		return answer(r, apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "x", errors.New("attempting to grant more than it has")))

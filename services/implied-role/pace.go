@@ -20,8 +20,8 @@ type statusThrottle struct {
 	calm  time.Duration
 }
 
-// recordChange records a change of the rules.
-func (p *statusThrottle) recordChange(now time.Time) {
+// recordRuleChange records a change of the rules.
+func (p *statusThrottle) recordRuleChange(now time.Time) {
 	switch {
 	case now.Sub(p.changed) >= max(p.calm, minCalm):
 		p.since = time.Time{}
@@ -31,15 +31,15 @@ func (p *statusThrottle) recordChange(now time.Time) {
 	p.changed = now
 }
 
-// recordDuration records the time that writing statuses took.
-func (p *statusThrottle) recordDuration(now time.Time, took time.Duration) {
+// recordStatusWriteDuration records the time that writing statuses took.
+func (p *statusThrottle) recordStatusWriteDuration(now time.Time, took time.Duration) {
 	if p.calm = min(took, maxCalm); !p.since.IsZero() {
 		p.since = now
 	}
 }
 
-// remainingDelay returns the remaining time before statuses may be written.
-func (p *statusThrottle) remainingDelay(now time.Time) time.Duration {
+// remainingStatusDelay returns the remaining time before statuses may be written.
+func (p *statusThrottle) remainingStatusDelay(now time.Time) time.Duration {
 	if p.since.IsZero() {
 		return 0
 	}

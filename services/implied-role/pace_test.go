@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestStatusesTellOfManyChangesAtATime checks the remaining wait after each step.
-func TestStatusesTellOfManyChangesAtATime(t *testing.T) {
+// TestStatusThrottleCombinesChanges checks the remaining wait after each step.
+func TestStatusThrottleCombinesChanges(t *testing.T) {
 	type step struct {
 		at time.Duration
 		// change means a change of the rules. Otherwise took is the time that statuses took, if they were written.
@@ -49,11 +49,11 @@ func TestStatusesTellOfManyChangesAtATime(t *testing.T) {
 		for i, s := range steps {
 			now := start.Add(s.at)
 			if s.change {
-				p.recordChange(now)
+				p.recordRuleChange(now)
 			} else if s.took > 0 {
-				p.recordDuration(now, s.took)
+				p.recordStatusWriteDuration(now, s.took)
 			}
-			if got := p.remainingDelay(now); got != s.wait {
+			if got := p.remainingStatusDelay(now); got != s.wait {
 				t.Errorf("%s: after step %d they wait for %s, want %s", name, i, got, s.wait)
 			}
 		}

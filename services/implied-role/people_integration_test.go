@@ -18,7 +18,7 @@ import (
 )
 
 // people binds vera, ed and adam to the roles view, edit and admin of Kubernetes, which include the shipped roles.
-func (b *bed) people() {
+func (b *testEnv) people() {
 	b.T.Helper()
 	b.do("vera=ClusterRole/view{vera} ed=ClusterRole/edit{ed} adam=ClusterRole/admin{adam}")
 	testenv.Eventually(b.T, soon, func() error {
@@ -30,7 +30,7 @@ func (b *bed) people() {
 }
 
 // can reports whether the API server allows a user an action.
-func (b *bed) can(user, verb string, kind kinds.Kind, subresource string) bool {
+func (b *testEnv) can(user, verb string, kind kinds.Kind, subresource string) bool {
 	b.T.Helper()
 	about := &authorizationv1.ResourceAttributes{
 		Verb: verb, Group: kind.Group, Resource: kind.Resource, Subresource: subresource, Namespace: b.namespace, Name: "x",
@@ -47,8 +47,8 @@ func (b *bed) can(user, verb string, kind kinds.Kind, subresource string) bool {
 	return answer.Status.Allowed
 }
 
-func TestWhatPeopleMayByTheRolesOfKubernetes(t *testing.T) {
-	b := newBed(t)
+func TestPeopleRolesGiveRightsOnRules(t *testing.T) {
+	b := newTestEnv(t)
 	b.people()
 	const read, write = "get list watch", "create update patch delete deletecollection"
 	want := map[string]string{
@@ -80,8 +80,8 @@ func TestWhatPeopleMayByTheRolesOfKubernetes(t *testing.T) {
 	}
 }
 
-func TestWhoHasAdminGetsNothingByRules(t *testing.T) {
-	b := newBed(t)
+func TestAdminRoleGainsNothingByRules(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.roles("lead", "dev", "free")
 	b.role("beyond", rbacv1.PolicyRule{APIGroups: []string{"beyond.entail.test"}, Resources: []string{"things"}, Verbs: []string{"get"}})
@@ -110,11 +110,11 @@ func TestWhoHasAdminGetsNothingByRules(t *testing.T) {
 		"a rule by who has edit alone": {ed.implies("x", "free", "ClusterRole/view"), []string{"cannot patch resource", "impliedroles"}},
 		"a binding by the same":        {ed.binds("x", "free", "ed"), []string{"cannot create resource", "rolebindings"}},
 	} {
-		t.Run(name, func(t *testing.T) { judged(t, c.err, c.want...) })
+		t.Run(name, func(t *testing.T) { expectRefusal(t, c.err, c.want...) })
 	}
 }
 
-func (h hands) patchesStatus(name string) error {
+func (h dryRunClients) patchesStatus(name string) error {
 	_, err := h.rules.Patch(h.T.Context(), name, types.MergePatchType, []byte(`{"status":{"observedGeneration":7}}`), metav1.PatchOptions{DryRun: dry()}, "status")
 	return err
 }

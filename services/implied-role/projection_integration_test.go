@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
-	b := newBed(t)
+func TestProjectionMakesOpenFGACheckImpliedRoles(t *testing.T) {
+	b := newTestEnv(t)
 	hand := b.OpenFGA.Client(t)
 	b.StartReflector()
 	project := func(c *impliedrole.Config) { c.ProjectStore, c.OpenFGA = "roles", b.OpenFGA.Config() }
@@ -73,7 +73,7 @@ func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 		expect(true)
 	})
 	t.Run("what was changed behind our back is mended by a resync", func(t *testing.T) {
-		b.AwaitSettled()
+		b.AwaitNoCalls()
 		if err := hand.Write(t.Context(), id, "", nil, []*openfgav1.TupleKey{adminViews}); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestChecksInOpenFGASeeWhatRolesImply(t *testing.T) {
 		expect(false)
 	})
 	t.Run("nothing is written twice", func(*testing.T) {
-		b.AwaitSettled()
+		b.AwaitNoCalls()
 		b.CheckNoWrites("a resync", func() { b.RequestResync(topology.ImpliedRole) })
 	})
 }
@@ -134,8 +134,8 @@ func inOrder(tuples []*openfgav1.TupleKey) []string {
 	return said
 }
 
-func TestAModelThatCannotHoldRulesHoldsUpNoRoleBinding(t *testing.T) {
-	b := newBed(t)
+func TestProjectionFailureBlocksNoRoleBinding(t *testing.T) {
+	b := newTestEnv(t)
 	hand := b.OpenFGA.Client(t)
 	id, err := hand.CreateStore(t.Context(), "roles")
 	if err != nil {

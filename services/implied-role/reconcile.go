@@ -73,7 +73,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) 
 		return reconcile.RetryWhileStale(p.Key, func() error { return r.statuses.reconcileStatuses(ctx, p) })
 	}
 	if p.Resync {
-		r.memory.ensureNamespace(p.Key.Namespace).markAllChanged()
+		r.memory.ensureNamespaceHistory(p.Key.Namespace).markAllChanged()
 	}
 	if err := reconcile.RetryWhileStale(p.Key, func() error { return r.reconcileBindings(ctx, p) }); err != nil || r.projection == nil {
 		return err
@@ -84,9 +84,9 @@ func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[Key]) 
 // reconcileBindings plans the sources that changes may concern, and executes the plans. Unfinished work is put back,
 // even after a panic.
 func (r *reconciler) reconcileBindings(ctx context.Context, p *controller.Request[Key]) error {
-	namespace, n := p.Key.Namespace, r.memory.ensureNamespace(p.Key.Namespace)
+	namespace, n := p.Key.Namespace, r.memory.ensureNamespaceHistory(p.Key.Namespace)
 	ruleSet := r.state.RuleSet(namespace)
-	todo, before := n.takeChanges(), n.beginPass(ruleSet)
+	todo, before := n.takePendingChanges(), n.beginPass(ruleSet)
 	end := passResult{news: p.Resync || !ruleSet.IsSameRuleSet(before)}
 	defer func() {
 		n.restoreChanges(todo)
@@ -143,7 +143,7 @@ func (r *reconciler) planSources(n *namespaceHistory, ruleSet, before *infer.Rul
 		if takes == maxTakes || !n.hasPendingChanges() {
 			return plannedSources{ruleSet, slices.SortedFunc(maps.Values(plans), func(a, b infer.SourcePlan) int { return strings.Compare(a.Name, b.Name) })}
 		}
-		before, next = ruleSet, n.takeChanges()
+		before, next = ruleSet, n.takePendingChanges()
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *reconciler) addAffectedSources(n *namespaceHistory, ruleSet, before *in
 		}
 		return
 	}
-	changes.addSources(n.sourcesWaitingFor(changes.bindings)...)
+	changes.addSources(n.sourcesNeedingBindings(changes.bindings)...)
 	changes.addSources(r.state.OrphansAndClaimants(n.name, ruleSet)...)
 	if ruleSet.IsSameRuleSet(before) {
 		return
@@ -171,7 +171,7 @@ func (r *reconciler) addAffectedSources(n *namespaceHistory, ruleSet, before *in
 // recordPassResults records the obstacles of each source, reports the results, and removes finished sources from todo. It
 // reports whether statuses may change.
 func (r *reconciler) recordPassResults(ctx context.Context, p *controller.Request[Key], made plannedSources, todo changeSet, done *applyResult) (news bool) {
-	n, warnings := r.memory.ensureNamespace(p.Key.Namespace), maxWarnings
+	n, warnings := r.memory.ensureNamespaceHistory(p.Key.Namespace), maxWarnings
 	for _, plan := range made.plans {
 		obstacles := slices.Concat(plan.Obstacles, done.obstacles[plan.Name])
 		slices.SortFunc(obstacles, infer.BindingObstacle.Compare)

@@ -38,7 +38,7 @@ func (g grants) add(r infer.Role, subjects []rbacv1.Subject) {
 }
 
 // world returns the existing rules and explicit bindings.
-func (b *bed) world() infer.NamespaceInput {
+func (b *testEnv) world() infer.NamespaceInput {
 	b.T.Helper()
 	ns := infer.NamespaceInput{Name: b.namespace, Bindings: b.read(b.allBindings())}
 	ns.Bindings = slices.DeleteFunc(ns.Bindings, func(x *infer.Binding) bool { return x.IsGenerated() || x.Deleting })
@@ -48,8 +48,8 @@ func (b *bed) world() infer.NamespaceInput {
 	return ns
 }
 
-// untouched returns the common part of two worlds.
-func untouched(one, other infer.NamespaceInput) infer.NamespaceInput {
+// commonWorld returns the common part of two worlds.
+func commonWorld(one, other infer.NamespaceInput) infer.NamespaceInput {
 	both := infer.NamespaceInput{Name: one.Name}
 	for _, b := range one.Bindings {
 		i := slices.IndexFunc(other.Bindings, func(x *infer.Binding) bool { return x.UID == b.UID && x.Role == b.Role })
@@ -76,15 +76,15 @@ func wanted(ns infer.NamespaceInput) grants {
 	for _, binding := range ns.Bindings {
 		all.add(binding.Role, binding.Subjects)
 	}
-	for _, w := range infer.Namespace(ns, infer.DefaultPolicy()).Desired {
+	for _, w := range infer.EvaluateNamespace(ns, infer.DefaultPolicy()).Desired {
 		all.add(w.Child, w.Source.Subjects)
 	}
 	return all
 }
 
-// recorder watches every state of the bindings of a namespace, in order.
-type recorder struct {
-	*bed
+// bindingRecorder watches every state of the bindings of a namespace, in order.
+type bindingRecorder struct {
+	*testEnv
 	mu       sync.Mutex
 	bindings map[string]*rbacv1.RoleBinding
 	counts   map[grant]int
@@ -94,13 +94,13 @@ type recorder struct {
 	watched int
 }
 
-func (b *bed) recorder() *recorder {
+func (b *testEnv) recorder() *bindingRecorder {
 	b.T.Helper()
 	list, err := b.typed.RbacV1().RoleBindings(b.namespace).List(b.T.Context(), metav1.ListOptions{})
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	w := &recorder{bed: b, bindings: map[string]*rbacv1.RoleBinding{}, counts: map[grant]int{}, lost: map[grant]string{}}
+	w := &bindingRecorder{testEnv: b, bindings: map[string]*rbacv1.RoleBinding{}, counts: map[grant]int{}, lost: map[grant]string{}}
 	for i := range list.Items {
 		w.see(watch.Event{Type: watch.Added, Object: &list.Items[i]})
 	}
@@ -111,7 +111,7 @@ func (b *bed) recorder() *recorder {
 	return w
 }
 
-func (w *recorder) follow(ctx context.Context, version string) {
+func (w *bindingRecorder) follow(ctx context.Context, version string) {
 	for ctx.Err() == nil {
 		events, err := w.typed.RbacV1().RoleBindings(w.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 		if err != nil {
@@ -127,7 +127,7 @@ func (w *recorder) follow(ctx context.Context, version string) {
 	}
 }
 
-func (w *recorder) see(e watch.Event) {
+func (w *bindingRecorder) see(e watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is, _ := e.Object.(*rbacv1.RoleBinding)
@@ -152,9 +152,9 @@ func (w *recorder) see(e watch.Event) {
 	}
 }
 
-// window is a time in which objects change.
-type window struct {
-	*recorder
+// changePeriod is a time in which objects change.
+type changePeriod struct {
+	*bindingRecorder
 	// steady holds the rules and explicit bindings that did not change in this window. Their grants must exist
 	// throughout, in whatever order the service receives the other changes.
 	steady infer.NamespaceInput
@@ -163,7 +163,7 @@ type window struct {
 }
 
 // open begins a window and clears the lost grants.
-func (w *recorder) open() *window {
+func (w *bindingRecorder) open() *changePeriod {
 	w.T.Helper()
 	w.caughtUp()
 	w.mu.Lock()
@@ -173,11 +173,11 @@ func (w *recorder) open() *window {
 	for g := range w.counts {
 		there[g] = struct{}{}
 	}
-	return &window{w, w.world(), there}
+	return &changePeriod{w, w.world(), there}
 }
 
 // caughtUp waits until the recorder has received the current state of all bindings.
-func (w *recorder) caughtUp() {
+func (w *bindingRecorder) caughtUp() {
 	w.T.Helper()
 	testenv.Eventually(w.T, soon, func() error {
 		live := map[string]string{}
@@ -198,7 +198,7 @@ func (w *recorder) caughtUp() {
 }
 
 // step makes a change. Grants that the test removes with a generated binding are not the fault of the service.
-func (w *window) step(binding string, do func()) {
+func (w *changePeriod) step(binding string, do func()) {
 	w.T.Helper()
 	if before := w.get(binding); before != nil && readLiveObject(w.T, before).IsGenerated() {
 		for _, s := range before.Subjects {
@@ -206,11 +206,11 @@ func (w *window) step(binding string, do func()) {
 		}
 	}
 	do()
-	w.steady = untouched(w.steady, w.world())
+	w.steady = commonWorld(w.steady, w.world())
 }
 
 // close reports steady grants that were missing for a moment.
-func (w *window) close() {
+func (w *changePeriod) close() {
 	w.T.Helper()
 	always := wanted(w.steady)
 	maps.DeleteFunc(always, func(g grant, _ struct{}) bool { _, ok := w.there[g]; return !ok })
@@ -219,7 +219,7 @@ func (w *window) close() {
 }
 
 // kept reports the given grants that were missing for a moment.
-func (w *recorder) kept(always grants) {
+func (w *bindingRecorder) kept(always grants) {
 	w.T.Helper()
 	w.caughtUp()
 	w.mu.Lock()

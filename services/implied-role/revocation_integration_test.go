@@ -22,7 +22,7 @@ import (
 
 // secret makes the Roles boss, without permissions, and secret-admin. It lets mallory patch RoleBindings, but bind
 // neither role.
-func (b *bed) secret() {
+func (b *testEnv) secret() {
 	b.T.Helper()
 	for name, rule := range map[string][]rbacv1.PolicyRule{
 		"boss": nil, "secret-admin": {{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
@@ -35,7 +35,7 @@ func (b *bed) secret() {
 
 // strip patches a RoleBinding as mallory. Kubernetes allows this without the right to bind if subjects and role stay
 // the same.
-func (b *bed) strip(name, patch string) {
+func (b *testEnv) strip(name, patch string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		_, err := b.hands("mallory").typed.RbacV1().RoleBindings(b.namespace).Patch(b.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -44,7 +44,7 @@ func (b *bed) strip(name, patch string) {
 }
 
 // reads waits until Kubernetes allows a user to read secrets, or refuses it.
-func (b *bed) reads(user string, want bool) {
+func (b *testEnv) reads(user string, want bool) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		review, err := b.hands(user).typed.AuthorizationV1().SelfSubjectAccessReviews().Create(b.T.Context(), &authorizationv1.SelfSubjectAccessReview{
@@ -60,7 +60,7 @@ func (b *bed) reads(user string, want bool) {
 }
 
 // holds waits until every answer agrees on whether eve has a role, and everything is in step.
-func (b *bed) holds(client inferencev1connect.InferenceServiceClient, role string, want bool) {
+func (b *testEnv) holds(client inferencev1connect.InferenceServiceClient, role string, want bool) {
 	b.T.Helper()
 	ctx, r := b.T.Context(), &inferencev1.Role{Name: role}
 	who := &inferencev1.Subject{Kind: "User", Name: "eve"}
@@ -81,23 +81,23 @@ func (b *bed) holds(client inferencev1connect.InferenceServiceClient, role strin
 	})
 }
 
-// TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses strips a generated binding of everything that a user without
+// TestStrippedGeneratedBindingIsRepaired strips a generated binding of everything that a user without
 // the right to bind can remove. It then strips everything that an administrator can.
-func TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses(t *testing.T) {
+func TestStrippedGeneratedBindingIsRepaired(t *testing.T) {
 	const stripped = `{"metadata":{"labels":null,"annotations":null,"ownerReferences":null}}`
-	for what, strip := range map[string]func(b *bed, ours string){
-		"its owner": func(b *bed, ours string) { b.strip(ours, `{"metadata":{"ownerReferences":null}}`) },
-		"its owner, for another": func(b *bed, ours string) {
+	for what, strip := range map[string]func(b *testEnv, ours string){
+		"its owner": func(b *testEnv, ours string) { b.strip(ours, `{"metadata":{"ownerReferences":null}}`) },
+		"its owner, for another": func(b *testEnv, ours string) {
 			b.strip(ours, fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","name":"patchers","uid":%q}]}}`,
 				b.get("patchers").UID))
 		},
-		"its label": func(b *bed, ours string) {
+		"its label": func(b *testEnv, ours string) {
 			b.patch(ours, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"me"}}}`)
 		},
-		"everything": func(b *bed, ours string) { b.patch(ours, stripped) },
+		"everything": func(b *testEnv, ours string) { b.patch(ours, stripped) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.StartReflector()
 			r := b.serve()
 			b.secret()
@@ -117,20 +117,20 @@ func TestWhatIsTakenFromAGeneratedBindingMakesItNobodyElses(t *testing.T) {
 	}
 }
 
-func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
+func TestFinalizerBlocksNoRevocation(t *testing.T) {
 	for what, c := range map[string]struct {
-		before func(b *bed)
+		before func(b *testEnv)
 		change string
 		eve    bool
 	}{
-		"its source goes": {func(*bed) {}, "-src", false},
-		"its rule goes":   {func(*bed) {}, "-boss>secret-admin", false},
-		"a subject goes while it is being deleted":    {func(b *bed) { b.do("-" + name("src", "secret-admin")) }, "src=boss{bob}", false},
-		"its source goes while it is being deleted":   {func(b *bed) { b.do("-" + name("src", "secret-admin")) }, "-src", false},
-		"nothing changes but that it is deleted, too": {func(*bed) {}, "-" + name("src", "secret-admin"), true},
+		"its source goes": {func(*testEnv) {}, "-src", false},
+		"its rule goes":   {func(*testEnv) {}, "-boss>secret-admin", false},
+		"a subject goes while it is being deleted":    {func(b *testEnv) { b.do("-" + name("src", "secret-admin")) }, "src=boss{bob}", false},
+		"its source goes while it is being deleted":   {func(b *testEnv) { b.do("-" + name("src", "secret-admin")) }, "-src", false},
+		"nothing changes but that it is deleted, too": {func(*testEnv) {}, "-" + name("src", "secret-admin"), true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.StartReflector()
 			client := b.client(b.serve())
 			b.secret()
@@ -145,7 +145,7 @@ func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
 				b.condition("boss>secret-admin", "Synced", "Pending")
 				testenv.Eventually(t, soon, func() error { return b.drifts(client) })
 			}
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			b.patch(name("src", "secret-admin"), unheld)
 			b.reads("eve", c.eve)
 			testenv.Eventually(t, soon, b.consistent)
@@ -154,16 +154,16 @@ func TestAFinalizerHoldsUpNoRevocation(t *testing.T) {
 	}
 }
 
-// TestSubjectsGoBeforeADeletionThatMayBeDelayed watches every state of a binding with a finalizer.
-func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
-	b := newBed(t)
+// TestSubjectsAreRemovedBeforeDelayedDeletion watches every state of a binding with a finalizer.
+func TestSubjectsAreRemovedBeforeDelayedDeletion(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.do("a>b B=a{x}")
 	b.becomes("B:b{x}")
 	ours := name("B", "b")
 	b.patch(ours, held)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	states, err := b.typed.RbacV1().RoleBindings(b.namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: b.get(ours).ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
@@ -181,11 +181,11 @@ func TestSubjectsGoBeforeADeletionThatMayBeDelayed(t *testing.T) {
 	t.Error("the binding was not deleted")
 }
 
-// TestStatusesHoldUpNoRevocation blocks all status writes until a subject has lost its role. As many as possible are
-// then in progress.
-func TestStatusesHoldUpNoRevocation(t *testing.T) {
+// TestBlockedStatusesDelayNoRevocation blocks all status writes until a subject has lost its role. As many as possible
+// are then in progress.
+func TestBlockedStatusesDelayNoRevocation(t *testing.T) {
 	const rules = 200
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.do("a>b B=a{x,y}")
 	for i := range rules {
@@ -223,7 +223,7 @@ func TestStatusesHoldUpNoRevocation(t *testing.T) {
 }
 
 // drifts returns an error unless the answers report the binding that is being deleted.
-func (b *bed) drifts(client inferencev1connect.InferenceServiceClient) error {
+func (b *testEnv) drifts(client inferencev1connect.InferenceServiceClient) error {
 	drift, err := client.CheckDrift(b.T.Context(), &inferencev1.CheckDriftRequest{Namespace: b.namespace})
 	if err != nil {
 		return err
@@ -235,8 +235,8 @@ func (b *bed) drifts(client inferencev1connect.InferenceServiceClient) error {
 	return err
 }
 
-func TestAForgedBindingWithAReservedNameGrantsNothing(t *testing.T) {
-	b := newBed(t)
+func TestForgedReservedBindingGrantsNothing(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	client := b.client(b.serve())
 	b.secret()

@@ -31,9 +31,9 @@ import (
 // large is the name of the cluster-scoped objects.
 const large = "entail-test-large"
 
-// rights is an implied-role that lacks one right at a time.
-type rights struct {
-	*bed
+// revokedRightEnv is an implied-role that lacks one right at a time.
+type revokedRightEnv struct {
+	*testEnv
 
 	suite testenv.RightsSuite
 	// administrator is a client that may call every method.
@@ -41,7 +41,7 @@ type rights struct {
 }
 
 func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
-	r := &rights{bed: newBed(t)}
+	r := &revokedRightEnv{testEnv: newTestEnv(t)}
 	r.StartReflector()
 	ofWebhooks := func(right testenv.Right) bool {
 		return right.Resource == "validatingwebhookconfigurations" || right.Resource == "secrets"
@@ -56,17 +56,17 @@ func TestImpliedRoleReportsEachMissingRight(t *testing.T) {
 			return err
 		},
 	}
-	t.Run("webhooks behind a Service", r.suite.Test)
+	t.Run("webhooks behind a Service", r.suite.Run)
 	// The API server reaches these webhooks by a URL. The service keeps none of their keys in a Secret.
 	r.suite.Start = r.startAs(func(c *admission.Config) { c.URL = "https://" + c.Listener.Addr().String() })
 	r.suite.Only = func(right testenv.Right) bool { return !ofWebhooks(right) }
 	r.suite.Fill, r.suite.Uses = r.everyKind, r.uses()
-	t.Run("webhooks at a URL", r.suite.Test)
+	t.Run("webhooks at a URL", r.suite.Run)
 }
 
 // startAs returns a function that starts the service, with webhooks that are found as find sets. They keep their
 // address, so the API server finds them as soon as the service has started again.
-func (r *rights) startAs(find func(*admission.Config)) func() *testenv.RunningService {
+func (r *revokedRightEnv) startAs(find func(*admission.Config)) func() *testenv.RunningService {
 	address := "127.0.0.1:0"
 	return func() *testenv.RunningService {
 		r.T.Helper()
@@ -85,7 +85,7 @@ func (r *rights) startAs(find func(*admission.Config)) func() *testenv.RunningSe
 }
 
 // everyKind makes an object of each followed kind, and bindings that imply others.
-func (r *rights) everyKind() {
+func (r *revokedRightEnv) everyKind() {
 	r.T.Helper()
 	r.roles("a", "b", "lead")
 	r.role("secret-admin", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
@@ -113,22 +113,22 @@ func (r *rights) everyKind() {
 }
 
 // uses maps each right to the action that needs it.
-func (r *rights) uses() map[string]testenv.RightUse {
+func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	source := func(c testenv.RightCase) {
 		r.roles(c.Name)
 		r.do(c.Name + ">b B" + c.Name + "=" + c.Name + "{before}")
 	}
 	follows := func(c testenv.RightCase) { r.follows(c, "b", "before") }
 	sourceFollows := func(c testenv.RightCase) { source(c); follows(c) }
-	made := testenv.RightUse{Need: source, Done: follows}
-	drift := testenv.RightUse{
+	made := testenv.RightTrigger{Need: source, Done: follows}
+	drift := testenv.RightTrigger{
 		Need: func(c testenv.RightCase) {
 			r.administrator = r.Kube.CreateAdministrator(r.T, c.Name)
 			r.compares(true)
 		},
 		Done: func(testenv.RightCase) { r.compares(false) },
 	}
-	judged := testenv.RightUse{
+	judged := testenv.RightTrigger{
 		Prepare: func(testenv.RightCase) {
 			for i := range 51 { // The service reads up to 50 roles one by one.
 				r.do(fmt.Sprintf("M%[1]d=m%[1]d{%[2]s}", i, mallory))
@@ -138,12 +138,12 @@ func (r *rights) uses() map[string]testenv.RightUse {
 		Need: func(testenv.RightCase) { r.tries("this request cannot be checked now") },
 		Done: func(testenv.RightCase) { r.tries("implies") },
 	}
-	bind := testenv.RightUse{
+	bind := testenv.RightTrigger{
 		Need:   r.give,
 		Report: "attempting to grant RBAC permissions not currently held", // The text of the API server.
-		Done:   func(c testenv.RightCase) { r.follows(c, given(c), "before") },
+		Done:   func(c testenv.RightCase) { r.follows(c, roleBeyondService(c), "before") },
 	}
-	return map[string]testenv.RightUse{
+	return map[string]testenv.RightTrigger{
 		"get namespaces": {Need: func(testenv.RightCase) { // The first object that is too large requires the identity of the cluster.
 			r.suite.Restart()
 			r.PublishOversized(kinds.RoleBindings(), r.namespace, mallory)
@@ -174,14 +174,14 @@ func (r *rights) uses() map[string]testenv.RightUse {
 }
 
 // binds reports whether a binding of this name to this one user exists.
-func (r *rights) binds(name, user string) bool {
+func (r *revokedRightEnv) binds(name, user string) bool {
 	return slices.ContainsFunc(r.allBindings(), func(b *rbacv1.RoleBinding) bool {
 		return b.Name == name && len(b.Subjects) == 1 && b.Subjects[0].Name == user
 	})
 }
 
 // follows waits until the rule of this case gives a role to a user.
-func (r *rights) follows(c testenv.RightCase, child, user string) {
+func (r *revokedRightEnv) follows(c testenv.RightCase, child, user string) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
 		if !r.binds(name("B"+c.Name, child), user) {
@@ -191,8 +191,8 @@ func (r *rights) follows(c testenv.RightCase, child, user string) {
 	})
 }
 
-// given returns the name of a role with permissions that the service itself lacks.
-func given(c testenv.RightCase) string {
+// roleBeyondService returns the name of a role with permissions that the service itself lacks.
+func roleBeyondService(c testenv.RightCase) string {
 	if c.Resource == "clusterroles" {
 		return "ClusterRole/given-" + c.Name
 	}
@@ -200,11 +200,11 @@ func given(c testenv.RightCase) string {
 }
 
 // give makes that role and a rule that implies it.
-func (r *rights) give(c testenv.RightCase) {
+func (r *revokedRightEnv) give(c testenv.RightCase) {
 	r.T.Helper()
 	rule := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}
 	if c.Resource == "roles" {
-		r.role(given(c), rule)
+		r.role(roleBeyondService(c), rule)
 	} else {
 		roles := r.typed.RbacV1().ClusterRoles()
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "given-" + c.Name}, Rules: []rbacv1.PolicyRule{rule}}
@@ -214,12 +214,12 @@ func (r *rights) give(c testenv.RightCase) {
 		r.T.Cleanup(func() { _ = roles.Delete(context.WithoutCancel(r.T.Context()), role.Name, metav1.DeleteOptions{}) })
 	}
 	r.roles(c.Name)
-	r.do(c.Name + ">" + given(c) + " B" + c.Name + "=" + c.Name + "{before}")
+	r.do(c.Name + ">" + roleBeyondService(c) + " B" + c.Name + "=" + c.Name + "{before}")
 }
 
 // tries waits until the service refuses, with these words, that mallory binds a role. She may bind that role, but not
 // the role that it implies.
-func (r *rights) tries(words string) {
+func (r *revokedRightEnv) tries(words string) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
 		_, err := r.hands(mallory).typed.RbacV1().RoleBindings(r.namespace).Create(r.T.Context(), binding("probe", "lead", mallory), metav1.CreateOptions{DryRun: dry()})
@@ -232,7 +232,7 @@ func (r *rights) tries(words string) {
 
 // compares calls CheckDrift as the administrator until the answer is as wanted. The API server may notice new rights
 // late.
-func (r *rights) compares(unavailable bool) {
+func (r *revokedRightEnv) compares(unavailable bool) {
 	r.T.Helper()
 	client := inferencev1connect.NewInferenceServiceClient(r.administrator, r.suite.URL())
 	testenv.Eventually(r.T, soon, func() error {

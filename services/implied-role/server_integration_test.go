@@ -24,7 +24,7 @@ import (
 const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
 
 // client returns a client that repeats calls while the view is incomplete, which can happen at any time.
-func (b *bed) client(r *testenv.RunningService) inferencev1connect.InferenceServiceClient {
+func (b *testEnv) client(r *testenv.RunningService) inferencev1connect.InferenceServiceClient {
 	b.T.Helper()
 	patient := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, request connect.AnyRequest) (response connect.AnyResponse, err error) {
@@ -54,7 +54,7 @@ func row(i *inferencev1.Inference) string {
 }
 
 // table waits until the rows of the namespace are as wanted.
-func (b *bed) table(client inferencev1connect.InferenceServiceClient, want string) {
+func (b *testEnv) table(client inferencev1connect.InferenceServiceClient, want string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		response, err := client.ListInferences(b.T.Context(), &inferencev1.ListInferencesRequest{Namespace: b.namespace})
@@ -72,8 +72,8 @@ func (b *bed) table(client inferencev1connect.InferenceServiceClient, want strin
 	})
 }
 
-func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
-	b := newBed(t)
+func TestWorkedExampleInStatusAndListInferences(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	client := b.client(b.serve())
 	b.do(seed)
@@ -101,7 +101,7 @@ func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
 	b.do("-developer>writer")
 	b.table(client, "admin: developer reviewer; writer: noob pro")
 	b.becomes("")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	for _, r := range b.allRules() {
 		if changed := r.ResourceVersion != versions[r.Name]; changed != strings.HasPrefix(r.Name, "admin") || r.Generation != 1 {
 			t.Errorf("%s was written: %v; generation %d", r.Name, changed, r.Generation)
@@ -109,9 +109,9 @@ func TestTheWorkedExampleByStatusAndByListInferences(t *testing.T) {
 	}
 }
 
-// follower keeps the rows of successive streams. Each stream resumes where the last one ended.
-type follower struct {
-	*bed
+// watchFollower keeps the rows of successive streams. Each stream resumes where the last one ended.
+type watchFollower struct {
+	*testEnv
 	client inferencev1connect.InferenceServiceClient
 	rows   map[string]string
 	token  string
@@ -120,7 +120,7 @@ type follower struct {
 }
 
 // until follows the stream until the rows are as wanted, and then disconnects.
-func (f *follower) until(want string) error {
+func (f *watchFollower) until(want string) error {
 	f.T.Helper()
 	end := time.Now().Add(soon)
 	for {
@@ -131,7 +131,7 @@ func (f *follower) until(want string) error {
 	}
 }
 
-func (f *follower) once(want string) error {
+func (f *watchFollower) once(want string) error {
 	ctx, hangUp := context.WithCancel(f.T.Context())
 	defer hangUp()
 	stream, err := f.client.WatchInferences(ctx, &inferencev1.WatchInferencesRequest{Namespace: f.namespace, ResumeToken: f.token})
@@ -161,12 +161,12 @@ func (f *follower) once(want string) error {
 	return stream.Err()
 }
 
-func TestAWatchGoesOnAfterADisconnectWithoutAGap(t *testing.T) {
-	b := newBed(t)
+func TestWatchResumesAfterDisconnectWithoutGap(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	running := b.serve()
 	b.do("a>b b>c x>y")
-	f := &follower{bed: b, client: b.client(running), rows: map[string]string{}}
+	f := &watchFollower{testEnv: b, client: b.client(running), rows: map[string]string{}}
 	b.table(f.client, "a: b c; b: c; x: y")
 	if err := f.until("a: b c; b: c; x: y"); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 func BenchmarkStart(b *testing.B) {
 	for _, shape := range []struct{ namespaces, sources int }{{1, 20_000}, {100, 200}} {
 		b.Run(fmt.Sprintf("%d namespaces with %d sources", shape.namespaces, shape.sources), func(b *testing.B) {
-			bed := newBed(b)
+			bed := newTestEnv(b)
 			bed.publishInStep(shape.namespaces, shape.sources)
 			var start, resync time.Duration
 			n := 0
@@ -62,7 +62,7 @@ func cpu() time.Duration {
 }
 
 // idle waits until this process has used little processor time for a while.
-func (b *bed) idle() {
+func (b *testEnv) idle() {
 	b.T.Helper()
 	before, since := cpu(), time.Now()
 	testenv.Eventually(b.T, 10*time.Minute, func() error {
@@ -81,7 +81,7 @@ func (b *bed) idle() {
 var errBusy = errors.New("still busy")
 
 // acknowledged waits until the service has settled every message.
-func (b *bed) acknowledged() {
+func (b *testEnv) acknowledged() {
 	b.T.Helper()
 	testenv.Eventually(b.T, 10*time.Minute, func() error {
 		durable, err := b.JS.Consumer(b.T.Context(), topology.Changes, topology.ImpliedRole)
@@ -96,7 +96,7 @@ func (b *bed) acknowledged() {
 }
 
 // publishInStep writes rules, sources and all generated bindings to NATS, as if they existed.
-func (b *bed) publishInStep(namespaces, sources int) {
+func (b *testEnv) publishInStep(namespaces, sources int) {
 	b.T.Helper()
 	const depth = 4
 	of := []kinds.Kind{kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.ClusterRoleBindings(), kinds.Roles(), kinds.ClusterRoles()}

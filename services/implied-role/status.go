@@ -41,7 +41,7 @@ const (
 // statusWriter writes statuses and Events.
 type statusWriter interface {
 	Write(ctx context.Context, p controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error)
-	Note(ctx context.Context, about event.Change, notes ...condition.EventContent)
+	RecordEvents(ctx context.Context, about event.Change, notes ...condition.EventContent)
 }
 
 // statusReconciler keeps the statuses of rules in step, and reports the results of bindings.
@@ -60,7 +60,7 @@ type statusReconciler struct {
 // reconcileStatuses writes the status of every rule that differs. It does nothing while bindings are being written: that pass
 // enqueues statuses when it ends. It stops and requeues itself if keys of a higher priority wait.
 func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.Request[Key]) error {
-	namespace, n := p.Key.Namespace, r.memory.findNamespace(p.Key.Namespace)
+	namespace, n := p.Key.Namespace, r.memory.findNamespaceHistory(p.Key.Namespace)
 	if n == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 	}
 	started, warnings := time.Now(), maxWarnings
 	in, evaluated, errs := infer.StatusInput{Exists: r.state.RoleExistsFunc(namespace), Obstacles: obstacles}, ruleSet.Rules(), make([]error, len(rules))
-	for _, i := range indexesByParent(evaluated) {
+	for _, i := range sortIndexesByParent(evaluated) {
 		status := ruleSet.ComputeStatus(evaluated[i], in)
 		if status.Parent != parent {
 			parent, children = status.Parent, newChildRoleList(ruleSet.ImpliedRoles(status.Parent))
@@ -114,7 +114,7 @@ func (r *statusReconciler) reconcileStatuses(ctx context.Context, p *controller.
 		})
 	}
 	group.Wait()
-	n.recordDuration(time.Since(started))
+	n.recordStatusWriteDuration(time.Since(started))
 	return r.joinRetriableErrors(ctx, p, rules, errs)
 }
 
@@ -142,9 +142,9 @@ func (r *statusReconciler) joinRetriableErrors(ctx context.Context, p *controlle
 	return fault.Join(errs...)
 }
 
-// indexesByParent returns the indexes of the rules, ordered by parent. So the children of a parent are listed once, and only
+// sortIndexesByParent returns the indexes of the rules, ordered by parent. So the children of a parent are listed once, and only
 // one list is in memory.
-func indexesByParent(rules []infer.EvaluatedRule) []int {
+func sortIndexesByParent(rules []infer.EvaluatedRule) []int {
 	order := make([]int, len(rules))
 	for i := range order {
 		order[i] = i
@@ -234,7 +234,7 @@ func (r *statusReconciler) warnAboutMisleadingBindings(ctx context.Context, name
 	if note.Reason != "" {
 		uid = string(b.UID)
 	}
-	if r.memory.ensureNamespace(namespace).recordForeignBinding(source, uid) {
+	if r.memory.ensureNamespaceHistory(namespace).recordFalselyGeneratedBinding(source, uid) {
 		r.writeBindingWarning(ctx, r.state.BindingKey(namespace, source), left, note)
 	}
 }
@@ -245,7 +245,7 @@ func (r *statusReconciler) writeBindingWarning(ctx context.Context, key event.Ke
 		return
 	}
 	r.log.WarnContext(ctx, "another RoleBinding has the reserved name", slog.String("object", key.String()), slog.String("reason", note.Reason))
-	r.writer.Note(ctx, b.Change, note)
+	r.writer.RecordEvents(ctx, b.Change, note)
 }
 
 // reportSourceResult reports the result for a source that rules concern.

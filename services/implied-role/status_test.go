@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 )
 
-func TestAStatusListsSomeChildrenAndTellsOfTheOthers(t *testing.T) {
+func TestStatusListsSomeChildrenAndCountsOthers(t *testing.T) {
 	for children, all := range map[int]bool{0: true, 3: true, maxChildren: true, maxChildren + 1: false, 10_000: false} {
 		var roles []infer.Role
 		for i := range children {
@@ -42,8 +42,8 @@ func TestAStatusListsSomeChildrenAndTellsOfTheOthers(t *testing.T) {
 	}
 }
 
-// TestAnEventTellsThatARuleHasComeToHaveAFault changes the status of one rule repeatedly.
-func TestAnEventTellsThatARuleHasComeToHaveAFault(t *testing.T) {
+// TestEventReportsNewFaultOfRule changes the status of one rule repeatedly.
+func TestEventReportsNewFaultOfRule(t *testing.T) {
 	rule := &rolev1alpha1.ImpliedRoles{}
 	accepted := condition.New(rolev1alpha1.Accepted, true, infer.Accepted, "")
 	fine := infer.RuleStatus{

@@ -17,7 +17,7 @@ import (
 )
 
 // happen makes one random change that a user could make.
-func (w *window) happen(r *rand.Rand) {
+func (w *changePeriod) happen(r *rand.Rand) {
 	w.T.Helper()
 	letter := func() string { return []string{"a", "b", "c", "d", "ClusterRole/e"}[r.IntN(5)] }
 	binding := fmt.Sprintf("B%d", r.IntN(5))
@@ -72,14 +72,14 @@ func (w *window) happen(r *rand.Rand) {
 // TestImpliedRoleConvergesUnderRandomFaults also checks that no subject lacked a grant of unchanged objects at any
 // moment.
 func TestImpliedRoleConvergesUnderRandomFaults(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	reflector := b.StartReflector()
 	r := b.serve()
 	b.do("steady>b S=steady{s,group:s}") // No change touches these.
 	b.becomes("S:b{s,Group//s}")
 	r.Stop()
 	recorder := b.recorder()
-	var w *window
+	var w *changePeriod
 	windows := 0
 	torture := &testenv.DisruptionSuite{
 		Bed: b.Env, Reflector: reflector, Service: topology.ImpliedRole, Serve: b.serve,

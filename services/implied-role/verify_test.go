@@ -26,8 +26,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-// truth is a fake API server. Gets return the current objects, lists return earlier ones.
-type truth struct {
+// fakeAPIServer is a fake API server. Gets return the current objects, lists return earlier ones.
+type fakeAPIServer struct {
 	apiServerClient
 	is, was map[event.Key]event.Change
 
@@ -35,13 +35,13 @@ type truth struct {
 	calls []string
 }
 
-func (a *truth) called(verb, what string) {
+func (a *fakeAPIServer) called(verb, what string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, verb+" "+what)
 }
 
-func (a *truth) Get(_ context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
+func (a *fakeAPIServer) Get(_ context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
 	a.called("get", name)
 	if c, there := a.is[event.Key{Cluster: "local", GroupResource: kind.GroupResource, Namespace: namespace, Name: name}]; there {
 		return c, nil
@@ -49,7 +49,7 @@ func (a *truth) Get(_ context.Context, kind kinds.Kind, namespace, name string) 
 	return event.Change{}, kube.ErrNotFound
 }
 
-func (a *truth) List(_ context.Context, kind kinds.Kind, _ string) iter.Seq2[event.Change, error] {
+func (a *fakeAPIServer) List(_ context.Context, kind kinds.Kind, _ string) iter.Seq2[event.Change, error] {
 	a.called("list", kind.Resource)
 	return func(yield func(event.Change, error) bool) {
 		for key, c := range a.was {
@@ -60,7 +60,7 @@ func (a *truth) List(_ context.Context, kind kinds.Kind, _ string) iter.Seq2[eve
 	}
 }
 
-func (a *truth) Newest(_ context.Context, _ kinds.Kind, obj event.Change) (event.Change, error) {
+func (a *fakeAPIServer) ReadNewest(_ context.Context, _ kinds.Kind, obj event.Change) (event.Change, error) {
 	a.called("refresh", obj.Key.Name)
 	if c, there := a.is[obj.Key]; there {
 		return c, nil
@@ -113,8 +113,8 @@ func bindingSays(name string, version int, deleting bool, users ...string) event
 }
 
 // confirmed verifies that the sources may give the role c. It returns the calls of the API server and the errors.
-func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, errs error) {
-	n, rules := w.memory.ensureNamespace("ns"), w.state.RuleSet("ns")
+func (w *trackedState) confirmed(a *fakeAPIServer, sources ...*infer.Binding) (calls string, errs error) {
+	n, rules := w.memory.ensureNamespaceHistory("ns"), w.state.RuleSet("ns")
 	n.beginPass(rules)
 	var plans []infer.SourcePlan
 	var actions []infer.Action
@@ -130,42 +130,42 @@ func (w *tracked) confirmed(a *truth, sources ...*infer.Binding) (calls string, 
 	return strings.Join(a.calls, ", "), errs
 }
 
-// TestWhatGivesIsConfirmedAndNothingElse gives a role by the rules a-b and b-c. The rule x-y is unrelated.
-func TestWhatGivesIsConfirmedAndNothingElse(t *testing.T) {
+// TestVerifierVerifiesGrantsOnly gives a role by the rules a-b and b-c. The rule x-y is unrelated.
+func TestVerifierVerifiesGrantsOnly(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *tracked, a *truth)
+		change func(w *trackedState, a *fakeAPIServer)
 		want   error
 		calls  string
 	}{
-		"as it is": {func(*tracked, *truth) {}, nil, "get B, get a-b, get b-c"},
+		"as it is": {func(*trackedState, *fakeAPIServer) {}, nil, "get B, get a-b, get b-c"},
 		"another rule is not as the bus says": {
-			func(_ *tracked, a *truth) { delete(a.is, ruleSays("x-y", 1, false).Key) }, nil, "get B, get a-b, get b-c",
+			func(_ *trackedState, a *fakeAPIServer) { delete(a.is, ruleSays("x-y", 1, false).Key) }, nil, "get B, get a-b, get b-c",
 		},
 		"a rule is none": {
-			func(_ *tracked, a *truth) { delete(a.is, ruleSays("b-c", 1, false).Key) }, reconcile.ErrStale, "get a-b, get b-c, refresh b-c",
+			func(_ *trackedState, a *fakeAPIServer) { delete(a.is, ruleSays("b-c", 1, false).Key) }, reconcile.ErrStale, "get a-b, get b-c, refresh b-c",
 		},
 		"a rule says something else": {
-			func(_ *tracked, a *truth) { a.put(ruleSays("a-b", 2, false)) }, reconcile.ErrStale, "get a-b, get b-c, refresh a-b",
+			func(_ *trackedState, a *fakeAPIServer) { a.put(ruleSays("a-b", 2, false)) }, reconcile.ErrStale, "get a-b, get b-c, refresh a-b",
 		},
 		"a rule is being deleted": {
-			func(_ *tracked, a *truth) { a.put(ruleSays("a-b", 1, true)) }, reconcile.ErrStale, "get a-b, get b-c, refresh a-b",
+			func(_ *trackedState, a *fakeAPIServer) { a.put(ruleSays("a-b", 1, true)) }, reconcile.ErrStale, "get a-b, get b-c, refresh a-b",
 		},
 		"the binding was forged, and the view holds the true one by now": {
-			func(w *tracked, a *truth) {
+			func(w *trackedState, a *fakeAPIServer) {
 				a.put(bindingSays("B", 2, false, "v"))
 				w.apply(bindingSays("B", 2, false, "v"))
 			},
 			reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
 		},
 		"the binding is being deleted": {
-			func(_ *tracked, a *truth) { a.put(bindingSays("B", 2, true, "u")) }, reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
+			func(_ *trackedState, a *fakeAPIServer) { a.put(bindingSays("B", 2, true, "u")) }, reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
 		},
 		"the binding is none": {
-			func(_ *tracked, a *truth) { delete(a.is, bindingSays("B", 1, false).Key) }, reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
+			func(_ *trackedState, a *fakeAPIServer) { delete(a.is, bindingSays("B", 1, false).Key) }, reconcile.ErrStale, "get B, get a-b, get b-c, refresh B",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+			w, a := newTrackedState(t), &fakeAPIServer{is: map[event.Key]event.Change{}}
 			for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false), ruleSays("x-y", 1, false), bindingSays("B", 1, false, "u")} {
 				w.apply(c)
 				a.put(c)
@@ -179,12 +179,12 @@ func TestWhatGivesIsConfirmedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfTheFutureIsForgotten(t *testing.T) {
+func TestForgedFutureVersionIsCorrected(t *testing.T) {
 	rule := ruleSays("a-c", 1, false)
 	rule.Key.Name, rule.UID, rule.ResourceVersion, rule.Object = "x-c", "uid-x-c", "900", bytes.ReplaceAll(rule.Object, []byte("a-c"), []byte("x-c"))
 	for _, lie := range []event.Change{bindingSays("B", 900, false, "u", "v"), rule} {
 		t.Run(lie.Key.Name, func(t *testing.T) {
-			w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+			w, a := newTrackedState(t), &fakeAPIServer{is: map[event.Key]event.Change{}}
 			for _, c := range []event.Change{ruleSays("b-c", 1, false), ruleSays("x-c", 1, false), bindingSays("B", 1, false, "u")} {
 				w.apply(c)
 				a.put(c)
@@ -207,10 +207,11 @@ func TestAnObjectOfTheFutureIsForgotten(t *testing.T) {
 	}
 }
 
-func (a *truth) put(c event.Change) { a.is[c.Key] = c }
+func (a *fakeAPIServer) put(c event.Change) { a.is[c.Key] = c }
 
-// TestManySourcesAreListed gives a role by different shares of the bindings. One binding has changed since the listing.
-func TestManySourcesAreListed(t *testing.T) {
+// TestVerifierListsManySources gives a role by different shares of the bindings. One binding has changed since the
+// listing.
+func TestVerifierListsManySources(t *testing.T) {
 	for name, c := range map[string]struct {
 		sources, bindings int
 		want              string
@@ -220,7 +221,7 @@ func TestManySourcesAreListed(t *testing.T) {
 		"less than many": {few + 1, listed * (few + 1), fmt.Sprintf("get %d, list 0", few+3)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+			w, a := newTrackedState(t), &fakeAPIServer{is: map[event.Key]event.Change{}}
 			for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
 				w.apply(c)
 				a.put(c)
@@ -245,9 +246,9 @@ func TestManySourcesAreListed(t *testing.T) {
 
 // manySources returns so many sources that listing costs less than reading, both in the view and at the fake API
 // server.
-func manySources(t *testing.T) (*tracked, *truth, []*infer.Binding) {
+func manySources(t *testing.T) (*trackedState, *fakeAPIServer, []*infer.Binding) {
 	t.Helper()
-	w, a := newTracked(t), &truth{is: map[event.Key]event.Change{}}
+	w, a := newTrackedState(t), &fakeAPIServer{is: map[event.Key]event.Change{}}
 	for _, c := range []event.Change{ruleSays("a-b", 1, false), ruleSays("b-c", 1, false)} {
 		w.apply(c)
 		a.put(c)
@@ -263,9 +264,9 @@ func manySources(t *testing.T) (*tracked, *truth, []*infer.Binding) {
 	return w, a, sources
 }
 
-// TestWhatAPassLeavesNeedsNoListOfItsOwn verifies that a pass which completes an earlier one reuses its listing. A pass
+// TestVerifierReusesListingOfEarlierPass verifies that a pass which completes an earlier one reuses its listing. A pass
 // for later changes makes a new one.
-func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
+func TestVerifierReusesListingOfEarlierPass(t *testing.T) {
 	w, a, sources := manySources(t)
 	for i, pass := range []struct {
 		ending passResult
@@ -275,16 +276,16 @@ func TestWhatAPassLeavesNeedsNoListOfItsOwn(t *testing.T) {
 		if got := strings.Count(calls, "list"); err != nil || got != pass.lists {
 			t.Errorf("pass %d: got %d lists, want %d: %v", i, got, pass.lists, err)
 		}
-		w.memory.ensureNamespace("ns").endPass(pass.ending)
+		w.memory.ensureNamespaceHistory("ns").endPass(pass.ending)
 	}
 }
 
-// TestWhatTheBusTellsAnewIsReadAnew verifies that a listing does not confirm a source for which NATS brings a new
+// TestVerifierRereadsSourceWithNewChange verifies that a listing does not confirm a source for which NATS brings a new
 // state. The API server no longer has this source.
-func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
+func TestVerifierRereadsSourceWithNewChange(t *testing.T) {
 	w, a, sources := manySources(t)
-	n := w.memory.ensureNamespace("ns")
-	n.takeChanges()
+	n := w.memory.ensureNamespaceHistory("ns")
+	n.takePendingChanges()
 	if _, err := w.confirmed(a, sources...); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +293,7 @@ func TestWhatTheBusTellsAnewIsReadAnew(t *testing.T) {
 	again := bindingSays("B7", 2, false, "u")
 	delete(a.is, again.Key)
 	w.apply(again)
-	n.takeChanges()
+	n.takePendingChanges()
 	if _, err := w.confirmed(a, w.state.Binding("ns", "B7")); err == nil {
 		t.Error("an old listing confirmed a deleted source")
 	}

@@ -18,7 +18,7 @@ import (
 // server are nil if webhooks are not configured.
 type admissionWebhooks struct {
 	cfg    Config
-	guard  *validating.Guard
+	guard  *validating.Validator
 	server *admission.Server
 }
 
@@ -41,10 +41,10 @@ func (w *admissionWebhooks) openAdmissionServer(rt *service.Runtime) (func(conte
 	return w.server.Run, nil
 }
 
-// connectGuard lets the guard use the view.
-func (w *admissionWebhooks) connectGuard(v *informer.Informer, s *state.State) {
+// connectValidator lets the guard use the view.
+func (w *admissionWebhooks) connectValidator(v *informer.Informer, s *state.State) {
 	if w.guard != nil {
-		w.guard.ConnectView(v, s)
+		w.guard.UseInformer(v, s)
 	}
 }
 
@@ -53,9 +53,9 @@ func (w *admissionWebhooks) coverNamespace(ctx context.Context, namespace string
 	if w.server == nil {
 		return nil
 	}
-	err := w.server.InForceErr()
+	err := w.server.RegistrationErr()
 	if err == nil {
-		err = w.guard.EnsureCovered(ctx, namespace)
+		err = w.guard.EnsureNamespaceCovered(ctx, namespace)
 	}
 	return fault.Unavailable(err)
 }
@@ -74,9 +74,9 @@ func (w *admissionWebhooks) authorsCheckedSince(ctx context.Context, look bool) 
 	return w.server.InForceSince()
 }
 
-// bindingsGuardedSince returns the time since which every author of a binding is checked. It returns now if the webhooks are
+// bindingAuthorsCheckedSince returns the time since which every author of a binding is checked. It returns now if the webhooks are
 // not in force, and zero if they are not configured.
-func (w *admissionWebhooks) bindingsGuardedSince(ctx context.Context) time.Time {
+func (w *admissionWebhooks) bindingAuthorsCheckedSince(ctx context.Context) time.Time {
 	since, err := w.authorsCheckedSince(ctx, false)
 	if err != nil {
 		return time.Now()
@@ -89,5 +89,5 @@ func (w *admissionWebhooks) registrationErr() error {
 	if w.server == nil {
 		return nil
 	}
-	return fault.Unavailable(w.server.InForceErr())
+	return fault.Unavailable(w.server.RegistrationErr())
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // delete deletes an object of alice's. By force she also removes its finalizers.
-func (a alice) delete(kind kinds.Kind, name string, force bool) {
+func (a unprivilegedUser) delete(kind kinds.Kind, name string, force bool) {
 	a.T.Helper()
 	api := a.objects.Resource(kind.GroupVersionResource()).Namespace(namespace)
 	if err := api.Delete(a.T.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -36,8 +36,8 @@ func (a alice) delete(kind kinds.Kind, name string, force bool) {
 
 // Alice deletes her user while the service is stopped, before or after what belongs to it. Her login must not outlive
 // the user.
-func TestNoOrderOfDeletionKeepsALogin(t *testing.T) {
-	b := newBed(t)
+func TestDeletionInAnyOrderRevokesLogin(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	users, clusters := kinds.OpenSearchUsers(), kinds.OpenSearchClusters()
 	b.connect()
@@ -47,9 +47,9 @@ func TestNoOrderOfDeletionKeepsALogin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	renamed := mine()
+	renamed := specWithOwnSecret()
 	renamed["name"] = "other"
-	running := b.serveWith(quick)
+	running := b.serveWith(shortenWaits)
 	for _, order := range []struct {
 		name   string
 		delete func(user string)
@@ -82,12 +82,12 @@ func TestNoOrderOfDeletionKeepsALogin(t *testing.T) {
 	} {
 		b.secret("mine", map[string]string{"p": second})
 		b.connect()
-		a.accepted(a.create(users, order.name, mine()))
+		a.accepted(a.create(users, order.name, specWithOwnSecret()))
 		b.login(order.name, second, http.StatusOK)
 		b.state(users, order.name, "CREATED", "")
 		running.Stop()
 		order.delete(order.name)
-		running = b.serveWith(quick)
+		running = b.serveWith(shortenWaits)
 		b.login(order.name, second, http.StatusUnauthorized)
 		b.absent("internalusers/" + order.name)
 	}
@@ -97,11 +97,11 @@ func TestNoOrderOfDeletionKeepsALogin(t *testing.T) {
 }
 
 // OpenSearch compares the names of all users with the entries of all mappings at each login.
-func TestNoPatternKeepsLoginsWaiting(t *testing.T) {
-	b := newBed(t)
+func TestPatternCostIsBoundedForLogins(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	a := b.alice()
 	b.role("watchers")
 	b.write("internalusers/administrator-of-logs", map[string]any{"password": first})
@@ -114,16 +114,16 @@ func TestNoPatternKeepsLoginsWaiting(t *testing.T) {
 }
 
 // OpenSearch lists a kind as a whole. If one object could make the list too long to be read, nobody's login would end.
-func TestOneObjectFillsNoList(t *testing.T) {
-	b := newBed(t)
+func TestObjectSizeIsBoundedBelowListLimit(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	a := b.alice()
 	b.user("anna")
 	b.login("anna", first, http.StatusOK)
 	for name, text := range map[string]string{"commas": strings.Repeat(",", 1_200_000), "letters": strings.Repeat("a", 1_200_000)} {
-		large := mine()
+		large := specWithOwnSecret()
 		large["attributes"] = map[string]any{"text": text}
 		a.accepted(a.create(kinds.OpenSearchUsers(), name, large))
 		b.state(kinds.OpenSearchUsers(), name, "ERROR", "split it into several objects")
@@ -134,8 +134,8 @@ func TestOneObjectFillsNoList(t *testing.T) {
 
 // A tenant connects a cluster to its own server, which lists as many empty entities as a list may have. The pod of the
 // service has 512 MiB.
-func TestServerOfATenantLeavesMemoryForOthers(t *testing.T) {
-	b := newBed(t)
+func TestListMemoryIsBoundedForTenantServer(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	var lists atomic.Int64
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

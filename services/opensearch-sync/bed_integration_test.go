@@ -36,8 +36,8 @@ const (
 	first, second = "cobalt-Ferret-91-orbit", "umbra-Lantern-37-quartz"
 )
 
-// bed runs opensearch-sync with all servers that it needs, including an OpenSearch.
-type bed struct {
+// testEnv runs opensearch-sync with all servers that it needs, including an OpenSearch.
+type testEnv struct {
 	*testenv.Env
 	search *testenv.OpenSearchServer
 	core   kubernetes.Interface
@@ -45,9 +45,9 @@ type bed struct {
 	log testenv.LogBuffer
 }
 
-func newBed(t testing.TB) *bed {
+func newTestEnv(t testing.TB) *testEnv {
 	t.Helper()
-	b := &bed{Env: testenv.NewEnv(t), search: testenv.StartOpenSearch(t)}
+	b := &testEnv{Env: testenv.NewEnv(t), search: testenv.StartOpenSearch(t)}
 	b.core = b.Typed
 	b.Kube.GrantServiceRight(t, topology.OpensearchSync, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	certificate, key := b.search.AdminCertificate()
@@ -59,24 +59,24 @@ func newBed(t testing.TB) *bed {
 }
 
 // Reflector starts a watcher that also follows Secrets, until the test ends.
-func (b *bed) Reflector() *testenv.Reflector {
+func (b *testEnv) Reflector() *testenv.Reflector {
 	b.T.Helper()
 	return b.Env.StartReflector(kinds.Secrets().InNamespace(namespace))
 }
 
 // serve starts opensearch-sync. It stops at the latest when the test ends.
-func (b *bed) serve() *testenv.RunningService {
+func (b *testEnv) serve() *testenv.RunningService {
 	b.T.Helper()
 	return b.serveWith(func(*opensearchsync.Config) {})
 }
 
-// quick shortens the waits of the service.
-func quick(c *opensearchsync.Config) {
+// shortenWaits shortens the waits of the service.
+func shortenWaits(c *opensearchsync.Config) {
 	testenv.ShortenWaits(&c.Config)
 	c.BatchTime = time.Second
 }
 
-func (b *bed) serveWith(change func(*opensearchsync.Config)) *testenv.RunningService {
+func (b *testEnv) serveWith(change func(*opensearchsync.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := opensearchsync.Defaults()
 	cfg.Local, cfg.SecretInterval = true, time.Hour // The view follows all Secrets of the tests.
@@ -87,7 +87,7 @@ func (b *bed) serveWith(change func(*opensearchsync.Config)) *testenv.RunningSer
 }
 
 // secret creates or updates a Secret until the test ends. Like kubectl apply, it repeats the values in an annotation.
-func (b *bed) secret(name string, values map[string]string) {
+func (b *testEnv) secret(name string, values map[string]string) {
 	b.T.Helper()
 	api := b.core.CoreV1().Secrets(namespace)
 	applied := map[string]string{corev1.LastAppliedConfigAnnotation: fmt.Sprint(values)}
@@ -103,18 +103,18 @@ func (b *bed) secret(name string, values map[string]string) {
 }
 
 // connect declares the cluster.
-func (b *bed) connect() {
+func (b *testEnv) connect() {
 	b.T.Helper()
 	b.connectAs(kinds.OpenSearchClusters())
 }
 
-func (b *bed) connectAs(kind kinds.Kind) {
+func (b *testEnv) connectAs(kind kinds.Kind) {
 	b.T.Helper()
 	b.put(kind, cluster, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection"}}})
 }
 
 // put creates or changes an object.
-func (b *bed) put(kind kinds.Kind, name string, content map[string]any) {
+func (b *testEnv) put(kind kinds.Kind, name string, content map[string]any) {
 	b.T.Helper()
 	if spec, ok := content["spec"].(map[string]any); ok && kind.Kind != kinds.OpenSearchClusters().Kind {
 		if spec["opensearchCluster"] == nil {
@@ -128,20 +128,20 @@ func (b *bed) put(kind kinds.Kind, name string, content map[string]any) {
 
 func spec(fields map[string]any) map[string]any { return map[string]any{"spec": fields} }
 
-func (b *bed) user(name string) {
+func (b *testEnv) user(name string) {
 	b.put(kinds.OpenSearchUsers(), name, spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": name}}))
 }
 
-func (b *bed) role(name string) {
+func (b *testEnv) role(name string) {
 	b.put(kinds.OpenSearchRoles(), name, spec(map[string]any{"clusterPermissions": []any{"cluster_monitor"}}))
 }
 
-func (b *bed) bind(name, role string, users ...any) {
+func (b *testEnv) bind(name, role string, users ...any) {
 	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"roles": []any{role}, "users": users}))
 }
 
 // remove deletes objects, and waits until they are gone.
-func (b *bed) remove(kind kinds.Kind, names ...string) {
+func (b *testEnv) remove(kind kinds.Kind, names ...string) {
 	b.T.Helper()
 	for _, name := range names {
 		b.Delete(kind.InNamespace(namespace), name)
@@ -151,16 +151,16 @@ func (b *bed) remove(kind kinds.Kind, names ...string) {
 	}
 }
 
-// stated decodes name and common status of any object.
-type stated struct {
+// objectWithCommonStatus decodes name and common status of any object.
+type objectWithCommonStatus struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            opensearchv1.Common `json:"status"`
 }
 
 // state waits until an object's status has this state and a reason that contains the text.
-func (b *bed) state(kind kinds.Kind, name, state, text string) {
+func (b *testEnv) state(kind kinds.Kind, name, state, text string) {
 	b.T.Helper()
-	testenv.Await(b.Env, kind.InNamespace(namespace), name, func(o *stated) error {
+	testenv.AwaitObject(b.Env, kind.InNamespace(namespace), name, func(o *objectWithCommonStatus) error {
 		if got := o.Status; string(got.State) != state || !strings.Contains(got.Reason, text) || got.ObservedGeneration != o.Generation {
 			return fmt.Errorf("%s is %s: %q, want %s: %q", name, got.State, got.Reason, state, text)
 		}
@@ -169,8 +169,8 @@ func (b *bed) state(kind kinds.Kind, name, state, text string) {
 }
 
 // mapped returns the users of a role's mapping in OpenSearch, or nil.
-func (b *bed) mapped(role string) []string {
-	status, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/rolesmapping/"+role, nil)
+func (b *testEnv) mapped(role string) []string {
+	status, data := b.search.RequestAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/rolesmapping/"+role, nil)
 	if status != http.StatusOK {
 		return nil
 	}
@@ -184,10 +184,10 @@ func (b *bed) mapped(role string) []string {
 }
 
 // write writes to OpenSearch like another client. It retries while the service writes the same document.
-func (b *bed) write(path string, body any) {
+func (b *testEnv) write(path string, body any) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		status, answer := b.search.DoAsAdmin(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body)
+		status, answer := b.search.RequestAsAdmin(b.T, http.MethodPut, "/_plugins/_security/api/"+path, body)
 		switch {
 		case status == http.StatusConflict:
 			return fmt.Errorf("%s: %d %s", path, status, answer)
@@ -199,7 +199,7 @@ func (b *bed) write(path string, body any) {
 }
 
 // login waits until a login returns the wanted HTTP status.
-func (b *bed) login(user, password string, want int) {
+func (b *testEnv) login(user, password string, want int) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if status, answer := b.search.TryLogin(b.T, user, password); status != want {
@@ -210,7 +210,7 @@ func (b *bed) login(user, password string, want int) {
 }
 
 // secretLabel edits a label of a Secret, but no value.
-func (b *bed) secretLabel(name string) {
+func (b *testEnv) secretLabel(name string) {
 	b.T.Helper()
 	patch := []byte(`{"metadata":{"labels":{"edited":"yes"}}}`)
 	if _, err := b.core.CoreV1().Secrets(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
@@ -219,10 +219,10 @@ func (b *bed) secretLabel(name string) {
 }
 
 // attribute waits until a user has an attribute with this value.
-func (b *bed) attribute(user, name, want string) {
+func (b *testEnv) attribute(user, name, want string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		status, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil)
+		status, data := b.search.RequestAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil)
 		var answer map[string]struct {
 			Attributes map[string]string `json:"attributes"`
 		}
@@ -236,20 +236,20 @@ func (b *bed) attribute(user, name, want string) {
 // authinfo is the path at which every authenticated user can read its own identity.
 const authinfo = "/_plugins/_security/authinfo"
 
-// person is a user that logs in with a password, through one connection.
-type person struct {
+// openSearchUser is a user that logs in with a password, through one connection.
+type openSearchUser struct {
 	name, server string
 	http         *http.Client
 }
 
-func (b *bed) person(name string) person {
+func (b *testEnv) person(name string) openSearchUser {
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(b.search.CA())
-	return person{name, b.search.URL(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}}
+	return openSearchUser{name, b.search.URL(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}}
 }
 
 // gets returns an error unless the answer has this HTTP status.
-func (p person) gets(ctx context.Context, status int, password, path string) error {
+func (p openSearchUser) gets(ctx context.Context, status int, password, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+path, http.NoBody)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestFlagsSetWhatIsConfigured(t *testing.T) {
+func TestConfigIsSetByFlags(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
@@ -20,7 +20,7 @@ func TestFlagsSetWhatIsConfigured(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreRefusedByName(t *testing.T) {
+func TestConfigValidateNamesInvalidSettings(t *testing.T) {
 	cfg := Defaults()
 	cfg.SecretInterval, cfg.DriftInterval, cfg.Workers = 0, 0, 0
 	err := Run(t.Context(), cfg)

@@ -85,14 +85,14 @@ func (c *clusterConnection) endRun(err error) (again bool) {
 // isSameServer reports whether other leads to the same server as c. Both must report the same UUID, and have the same URL
 // and CA or the same proven key.
 func (c *clusterConnection) isSameServer(other *clusterConnection) bool {
-	ours, address := c.lastIdentity()
-	theirs, at := other.lastIdentity()
+	ours, address := c.lastServerIdentity()
+	theirs, at := other.lastServerIdentity()
 	var none [sha256.Size]byte
 	return ours.UUID != "" && ours.UUID == theirs.UUID && (address != none && address == at || ours.Key != none && ours.Key == theirs.Key)
 }
 
-// lastIdentity returns the identity and address of the last run.
-func (c *clusterConnection) lastIdentity() (search.ClusterIdentity, [sha256.Size]byte) {
+// lastServerIdentity returns the identity and address of the last run.
+func (c *clusterConnection) lastServerIdentity() (search.ClusterIdentity, [sha256.Size]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.identity, c.address
@@ -112,8 +112,8 @@ type clusterNotReadyError struct{ reason, message string }
 
 func (e *clusterNotReadyError) Error() string { return e.message }
 
-// connectTo returns the connection to a cluster. It opens a new one if the settings have changed.
-func (c *connectionPool) connectTo(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*clusterConnection, error) {
+// connectionFor returns the connection to a cluster. It opens a new one if the settings have changed.
+func (c *connectionPool) connectionFor(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (*clusterConnection, error) {
 	settings, err := c.connectionSettings(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (c *connectionPool) closeAll() {
 // connectionSettings returns the connection settings of a cluster, with the values of the Secrets that it names. The error is a
 // [clusterNotReadyError] if they are incomplete.
 func (c *connectionPool) connectionSettings(ctx context.Context, cluster *opensearchv1.OpenSearchCluster) (search.ConnectionSettings, error) {
-	r, named := settingsReader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}, cluster.Secrets()
+	r, named := settingsReader{ctx: ctx, secrets: c.secrets, namespace: cluster.Namespace}, cluster.ConnectionSecrets()
 	switch {
 	case named.Connection != "":
 		r.readFromOneSecret(named)

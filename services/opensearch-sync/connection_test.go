@@ -27,15 +27,15 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 )
 
-// vault holds Secrets by name and counts the reads of each.
-type vault struct {
+// fakeSecrets holds Secrets by name and counts the reads of each.
+type fakeSecrets struct {
 	secrets map[string]corev1.Secret
 
 	mu    sync.Mutex
 	reads map[string]int
 }
 
-func (v *vault) Get(_ context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
+func (v *fakeSecrets) Get(_ context.Context, kind kinds.Kind, namespace, name string) (event.Change, error) {
 	v.mu.Lock()
 	v.reads[name]++
 	v.mu.Unlock()
@@ -49,16 +49,18 @@ func (v *vault) Get(_ context.Context, kind kinds.Kind, namespace, name string) 
 }
 
 // put creates or updates a Secret.
-func (v *vault) put(name string, values map[string]string) {
+func (v *fakeSecrets) put(name string, values map[string]string) {
 	v.secrets[name] = corev1.Secret{Data: map[string][]byte{}}
 	for key, value := range values {
 		v.secrets[name].Data[key] = []byte(value)
 	}
 }
 
-func newVault() *vault { return &vault{secrets: map[string]corev1.Secret{}, reads: map[string]int{}} }
+func newFakeSecrets() *fakeSecrets {
+	return &fakeSecrets{secrets: map[string]corev1.Secret{}, reads: map[string]int{}}
+}
 
-func (v *vault) connections(needed func(uid string) bool) *connectionPool {
+func (v *fakeSecrets) connections(needed func(uid string) bool) *connectionPool {
 	return &connectionPool{
 		secrets: secretValueReader{v}, local: true, needed: needed, log: slog.New(slog.DiscardHandler), open: map[string]*clusterConnection{},
 	}
@@ -71,7 +73,7 @@ func clusterOf(uid string) *opensearchv1.OpenSearchCluster {
 }
 
 // A cluster that is deleted, created again or reached otherwise leaves no open connection behind.
-func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
+func TestConnectionPoolClosesUnneeded(t *testing.T) {
 	var open atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"cluster_uuid":"it"}`) }))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -86,14 +88,14 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.StartTLS()
 	defer server.Close()
-	v, needed := newVault(), map[string]bool{}
+	v, needed := newFakeSecrets(), map[string]bool{}
 	is := v.connections(func(uid string) bool { return needed[uid] })
 	reach := func(uid, password string) *clusterConnection {
 		t.Helper()
 		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		v.put("connection", map[string]string{"url": server.URL, "ca.crt": string(authority), "username": "admin", "password": password})
 		needed[uid] = true
-		to, err := is.connectTo(t.Context(), clusterOf(uid))
+		to, err := is.connectionFor(t.Context(), clusterOf(uid))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,10 +137,10 @@ func TestAConnectionThatNobodyNeedsIsClosed(t *testing.T) {
 }
 
 // A login in progress may still admit a user that was just removed.
-func TestAConnectionIsClosedAfterItHasForgottenLogins(t *testing.T) {
+func TestConnectionPoolClosesAfterAuthCacheFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forgotten := 0
-		is := newVault().connections(func(string) bool { return false })
+		is := newFakeSecrets().connections(func(string) bool { return false })
 		client, err := search.New(search.ConnectionSettings{URL: "https://x:9200", Insecure: true, User: "a", Password: "b"})
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +157,7 @@ func TestAConnectionIsClosedAfterItHasForgottenLogins(t *testing.T) {
 	})
 }
 
-func TestWhatStandsForPasswordsIsKeyedByCredentialsAndCluster(t *testing.T) {
+func TestPasswordTagKeyDependsOnCredentialsAndCluster(t *testing.T) {
 	certificate := search.ConnectionSettings{Certificate: []byte("c"), Key: []byte("k")}
 	password := search.ConnectionSettings{User: "admin", Password: "k"}
 	of := func(uid string, s search.ConnectionSettings) []byte {

@@ -59,7 +59,7 @@ func (c recordCopy) encodeCopy() string {
 
 // readRecordCopy returns the copy in the annotation of an object, if it is valid and belongs to this object. Users may create
 // objects with any annotation, so it reads a copy only after the UID, which is the first field.
-func readRecordCopy(o opensearchv1.Declared) (c recordCopy, ok bool) {
+func readRecordCopy(o opensearchv1.DeclaredObject) (c recordCopy, ok bool) {
 	text, ok := o.GetAnnotations()[opensearchv1.RecordAnnotation]
 	if !ok {
 		return c, false
@@ -106,8 +106,8 @@ func connectionDigest(c *opensearchv1.OpenSearchCluster) string {
 
 // withEffectiveRecord returns an object whose status holds the record that counts. If the status has lost its record, that is
 // the copy. If the annotation to forget names the server or cluster, the record is empty.
-func withEffectiveRecord(o opensearchv1.Declared) opensearchv1.Declared {
-	c, pruned := recordCopy{Server: o.State().ManagedServer, Cluster: o.State().ManagedCluster}, false
+func withEffectiveRecord(o opensearchv1.DeclaredObject) opensearchv1.DeclaredObject {
+	c, pruned := recordCopy{Server: o.CommonStatus().ManagedServer, Cluster: o.CommonStatus().ManagedCluster}, false
 	if c.Server == "" {
 		if kept, ok := readRecordCopy(o); ok {
 			c, pruned = kept, true
@@ -120,9 +120,9 @@ func withEffectiveRecord(o opensearchv1.Declared) opensearchv1.Declared {
 	}
 	o = deepCopyDeclared(o)
 	if forgotten {
-		c, o.State().State = recordCopy{}, ""
+		c, o.CommonStatus().State = recordCopy{}, ""
 	}
-	o.State().ManagedServer, o.State().ManagedCluster = c.Server, c.Cluster
+	o.CommonStatus().ManagedServer, o.CommonStatus().ManagedCluster = c.Server, c.Cluster
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchRole:
 		o.Status.ExistingRole = c.Existing
@@ -138,12 +138,12 @@ func withEffectiveRecord(o opensearchv1.Declared) opensearchv1.Declared {
 
 // managedServerName returns the server that holds the entities of an object, for messages.
 func (o declaredObject) managedServerName() string {
-	return cmp.Or(o.value.State().ManagedServer, "that its status does not name")
+	return cmp.Or(o.value.CommonStatus().ManagedServer, "that its status does not name")
 }
 
 // forgetAnnotation returns the annotation that makes opensearch-sync drop the record of an object.
 func (o declaredObject) forgetAnnotation() string {
-	return opensearchv1.ForgetAnnotation + "=" + cmp.Or(o.value.State().ManagedServer, o.value.State().ManagedCluster)
+	return opensearchv1.ForgetAnnotation + "=" + cmp.Or(o.value.CommonStatus().ManagedServer, o.value.CommonStatus().ManagedCluster)
 }
 
 // writeRecordCopy writes the copy of a record. If hold is true, it also adds the finalizer.
@@ -152,7 +152,7 @@ func (s *statusReporter) writeRecordCopy(ctx context.Context, p *controller.Requ
 	if hold {
 		metadata["finalizers"] = append(slices.Clone(o.value.GetFinalizers()), opensearchv1.Finalizer)
 	}
-	now, err := s.kube.Merge(ctx, o.kind, o.Change, map[string]any{"metadata": metadata})
+	now, err := s.kube.MergePatch(ctx, o.kind, o.Change, map[string]any{"metadata": metadata})
 	if errors.Is(err, kube.ErrConflict) {
 		now, err = o.Change, s.writer.Refresh(ctx, o.kind, o.Change)
 	} else if err == nil {

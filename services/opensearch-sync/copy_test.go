@@ -23,7 +23,7 @@ func bindingWith(annotations map[string]string) *opensearchv1.OpensearchUserRole
 	return b
 }
 
-func TestTheCopyOfARecordCountsForItsObjectAlone(t *testing.T) {
+func TestReadRecordCopyRequiresSameObject(t *testing.T) {
 	entries := []opensearchv1.Provisioned{{Role: "hr", Users: []string{"anna"}}}
 	for name, c := range map[string]struct {
 		uid, forget, has, server string
@@ -54,7 +54,7 @@ func TestTheCopyOfARecordCountsForItsObjectAlone(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatWasInStepWithoutARecordIsLost(t *testing.T) {
+func TestHasLostRecord(t *testing.T) {
 	synced := bindingWith(nil)
 	synced.Status.ProvisionedRoles = nil
 	told := synced.DeepCopy()
@@ -64,7 +64,7 @@ func TestAnObjectThatWasInStepWithoutARecordIsLost(t *testing.T) {
 	recorded := synced.DeepCopy()
 	recorded.Status.ManagedServer = "server"
 	for name, c := range map[string]struct {
-		o    opensearchv1.Declared
+		o    opensearchv1.DeclaredObject
 		lost bool
 	}{
 		"in step": {synced, true}, "told so": {told, true}, "never in step": {waiting, false}, "recorded": {recorded, false},
@@ -76,7 +76,7 @@ func TestAnObjectThatWasInStepWithoutARecordIsLost(t *testing.T) {
 	}
 }
 
-func TestALargeRecordFitsIntoAnAnnotation(t *testing.T) {
+func TestRecordCopyOfLargeRecordFitsAnnotation(t *testing.T) {
 	c := recordCopy{UID: "uid-one", Server: "server"}
 	var users []string
 	for i := range 200 {
@@ -97,7 +97,7 @@ func TestALargeRecordFitsIntoAnAnnotation(t *testing.T) {
 }
 
 // Everybody who may create objects may create one with any annotation, of 256 KiB at most. Decoded, it can take a gigabyte.
-func TestCopyOfAnotherObjectIsNotDecoded(t *testing.T) {
+func TestReadRecordCopyIgnoresOtherObject(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	fmt.Fprint(w, `{"uid":"another","provisioned":[{}`, strings.Repeat(",{}", maxCopy/4), `]}`)

@@ -35,7 +35,7 @@ func (w *syncInput) splitByServer(all []declaredObject) {
 	w.objects, w.others = nil, nil
 	for _, o := range all {
 		switch {
-		case o.isOnServerOf(*w) && !o.forgetsServer(w.server):
+		case o.isOnServerOf(*w) && !o.shouldForgetServer(w.server):
 			w.objects = append(w.objects, o)
 		case !o.isDeleted():
 			w.others = append(w.others, o)

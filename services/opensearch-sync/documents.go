@@ -29,13 +29,13 @@ type documentLock struct {
 // lockDocument waits until no other run uses the document of a kind on a server. Connections that [clusterConnection.isSameServer] proves
 // equal have a name in common. All runs lock the name by key before the name by address, which excludes a deadlock.
 func (d *documentLocks) lockDocument(ctx context.Context, kind plan.EntityKind, to *clusterConnection) (unlock func(), err error) {
-	is, address := to.lastIdentity()
+	is, address := to.lastServerIdentity()
 	var none [sha256.Size]byte
 	var held []string
 	unlock = func() {
 		for _, name := range held {
-			<-d.adjustUsers(name, 0).room
-			d.adjustUsers(name, -1)
+			<-d.adjustRefCount(name, 0).room
+			d.adjustRefCount(name, -1)
 		}
 	}
 	for i, digest := range [][sha256.Size]byte{is.Key, address} {
@@ -44,10 +44,10 @@ func (d *documentLocks) lockDocument(ctx context.Context, kind plan.EntityKind, 
 		}
 		name := fmt.Sprintf("%s %s %d %x", kind, is.UUID, i, digest)
 		select {
-		case d.adjustUsers(name, 1).room <- struct{}{}:
+		case d.adjustRefCount(name, 1).room <- struct{}{}:
 			held = append(held, name)
 		case <-ctx.Done():
-			d.adjustUsers(name, -1)
+			d.adjustRefCount(name, -1)
 			unlock()
 			return func() {}, fault.Unavailable(context.Cause(ctx))
 		}
@@ -55,8 +55,8 @@ func (d *documentLocks) lockDocument(ctx context.Context, kind plan.EntityKind, 
 	return unlock, nil
 }
 
-// adjustUsers adds n to the users of a document. It drops a document without users, because servers choose the names.
-func (d *documentLocks) adjustUsers(name string, n int) *documentLock {
+// adjustRefCount adds n to the users of a document, and drops it when none is left, because servers choose the names.
+func (d *documentLocks) adjustRefCount(name string, n int) *documentLock {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.locks == nil {
@@ -86,7 +86,8 @@ func (r *reconciler) remainingUncertaintyOnServer(k Key, to *clusterConnection) 
 // bindingsOfOtherClusters returns the bindings of other cluster objects on the same server. Recorded entries that they no longer give
 // are nobody else's: otherwise each of two runs would leave them to the other. Runs of their own decide about them.
 func bindingsOfOtherClusters(others []declaredObject, server string) []plan.RoleBinding {
-	all := toPlanBindings(slices.DeleteFunc(slices.Clone(others), func(o declaredObject) bool { return o.value.State().ManagedServer != server }), server, nil)
+	onServer := slices.DeleteFunc(slices.Clone(others), func(o declaredObject) bool { return o.value.CommonStatus().ManagedServer != server })
+	all := toPlanBindings(onServer, server, nil)
 	for i := range all {
 		all[i].Elsewhere = true
 	}
@@ -95,7 +96,7 @@ func bindingsOfOtherClusters(others []declaredObject, server string) []plan.Role
 
 // clusterKeyOfUID returns the key of the cluster with a UID, declared or deleted.
 func (s *state) clusterKeyOfUID(uid string) (k event.Key) {
-	for _, c := range append(s.deletedCluster(uid), s.clustersWithUID(uid)...) {
+	for _, c := range append(s.lastStateOfDeletedCluster(uid), s.clustersWithUID(uid)...) {
 		k = clusterKey(c.Key.Cluster, c.Key.Namespace, c.Key.Name)
 	}
 	return k
@@ -105,7 +106,7 @@ func (s *state) clusterKeyOfUID(uid string) (k event.Key) {
 func (s *state) bindingsManagedBy(uids []string) (all []declaredObject) {
 	for _, uid := range uids {
 		_, objects := s.runInput(Key{s.clusterKeyOfUID(uid), plan.Mappings})
-		all = append(all, slices.DeleteFunc(objects, func(o declaredObject) bool { return o.value.State().ManagedCluster != uid })...)
+		all = append(all, slices.DeleteFunc(objects, func(o declaredObject) bool { return o.value.CommonStatus().ManagedCluster != uid })...)
 	}
 	return all
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-func TestDocumentsLockExcludesRunsOfOneServer(t *testing.T) {
+func TestLockDocumentExcludesRunsOfOneServer(t *testing.T) {
 	at := func(uuid string, key, address byte) *clusterConnection {
 		return &clusterConnection{identity: search.ClusterIdentity{UUID: uuid, Key: [32]byte{key}}, address: [32]byte{address}}
 	}
@@ -55,7 +55,7 @@ func TestDocumentsLockExcludesRunsOfOneServer(t *testing.T) {
 	}
 }
 
-func TestDocumentsLockEndsWithItsContext(t *testing.T) {
+func TestLockDocumentEndsWithContext(t *testing.T) {
 	var d documentLocks
 	to := &clusterConnection{identity: search.ClusterIdentity{UUID: "u", Key: [32]byte{1}}, address: [32]byte{1}}
 	unlock, _ := d.lockDocument(t.Context(), plan.Users, to)

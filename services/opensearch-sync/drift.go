@@ -16,7 +16,7 @@ const maxDriftEvents = 16
 
 // eventRecorder records Kubernetes Events.
 type eventRecorder interface {
-	Note(ctx context.Context, about event.Change, notes ...condition.EventContent)
+	RecordEvents(ctx context.Context, about event.Change, notes ...condition.EventContent)
 }
 
 // driftReporter reports what other software changed in OpenSearch.
@@ -39,7 +39,7 @@ func (d *driftReporter) reportDrift(ctx context.Context, key Key, w syncInput, a
 		repaired++
 		for _, uid := range a.For {
 			if o, known := objects[uid]; known && repaired <= maxDriftEvents {
-				d.notes.Note(ctx, o.Change, condition.EventContent{Warning: true, Reason: "DriftRepaired", Message: fmt.Sprintf(
+				d.notes.RecordEvents(ctx, o.Change, condition.EventContent{Warning: true, Reason: "DriftRepaired", Message: fmt.Sprintf(
 					"other software changed %s of %s %.256q in OpenSearch; it is repaired", strings.Join(a.Drift, ", "), key.Kind, a.Name)})
 				break
 			}

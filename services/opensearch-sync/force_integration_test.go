@@ -20,7 +20,7 @@ import (
 )
 
 // force deletes an object and removes its finalizers.
-func (b *bed) force(kind kinds.Kind, name string) {
+func (b *testEnv) force(kind kinds.Kind, name string) {
 	b.T.Helper()
 	api := b.ResourceClient(kind).Namespace(namespace)
 	if err := api.Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -30,21 +30,21 @@ func (b *bed) force(kind kinds.Kind, name string) {
 }
 
 // absent waits until OpenSearch has no entity at a path.
-func (b *bed) absent(path string) {
+func (b *testEnv) absent(path string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		if status, answer := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil); status != http.StatusNotFound {
+		if status, answer := b.search.RequestAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil); status != http.StatusNotFound {
 			return errors.New(path + " is there: " + string(answer))
 		}
 		return nil
 	})
 }
 
-func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
-	b := newBed(t)
+func TestForceDeletedObjectIsRemovedFromOpenSearch(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
-	running := b.serveWith(quick)
+	running := b.serveWith(shortenWaits)
 	b.user("anna")
 	b.role("watchers")
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
@@ -60,7 +60,7 @@ func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
 	b.force(kinds.OpenSearchRoles(), "watchers")
 	b.force(kinds.OpenSearchBindings(), "one")
 	b.login("anna", first, http.StatusOK)
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	b.login("anna", first, http.StatusUnauthorized)
 	b.absent("roles/watchers")
 	b.mappedTo("theirs", "kim", "ben")
@@ -74,7 +74,7 @@ func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
 	b.bind("two", "theirs", "ben", "lee")
 	b.mappedTo("theirs", "kim", "ben", "anna", "lee")
 	b.login("anna", second, http.StatusOK)
-	if status, _ := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
+	if status, _ := b.search.RequestAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
 		t.Errorf("the role that others have made is gone: %d", status)
 	}
 	b.remove(kinds.OpenSearchBindings(), "two")
@@ -83,8 +83,8 @@ func TestWhatIsDeletedByForceIsDeletedInOpenSearch(t *testing.T) {
 
 // A user object that is created again takes over the old user, even if OpenSearch refuses its password at first. If it
 // is deleted meanwhile, the old user is removed, too.
-func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
-	b := newBed(t)
+func TestRefusedUserTakesOverOldUserLater(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	running := b.serve()
@@ -120,7 +120,7 @@ func TestWhatIsRefusedLeavesWhatWasThereToNobody(t *testing.T) {
 }
 
 // mappedTo waits until the mapping of a role has these users.
-func (b *bed) mappedTo(role string, users ...string) {
+func (b *testEnv) mappedTo(role string, users ...string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if got := b.mapped(role); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(users))) {
@@ -131,8 +131,8 @@ func (b *bed) mappedTo(role string, users ...string) {
 }
 
 // A cluster that is being deleted can still be reached while a foreign finalizer holds it.
-func TestWhileAClusterGoesWhatLeavesIsTakenOut(t *testing.T) {
-	b := newBed(t)
+func TestDeletingClusterIsCleanedUp(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()

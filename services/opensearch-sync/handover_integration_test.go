@@ -16,8 +16,8 @@ import (
 )
 
 // An object takes over the entities of the public operator only if its annotations ask for it.
-func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
-	b := newBed(t)
+func TestAdoptionNeedsAnnotation(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.write("internalusers/anna", map[string]any{"password": second, "attributes": map[string]any{"k8s-uid": "old", "secret-version": "7"}})
 	b.write("internalusers/ben", map[string]any{"password": second})
@@ -64,8 +64,8 @@ func TestWhatWasThereBeforeIsTakenOverByName(t *testing.T) {
 
 // A cluster that the public operator runs is reached by the address and Secrets in its spec, or by default names, once
 // it runs.
-func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
-	b := newBed(t)
+func TestOperatorClusterConnectionFollowsSpec(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.serve()
 	b.user("anna")
@@ -100,9 +100,9 @@ func TestAClusterOfTheOperatorIsReachedAsItSays(t *testing.T) {
 }
 
 // A namespace can delete its objects in any order. All their entities are removed.
-func TestANamespaceGoesWithAllThatIsInIt(t *testing.T) {
+func TestNamespaceDeletionRemovesEntities(t *testing.T) {
 	const team = "team"
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.serve()
 	b.CreateNamespace(team)

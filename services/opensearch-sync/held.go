@@ -34,17 +34,17 @@ func entitiesRemainVerdict(o declaredObject, why string) plan.Verdict {
 
 // objectsHandledIn returns the objects that runs of a cluster handle. An object that was made in the cluster and now names
 // another one keeps its entities until it is deleted.
-func (s *statusReporter) objectsHandledIn(c *opensearchv1.OpenSearchCluster, all []declaredObject) (objectsHandledIn []declaredObject) {
+func (s *statusReporter) objectsHandledIn(c *opensearchv1.OpenSearchCluster, all []declaredObject) (handled []declaredObject) {
 	for _, o := range all {
-		if managed := o.value.State().ManagedCluster; managed != "" && managed != string(c.UID) && s.elsewhere(managed) {
+		if managed := o.value.CommonStatus().ManagedCluster; managed != "" && managed != string(c.UID) && s.elsewhere(managed) {
 			continue
 		}
 		if o.value.Cluster() != c.Name && !o.isDeleting() {
 			o.obstacle = clusterChangedVerdict(o)
 		}
-		objectsHandledIn = append(objectsHandledIn, o)
+		handled = append(handled, o)
 	}
-	return objectsHandledIn
+	return handled
 }
 
 // reportObjectsElsewhere reports objects that were made on another server, and objects that forget the present one. Nothing is written for
@@ -52,7 +52,7 @@ func (s *statusReporter) objectsHandledIn(c *opensearchv1.OpenSearchCluster, all
 func (s *statusReporter) reportObjectsElsewhere(ctx context.Context, p *controller.Request[Key], w syncInput) error {
 	return forEachParallel(ctx, w.others, func(o declaredObject) error {
 		switch {
-		case !o.forgetsServer(w.server):
+		case !o.shouldForgetServer(w.server):
 			return s.writeVerdict(ctx, p, o, serverChangedVerdict(o, w.server))
 		case o.isDeleting():
 			return s.removeFinalizer(ctx, p, o, nil, true)
@@ -66,13 +66,13 @@ func (s *statusReporter) reportObjectsElsewhere(ctx context.Context, p *controll
 	})
 }
 
-// forgetsServer reports whether an object forgets what was made for it on a server.
-func (o declaredObject) forgetsServer(server string) bool {
+// shouldForgetServer reports whether an object forgets what was made for it on a server.
+func (o declaredObject) shouldForgetServer(server string) bool {
 	return o.value.GetAnnotations()[opensearchv1.ForgetAnnotation] == server
 }
 
-// deletedCluster returns the last state of a deleted cluster by UID, unless the view no longer holds it.
-func (s *state) deletedCluster(uid string) []informer.Object[opensearchv1.OpenSearchCluster] {
+// lastStateOfDeletedCluster returns the last state of a deleted cluster by UID, unless the view no longer holds it.
+func (s *state) lastStateOfDeletedCluster(uid string) []informer.Object[opensearchv1.OpenSearchCluster] {
 	for _, c := range s.clusters {
 		if gone := c.rows.TombstonesByIndex(byUID, uid); len(gone) > 0 {
 			return gone[:1]

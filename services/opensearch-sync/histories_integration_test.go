@@ -31,11 +31,11 @@ const (
 	restWithin = 2 * time.Minute
 )
 
-// At rest OpenSearch holds what objects and other clients declare, and nothing else. See [reference].
-func TestOpenSearchHoldsWhatRandomHistoriesDeclare(t *testing.T) {
-	b := newBed(t)
+// At rest OpenSearch holds what objects and other clients declare, and nothing else. See [expectedContent].
+func TestOpenSearchEqualsDeclarationsInRandomHistories(t *testing.T) {
+	b := newTestEnv(t)
 	b.Env.StartReflector()
-	s := &histories{bed: b}
+	s := &histories{testEnv: b}
 	s.start()
 	var round sync.WaitGroup
 	for seed := range seeds.SeedRange(t, uint64(max(fewHistories, roundHistories*seeds.RoundCount(t, 0)))) {
@@ -56,7 +56,7 @@ func TestOpenSearchHoldsWhatRandomHistoriesDeclare(t *testing.T) {
 
 // histories runs histories on one set of servers.
 type histories struct {
-	*bed
+	*testEnv
 	running *testenv.RunningService
 
 	mu    sync.Mutex
@@ -65,7 +65,7 @@ type histories struct {
 
 func (s *histories) start() {
 	s.running = s.serveWith(func(c *opensearchsync.Config) {
-		quick(c)
+		shortenWaits(c)
 		c.SecretInterval, c.DriftInterval = time.Second, 3*time.Second
 	})
 }
@@ -74,7 +74,7 @@ func (s *histories) start() {
 func (s *histories) run(seed uint64, disrupted bool) {
 	s.T.Helper()
 	h := newHistory(rand.New(rand.NewPCG(seed, 0)), fmt.Sprintf("h%d-", seed))
-	p := &execution{histories: s, history: h, executor: &executor{bed: s.bed, pruned: map[string]bool{}}, restore: func() {}}
+	p := &execution{histories: s, history: h, executor: &executor{testEnv: s.testEnv, pruned: map[string]bool{}}, restore: func() {}}
 	err := errors.New("a call failed") // It has ended the goroutine.
 	defer func() {
 		if err != nil {
@@ -210,7 +210,7 @@ func (p *execution) outage(answers bool) (end func()) {
 		p.search.FailBefore(fault)
 	}
 	return func() {
-		if slices.ContainsFunc(p.history.spaces, (*space).connected) && len(p.history.objects) > 0 {
+		if slices.ContainsFunc(p.history.spaces, (*historyNamespace).connected) && len(p.history.objects) > 0 {
 			testenv.Eventually(p.T, soon, func() error {
 				if calls.Load() < 20 {
 					return errors.New("the service has made few calls since the outage began")

@@ -20,7 +20,7 @@ import (
 
 // executor applies the edits of one history to the servers.
 type executor struct {
-	*bed
+	*testEnv
 	// pruned holds the kinds whose definition drops, or has dropped, fields of the status.
 	pruned map[string]bool
 }
@@ -90,7 +90,7 @@ func (t *executor) strip(id string) error {
 func (t *executor) send(method, path string, body any) error {
 	var failed error
 	testenv.Eventually(t.T, soon, func() error {
-		status, answer := t.search.DoAsAdmin(t.T, method, "/_plugins/_security/api/"+path, body)
+		status, answer := t.search.RequestAsAdmin(t.T, method, "/_plugins/_security/api/"+path, body)
 		failed = nil
 		if status/100 != 2 {
 			failed = fmt.Errorf("%s %s: %d %s", method, path, status, answer)
@@ -116,7 +116,7 @@ func (t *executor) write(path, content string) error {
 func (t *executor) entry(entry string, wanted bool) error {
 	part := strings.Split(entry, "/")
 	path, field, value := mappings+part[1], part[2], part[3]
-	_, data := t.search.DoAsAdmin(t.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
+	_, data := t.search.RequestAsAdmin(t.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
 	var listed map[string]json.RawMessage
 	var mapping map[string]any
 	if err := json.Unmarshal(data, &listed); err != nil {
@@ -146,8 +146,8 @@ type entity struct {
 
 // observe reads the objects of a history and what OpenSearch holds for them. It returns an error until the service has
 // handled the newest generation of every object.
-func (t *executor) observe(h *history) (o observed, err error) {
-	o = observed{present: map[string]bool{}, status: map[string]string{}, content: map[string]string{}}
+func (t *executor) observe(h *history) (o observedContent, err error) {
+	o = observedContent{present: map[string]bool{}, status: map[string]string{}, content: map[string]string{}}
 	for _, s := range h.spaces {
 		_, err := t.core.CoreV1().Namespaces().Get(t.T.Context(), s.name, metav1.GetOptions{})
 		o.present[s.name] = err == nil
@@ -178,7 +178,7 @@ func apiKinds() []string {
 
 // entities adds the entities of a kind to content.
 func (t *executor) entities(h *history, apiKind string, content map[string]string) error {
-	status, data := t.search.DoAsAdmin(t.T, http.MethodGet, "/_plugins/_security/api/"+apiKind, nil)
+	status, data := t.search.RequestAsAdmin(t.T, http.MethodGet, "/_plugins/_security/api/"+apiKind, nil)
 	var all map[string]entity
 	if err := json.Unmarshal(data, &all); err != nil || status != http.StatusOK {
 		return fmt.Errorf("listing %s: %d %w", apiKind, status, err)
@@ -212,7 +212,7 @@ func (t *executor) entities(h *history, apiKind string, content map[string]strin
 
 // logIn replaces the content of users by the password with which they can log in. It tries those that the reference
 // permits.
-func (t *executor) logIn(h *history, o observed) {
+func (t *executor) logIn(h *history, o observedContent) {
 	for path, content := range o.content {
 		if content != anyPassword {
 			continue

@@ -32,7 +32,7 @@ type objectEdit struct {
 
 // history creates random edits, and tracks in its reference what they declare.
 type history struct {
-	reference
+	expectedContent
 	random     *rand.Rand
 	prefix     string
 	disruption disruption
@@ -40,15 +40,15 @@ type history struct {
 	// objectsTouched and foreignTouched hold the ids and paths that objects and other clients touch in this step.
 	objectsTouched, foreignTouched map[string]bool
 	// changed and used hold the namespaces whose connection changes in this step, and those that need it.
-	changed, used map[*space]bool
+	changed, used map[*historyNamespace]bool
 }
 
 func newHistory(random *rand.Rand, prefix string) *history {
-	h := &history{random: random, prefix: prefix, reference: reference{
-		objects: map[string]*declaredPointer{}, foreign: map[string]string{}, stale: map[string]*space{}, edited: map[string]bool{},
+	h := &history{random: random, prefix: prefix, expectedContent: expectedContent{
+		objects: map[string]*declaredPointer{}, foreign: map[string]string{}, stale: map[string]*historyNamespace{}, edited: map[string]bool{},
 	}}
 	for _, name := range []string{"a", "b"} {
-		h.spaces = append(h.spaces, &space{name: prefix + name, passwords: map[string]string{}})
+		h.spaces = append(h.spaces, &historyNamespace{name: prefix + name, passwords: map[string]string{}})
 	}
 	return h
 }
@@ -99,7 +99,7 @@ func (h *history) step(u disruption) (all []objectEdit) {
 
 func (h *history) begin(u disruption) {
 	h.disruption, h.objectsTouched, h.foreignTouched = u, map[string]bool{}, map[string]bool{}
-	h.changed, h.used = map[*space]bool{}, map[*space]bool{}
+	h.changed, h.used = map[*historyNamespace]bool{}, map[*historyNamespace]bool{}
 }
 
 // next returns a random edit, or nil if it is not possible now.
@@ -133,7 +133,7 @@ func (h *history) next() *objectEdit {
 }
 
 // createNamespace creates a namespace with its Secrets.
-func (h *history) createNamespace(s *space) *objectEdit {
+func (h *history) createNamespace(s *historyNamespace) *objectEdit {
 	s.exists, s.secret = true, true
 	for _, key := range []string{"x", "y"} {
 		s.passwords[key] = newPassword(h.random)
@@ -150,7 +150,7 @@ func newPassword(random *rand.Rand) string {
 }
 
 // deleteNamespace deletes a namespace. The service must not stop now, because it cleans up through its open connection.
-func (h *history) deleteNamespace(s *space) *objectEdit {
+func (h *history) deleteNamespace(s *historyNamespace) *objectEdit {
 	if h.disruption == restart || h.disruption == crash || !s.connected() || !s.memory || h.changed[s] || h.used[s] {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (h *history) deleteNamespace(s *space) *objectEdit {
 }
 
 // password changes a password in the Secret, and so the content of users.
-func (h *history) password(s *space) *objectEdit {
+func (h *history) password(s *historyNamespace) *objectEdit {
 	key := pick(h, "x", "y")
 	for _, d := range h.list() {
 		if d.space == s && d.key == key && !d.deleted && (h.objectsTouched[d.id] || !h.free(d.now, h.foreignTouched)) {
@@ -215,7 +215,7 @@ func (h *history) claim(d *declaredPointer, now map[string]string) bool {
 }
 
 // needConnection reserves the connection of a namespace for this step. It returns false if that is not possible.
-func (h *history) needConnection(s *space) bool {
+func (h *history) needConnection(s *historyNamespace) bool {
 	if !s.connected() || h.changed[s] {
 		return false
 	}

@@ -21,7 +21,7 @@ func (h *history) deleted(d *declaredPointer) {
 }
 
 // randomSpec returns a random spec and what it declares. key is the key of the password of a user.
-func (h *history) randomSpec(s *space, apiKind, id string) (spec map[string]any, now map[string]string, key string) {
+func (h *history) randomSpec(s *historyNamespace, apiKind, id string) (spec map[string]any, now map[string]string, key string) {
 	if apiKind == "rolesmapping" {
 		spec, now = h.randomBinding()
 		return spec, now, ""
@@ -77,7 +77,7 @@ func (h *history) content(apiKind string) string {
 }
 
 // apply creates or edits an object.
-func (h *history) apply(s *space, apiKind, id string) *objectEdit {
+func (h *history) apply(s *historyNamespace, apiKind, id string) *objectEdit {
 	d, exists := h.objects[id]
 	if exists && d.deleted {
 		return nil
@@ -138,7 +138,7 @@ func (h *history) replace(d *declaredPointer, force bool) *objectEdit {
 }
 
 // connection creates, replaces or deletes the cluster object or the connection Secret.
-func (h *history) connection(s *space, secret bool) *objectEdit {
+func (h *history) connection(s *historyNamespace, secret bool) *objectEdit {
 	if h.used[s] {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (h *history) connection(s *space, secret bool) *objectEdit {
 }
 
 // disconnect deletes the connection Secret or the cluster object.
-func (h *history) disconnect(s *space, secret bool) *objectEdit {
+func (h *history) disconnect(s *historyNamespace, secret bool) *objectEdit {
 	h.changed[s] = true
 	if secret {
 		s.secret = false

@@ -19,7 +19,7 @@ const mappings = "rolesmapping/"
 type declaredPointer struct {
 	// id is NAMESPACE/KIND/NAME, where KIND is a kind of the security API. The kind of bindings is "rolesmapping".
 	id    string
-	space *space
+	space *historyNamespace
 	// now maps the paths that the object asks for to their content. It is empty for a deleted object.
 	now map[string]string
 	// before holds earlier declarations that may still be in OpenSearch.
@@ -59,8 +59,8 @@ func (d *declaredPointer) mentions(path string) bool {
 	})
 }
 
-// space is a namespace with one cluster object. All clusters lead to the same OpenSearch.
-type space struct {
+// historyNamespace is a namespace with one cluster object. All clusters lead to the same OpenSearch.
+type historyNamespace struct {
 	name string
 	// exists means that the namespace exists. deleted means that its deletion has begun.
 	exists, deleted bool
@@ -72,32 +72,34 @@ type space struct {
 }
 
 // connected reports whether the cluster of the namespace can be reached.
-func (s *space) connected() bool { return s.exists && !s.deleted && s.cluster && s.secret }
+func (s *historyNamespace) connected() bool { return s.exists && !s.deleted && s.cluster && s.secret }
 
 // removes reports whether the service can remove from OpenSearch what deleted objects of the namespace have there.
-func (s *space) removes() bool { return s.connected() || !s.cluster && (s.memory || s.secret) }
+func (s *historyNamespace) removes() bool {
+	return s.connected() || !s.cluster && (s.memory || s.secret)
+}
 
-// observed holds the present objects and OpenSearch, as far as they belong to one history.
-type observed struct {
+// observedContent holds the present objects and OpenSearch, as far as they belong to one history.
+type observedContent struct {
 	present map[string]bool   // By id of an object, or by name of a namespace.
 	status  map[string]string // By id of an object, for messages.
 	content map[string]string // By path.
 }
 
-// reference predicts what OpenSearch holds at rest. It follows docs/opensearch.md and has no code of the service.
-type reference struct {
-	spaces  []*space
+// expectedContent predicts what OpenSearch holds at rest. It follows docs/opensearch.md and has no code of the service.
+type expectedContent struct {
+	spaces  []*historyNamespace
 	objects map[string]*declaredPointer
 	// foreign holds, by path, what other clients wrote and no object has adopted.
 	foreign map[string]string
 	// stale holds entries that an object has dropped. They stay while OpenSearch permits no edit of their mapping.
-	stale map[string]*space
+	stale map[string]*historyNamespace
 	// edited holds the mappings that another client has edited. They may be empty.
 	edited map[string]bool
 }
 
 // drop marks all entries of an object as stale, before the object declares something else.
-func (r *reference) drop(d *declaredPointer) {
+func (r *expectedContent) drop(d *declaredPointer) {
 	for _, m := range append(d.before, d.now) {
 		for path := range m {
 			if strings.HasPrefix(path, mappings) {
@@ -108,7 +110,7 @@ func (r *reference) drop(d *declaredPointer) {
 }
 
 // list returns the objects in the order of their ids.
-func (r *reference) list() (all []*declaredPointer) {
+func (r *expectedContent) list() (all []*declaredPointer) {
 	for _, id := range slices.Sorted(maps.Keys(r.objects)) {
 		all = append(all, r.objects[id])
 	}
@@ -117,7 +119,7 @@ func (r *reference) list() (all []*declaredPointer) {
 
 // owned reports whether an object has made the path: a live object of a reachable cluster declares it, and no other
 // client wrote it before.
-func (r *reference) owned(path string) bool {
+func (r *expectedContent) owned(path string) bool {
 	_, foreign := r.foreign[path]
 	return !foreign && slices.ContainsFunc(r.list(), func(d *declaredPointer) bool {
 		_, ok := d.now[path]
@@ -126,12 +128,12 @@ func (r *reference) owned(path string) bool {
 }
 
 // mentioned reports whether an object declares a path, or did so before.
-func (r *reference) mentioned(path string) bool {
+func (r *expectedContent) mentioned(path string) bool {
 	return slices.ContainsFunc(r.list(), func(d *declaredPointer) bool { return len(d.contents(path)) > 0 })
 }
 
 // adopt removes the entities that objects with the annotation take over from the foreign ones.
-func (r *reference) adopt() {
+func (r *expectedContent) adopt() {
 	for path := range r.foreign {
 		if !strings.HasPrefix(path, mappings) && slices.ContainsFunc(r.list(), func(d *declaredPointer) bool {
 			_, ok := d.now[path]
@@ -149,7 +151,7 @@ func roleOf(entry string) string {
 
 // blocked reports whether OpenSearch permits no edit of the mapping of an entry: the role does not exist, and the
 // mapping has entries of other clients.
-func (r *reference) blocked(entry string, o observed) bool {
+func (r *expectedContent) blocked(entry string, o observedContent) bool {
 	_, exists := o.content[roleOf(entry)]
 	return strings.HasPrefix(entry, mappings) && !exists && slices.ContainsFunc(slices.Collect(maps.Keys(r.foreign)), func(path string) bool {
 		return strings.HasPrefix(path, mappings) && roleOf(path) == roleOf(entry)
@@ -157,7 +159,7 @@ func (r *reference) blocked(entry string, o observed) bool {
 }
 
 // check returns an error unless OpenSearch holds what the objects and other clients declare, and nothing else.
-func (r *reference) check(o observed) error {
+func (r *expectedContent) check(o observedContent) error {
 	r.adopt()
 	for _, s := range r.spaces {
 		if s.deleted && o.present[s.name] {
@@ -183,7 +185,7 @@ func (r *reference) check(o observed) error {
 }
 
 // complete returns an error unless a deleted object is gone, and a live object has what it declares.
-func (r *reference) complete(d *declaredPointer, o observed) error {
+func (r *expectedContent) complete(d *declaredPointer, o observedContent) error {
 	switch {
 	case d.deleted && o.present[d.id] && d.space.removes():
 		return fmt.Errorf("the deleted object %s still exists: %s", d.id, o.status[d.id])
@@ -203,7 +205,7 @@ func (r *reference) complete(d *declaredPointer, o observed) error {
 }
 
 // explained reports whether a present object, or another client, declares the content of a path.
-func (r *reference) explained(path, content string, o observed) bool {
+func (r *expectedContent) explained(path, content string, o observedContent) bool {
 	if _, ok := r.foreign[path]; ok || r.edited[path] {
 		return true // The content was compared.
 	}
@@ -217,7 +219,7 @@ func (r *reference) explained(path, content string, o observed) bool {
 }
 
 // forgetOld forgets earlier declarations, deleted objects, and stale entries that are gone. Call it after a check has passed.
-func (r *reference) forgetOld(o observed) {
+func (r *expectedContent) forgetOld(o observedContent) {
 	for path, s := range r.stale {
 		if !r.blocked(path, o) && s.removes() {
 			delete(r.stale, path)
@@ -234,7 +236,7 @@ func (r *reference) forgetOld(o observed) {
 	for _, s := range r.spaces {
 		switch {
 		case s.deleted:
-			*s = space{name: s.name, memory: s.memory, passwords: s.passwords}
+			*s = historyNamespace{name: s.name, memory: s.memory, passwords: s.passwords}
 		case s.cluster:
 			s.memory = s.secret
 		}

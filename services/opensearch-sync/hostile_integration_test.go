@@ -24,12 +24,12 @@ import (
 )
 
 // Excessive or invalid objects are refused and do not block the others.
-func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
+func TestInvalidObjectsBlockNoOthers(t *testing.T) {
 	const roles = 20
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	raw := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "raw"}, Data: map[string][]byte{"key": []byte("\xff\xfe" + first)}}
 	if _, err := b.core.CoreV1().Secrets(namespace).Create(t.Context(), raw, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestWhoAsksForTooMuchHoldsUpNoOther(t *testing.T) {
 }
 
 // overwrite writes a status like a controller that does not support conditions.
-func (b *bed) overwrite(kind kinds.Kind, name string) {
+func (b *testEnv) overwrite(kind kinds.Kind, name string) {
 	b.T.Helper()
 	api := b.ResourceClient(kind).Namespace(namespace)
 	testenv.Eventually(b.T, soon, func() error {
@@ -99,7 +99,7 @@ func (b *bed) overwrite(kind kinds.Kind, name string) {
 	})
 }
 
-func (b *bed) get(kind kinds.Kind, name string) *unstructured.Unstructured {
+func (b *testEnv) get(kind kinds.Kind, name string) *unstructured.Unstructured {
 	b.T.Helper()
 	o, err := b.ResourceClient(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -108,16 +108,16 @@ func (b *bed) get(kind kinds.Kind, name string) *unstructured.Unstructured {
 	return o
 }
 
-func (b *bed) annotate(kind kinds.Kind, name, annotation, value string) {
+func (b *testEnv) annotate(kind kinds.Kind, name, annotation, value string) {
 	b.T.Helper()
 	b.Patch(kind.InNamespace(namespace), name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotation, value))
 }
 
-func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
-	b := newBed(t)
+func TestForeignWriterStopsWrites(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	b.role("watchers")
 	b.role("others")
 	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
@@ -159,8 +159,8 @@ func TestWhereAnotherControllerWritesNothingIsWritten(t *testing.T) {
 }
 
 // A server with an untrusted certificate receives no request.
-func TestAServerThatNobodyVouchesForIsNotTalkedTo(t *testing.T) {
-	b := newBed(t)
+func TestUntrustedServerReceivesNoRequest(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
@@ -201,8 +201,8 @@ func TestAServerThatNobodyVouchesForIsNotTalkedTo(t *testing.T) {
 }
 
 // If two objects declare the same name, the older one keeps the user and its password.
-func TestWhoeverAsksForTheNameOfAnotherGetsNothing(t *testing.T) {
-	b := newBed(t)
+func TestOlderObjectKeepsName(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -212,7 +212,7 @@ func TestWhoeverAsksForTheNameOfAnotherGetsNothing(t *testing.T) {
 	b.put(kinds.OpenSearchUsers(), "thief", spec(map[string]any{"name": "anna", "passwordFrom": map[string]any{"name": "stolen", "key": "key"}}))
 	b.state(kinds.OpenSearchUsers(), "thief", "ERROR", "another object also asks for")
 	b.RequestResync(topology.OpensearchSync)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.login("anna", first, http.StatusOK)
 	b.login("anna", second, http.StatusUnauthorized)
 	b.remove(kinds.OpenSearchUsers(), "thief")
@@ -222,8 +222,8 @@ func TestWhoeverAsksForTheNameOfAnotherGetsNothing(t *testing.T) {
 }
 
 // A user keeps its password while the Secret is missing. The next valid Secret replaces it.
-func TestAPasswordStaysUntilThereIsAnother(t *testing.T) {
-	b := newBed(t)
+func TestPasswordIsKeptWhileSecretIsMissing(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -247,8 +247,8 @@ func TestAPasswordStaysUntilThereIsAnother(t *testing.T) {
 
 // The status reports a forbidden Secret and the command that grants the right. No event reports a new right, so the
 // service reads again.
-func TestASecretThatMayNotBeReadIsAskedFor(t *testing.T) {
-	b := newBed(t)
+func TestForbiddenSecretIsReportedWithCommand(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = 200 * time.Millisecond })
@@ -280,8 +280,8 @@ func TestASecretThatMayNotBeReadIsAskedFor(t *testing.T) {
 }
 
 // All names and fields that OpenSearch accepts can be declared.
-func TestNamesAndFieldsAreAsTheyAreDeclared(t *testing.T) {
-	b := newBed(t)
+func TestDeclaredNamesAndFieldsAreWritten(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -307,7 +307,7 @@ func TestNamesAndFieldsAreAsTheyAreDeclared(t *testing.T) {
 		b.state(kinds.OpenSearchUsers(), fmt.Sprint("u-", i), "CREATED", "")
 		b.state(kinds.OpenSearchRoles(), fmt.Sprint("r-", i), "CREATED", "")
 		if !strings.Contains(name, ":") {
-			if status, answer := b.search.DoAs(t, name, first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+			if status, answer := b.search.RequestAs(t, name, first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
 				t.Errorf("%s may not what the role of the name says: %d %s", name, status, answer)
 			}
 		}
@@ -326,7 +326,7 @@ func TestNamesAndFieldsAreAsTheyAreDeclared(t *testing.T) {
 	b.AwaitCaughtUp(topology.OpensearchSync)
 	writes := b.search.Writes()
 	b.RequestResync(topology.OpensearchSync)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if now := b.search.Writes(); now != writes {
 		t.Errorf("what is in step is written %d times", now-writes)
 	}

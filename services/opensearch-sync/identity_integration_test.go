@@ -25,7 +25,7 @@ import (
 const forget = "entail.dev/forget-server"
 
 // three creates one object of each of three kinds, and returns the kinds by name.
-func (b *bed) three() map[string]kinds.Kind {
+func (b *testEnv) three() map[string]kinds.Kind {
 	b.T.Helper()
 	b.user("anna")
 	b.role("watchers")
@@ -38,22 +38,22 @@ func (b *bed) three() map[string]kinds.Kind {
 }
 
 // server returns the UUID of the OpenSearch.
-func (b *bed) server() string {
+func (b *testEnv) server() string {
 	b.T.Helper()
 	var is struct {
 		UUID string `json:"cluster_uuid"`
 	}
-	if _, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/", nil); json.Unmarshal(data, &is) != nil || is.UUID == "" {
+	if _, data := b.search.RequestAsAdmin(b.T, http.MethodGet, "/", nil); json.Unmarshal(data, &is) != nil || is.UUID == "" {
 		b.T.Fatalf("OpenSearch answers %s", data)
 	}
 	return is.UUID
 }
 
 // madeIn waits until an object is in step, with the present cluster in its record.
-func (b *bed) madeIn(kind kinds.Kind, name string) {
+func (b *testEnv) madeIn(kind kinds.Kind, name string) {
 	b.T.Helper()
 	uid := b.get(kinds.OpenSearchClusters(), cluster).GetUID()
-	testenv.Await(b.Env, kind.InNamespace(namespace), name, func(o *stated) error {
+	testenv.AwaitObject(b.Env, kind.InNamespace(namespace), name, func(o *objectWithCommonStatus) error {
 		if o.Status.State != "CREATED" || o.Status.ManagedCluster != string(uid) {
 			return fmt.Errorf("%s is %s: %q, in %q, want CREATED in %q", name, o.Status.State, o.Status.Reason, o.Status.ManagedCluster, uid)
 		}
@@ -62,9 +62,9 @@ func (b *bed) madeIn(kind kinds.Kind, name string) {
 }
 
 // held waits until the status of a deleted object reports why it is held.
-func (b *bed) held(kind kinds.Kind, name, text string) {
+func (b *testEnv) held(kind kinds.Kind, name, text string) {
 	b.T.Helper()
-	testenv.Await(b.Env, kind.InNamespace(namespace), name, func(o *stated) error {
+	testenv.AwaitObject(b.Env, kind.InNamespace(namespace), name, func(o *objectWithCommonStatus) error {
 		if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 || !strings.Contains(o.Status.Reason, text) {
 			return fmt.Errorf("%s is held by %v and says %q, want %q", name, o.Finalizers, o.Status.Reason, text)
 		}
@@ -74,7 +74,7 @@ func (b *bed) held(kind kinds.Kind, name, text string) {
 
 // A regression test: objects that were deleted during a cleanup run were released although their entities remained.
 func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -104,7 +104,7 @@ func TestObjectsDeletedAfterTheirClusterAreRemoved(t *testing.T) {
 }
 
 // unrecord removes the copy of an object's record.
-func (b *bed) unrecord(kind kinds.Kind, name string) {
+func (b *testEnv) unrecord(kind kinds.Kind, name string) {
 	b.T.Helper()
 	patch := []byte(`{"metadata":{"annotations":{"entail.dev/opensearch-record":null}}}`)
 	if _, err := b.Kube.DynamicClient(b.T).Resource(kind.GroupVersionResource()).Namespace(namespace).Patch(b.T.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
@@ -113,8 +113,8 @@ func (b *bed) unrecord(kind kinds.Kind, name string) {
 }
 
 // A replica that never had the connection opens it from the last state of the cluster, while the Secret is readable.
-func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
-	b := newBed(t)
+func TestRestartCleansUpDeletedCluster(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	running := b.serve()
@@ -146,7 +146,7 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 	b.login("anna", first, http.StatusOK)
 	b.annotate(kinds.OpenSearchRoles(), "watchers", forget, b.server())
 	b.AwaitGone(kinds.OpenSearchRoles().InNamespace(namespace), "watchers")
-	if status, _ := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
+	if status, _ := b.search.RequestAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
 		t.Errorf("the role that was to be left there gets %d", status)
 	}
 
@@ -161,8 +161,8 @@ func TestAfterARestartObjectsOfADeletedClusterAreRemovedOrHeld(t *testing.T) {
 
 // A cluster object may lead to another server now. Nothing is written for objects that were made on the first one, and
 // none is released.
-func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
-	b := newBed(t)
+func TestObjectsOfOtherServerAreKept(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
 	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
@@ -202,8 +202,8 @@ func TestObjectsOfAnotherServerAreHeld(t *testing.T) {
 }
 
 // The annotation affects its own object only, and takes effect when that is deleted.
-func TestForgettingThePresentServerConcernsOneObject(t *testing.T) {
-	b := newBed(t)
+func TestForgetAnnotationAffectsItsObjectOnly(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -236,8 +236,8 @@ func TestForgettingThePresentServerConcernsOneObject(t *testing.T) {
 }
 
 // The right to write objects does not include the right to forge or drop records.
-func TestRecordsTakeTheVerbRecord(t *testing.T) {
-	b := newBed(t)
+func TestRecordChangesRequireVerbRecord(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -284,7 +284,7 @@ func TestRecordsTakeTheVerbRecord(t *testing.T) {
 
 // prune makes the definition of a kind drop the fields that the public operator's lacks. The returned function restores
 // it.
-func (b *bed) prune(kind kinds.Kind) (restore func()) {
+func (b *testEnv) prune(kind kinds.Kind) (restore func()) {
 	b.T.Helper()
 	definitions := b.ResourceClient(kinds.CustomResourceDefinitions())
 	name := kind.Resource + "." + kind.Group
@@ -327,8 +327,8 @@ func (b *bed) prune(kind kinds.Kind) (restore func()) {
 
 // The public operator's chart may replace Entail's definitions. Revoked entries must be removed even then, and the
 // status must report the cause.
-func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
-	b := newBed(t)
+func TestRevocationWorksWithForeignDefinitions(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	running := b.serve()
@@ -348,7 +348,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 	})
 	b.bind("one", "hr", "lee")
 	b.mappedTo("hr", "lee", "ben")
-	testenv.Await(b.Env, bindings.InNamespace(namespace), "one", func(o *stated) error {
+	testenv.AwaitObject(b.Env, bindings.InNamespace(namespace), "one", func(o *objectWithCommonStatus) error {
 		if o.Status.State != "CREATED" || !strings.Contains(o.Status.Reason, "installCRDs: false") {
 			return fmt.Errorf("the binding is %s: %q", o.Status.State, o.Status.Reason)
 		}
@@ -375,7 +375,7 @@ func TestWhatIsRevokedGoesUnderADefinitionOfOthers(t *testing.T) {
 }
 
 // unready waits until /readyz contains a text, or reports success if the text is empty.
-func (b *bed) unready(running *testenv.RunningService, text string) {
+func (b *testEnv) unready(running *testenv.RunningService, text string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		answer, err := http.Get(running.URL + "/readyz")

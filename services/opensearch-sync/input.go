@@ -40,11 +40,11 @@ func toPlanObjects(objects []declaredObject, server string, p *runPasswords, gro
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
 		in := plan.DeclaredObject{
-			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.Entity(),
+			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.OpenSearchName(),
 			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isDeleted(),
-			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadNameObstacle(o, o.value.Entity())),
+			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadNameObstacle(o, o.value.OpenSearchName())),
 			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.hadEntityBefore(server),
-			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.isInStep(server),
+			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.isSynced(server),
 			Body: plan.DeclaredBody(o.value),
 		}
 		if user, ok := o.value.(*opensearchv1.OpensearchUser); ok {
@@ -64,12 +64,12 @@ func toPlanObjects(objects []declaredObject, server string, p *runPasswords, gro
 
 // isConditionTrue reports whether a condition of an object is true.
 func (o declaredObject) isConditionTrue(condition string) bool {
-	return meta.IsStatusConditionTrue(o.value.State().Conditions, condition)
+	return meta.IsStatusConditionTrue(o.value.CommonStatus().Conditions, condition)
 }
 
-// isInStep reports whether the last status reports this generation of the object as ready on the server.
-func (o declaredObject) isInStep(server string) bool {
-	status := o.value.State()
+// isSynced reports whether the last status reports this generation of the object as ready on the server.
+func (o declaredObject) isSynced(server string) bool {
+	status := o.value.CommonStatus()
 	return !o.isDeleting() && o.isConditionTrue(opensearchv1.Ready) && status.ObservedGeneration == o.value.GetGeneration() && status.ManagedServer == server
 }
 
@@ -98,7 +98,7 @@ func knownActionGroups(kind plan.EntityKind, referred map[string]bool, actual ma
 	case plan.ActionGroups:
 		all := entityNameSet(actual)
 		for _, o := range objects {
-			all[o.value.Entity()] = all[o.value.Entity()] || !o.isDeleting() && o.obstacleVerdict(nil) == nil
+			all[o.value.OpenSearchName()] = all[o.value.OpenSearchName()] || !o.isDeleting() && o.obstacleVerdict(nil) == nil
 		}
 		return all
 	default:
@@ -128,7 +128,7 @@ func toPlanBindings(objects []declaredObject, server string, undecided map[strin
 		}
 		all = append(all, plan.RoleBinding{
 			UID: string(b.UID), Leaving: o.isDeleting(), Obstacle: cmp.Or(o.obstacleVerdict(nil), misreadNameObstacle(o, b.Spec.Roles...)),
-			Roles: b.Spec.Roles, Record: recorded, InStep: o.isInStep(server),
+			Roles: b.Spec.Roles, Record: recorded, InStep: o.isSynced(server),
 			Undecided: undecided, Approval: plan.ApprovalDigest(b), Approved: b.Annotations[opensearchv1.BindAnnotation] == plan.ApprovalDigest(b),
 			Entries: plan.MappingEntries{Users: b.Spec.Users, BackendRoles: b.Spec.BackendRoles, Hosts: b.Spec.Hosts, And: b.Spec.AndBackendRoles},
 		})

@@ -14,12 +14,12 @@ import (
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
-func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
+func TestObjectsOfBothGroupsShareCluster(t *testing.T) {
 	for name, of := range map[string]kinds.Kind{
 		"declared now": kinds.OpenSearchClusters(), "declared as before": kinds.ToLegacy(kinds.OpenSearchClusters()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.Kube.ServeLegacyOpenSearch(t)
 			b.Reflector()
 			users, bindings := kinds.ToLegacy(kinds.OpenSearchUsers()), kinds.ToLegacy(kinds.OpenSearchBindings())
@@ -42,7 +42,7 @@ func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 				Manifests: [][]byte{fmt.Appendf(nil, `{"apiVersion":"opensearch.opster.io/v1","kind":"OpensearchUserRoleBinding","metadata":{"name":"two"},"spec":{"opensearchCluster":{"name":%q},"roles":["watchers"],"users":["ben"]}}`, cluster)},
 			})
 			want := []string{`CHANGE rolesmapping/watchers password=false users:["anna"]->["anna","ben"]`, "OpensearchUserRoleBinding two CREATED Synced"}
-			if got := told(answer); err != nil || !slices.Equal(got, want) {
+			if got := feededState(answer); err != nil || !slices.Equal(got, want) {
 				t.Errorf("the preview of one more tells %q, %v; want %q", got, err, want)
 			}
 
@@ -55,7 +55,7 @@ func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 				Deleted: []*opensearchv1.ObjectRef{{Kind: "OpensearchUserRoleBinding", Name: "one"}},
 			})
 			want = []string{`DELETE rolesmapping/watchers password=false users:["anna"]->`, "OpensearchUserRoleBinding one  "}
-			if got := told(answer); err != nil || !slices.Equal(got, want) {
+			if got := feededState(answer); err != nil || !slices.Equal(got, want) {
 				t.Errorf("the preview of its deletion tells %q, %v; want %q", got, err, want)
 			}
 			b.remove(kinds.OpenSearchUsers(), "anna")
@@ -74,8 +74,8 @@ func TestObjectsOfBothGroupsAreInOneCluster(t *testing.T) {
 	}
 }
 
-func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *testing.T) {
-	b := newBed(t)
+func TestLegacyGroupIsIgnoredByDefault(t *testing.T) {
+	b := newTestEnv(t)
 	b.Kube.ServeLegacyOpenSearch(t)
 	b.Reflector()
 	b.connect()
@@ -84,7 +84,7 @@ func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *te
 	b.put(users, "kim", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	b.user("anna") // Created later: once it is in step, the service has received the other one.
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.absent("internalusers/kim")
 	for _, o := range b.List(users).Items {
 		if _, told := o.Object["status"]; told || len(o.GetFinalizers()) > 0 {
@@ -97,8 +97,8 @@ func TestObjectsOfTheLegacyGroupAreTheOperatorsUnlessSomebodySaysOtherwise(t *te
 
 // If both groups have a cluster of one name, the newer group decides. Both lead to the same server, so objects are
 // unaffected.
-func TestObjectsGoOnWhenTheirClusterIsDeclaredInTheNewerGroup(t *testing.T) {
-	b := newBed(t)
+func TestClusterOfNewerGroupTakesPrecedence(t *testing.T) {
+	b := newTestEnv(t)
 	b.Kube.ServeLegacyOpenSearch(t)
 	b.Reflector()
 	b.serveWith(func(c *opensearchsync.Config) { c.Legacy = true })

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestLoginsAreForgottenAfterEachChangeAndInEachTurn(t *testing.T) {
+func TestAuthCacheIsFlushedAfterChangesAndOncePerTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fails error
 		times, began := []time.Duration(nil), time.Now()

@@ -18,22 +18,22 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// told is a state filled with test events.
-type told struct {
+// feededState is a state filled with test events.
+type feededState struct {
 	*state
 	t       *testing.T
 	view    *informer.Informer
 	version int
 }
 
-func newTold(t *testing.T) *told {
+func newFeededState(t *testing.T) *feededState {
 	t.Helper()
 	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
-	return &told{newState(v, false), t, v, 0}
+	return &feededState{newState(v, false), t, v, 0}
 }
 
 // of applies an event about an object: its present state, or its deletion if gone is true.
-func (w *told) of(kind kinds.Kind, o metav1.Object, gone bool) event.Change {
+func (w *feededState) of(kind kinds.Kind, o metav1.Object, gone bool) event.Change {
 	w.t.Helper()
 	w.version++
 	o.SetNamespace("default")
@@ -50,7 +50,7 @@ func (w *told) of(kind kinds.Kind, o metav1.Object, gone bool) event.Change {
 	return c
 }
 
-func (w *told) tell(c event.Change) {
+func (w *feededState) tell(c event.Change) {
 	w.t.Helper()
 	if err := w.view.Apply(w.t.Context(), c); err != nil {
 		w.t.Fatal(err)
@@ -70,16 +70,16 @@ func userNamed(name string) *opensearchv1.OpensearchUser {
 // bound is the largest allowed number of values when none is needed any more.
 const bound = 2 * minMemory
 
-func TestNobodyIsRememberedForEver(t *testing.T) {
-	w := newTold(t)
+func TestPerObjectCacheDropsUnknownObjects(t *testing.T) {
+	w := newFeededState(t)
 	rivals := newForeignWriterDetector(time.Now, w.isLiveUID)
 	stays := userNamed("stays")
 	w.of(kinds.OpenSearchUsers(), stays, false)
-	rivals.recordOwnWrite(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.State())
+	rivals.recordOwnWrite(event.Change{Key: w.key("stays"), UID: "uid-stays"}, *role("", true).value.CommonStatus())
 	for i := range 5 * bound {
 		name := fmt.Sprint("u-", i)
 		w.markCleared(declaredObject{Change: event.Change{Key: w.key(name), UID: name}}) // The view no longer holds the object.
-		rivals.recordOwnWrite(event.Change{Key: w.key(name), UID: name}, *role("", true).value.State())
+		rivals.recordOwnWrite(event.Change{Key: w.key(name), UID: name}, *role("", true).value.CommonStatus())
 	}
 	if n := len(w.cleared.of); n > bound {
 		t.Errorf("%d objects that are long gone are remembered as cleared", n)
@@ -88,18 +88,18 @@ func TestNobodyIsRememberedForEver(t *testing.T) {
 		t.Errorf("%d objects that are long gone are remembered as ours", n)
 	}
 	overwritten := declaredObject{Change: event.Change{Key: w.key("stays"), UID: "uid-stays"}, value: stays}
-	if !rivals.markForeignWritten([]declaredObject{overwritten}, declaredByUs) {
+	if !rivals.markForeignWritten([]declaredObject{overwritten}, ownDefinitions) {
 		t.Error("whose status was ours is forgotten while it is there")
 	}
 }
 
 // key returns the key of a user.
-func (w *told) key(name string) event.Key {
+func (w *feededState) key(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.OpenSearchUsers().GroupResource, Namespace: "default", Name: name}
 }
 
-func TestWhatIsClearedIsNotLookedAtAgainUnlessItWasThereOnceMore(t *testing.T) {
-	w := newTold(t)
+func TestMarkClearedLastsUntilObjectReturns(t *testing.T) {
+	w := newFeededState(t)
 	w.of(kinds.OpenSearchClusters(), &opensearchv1.OpenSearchCluster{ObjectMeta: named("search")}, false)
 	users := Key{clusterKey("local", "default", "search"), plan.Users}
 	gone := func() []declaredObject {
@@ -125,8 +125,8 @@ func TestWhatIsClearedIsNotLookedAtAgainUnlessItWasThereOnceMore(t *testing.T) {
 	}
 }
 
-func TestAConnectionIsNeededByWhoeverWasInItsCluster(t *testing.T) {
-	w := newTold(t)
+func TestClusterIsNeededWhileRecordsNameIt(t *testing.T) {
+	w := newFeededState(t)
 	cluster := &opensearchv1.OpenSearchCluster{ObjectMeta: named("search")}
 	user := userNamed("anna")
 	user.Status.ManagedCluster = string(cluster.UID)

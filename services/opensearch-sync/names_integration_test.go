@@ -16,7 +16,7 @@ import (
 )
 
 // raw returns a client for the OpenSearch of the bed, with the settings of the service.
-func (b *bed) raw() *search.Client {
+func (b *testEnv) raw() *search.Client {
 	b.T.Helper()
 	certificate, key := b.search.AdminCertificate()
 	c, err := search.New(search.ConnectionSettings{URL: b.search.URL(), CA: b.search.CA(), Certificate: certificate, Key: key, Local: true})
@@ -27,7 +27,7 @@ func (b *bed) raw() *search.Client {
 	return c
 }
 
-func (b *bed) names(c *search.Client, kind plan.EntityKind) []string {
+func (b *testEnv) names(c *search.Client, kind plan.EntityKind) []string {
 	b.T.Helper()
 	all, err := c.List(b.T.Context(), kind)
 	if err != nil {
@@ -36,8 +36,8 @@ func (b *bed) names(c *search.Client, kind plan.EntityKind) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// bodies returns contents that OpenSearch accepts, by kind.
-func bodies() map[plan.EntityKind]plan.Body {
+// acceptedBodies returns contents that OpenSearch accepts, by kind.
+func acceptedBodies() map[plan.EntityKind]plan.Body {
 	return map[plan.EntityKind]plan.Body{
 		plan.Users: {"attributes": map[string]any{"k8s-uid": "u"}, "backend_roles": []any{"a"}}, plan.Tenants: {"description": "d"},
 		plan.Roles:        {"cluster_permissions": []any{"cluster_monitor"}, "index_permissions": []any{}, "tenant_permissions": []any{}},
@@ -56,8 +56,8 @@ func oddNames() []string {
 
 // Each name is written and removed in every way that the client has. If OpenSearch took two names for the same one, the
 // list would lack one.
-func TestClientWritesExactlyTheNamesThatAreMeant(t *testing.T) {
-	b := newBed(t)
+func TestClientWritesExactNames(t *testing.T) {
+	b := newTestEnv(t)
 	c := b.raw()
 	change := func(kind plan.EntityKind, body plan.Body) {
 		t.Helper()
@@ -71,9 +71,9 @@ func TestClientWritesExactlyTheNamesThatAreMeant(t *testing.T) {
 	}
 	for _, kind := range []plan.EntityKind{plan.Users, plan.Tenants, plan.ActionGroups, plan.Roles, plan.Mappings} {
 		if kind == plan.Mappings {
-			change(plan.Roles, bodies()[plan.Roles])
+			change(plan.Roles, acceptedBodies()[plan.Roles])
 		}
-		before, body := b.names(c, kind), bodies()[kind]
+		before, body := b.names(c, kind), acceptedBodies()[kind]
 		change(kind, body)
 		want := with(before, oddNames()...)
 		for _, name := range oddNames() {
@@ -91,7 +91,7 @@ func TestClientWritesExactlyTheNamesThatAreMeant(t *testing.T) {
 			t.Errorf("%s, removed: got %q, want %q", kind, now, before)
 		}
 	}
-	for kind, body := range bodies() { // OpenSearch has an entry _meta in each document.
+	for kind, body := range acceptedBodies() { // OpenSearch has an entry _meta in each document.
 		if err := c.PatchEntities(t.Context(), kind, []plan.Action{{Name: "_meta", Body: body}}); err == nil {
 			t.Errorf("%s _meta is written", kind)
 		}
@@ -103,11 +103,11 @@ func with(names []string, more ...string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(names, more)))
 }
 
-func TestNameWithTildeChangesNothingElse(t *testing.T) {
-	b := newBed(t)
+func TestNameWithTildeAffectsNoOtherEntity(t *testing.T) {
+	b := newTestEnv(t)
 	a := b.alice()
 	for kind, fields := range map[kinds.Kind]map[string]any{
-		kinds.OpenSearchUsers(): mine(), kinds.OpenSearchRoles(): {"clusterPermissions": []any{"*"}},
+		kinds.OpenSearchUsers(): specWithOwnSecret(), kinds.OpenSearchRoles(): {"clusterPermissions": []any{"*"}},
 		kinds.OpenSearchTenants(): {}, kinds.OpenSearchActionGroups(): {"allowedActions": []any{"read"}},
 	} {
 		fields["name"] = "team~1admin"
@@ -116,7 +116,7 @@ func TestNameWithTildeChangesNothingElse(t *testing.T) {
 	a.refused(a.create(kinds.OpenSearchBindings(), "tilde", map[string]any{"roles": []any{"team~1admin"}, "users": []any{"a"}}), "spec.roles[0]")
 
 	c := b.raw()
-	for kind, body := range bodies() {
+	for kind, body := range acceptedBodies() {
 		if kind == plan.Mappings { // The API server and the client both refuse such a name of a role.
 			continue
 		}

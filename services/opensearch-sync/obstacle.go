@@ -53,11 +53,11 @@ type foreignWriterDetector struct {
 	mu sync.Mutex
 	// struck holds the objects whose status was once ours. The value is when the status was last seen without our
 	// conditions, or zero for never.
-	struck objectMemory[time.Time]
+	struck perObjectCache[time.Time]
 }
 
 func newForeignWriterDetector(now func() time.Time, lives func(k event.Key, uid string) bool) *foreignWriterDetector {
-	return &foreignWriterDetector{now: now, struck: newObjectMemory[time.Time](lives)}
+	return &foreignWriterDetector{now: now, struck: newPerObjectCache[time.Time](lives)}
 }
 
 // markForeignWritten sets an obstacle on objects that another controller has written within quiet, and reports whether it found any. It
@@ -69,7 +69,7 @@ func (r *foreignWriterDetector) markForeignWritten(objects []declaredObject, for
 	for _, o := range objects {
 		uid := string(o.value.GetUID())
 		at, known := r.struck.getValue(uid)
-		ours := isOurStatus(*o.value.State())
+		ours := isOurStatus(*o.value.CommonStatus())
 		if !known && !ours || foreign(o.kind) {
 			continue
 		}
@@ -91,7 +91,7 @@ func (r *foreignWriterDetector) markForeignWritten(objects []declaredObject, for
 func (r *foreignWriterDetector) forgetAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.struck.of = map[string]rememberedValue[time.Time]{}
+	r.struck.of = map[string]cachedValue[time.Time]{}
 }
 
 // recordOwnWrite records a status that we have written, because its event may start no run. kept is the status as the API server

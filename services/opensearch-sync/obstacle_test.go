@@ -38,12 +38,12 @@ func TestMisreadNameStopsWritesUntilObjectLeaves(t *testing.T) {
 	}
 }
 
-func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
+func TestForeignWriterDetectorBlocksForQuietPeriod(t *testing.T) {
 	now := time.Unix(1, 0)
 	r := newForeignWriterDetector(func() time.Time { return now }, func(event.Key, string) bool { return true })
 	stands := func(o declaredObject) bool {
 		all := []declaredObject{o}
-		found := r.markForeignWritten(all, declaredByUs)
+		found := r.markForeignWritten(all, ownDefinitions)
 		if found != (all[0].obstacle != nil) {
 			t.Fatalf("found: %t, obstacle: %v", found, all[0].obstacle)
 		}
@@ -71,7 +71,7 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	}
 	leaving := role("a", true)
 	leaving.value.SetDeletionTimestamp(&metav1.Time{Time: now})
-	if all := []declaredObject{leaving}; r.markForeignWritten(all, declaredByUs) && all[0].obstacle != nil {
+	if all := []declaredObject{leaving}; r.markForeignWritten(all, ownDefinitions) && all[0].obstacle != nil {
 		t.Error("whoever leaves goes")
 	}
 	now = now.Add(1)
@@ -88,10 +88,10 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	if !stands(role("a", false)) {
 		t.Error("it is struck once more")
 	}
-	if r.recordOwnWrite(event.Change{UID: "c"}, *role("c", true).value.State()); !stands(role("c", false)) {
+	if r.recordOwnWrite(event.Change{UID: "c"}, *role("c", true).value.CommonStatus()); !stands(role("c", false)) {
 		t.Error("one that we wrote is struck")
 	}
-	if r.recordOwnWrite(event.Change{UID: "d"}, *role("d", false).value.State()); stands(role("d", false)) {
+	if r.recordOwnWrite(event.Change{UID: "d"}, *role("d", false).value.CommonStatus()); stands(role("d", false)) {
 		t.Error("where nothing of ours is kept, nothing of it is struck")
 	}
 	if r.forgetUID("a"); stands(role("a", false)) {
@@ -99,7 +99,7 @@ func TestWhoeverIsStruckByAnotherControllerIsLeftAloneForAWhile(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsSilentIsAskedByOneAtATime(t *testing.T) {
+func TestUnresponsiveServerIsProbedByOneRun(t *testing.T) {
 	silent := errors.New("no answer")
 	c := &clusterConnection{}
 	for range 3 {
@@ -137,14 +137,14 @@ func TestAServerThatIsSilentIsAskedByOneAtATime(t *testing.T) {
 	}
 }
 
-// declaredByUs stands for definitions that have all our fields.
-func declaredByUs(kinds.Kind) bool { return false }
+// ownDefinitions stands for definitions that have all our fields.
+func ownDefinitions(kinds.Kind) bool { return false }
 
-func TestRivalsLeaveOutForeignDefinitions(t *testing.T) {
+func TestForeignWriterDetectorIgnoresForeignDefinitions(t *testing.T) {
 	lives := func(event.Key, string) bool { return true }
 	for _, foreign := range []bool{false, true} {
 		r, definition := newForeignWriterDetector(time.Now, lives), func(kinds.Kind) bool { return foreign }
-		r.markForeignWritten([]declaredObject{role("u", true)}, declaredByUs)
+		r.markForeignWritten([]declaredObject{role("u", true)}, ownDefinitions)
 		if got := r.markForeignWritten([]declaredObject{role("u", false)}, definition); got == foreign {
 			t.Errorf("foreign %t: got another controller %t", foreign, got)
 		}

@@ -21,8 +21,8 @@ import (
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
-func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
-	b := newBed(t)
+func TestUsersRolesAndBindingsAreSynced(t *testing.T) {
+	b := newTestEnv(t)
 	reflector := b.Reflector()
 	b.serve()
 	b.user("anna")
@@ -38,11 +38,11 @@ func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
 	b.bind("two", "watchers", "anna")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	b.login("ben", first, http.StatusOK) // Without the line break.
-	if status, answer := b.search.DoAs(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+	if status, answer := b.search.RequestAs(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
 		t.Errorf("anna may not what her role says: %d %s", status, answer)
 	}
 
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	before := b.search.Writes()
 	b.CheckNoWrites("a replay", reflector.Replay)
 	if now := b.search.Writes(); now != before {
@@ -67,8 +67,8 @@ func TestUsersRolesAndBindingsAreInOpenSearch(t *testing.T) {
 	b.login("anna", second, http.StatusUnauthorized)
 }
 
-func TestWhatOthersMadeStays(t *testing.T) {
-	b := newBed(t)
+func TestForeignEntitiesAreKept(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.write("internalusers/anna", map[string]any{"password": second, "backend_roles": []string{"theirs"}})
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
@@ -88,11 +88,11 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	}
 	b.put(kinds.OpenSearchUsers(), "admin", spec(map[string]any{"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}}))
 	b.state(kinds.OpenSearchUsers(), "admin", "ERROR", "reserves the user")
-	_, before := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
+	_, before := b.search.RequestAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
 	b.put(kinds.OpenSearchRoles(), "static", spec(map[string]any{"name": "readall", "clusterPermissions": []any{"cluster_monitor"}}))
 	b.state(kinds.OpenSearchRoles(), "static", "IGNORED", "reserved by OpenSearch")
 	b.remove(kinds.OpenSearchRoles(), "static")
-	_, after := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
+	_, after := b.search.RequestAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/readall", nil)
 	if !bytes.Contains(before, []byte(`"static":true`)) || !bytes.Equal(before, after) {
 		t.Errorf("a role of OpenSearch itself was %s, and is %s", before, after)
 	}
@@ -104,19 +104,19 @@ func TestWhatOthersMadeStays(t *testing.T) {
 	if now := b.listed("rolesmapping/theirs"); now != mapping {
 		t.Errorf("after all is deleted, the mapping is %s, and was %s", now, mapping)
 	}
-	if status, _ := b.search.DoAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
+	if status, _ := b.search.RequestAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/theirs", nil); status != http.StatusOK {
 		t.Errorf("the role is gone: %d", status)
 	}
 }
 
 // A resync of objects in step reads each list once, however many objects there are. Runs over mappings read the roles,
 // too, and runs over roles the action groups.
-func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
-	b := newBed(t)
+func TestResyncListsEachKindOnce(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serveWith(func(c *opensearchsync.Config) {
-		quick(c)
+		shortenWaits(c)
 		c.DriftInterval = time.Hour
 	})
 	var names []string
@@ -134,11 +134,11 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 	want, now := map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1, "GET actiongroups": 1}, map[string]int{}
 	for try := 0; try < 3 && !maps.Equal(now, want); try++ { // A new leader resyncs once more by itself.
 		b.AwaitCaughtUp(topology.OpensearchSync)
-		b.AwaitSettled()
+		b.AwaitNoCalls()
 		before := b.search.CallsByOp()
 		b.RequestResync(topology.OpensearchSync)
 		b.awaitCalls(before, want)
-		b.AwaitSettled()
+		b.AwaitNoCalls()
 		now = b.search.CallsByOp()
 		for op, n := range before {
 			if now[op] -= n; now[op] == 0 {
@@ -156,7 +156,7 @@ func TestALookAtEverythingListsEachKindOnce(t *testing.T) {
 }
 
 // warned waits until a Kubernetes Event about an object has this reason and a message that contains the text.
-func (b *bed) warned(name, reason, text string) {
+func (b *testEnv) warned(name, reason, text string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		events, err := b.core.CoreV1().Events(namespace).List(b.T.Context(), metav1.ListOptions{})
@@ -172,8 +172,8 @@ func (b *bed) warned(name, reason, text string) {
 	})
 }
 
-func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
-	b := newBed(t)
+func TestBadObjectBlocksNoOther(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.put(kinds.OpenSearchActionGroups(), "bad", spec(map[string]any{"allowedActions": []any{"read"}, "type": "no-type"}))
 	b.put(kinds.OpenSearchActionGroups(), "good", spec(map[string]any{"allowedActions": []any{"read"}}))
@@ -183,7 +183,7 @@ func TestOneBadObjectHoldsUpNoOther(t *testing.T) {
 	b.user("ben")
 	b.put(kinds.OpenSearchUsers(), "odd", spec(map[string]any{"passwordFrom": map[string]any{"name": "../passwords", "key": "odd"}}))
 	b.connect()
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	b.state(kinds.OpenSearchActionGroups(), "good", "CREATED", "")
 	b.state(kinds.OpenSearchActionGroups(), "bad", "ERROR", "OpenSearch answers 400")
 	b.state(kinds.OpenSearchTenants(), "room", "CREATED", "")

@@ -28,14 +28,14 @@ import (
 )
 
 // listed returns the exact listing of the server at a path.
-func (b *bed) listed(path string) string {
+func (b *testEnv) listed(path string) string {
 	b.T.Helper()
-	status, data := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
+	status, data := b.search.RequestAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/"+path, nil)
 	return fmt.Sprint(status, string(data))
 }
 
 // inStep waits until anna and ben have the rights that their objects declare.
-func (b *bed) inStep() {
+func (b *testEnv) inStep() {
 	b.T.Helper()
 	b.login("anna", first, http.StatusOK)
 	b.login("ben", first, http.StatusOK)
@@ -47,7 +47,7 @@ func (b *bed) inStep() {
 }
 
 // leave deletes all objects and waits until nothing of them is left.
-func (b *bed) leave() {
+func (b *testEnv) leave() {
 	b.T.Helper()
 	b.remove(kinds.OpenSearchBindings(), "one")
 	b.remove(kinds.OpenSearchRoles(), "watchers")
@@ -59,8 +59,8 @@ func (b *bed) leave() {
 	b.absent("rolesmapping/watchers")
 }
 
-func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
-	b := newBed(t)
+func TestLostEntitiesAreRecreated(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -82,13 +82,13 @@ func TestWhatOpenSearchForgetsComesBack(t *testing.T) {
 
 // Changes that are declared while OpenSearch is slow or unreachable take effect in the end. No status reports success
 // earlier, even if the outage is longer than the retry interval.
-func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
+func TestSlowOrUnreachableOpenSearchLosesNoChange(t *testing.T) {
 	const slow, away = 500 * time.Millisecond, 4 * time.Second
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.write("internalusers/kim", map[string]any{"password": second})
 	b.connect()
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	b.user("anna")
 	b.user("ben")
 	b.role("watchers")
@@ -137,10 +137,10 @@ func TestWhileOpenSearchIsSlowOrAwayNothingIsLost(t *testing.T) {
 
 // A change without an answer may take effect when no object declares it any more. Its entries must be removed all the
 // same.
-func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
+func TestLateEffectOfUnansweredChangeIsReverted(t *testing.T) {
 	for name, restarts := range map[string]bool{"of the same replica": false, "of the one before": true} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.Reflector()
 			b.connect()
 			running := b.serve()
@@ -187,7 +187,7 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 				b.serve()
 			}
 			b.state(kinds.OpenSearchBindings(), "edited", "CREATED", "")
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			b.search.FailBefore(nil)
 			b.write("rolesmapping/watchers", map[string]any{"users": []string{"anna", "ben", "kim"}})
 			b.write("internalusers/anna", map[string]any{"password": first, "attributes": map[string]any{"k8s-uid": uid}})
@@ -205,9 +205,9 @@ func TestWhatComesToPassAfterAllIsTakenBack(t *testing.T) {
 }
 
 // A slow server writes many users one by one. Meanwhile the written ones are reported, and deleted ones are removed.
-func TestManyUsersKeepNobodyWaiting(t *testing.T) {
+func TestManyUsersDelayNoRevocation(t *testing.T) {
 	const users, slow = 25, 150 * time.Millisecond
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	running := b.serve()
@@ -227,7 +227,7 @@ func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 		}
 		return nil
 	})
-	b.serveWith(quick)
+	b.serveWith(shortenWaits)
 	testenv.Eventually(t, soon, func() error {
 		if written.Load() == 0 {
 			return errors.New("nobody is written")
@@ -255,8 +255,8 @@ func TestManyUsersKeepNobodyWaiting(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), names...)
 }
 
-func TestADeadClusterHoldsUpNoOther(t *testing.T) {
-	b := newBed(t)
+func TestUnreachableClusterBlocksNoOther(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	named := map[string]any{"name": "connection"}
@@ -277,12 +277,12 @@ func TestADeadClusterHoldsUpNoOther(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "lost")
 }
 
-func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
+func TestPasswordsAreNeverLeaked(t *testing.T) {
 	var traces testenv.LogBuffer
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(&traces, r.Body) }))
 	t.Cleanup(collector.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	running := b.serve()
@@ -356,7 +356,7 @@ func TestPasswordsAreNowhereButInTheirSecretAndInOpenSearch(t *testing.T) {
 	b.leave()
 }
 
-func (b *bed) page(url string) []byte {
+func (b *testEnv) page(url string) []byte {
 	b.T.Helper()
 	request, err := http.NewRequestWithContext(b.T.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {

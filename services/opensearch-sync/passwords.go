@@ -61,7 +61,7 @@ func (r *reconciler) readChangedPasswords(ctx context.Context, p *controller.Req
 		return nil, err
 	}
 	before, known := w.to.tags, newRunPasswords()
-	bySecret, expected := known.groupUsers(r.state.tables[plan.Users], w.objects)
+	bySecret, expected := known.groupUsersBySecret(r.state.tables[plan.Users], w.objects)
 	if p.Resync {
 		before = nil
 	}
@@ -69,7 +69,7 @@ func (r *reconciler) readChangedPasswords(ctx context.Context, p *controller.Req
 	told, allTold := map[string]event.Change{}, true
 	for name, users := range bySecret {
 		secret, live := r.state.secretState(p.Key.Cluster, name)
-		if told[name] = secret; !live || !known.reuseTags(users, before, secret) {
+		if told[name] = secret; !live || !known.reusePasswordTags(users, before, secret) {
 			unread = append(unread, name)
 		}
 		allTold = allTold && live
@@ -101,9 +101,9 @@ func (r *reconciler) readChangedPasswords(ctx context.Context, p *controller.Req
 	return known, nil
 }
 
-// needyUser returns the user of an object that needs a password, or nil: the object is not being deleted and has no
-// obstacle.
-func (o declaredObject) needyUser() *opensearchv1.OpensearchUser {
+// userNeedingPassword returns the user of an object that needs a password, or nil: the object is not being deleted and
+// has no obstacle.
+func (o declaredObject) userNeedingPassword() *opensearchv1.OpensearchUser {
 	user, ok := o.value.(*opensearchv1.OpensearchUser)
 	if !ok || o.isDeleting() || o.obstacle != nil {
 		return nil
@@ -111,14 +111,14 @@ func (o declaredObject) needyUser() *opensearchv1.OpensearchUser {
 	return user
 }
 
-// groupUsers stores the references of the users that need a password. It returns these users, and their expected states,
+// groupUsersBySecret stores the references of the users that need a password. It returns these users, and their expected states,
 // by the names of their Secrets.
-func (p *runPasswords) groupUsers(in groupTables, objects []declaredObject) (bySecret map[string][]*opensearchv1.OpensearchUser,
+func (p *runPasswords) groupUsersBySecret(in groupTables, objects []declaredObject) (bySecret map[string][]*opensearchv1.OpensearchUser,
 	expected map[string][]verify.ExpectedState,
 ) {
 	bySecret, expected = map[string][]*opensearchv1.OpensearchUser{}, map[string][]verify.ExpectedState{}
 	for _, o := range objects {
-		if user := o.needyUser(); user != nil {
+		if user := o.userNeedingPassword(); user != nil {
 			from := user.Spec.PasswordFrom
 			bySecret[from.Name] = append(bySecret[from.Name], user)
 			expected[from.Name] = append(expected[from.Name], in.expectedObject(o))
@@ -131,14 +131,14 @@ func (p *runPasswords) groupUsers(in groupTables, objects []declaredObject) (byS
 // coversObjects reports whether the passwords cover these objects with their present references.
 func (p *runPasswords) coversObjects(objects []declaredObject) bool {
 	return !slices.ContainsFunc(objects, func(o declaredObject) bool {
-		user := o.needyUser()
+		user := o.userNeedingPassword()
 		return user != nil && p.of[string(user.UID)] != user.Spec.PasswordFrom
 	})
 }
 
-// reuseTags reuses the tags of all users of one Secret. It reports false if one of them is missing or the Secret has
-// changed.
-func (p *runPasswords) reuseTags(users []*opensearchv1.OpensearchUser, before map[string]passwordTag, secret event.Change) bool {
+// reusePasswordTags reuses the tags of all users of one Secret. It reports false if one of them is missing or the
+// Secret has changed.
+func (p *runPasswords) reusePasswordTags(users []*opensearchv1.OpensearchUser, before map[string]passwordTag, secret event.Change) bool {
 	for _, user := range users {
 		if has, ok := before[string(user.UID)]; !ok || has.from != secretKeyVersionOf(user, secret) {
 			return false

@@ -30,7 +30,7 @@ func withPassword(name, secret string) *opensearchv1.OpensearchUser {
 // apiServer holds the users at the API server.
 type apiServer map[event.Key]event.Change
 
-func (a apiServer) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
+func (a apiServer) ReadNewest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
 	now, found := a[c.Key]
 	if !found {
 		c.Deleted = true
@@ -40,13 +40,13 @@ func (a apiServer) Newest(_ context.Context, _ kinds.Kind, c event.Change) (even
 }
 
 // withVerifier returns a reconciler of passwords that verifies users at an API server.
-func (w *told) withVerifier(api apiServer, v *vault) *reconciler {
+func (w *feededState) withVerifier(api apiServer, v *fakeSecrets) *reconciler {
 	log := slog.New(slog.DiscardHandler)
 	return &reconciler{state: w.state, secrets: secretValueReader{v}, verifier: verify.New(w.view, api, "local", log, prometheus.NewRegistry())}
 }
 
 // create stores a user at the API server, and returns the object that a view holds of it.
-func (a apiServer) create(w *told, user *opensearchv1.OpensearchUser) declaredObject {
+func (a apiServer) create(w *feededState, user *opensearchv1.OpensearchUser) declaredObject {
 	w.t.Helper()
 	data, err := json.Marshal(user)
 	if err != nil {
@@ -57,8 +57,8 @@ func (a apiServer) create(w *told, user *opensearchv1.OpensearchUser) declaredOb
 	return declaredObject{Change: c, kind: kinds.OpenSearchUsers(), value: user}
 }
 
-func TestSecretIsReadOnlyForAUserThatTheAPIServerReturns(t *testing.T) {
-	w, v, api := newTold(t), newVault(), apiServer{}
+func TestSecretIsReadOnlyForVerifiedUser(t *testing.T) {
+	w, v, api := newFeededState(t), newFakeSecrets(), apiServer{}
 	r := w.withVerifier(api, v)
 	v.put("one", map[string]string{"key": "cobalt"})
 	to := &clusterConnection{key: func() ([]byte, error) { return []byte("key"), nil }}
@@ -74,8 +74,8 @@ func TestSecretIsReadOnlyForAUserThatTheAPIServerReturns(t *testing.T) {
 	}
 }
 
-func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
-	w, v, api := newTold(t), newVault(), apiServer{}
+func TestSecretsAreReadWhenChangedAndAtResync(t *testing.T) {
+	w, v, api := newFeededState(t), newFakeSecrets(), apiServer{}
 	r := w.withVerifier(api, v)
 	to := &clusterConnection{key: func() ([]byte, error) { return []byte("key"), nil }}
 	users := []declaredObject{api.create(w, withPassword("anna", "one")), api.create(w, withPassword("ben", "two")), api.create(w, withPassword("kim", "two"))}
@@ -144,8 +144,8 @@ func TestSecretsAreReadThatTheBusSaysHaveChangedAndInAResyncAll(t *testing.T) {
 
 // A read may return a newer version of the Secret than the view holds. The tag then counts for the version in the view,
 // so the next event causes another read.
-func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
-	w, v, api := newTold(t), newVault(), apiServer{}
+func TestPasswordIsOfVersionInInformer(t *testing.T) {
+	w, v, api := newFeededState(t), newFakeSecrets(), apiServer{}
 	r := w.withVerifier(api, v)
 	to := &clusterConnection{key: func() ([]byte, error) { return []byte("key"), nil }}
 	tells := func() string {
@@ -171,7 +171,7 @@ func TestAPasswordIsOfTheStateThatTheBusHadToldOf(t *testing.T) {
 }
 
 // Passwords are valid only for the references that users had when they were read.
-func TestPasswordsAreOfUsersAsTheyAre(t *testing.T) {
+func TestPasswordsRequirePresentReferences(t *testing.T) {
 	of := func(users ...*opensearchv1.OpensearchUser) (all []declaredObject) {
 		for _, u := range users {
 			all = append(all, declaredObject{value: u})

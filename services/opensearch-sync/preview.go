@@ -191,16 +191,16 @@ func manifestWithStatus(manifest []byte, object any) ([]byte, error) {
 	return json.Marshal(of)
 }
 
-func passwordReferenceOf(o resources.Declared) any {
+func passwordReferenceOf(o resources.DeclaredObject) any {
 	if user, ok := o.(*resources.OpensearchUser); ok {
 		return user.Spec.PasswordFrom
 	}
 	return nil
 }
 
-func deepCopyDeclared(o resources.Declared) resources.Declared {
+func deepCopyDeclared(o resources.DeclaredObject) resources.DeclaredObject {
 	deep, _ := o.(runtime.Object)
-	is, _ := deep.DeepCopyObject().(resources.Declared)
+	is, _ := deep.DeepCopyObject().(resources.DeclaredObject)
 	return is
 }
 
@@ -227,7 +227,7 @@ func (p *kindPreviewer) loadReferredNames(ctx context.Context, to *clusterConnec
 	if err != nil {
 		return err
 	}
-	p.has, p.undecided = entityNameSet(listed), plan.UndecidedRoles(listed)
+	p.has, p.undecided = entityNameSet(listed), plan.RolesUncheckedByAdmission(listed)
 	p.willHave = maps.Clone(p.has)
 	for _, a := range made {
 		if p.willHave[a.Name] = true; a.Body == nil {
@@ -285,7 +285,7 @@ func (p *kindPreviewer) editedObjects() []declaredObject {
 func (p *kindPreviewer) planForPreview(objects []declaredObject, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.MakeMappings(append(toPlanBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
+		made := plan.PlanMappings(append(toPlanBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}
@@ -294,10 +294,10 @@ func (p *kindPreviewer) planForPreview(objects []declaredObject, referred map[st
 	all := withGrants(toPlanObjects(objects, p.server, nil, knownActionGroups(p.kind, referred, p.actual, objects)), p.grants)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
-			all[i] = all[i].KeepPassword(p.actual[all[i].Name])
+			all[i] = all[i].WithExistingPassword(p.actual[all[i].Name])
 		}
 	}
-	made := plan.Objects(p.kind, all, p.actual)
+	made := plan.PlanObjects(p.kind, all, p.actual)
 	for uid, o := range made.Outcomes {
 		verdicts[uid] = o.Verdict
 	}

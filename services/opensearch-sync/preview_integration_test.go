@@ -18,7 +18,7 @@ import (
 )
 
 // manifest returns an object of the cluster as a user would apply it.
-func (b *bed) manifest(kind, name string, spec map[string]any) []byte {
+func (b *testEnv) manifest(kind, name string, spec map[string]any) []byte {
 	b.T.Helper()
 	spec["opensearchCluster"] = map[string]any{"name": cluster}
 	data, err := json.Marshal(map[string]any{"apiVersion": "opensearch.org/v1", "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec})
@@ -28,8 +28,8 @@ func (b *bed) manifest(kind, name string, spec map[string]any) []byte {
 	return data
 }
 
-// told returns a preview as one line for each write and verdict.
-func told(m *opensearchv1.PreviewResponse) (all []string) {
+// feededState returns a preview as one line for each write and verdict.
+func feededState(m *opensearchv1.PreviewResponse) (all []string) {
 	for _, w := range m.GetWrites() {
 		line := fmt.Sprint(w.GetVerb(), " ", w.GetKind(), "/", w.GetName(), " password=", w.GetPassword())
 		for _, f := range w.GetFields() {
@@ -44,8 +44,8 @@ func told(m *opensearchv1.PreviewResponse) (all []string) {
 }
 
 // A preview returns exactly the later writes, and writes nothing itself.
-func TestAPreviewTellsWhatWouldBeWritten(t *testing.T) {
-	b := newBed(t)
+func TestPreviewEqualsLaterWrites(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.write("internalusers/kim", map[string]any{"password": second})
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
@@ -56,7 +56,7 @@ func TestAPreviewTellsWhatWouldBeWritten(t *testing.T) {
 	b.bind("one", "theirs", "anna")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	passwordOf := func(key string) map[string]any { return map[string]any{"name": "passwords", "key": key} }
 	of := &opensearchv1.ClusterRef{Namespace: namespace, Name: cluster}
 	writes := len(b.search.WritesByOp())
@@ -115,7 +115,7 @@ func TestAPreviewTellsWhatWouldBeWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := told(answer); !slices.Equal(got, test.want) {
+			if got := feededState(answer); !slices.Equal(got, test.want) {
 				t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 			if strings.Contains(answer.String(), "entail-password") {

@@ -21,14 +21,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// alice writes objects of OpenSearch and reads the Secret "mine". She lacks the verbs bind, adopt and connect.
-type alice struct {
-	*bed
+// unprivilegedUser writes objects of OpenSearch and reads the Secret "mine". She lacks the verbs bind, adopt and
+// connect.
+type unprivilegedUser struct {
+	*testEnv
 
 	objects dynamic.Interface
 }
 
-func (b *bed) alice() alice {
+func (b *testEnv) alice() unprivilegedUser {
 	b.T.Helper()
 	b.secret("mine", map[string]string{"p": second, "q": first})
 	b.Kube.GrantUser(b.T, namespace, "alice",
@@ -38,19 +39,19 @@ func (b *bed) alice() alice {
 		}},
 		rbacv1.PolicyRule{APIGroups: []string{kinds.OpenSearchRoles().Group}, Resources: []string{kinds.OpenSearchRoles().Resource}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}})
-	a := alice{b, b.Kube.DynamicClientAs(b.T, "alice")}
+	a := unprivilegedUser{b, b.Kube.DynamicClientAs(b.T, "alice")}
 	testenv.Eventually(b.T, soon, func() error { // The API server applies new rights with a delay.
-		return a.create(kinds.OpenSearchUsers(), "dry", mine(), metav1.DryRunAll)
+		return a.create(kinds.OpenSearchUsers(), "dry", specWithOwnSecret(), metav1.DryRunAll)
 	})
 	return a
 }
 
-// mine returns the spec of a user with a password of alice's and backend roles.
-func mine(backendRoles ...any) map[string]any {
+// specWithOwnSecret returns the spec of a user with a password of alice's and backend roles.
+func specWithOwnSecret(backendRoles ...any) map[string]any {
 	return map[string]any{"passwordFrom": map[string]any{"name": "mine", "key": "p"}, "backendRoles": append([]any{}, backendRoles...)}
 }
 
-func (a alice) create(kind kinds.Kind, name string, fields map[string]any, dry ...string) error {
+func (a unprivilegedUser) create(kind kinds.Kind, name string, fields map[string]any, dry ...string) error {
 	fields = maps.Clone(fields)
 	fields["opensearchCluster"] = map[string]any{"name": cluster}
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": fields, "metadata": map[string]any{"name": name}}}
@@ -60,20 +61,20 @@ func (a alice) create(kind kinds.Kind, name string, fields map[string]any, dry .
 	return err
 }
 
-func (a alice) patch(kind kinds.Kind, name, patch string) error {
+func (a unprivilegedUser) patch(kind kinds.Kind, name, patch string) error {
 	_, err := a.objects.Resource(kind.GroupVersionResource()).Namespace(namespace).Patch(
 		a.T.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return err
 }
 
-func (a alice) refused(err error, text string) {
+func (a unprivilegedUser) refused(err error, text string) {
 	a.T.Helper()
 	if err == nil || !strings.Contains(err.Error(), text) {
 		a.T.Errorf("got %v, want a refusal with %q", err, text)
 	}
 }
 
-func (a alice) accepted(err error) {
+func (a unprivilegedUser) accepted(err error) {
 	a.T.Helper()
 	if err != nil {
 		a.T.Fatal(err)
@@ -81,7 +82,7 @@ func (a alice) accepted(err error) {
 }
 
 func TestChangedPasswordOfProtectedUserRequiresBind(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -99,7 +100,7 @@ func TestChangedPasswordOfProtectedUserRequiresBind(t *testing.T) {
 }
 
 // approval returns the annotation value that the status of an object requires.
-func (b *bed) approval(kind kinds.Kind, name string) string {
+func (b *testEnv) approval(kind kinds.Kind, name string) string {
 	b.T.Helper()
 	b.state(kind, name, "ERROR", "opensearch.org/bind=")
 	reason, _, _ := unstructured.NestedString(b.get(kind, name).Object, "status", "reason")
@@ -111,7 +112,7 @@ func (b *bed) approval(kind kinds.Kind, name string) string {
 }
 
 func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -121,7 +122,7 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 	b.write("rolesmapping/readall", map[string]any{"backend_roles": []string{"platform-admins"}, "and_backend_roles": []string{"x", "y"}})
 	users := kinds.OpenSearchUsers()
 	for name, fields := range map[string]map[string]any{
-		"chief": mine(), "boss-1": mine(), "mallory": mine("platform-admins"), "pair": mine("x", "y"), "free": mine("x", "dev"),
+		"chief": specWithOwnSecret(), "boss-1": specWithOwnSecret(), "mallory": specWithOwnSecret("platform-admins"), "pair": specWithOwnSecret("x", "y"), "free": specWithOwnSecret("x", "dev"),
 	} {
 		a.accepted(a.create(users, name, fields))
 	}
@@ -161,31 +162,31 @@ func TestUserOfProtectedMappingRequiresBind(t *testing.T) {
 }
 
 // company is a role that OpenSearch reserves and that no list of admission has.
-func (b *bed) company() {
+func (b *testEnv) company() {
 	b.T.Helper()
 	role := map[string]any{"op": "add", "path": "/company", "value": map[string]any{"reserved": true, "cluster_permissions": []string{"*"}}}
-	if status, answer := b.search.DoAsAdmin(b.T, http.MethodPatch, "/_plugins/_security/api/roles", []any{role}); status != http.StatusOK {
+	if status, answer := b.search.RequestAsAdmin(b.T, http.MethodPatch, "/_plugins/_security/api/roles", []any{role}); status != http.StatusOK {
 		b.T.Fatalf("reserving a role: %d %s", status, answer)
 	}
 }
 
 // With roles_mapping_resolution BOTH, a backend role gives the role of its name. No API shows this setting.
 func TestRoleThatOnlyOpenSearchProtectsRequiresBind(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.company()
 	b.serve()
 	a := b.alice()
 	users, bindings := kinds.OpenSearchUsers(), kinds.OpenSearchBindings()
-	direct := mine()
+	direct := specWithOwnSecret()
 	direct["opendistroSecurityRoles"] = []any{"company"}
-	for name, fields := range map[string]map[string]any{"direct": direct, "named": mine("company"), "both": mine("all_access")} {
+	for name, fields := range map[string]map[string]any{"direct": direct, "named": specWithOwnSecret("company"), "both": specWithOwnSecret("all_access")} {
 		a.accepted(a.create(users, name, fields))
 		b.approval(users, name)
 		b.absent("internalusers/" + name)
 	}
-	a.accepted(a.create(users, "free", mine()))
+	a.accepted(a.create(users, "free", specWithOwnSecret()))
 	a.accepted(a.create(bindings, "gift", map[string]any{"roles": []any{"company"}, "users": []any{"free"}}))
 	value := b.approval(bindings, "gift")
 	b.absent("rolesmapping/company")
@@ -203,7 +204,7 @@ func TestRoleThatOnlyOpenSearchProtectsRequiresBind(t *testing.T) {
 }
 
 func TestChangeThatOpenSearchDoesNotListIsReported(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()

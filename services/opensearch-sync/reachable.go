@@ -24,7 +24,7 @@ import (
 const answers = "Answers"
 
 type conditionWriter interface {
-	Apply(ctx context.Context, p controller.UntypedRequest, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
+	ApplyOwnFields(ctx context.Context, p controller.UntypedRequest, kind kinds.Kind, obj event.Change, fields any) (event.Change, error)
 }
 
 // reachabilityReporter writes the condition Reachable of clusters.
@@ -49,7 +49,7 @@ func (r *reachabilityReporter) writeReachableCondition(ctx context.Context, p *c
 	fields := opensearchv1.OpenSearchClusterStatus{
 		Conditions: condition.MergeConditions(has, []string{is.Type}, cluster.Value.Generation, metav1.Now().Rfc3339Copy(), is),
 	}
-	_, err := r.writer.Apply(ctx, p, kind, cluster.Change, fields)
+	_, err := r.writer.ApplyOwnFields(ctx, p, kind, cluster.Change, fields)
 	r.undeclared.Store(errors.Is(err, kube.ErrUndeclared))
 	switch {
 	case err == nil || errors.Is(err, kube.ErrUndeclared) || errors.Is(err, kube.ErrNotFound) || errors.Is(err, reconcile.ErrStale):

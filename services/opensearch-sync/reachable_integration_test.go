@@ -14,8 +14,8 @@ import (
 )
 
 // The status of a cluster reports why OpenSearch does not answer, so that users need no access to the log.
-func TestAClusterSaysWhyItDoesNotAnswer(t *testing.T) {
-	b := newBed(t)
+func TestClusterStatusReportsUnreachableReason(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	other := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)

@@ -80,7 +80,7 @@ func (r *reconciler) reconcileDocument(ctx context.Context, p *controller.Reques
 	if err := r.verifier.Verify(ctx, expectedClusterState(declared)); err != nil {
 		return err
 	}
-	to, err := r.connections.connectTo(ctx, cluster)
+	to, err := r.connections.connectionFor(ctx, cluster)
 	if waiting, ok := errors.AsType[*clusterNotReadyError](err); ok {
 		p.RequeueAfter(untilReady)
 		r.reachability.writeReachableCondition(ctx, p, declared, waiting.reason, waiting.message)
@@ -132,7 +132,7 @@ func (r *reconciler) setObstacles(p *controller.Request[Key], objects []declared
 func (r *reconciler) cleanUpUndeclaredClusters(ctx context.Context, p *controller.Request[Key], all []declaredObject) error {
 	byCluster := map[string][]declaredObject{}
 	for _, o := range all {
-		uid := o.value.State().ManagedCluster
+		uid := o.value.CommonStatus().ManagedCluster
 		byCluster[uid] = append(byCluster[uid], o)
 	}
 	var errs []error
@@ -183,7 +183,7 @@ func (r *reconciler) connectToUndeclared(ctx context.Context, cluster event.Key,
 		return to, nil
 	}
 	err := error(&clusterNotReadyError{"ClusterMissing", "how to reach it is not known any more"})
-	for _, was := range r.state.deletedCluster(uid) {
+	for _, was := range r.state.lastStateOfDeletedCluster(uid) {
 		for _, kind := range plan.AllKinds() {
 			for _, o := range r.state.tables[kind].objectsOfCluster(cluster, uid) {
 				kept, ok := readRecordCopy(o.value)
@@ -191,7 +191,7 @@ func (r *reconciler) connectToUndeclared(ctx context.Context, cluster event.Key,
 					continue
 				}
 				if err = r.verifier.Verify(ctx, r.state.tables[kind].expectedObject(o)); err == nil {
-					return r.connections.connectTo(ctx, was.Value)
+					return r.connections.connectionFor(ctx, was.Value)
 				}
 			}
 		}
@@ -328,7 +328,7 @@ func (r *reconciler) planAgain(ctx context.Context, p *controller.Request[Key], 
 		return w, kindDecision{}, reconcile.ErrStale
 	}
 	decided, err := r.listAndPlan(ctx, p.Key.Kind, w, known)
-	if err == nil && r.statuses.hasUnrecorded(w, decided) {
+	if err == nil && r.statuses.hasUnrecordedObject(w, decided) {
 		err = reconcile.ErrStale
 	}
 	return w, decided, err
@@ -350,8 +350,8 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 	}
 	if kind == plan.Mappings {
 		others := bindingsOfOtherClusters(r.state.bindingsManagedBy(r.connections.clustersOnSameServer(w.to)), w.server)
-		all := append(toPlanBindings(w.objects, w.server, plan.UndecidedRoles(referred)), others...)
-		made := plan.MakeMappings(all, actual, entityNameSet(referred), w.contest > 0)
+		all := append(toPlanBindings(w.objects, w.server, plan.RolesUncheckedByAdmission(referred)), others...)
+		made := plan.PlanMappings(all, actual, entityNameSet(referred), w.contest > 0)
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = objectOutcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: toProvisioned(o.Before),
@@ -364,13 +364,13 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 	plans := func() []plan.DeclaredObject {
 		return toPlanObjects(w.objects, w.server, known, knownActionGroups(kind, entityNameSet(referred), actual, w.objects))
 	}
-	made := plan.Objects(kind, plans(), actual)
+	made := plan.PlanObjects(kind, plans(), actual)
 	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
 		grants, err := listProtectedGrants(ctx, w.to.client)
 		if err != nil {
 			return d, markUnavailable(err)
 		}
-		made = plan.Objects(kind, withGrants(plans(), grants), actual)
+		made = plan.PlanObjects(kind, withGrants(plans(), grants), actual)
 	}
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = objectOutcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}

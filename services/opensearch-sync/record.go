@@ -33,8 +33,8 @@ type statusFields struct {
 }
 
 // statusFieldsOf returns these fields of an object.
-func statusFieldsOf(o opensearchv1.Declared) statusFields {
-	f := statusFields{Common: *o.State()}
+func statusFieldsOf(o opensearchv1.DeclaredObject) statusFields {
+	f := statusFields{Common: *o.CommonStatus()}
 	f.Conditions = condition.MergeConditions(f.Conditions, ownedConditionTypes(), 0, metav1.Time{})
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchRole:
@@ -53,7 +53,7 @@ func ownedConditionTypes() []string {
 	return []string{opensearchv1.Ready, opensearchv1.PasswordTrimmed, opensearchv1.OtherController}
 }
 
-func (f *statusFields) setExisting(o opensearchv1.Declared, existing *bool) {
+func (f *statusFields) setExisting(o opensearchv1.DeclaredObject, existing *bool) {
 	switch o.(type) {
 	case *opensearchv1.OpensearchRole:
 		f.ExistingRole = existing
@@ -71,7 +71,7 @@ func (f statusFields) isSameStatus(other statusFields) bool {
 }
 
 // setVerdict sets state, reason and conditions for a verdict.
-func (f *statusFields) setVerdict(o opensearchv1.Declared, v plan.Verdict, further ...condition.Condition) {
+func (f *statusFields) setVerdict(o opensearchv1.DeclaredObject, v plan.Verdict, further ...condition.Condition) {
 	f.State, f.Reason, f.ObservedGeneration = v.State, truncate.Text(v.Message, maxReason), o.GetGeneration()
 	status := condition.New(opensearchv1.Ready, v.State == opensearchv1.Created, v.Reason, v.Message)
 	if v.Reason == plan.OtherWriter {
@@ -82,7 +82,7 @@ func (f *statusFields) setVerdict(o opensearchv1.Declared, v plan.Verdict, furth
 	for _, c := range further {
 		types = append(types, c.Type)
 	}
-	f.Conditions = condition.MergeConditions(o.State().Conditions, types, o.GetGeneration(), metav1.Now().Rfc3339Copy(), further...)
+	f.Conditions = condition.MergeConditions(o.CommonStatus().Conditions, types, o.GetGeneration(), metav1.Now().Rfc3339Copy(), further...)
 }
 
 // requiredRecord returns the record that an object must have before any write for it.
@@ -119,8 +119,8 @@ func needsFinalizer(o declaredObject, is objectOutcome) bool {
 	return is.holds && !o.isDeleting() && !slices.Contains(o.value.GetFinalizers(), opensearchv1.Finalizer)
 }
 
-// hasUnrecorded reports whether any object lacks its record.
-func (s *statusReporter) hasUnrecorded(w syncInput, d kindDecision) bool {
+// hasUnrecordedObject reports whether any object lacks its record.
+func (s *statusReporter) hasUnrecordedObject(w syncInput, d kindDecision) bool {
 	return len(objectsLackingRecord(w, d)) > 0
 }
 

@@ -40,7 +40,7 @@ func (s *state) keysUsingSecret(secret event.Key) (all []Key) {
 	for _, c := range s.clusters {
 		for _, o := range c.rows.ListByIndex(bySecret, secret.NamespacedName()) {
 			if o.Key.Cluster == secret.Cluster {
-				all = append(all, allKeysOf(clusterKey(o.Key.Cluster, o.Key.Namespace, o.Key.Name))...)
+				all = append(all, keysOfCluster(clusterKey(o.Key.Cluster, o.Key.Namespace, o.Key.Name))...)
 			}
 		}
 	}

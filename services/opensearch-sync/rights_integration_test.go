@@ -19,15 +19,15 @@ import (
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
-// rights runs an opensearch-sync that lacks one right after the other.
-type rights struct {
-	*bed
+// revokedRightEnv runs an opensearch-sync that lacks one right after the other.
+type revokedRightEnv struct {
+	*testEnv
 
 	suite testenv.RightsSuite
 }
 
 func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
-	r := &rights{bed: newBed(t)}
+	r := &revokedRightEnv{testEnv: newTestEnv(t)}
 	r.Kube.ServeLegacyOpenSearch(t)
 	r.Reflector()
 	r.connect()
@@ -43,11 +43,11 @@ func TestOpenSearchSyncReportsEachMissingRight(t *testing.T) {
 			return err
 		},
 	}
-	r.suite.Test(t)
+	r.suite.Run(t)
 }
 
 // fill creates an object of each kind that the service follows.
-func (r *rights) fill() {
+func (r *revokedRightEnv) fill() {
 	r.T.Helper()
 	r.put(kinds.ToLegacy(kinds.OpenSearchClusters()), "legacy", spec(map[string]any{}))
 	for i, kind := range append(kinds.OpenSearchKinds(), kinds.LegacyOpenSearchKinds()...) {
@@ -60,9 +60,9 @@ func (r *rights) fill() {
 }
 
 // uses returns, for each right, the action that needs it.
-func (r *rights) uses() map[string]testenv.RightUse {
+func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	role := kinds.OpenSearchRoles()
-	return map[string]testenv.RightUse{
+	return map[string]testenv.RightTrigger{
 		"get namespaces": {
 			Need: func(c testenv.RightCase) {
 				r.suite.Restart()
@@ -101,7 +101,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 }
 
 // declare creates an object that leads to an entity in OpenSearch.
-func (r *rights) declare(kind kinds.Kind, name string) {
+func (r *revokedRightEnv) declare(kind kinds.Kind, name string) {
 	r.T.Helper()
 	r.put(kind, name, spec(map[string]map[string]any{
 		"OpensearchUser":            {"passwordFrom": map[string]any{"name": "passwords", "key": "anna"}},
@@ -113,7 +113,7 @@ func (r *rights) declare(kind kinds.Kind, name string) {
 }
 
 // noted waits until there is an Event about an object.
-func (r *rights) noted(name string) {
+func (r *revokedRightEnv) noted(name string) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
 		events, err := r.core.CoreV1().Events(namespace).List(r.T.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})

@@ -20,7 +20,7 @@ import (
 const often = 100 * time.Millisecond
 
 // secretReads returns how often the service has read Secrets.
-func (b *bed) secretReads() (n int) {
+func (b *testEnv) secretReads() (n int) {
 	for _, name := range []string{"passwords", "others", "connection"} {
 		n += b.Kube.CallsByOp()["GET /api/v1/namespaces/"+namespace+"/secrets/"+name]
 	}
@@ -28,8 +28,8 @@ func (b *bed) secretReads() (n int) {
 }
 
 // A Secret that the watcher follows is read only after it has changed.
-func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
-	b := newBed(t)
+func TestWatchedSecretIsReadAfterChangeOnly(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	serve := func() *testenv.RunningService {
@@ -42,7 +42,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	var before int
 	testenv.Eventually(t, soon, func() error { // A run before the first event of the Secret schedules another one.
 		before = b.secretReads()
-		if b.AwaitSettled(); b.secretReads() != before {
+		if b.AwaitNoCalls(); b.secretReads() != before {
 			return fmt.Errorf("Secrets were read %d times more", b.secretReads()-before)
 		}
 		return nil
@@ -51,7 +51,7 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 		t.Error("reads of Secrets are not counted")
 	}
 	b.secret("others", map[string]string{"anna": second}) // No object names this Secret.
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if now := b.secretReads(); now != before {
 		t.Errorf("a Secret that nobody names has %d read", now-before)
 	}
@@ -72,8 +72,8 @@ func TestASecretThatIsFollowedIsReadWhenItHasChanged(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
-	b := newBed(t)
+func TestUnwatchedSecretIsReadPeriodically(t *testing.T) {
+	b := newTestEnv(t)
 	b.Env.StartReflector() // Like a watcher without --secret-namespaces.
 	b.connect()
 	b.serveWith(func(c *opensearchsync.Config) { c.SecretInterval = often })
@@ -86,8 +86,8 @@ func TestASecretThatIsNotFollowedIsReadAgainAndAgain(t *testing.T) {
 }
 
 // A change of a cluster's Secret opens a new connection and starts runs over all kinds.
-func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
-	b := newBed(t)
+func TestConnectionSecretChangeRunsAllKinds(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -97,7 +97,7 @@ func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.AwaitCaughtUp(topology.OpensearchSync)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	before := b.search.CallsByOp()
 	b.secretLabel("connection")
 	b.awaitCalls(before, map[string]int{"GET internalusers": 1, "GET roles": 2, "GET rolesmapping": 1})
@@ -107,8 +107,8 @@ func TestASecretThatAClusterIsReachedByHasAllOfItLookedAt(t *testing.T) {
 }
 
 // A login in progress while a password changes enters OpenSearch's cache after the cache was emptied.
-func TestALoginUnderWayDoesNotOutliveItsPassword(t *testing.T) {
-	b := newBed(t)
+func TestAuthCacheIsFlushedAgainAfterPasswordChange(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()

@@ -95,7 +95,7 @@ func (s *queryServer) connectToCluster(ctx context.Context, ref *opensearchv1.Cl
 	if err := s.verifier.Verify(ctx, expectedClusterState(found)); err != nil {
 		return found, nil, err
 	}
-	to, err = s.connections.connectTo(ctx, found.Value)
+	to, err = s.connections.connectionFor(ctx, found.Value)
 	if waiting, ok := errors.AsType[*clusterNotReadyError](err); ok {
 		err = connect.NewError(connect.CodeFailedPrecondition, waiting)
 	}
@@ -125,7 +125,7 @@ func (s *queryServer) listThings(ctx context.Context, ref *opensearchv1.ClusterR
 	}
 	asking := toPlanObjects(l.objects, l.server, nil, nil)
 	for i, o := range l.objects {
-		thing, name, state := all[o.value.Entity()], o.value.Entity(), o.value.State()
+		thing, name, state := all[o.value.OpenSearchName()], o.value.OpenSearchName(), o.value.CommonStatus()
 		if thing == nil {
 			thing = &opensearchv1.Thing{Name: name}
 			all[name] = thing
@@ -216,7 +216,7 @@ func (s *queryServer) GetSyncStatus(_ context.Context, request *opensearchv1.Get
 	for _, kind := range plan.AllKinds() {
 		states := map[string]int32{}
 		for _, o := range s.state.tables[kind].objectsOfCluster(key, "") {
-			states[string(o.value.State().State)]++
+			states[string(o.value.CommonStatus().State)]++
 		}
 		answer.Kinds = append(answer.Kinds, &opensearchv1.KindStatus{Kind: string(kind), States: states})
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func TestItIsToldWhoseEverythingIs(t *testing.T) {
-	b := newBed(t)
+func TestQueriesReportOwnersOfEntities(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.write("internalusers/kim", map[string]any{"password": second})
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_all"}})
@@ -37,7 +37,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	b.state(kinds.OpenSearchUsers(), "kim", "ERROR", "from another author")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
-	b.AwaitSettled() // The view now holds the written statuses.
+	b.AwaitNoCalls() // The view now holds the written statuses.
 
 	users, err := client.ListUsers(t.Context(), &opensearchv1.ListUsersRequest{Cluster: of})
 	if err != nil {
@@ -81,7 +81,7 @@ func TestItIsToldWhoseEverythingIs(t *testing.T) {
 	}
 
 	// An edit of metadata does not send the password again.
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	puts := b.search.WritesByOp()["PUT internalusers/anna"]
 	b.secretLabel("passwords")
 	b.put(kinds.OpenSearchUsers(), "anna", spec(map[string]any{

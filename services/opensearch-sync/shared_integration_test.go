@@ -27,27 +27,27 @@ import (
 )
 
 // declare declares another cluster object that is connected by a Secret.
-func (b *bed) declare(name string, values map[string]string) {
+func (b *testEnv) declare(name string, values map[string]string) {
 	b.T.Helper()
 	b.secret("connection-"+name, values)
 	b.put(kinds.OpenSearchClusters(), name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"entail.dev/connection-secret": "connection-" + name}}})
 }
 
 // declareOther declares a second cluster object for the same server.
-func (b *bed) declareOther() {
+func (b *testEnv) declareOther() {
 	b.T.Helper()
 	user, password := b.search.AdminLogin()
 	b.declare("other", map[string]string{"url": b.search.URL(), "ca.crt": string(b.search.CA()), "username": user, "password": password})
 }
 
-func (b *bed) bindIn(cluster, name, user string) {
+func (b *testEnv) bindIn(cluster, name, user string) {
 	b.T.Helper()
 	b.put(kinds.OpenSearchBindings(), name, spec(map[string]any{"opensearchCluster": map[string]any{"name": cluster}, "roles": []any{"shared"}, "users": []any{user}}))
 	b.state(kinds.OpenSearchBindings(), name, "CREATED", "")
 }
 
 func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.declareOther()
@@ -72,10 +72,10 @@ func TestClusterObjectsOfOneServerKeepEachOthersEntries(t *testing.T) {
 	b.remove(kinds.OpenSearchClusters(), "fake")
 }
 
-// newSharedBed returns a bed with two cluster objects of one server. A binding of each gives role shared.
-func newSharedBed(t *testing.T) *bed {
+// newSharedServerEnv returns a bed with two cluster objects of one server. A binding of each gives role shared.
+func newSharedServerEnv(t *testing.T) *testEnv {
 	t.Helper()
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.declareOther()
@@ -87,8 +87,8 @@ func newSharedBed(t *testing.T) *bed {
 }
 
 // A run of one cluster object must not write back what the run of another one has removed since its listing.
-func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
-	b := newSharedBed(t)
+func TestClusterObjectsOfOneServerSerializeWrites(t *testing.T) {
+	b := newSharedServerEnv(t)
 	bindings := b.ResourceClient(kinds.OpenSearchBindings()).Namespace(namespace)
 	var first atomic.Bool
 	b.search.FailBefore(func(ctx context.Context, op string) error {
@@ -111,7 +111,7 @@ func TestClusterObjectsOfOneServerWriteOneAfterTheOther(t *testing.T) {
 }
 
 func TestMappingWithoutItsRoleGoesWithBindingsOfTwoClusterObjects(t *testing.T) {
-	b := newSharedBed(t)
+	b := newSharedServerEnv(t)
 	b.remove(kinds.OpenSearchRoles(), "shared")
 	for _, name := range []string{cluster, "other"} {
 		b.Delete(kinds.OpenSearchClusters().InNamespace(namespace), name)
@@ -123,7 +123,7 @@ func TestMappingWithoutItsRoleGoesWithBindingsOfTwoClusterObjects(t *testing.T) 
 // A change without an answer holds the entries of all cluster objects. It may take effect after the binding of another
 // one was deleted.
 func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.declareOther()
@@ -141,7 +141,7 @@ func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
 	b.bindIn(cluster, "three", "kim")
 	b.going(kinds.OpenSearchBindings(), "two")
 	b.mappedTo("shared", "anna", "kim")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.write("rolesmapping/shared", map[string]any{"users": []string{"anna", "ben", "kim"}}) // The change takes effect.
 	b.gone(kinds.OpenSearchBindings(), "two")
 	b.mappedTo("shared", "anna", "kim")
@@ -150,9 +150,9 @@ func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
 }
 
 // impostor starts a server that reports the UUID of the real one and accepts all writes.
-func (b *bed) impostor() *httptest.Server {
+func (b *testEnv) impostor() *httptest.Server {
 	b.T.Helper()
-	_, identity := b.search.DoAsAdmin(b.T, http.MethodGet, "/", nil)
+	_, identity := b.search.RequestAsAdmin(b.T, http.MethodGet, "/", nil)
 	var mu sync.Mutex
 	mappings := map[string]json.RawMessage{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -37,7 +37,7 @@ type state struct {
 
 	mu sync.Mutex
 	// cleared holds gone objects of which nothing is left in OpenSearch, with the epoch of their deletion.
-	cleared objectMemory[string]
+	cleared perObjectCache[string]
 }
 
 // clusterTable holds the clusters of one group.
@@ -52,7 +52,7 @@ type declaredObject struct {
 	kind kinds.Kind
 	// value has the record that counts in its status. written is the object as the API server holds it, or nil if they
 	// are the same.
-	value, written opensearchv1.Declared
+	value, written opensearchv1.DeclaredObject
 	// obstacle is the reason why nothing can be written for the object.
 	obstacle *plan.Verdict
 }
@@ -68,7 +68,7 @@ func (o declaredObject) isDeleting() bool {
 
 // mayBeAboutServer reports whether the status of an object can be about a server. A status without a server can be about any.
 func (o declaredObject) mayBeAboutServer(server string) bool {
-	of := o.value.State().ManagedServer
+	of := o.value.CommonStatus().ManagedServer
 	return of == "" || of == server
 }
 
@@ -83,7 +83,7 @@ func (o declaredObject) hadEntityBefore(server string) *bool {
 // isOnServerOf reports whether an object was made on the server of a run, or on none yet. The server counts, not the
 // OpenSearchCluster: a server may be declared again, and an OpenSearchCluster may change its server.
 func (o declaredObject) isOnServerOf(w syncInput) bool {
-	s := o.value.State()
+	s := o.value.CommonStatus()
 	if s.ManagedServer == "" {
 		return s.ManagedCluster == "" || s.ManagedCluster == string(w.cluster.UID)
 	}
@@ -101,7 +101,7 @@ func (o declaredObject) statusFields() statusFields {
 // hasLostRecord reports whether an object was in step and has lost its record. Users cannot be lost, because an attribute in
 // OpenSearch names their object.
 func (o declaredObject) hasLostRecord() bool {
-	s := o.value.State()
+	s := o.value.CommonStatus()
 	if s.ManagedServer != "" || s.State != opensearchv1.Created && !strings.HasPrefix(s.Reason, recordMissing) {
 		return false
 	}
@@ -138,7 +138,7 @@ type objectTable interface {
 	// taken again, that is the state of the newer object.
 	expectedObject(o declaredObject) verify.ExpectedState
 	// parseManifest decodes a manifest and rejects unknown fields. live returns the object of a name.
-	parseManifest(manifest []byte) (opensearchv1.Declared, error)
+	parseManifest(manifest []byte) (opensearchv1.DeclaredObject, error)
 	liveObject(k event.Key) (declaredObject, bool)
 	// kubernetesKind returns the kind in Kubernetes.
 	kubernetesKind() kinds.Kind
@@ -155,7 +155,7 @@ type objectTable interface {
 // newState registers the tables in v. It uses those of the legacy group only if legacy is true.
 func newState(v *informer.Informer, legacy bool) *state {
 	s := &state{tables: map[plan.EntityKind]groupTables{}, kinds: map[event.GroupResource]plan.EntityKind{}}
-	s.cleared = newObjectMemory[string](func(k event.Key, uid string) bool { return s.tableFor(k).hasObjectWithUID(k, uid, true) })
+	s.cleared = newPerObjectCache[string](func(k event.Key, uid string) bool { return s.tableFor(k).hasObjectWithUID(k, uid, true) })
 	s.secrets = informer.RegisterLister[struct{}](v, kinds.Secrets(), nil)
 	index := map[string]func(*opensearchv1.OpenSearchCluster) []string{
 		byUID:    func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
@@ -180,7 +180,7 @@ func withLegacyGroup(kind kinds.Kind) []kinds.Kind { return []kinds.Kind{kind, k
 // declaredPointer is the constraint for a pointer to T that is a declared object.
 type declaredPointer[T any] interface {
 	*T
-	opensearchv1.Declared
+	opensearchv1.DeclaredObject
 	runtime.Object
 }
 
@@ -192,7 +192,7 @@ type kindTable[T any, P declaredPointer[T]] struct {
 func registerTables[T any, P declaredPointer[T]](s *state, v *informer.Informer, kind kinds.Kind, of plan.EntityKind, legacy bool) {
 	index := map[string]func(*T) []string{
 		byCluster: func(value *T) []string { return []string{clusterPath(P(value))} },
-		byUID:     func(value *T) []string { return []string{P(value).State().ManagedCluster} },
+		byUID:     func(value *T) []string { return []string{P(value).CommonStatus().ManagedCluster} },
 		bySecret:  func(value *T) []string { return secretPathsOf(P(value)) },
 	}
 	for _, kind := range withLegacyGroup(kind) {
@@ -203,7 +203,7 @@ func registerTables[T any, P declaredPointer[T]](s *state, v *informer.Informer,
 	}
 }
 
-func clusterPath(o opensearchv1.Declared) string { return o.GetNamespace() + "/" + o.Cluster() }
+func clusterPath(o opensearchv1.DeclaredObject) string { return o.GetNamespace() + "/" + o.Cluster() }
 
 func (t kindTable[T, P]) objectsOfCluster(cluster event.Key, uid string) []declaredObject {
 	rows := t.rows.ListByIndex(byCluster, cluster.NamespacedName())
@@ -241,12 +241,12 @@ func (t kindTable[T, P]) expectedObject(o declaredObject) verify.ExpectedState {
 		o = newer
 	}
 	value, _ := o.value.(P)
-	return verify.ExpectObject(informer.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
+	return verify.NewExpectedState(informer.Object[T]{Change: o.Change, Value: (*T)(value)}, func(value *T) (declared, recorded any) {
 		return decisionFields(P(value)), nil
 	})
 }
 
-func (t kindTable[T, P]) parseManifest(manifest []byte) (opensearchv1.Declared, error) {
+func (t kindTable[T, P]) parseManifest(manifest []byte) (opensearchv1.DeclaredObject, error) {
 	value := P(new(T))
 	decoder := json.NewDecoder(bytes.NewReader(manifest))
 	decoder.DisallowUnknownFields()
@@ -277,14 +277,14 @@ func (t kindTable[T, P]) hasObjectsOnCluster(uid string) bool {
 }
 
 // decisionFields returns the parts of an object on which decisions depend.
-func decisionFields(o opensearchv1.Declared) any {
+func decisionFields(o opensearchv1.DeclaredObject) any {
 	kept, _ := readRecordCopy(o)
 	o = withEffectiveRecord(o)
 	all := []any{
 		kept.Connection, o.GetAnnotations()[opensearchv1.ForgetAnnotation],
-		o.Cluster(), o.Entity(), plan.DeclaredBody(o), o.Existing(), o.State().ManagedCluster, o.State().ManagedServer, o.GetDeletionTimestamp() != nil,
-		o.GetAnnotations()[opensearchv1.AdoptAnnotation], o.GetAnnotations()[opensearchv1.SourceUIDAnnotation],
-		o.GetAnnotations()[opensearchv1.BindAnnotation],
+		o.Cluster(), o.OpenSearchName(), plan.DeclaredBody(o), o.Existing(), o.CommonStatus().ManagedCluster,
+		o.CommonStatus().ManagedServer, o.GetDeletionTimestamp() != nil, o.GetAnnotations()[opensearchv1.AdoptAnnotation],
+		o.GetAnnotations()[opensearchv1.SourceUIDAnnotation], o.GetAnnotations()[opensearchv1.BindAnnotation],
 	}
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:
@@ -297,17 +297,17 @@ func decisionFields(o opensearchv1.Declared) any {
 
 // expectedClusterState returns the expected state of a cluster: the fields on which its connection depends.
 func expectedClusterState(o informer.Object[opensearchv1.OpenSearchCluster]) verify.ExpectedState {
-	return verify.ExpectObject(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
+	return verify.NewExpectedState(o, func(c *opensearchv1.OpenSearchCluster) (declared, recorded any) {
 		return []any{c.Spec, c.Status.Phase, c.Annotations[opensearchv1.ConnectionAnnotation], c.DeletionTimestamp != nil}, nil
 	})
 }
 
-func (t kindTable[T, P]) clusterOf(k event.Key) (clusterOf event.Key, managed string, ok bool) {
+func (t kindTable[T, P]) clusterOf(k event.Key) (cluster event.Key, managed string, ok bool) {
 	o, _ := t.rows.GetOrTombstone(k)
 	if o.Value == nil {
 		return event.Key{}, "", false
 	}
-	return clusterKey(k.Cluster, k.Namespace, P(o.Value).Cluster()), P(o.Value).State().ManagedCluster, true
+	return clusterKey(k.Cluster, k.Namespace, P(o.Value).Cluster()), P(o.Value).CommonStatus().ManagedCluster, true
 }
 
 // clusterKey returns the key of a cluster, whatever group declares it. Both groups share one document of each kind.
@@ -319,7 +319,7 @@ func clusterKey(cluster, namespace, name string) event.Key {
 func (s *state) affectedKeys(k event.Key) []Key {
 	switch k.Resource {
 	case kinds.OpenSearchClusters().Resource:
-		return allKeysOf(clusterKey(k.Cluster, k.Namespace, k.Name))
+		return keysOfCluster(clusterKey(k.Cluster, k.Namespace, k.Name))
 	case kinds.Secrets().Resource:
 		return s.keysUsingSecret(k)
 	}
@@ -345,8 +345,8 @@ func (s *state) tableFor(k event.Key) objectTable {
 	return s.tables[s.kinds[k.GroupResource]].tableOfGroup(k.GroupResource)
 }
 
-// allKeysOf returns all keys of a cluster.
-func allKeysOf(cluster event.Key) (all []Key) {
+// keysOfCluster returns all keys of a cluster.
+func keysOfCluster(cluster event.Key) (all []Key) {
 	for _, kind := range plan.AllKinds() {
 		all = append(all, Key{cluster, kind})
 	}

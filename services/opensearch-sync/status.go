@@ -22,7 +22,7 @@ const maxReason = 1024
 
 // objectWriter is the part of the Kubernetes client that statuses need.
 type objectWriter interface {
-	Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
+	MergePatch(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 }
 
@@ -79,7 +79,7 @@ func clusterChangedVerdict(o declaredObject) *plan.Verdict {
 // being deleted.
 func (s *statusReporter) reportWaiting(ctx context.Context, p *controller.Request[Key], objects []declaredObject, v plan.Verdict) error {
 	return forEachParallel(ctx, objects, func(o declaredObject) error {
-		state := o.value.State()
+		state := o.value.CommonStatus()
 		known := state.State == opensearchv1.Created || state.State == opensearchv1.Error
 		if !o.isDeleting() && known && state.ObservedGeneration == o.value.GetGeneration() {
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, v.Message)
@@ -96,7 +96,7 @@ func (s *statusReporter) writeVerdict(ctx context.Context, p *controller.Request
 	}
 	var further []condition.Condition
 	f := statusFieldsOf(o.value)
-	if has := meta.FindStatusCondition(o.value.State().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
+	if has := meta.FindStatusCondition(o.value.CommonStatus().Conditions, opensearchv1.OtherController); has != nil && v.Reason != plan.OtherWriter {
 		// The conflict ends when a run finds the user in step, not during an outage.
 		further = append(further, condition.New(has.Type, o.isConditionTrue(has.Type), has.Reason, has.Message))
 	}
@@ -106,7 +106,7 @@ func (s *statusReporter) writeVerdict(ctx context.Context, p *controller.Request
 
 func (s *statusReporter) writeStatus(ctx context.Context, p *controller.Request[Key], o declaredObject, f statusFields, v plan.Verdict) error {
 	status := setup.StatusUpdate{Outcome: outcomeOfState(v.State), Message: v.Message}
-	c, changed := condition.ChangedCondition(o.value.State().Conditions, f.Conditions, opensearchv1.Ready)
+	c, changed := condition.FindChangedCondition(o.value.CommonStatus().Conditions, f.Conditions, opensearchv1.Ready)
 	if changed && (v.State == opensearchv1.Error || v.State == opensearchv1.Ignored) {
 		status.Notes = []condition.EventContent{{Warning: v.State == opensearchv1.Error, Reason: c.Reason, Message: c.Message}}
 	}
@@ -154,9 +154,9 @@ func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request
 		case was && o.isDeleted():
 			p.Report(o.Change, eventv1.Outcome_OUTCOME_REJECTED, no.Message)
 			return nil
-		case !was && done.undone[o.value.Entity()] && (o.isDeleted() || !o.isDeleting() && verdict.State == opensearchv1.Created):
+		case !was && done.undone[o.value.OpenSearchName()] && (o.isDeleted() || !o.isDeleting() && verdict.State == opensearchv1.Created):
 			// Until the new object has the entity, it belongs to the deleted one.
-			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until "+o.value.Entity()+" is written")
+			p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until "+o.value.OpenSearchName()+" is written")
 			return nil
 		case was:
 			verdict = no

@@ -20,14 +20,14 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// notes records the messages that statuses received, by UID.
-type notes struct {
+// statusMessages records the messages that statuses received, by UID.
+type statusMessages struct {
 	mu  sync.Mutex
 	of  map[string]string
 	all []string
 }
 
-func (n *notes) Write(_ context.Context, _ controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error) {
+func (n *statusMessages) Write(_ context.Context, _ controller.UntypedRequest, s setup.StatusUpdate) (event.Change, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.of[s.Object.UID] = s.Message
@@ -35,10 +35,10 @@ func (n *notes) Write(_ context.Context, _ controller.UntypedRequest, s setup.St
 	return s.Object, nil
 }
 
-func (n *notes) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
+func (n *statusMessages) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
 
-func TestMembersAndServersDecideWhichObjectsAPassLooksAfter(t *testing.T) {
-	w := newTold(t)
+func TestRunInputSelectsObjectsByClusterAndServer(t *testing.T) {
+	w := newFeededState(t)
 	s := &statusReporter{elsewhere: func(uid string) bool { return uid == "elsewhere" }}
 	of := func(name, cluster, managed, server string) declaredObject {
 		u := userNamed(name)
@@ -77,7 +77,7 @@ func TestMembersAndServersDecideWhichObjectsAPassLooksAfter(t *testing.T) {
 }
 
 // While a change without an answer may still take effect, its object is neither released nor forgotten.
-func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
+func TestDeletedObjectIsKeptWhileWriteIsUncertain(t *testing.T) {
 	for name, c := range map[string]struct {
 		w            syncInput
 		unseen, gone bool
@@ -95,15 +95,15 @@ func TestWhoeverLeavesIsHeldWhileAChangeIsContested(t *testing.T) {
 		"gone in a young turn, unseen":  {syncInput{young: true}, true, true, eventv1.Outcome_OUTCOME_APPLIED, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world := newTold(t)
-			s := &statusReporter{writer: &notes{of: map[string]string{}}, schemas: newForeignSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newForeignWriterDetector(nil, world.isLiveUID), clear: world.markCleared}
+			world := newFeededState(t)
+			s := &statusReporter{writer: &statusMessages{of: map[string]string{}}, schemas: newForeignSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newForeignWriterDetector(nil, world.isLiveUID), clear: world.markCleared}
 			u := userNamed("anna")
 			u.DeletionTimestamp = &metav1.Time{}
 			u.Status.ManagedCluster, u.Status.State = "uid-search", opensearchv1.Created
 			o := declaredObject{Change: event.Change{Key: world.key("anna"), UID: "uid-anna", Deleted: c.gone}, value: u}
 			c.w.cluster, c.w.objects = clusterOf("uid-search"), []declaredObject{o}
 			p := controller.NewRequest(world.view, Key{Kind: plan.Users}, false)
-			d := kindDecision{outcomes: map[string]objectOutcome{"uid-anna": {Verdict: plan.InStepVerdict(), unseen: c.unseen}}}
+			d := kindDecision{outcomes: map[string]objectOutcome{"uid-anna": {Verdict: plan.SyncedVerdict(), unseen: c.unseen}}}
 			if err := s.writeResults(t.Context(), p, c.w, d, applyResult{}); err != nil {
 				t.Fatal(err)
 			}
@@ -125,8 +125,8 @@ func (w *wroteFields) Write(_ context.Context, _ controller.UntypedRequest, s se
 func (w *wroteFields) Refresh(context.Context, kinds.Kind, event.Change) error { return nil }
 
 // The verdict OtherController makes Ready false. It must not end by its own write, nor during an outage.
-func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
-	w, written := newTold(t), &wroteFields{}
+func TestForeignWriterIsRememberedAcrossRuns(t *testing.T) {
+	w, written := newFeededState(t), &wroteFields{}
 	s := &statusReporter{writer: written, schemas: newForeignSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newForeignWriterDetector(nil, w.isLiveUID)}
 	u := userNamed("anna")
 	u.Generation = 1
@@ -146,14 +146,14 @@ func TestOtherControllerIsRememberedOverPasses(t *testing.T) {
 	}
 }
 
-func TestADeletedObjectWithoutARecordIsNotReleased(t *testing.T) {
-	world, told := newTold(t), &notes{of: map[string]string{}}
+func TestDeletedObjectWithoutRecordKeepsFinalizer(t *testing.T) {
+	world, told := newFeededState(t), &statusMessages{of: map[string]string{}}
 	s := &statusReporter{writer: told, schemas: newForeignSchemas(prometheus.NewRegistry(), slog.New(slog.DiscardHandler)), rivals: newForeignWriterDetector(nil, world.isLiveUID)}
 	b := bindingWith(nil)
 	b.Status.ProvisionedRoles, b.DeletionTimestamp = nil, &metav1.Time{}
 	o := declaredObject{Change: event.Change{Key: world.key("one"), UID: "uid-one"}, value: b}
 	p := controller.NewRequest(world.view, Key{Kind: plan.Mappings}, false)
-	d := kindDecision{outcomes: map[string]objectOutcome{"uid-one": {Verdict: plan.InStepVerdict()}}}
+	d := kindDecision{outcomes: map[string]objectOutcome{"uid-one": {Verdict: plan.SyncedVerdict()}}}
 	if err := s.writeResults(t.Context(), p, syncInput{cluster: clusterOf("old"), server: "server", objects: []declaredObject{o}}, d, applyResult{}); err != nil {
 		t.Fatal(err)
 	}

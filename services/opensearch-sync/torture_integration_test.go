@@ -21,7 +21,7 @@ import (
 )
 
 // going deletes an object without waiting.
-func (b *bed) going(kind kinds.Kind, name string) {
+func (b *testEnv) going(kind kinds.Kind, name string) {
 	b.T.Helper()
 	if err := b.ResourceClient(kind).Namespace(namespace).Delete(b.T.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		b.T.Fatal(err)
@@ -29,7 +29,7 @@ func (b *bed) going(kind kinds.Kind, name string) {
 }
 
 // gone waits until an object is deleted.
-func (b *bed) gone(kind kinds.Kind, name string) {
+func (b *testEnv) gone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if _, err := b.ResourceClient(kind).Namespace(namespace).Get(b.T.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -42,11 +42,11 @@ func (b *bed) gone(kind kinds.Kind, name string) {
 // roles returns the names of the roles of the torture. The first one belongs to other writers.
 func roles() []string { return []string{"theirs", "ours-0", "ours-1"} }
 
-// tortured returns the names of the users of the torture.
-func tortured() []string { return []string{"u-0", "u-1", "u-2"} }
+// disruptedUsers returns the names of the users of the torture.
+func disruptedUsers() []string { return []string{"u-0", "u-1", "u-2"} }
 
 func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	reflector := b.Reflector()
 	b.write("internalusers/kim", map[string]any{"password": second})
 	b.write("roles/theirs", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
@@ -55,7 +55,7 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 	foreign := []string{"kim"}
 	torture := &testenv.DisruptionSuite{
 		Bed: b.Env, Reflector: reflector, Service: topology.OpensearchSync, Search: &b.search.Traffic,
-		Serve: func() *testenv.RunningService { return b.serveWith(quick) },
+		Serve: func() *testenv.RunningService { return b.serveWith(shortenWaits) },
 		Begin: func() {
 			b.leaveAll(foreign)
 			for _, role := range roles()[1:] {
@@ -77,9 +77,9 @@ func TestOpenSearchSyncConvergesUnderRandomFaults(t *testing.T) {
 }
 
 // step makes one random change as a user would.
-func (b *bed) step(r *rand.Rand) {
+func (b *testEnv) step(r *rand.Rand) {
 	b.T.Helper()
-	user, binding := tortured()[r.IntN(3)], fmt.Sprint("b-", r.IntN(3))
+	user, binding := disruptedUsers()[r.IntN(3)], fmt.Sprint("b-", r.IntN(3))
 	switch r.IntN(6) {
 	case 0, 1:
 		key := []string{"anna", "ben"}[r.IntN(2)] // The same password, with and without a newline.
@@ -90,16 +90,16 @@ func (b *bed) step(r *rand.Rand) {
 		b.going(kinds.OpenSearchBindings(), binding)
 	default:
 		b.put(kinds.OpenSearchBindings(), binding, spec(map[string]any{
-			"roles": roles()[r.IntN(3):], "users": append(tortured(), "nobody")[r.IntN(4):],
+			"roles": roles()[r.IntN(3):], "users": append(disruptedUsers(), "nobody")[r.IntN(4):],
 		}))
 	}
 }
 
 // join adds a user to the mapping of a role, like another client.
-func (b *bed) join(role, user string) {
+func (b *testEnv) join(role, user string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
-		status, answer := b.search.DoAsAdmin(b.T, http.MethodPatch, "/_plugins/_security/api/rolesmapping/"+role,
+		status, answer := b.search.RequestAsAdmin(b.T, http.MethodPatch, "/_plugins/_security/api/rolesmapping/"+role,
 			[]map[string]string{{"op": "add", "path": "/users/-", "value": user}})
 		if status != http.StatusOK {
 			return fmt.Errorf("adding %s to %s: %d %s", user, role, status, answer)
@@ -109,7 +109,7 @@ func (b *bed) join(role, user string) {
 }
 
 // asDeclared compares OpenSearch with the objects and the entries of other writers.
-func (b *bed) asDeclared(foreign []string) error {
+func (b *testEnv) asDeclared(foreign []string) error {
 	b.T.Helper()
 	want := map[string][]string{"theirs": slices.Clone(foreign)}
 	for _, u := range b.List(kinds.OpenSearchBindings()).Items {
@@ -132,11 +132,11 @@ func (b *bed) asDeclared(foreign []string) error {
 	for _, u := range b.List(kinds.OpenSearchUsers()).Items {
 		statuses[u.GetName()] = http.StatusOK
 	}
-	for _, user := range tortured() {
+	for _, user := range disruptedUsers() {
 		if got, _ := b.search.TryLogin(b.T, user, first); got != cmp.Or(statuses[user], http.StatusUnauthorized) {
 			return fmt.Errorf("the login of %s: got status %d; the objects give %d", user, got, statuses[user])
 		}
-		if got, _ := b.search.DoAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil); got != cmp.Or(statuses[user], http.StatusNotFound) {
+		if got, _ := b.search.RequestAsAdmin(b.T, http.MethodGet, "/_plugins/_security/api/internalusers/"+user, nil); got != cmp.Or(statuses[user], http.StatusNotFound) {
 			return fmt.Errorf("the user %s: got status %d; the objects give %d", user, got, statuses[user])
 		}
 	}
@@ -162,7 +162,7 @@ func recorded(u unstructured.Unstructured, roles, users []string) error {
 }
 
 // leaveAll deletes all objects. Nothing of them may be left, and all entries of other writers must remain.
-func (b *bed) leaveAll(foreign []string) {
+func (b *testEnv) leaveAll(foreign []string) {
 	b.T.Helper()
 	for _, kind := range []kinds.Kind{kinds.OpenSearchBindings(), kinds.OpenSearchUsers(), kinds.OpenSearchRoles()} {
 		for _, u := range b.List(kind).Items {

@@ -11,7 +11,7 @@ import (
 // settling bounds how long calls may take effect in these tests.
 const settling = 10 * time.Second
 
-func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
+func TestUncertainWritesExpire(t *testing.T) {
 	now := time.Unix(1, 0)
 	c := newUncertainWrites(func() time.Time { return now }, settling)
 	key := func(name string) Key { return Key{event.Key{Name: name}, plan.Users} }
@@ -29,7 +29,7 @@ func TestWhatGotNoAnswerIsContestedForAWhile(t *testing.T) {
 	}
 }
 
-func TestATurnIsYoungWhileTheOneBeforeMayBeCarriedOut(t *testing.T) {
+func TestObserveTermMarksAllWritesUncertain(t *testing.T) {
 	now := time.Unix(1, 0)
 	c := newUncertainWrites(func() time.Time { return now }, settling)
 	for _, term := range []uint64{0, 1, 3} {

@@ -24,17 +24,17 @@ import (
 )
 
 // look starts runs over all kinds of the cluster, and waits until users were listed.
-func (b *bed) look(n int) {
+func (b *testEnv) look(n int) {
 	b.T.Helper()
 	before := b.search.CallsByOp()
 	b.annotate(kinds.OpenSearchClusters(), cluster, "look", fmt.Sprint(n))
 	b.awaitCalls(before, map[string]int{"GET internalusers": 1})
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 }
 
 // The operator writes right after opensearch-sync, before the change is read back.
-func TestUserThatIsOverwrittenBeforeItIsReadBackIsLeftAlone(t *testing.T) {
-	b := newBed(t)
+func TestUserOverwrittenBeforeReadBackIsKept(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	var wrote, overwrote atomic.Bool
@@ -63,7 +63,7 @@ func TestUserThatIsOverwrittenBeforeItIsReadBackIsLeftAlone(t *testing.T) {
 
 // One pattern that does not compile keeps OpenSearch from loading every later change of its security configuration.
 func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serve()
@@ -89,7 +89,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 		"query": "spec.indexPermissions[0].dls", "mask": "Masked field not valid: a::NOSUCH",
 	} {
 		b.state(kinds.OpenSearchRoles(), name, "ERROR", text)
-		if status, data := b.search.DoAsAdmin(t, http.MethodGet, path("roles", name), nil); status != http.StatusNotFound {
+		if status, data := b.search.RequestAsAdmin(t, http.MethodGet, path("roles", name), nil); status != http.StatusNotFound {
 			t.Errorf("role %s: got %d %s", name, status, data)
 		}
 	}
@@ -99,7 +99,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 	b.bind("good", "watchers", "anna")
 	b.state(kinds.OpenSearchBindings(), "good", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
-	if status, answer := b.search.DoAs(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
+	if status, answer := b.search.RequestAs(t, "anna", first, http.MethodGet, "/_cluster/health", nil); status != http.StatusOK {
 		t.Errorf("anna may not what the role allows: %d %s", status, answer)
 	}
 
@@ -119,7 +119,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 }
 
 func TestDriftIsRepairedAndReported(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Second })
@@ -128,7 +128,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.bind("one", "watchers", "anna")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
 	b.login("anna", first, http.StatusOK)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 
 	before, writes := b.search.CallsByOp(), b.search.Writes()
 	looks := map[string]int{"GET internalusers": 5, "GET roles": 10, "GET rolesmapping": 5, "GET actiongroups": 5}
@@ -147,7 +147,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.write("rolesmapping/watchers", map[string]any{"users": []string{"kim"}})
 	b.warned("one", "DriftRepaired", "users of rolesmapping")
 	b.mappedTo("watchers", "kim", "anna")
-	b.search.DoAsAdmin(t, http.MethodDelete, path("internalusers", "anna"), nil)
+	b.search.RequestAsAdmin(t, http.MethodDelete, path("internalusers", "anna"), nil)
 	b.warned("anna", "DriftRepaired", "attributes of internalusers")
 	b.login("anna", first, http.StatusOK)
 	if listed := b.listed("roles/watchers"); strings.Contains(listed, `"*"`) {
@@ -158,8 +158,8 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 	b.remove(kinds.OpenSearchUsers(), "anna")
 }
 
-func TestUsersWithARoleAreToldHoweverTheyHaveIt(t *testing.T) {
-	b := newBed(t)
+func TestListMappingsListsDirectAndIndirectHolders(t *testing.T) {
+	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
 	client := opensearchv1connect.NewOpenSearchServiceClient(http.DefaultClient, b.serve().URL)

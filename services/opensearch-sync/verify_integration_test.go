@@ -30,7 +30,7 @@ func TestSecretsAndDeletionsRequireTheObjectAtTheAPIServer(t *testing.T) {
 		"deleted user": {Kind: kinds.OpenSearchUsers(), Name: "anna", Edit: func(c *event.Change, _ map[string]any) { c.Deleted = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.secret("others", map[string]string{"anna": second, "url": "https://127.0.0.1:1"})
 			b.Reflector()
 			b.connect()
@@ -38,7 +38,7 @@ func TestSecretsAndDeletionsRequireTheObjectAtTheAPIServer(t *testing.T) {
 			b.user("anna")
 			b.login("anna", first, http.StatusOK)
 			b.AwaitCaughtUp(topology.OpensearchSync)
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			f.Namespace = namespace
 			get := fmt.Sprintf("GET /apis/%s/%s/namespaces/%s/%s/%s", f.Kind.Group, f.Kind.Version, namespace, f.Kind.Resource, f.Name)
 			before := b.Kube.CallsByOp()[get]
@@ -50,7 +50,7 @@ func TestSecretsAndDeletionsRequireTheObjectAtTheAPIServer(t *testing.T) {
 				return nil
 			})
 			b.AwaitCaughtUp(topology.OpensearchSync)
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			if n := b.Kube.CallsByOp()[others]; n != 0 {
 				t.Errorf("got %d reads of the other Secret, want none", n)
 			}

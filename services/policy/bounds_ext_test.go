@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// fill repeats a text up to the largest size of files.
-func fill(text string) string { return strings.Repeat(text, (32<<20)/len(text)-1) }
+// repeatToFileLimit repeats a text up to the largest size of files.
+func repeatToFileLimit(text string) string { return strings.Repeat(text, (32<<20)/len(text)-1) }
 
 func aliasBomb() string {
 	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
@@ -33,37 +33,37 @@ func deepKeys() string {
 	return b.String()
 }
 
-// multiplied returns a policy with n actions on a union of n types.
-func multiplied(n int) string { return string(policytest.LargePolicyByUnion(n, n)) }
+// policyWithManyActions returns a policy with n actions on a union of n types.
+func policyWithManyActions(n int) string { return string(policytest.LargePolicyByUnion(n, n)) }
 
-// hostile is input that is designed to cost time or memory, with the expected code.
-type hostile struct {
+// hostileInput is input that is designed to cost time or memory, with the expected code.
+type hostileInput struct {
 	text string
 	want policy.Code
 }
 
-func TestHostileInputEndsSoonAndInBoundedMemory(t *testing.T) {
-	for name, test := range map[string]hostile{
+func TestHostileInputIsBounded(t *testing.T) {
+	for name, test := range map[string]hostileInput{
 		"a file of 100 MB":         {strings.Repeat("actions: []\n", 9<<20), policy.CodeLimit},
 		"an alias bomb":            {aliasBomb(), policy.CodeLimit},
 		"an alias of itself":       {"a: &a [*a]\n", policy.CodeLimit},
 		"a million tiny documents": {strings.Repeat("---\na: b\n", 1_000_000), policy.CodeLimit},
-		"millions of marks":        {fill("---\n"), policy.CodeLimit},
+		"millions of marks":        {repeatToFileLimit("---\n"), policy.CodeLimit},
 		"deep brackets":            {strings.Repeat("[", 4<<20), policy.CodeSyntax},
 		"deep brackets, closed":    {strings.Repeat("[", 9000) + strings.Repeat("]", 9000), policy.CodeLimit},
-		"deep dashes":              {fill("- "), policy.CodeLimit},
+		"deep dashes":              {repeatToFileLimit("- "), policy.CodeLimit},
 		"deep keys":                {deepKeys(), policy.CodeLimit},
 		"deep mappings":            {strings.Repeat("{a: ", 1<<20), policy.CodeSyntax},
-		"flow style of 32 MiB":     {fill("[],"), policy.CodeLimit},
-		"one long line":            {fill("a"), policy.CodeLimit},
+		"flow style of 32 MiB":     {repeatToFileLimit("[],"), policy.CodeLimit},
+		"one long line":            {repeatToFileLimit("a"), policy.CodeLimit},
 		"one long text":            {"a: " + strings.Repeat("b", 31<<20), policy.CodeUnknownKey},
-		"one long quoted text":     {`a: "` + fill("b"), policy.CodeLimit},
-		"tabs":                     {fill("\t"), policy.CodeEmpty},
-		"zeroes":                   {fill("\x00"), policy.CodeLimit},
+		"one long quoted text":     {`a: "` + repeatToFileLimit("b"), policy.CodeLimit},
+		"tabs":                     {repeatToFileLimit("\t"), policy.CodeEmpty},
+		"zeroes":                   {repeatToFileLimit("\x00"), policy.CodeLimit},
 		"zeroes, fewer":            {strings.Repeat("\x00", 1<<20), policy.CodeEncoding},
-		"unions that multiply":     {multiplied(1200), policy.CodeLimit},
+		"unions that multiply":     {policyWithManyActions(1200), policy.CodeLimit},
 		"relations that multiply":  {string(policytest.LargePolicyByUnion(3000, 1)), policy.CodeLimit},
-		"comments":                 {fill("# \n"), policy.CodeEmpty},
+		"comments":                 {repeatToFileLimit("# \n"), policy.CodeEmpty},
 		"comments and little else": {"actions: [\n" + strings.Repeat("# x\n- a # b\n", 300_000), policy.CodeSyntax},
 	} {
 		t.Run(name, func(t *testing.T) { testHostile(t, test) })
@@ -72,7 +72,7 @@ func TestHostileInputEndsSoonAndInBoundedMemory(t *testing.T) {
 
 // testHostile has limits far above the measured values, because of the race detector. Measured are one to two seconds,
 // and at most 700 MiB in total.
-func testHostile(t *testing.T, test hostile) {
+func testHostile(t *testing.T, test hostileInput) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -69,7 +69,7 @@ func expectGolden(t *testing.T, files []syntax.File) {
 	}
 }
 
-func TestTheExampleCompilesToTheSameInEveryOrderAndCase(t *testing.T) {
+func TestExampleCompilesEquallyInAnyOrderAndCase(t *testing.T) {
 	t.Parallel()
 	text := string(readFixture(t, "policy.yaml"))
 	documents := strings.Split(text, "---\n")
@@ -101,7 +101,7 @@ func TestTheExampleCompilesToTheSameInEveryOrderAndCase(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfListsMakesNoDifference(t *testing.T) {
+func TestCompileIgnoresOrderOfLists(t *testing.T) {
 	t.Parallel()
 	documents, _ := syntax.ParseFiles([]syntax.File{{Content: readFixture(t, "policy.yaml")}}, syntax.ParseLimits{})
 	want := outputsOf(t, documents)
@@ -128,7 +128,7 @@ func TestTheOrderOfListsMakesNoDifference(t *testing.T) {
 	}
 }
 
-func TestTheCanonicalFormSaysTheSame(t *testing.T) {
+func TestCanonicalYAMLCompilesEqually(t *testing.T) {
 	t.Parallel()
 	p, found := check.Files([]syntax.File{{Content: readFixture(t, "canonical.yaml")}}, syntax.ParseLimits{}, policy.Options{})
 	if len(found) > 0 {

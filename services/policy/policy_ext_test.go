@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
+func TestDiagnosticsAreSortedAndUnique(t *testing.T) {
 	t.Parallel()
 	source := func(file string, document int) *policy.DocumentSource {
 		return &policy.DocumentSource{File: file, Document: document}
@@ -37,7 +37,7 @@ func TestFindingsAreSortedAndEachIsThereOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyIsShownMoreFindingsThanAnybodyReads(t *testing.T) {
+func TestDiagnosticsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		warnings, errors, shown int
@@ -72,7 +72,7 @@ func TestNobodyIsShownMoreFindingsThanAnybodyReads(t *testing.T) {
 	}
 }
 
-func TestTheFirstLetterOfACodeIsItsSeverity(t *testing.T) {
+func TestCodeSeverityFollowsFirstLetter(t *testing.T) {
 	t.Parallel()
 	if policy.CodeName.Severity() != policy.Error || policy.CodeUnderscore.Severity() != policy.Warning {
 		t.Error("severities do not follow from codes")
@@ -107,7 +107,7 @@ func TestNamesFollowTheGrammar(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestOptionsValidateRefusesInvalid(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		options policy.Options
@@ -133,7 +133,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestThePolicyInThePackageCommentIsOne(t *testing.T) {
+func TestPackageCommentHoldsValidPolicy(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func always(s *corev1alpha1.StoreSpec) { s.Adoption = corev1alpha1.AdoptionAlways }
+func alwaysAllowed(s *corev1alpha1.StoreSpec) { s.Adoption = corev1alpha1.AdoptionAlways }
 
 // theirs creates an OpenFGA store of another owner, with a model.
-func (b *bed) theirs(name string) (id, modelID string) {
+func (b *testEnv) theirs(name string) (id, modelID string) {
 	b.T.Helper()
 	id, err := b.hand.CreateStore(b.T.Context(), name)
 	if err != nil {
@@ -32,8 +32,8 @@ func (b *bed) theirs(name string) (id, modelID string) {
 	return id, modelID
 }
 
-func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
-	b := newBed(t)
+func TestForeignOpenFGAStoreNeedsAdoption(t *testing.T) {
+	b := newTestEnv(t)
 	id, modelID := b.theirs("demo")
 	b.StartReflector()
 	b.serve()
@@ -42,12 +42,12 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 	if m := messageOf(s.Status.Conditions, corev1alpha1.StoreSynced); !strings.Contains(m, id) || !strings.Contains(m, "spec.adoption: Always") {
 		t.Errorf("the message is %q", m)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if n := b.OpenFGA.Writes(); n != 0 || s.Status.StoreID != "" {
 		t.Errorf("%d writes to OpenFGA, the status names %q", n, s.Status.StoreID)
 	}
 	b.expectEvents("StoreRejected")
-	b.applyStore("demo", always)
+	b.applyStore("demo", alwaysAllowed)
 	s = b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
 	if s.Status.StoreID != id || !s.Status.Adopted || s.Status.AuthorizationModelID == modelID {
 		t.Errorf("the status is %+v", s.Status)
@@ -55,7 +55,7 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyByWhoAsksForIt(t *testing.T) {
 	b.expectTypes("user", "document")
 	b.Delete(kinds.Stores(), "demo")
 	b.AwaitGone(kinds.Stores(), "demo")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}

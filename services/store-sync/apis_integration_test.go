@@ -61,7 +61,7 @@ func (d definition) served() kinds.Kind {
 }
 
 // define applies definitions, and deletes them when the test ends.
-func (b *bed) define(definitions ...definition) {
+func (b *testEnv) define(definitions ...definition) {
 	b.T.Helper()
 	for _, d := range definitions {
 		b.T.Cleanup(func() { b.Kube.DeleteDefinition(b.T, d.name()) })
@@ -74,7 +74,7 @@ func (b *bed) define(definitions ...definition) {
 }
 
 // apply applies an object as soon as its kind is served.
-func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) {
+func (b *testEnv) apply(kind kinds.Kind, name string, fields map[string]any) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		_, err := b.Kube.ApplyFields(b.T, kind, name, fields)
@@ -86,7 +86,7 @@ func (b *bed) apply(kind kinds.Kind, name string, fields map[string]any) {
 }
 
 // awaitTypes waits until the live model has these types, and lacks those with a minus in front.
-func (b *bed) awaitTypes(want ...string) {
+func (b *testEnv) awaitTypes(want ...string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		types := b.types()
@@ -101,7 +101,7 @@ func (b *bed) awaitTypes(want ...string) {
 }
 
 // may returns OpenFGA's answer to a check.
-func (b *bed) may(user, relation, object string) bool {
+func (b *testEnv) may(user, relation, object string) bool {
 	b.T.Helper()
 	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
 		StoreId: b.store("demo").Status.StoreID, TupleKey: &openfgav1.CheckRequestTupleKey{User: user, Relation: relation, Object: object},
@@ -112,8 +112,8 @@ func (b *bed) may(user, relation, object string) bool {
 	return answer.GetAllowed()
 }
 
-func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
-	b := newBed(t)
+func TestDiscoveredModulesGrantMembersAndOwners(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary("v1", "apps/v1", "absent.example.com/v1"))
 	b.applyStore("demo", withAccounts)
@@ -174,19 +174,19 @@ func TestMembersMayGetAndOwnersMayBindWhatTheAPIServerServes(t *testing.T) {
 	}
 }
 
-func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
-	b := newBed(t)
+func TestDiscoveryRefreshesAfterDefinitionChangesOnly(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.await("demo", "ModelSynced=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	asked := b.Kube.CallsByOp()
 	b.RequestResync(topology.StoreSync)
 	b.applyModule("docs", "demo", dsl("folder"))
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.define(widgets("example.com", ""))
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	for op, n := range b.Kube.CallsByOp() {
 		if strings.HasPrefix(op, "GET /api") && n != asked[op] {
 			t.Errorf("%s was asked %d times although nothing it serves has changed", op, n-asked[op])
@@ -201,8 +201,8 @@ func TestDiscoveryFollowsDefinitionsAndAsksOnlyThen(t *testing.T) {
 	b.awaitTypes("ui_platform-mesh_io_page")
 }
 
-func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
-	b := newBed(t)
+func TestLabeledDefinitionIsInModel(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
@@ -229,7 +229,7 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 		}
 		return err
 	})
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.StoreSync) })
 
 	b.define(widgets("example.com", "other"))
@@ -247,8 +247,8 @@ func TestALabelledDefinitionIsInTheModelAsLongAsItIsLabelled(t *testing.T) {
 	b.awaitTypes("-example_com_widget", "-example_org_widget")
 }
 
-func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
-	b := newBed(t)
+func TestDeletingStoreGetsNoModules(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
@@ -258,7 +258,7 @@ func TestAStoreInDeletionGetsNoMoreModules(t *testing.T) {
 	b.await("demo", "Deleting=True/Blocked")
 	b.Delete(kinds.AuthorizationModels(), "widgets-demo")
 	b.AwaitGone(kinds.Stores(), "demo")
-	b.AwaitSettled() // The label of the definition still names the Store.
+	b.AwaitNoCalls() // The label of the definition still names the Store.
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 }
 

@@ -33,21 +33,21 @@ func dsl(name string) string {
 	return fmt.Sprintf("module %s\n\ntype %s\n  relations\n    define reader: [user]\n", name, name)
 }
 
-// bed holds the servers around a store-sync.
-type bed struct {
+// testEnv holds the servers around a store-sync.
+type testEnv struct {
 	*testenv.Env
 	// hand is the test's own client of OpenFGA.
 	hand *fga.Client
 }
 
-func newBed(t *testing.T) *bed {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	b := testenv.NewEnv(t)
-	return &bed{b, b.OpenFGA.Client(t)}
+	return &testEnv{b, b.OpenFGA.Client(t)}
 }
 
 // since returns functions that count from now on: all calls of OpenFGA, and all writes to the API server.
-func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
+func (b *testEnv) since() (openFGA func() map[string]int, kube func() int) {
 	calls, writes := b.OpenFGA.CallsByOp(), b.Kube.Writes()
 	openFGA = func() map[string]int { return testenv.SubtractCounts(calls, b.OpenFGA.CallsByOp()) }
 	return openFGA, func() int { return b.Kube.Writes() - writes }
@@ -56,7 +56,7 @@ func (b *bed) since() (openFGA func() map[string]int, kube func() int) {
 func short(c *storesync.Config) { testenv.ShortenWaits(&c.Config) }
 
 // serve starts a store-sync that ends with the test at the latest.
-func (b *bed) serve(edit ...func(*storesync.Config)) *testenv.RunningService {
+func (b *testEnv) serve(edit ...func(*storesync.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := storesync.Defaults()
 	listener := b.ConfigureService(topology.StoreSync, &cfg.Config.Config)
@@ -75,24 +75,24 @@ func storeSpec(edit ...func(*corev1alpha1.StoreSpec)) corev1alpha1.StoreSpec {
 	return spec
 }
 
-func (b *bed) applyStore(name string, edit ...func(*corev1alpha1.StoreSpec)) {
+func (b *testEnv) applyStore(name string, edit ...func(*corev1alpha1.StoreSpec)) {
 	b.T.Helper()
 	b.Kube.Apply(b.T, kinds.Stores(), name, storeSpec(edit...))
 }
 
-func (b *bed) applyModule(name, store, text string) {
+func (b *testEnv) applyModule(name, store, text string) {
 	b.T.Helper()
 	b.Kube.Apply(b.T, kinds.AuthorizationModels(), name,
 		corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: store}, Model: text})
 }
 
 // patch merges a patch into the Store demo.
-func (b *bed) patch(patch string, subresources ...string) {
+func (b *testEnv) patch(patch string, subresources ...string) {
 	b.T.Helper()
 	b.Patch(kinds.Stores(), "demo", patch, subresources...)
 }
 
-func (b *bed) store(name string) *corev1alpha1.Store {
+func (b *testEnv) store(name string) *corev1alpha1.Store {
 	b.T.Helper()
 	var s corev1alpha1.Store
 	if err := b.Get(kinds.Stores(), name, &s); err != nil {
@@ -102,22 +102,22 @@ func (b *bed) store(name string) *corev1alpha1.Store {
 }
 
 // await waits until a Store has these conditions, each "Type=Status/Reason", at its current generation.
-func (b *bed) await(name string, want ...string) *corev1alpha1.Store {
+func (b *testEnv) await(name string, want ...string) *corev1alpha1.Store {
 	b.T.Helper()
-	return testenv.Await(b.Env, kinds.Stores(), name, func(s *corev1alpha1.Store) error {
-		return lacking(s.Status.Conditions, s.Generation, want)
+	return testenv.AwaitObject(b.Env, kinds.Stores(), name, func(s *corev1alpha1.Store) error {
+		return withoutRight(s.Status.Conditions, s.Generation, want)
 	})
 }
 
 // awaitModule does the same for an AuthorizationModel.
-func (b *bed) awaitModule(name string, want ...string) *corev1alpha1.AuthorizationModel {
+func (b *testEnv) awaitModule(name string, want ...string) *corev1alpha1.AuthorizationModel {
 	b.T.Helper()
-	return testenv.Await(b.Env, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
-		return lacking(m.Status.Conditions, m.Generation, want)
+	return testenv.AwaitObject(b.Env, kinds.AuthorizationModels(), name, func(m *corev1alpha1.AuthorizationModel) error {
+		return withoutRight(m.Status.Conditions, m.Generation, want)
 	})
 }
 
-func lacking(has []metav1.Condition, generation int64, want []string) error {
+func withoutRight(has []metav1.Condition, generation int64, want []string) error {
 	for _, w := range want {
 		found := slices.ContainsFunc(has, func(c metav1.Condition) bool {
 			return fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason) == w && c.ObservedGeneration == generation
@@ -137,7 +137,7 @@ func messageOf(conditions []metav1.Condition, kind string) string {
 }
 
 // types returns the types of the live model of the Store demo.
-func (b *bed) types() []string {
+func (b *testEnv) types() []string {
 	b.T.Helper()
 	m, err := b.hand.ReadLatestModel(b.T.Context(), b.store("demo").Status.StoreID)
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *bed) types() []string {
 	return names
 }
 
-func (b *bed) expectTypes(want ...string) {
+func (b *testEnv) expectTypes(want ...string) {
 	b.T.Helper()
 	slices.Sort(want)
 	if got := b.types(); !slices.Equal(got, want) {
@@ -160,7 +160,7 @@ func (b *bed) expectTypes(want ...string) {
 }
 
 // named returns the ids of the OpenFGA stores with a name.
-func (b *bed) named(name string) []string {
+func (b *testEnv) named(name string) []string {
 	b.T.Helper()
 	stores, err := b.hand.FindStores(b.T.Context(), name)
 	if err != nil {

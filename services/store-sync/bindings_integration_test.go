@@ -18,21 +18,21 @@ import (
 )
 
 // kcp makes the API server serve kcp's kinds. All objects are in one logical cluster here.
-func (b *bed) kcp() {
+func (b *testEnv) kcp() {
 	b.T.Helper()
 	for _, kind := range []kinds.Kind{kinds.APIBindings(), kinds.APIExports(), kinds.APIResourceSchemas(), kinds.AccountInfos()} {
 		b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
 	}
 }
 
-func (b *bed) account(org string) {
+func (b *testEnv) account(org string) {
 	b.T.Helper()
 	location := map[string]any{"name": org, "originClusterId": "local", "generatedClusterId": "generated"}
 	b.apply(kinds.AccountInfos(), "account", map[string]any{"spec": map[string]any{"account": location, "organization": location}})
 }
 
 // export offers resources as widgets.example.com, each with a schema v1.<plural>.<group>.
-func (b *bed) export(resources ...definition) {
+func (b *testEnv) export(resources ...definition) {
 	b.T.Helper()
 	var listed []any
 	for _, d := range resources {
@@ -45,14 +45,14 @@ func (b *bed) export(resources ...definition) {
 }
 
 // bind binds an export, as kcp would.
-func (b *bed) bind(name, export string) {
+func (b *testEnv) bind(name, export string) {
 	b.T.Helper()
 	reference := map[string]any{"export": map[string]any{"path": "root:providers", "name": export}}
 	b.apply(kinds.APIBindings(), name, map[string]any{"spec": map[string]any{"reference": reference}})
 	b.Patch(kinds.APIBindings(), name, `{"status":{"apiExportClusterName":"local"}}`, "status")
 }
 
-func (b *bed) awaitHeld(binding string, want bool) {
+func (b *testEnv) awaitHeld(binding string, want bool) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		u, err := b.ResourceClient(kinds.APIBindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
@@ -63,7 +63,7 @@ func (b *bed) awaitHeld(binding string, want bool) {
 	})
 }
 
-func (b *bed) awaitUnbound(binding string) {
+func (b *testEnv) awaitUnbound(binding string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		u, err := b.ResourceClient(kinds.APIBindings()).Get(b.T.Context(), binding, metav1.GetOptions{})
@@ -74,10 +74,10 @@ func (b *bed) awaitUnbound(binding string) {
 	})
 }
 
-// bound returns a bed with the Store demo, whose organization has bound widgets twice.
-func bound(t *testing.T) *bed {
+// newEnvWithBoundWidgets returns a bed with the Store demo, whose organization has bound widgets twice.
+func newEnvWithBoundWidgets(t *testing.T) *testEnv {
 	t.Helper()
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.kcp()
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
@@ -92,14 +92,14 @@ func bound(t *testing.T) *bed {
 	return b
 }
 
-func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
-	b := bound(t)
+func TestBoundAPIStaysUntilLastBindingIsDeleted(t *testing.T) {
+	b := newEnvWithBoundWidgets(t)
 	b.awaitTypes("example_com_widget")
 	var m corev1alpha1.AuthorizationModel
 	if err := b.Get(kinds.AuthorizationModels(), "widgets-demo", &m); err != nil || m.Spec.StoreRef != (corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}) {
 		t.Errorf("it refers to %+v (%v)", m.Spec.StoreRef, err)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.StoreSync) })
 
 	b.export(widgets("example.com", ""), definition{"example.com", "things", "Thing", "", ""})
@@ -108,7 +108,7 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	b.AwaitGone(kinds.AuthorizationModels(), "things-demo")
 	b.Delete(kinds.APIBindings(), "one")
 	b.awaitUnbound("one")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.Delete(kinds.APIBindings(), "two")
 	b.awaitUnbound("two")
@@ -116,8 +116,8 @@ func TestABoundAPIIsInTheModelUntilTheLastBindingGoes(t *testing.T) {
 	b.awaitTypes("-example_com_widget")
 }
 
-func TestADeletionWhileNobodyLookedLeavesNothing(t *testing.T) {
-	b := newBed(t)
+func TestDeletionDuringDowntimeIsCleanedUp(t *testing.T) {
+	b := newTestEnv(t)
 	b.kcp()
 	b.StartReflector()
 	r := b.serve(ordinary(), unprivileged)

@@ -12,13 +12,13 @@ import (
 )
 
 // claim makes a Store record an OpenFGA store.
-func (b *bed) claim(store, id string) {
+func (b *testEnv) claim(store, id string) {
 	b.T.Helper()
 	b.Patch(kinds.Stores(), store, `{"status":{"storeId":"`+id+`"}}`, "status")
 }
 
-func TestStoreSyncGivesOpenFGAStoreToTheStoreWhoseNameItBears(t *testing.T) {
-	b := newBed(t)
+func TestOpenFGAStoreBelongsToStoreOfSameName(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.applyStore("older")
 	running := b.serve()
@@ -32,7 +32,7 @@ func TestStoreSyncGivesOpenFGAStoreToTheStoreWhoseNameItBears(t *testing.T) {
 		}
 		return nil
 	})
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if s := b.store("victim"); s.Status.StoreID != id {
 		t.Errorf("the victim has %q, want its own %q", s.Status.StoreID, id)
 	}

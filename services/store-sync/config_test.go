@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestFlagsSetTheLimitsAndWhereOpenFGAIs(t *testing.T) {
+func TestConfigIsSetByFlags(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
@@ -25,7 +25,7 @@ func TestFlagsSetTheLimitsAndWhereOpenFGAIs(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreRefusedByName(t *testing.T) {
+func TestConfigValidateNamesInvalidSettings(t *testing.T) {
 	cfg := Defaults()
 	cfg.Limits.Types, cfg.OpenFGA.Target = -1, "nowhere"
 	err := Run(t.Context(), cfg)

@@ -19,8 +19,8 @@ import (
 	storesync "github.com/entail-dev/entail/services/store-sync"
 )
 
-func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
-	b := newBed(t)
+func TestConflictingModuleIsIsolatedUntilFixed(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
@@ -42,8 +42,8 @@ func TestAConflictingModuleIsIsolatedAndLiveWhenFixed(t *testing.T) {
 	b.expectTypes("user", "document", "folder", "group", "two")
 }
 
-func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
-	b := newBed(t)
+func TestBrokenCoreModuleKeepsLastModel(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
@@ -63,14 +63,14 @@ func TestABrokenCoreKeepsTheLastGoodModel(t *testing.T) {
 	b.expectEvents("ModuleRejected")
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if n := b.OpenFGA.WritesByOp()["WriteAuthorizationModel"]; n > 2 {
 		t.Errorf("%d models were written", n)
 	}
 }
 
-func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
-	b := newBed(t)
+func TestInvalidInputGetsConditionAndNoRetry(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(func(c *storesync.Config) { c.Limits.Types = 4 })
 	b.applyStore("ab")
@@ -94,10 +94,10 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b.awaitModule("lost", "Merged=False/StoreNotFound")
 	b.awaitModule("odd", "Merged=False/InvalidCore")
 	b.expectResult("ab", eventv1.Outcome_OUTCOME_REJECTED)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	before := b.OpenFGA.Writes()
 	_, writes := b.since()
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if n := b.OpenFGA.Writes() - before; n != 0 || writes() != 0 {
 		t.Errorf("something is tried again and again: %d calls, %d writes", n, writes())
 	}
@@ -105,8 +105,8 @@ func TestBadInputGetsAConditionAndIsLeftInPeace(t *testing.T) {
 	b.awaitModule("lost", "Merged=True/Merged")
 }
 
-func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
-	b := newBed(t)
+func TestDeletionRemovesDependentsThenTuplesThenStore(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
@@ -130,21 +130,21 @@ func TestADeletionGoesDependentsTuplesStore(t *testing.T) {
 		t.Errorf("OpenFGA still has %v", ids)
 	}
 	b.expectResult("demo", eventv1.Outcome_OUTCOME_APPLIED)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if n := b.OpenFGA.WritesByOp()["DeleteStore"]; n != 1 {
 		t.Errorf("DeleteStore was called %d times", n)
 	}
 }
 
-func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
-	b := newBed(t)
+func TestRetainKeepsOpenFGAStore(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.DeletionPolicy = corev1alpha1.DeletionRetain })
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
 	b.Delete(kinds.Stores(), "demo")
 	b.AwaitGone(kinds.Stores(), "demo")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
@@ -154,8 +154,8 @@ func TestRetainKeepsTheStoreInOpenFGA(t *testing.T) {
 	}
 }
 
-func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
-	b := newBed(t)
+func TestOpenFGAOutageLosesNoChange(t *testing.T) {
+	b := newTestEnv(t)
 	b.OpenFGA.Stop()
 	b.StartReflector()
 	b.serve()
@@ -190,13 +190,13 @@ func TestAnOutageOfOpenFGADelaysAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
-	b := newBed(t)
+func TestForeignModelIsReplaced(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	s := b.await("demo", "ModelSynced=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	latest, err := b.hand.ReadLatestModel(t.Context(), s.Status.StoreID)
 	if err != nil {
 		t.Fatal(err)
@@ -217,13 +217,13 @@ func TestAModelWrittenByOthersIsReplaced(t *testing.T) {
 	})
 }
 
-func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
-	b := newBed(t)
+func TestInvalidStoreIDIsReplaced(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.patch(`{"status":{"storeId":"by hand"}}`, "status")
 	testenv.Eventually(t, soon, func() error {
 		if got := b.store("demo").Status.StoreID; got != id {
@@ -238,8 +238,8 @@ func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 
 // Only the pass itself holds the id of a new OpenFGA store before the status records it. If the Store vanishes then,
 // the OpenFGA store must not stay behind, and a later Store must not get it.
-func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T) {
-	b := newBed(t)
+func TestDeletedStoreWithUnrecordedIDIsCleanedUp(t *testing.T) {
+	b := newTestEnv(t)
 	vanish := sync.OnceFunc(func() {
 		b.patch(`{"metadata":{"finalizers":null}}`)
 		b.Delete(kinds.Stores(), "demo")
@@ -260,7 +260,7 @@ func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T
 		}
 		return nil
 	})
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if ids := b.named("demo"); len(ids) > 0 {
 		t.Errorf("OpenFGA has %v", ids)
 	}
@@ -271,8 +271,8 @@ func TestAStoreThatVanishesBeforeItsIDIsRecordedLeavesNothingBehind(t *testing.T
 	}
 }
 
-func TestAStoreThatHasAnotherNameInOpenFGAWorksAndSaysSo(t *testing.T) {
-	b := newBed(t)
+func TestOpenFGAStoreWithOtherNameIsReported(t *testing.T) {
+	b := newTestEnv(t)
 	id, err := b.hand.CreateStore(t.Context(), "other")
 	if err != nil {
 		t.Fatal(err)
@@ -289,6 +289,6 @@ func TestAStoreThatHasAnotherNameInOpenFGAWorksAndSaysSo(t *testing.T) {
 		t.Errorf("status names %s, want %s; OpenFGA has %v, too", s.Status.StoreID, id, ids)
 	}
 	b.expectTypes("user", "document")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.CheckNoWrites("a pass over a Store of another name", func() { b.patch(`{"metadata":{"labels":{"look":"again"}}}`) })
 }

@@ -46,10 +46,10 @@ func worldly(text string) string {
 	return strings.ReplaceAll(text, "core_example_secret", "core_secret")
 }
 
-func TestStoreSyncKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
-	b := newBed(t)
+func TestStoreSyncFollowsModelRulesInRandomHistories(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
-	h := &histories{bed: b, start: func() *testenv.RunningService { return b.serve(ordinary(servedGroup+"/v1alpha1"), unprivileged) }}
+	h := &histories{testEnv: b, start: func() *testenv.RunningService { return b.serve(ordinary(servedGroup+"/v1alpha1"), unprivileged) }}
 	t.Cleanup(func() { b.Kube.DeleteDefinition(t, "secrets."+servedGroup) })
 	h.running = h.start()
 	text, err := plan.ModuleTemplate{Discovered: true}.RenderModule(plan.APIResource{Plural: "secrets", Singular: "secret", Namespaced: true})
@@ -63,7 +63,7 @@ func TestStoreSyncKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
 
 // histories runs one history after the other, each in a Store of its own.
 type histories struct {
-	*bed
+	*testEnv
 	start   func() *testenv.RunningService
 	running *testenv.RunningService
 	count   int
@@ -234,7 +234,7 @@ func (h *storeHistory) discoveries(w modeltest.Declarations) (changes []func()) 
 func (h *storeHistory) settle(w modeltest.Declarations) {
 	h.T.Helper()
 	about := func(kind kinds.Kind, name string, types ...string) {
-		testenv.Await(h.Env, kind, name, func(o *judged) error {
+		testenv.AwaitObject(h.Env, kind, name, func(o *conditionedObject) error {
 			for _, typ := range types {
 				if c := meta.FindStatusCondition(o.Status.Conditions, typ); c == nil || c.ObservedGeneration != o.Generation {
 					return fmt.Errorf("no %s at generation %d in %+v", typ, o.Generation, o.Status.Conditions)
@@ -252,12 +252,12 @@ func (h *storeHistory) settle(w modeltest.Declarations) {
 		}
 	}
 	h.AwaitCaughtUp(topology.StoreSync)
-	h.AwaitSettled()
+	h.AwaitNoCalls()
 	h.AwaitCaughtUp(topology.StoreSync)
 }
 
-// judged is an object with conditions.
-type judged struct {
+// conditionedObject is an object with conditions.
+type conditionedObject struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
 		Conditions []metav1.Condition `json:"conditions"`
@@ -295,7 +295,7 @@ func (h *storeHistory) state(w modeltest.Declarations) (modeltest.LiveState, err
 			s.Live["discovered/"+d.Name] = d.Text
 		}
 	}
-	for _, m := range testenv.ListAs[corev1alpha1.AuthorizationModel](h.Env, kinds.AuthorizationModels()) {
+	for _, m := range testenv.ListTyped[corev1alpha1.AuthorizationModel](h.Env, kinds.AuthorizationModels()) {
 		if m.Spec.StoreRef.Name == h.name && meta.IsStatusConditionTrue(m.Status.Conditions, corev1alpha1.Merged) {
 			h.addLive(s.Live, w, m)
 		}

@@ -25,7 +25,7 @@ import (
 const configured = "Ready=True/IAMSystemConfigured"
 
 // protect registers a kind "group/Kind" with the permissions get and list.
-func (b *bed) protect(name, kind, plural string, parents ...string) {
+func (b *testEnv) protect(name, kind, plural string, parents ...string) {
 	b.T.Helper()
 	spec := iamv1alpha1.ProtectedResourceSpec{Singular: name, Plural: plural, Permissions: []string{"get", "list"}}
 	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(kind, "/")
@@ -36,15 +36,15 @@ func (b *bed) protect(name, kind, plural string, parents ...string) {
 	b.Kube.Apply(b.T, kinds.ProtectedResources(), name, spec)
 }
 
-func (b *bed) awaitProtected(name string, want ...string) {
+func (b *testEnv) awaitProtected(name string, want ...string) {
 	b.T.Helper()
-	testenv.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
-		return lacking(p.Status.Conditions, p.Generation, want)
+	testenv.AwaitObject(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
+		return withoutRight(p.Status.Conditions, p.Generation, want)
 	})
 }
 
 // awaitKinds waits until the model of the IAM store has exactly these kinds.
-func (b *bed) awaitKinds(want ...string) {
+func (b *testEnv) awaitKinds(want ...string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		m, err := b.hand.ReadLatestModel(b.T.Context(), b.store("iam").Status.StoreID)
@@ -64,8 +64,8 @@ func (b *bed) awaitKinds(want ...string) {
 	})
 }
 
-func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
-	b := newBed(t)
+func TestProtectedResourcesMakeIAMModel(t *testing.T) {
+	b := newTestEnv(t)
 	b.serve()
 	b.StartReflector()
 	b.protect("widget", "a.example/Widget", "widgets", "a.example/Gadget")
@@ -83,12 +83,12 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	if spec.DeletionPolicy != corev1alpha1.DeletionRetain || spec.Discovery != corev1alpha1.DiscoveryNone || len(spec.Tuples) != 1 {
 		t.Errorf("the Store is made as %+v", spec)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 
 	// Passes over a Store in step write nothing.
 	openFGA, kube := b.since()
 	b.Patch(kinds.Stores(), "iam", `{"metadata":{"annotations":{"look":"again"}}}`)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if calls := openFGA(); calls["WriteAuthorizationModel"] > 0 || kube() > 0 {
 		t.Errorf("a pass in step made the calls %v and %d writes", calls, kube())
 	}
@@ -98,7 +98,7 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 	b.awaitProtected("twin", configured)
 	b.release("twin")
 	b.awaitKinds("a.example/Gadget")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 
 	// The Store stays as long as it holds types of a kind. Later it is not created again.
 	b.Delete(kinds.Stores(), "iam")
@@ -114,13 +114,13 @@ func TestProtectedResourcesBecomeTheModelOfTheIAMStore(t *testing.T) {
 		}
 		return nil
 	})
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 }
 
 // An edited claim counts as new, even of the oldest object, so the present owner keeps the kind. The previous kind of
 // the edited object is free once that is recorded.
-func TestAnEditTakesNoKindFromAnother(t *testing.T) {
-	b := newBed(t)
+func TestProtectedResourceEditTakesNoKind(t *testing.T) {
+	b := newTestEnv(t)
 	b.serve()
 	b.StartReflector()
 	b.protect("widget", "a.example/Widget", "widgets")
@@ -154,19 +154,19 @@ func TestAnEditTakesNoKindFromAnother(t *testing.T) {
 	if widget.Status.Registered != nil || twin.Status.Registered == nil || twin.Status.Registered.Plural != "twins" {
 		t.Errorf("recorded are %+v and %+v", widget.Status.Registered, twin.Status.Registered)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 }
 
 // release deletes a ProtectedResource that holds a finalizer of software that does not run.
-func (b *bed) release(name string) {
+func (b *testEnv) release(name string) {
 	b.T.Helper()
 	b.SetFinalizers(kinds.ProtectedResources(), "", name, iamv1alpha1.ProtectedResourceFinalizer)
 	b.Delete(kinds.ProtectedResources(), name)
 	b.AwaitGone(kinds.ProtectedResources(), name)
 }
 
-func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {
-	b := newBed(t)
+func TestModuleCannotDefineProtectedKinds(t *testing.T) {
+	b := newTestEnv(t)
 	stores := clientOf(b.serve())
 	b.StartReflector()
 	b.protect("widget", "a.example/Widget", "widgets")
@@ -203,7 +203,7 @@ func TestNoModuleTouchesProtectedKindsAndAPreviewSaysSo(t *testing.T) {
 
 // A change that removes a kind, and that the API server does not know, changes no model. All grants on the kind would go
 // too.
-func TestAKindIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
+func TestKindIsDroppedOnlyAfterAPIServerCheck(t *testing.T) {
 	for name, edit := range map[string]func(c *event.Change, o map[string]any){
 		"it is gone": func(c *event.Change, _ map[string]any) { c.Deleted = true },
 		"it is to go": func(_ *event.Change, o map[string]any) {
@@ -211,14 +211,14 @@ func TestAKindIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.serve()
 			b.StartReflector()
 			b.protect("widget", "a.example/Widget", "widgets")
 			b.protect("gadget", "a.example/Gadget", "gadgets")
 			b.awaitProtected("widget", configured)
 			b.awaitProtected("gadget", configured)
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			model := b.store("iam").Status.AuthorizationModelID
 			const list = "GET /apis/iam.miloapis.com/v1alpha1/protectedresources"
 			before := b.Kube.CallsByOp()[list]

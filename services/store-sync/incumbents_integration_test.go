@@ -25,10 +25,11 @@ actionBindings:
 	inherited = ", {relationshipAction: {relation: parent, actionName: x_get}}"
 )
 
-// incumbentBed returns a bed with a Store in which a document, the module of roles and discovered modules are live.
-func incumbentBed(t *testing.T) *bed {
+// newEnvWithLiveDocuments returns a bed with a Store in which a document, the module of roles and discovered modules
+// are live.
+func newEnvWithLiveDocuments(t *testing.T) *testEnv {
 	t.Helper()
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary("v1"), unprivileged)
 	b.applyStore("demo", withAccounts)
@@ -44,12 +45,12 @@ func incumbentBed(t *testing.T) *bed {
 	if err := b.hand.Write(t.Context(), b.store("demo").Status.StoreID, "", tuples, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	return b
 }
 
-func TestStoreSyncLetsNoRejectedTextTakeAccessOrStopARevocation(t *testing.T) {
-	b := incumbentBed(t)
+func TestRejectedTextNeitherRemovesAccessNorStopsRevocation(t *testing.T) {
+	b := newEnvWithLiveDocuments(t)
 	b.admitNewcomer()
 	if !b.may("user:ann", "x_get", "box:b") {
 		t.Fatal("ann may not get the box")
@@ -68,7 +69,7 @@ func TestStoreSyncLetsNoRejectedTextTakeAccessOrStopARevocation(t *testing.T) {
 	}
 	b.registerAsNewcomer("thief", "\nresourceTypes: [{name: core_secret, idPrefix: idntsec}]")
 	b.awaitDocument("thief", "Valid=False/Invalid")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.awaitDocument("inc", "Valid=True/Valid", "Merged=True/Merged", "Ready=True/Ready")
 	if got := b.types(); !slices.Equal(got, types) {
 		t.Errorf("got types %v, want %v", got, types)

@@ -18,7 +18,7 @@ import (
 )
 
 // relation reports whether the live model of the Store demo has a relation of type folder.
-func (b *bed) relation(relation string) bool {
+func (b *testEnv) relation(relation string) bool {
 	b.T.Helper()
 	m, err := b.hand.ReadLatestModel(b.T.Context(), b.store("demo").Status.StoreID)
 	if err != nil {
@@ -38,10 +38,10 @@ const (
 	dependent    = "module shelf\n\nextend type folder\n  relations\n    define shelver: reader\n"
 )
 
-// settledBed returns a bed with a Store that has a module and another that depends on it.
-func settledBed(t *testing.T) (*bed, *testenv.RunningService) {
+// newEnvWithSyncedStore returns a bed with a Store that has a module and another that depends on it.
+func newEnvWithSyncedStore(t *testing.T) (*testEnv, *testenv.RunningService) {
 	t.Helper()
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.StartReflector()
 	running := b.serve()
 	b.applyStore("demo")
@@ -49,12 +49,12 @@ func settledBed(t *testing.T) (*bed, *testenv.RunningService) {
 	b.applyModule("shelf", "demo", dependent)
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.awaitModule("shelf", "Merged=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	return b, running
 }
 
-func TestATypoLeavesTheModelAsItWas(t *testing.T) {
-	b, running := settledBed(t)
+func TestInvalidEditKeepsModel(t *testing.T) {
+	b, running := newEnvWithSyncedStore(t)
 	good := b.store("demo").Status.AuthorizationModelID
 	b.applyModule("docs", "demo", misspelt)
 	m := b.awaitModule("docs", "Merged=False/LastGoodLive")
@@ -66,7 +66,7 @@ func TestATypoLeavesTheModelAsItWas(t *testing.T) {
 	if s.Status.AuthorizationModelID != good {
 		t.Errorf("model %s was written over %s", s.Status.AuthorizationModelID, good)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	running.Stop()
 	b.serve() // It starts without memory.
 	b.applyModule("other", "demo", dsl("other"))
@@ -80,7 +80,7 @@ func TestATypoLeavesTheModelAsItWas(t *testing.T) {
 	if b.relation("writer") {
 		t.Error("what was removed is live")
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.applyModule("docs", "demo", misspelt)
 	b.awaitModule("docs", "Merged=False/LastGoodLive")
 	if b.relation("writer") || !b.relation("reader") {
@@ -88,11 +88,11 @@ func TestATypoLeavesTheModelAsItWas(t *testing.T) {
 	}
 }
 
-func TestWhatWasLiveSurvivesTheLossOfOpenFGAButNotItsStore(t *testing.T) {
-	b, _ := settledBed(t)
+func TestLiveTextSurvivesLossOfOpenFGA(t *testing.T) {
+	b, _ := newEnvWithSyncedStore(t)
 	b.applyModule("docs", "demo", misspelt)
 	b.awaitModule("docs", "Merged=False/LastGoodLive")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	lost := b.store("demo").Status.StoreID
 	if err := b.hand.DeleteStore(t.Context(), lost); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestWhatWasLiveSurvivesTheLossOfOpenFGAButNotItsStore(t *testing.T) {
 const recordOfDocs = "PATCH /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/docs/status"
 
 // names waits until the Store demo names another model.
-func (b *bed) names(other string) {
+func (b *testEnv) names(other string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if b.store("demo").Status.AuthorizationModelID == other {
@@ -136,8 +136,8 @@ func (b *bed) names(other string) {
 
 // Tuples wait for the model that the Store names. An invalid edit of a module without a recorded text would remove
 // them.
-func TestNoModelIsNamedBeforeItsTextsAreOnRecord(t *testing.T) {
-	b := newBed(t)
+func TestModelIDIsReportedAfterTextsAreRecorded(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
@@ -159,8 +159,8 @@ func TestNoModelIsNamedBeforeItsTextsAreOnRecord(t *testing.T) {
 	b.names(named)
 }
 
-func TestAModuleOfWhichNothingMayBeRecordedHoldsUpNoOther(t *testing.T) {
-	b := newBed(t)
+func TestModuleWithForbiddenStatusBlocksNoOther(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")

@@ -27,8 +27,8 @@ func wide(name string, bytes int) string {
 	return text.String()
 }
 
-func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
-	b := newBed(t)
+func TestTooLargeModelIsReportedAndNotSent(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
@@ -37,7 +37,7 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	}
 	b.awaitModule(part(3), "Merged=True/Merged")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	good, sent := b.store("demo").Status.AuthorizationModelID, b.OpenFGA.CallsByOp()["WriteAuthorizationModel"]
 	b.applyModule("straw", "demo", wide("straw", 60<<10))
 	straw := b.awaitModule("straw", "Merged=False/LimitExceeded")
@@ -46,7 +46,7 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 		t.Errorf("model %s, said is %q", s.Status.AuthorizationModelID, why)
 	}
 	b.awaitModule(part(3), "Merged=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if n := b.OpenFGA.CallsByOp()["WriteAuthorizationModel"] - sent; n != 0 {
 		t.Errorf("%d models were sent", n)
 	}
@@ -57,8 +57,8 @@ func TestAModelOfTooManyBytesIsToldAndNeverSent(t *testing.T) {
 	b.await("demo", "ModelSynced=True/Merged")
 }
 
-func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
-	b := newBed(t)
+func TestResyncOfSyncedStoresReadsOneModelEach(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	r := b.serve()
 	const stores = 5
@@ -69,7 +69,7 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 		b.awaitModule(part(i), "Merged=True/Merged")
 	}
 	b.AwaitCaughtUp(topology.StoreSync)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	r.Stop()
 	calls, writes := b.since()
 	// A model does not prove that its store exists: OpenFGA serves the models of deleted stores.
@@ -86,7 +86,7 @@ func TestAResyncOfStoresInStepReadsOneModelEach(t *testing.T) {
 	before := b.Kube.CallsByOp()
 	b.RequestResync(topology.StoreSync)
 	testenv.Eventually(t, soon, made(2*stores, 3*stores))
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if err := made(2*stores, 3*stores)(); err != nil || len(calls()) != 2 || writes() != 0 {
 		t.Errorf("%v; in all %v, and %d writes", err, calls(), writes())
 	}

@@ -16,8 +16,8 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
-	b := newBed(t)
+func TestPreviewModelAndDiffModel(t *testing.T) {
+	b := newTestEnv(t)
 	stores := clientOf(b.serve())
 	b.applyStore("demo")
 	b.applyModule("folders", "demo", dsl("folder"))
@@ -27,7 +27,7 @@ func TestAModuleIsPreviewedAndModelsAreCompared(t *testing.T) {
 	b.StartReflector()
 	b.awaitModule("folders", "Merged=True/Merged")
 	b.await("broken", "ModelSynced=False/InvalidCore")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	first := b.store("demo").Status.AuthorizationModelID
 	_, writes := b.since()
 

@@ -17,14 +17,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
-	b := newBed(t)
+func TestFailedDiscoveryIsRetried(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary("ui.platform-mesh.io/v1alpha1"), unprivileged)
 	b.applyStore("demo", withAccounts)
 	b.define(definition{"ui.platform-mesh.io", "pages", "Page", "v1alpha1", ""})
 	b.awaitTypes("ui_platform-mesh_io_page")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.Kube.FailBefore(failing("GET /apis/ui.platform-mesh.io/v1alpha1"))
 	b.define(definition{"ui.platform-mesh.io", "themes", "Theme", "v1alpha1", ""})
 	b.applyModule("docs", "demo", dsl("folder"))
@@ -34,10 +34,10 @@ func TestAnAPIThatDidNotAnswerIsAskedAgainWithoutAnotherChange(t *testing.T) {
 	b.awaitTypes("ui_platform-mesh_io_page", "ui_platform-mesh_io_theme", "folder")
 }
 
-func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
+func TestFailedModuleWriteBlocksNoOther(t *testing.T) {
 	const first = " /apis/core.platform-mesh.io/v1alpha1/authorizationmodels/gadgets-demo"
 	gadgets := definition{"example.com", "gadgets", "Gadget", "v1alpha1", "demo"}
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
 	b.applyStore("demo", withAccounts)
@@ -45,24 +45,24 @@ func TestAModuleThatCannotBeMadeOrDeletedHoldsUpNoOther(t *testing.T) {
 	b.define(gadgets, widgets("example.com", "demo"))
 	b.applyModule("docs", "demo", dsl("folder"))
 	b.awaitTypes("example_com_widget", "folder", "-example_com_gadget")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.Kube.FailBefore(nil)
 	b.awaitTypes("example_com_gadget")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 
 	b.Kube.FailBefore(failing("DELETE" + first))
 	gadgets.store = ""
 	b.define(gadgets, widgets("example.com", ""))
 	b.AwaitGone(kinds.AuthorizationModels(), "widgets-demo")
 	b.awaitTypes("-example_com_widget", "example_com_gadget")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.Kube.FailBefore(nil)
 	b.AwaitGone(kinds.AuthorizationModels(), "gadgets-demo")
 	b.awaitTypes("-example_com_gadget")
 }
 
-func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
-	b := bound(t)
+func TestAPIBindingFinalizerIsRemovedLast(t *testing.T) {
+	b := newEnvWithBoundWidgets(t)
 	for kind, name := range map[kinds.Kind]string{
 		kinds.APIExports(): "widgets.example.com", kinds.APIResourceSchemas(): "v1.widgets.example.com",
 		kinds.AccountInfos(): "account", kinds.Stores(): "demo",
@@ -78,8 +78,8 @@ func TestABindingIsLetGoWhenEverythingElseHasGone(t *testing.T) {
 	b.AwaitGone(kinds.Stores(), "demo")
 }
 
-func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
-	b := newBed(t)
+func TestAPIBindingOfMissingExportIsReleased(t *testing.T) {
+	b := newTestEnv(t)
 	b.kcp()
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
@@ -89,8 +89,8 @@ func TestABindingOfWhatNeverWasIsLetGo(t *testing.T) {
 	b.awaitUnbound("one")
 }
 
-func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
-	b := newBed(t)
+func TestPlatformAPIBindingIsReleased(t *testing.T) {
+	b := newTestEnv(t)
 	b.kcp()
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)
@@ -100,7 +100,7 @@ func TestABindingThatIsNoConcernOfModelsIsReleased(t *testing.T) {
 }
 
 // publish publishes the present state of an object, as the watcher would.
-func (b *bed) publish(kind kinds.Kind, name string) {
+func (b *testEnv) publish(kind kinds.Kind, name string) {
 	b.T.Helper()
 	api, err := kube.New(b.Kube.AdminConfig(), "local", "test")
 	if err != nil {
@@ -115,10 +115,10 @@ func (b *bed) publish(kind kinds.Kind, name string) {
 	}
 }
 
-func TestABindingIsHeldAndLetGoWhereOnlyTheOlderVersionIsServed(t *testing.T) {
+func TestAPIBindingFinalizerWithOlderVersion(t *testing.T) {
 	kind := kinds.APIBindings()
 	kind.Version = kind.Older
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.define(definition{kind.Group, kind.Resource, kind.Kind, kind.Version, ""})
 	b.StartReflector()
 	b.serve(ordinary(), unprivileged)

@@ -17,7 +17,7 @@ import (
 
 // theirsOfIAM creates the OpenFGA store of another cluster's IAM, with grants and with its own name. The Store here
 // records it.
-func (b *bed) theirsOfIAM(owner string) (id, modelID string) {
+func (b *testEnv) theirsOfIAM(owner string) (id, modelID string) {
 	b.T.Helper()
 	id, err := b.hand.CreateStore(b.T.Context(), "iam")
 	if err != nil {
@@ -41,13 +41,13 @@ func (b *bed) theirsOfIAM(owner string) (id, modelID string) {
 }
 
 // A model of this cluster would change every decision on the other cluster's grants.
-func TestNoModelIsWrittenToTheIAMStoreOfAnotherCluster(t *testing.T) {
+func TestIAMStoreOfOtherClusterGetsNoModel(t *testing.T) {
 	for name, owner := range map[string]string{
 		"under the same name":     "store:iam#owner@cluster:another",
 		"under a name of its own": "store:permissions#owner@cluster:another",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			id, modelID := b.theirsOfIAM(owner)
 			b.protect("widget", "a.example/Widget", "widgets")
 			b.StartReflector()
@@ -57,7 +57,7 @@ func TestNoModelIsWrittenToTheIAMStoreOfAnotherCluster(t *testing.T) {
 				t.Errorf("the message is %q", m)
 			}
 			b.awaitProtected("widget", "Ready=False/NotAdopted")
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			latest, err := b.hand.ReadLatestModel(t.Context(), id)
 			if err != nil || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {
 				t.Errorf("model %s is live, after %d writes (%v)", latest.GetId(), b.OpenFGA.Writes(), err)
@@ -71,18 +71,18 @@ func TestNoModelIsWrittenToTheIAMStoreOfAnotherCluster(t *testing.T) {
 	}
 }
 
-func TestTheIAMStoreThatIsMadeHereIsOurs(t *testing.T) {
-	b := newBed(t)
+func TestCreatedIAMStoreIsOwned(t *testing.T) {
+	b := newTestEnv(t)
 	b.protect("widget", "a.example/Widget", "widgets")
 	b.StartReflector()
 	b.serve()
 	b.awaitProtected("widget", configured)
 	b.await("iam", "Adopted=True/Ours", "ModelSynced=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	calls, writes := b.since()
 	b.protect("gadget", "a.example/Gadget", "gadgets")
 	b.awaitProtected("gadget", configured)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if calls := calls(); calls["ReadChanges"] == 0 || calls["WriteAuthorizationModel"] != 1 || writes() == 0 {
 		t.Errorf("another kind takes %v", calls)
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestPartsOfGeneratedModulesTellTheirAPI(t *testing.T) {
-	b := newBed(t)
+func TestGeneratedModulesNameTheirAPI(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	stores := clientOf(b.serve())
 	b.applyStore("demo", withAccounts)
 	b.define(widgets("example.com", "demo"))
 	b.awaitModule("widgets-demo", "Merged=True/Merged")
 	b.awaitTypes("core_namespace", "example_com_widget")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	got, err := stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "demo"})
 	if err != nil {
 		t.Fatal(err)

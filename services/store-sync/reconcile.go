@@ -39,7 +39,7 @@ func (r *reconciler) AffectedKeys(k event.Key) []event.Key {
 // modules of a provider the Store waits.
 func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[event.Key]) error {
 	if p.Key.GroupResource == kinds.APIBindings().GroupResource {
-		return reconcile.RetryWhileStale(p.Key, func() error { return r.apis.SyncBindingFinalizer(ctx, p, p.Key) })
+		return reconcile.RetryWhileStale(p.Key, func() error { return r.apis.SyncAPIBindingFinalizer(ctx, p, p.Key) })
 	}
 	var members []module.StatusTarget
 	var errs []error
@@ -54,6 +54,6 @@ func (r *reconciler) Reconcile(ctx context.Context, p *controller.Request[event.
 			return errors.Join(errs...)
 		}
 	}
-	err := r.outages.Watch(ctx, p.Key, func(ctx context.Context) error { return r.stores.Reconcile(ctx, p, members) })
+	err := r.outages.RunPass(ctx, p.Key, func(ctx context.Context) error { return r.stores.Reconcile(ctx, p, members) })
 	return errors.Join(append(errs, err)...)
 }

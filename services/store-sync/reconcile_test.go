@@ -13,30 +13,30 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
-// restless is a provider whose objects change a number of times during a pass.
-type restless struct{ changes, syncs int }
+// unstableProvider is a provider whose objects change a number of times during a pass.
+type unstableProvider struct{ changes, syncs int }
 
-func (r *restless) AffectedKeys(event.Key) []event.Key { return nil }
+func (r *unstableProvider) AffectedKeys(event.Key) []event.Key { return nil }
 
-func (r *restless) SyncModels(context.Context, controller.UntypedRequest, event.Key) ([]module.StatusTarget, error) {
+func (r *unstableProvider) SyncModels(context.Context, controller.UntypedRequest, event.Key) ([]module.StatusTarget, error) {
 	if r.syncs++; r.syncs <= r.changes {
 		return nil, reconcile.ErrStale
 	}
 	return nil, nil
 }
 
-func (r *restless) DirectModules(event.Key) ([]model.Module, bool) { return nil, false }
+func (r *unstableProvider) DirectModules(event.Key) ([]model.Module, bool) { return nil, false }
 
-func TestAProviderPlansAgainWhatChangesUnderIt(t *testing.T) {
-	provider := &restless{changes: 2}
+func TestProviderReplansStaleObjects(t *testing.T) {
+	provider := &unstableProvider{changes: 2}
 	r := &reconciler{providers: []module.Provider{provider}}
 	if err := r.Reconcile(t.Context(), controller.NewRequest(nil, event.Key{}, false)); err != nil || provider.syncs != 3 {
 		t.Errorf("%v after %d attempts", err, provider.syncs)
 	}
 }
 
-func TestAProviderThatNeverComesToRestIsNobodysFault(t *testing.T) {
-	r := &reconciler{providers: []module.Provider{&restless{changes: 1000}}}
+func TestProviderThatNeverSettlesIsUnavailable(t *testing.T) {
+	r := &reconciler{providers: []module.Provider{&unstableProvider{changes: 1000}}}
 	err := r.Reconcile(t.Context(), controller.NewRequest(nil, event.Key{}, false))
 	if !errors.Is(err, reconcile.ErrStale) || !fault.IsUnavailable(err) {
 		t.Errorf("%v would end as a dead letter", err)

@@ -53,13 +53,13 @@ actionBindings:
 )
 
 // document registers a PolicyDocument with the Store demo.
-func (b *bed) document(name, policy string) {
+func (b *testEnv) document(name, policy string) {
 	b.T.Helper()
 	b.register(name, "demo", policy)
 }
 
 // register applies a PolicyDocument in the namespace default.
-func (b *bed) register(name, store, policy string) {
+func (b *testEnv) register(name, store, policy string) {
 	b.T.Helper()
 	if err := b.registerBy(b.ResourceClient(kinds.PolicyDocuments()), name, store, policy); err != nil {
 		b.T.Fatal(err)
@@ -67,7 +67,7 @@ func (b *bed) register(name, store, policy string) {
 }
 
 // registerBy applies a PolicyDocument in the namespace default through a client.
-func (b *bed) registerBy(documents dynamic.NamespaceableResourceInterface, name, store, policy string) error {
+func (b *testEnv) registerBy(documents dynamic.NamespaceableResourceInterface, name, store, policy string) error {
 	b.T.Helper()
 	text := fmt.Sprintf("apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata: {name: %s, namespace: default}\nspec:\n"+
 		"  storeRef: {name: %s}%s\n", name, store, strings.ReplaceAll(policy, "\n", "\n  "))
@@ -80,26 +80,26 @@ func (b *bed) registerBy(documents dynamic.NamespaceableResourceInterface, name,
 	return err
 }
 
-func (b *bed) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {
+func (b *testEnv) awaitDocument(name string, want ...string) *iaplv1alpha1.PolicyDocument {
 	b.T.Helper()
-	return testenv.Await(b.Env, kinds.PolicyDocuments().InNamespace("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
-		return lacking(d.Status.Conditions, d.Generation, want)
+	return testenv.AwaitObject(b.Env, kinds.PolicyDocuments().InNamespace("default"), name, func(d *iaplv1alpha1.PolicyDocument) error {
+		return withoutRight(d.Status.Conditions, d.Generation, want)
 	})
 }
 
-func (b *bed) withdraw(name string) {
+func (b *testEnv) withdraw(name string) {
 	b.T.Helper()
 	b.Delete(kinds.PolicyDocuments().InNamespace("default"), name)
 }
 
 // models returns the existing AuthorizationModels.
-func (b *bed) models() []unstructured.Unstructured {
+func (b *testEnv) models() []unstructured.Unstructured {
 	b.T.Helper()
 	return b.List(kinds.AuthorizationModels()).Items
 }
 
-func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
-	b := newBed(t)
+func TestPolicyDocumentsFormPolicy(t *testing.T) {
+	b := newTestEnv(t)
 	running := b.serve()
 	b.StartReflector()
 	b.applyStore("demo")
@@ -192,10 +192,10 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 		b.decide()
 	})
 	t.Run("nothing is left to do", func(t *testing.T) {
-		b.AwaitSettled()
+		b.AwaitNoCalls()
 		openFGA, kube := b.since()
 		b.RequestResync(topology.StoreSync)
-		b.AwaitSettled()
+		b.AwaitNoCalls()
 		if calls := openFGA(); calls["Write"]+calls["WriteAuthorizationModel"]+calls["CreateStore"] > 0 || kube() > 0 {
 			t.Errorf("a resync writes: %v, %d to the API server", calls, kube())
 		}
@@ -215,7 +215,7 @@ func TestServicesRegisterTheirPartsOfAPolicy(t *testing.T) {
 }
 
 // decide checks the decisions of OpenFGA by the registered policy.
-func (b *bed) decide() {
+func (b *testEnv) decide() {
 	b.T.Helper()
 	id := b.store("demo").Status.StoreID
 	tuples := []*openfgav1.TupleKey{
@@ -236,7 +236,7 @@ func (b *bed) decide() {
 }
 
 // tellBefore previews a document, and verifies that the preview comes true.
-func (b *bed) tellBefore(policies policyv1connect.PolicyServiceClient, stores storev1connect.StoreServiceClient) {
+func (b *testEnv) tellBefore(policies policyv1connect.PolicyServiceClient, stores storev1connect.StoreServiceClient) {
 	b.T.Helper()
 	const part = `
 resourceTypes:
@@ -270,8 +270,8 @@ resourceTypes:
 	testenv.Eventually(b.T, soon, func() error { return live(false) })
 }
 
-func TestADocumentWithoutItsStoreSaysSo(t *testing.T) {
-	b := newBed(t)
+func TestDocumentWithoutStoreIsReported(t *testing.T) {
+	b := newTestEnv(t)
 	b.serve()
 	b.StartReflector()
 	b.document("tenant", tenantPart)

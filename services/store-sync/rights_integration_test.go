@@ -30,15 +30,15 @@ const (
 	partMerged  = "Merged=True/Merged"
 )
 
-// rights is a store-sync that lacks one right after the other.
-type rights struct {
-	*bed
+// revokedRightEnv is a store-sync that lacks one right after the other.
+type revokedRightEnv struct {
+	*testEnv
 
 	suite testenv.RightsSuite
 }
 
 func TestStoreSyncReportsEachMissingRight(t *testing.T) {
-	r := &rights{bed: newBed(t)}
+	r := &revokedRightEnv{testEnv: newTestEnv(t)}
 	r.kcp()
 	r.StartReflector()
 	r.suite = testenv.RightsSuite{
@@ -49,14 +49,14 @@ func TestStoreSyncReportsEachMissingRight(t *testing.T) {
 			return err
 		},
 	}
-	r.suite.Test(t)
+	r.suite.Run(t)
 	for _, held := range r.List(kinds.APIBindings()).Items { // The API server waits until their finalizers go.
 		r.Delete(kinds.APIBindings(), held.GetName())
 		r.awaitUnbound(held.GetName())
 	}
 }
 
-func (r *rights) start() *testenv.RunningService {
+func (r *revokedRightEnv) start() *testenv.RunningService {
 	r.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *rights) start() *testenv.RunningService {
 }
 
 // fill creates an object of each followed kind.
-func (r *rights) fill() {
+func (r *revokedRightEnv) fill() {
 	r.T.Helper()
 	r.applyStore("demo", withAccounts)
 	r.applyModule("docs", "demo", dsl("docs"))
@@ -88,30 +88,30 @@ func (r *rights) fill() {
 }
 
 // uses returns the operations that need each right.
-func (r *rights) uses() map[string]testenv.RightUse {
-	store := testenv.RightUse{
+func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
+	store := testenv.RightTrigger{
 		Need: func(c testenv.RightCase) { r.applyStore(c.Name) },
 		Done: func(c testenv.RightCase) { r.await(c.Name, storeMerged) },
 	}
-	iam := testenv.RightUse{
+	iam := testenv.RightTrigger{
 		Need: func(testenv.RightCase) { r.removeIAM() },
 		Done: func(testenv.RightCase) { r.await("iam", storeMerged) },
 	}
-	generated := testenv.RightUse{
+	generated := testenv.RightTrigger{
 		Need: func(c testenv.RightCase) { r.define(newPart(c, "demo")) },
 		Done: func(c testenv.RightCase) { r.awaitTypes(partType(c)) },
 	}
-	protected := testenv.RightUse{
+	protected := testenv.RightTrigger{
 		Need: func(c testenv.RightCase) {
 			r.protect(c.Name, "a.example/"+strings.ReplaceAll(c.Name, "p", "P"), c.Name+"s")
 		},
 		Done: func(c testenv.RightCase) { r.awaitProtected(c.Name, configured) },
 	}
-	merged := testenv.RightUse{
+	merged := testenv.RightTrigger{
 		Need: func(c testenv.RightCase) { r.applyModule(c.Name, "demo", dsl(c.Name)) },
 		Done: func(c testenv.RightCase) { r.awaitModule(c.Name, partMerged) },
 	}
-	return map[string]testenv.RightUse{
+	return map[string]testenv.RightTrigger{
 		"get namespaces": {Need: func(testenv.RightCase) { r.suite.Restart(r.removeIAM) }, Done: iam.Done},
 		"create stores":  iam, "adopt stores": iam, "extend stores": generated,
 		"patch stores": store, "patch stores/status": store, "record stores": store, "create events": store,
@@ -159,7 +159,7 @@ func newPart(c testenv.RightCase, store string) definition {
 func partType(c testenv.RightCase) string { return c.Name + "_example_part" }
 
 // awaitUnprotected waits until the model of IAM lacks a type.
-func (r *rights) awaitUnprotected(typ string) {
+func (r *revokedRightEnv) awaitUnprotected(typ string) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
 		latest, err := r.hand.ReadLatestModel(r.T.Context(), r.store("iam").Status.StoreID)
@@ -171,7 +171,7 @@ func (r *rights) awaitUnprotected(typ string) {
 }
 
 // removeIAM deletes the Store of IAM, with its OpenFGA store.
-func (r *rights) removeIAM() {
+func (r *revokedRightEnv) removeIAM() {
 	r.T.Helper()
 	id := r.store("iam").Status.StoreID
 	r.Delete(kinds.Stores(), "iam")

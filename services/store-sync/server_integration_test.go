@@ -22,8 +22,8 @@ func clientOf(r *testenv.RunningService) storev1connect.StoreServiceClient {
 	return storev1connect.NewStoreServiceClient(&http.Client{Transport: transport}, r.URL)
 }
 
-func TestStoreServiceTellsStoresAndModels(t *testing.T) {
-	b := newBed(t)
+func TestStoreServiceReturnsStoresAndModels(t *testing.T) {
+	b := newTestEnv(t)
 	stores := clientOf(b.serve())
 	testenv.Eventually(t, soon, func() error {
 		if _, err := stores.ListStores(t.Context(), &storev1.ListStoresRequest{}); connect.CodeOf(err) != connect.CodeUnavailable {
@@ -41,7 +41,7 @@ func TestStoreServiceTellsStoresAndModels(t *testing.T) {
 	b.awaitModule("docs", "Merged=True/Merged")
 	b.awaitModule("odd", "Merged=False/Rejected")
 	b.await("bad", "ModelSynced=False/InvalidCore")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 
 	var names []string
 	token := ""
@@ -64,7 +64,7 @@ func TestStoreServiceTellsStoresAndModels(t *testing.T) {
 	expectModel(t, b, stores)
 }
 
-func expectStore(t *testing.T, b *bed, stores storev1connect.StoreServiceClient) {
+func expectStore(t *testing.T, b *testEnv, stores storev1connect.StoreServiceClient) {
 	t.Helper()
 	got, err := stores.GetStore(t.Context(), &storev1.GetStoreRequest{Name: "demo-0"})
 	if err != nil {
@@ -88,7 +88,7 @@ func expectStore(t *testing.T, b *bed, stores storev1connect.StoreServiceClient)
 	}
 }
 
-func expectModel(t *testing.T, b *bed, stores storev1connect.StoreServiceClient) {
+func expectModel(t *testing.T, b *testEnv, stores storev1connect.StoreServiceClient) {
 	t.Helper()
 	got, err := stores.GetModel(t.Context(), &storev1.GetModelRequest{Name: "demo-0"})
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
-	b := newBed(t)
+func TestStoreIsCreatedInOpenFGA(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
@@ -41,7 +41,7 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 	if !slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer) {
 		t.Errorf("finalizers %v lack ours", s.Finalizers)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	s = b.store("demo")
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID {
 		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
@@ -58,7 +58,7 @@ func TestADeclaredStoreLivesInOpenFGA(t *testing.T) {
 }
 
 // expectEvents expects these Kubernetes Events about the Store demo, each once except for ModelWritten.
-func (b *bed) expectEvents(want ...string) {
+func (b *testEnv) expectEvents(want ...string) {
 	b.T.Helper()
 	uid := b.store("demo").UID
 	testenv.Eventually(b.T, soon, func() error {
@@ -85,7 +85,7 @@ func (b *bed) expectEvents(want ...string) {
 	})
 }
 
-func (b *bed) expectResult(store string, want eventv1.Outcome) {
+func (b *testEnv) expectResult(store string, want eventv1.Outcome) {
 	b.T.Helper()
 	stream, err := b.JS.Stream(b.T.Context(), topology.Results)
 	if err != nil {
@@ -105,9 +105,9 @@ func (b *bed) expectResult(store string, want eventv1.Outcome) {
 	})
 }
 
-func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
+func TestThousandStoresAreAdoptedOnce(t *testing.T) {
 	const names, namesakes = 1000, 130
-	b := newBed(t)
+	b := newTestEnv(t)
 	name := func(i int) string { return fmt.Sprintf("store-%04d", i) }
 	var declaring sync.WaitGroup
 	for lane := range 8 {
@@ -136,9 +136,9 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 		return nil
 	})
 	t.Logf("%d stores adopted in %s", names, time.Since(start).Round(time.Millisecond))
-	b.AwaitSettled()
-	for _, s := range testenv.ListAs[corev1alpha1.Store](b.Env, kinds.Stores()) {
-		if err := lacking(s.Status.Conditions, s.Generation, []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"}); err != nil {
+	b.AwaitNoCalls()
+	for _, s := range testenv.ListTyped[corev1alpha1.Store](b.Env, kinds.Stores()) {
+		if err := withoutRight(s.Status.Conditions, s.Generation, []string{"StoreSynced=True/Adopted", "ModelSynced=True/Merged"}); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestAThousandNamesAreAdoptedAndNeverDoubled(t *testing.T) {
 }
 
 // declare creates a Store whose name an existing OpenFGA store has.
-func (b *bed) declare(name string) error {
+func (b *testEnv) declare(name string) error {
 	if _, err := b.hand.CreateStore(b.T.Context(), name); err != nil {
 		return err
 	}
@@ -171,8 +171,8 @@ func (b *bed) declare(name string) error {
 }
 
 // A replica dies between the creation of a store and the record of its id. The standby has observed neither.
-func TestWhatTheReplicaBeforeMadeIsFoundAndNotMadeTwice(t *testing.T) {
-	b := newBed(t)
+func TestNewLeaderFindsUnrecordedStore(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	first := b.serve()
 	created := make(chan struct{})
@@ -191,14 +191,14 @@ func TestWhatTheReplicaBeforeMadeIsFoundAndNotMadeTwice(t *testing.T) {
 	b.serve()
 	first.Stop()
 	s := b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged", "NameUnique=True/Unique")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if ids := b.named("demo"); len(ids) != 1 || ids[0] != s.Status.StoreID || b.OpenFGA.WritesByOp()["CreateStore"] != 1 {
 		t.Errorf("OpenFGA has %v, status names %s", ids, s.Status.StoreID)
 	}
 }
 
-func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
-	b := newBed(t)
+func TestDeletedOpenFGAStoreIsRecreated(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
@@ -218,14 +218,14 @@ func TestAStoreDeletedBehindOurBackIsMadeAgain(t *testing.T) {
 	b.expectEvents("StoreCreated", "StoreRecreated")
 }
 
-func TestANoOpPassCostsOneRead(t *testing.T) {
-	b := newBed(t)
+func TestSyncedPassCostsOneRead(t *testing.T) {
+	b := newTestEnv(t)
 	b.applyStore("demo")
 	b.applyModule("demo-docs", "demo", dsl("folder"))
 	b.StartReflector() // It lists all kinds; a snapshot of fewer would be read again later.
 	b.serve()
 	b.awaitModule("demo-docs", "Merged=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	calls, writes := b.since()
 	b.patch(`{"metadata":{"annotations":{"seen":"1"}}}`)
 	testenv.Eventually(t, soon, func() error {
@@ -234,7 +234,7 @@ func TestANoOpPassCostsOneRead(t *testing.T) {
 		}
 		return nil
 	})
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	got := calls()
 	if got["ListStores"] == 1 && got["ReadAuthorizationModels"] > 1 { // The resync after a takeover comes just now.
 		got["ReadAuthorizationModels"]--

@@ -13,13 +13,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestAStoreThatLivesIsSparedWhateverTheBusTells(t *testing.T) {
-	b := newBed(t)
+func TestForgedDeletionKeepsLiveStore(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	id := b.await("demo", "ModelSynced=True/Merged").Status.StoreID
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	bus := publish.New(b.JS)
 	last, err := bus.LastChange(t.Context(), event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"})
 	if err != nil {
@@ -30,19 +30,19 @@ func TestAStoreThatLivesIsSparedWhateverTheBusTells(t *testing.T) {
 	if _, err := bus.PublishChange(t.Context(), wrong, last.Sequence, publish.PublicationOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) || b.OpenFGA.WritesByOp()["DeleteStore"] != 0 {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
 }
 
-func TestAStoreOutlivedByUnfinishedSuccessorsGoesAllTheSame(t *testing.T) {
-	b := newBed(t)
+func TestDeletedStoreWithUnfinishedSuccessorIsCleanedUp(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	r := b.serve()
 	b.applyStore("demo")
 	b.await("demo", "ModelSynced=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	r.Stop()
 	b.Delete(kinds.Stores(), "demo")
 	b.patch(`{"metadata":{"finalizers":null}}`)

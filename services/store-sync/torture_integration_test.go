@@ -32,7 +32,7 @@ const (
 )
 
 func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	torture := &testenv.DisruptionSuite{
 		Bed: b.Env, Reflector: b.StartReflector(), Service: topology.StoreSync, OpenFGA: true,
 		Serve:  func() *testenv.RunningService { return b.serve(short) },
@@ -43,7 +43,7 @@ func TestStoreSyncConvergesUnderRandomFaults(t *testing.T) {
 }
 
 // happen makes one random change, as users do.
-func (b *bed) happen(r *rand.Rand) {
+func (b *testEnv) happen(r *rand.Rand) {
 	b.T.Helper()
 	store, module := fmt.Sprintf("store-%d", r.IntN(tortureStores)), fmt.Sprintf("module-%d", r.IntN(tortureModules))
 	switch n := r.IntN(14); {
@@ -65,7 +65,7 @@ func (b *bed) happen(r *rand.Rand) {
 }
 
 // part registers a part of a policy. Each type refers to a type of another part, or to one that does not exist.
-func (b *bed) part(r *rand.Rand, i int, store string) {
+func (b *testEnv) part(r *rand.Rand, i int, store string) {
 	b.T.Helper()
 	up := []int{i, (i + 1) % tortureParts, tortureParts}[r.IntN(3)]
 	b.register(fmt.Sprintf("part-%d", i), store, fmt.Sprintf(
@@ -73,7 +73,7 @@ func (b *bed) part(r *rand.Rand, i int, store string) {
 }
 
 // remove deletes an object that may not exist.
-func (b *bed) remove(kind kinds.Kind, name string) {
+func (b *testEnv) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
 	var api dynamic.ResourceInterface = b.ResourceClient(kind)
 	if kind == kinds.PolicyDocuments() {
@@ -86,7 +86,7 @@ func (b *bed) remove(kind kinds.Kind, name string) {
 }
 
 // asDeclared compares every OpenFGA store with the desired state of the objects.
-func (b *bed) asDeclared() error {
+func (b *testEnv) asDeclared() error {
 	b.T.Helper()
 	declared := map[string]corev1alpha1.Store{}
 	for _, u := range b.List(kinds.Stores()).Items {
@@ -134,14 +134,14 @@ func (b *bed) asDeclared() error {
 		}
 		policy := made[name]
 		policy.Store.Name = name
-		if steps := policies.Make(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
+		if steps := policies.PlanDocuments(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
 			return fmt.Errorf("%s: the policy is not what is registered: %+v", name, steps)
 		}
 	}
 	return nil
 }
 
-func (b *bed) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, modules []model.Module) error {
+func (b *testEnv) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, modules []model.Module) error {
 	b.T.Helper()
 	ids := b.named(name)
 	switch {
@@ -160,7 +160,7 @@ func (b *bed) storeAsDeclared(name string, s corev1alpha1.Store, declared bool, 
 	}
 	want, err := model.Merge(core, modules, model.Limits{})
 	if err != nil || len(want.Model.GetTypeDefinitions()) == 0 {
-		return lacking(s.Status.Conditions, s.Generation, []string{"ModelSynced=False/InvalidCore"})
+		return withoutRight(s.Status.Conditions, s.Generation, []string{"ModelSynced=False/InvalidCore"})
 	}
 	latest, err := b.hand.ReadLatestModel(b.T.Context(), s.Status.StoreID)
 	if err != nil {

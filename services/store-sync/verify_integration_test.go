@@ -32,8 +32,8 @@ func ofStore(edit func(c *event.Change, object map[string]any)) testenv.Forgery 
 	return testenv.Forgery{Kind: kinds.Stores(), Name: "demo", Edit: edit}
 }
 
-// late returns a forgery of a deleted Store that left an OpenFGA store with a model behind.
-func late(name, id, modelID string) testenv.Forgery {
+// forgeryOfLateDeletion returns a forgery of a deleted Store that left an OpenFGA store with a model behind.
+func forgeryOfLateDeletion(name, id, modelID string) testenv.Forgery {
 	return testenv.Forgery{Kind: kinds.Stores(), Name: name, Like: "demo", Edit: func(c *event.Change, o map[string]any) {
 		c.Deleted, c.UID = true, "late"
 		field(o, "metadata")["name"], field(o, "metadata")["uid"] = name, "late"
@@ -47,7 +47,7 @@ func ending(_ *event.Change, o map[string]any) {
 }
 
 // awaitAsked waits until the API server has answered one more request of an operation.
-func (b *bed) awaitAsked(op string, before int) {
+func (b *testEnv) awaitAsked(op string, before int) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if b.Kube.CallsByOp()[op] == before {
@@ -58,7 +58,7 @@ func (b *bed) awaitAsked(op string, before int) {
 }
 
 // awaitTold waits until the stream holds the true state of an object.
-func (b *bed) awaitTold(kind kinds.Kind, name string) {
+func (b *testEnv) awaitTold(kind kinds.Kind, name string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		is, err := b.ResourceClient(kind).Get(b.T.Context(), name, metav1.GetOptions{})
@@ -72,14 +72,14 @@ func (b *bed) awaitTold(kind kinds.Kind, name string) {
 	})
 }
 
-func TestAnOpenFGAStoreOfOthersIsTakenOnlyIfTheAPIServerSaysSo(t *testing.T) {
-	b := newBed(t)
+func TestAdoptionIsVerifiedAtAPIServer(t *testing.T) {
+	b := newTestEnv(t)
 	id, modelID := b.theirs("demo")
 	b.StartReflector()
 	b.serve()
 	b.applyStore("demo")
 	b.await("demo", "StoreSynced=False/NameTaken")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	asking := ofStore(func(c *event.Change, o map[string]any) {
 		c.Generation++
 		field(o, "spec")["adoption"] = string(corev1alpha1.AdoptionAlways)
@@ -87,50 +87,50 @@ func TestAnOpenFGAStoreOfOthersIsTakenOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	asked := b.Kube.CallsByOp()[get(asking)]
 	b.PublishForgery(asking, 1)
 	b.awaitAsked(get(asking), asked)
-	b.PublishForgery(late("demo", id, "a guess"), -1)
+	b.PublishForgery(forgeryOfLateDeletion("demo", id, "a guess"), -1)
 	b.applyStore("demo", func(s *corev1alpha1.StoreSpec) { s.CoreModule += "type folder\n" })
 	s := b.await("demo", "StoreSynced=False/NameTaken")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	latest, err := b.hand.ReadLatestModel(t.Context(), id)
 	if err != nil || s.Status.StoreID != "" || latest.GetId() != modelID || b.OpenFGA.Writes() != 0 {
 		t.Errorf("%d writes to OpenFGA, %v; the status names %q", b.OpenFGA.Writes(), err, s.Status.StoreID)
 	}
 }
 
-func TestAnOpenFGAStoreIsDeletedOnlyIfTheAPIServerSaysSo(t *testing.T) {
-	whose := func(b *bed) (id, modelID string) {
+func TestStoreDeletionIsVerifiedAtAPIServer(t *testing.T) {
+	whose := func(b *testEnv) (id, modelID string) {
 		s := b.await("demo", "ModelSynced=True/Merged")
 		return s.Status.StoreID, s.Status.AuthorizationModelID
 	}
 	for what, test := range map[string]struct {
 		// arrange creates an OpenFGA store that must stay, and forge a message by which it would be deleted.
-		arrange func(b *bed) (id, modelID string)
-		forge   func(b *bed, id, modelID string)
+		arrange func(b *testEnv) (id, modelID string)
+		forge   func(b *testEnv, id, modelID string)
 	}{
 		"it is another's": {
-			func(b *bed) (id, modelID string) { return b.theirs("ghost") },
-			func(b *bed, id, _ string) { b.PublishForgery(late("ghost", id, "a guess"), -1) },
+			func(b *testEnv) (id, modelID string) { return b.theirs("ghost") },
+			func(b *testEnv, id, _ string) { b.PublishForgery(forgeryOfLateDeletion("ghost", id, "a guess"), -1) },
 		},
-		"it is that of a Store which is said to have another": {whose, func(b *bed, id, modelID string) {
-			ghost := late("ghost", id, modelID)
+		"it is that of a Store which is said to have another": {whose, func(b *testEnv, id, modelID string) {
+			ghost := forgeryOfLateDeletion("ghost", id, modelID)
 			b.PublishForgery(ofStore(func(_ *event.Change, o map[string]any) { field(o, "status")["storeId"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV" }), 1)
 			b.PublishForgery(ghost, -1)
 		}},
-		"its Store is said to go": {whose, func(b *bed, _, _ string) { b.PublishForgery(ofStore(ending), 1) }},
+		"its Store is said to go": {whose, func(b *testEnv, _, _ string) { b.PublishForgery(ofStore(ending), 1) }},
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.StartReflector()
 			b.serve()
 			b.applyStore("demo")
 			b.await("demo", "StoreSynced=True/Created")
 			id, modelID := test.arrange(b)
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			test.forge(b, id, modelID)
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			b.applyModule("honest", "demo", dsl("honest"))
 			b.awaitModule("honest", "Merged=True/Merged")
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			if _, found, err := b.hand.GetStore(t.Context(), id); err != nil || !found || b.OpenFGA.WritesByOp()["DeleteStore"] != 0 {
 				t.Errorf("it is there: %v, %v; deleted: %d", found, err, b.OpenFGA.WritesByOp()["DeleteStore"])
 			}
@@ -138,14 +138,14 @@ func TestAnOpenFGAStoreIsDeletedOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatWasAdoptedIsKeptWhateverTheBusTellsOfIt(t *testing.T) {
-	b := newBed(t)
+func TestForgedChangeKeepsAdoptedStore(t *testing.T) {
+	b := newTestEnv(t)
 	id, _ := b.theirs("demo")
 	b.StartReflector()
 	r := b.serve()
-	b.applyStore("demo", always)
+	b.applyStore("demo", alwaysAllowed)
 	b.await("demo", "StoreSynced=True/Adopted", "ModelSynced=True/Merged")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	r.Stop()
 	b.Delete(kinds.Stores(), "demo")
 	b.awaitTold(kinds.Stores(), "demo")
@@ -155,14 +155,14 @@ func TestWhatWasAdoptedIsKeptWhateverTheBusTellsOfIt(t *testing.T) {
 	b.serve()
 	b.awaitAsked(get(made), asked)
 	b.AwaitGone(kinds.Stores(), "demo")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if ids := b.named("demo"); !slices.Equal(ids, []string{id}) {
 		t.Errorf("OpenFGA has %v, want %s kept", ids, id)
 	}
 }
 
 // A change that removes a live module, and that the API server does not know, changes no model.
-func TestALiveModuleIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
+func TestLiveModuleIsDroppedOnlyAfterAPIServerCheck(t *testing.T) {
 	const list = "GET /apis/core.platform-mesh.io/v1alpha1/authorizationmodels"
 	for what, edit := range map[string]func(*event.Change, map[string]any){
 		"it is said to be gone": func(c *event.Change, _ map[string]any) { c.Deleted = true },
@@ -171,19 +171,19 @@ func TestALiveModuleIsDroppedOnlyIfTheAPIServerListsItNoMore(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := newBed(t)
+			b := newTestEnv(t)
 			b.StartReflector()
 			b.serve()
 			b.applyStore("demo")
 			b.applyModule("docs", "demo", dsl("folder"))
 			b.awaitModule("docs", "Merged=True/Merged")
 			model := b.await("demo", "ModelSynced=True/Merged").Status.AuthorizationModelID
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			listed := b.Kube.CallsByOp()[list]
 			b.PublishForgery(testenv.Forgery{Kind: kinds.AuthorizationModels(), Name: "docs", Edit: edit}, 1_000_000)
 			b.awaitAsked(list, listed)
 			b.AwaitCaughtUp(topology.StoreSync)
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			if is := b.store("demo").Status.AuthorizationModelID; is != model {
 				t.Errorf("the model is %s, want %s", is, model)
 			}

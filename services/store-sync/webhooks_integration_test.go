@@ -27,12 +27,12 @@ const typo = "module part\n\ntype part\n  relations\n    defin viewer: [user]\n"
 const author = "author"
 
 // author returns the objects of a kind for that user.
-func (b *bed) author(kind kinds.Kind) dynamic.ResourceInterface {
+func (b *testEnv) author(kind kinds.Kind) dynamic.ResourceInterface {
 	b.T.Helper()
 	return b.Kube.DynamicClientAs(b.T, author).Resource(kind.GroupVersionResource())
 }
 
-func (b *bed) admitAuthor() {
+func (b *testEnv) admitAuthor() {
 	b.T.Helper()
 	b.Kube.GrantUser(b.T, "", author, rbacv1.PolicyRule{
 		APIGroups: []string{corev1alpha1.GroupVersion.Group}, Resources: []string{corev1alpha1.Stores, corev1alpha1.AuthorizationModels},
@@ -42,7 +42,7 @@ func (b *bed) admitAuthor() {
 }
 
 // serveWebhooks starts a store-sync with webhooks.
-func (b *bed) serveWebhooks() *testenv.RunningService {
+func (b *testEnv) serveWebhooks() *testenv.RunningService {
 	b.T.Helper()
 	listener := testenv.ListenLoopback(b.T)
 	return b.serve(func(c *storesync.Config) {
@@ -57,8 +57,8 @@ func written(name, text string) *unstructured.Unstructured {
 	}}
 }
 
-func TestATextThatDoesNotParseIsRefusedWhenSomebodyWritesIt(t *testing.T) {
-	b := newBed(t)
+func TestWebhookRefusesUnparsableText(t *testing.T) {
+	b := newTestEnv(t)
 	b.admitAuthor()
 	models, stores := b.author(kinds.AuthorizationModels()), b.author(kinds.Stores())
 	create := func(name, text string, options ...string) error {

@@ -62,16 +62,16 @@ func (c *batchWriter) Write(ctx context.Context, change tuple.Write) (refused ma
 	}
 	defer c.wakeNextWrite()
 	call := c.takeWritesForCall(p, ctx.Err() == nil)
-	defer func() { releaseWrites(call[1:], ctx.Err() != nil) }()
+	defer func() { wakeWaitingWrites(call[1:], ctx.Err() != nil) }()
 	if p.err = ctx.Err(); p.err == nil || len(call) > 1 {
-		c.writeTogether(ctx, call)
+		c.writeInOneCall(ctx, call)
 	}
 	return p.refused, p.err
 }
 
-// releaseWrites wakes the other parts of a call. If the caller's context ended, their own may not have, so failed parts are
+// wakeWaitingWrites wakes the other parts of a call. If the caller's context ended, their own may not have, so failed parts are
 // tried again.
-func releaseWrites(others []*pendingWrite, late bool) {
+func wakeWaitingWrites(others []*pendingWrite, late bool) {
 	for _, p := range others {
 		if p.err != nil && late {
 			p.err = errUnanswered
@@ -115,8 +115,8 @@ func (c *batchWriter) wakeNextWrite() {
 	c.waiting[i].turn <- struct{}{}
 }
 
-// writeTogether writes parts together, and sets the result of each.
-func (c *batchWriter) writeTogether(ctx context.Context, parts []*pendingWrite) {
+// writeInOneCall writes parts together, and sets the result of each.
+func (c *batchWriter) writeInOneCall(ctx context.Context, parts []*pendingWrite) {
 	refused, err := c.writer.Write(ctx, combineWrites(parts))
 	switch {
 	case len(parts) == 1:
@@ -124,7 +124,7 @@ func (c *batchWriter) writeTogether(ctx context.Context, parts []*pendingWrite) 
 		return
 	case err != nil && !fault.IsUnavailable(err) && ctx.Err() == nil:
 		for _, p := range parts { // One part causes the error and must not fail the others.
-			c.writeTogether(ctx, []*pendingWrite{p})
+			c.writeInOneCall(ctx, []*pendingWrite{p})
 		}
 		return
 	}
@@ -141,7 +141,7 @@ func (c *batchWriter) writeTogether(ctx context.Context, parts []*pendingWrite) 
 		}
 	}
 	if len(good) > 0 { // Their tuples were written, but not announced.
-		c.writeTogether(ctx, good)
+		c.writeInOneCall(ctx, good)
 	}
 }
 

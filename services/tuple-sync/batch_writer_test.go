@@ -18,42 +18,42 @@ import (
 // none returns no refused tuples.
 func none() map[tuple.Tuple]error { return nil }
 
-// gated is an OpenFGA that makes each call when it is let.
-type gated struct {
+// gatedOpenFGA is an OpenFGA that makes each call when it is let.
+type gatedOpenFGA struct {
 	asked chan tuple.Write
 	let   chan struct{}
 	// answer is what becomes of a call.
 	answer func(ctx context.Context, w tuple.Write) (map[tuple.Tuple]error, error)
 }
 
-func (g *gated) Write(ctx context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+func (g *gatedOpenFGA) Write(ctx context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 	g.asked <- w
 	<-g.let
 	return g.answer(ctx, w)
 }
 
-// crowd is a collector with those who write by it, and what became of each by its name.
-type crowd struct {
+// concurrentWriters is a collector with those who write by it, and what became of each by its name.
+type concurrentWriters struct {
 	*batchWriter
 
 	t       *testing.T
-	openFGA *gated
+	openFGA *gatedOpenFGA
 	wait    sync.WaitGroup
 	mu      sync.Mutex
 	came    map[string]string
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newConcurrentWriters(t *testing.T) *concurrentWriters {
 	t.Helper()
-	g := &gated{asked: make(chan tuple.Write), let: make(chan struct{})}
+	g := &gatedOpenFGA{asked: make(chan tuple.Write), let: make(chan struct{})}
 	g.answer = func(context.Context, tuple.Write) (map[tuple.Tuple]error, error) { return none(), nil }
-	return &crowd{batchWriter: &batchWriter{writer: g}, t: t, openFGA: g, came: map[string]string{}}
+	return &concurrentWriters{batchWriter: &batchWriter{writer: g}, t: t, openFGA: g, came: map[string]string{}}
 }
 
 func named(name string) tuple.Tuple { return tuple.Tuple{ID: tuple.ID{Object: name}} }
 
 // write has somebody write.
-func (c *crowd) write(ctx context.Context, name string, w tuple.Write) {
+func (c *concurrentWriters) write(ctx context.Context, name string, w tuple.Write) {
 	c.t.Helper()
 	c.wait.Go(func() {
 		refused, err := c.Write(ctx, w)
@@ -64,7 +64,7 @@ func (c *crowd) write(ctx context.Context, name string, w tuple.Write) {
 }
 
 // await returns once so many wait.
-func (c *crowd) await(n int) {
+func (c *concurrentWriters) await(n int) {
 	for waiting := 0; waiting < n; runtime.Gosched() {
 		c.batchWriter.mu.Lock()
 		waiting = len(c.waiting)
@@ -73,7 +73,7 @@ func (c *crowd) await(n int) {
 }
 
 // gather starts many writes during a call, and returns when all of them wait.
-func (c *crowd) gather(writes map[string]tuple.Write) {
+func (c *concurrentWriters) gather(writes map[string]tuple.Write) {
 	c.t.Helper()
 	c.write(c.t.Context(), "first", tuple.Write{StoreID: "S", Add: []tuple.Tuple{named("first")}})
 	<-c.openFGA.asked
@@ -85,7 +85,7 @@ func (c *crowd) gather(writes map[string]tuple.Write) {
 }
 
 // calls lets all calls proceed, and returns how many tuples each added and removed.
-func (c *crowd) calls(n int) (all []string) {
+func (c *concurrentWriters) calls(n int) (all []string) {
 	c.t.Helper()
 	for range n {
 		w := <-c.openFGA.asked
@@ -104,8 +104,8 @@ func adds(tuples ...string) tuple.Write {
 	return w
 }
 
-func TestWhoComesDuringACallGoesWithTheNext(t *testing.T) {
-	c, writes := newCrowd(t), map[string]tuple.Write{}
+func TestBatchWriterQueuesWritesDuringCall(t *testing.T) {
+	c, writes := newConcurrentWriters(t), map[string]tuple.Write{}
 	for i := range 120 {
 		writes[fmt.Sprint("more", i)] = adds(fmt.Sprint(i))
 	}
@@ -128,8 +128,8 @@ func TestWhoComesDuringACallGoesWithTheNext(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedHoldsUpNobodyElse(t *testing.T) {
-	c := newCrowd(t)
+func TestBatchWriterRefusalBlocksNoOther(t *testing.T) {
+	c := newConcurrentWriters(t)
 	written := 0
 	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 		if slices.Contains(w.Add, named("bad")) {
@@ -147,8 +147,8 @@ func TestWhatIsRefusedHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-func TestEachIsToldItsOwnError(t *testing.T) {
-	c := newCrowd(t)
+func TestBatchWriterReturnsErrorPerWrite(t *testing.T) {
+	c := newConcurrentWriters(t)
 	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 		if slices.Contains(w.Add, named("bad")) {
 			return nil, errors.New("bad")
@@ -162,8 +162,8 @@ func TestEachIsToldItsOwnError(t *testing.T) {
 	}
 }
 
-func TestWhenOpenFGAGivesNoAnswerAllAreTold(t *testing.T) {
-	c := newCrowd(t)
+func TestBatchWriterReportsOutageToAll(t *testing.T) {
+	c := newConcurrentWriters(t)
 	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 		if len(w.Add) > 1 {
 			return nil, fault.Unavailable(errors.New("away"))
@@ -180,8 +180,8 @@ func TestWhenOpenFGAGivesNoAnswerAllAreTold(t *testing.T) {
 }
 
 // The context of the calling part may end while those of the other parts live.
-func TestTheEndOfOneIsNotThatOfOthers(t *testing.T) {
-	c := newCrowd(t)
+func TestBatchWriterSurvivesCanceledCaller(t *testing.T) {
+	c := newConcurrentWriters(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.openFGA.answer = func(ctx context.Context, _ tuple.Write) (map[tuple.Tuple]error, error) { return nil, ctx.Err() }
 	c.write(t.Context(), "first", adds("first"))
@@ -203,8 +203,8 @@ func TestTheEndOfOneIsNotThatOfOthers(t *testing.T) {
 	}
 }
 
-func TestWhoFailsBadlyLeavesNobodyWaiting(t *testing.T) {
-	c := newCrowd(t)
+func TestBatchWriterPanicReleasesOthers(t *testing.T) {
+	c := newConcurrentWriters(t)
 	c.openFGA.answer = func(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 		if len(w.Add) > 1 {
 			panic("a fault of ours") //nolint:forbidigo // What becomes of others then?
@@ -227,8 +227,8 @@ func TestWhoFailsBadlyLeavesNobodyWaiting(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoTimeLeftLeadsNobody(t *testing.T) {
-	c := newCrowd(t)
+func TestBatchWriterSkipsExpiredCallers(t *testing.T) {
+	c := newConcurrentWriters(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.write(t.Context(), "first", adds("first"))
 	<-c.openFGA.asked

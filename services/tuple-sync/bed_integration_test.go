@@ -44,23 +44,23 @@ type document
 `
 )
 
-// bed is the surroundings of a tuple-sync; the tests do what store-sync does.
-type bed struct {
+// testEnv is the surroundings of a tuple-sync; the tests do what store-sync does.
+type testEnv struct {
 	*testenv.Env
 	// hand is the test's own on OpenFGA.
 	hand *fga.Client
 }
 
-func newBed(t testing.TB) *bed {
+func newTestEnv(t testing.TB) *testEnv {
 	t.Helper()
 	b := testenv.NewEnv(t)
-	return &bed{b, b.OpenFGA.Client(t)}
+	return &testEnv{b, b.OpenFGA.Client(t)}
 }
 
 func short(c *tuplesync.Config) { testenv.ShortenWaits(&c.Config) }
 
 // serve starts a tuple-sync that ends with the test at the latest.
-func (b *bed) serve(edit ...func(*tuplesync.Config)) *testenv.RunningService {
+func (b *testEnv) serve(edit ...func(*tuplesync.Config)) *testenv.RunningService {
 	b.T.Helper()
 	cfg := tuplesync.Defaults()
 	listener := b.ConfigureService(topology.TupleSync, &cfg.Config.Config)
@@ -95,12 +95,12 @@ func many(from, n int) []string {
 	return list
 }
 
-func (b *bed) store(name string, texts ...string) {
+func (b *testEnv) store(name string, texts ...string) {
 	b.T.Helper()
 	b.Kube.Apply(b.T, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core", Tuples: tuples(texts...)})
 }
 
-func (b *bed) module(name, store string, texts ...string) {
+func (b *testEnv) module(name, store string, texts ...string) {
 	b.T.Helper()
 	b.Kube.Apply(b.T, kinds.AuthorizationModels(), name, corev1alpha1.AuthorizationModelSpec{
 		StoreRef: corev1alpha1.StoreRef{Name: store}, Model: "module " + name, Tuples: tuples(texts...),
@@ -108,7 +108,7 @@ func (b *bed) module(name, store string, texts ...string) {
 }
 
 // writeModel writes a model to an OpenFGA store.
-func (b *bed) writeModel(storeID, dsl string) string {
+func (b *testEnv) writeModel(storeID, dsl string) string {
 	b.T.Helper()
 	m, err := transformer.TransformDSLToProto(dsl)
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bed) writeModel(storeID, dsl string) string {
 
 // synced does what store-sync does for a Store: an OpenFGA store with a model, named in
 // the status. It returns the store's id.
-func (b *bed) synced(name, dsl string) string {
+func (b *testEnv) synced(name, dsl string) string {
 	b.T.Helper()
 	id, err := b.hand.CreateStore(b.T.Context(), name)
 	if err != nil {
@@ -133,7 +133,7 @@ func (b *bed) synced(name, dsl string) string {
 	return id
 }
 
-func (b *bed) modelled(name, storeID, dsl string) {
+func (b *testEnv) modelled(name, storeID, dsl string) {
 	b.T.Helper()
 	b.rule(kinds.Stores(), name, corev1alpha1.ModelSynced, map[string]any{
 		"storeId": storeID, "authorizationModelId": b.writeModel(storeID, dsl),
@@ -141,12 +141,12 @@ func (b *bed) modelled(name, storeID, dsl string) {
 }
 
 // merged is store-sync's word that a module is part of the model.
-func (b *bed) merged(name string) {
+func (b *testEnv) merged(name string) {
 	b.T.Helper()
 	b.rule(kinds.AuthorizationModels(), name, corev1alpha1.Merged, map[string]any{})
 }
 
-func (b *bed) rule(kind kinds.Kind, name, condition string, status map[string]any) {
+func (b *testEnv) rule(kind kinds.Kind, name, condition string, status map[string]any) {
 	b.T.Helper()
 	u, err := b.ResourceClient(kind).Get(b.T.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -158,15 +158,15 @@ func (b *bed) rule(kind kinds.Kind, name, condition string, status map[string]an
 	b.ApplyStatus(topology.StoreSync, kind, name, status)
 }
 
-// found is a Store or an AuthorizationModel.
-type found struct {
+// declaringObject is a Store or an AuthorizationModel.
+type declaringObject struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            corev1alpha1.StoreStatus `json:"status"`
 }
 
 // get reads a Store or an AuthorizationModel.
-func (b *bed) get(kind kinds.Kind, name string) (*found, error) {
-	f := &found{}
+func (b *testEnv) get(kind kinds.Kind, name string) (*declaringObject, error) {
+	f := &declaringObject{}
 	if err := b.Get(kind, name, f); err != nil {
 		return nil, err
 	}
@@ -174,13 +174,13 @@ func (b *bed) get(kind kinds.Kind, name string) (*found, error) {
 }
 
 // await waits until an object's TuplesSynced has this reason at its current generation, and returns the message.
-func (b *bed) await(kind kinds.Kind, name, reason string) string {
+func (b *testEnv) await(kind kinds.Kind, name, reason string) string {
 	b.T.Helper()
 	return b.AwaitCondition(kind, name, corev1alpha1.TuplesSynced, reason).Message
 }
 
 // holds reads what an OpenFGA store holds.
-func (b *bed) holds(storeID string) []string {
+func (b *testEnv) holds(storeID string) []string {
 	b.T.Helper()
 	var texts []string
 	for t, err := range b.hand.ReadTuples(b.T.Context(), storeID) {
@@ -194,7 +194,7 @@ func (b *bed) holds(storeID string) []string {
 }
 
 // awaitTuples waits until a store holds exactly these tuples.
-func (b *bed) awaitTuples(storeID string, want ...string) {
+func (b *testEnv) awaitTuples(storeID string, want ...string) {
 	b.T.Helper()
 	slices.Sort(want)
 	testenv.Eventually(b.T, soon, func() error {
@@ -206,7 +206,7 @@ func (b *bed) awaitTuples(storeID string, want ...string) {
 }
 
 // write changes a store behind tuple-sync's back.
-func (b *bed) write(storeID string, add, remove []string) {
+func (b *testEnv) write(storeID string, add, remove []string) {
 	b.T.Helper()
 	keys := func(texts []string) []*openfgav1.TupleKey {
 		var list []*openfgav1.TupleKey
@@ -229,7 +229,7 @@ func keyOf(kind kinds.Kind, name string) event.Key {
 var errCut = fault.Unavailable(errors.New("the line is cut"))
 
 // mend ends all faults.
-func (b *bed) mend() {
+func (b *testEnv) mend() {
 	b.OpenFGA.FailBefore(nil)
 	b.Kube.FailBefore(nil)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestFlagsSayWhereOpenFGAIs(t *testing.T) {
+func TestConfigIsSetByFlags(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
@@ -22,7 +22,7 @@ func TestFlagsSayWhereOpenFGAIs(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreRefusedByName(t *testing.T) {
+func TestConfigValidateNamesInvalidSettings(t *testing.T) {
 	cfg := Defaults()
 	cfg.OpenFGA.Target, cfg.Workers = "nowhere", 0
 	cfg.AllowMemberTuples, cfg.AccountType = true, "an account"

@@ -16,29 +16,29 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {
+func TestUncertainRemovalDelaysReady(t *testing.T) {
 	s := newFixture(t, one)
 	s.reconcile()
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	store.tuples = nil
 	store.meta.Generation++
 	s.publish(store)
-	var m *thing
-	var next *process
+	var m *simulatedObject
+	var next *simulatedProcess
 	s.disturb = func(op string) error {
 		if op != "write" {
 			return nil
 		}
 		s.disturb = nil
-		frozen := s.process
+		frozen := s.simulatedProcess
 		s.restart() // Another takes over, and somebody wants what the one before removes.
 		m = s.module("m", one)
 		s.reconcile()
-		next, s.process = s.process, frozen
+		next, s.simulatedProcess = s.simulatedProcess, frozen
 		s.disturb = func(string) error { return fault.Unavailable(errCrash) }
 		return nil
 	}
-	if _, err := s.process.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false); !errors.Is(err, errCrash) {
+	if _, err := s.simulatedProcess.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false); !errors.Is(err, errCrash) {
 		t.Fatalf("got %v", err)
 	}
 	s.expect()
@@ -46,8 +46,8 @@ func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {
 	if got := says(); got != plan.Syncing {
 		t.Errorf("of a tuple that is gone the status says %s", got)
 	}
-	s.process, s.disturb = next, nil
-	s.wait(s.world)
+	s.simulatedProcess, s.disturb = next, nil
+	s.wait(s.simulatedServers)
 	s.reconcile()
 	s.expect("doc:1#viewer@user:1")
 	if got := says(); got != plan.Synced {
@@ -56,7 +56,7 @@ func TestWhatAnotherMayStillTakeAwayIsNotSaidToBeThere(t *testing.T) {
 }
 
 // A replica that was frozen writes after another has seen to it that nobody wants the tuple, and that no record names it.
-func TestAPassThatWasOvertakenTakesBackWhatItWrote(t *testing.T) {
+func TestOvertakenPassRevertsItsWrites(t *testing.T) {
 	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	overtaken := false
@@ -68,20 +68,20 @@ func TestAPassThatWasOvertakenTakesBackWhatItWrote(t *testing.T) {
 		store.tuples = nil
 		store.meta.Generation++
 		s.changed(store)
-		frozen := s.process
+		frozen := s.simulatedProcess
 		s.restart()
 		s.reconcile()
-		s.wait(s.world)
+		s.wait(s.simulatedServers)
 		s.reconcile()
 		s.expect()
 		if n := len(store.status.ManagedTuples); n > 0 {
 			t.Errorf("%d tuples are recorded", n)
 		}
-		s.process = frozen
+		s.simulatedProcess = frozen
 		s.lost[event.Key{}] = plan.TupleRecord{StoreID: "S1", Tuples: []tuple.Tuple{tuple.ParseDeclared(one)}} // It remembers.
 		return nil
 	}
-	if _, err := s.process.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false); err != nil {
+	if _, err := s.simulatedProcess.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false); err != nil {
 		t.Fatal(err)
 	}
 	if s.expect(); !overtaken || s.writes < 2 {
@@ -90,7 +90,7 @@ func TestAPassThatWasOvertakenTakesBackWhatItWrote(t *testing.T) {
 }
 
 // Two objects had the same tuple, and the one before died while it took it off the first: the other is to answer for it.
-func TestWhileAnotherMayStillWriteNothingIsDoneTwice(t *testing.T) {
+func TestUncertainWritesAreTransferredOnce(t *testing.T) {
 	s := newFixture(t, one, two)
 	m := s.module("m", one)
 	s.reconcile()
@@ -109,7 +109,7 @@ func TestWhileAnotherMayStillWriteNothingIsDoneTwice(t *testing.T) {
 		return fault.Unavailable(errCrash) // The record is open, and that is all.
 	}
 	key := fromDeclared(declared.Key{StoreID: "S1"})
-	if _, err := s.process.reconcile(key, false); !errors.Is(err, errCrash) {
+	if _, err := s.simulatedProcess.reconcile(key, false); !errors.Is(err, errCrash) {
 		t.Fatalf("got %v", err)
 	}
 	s.disturb = nil
@@ -131,7 +131,7 @@ func TestWhileAnotherMayStillWriteNothingIsDoneTwice(t *testing.T) {
 		if s.calls["status"] != then.status || s.calls["write"] != then.write {
 			t.Errorf("%s, calls are %v", then.when, s.calls)
 		}
-		s.wait(s.world)
+		s.wait(s.simulatedServers)
 	}
 	s.expect("doc:1#viewer@user:1")
 	if len(store.status.ManagedTuples) != 0 || len(m.status.ManagedTuples) != 1 {

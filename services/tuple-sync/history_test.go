@@ -14,17 +14,17 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// history is when the simulated OpenFGA wrote and deleted tuples.
-type history struct {
+// tupleHistory is when the simulated OpenFGA wrote and deleted tuples.
+type tupleHistory struct {
 	now       int64
-	written   map[held]time.Time
+	written   map[storedTuple]time.Time
 	deletions []deletion
 	// restored holds tuples that a restore brought back.
-	restored map[held]bool
+	restored map[storedTuple]bool
 }
 
-// held is a tuple in a store.
-type held struct {
+// storedTuple is a tuple in a store.
+type storedTuple struct {
 	store string
 	tuple.ID
 }
@@ -35,21 +35,23 @@ type deletion struct {
 	written, at time.Time
 }
 
-func newHistory() history { return history{written: map[held]time.Time{}, restored: map[held]bool{}} }
+func newHistory() tupleHistory {
+	return tupleHistory{written: map[storedTuple]time.Time{}, restored: map[storedTuple]bool{}}
+}
 
-func (h *history) tick() time.Time {
+func (h *tupleHistory) tick() time.Time {
 	h.now++
 	return time.Unix(h.now, 0)
 }
 
 // deleted records a deletion, and checks that the Store recorded it before.
-func (w *world) deleted(storeID string, t tuple.Tuple) {
-	key := held{storeID, t.ID}
+func (w *simulatedServers) deleted(storeID string, t tuple.Tuple) {
+	key := storedTuple{storeID, t.ID}
 	d := deletion{storeID, t, w.written[key], w.tick()}
 	delete(w.written, key)
 	delete(w.restored, key)
 	w.deletions = append(w.deletions, d)
-	stays := func(a *thing) bool {
+	stays := func(a *simulatedObject) bool {
 		return a.isStore() && a.status.StoreID == storeID && a.meta.DeletionTimestamp == nil
 	}
 	if slices.ContainsFunc(slices.Collect(maps.Values(w.things)), stays) && w.fresh() && !w.remembers(d) && w.broken == nil {
@@ -58,7 +60,7 @@ func (w *world) deleted(storeID string, t tuple.Tuple) {
 }
 
 // remembers reports whether a Store has recorded a deletion.
-func (w *world) remembers(d deletion) bool {
+func (w *simulatedServers) remembers(d deletion) bool {
 	for _, a := range w.things {
 		if r := a.status.RemovedTuples; a.isStore() && r != nil && r.StoreID == d.store && a.status.StoreID == d.store {
 			record, err := plan.UnpackRemovedTuples(r)
@@ -76,11 +78,11 @@ func (w *world) remembers(d deletion) bool {
 }
 
 // restore brings back the recorded tuples from before a deletion, and drops that and later deletions.
-func (w *world) restore(from int) {
+func (w *simulatedServers) restore(from int) {
 	before, back := w.deletions[from].at, w.deletions[from:]
 	w.deletions = w.deletions[:from]
 	for _, d := range back {
-		contents, key := w.contents[d.store], held{d.store, d.tuple.ID}
+		contents, key := w.contents[d.store], storedTuple{d.store, d.tuple.ID}
 		if _, there := contents[d.tuple.ID]; !there && contents != nil && d.written.Before(before) && w.remembers(d) {
 			contents[d.tuple.ID], w.written[key], w.restored[key] = d.tuple, d.written, true
 			w.tell("  %s has %v again", d.store, d.tuple)
@@ -88,7 +90,7 @@ func (w *world) restore(from int) {
 	}
 }
 
-func (w *world) ReadTuple(_ context.Context, storeID string, key *openfgav1.TupleKey) (found *openfgav1.Tuple, ok bool, err error) {
+func (w *simulatedServers) ReadTuple(_ context.Context, storeID string, key *openfgav1.TupleKey) (found *openfgav1.Tuple, ok bool, err error) {
 	w.reading.Lock() // Of many tuples, several are read at a time.
 	defer w.reading.Unlock()
 	err = w.call("read one", func() error {
@@ -100,11 +102,11 @@ func (w *world) ReadTuple(_ context.Context, storeID string, key *openfgav1.Tupl
 	return found, ok, err
 }
 
-func (w *world) stamped(storeID string, t tuple.Tuple) *openfgav1.Tuple {
-	return &openfgav1.Tuple{Key: t.ToOpenFGA(), Timestamp: timestamppb.New(w.written[held{storeID, t.ID}])}
+func (w *simulatedServers) stamped(storeID string, t tuple.Tuple) *openfgav1.Tuple {
+	return &openfgav1.Tuple{Key: t.ToOpenFGA(), Timestamp: timestamppb.New(w.written[storedTuple{storeID, t.ID}])}
 }
 
-func (w *world) ReadChanges(_ context.Context, storeID, token string, _ time.Time) (changes []*openfgav1.TupleChange, next string, err error) {
+func (w *simulatedServers) ReadChanges(_ context.Context, storeID, token string, _ time.Time) (changes []*openfgav1.TupleChange, next string, err error) {
 	err = w.call("read changes", func() error {
 		for _, d := range w.deletions {
 			if d.store == storeID && token == "" {

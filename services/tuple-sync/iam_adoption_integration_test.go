@@ -17,8 +17,8 @@ import (
 )
 
 // A store of the name that others have filled is left alone until somebody says that it is to be taken, or that it is ours.
-func TestAnIAMStoreOfOthersIsLeftAloneUntilItIsTaken(t *testing.T) {
-	b := newIAMBed(t)
+func TestForeignIAMStoreIsKeptUntilAdopted(t *testing.T) {
+	b := newIAMTestEnv(t)
 	declare := func(adoption corev1alpha1.Adoption, texts ...string) {
 		b.Kube.Apply(t, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: "module entail\n\ntype cluster\n", Adoption: adoption, Tuples: tuples(texts...)})
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// atOnce does something so often, by several at a time.
-func atOnce(n int, do func(i int)) {
+// runConcurrently does something so often, by several at a time.
+func runConcurrently(n int, do func(i int)) {
 	var all sync.WaitGroup
 	const workers = 16
 	for w := range workers {
@@ -49,7 +49,7 @@ func until(b testing.TB, every time.Duration, done func() bool) {
 }
 
 // held are all tuples of a store.
-func (b *iamBed) held(id string) (keys []*openfgav1.TupleKey) {
+func (b *iamTestEnv) held(id string) (keys []*openfgav1.TupleKey) {
 	b.T.Helper()
 	for t, err := range b.hand.ReadTuples(b.T.Context(), id) {
 		if err != nil {
@@ -61,7 +61,7 @@ func (b *iamBed) held(id string) (keys []*openfgav1.TupleKey) {
 }
 
 // written counts the tuples of a store from now on, each read once, by its list of changes.
-func (b *iamBed) written(id string) (count func() int) {
+func (b *iamTestEnv) written(id string) (count func() int) {
 	b.T.Helper()
 	token, n := "", len(b.held(id))
 	read := func() (writes int) {
@@ -85,7 +85,7 @@ func (b *iamBed) written(id string) (count func() int) {
 }
 
 // reads counts the objects and lists of IAM that the service has read from the API server.
-func (b *iamBed) reads() (n int) {
+func (b *iamTestEnv) reads() (n int) {
 	for op, calls := range b.Kube.CallsByOp() {
 		if strings.HasPrefix(op, "GET /apis/iam.") || strings.HasPrefix(op, "GET /apis/resourcemanager.") {
 			n += calls
@@ -98,17 +98,17 @@ func (b *iamBed) reads() (n int) {
 // all their tuples. It compares that with a loop of full calls, and counts reads of the API server.
 func BenchmarkIAMBindings(b *testing.B) {
 	const bindings, projects, users = 10_000, 1000, 100
-	bed := newIAMBed(b)
+	bed := newIAMTestEnv(b)
 	bed.org("acme")
 	bed.role("viewer", nil, getProject)
 	people, targets := make([]metav1.ObjectMeta, users), make([]metav1.ObjectMeta, projects)
-	atOnce(users, func(i int) { people[i] = bed.user(fmt.Sprint("user-", i)) })
-	atOnce(projects, func(i int) { targets[i] = bed.project(fmt.Sprint("project-", i), "acme") })
+	runConcurrently(users, func(i int) { people[i] = bed.user(fmt.Sprint("user-", i)) })
+	runConcurrently(projects, func(i int) { targets[i] = bed.project(fmt.Sprint("project-", i), "acme") })
 	bed.StartReflector()
 	first := bed.serve() // To whom a project belongs is recorded before anybody is bound.
 	until(b, 100*time.Millisecond, func() bool { return len(bed.held(bed.id)) >= projects })
 	first.Stop()
-	atOnce(bindings, func(i int) {
+	runConcurrently(bindings, func(i int) {
 		project := i % projects
 		bed.bind(fmt.Sprint("binding-", i), "viewer", on(projectType, targets[project]), user(people[i/projects*10+project%10]))
 	})
@@ -165,7 +165,7 @@ func BenchmarkIAMBindings(b *testing.B) {
 // A subject more: from the answer to who applies the binding until OpenFGA has the tuple.
 func BenchmarkIAMChange(b *testing.B) {
 	const rounds = 200
-	bed := newIAMBed(b)
+	bed := newIAMTestEnv(b)
 	bed.StartReflector()
 	bed.serve()
 	bed.role("viewer", nil, getProject)
@@ -196,9 +196,9 @@ func BenchmarkIAMChange(b *testing.B) {
 // One role, which 1,000 others inherit, loses a permission: until it is gone from all of them.
 func BenchmarkIAMInheritedRole(b *testing.B) {
 	const heirs = 1000
-	bed := newIAMBed(b)
+	bed := newIAMTestEnv(b)
 	bed.role("base", nil, getProject, editProject)
-	atOnce(heirs, func(i int) { bed.role(fmt.Sprint("heir-", i), []string{"base"}) })
+	runConcurrently(heirs, func(i int) { bed.role(fmt.Sprint("heir-", i), []string{"base"}) })
 	bed.StartReflector()
 	bed.serve()
 	holds := func(permissions int) func() bool {

@@ -20,7 +20,7 @@ import (
 )
 
 // in makes objects in another namespace, which stays.
-func (b *iamBed) in(namespace string, do func()) {
+func (b *iamTestEnv) in(namespace string, do func()) {
 	b.T.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
 	_, err := b.Objects.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Apply(b.T.Context(), namespace, u, metav1.ApplyOptions{FieldManager: "test"})
@@ -33,7 +33,7 @@ func (b *iamBed) in(namespace string, do func()) {
 }
 
 // mayOnly wants a user to have all of some permissions on the project web, and of the others none.
-func (b *peopled) mayOnly(user string, permissions ...string) {
+func (b *envWithRoles) mayOnly(user string, permissions ...string) {
 	b.T.Helper()
 	for _, permission := range []string{getProject, editProject} {
 		if got := b.may(user, permission); got != slices.Contains(permissions, permission) {
@@ -42,9 +42,9 @@ func (b *peopled) mayOnly(user string, permissions ...string) {
 	}
 }
 
-func TestWhatHasOneNameInTwoNamespacesIsKeptApart(t *testing.T) {
+func TestObjectsOfSameNameInTwoNamespacesAreDistinct(t *testing.T) {
 	const elsewhere, groupType, getGroup = "elsewhere", "iam.miloapis.com/Group", "iam.miloapis.com/groups.get"
-	b := newPeopled(t)
+	b := newEnvWithRoles(t)
 	b.register("group", groupType, "groups")
 	b.remodel()
 	b.role("joiner", nil, getGroup)
@@ -84,8 +84,8 @@ func TestWhatHasOneNameInTwoNamespacesIsKeptApart(t *testing.T) {
 	b.mayBoth(true, "bob")
 }
 
-func TestAVerbThatIsRegisteredNoMoreIsGivenNoMore(t *testing.T) {
-	b := newPeopled(t)
+func TestUnregisteredVerbIsRevoked(t *testing.T) {
+	b := newEnvWithRoles(t)
 	b.ready(kinds.IAMRoles(), "editor", bound)
 	spec := iamv1alpha1.ProtectedResourceSpec{Plural: "projects", Singular: "project", Permissions: []string{"get"}}
 	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(projectType, "/")
@@ -101,8 +101,8 @@ func TestAVerbThatIsRegisteredNoMoreIsGivenNoMore(t *testing.T) {
 }
 
 // OpenFGA takes a hundred tuples at a time.
-func TestABindingOfManySubjectsActsForAllAndIsGoneForAll(t *testing.T) {
-	b := newPeopled(t)
+func TestBindingOfManySubjectsIsAppliedAndRemoved(t *testing.T) {
+	b := newEnvWithRoles(t)
 	b.AwaitCaughtUp(topology.TupleSync)
 	before := b.holds(b.id)
 	var subjects []iamv1alpha1.Subject

@@ -33,9 +33,9 @@ const (
 	editProject = "resourcemanager.miloapis.com/projects.update"
 )
 
-// iamBed has an IAM store whose model is that of projects in organizations.
-type iamBed struct {
-	*bed
+// iamTestEnv has an IAM store whose model is that of projects in organizations.
+type iamTestEnv struct {
+	*testEnv
 
 	id string
 	// namespace is where objects are made.
@@ -44,9 +44,9 @@ type iamBed struct {
 	bindings int
 }
 
-func newIAMBed(t testing.TB) *iamBed {
+func newIAMTestEnv(t testing.TB) *iamTestEnv {
 	t.Helper()
-	b := &iamBed{bed: newBed(t), namespace: ns}
+	b := &iamTestEnv{testEnv: newTestEnv(t), namespace: ns}
 	b.register("organization", orgType, "organizations")
 	b.register("project", projectType, "projects", orgType)
 	b.Kube.Apply(t, kinds.Stores(), "iam", corev1alpha1.StoreSpec{CoreModule: "module entail\n\ntype cluster\n", Adoption: corev1alpha1.AdoptionAlways})
@@ -55,7 +55,7 @@ func newIAMBed(t testing.TB) *iamBed {
 }
 
 // makeStore does what store-sync does when there is no store.
-func (b *iamBed) makeStore() {
+func (b *iamTestEnv) makeStore() {
 	b.T.Helper()
 	var err error
 	if b.id, err = b.hand.CreateStore(b.T.Context(), "iam"); err != nil {
@@ -64,7 +64,7 @@ func (b *iamBed) makeStore() {
 	b.remodel()
 }
 
-func (b *iamBed) register(name, typ, plural string, parents ...string) {
+func (b *iamTestEnv) register(name, typ, plural string, parents ...string) {
 	b.T.Helper()
 	spec := iamv1alpha1.ProtectedResourceSpec{Plural: plural, Singular: name, Permissions: []string{"get", "update"}}
 	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(typ, "/")
@@ -76,7 +76,7 @@ func (b *iamBed) register(name, typ, plural string, parents ...string) {
 }
 
 // remodel does what store-sync does when ProtectedResources change.
-func (b *iamBed) remodel() {
+func (b *iamTestEnv) remodel() {
 	b.T.Helper()
 	modelID, err := b.hand.WriteModel(b.T.Context(), b.id, b.modelOf())
 	if err != nil {
@@ -86,14 +86,14 @@ func (b *iamBed) remodel() {
 }
 
 // modelOf is the model that follows from ProtectedResources.
-func (b *iamBed) modelOf() *openfgav1.AuthorizationModel {
+func (b *iamTestEnv) modelOf() *openfgav1.AuthorizationModel {
 	b.T.Helper()
 	m, err := transformer.TransformDSLToProto("model\n  schema 1.1\ntype cluster\ntype user\ntype store\n  relations\n    define owner: [cluster, user]\n")
 	if err != nil {
 		b.T.Fatal(err)
 	}
 	m.SchemaVersion = "1.2"
-	for _, t := range iam.NewRegistry(testenv.ListAs[iamv1alpha1.ProtectedResource](b.Env, kinds.ProtectedResources())).TypeDefinitions() {
+	for _, t := range iam.NewRegistry(testenv.ListTyped[iamv1alpha1.ProtectedResource](b.Env, kinds.ProtectedResources())).TypeDefinitions() {
 		t.Metadata.Module = ""
 		m.TypeDefinitions = append(m.TypeDefinitions, t)
 	}
@@ -101,7 +101,7 @@ func (b *iamBed) modelOf() *openfgav1.AuthorizationModel {
 }
 
 // apply applies an object, in the bed's namespace if its kind has namespaces, and returns its metadata.
-func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta {
+func (b *iamTestEnv) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta {
 	b.T.Helper()
 	fields := map[string]any{}
 	if spec != nil {
@@ -114,14 +114,14 @@ func (b *iamBed) apply(kind kinds.Kind, name string, spec any) metav1.ObjectMeta
 	return metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID()}
 }
 
-func (b *iamBed) namespaceOf(kind kinds.Kind) string {
+func (b *iamTestEnv) namespaceOf(kind kinds.Kind) string {
 	if kind.Global {
 		return ""
 	}
 	return b.namespace
 }
 
-func (b *iamBed) remove(kind kinds.Kind, name string) {
+func (b *iamTestEnv) remove(kind kinds.Kind, name string) {
 	b.T.Helper()
 	err := b.ResourceClient(kind).Namespace(b.namespaceOf(kind)).Delete(b.T.Context(), name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -129,11 +129,11 @@ func (b *iamBed) remove(kind kinds.Kind, name string) {
 	}
 }
 
-func (b *iamBed) user(name string) metav1.ObjectMeta {
+func (b *iamTestEnv) user(name string) metav1.ObjectMeta {
 	return b.apply(kinds.IAMUsers(), name, iamv1alpha1.UserSpec{Email: name + "@example.com"})
 }
 
-func (b *iamBed) role(name string, inherits []string, permissions ...string) {
+func (b *iamTestEnv) role(name string, inherits []string, permissions ...string) {
 	spec := iamv1alpha1.RoleSpec{IncludedPermissions: permissions, LaunchStage: "Beta"}
 	for _, other := range inherits {
 		spec.InheritedRoles = append(spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: other})
@@ -141,11 +141,11 @@ func (b *iamBed) role(name string, inherits []string, permissions ...string) {
 	b.apply(kinds.IAMRoles(), name, spec)
 }
 
-func (b *iamBed) org(name string) metav1.ObjectMeta {
+func (b *iamTestEnv) org(name string) metav1.ObjectMeta {
 	return b.apply(kinds.Organizations(), name, resourcemanagerv1alpha1.OrganizationSpec{Type: "Standard"})
 }
 
-func (b *iamBed) project(name, org string) metav1.ObjectMeta {
+func (b *iamTestEnv) project(name, org string) metav1.ObjectMeta {
 	return b.apply(kinds.Projects(), name, resourcemanagerv1alpha1.ProjectSpec{
 		OwnerRef: resourcemanagerv1alpha1.OwnerReference{Kind: "Organization", Name: org},
 	})
@@ -170,14 +170,14 @@ func on(typ string, object ...metav1.ObjectMeta) iamv1alpha1.ResourceSelector {
 	}}
 }
 
-func (b *iamBed) bind(name, role string, on iamv1alpha1.ResourceSelector, subjects ...iamv1alpha1.Subject) {
+func (b *iamTestEnv) bind(name, role string, on iamv1alpha1.ResourceSelector, subjects ...iamv1alpha1.Subject) {
 	b.T.Helper()
 	b.apply(kinds.PolicyBindings(), name, iamv1alpha1.PolicyBindingSpec{
 		RoleRef: iamv1alpha1.RoleReference{Name: role}, Subjects: subjects, ResourceSelector: on,
 	})
 }
 
-func (b *iamBed) join(name, user string, group metav1.ObjectMeta) {
+func (b *iamTestEnv) join(name, user string, group metav1.ObjectMeta) {
 	b.T.Helper()
 	spec := iamv1alpha1.GroupMembershipSpec{UserRef: iamv1alpha1.UserReference{Name: user}}
 	spec.GroupRef.Name, spec.GroupRef.Namespace = group.Name, group.Namespace
@@ -185,13 +185,13 @@ func (b *iamBed) join(name, user string, group metav1.ObjectMeta) {
 }
 
 // may asks OpenFGA whether a user has a permission on the project web.
-func (b *iamBed) may(user, permission string) bool {
+func (b *iamTestEnv) may(user, permission string) bool {
 	b.T.Helper()
 	return b.mayOn(user, permission, projectType, metav1.ObjectMeta{Name: "web"})
 }
 
 // mayOn asks so about any object.
-func (b *iamBed) mayOn(user, permission, typ string, target metav1.ObjectMeta) bool {
+func (b *iamTestEnv) mayOn(user, permission, typ string, target metav1.ObjectMeta) bool {
 	b.T.Helper()
 	object := iam.ObjectName(typ, target.Namespace, target.Name)
 	answer, err := b.hand.Check(b.T.Context(), &openfgav1.CheckRequest{
@@ -205,7 +205,7 @@ func (b *iamBed) mayOn(user, permission, typ string, target metav1.ObjectMeta) b
 	return answer.GetAllowed()
 }
 
-func (b *iamBed) awaits(allowed bool, user, permission string) {
+func (b *iamTestEnv) awaits(allowed bool, user, permission string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		if b.may(user, permission) != allowed {
@@ -216,12 +216,12 @@ func (b *iamBed) awaits(allowed bool, user, permission string) {
 }
 
 // ready waits until the condition Ready of an object has a reason.
-func (b *iamBed) ready(kind kinds.Kind, name, reason string) {
+func (b *iamTestEnv) ready(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
 	b.AwaitCondition(kind.InNamespace(b.namespaceOf(kind)), name, iamv1alpha1.Ready, reason)
 }
 
-func (b *iamBed) awaitNone(kind kinds.Kind, name string) {
+func (b *iamTestEnv) awaitNone(kind kinds.Kind, name string) {
 	b.T.Helper()
 	b.AwaitGone(kind.InNamespace(b.namespaceOf(kind)), name)
 }
@@ -231,8 +231,8 @@ const (
 	belonging = iamv1alpha1.Reconciled
 )
 
-func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
-	b := newIAMBed(t)
+func TestBindingsGrantOnObjectKindAndParent(t *testing.T) {
+	b := newIAMTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	alice, bob := b.user("alice"), b.user("bob")
@@ -273,13 +273,13 @@ func TestBindingsGiveWhatTheySayOnAnObjectAKindAndAParent(t *testing.T) {
 			t.Errorf("%s may %s: %v", q.user, q.permission, got)
 		}
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
 }
 
 // Software that does more for a project, or a user, says itself whether it is ready.
-func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
-	b := newIAMBed(t)
+func TestForeignReadyConditionIsKept(t *testing.T) {
+	b := newIAMTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.org("acme")
@@ -319,8 +319,8 @@ func TestWhatOthersSayOfWhatIsReadyStands(t *testing.T) {
 	b.ready(kinds.Projects(), "web", "ProvisioningControlPlane")
 }
 
-func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
-	b := newIAMBed(t)
+func TestBindingOnUnobservedKindNeedsTrust(t *testing.T) {
+	b := newIAMTestEnv(t)
 	b.register("widget", "a.example/Widget", "widgets")
 	b.remodel()
 	b.StartReflector()
@@ -341,9 +341,9 @@ func TestABindingOnWhatNobodyFollowsActsOnlyWhereThatIsTrusted(t *testing.T) {
 }
 
 // observed waits until a ProtectedResource says whether its objects are followed.
-func (b *iamBed) observed(name, reason string, words ...string) {
+func (b *iamTestEnv) observed(name, reason string, words ...string) {
 	b.T.Helper()
-	testenv.Await(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
+	testenv.AwaitObject(b.Env, kinds.ProtectedResources(), name, func(p *iamv1alpha1.ProtectedResource) error {
 		if c := meta.FindStatusCondition(p.Status.Conditions, iamv1alpha1.Observed); c == nil || c.Reason != reason || !strings.Contains(c.Message, strings.Join(words, " ")) {
 			return fmt.Errorf("%s says %+v, want %s, %q", name, c, reason, words)
 		}
@@ -351,8 +351,8 @@ func (b *iamBed) observed(name, reason string, words ...string) {
 	})
 }
 
-func TestARoleIsNotReadyBeforeTheModelKnowsItsPermissions(t *testing.T) {
-	b := newIAMBed(t)
+func TestRoleIsReadyAfterModelHasPermissions(t *testing.T) {
+	b := newIAMTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	b.role("viewer", nil, getProject)
@@ -361,7 +361,7 @@ func TestARoleIsNotReadyBeforeTheModelKnowsItsPermissions(t *testing.T) {
 	spec.ServiceRef.Name, spec.Kind, _ = strings.Cut(projectType, "/")
 	b.Kube.Apply(t, kinds.ProtectedResources(), "project", spec)
 	b.role("viewer", nil, getProject, "resourcemanager.miloapis.com/projects.archive")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	var r iamv1alpha1.Role
 	if err := b.Get(kinds.IAMRoles().InNamespace(ns), "viewer", &r); err != nil {
 		t.Fatal(err)

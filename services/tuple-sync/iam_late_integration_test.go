@@ -17,8 +17,8 @@ import (
 )
 
 // Whatever a membership is without when it is made, it is for the user who was there then.
-func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
-	b := newPeopled(t)
+func TestMembershipIsBoundToFirstUser(t *testing.T) {
+	b := newEnvWithRoles(t)
 	b.apply(kinds.GroupMemberships(), "second", iamv1alpha1.GroupMembershipSpec{
 		UserRef: iamv1alpha1.UserReference{Name: "alice"}, GroupRef: iamv1alpha1.GroupReference{Name: "staff", Namespace: ns},
 	})
@@ -28,7 +28,7 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 	b.user("early")
 	b.join("early-later", "early", metav1.ObjectMeta{Name: "later", Namespace: ns})
 	for _, name := range []string{"second", "idle-staff", "early-later"} {
-		testenv.Await(b.Env, kinds.GroupMemberships().InNamespace(ns), name, func(m *iamv1alpha1.GroupMembership) error {
+		testenv.AwaitObject(b.Env, kinds.GroupMemberships().InNamespace(ns), name, func(m *iamv1alpha1.GroupMembership) error {
 			if m.Status.User == nil {
 				return fmt.Errorf("%s is for nobody yet", name)
 			}
@@ -55,8 +55,8 @@ func TestAMembershipIsForWhomItWasMadeForHoweverLateItActs(t *testing.T) {
 }
 
 // With the last kind goes whatever OpenFGA would answer by, and then the Store.
-func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
-	b := newPeopled(t)
+func TestDeletingIAMStoreIsEmptiedFirst(t *testing.T) {
+	b := newEnvWithRoles(t)
 	finalizers := func(want ...string) {
 		t.Helper()
 		testenv.Eventually(t, soon, func() error {
@@ -79,14 +79,14 @@ func TestAStoreThatGoesIsEmptiedFirst(t *testing.T) {
 	b.RemoveFinalizers(kinds.Stores(), "iam")
 }
 
-func TestAMemberIsNotReadyAsLongAsOpenFGAGivesNoAnswer(t *testing.T) {
-	b := newPeopled(t)
+func TestMembershipIsNotReadyDuringOutage(t *testing.T) {
+	b := newEnvWithRoles(t)
 	for _, name := range []string{"bob", "staff"} {
 		b.ready(kinds.PolicyBindings(), name, bound)
 	}
 	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
 	carol := b.user("carol")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.OpenFGA.Stop()
 	b.bind("carol", "editor", on(projectType), user(carol))
 	b.join("carol-staff", "carol", b.staff)

@@ -24,8 +24,8 @@ import (
 
 func uidOf(name string) types.UID { return types.UID("0a1b2c3d-0000-0000-0000-" + name) }
 
-// restarted are all objects of a start with bindings, with what was said of each, by what finds them.
-type restarted struct {
+// restartedService are all objects of a start with bindings, with what was said of each, by what finds them.
+type restartedService struct {
 	role     *iamv1alpha1.Role
 	org      *resourcemanagerv1alpha1.Organization
 	users    map[string]*iamv1alpha1.User
@@ -35,11 +35,11 @@ type restarted struct {
 	on, by map[string][]*iamv1alpha1.PolicyBinding
 }
 
-func newRestarted(bindings, projects, users int) *restarted {
+func newRestartedService(bindings, projects, users int) *restartedService {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uidOf(name), Generation: 1}
 	}
-	r := &restarted{
+	r := &restartedService{
 		role: &iamv1alpha1.Role{ObjectMeta: meta(ns, "viewer")}, org: &resourcemanagerv1alpha1.Organization{ObjectMeta: meta("", "acme")},
 		users: map[string]*iamv1alpha1.User{}, projects: map[string]*resourcemanagerv1alpha1.Project{},
 		on: map[string][]*iamv1alpha1.PolicyBinding{}, by: map[string][]*iamv1alpha1.PolicyBinding{},
@@ -69,7 +69,7 @@ func newRestarted(bindings, projects, users int) *restarted {
 }
 
 // objects are they as decisions see them.
-func (r *restarted) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Lookup {
+func (r *restartedService) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Lookup {
 	return &iam.Lookup{
 		Registry: iam.NewRegistry(resources),
 		Role:     func(string, string) *iamv1alpha1.Role { return r.role },
@@ -93,7 +93,7 @@ func (r *restarted) objects(resources []*iamv1alpha1.ProtectedResource) *iam.Loo
 }
 
 // say puts into all objects what was said of them. Of what lacks it the API server would be asked, which has none of them.
-func (r *restarted) say(o *iam.Lookup) {
+func (r *restartedService) say(o *iam.Lookup) {
 	now := metav1.Now().Rfc3339Copy()
 	ready := func(is condition.Condition) []metav1.Condition {
 		return condition.MergeConditions(nil, []string{iamv1alpha1.Ready}, 1, now, is)
@@ -115,7 +115,7 @@ func (r *restarted) say(o *iam.Lookup) {
 }
 
 // tuples are all that follows.
-func (r *restarted) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
+func (r *restartedService) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
 	objects := []string{iam.RoleObject(r.role)}
 	for target := range r.on {
 		objects = append(objects, target, iam.GrantObject(r.role, target))
@@ -131,8 +131,8 @@ func (r *restarted) tuples(o *iam.Lookup) (keys []*openfgav1.TupleKey) {
 // settled is longer than for how long what was published is looked at twice by who begins.
 const settled = 190 * time.Second
 
-// looked waits until a service has looked at all that there is, and tells by how many reconciliations.
-func looked(b testing.TB, r *testenv.RunningService, objects float64) (passes float64) {
+// awaitReconciled waits until a service has looked at all that there is, and tells by how many reconciliations.
+func awaitReconciled(b testing.TB, r *testenv.RunningService, objects float64) (passes float64) {
 	b.Helper()
 	until(b, 50*time.Millisecond, func() bool {
 		passes = r.MetricValue(b, `entail_reconciliations_total{outcome="unchanged",service="tuple-sync"}`)
@@ -142,7 +142,7 @@ func looked(b testing.TB, r *testenv.RunningService, objects float64) (passes fl
 }
 
 // put hands all objects on.
-func (r *restarted) put(put func(kinds.Kind, metav1.Object)) {
+func (r *restartedService) put(put func(kinds.Kind, metav1.Object)) {
 	put(kinds.IAMRoles(), r.role)
 	put(kinds.Organizations(), r.org)
 	for _, u := range r.users {
@@ -157,7 +157,7 @@ func (r *restarted) put(put func(kinds.Kind, metav1.Object)) {
 }
 
 // base hands on the objects that the API server has.
-func (b *iamBed) base(put func(kinds.Kind, metav1.Object)) {
+func (b *iamTestEnv) base(put func(kinds.Kind, metav1.Object)) {
 	b.T.Helper()
 	for _, s := range listed[corev1alpha1.Store](b, kinds.Stores()) {
 		put(kinds.Stores(), s)
@@ -171,14 +171,14 @@ func (b *iamBed) base(put func(kinds.Kind, metav1.Object)) {
 // are on the bus alone, so that it would not do if it asked the API server about one, and all would be taken away.
 func BenchmarkIAMRestart(b *testing.B) {
 	const bindings, projects, users = 100_000, 1000, 10_000
-	bed, r := newIAMBed(b), newRestarted(bindings, projects, users)
+	bed, r := newIAMTestEnv(b), newRestartedService(bindings, projects, users)
 	o := r.objects(listed[iamv1alpha1.ProtectedResource](bed, kinds.ProtectedResources()))
 	r.say(o)
 	of := append(kinds.IAMKinds(), kinds.Stores(), kinds.AuthorizationModels(), kinds.AccountInfos())
 	bed.PublishObjects(of, bed.base)
 	said := bed.serve() // Says what is to be said of them.
-	looked(b, said, 0)
-	bed.AwaitSettled()
+	awaitReconciled(b, said, 0)
+	bed.AwaitNoCalls()
 	said.Stop()
 	all := r.tuples(o)
 	if err := bed.hand.Write(b.Context(), bed.id, "", all, nil); err != nil {
@@ -187,7 +187,7 @@ func BenchmarkIAMRestart(b *testing.B) {
 	bed.PublishObjects(of, func(put func(kinds.Kind, metav1.Object)) { bed.base(put); r.put(put) })
 	published := time.Now()
 	first := bed.serve() // Takes what is on the bus off it: a restart finds nothing there.
-	looked(b, first, bindings)
+	awaitReconciled(b, first, bindings)
 	first.Stop()
 	until(b, time.Second, func() bool { return time.Since(published) > settled })
 	before := inUse()
@@ -196,7 +196,7 @@ func BenchmarkIAMRestart(b *testing.B) {
 	for b.Loop() {
 		begun := time.Now()
 		running := bed.serve()
-		passes := looked(b, running, bindings)
+		passes := awaitReconciled(b, running, bindings)
 		start += time.Since(begun)
 		b.ReportMetric(passes/(bindings+projects+users), "passes/object")
 		b.ReportMetric(float64(inUse()-before)/bindings, "B/binding")

@@ -11,7 +11,7 @@ import (
 )
 
 // asked is what the API server was asked about objects since, but for the Store of IAM: nobody takes that over on the word of the bus.
-func (b *iamBed) asked(before map[string]int) map[string]int {
+func (b *iamTestEnv) asked(before map[string]int) map[string]int {
 	calls := b.Kube.CallsByOp()
 	maps.DeleteFunc(calls, func(op string, n int) bool {
 		_, path, _ := strings.Cut(op, " ")
@@ -21,12 +21,12 @@ func (b *iamBed) asked(before map[string]int) map[string]int {
 }
 
 // What OpenFGA holds is read, and not asked for again, by who begins as by who takes everything off the bus once more.
-func TestARestartInStepWritesNothingAndAsksTheAPIServerAboutNoObject(t *testing.T) {
-	b := newPeopled(t)
+func TestRestartInSyncMakesNoWritesAndReads(t *testing.T) {
+	b := newEnvWithRoles(t)
 	for name, anew := range map[string]bool{"from where it was": false, "with everything anew": true} {
 		t.Run(name, func(t *testing.T) {
 			b.AwaitCaughtUp(topology.TupleSync)
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			b.running.Stop()
 			calls, declared := b.Kube.CallsByOp(), b.holds(b.id)
 			b.CheckNoWrites("a restart", func() {
@@ -36,7 +36,7 @@ func TestARestartInStepWritesNothingAndAsksTheAPIServerAboutNoObject(t *testing.
 					}
 				}
 				b.running = b.serve()
-				looked(t, b.running, 0)
+				awaitReconciled(t, b.running, 0)
 				b.AwaitCaughtUp(topology.TupleSync)
 			})
 			if asked := b.asked(calls); len(asked) > 0 {

@@ -11,11 +11,11 @@ import (
 
 // Who was let go since a backup has nothing again, and who came since has it still, once that backup is put in place: under the
 // service, which knows better, and under one that starts later.
-func TestABackupOfOpenFGAIsBroughtToWhatIsDeclared(t *testing.T) {
+func TestRestoredOpenFGABackupConverges(t *testing.T) {
 	for name, away := range map[string]bool{"while it runs": false, "while it is away": true} {
 		t.Run(name, func(t *testing.T) {
-			b := newPeopled(t)
-			b.AwaitSettled()
+			b := newEnvWithRoles(t)
+			b.AwaitNoCalls()
 			restore := b.OpenFGA.Backup(t)
 			carol := b.user("carol")
 			b.bind("carol", "editor", on(projectType, b.web), user(carol))
@@ -24,7 +24,7 @@ func TestABackupOfOpenFGAIsBroughtToWhatIsDeclared(t *testing.T) {
 			b.remove(kinds.GroupMemberships(), "alice-staff")
 			b.mayBoth(false, "bob")
 			b.mayBoth(false, "alice")
-			b.AwaitSettled()
+			b.AwaitNoCalls()
 			declared := b.holds(b.id)
 			if away {
 				b.running.Stop()

@@ -15,17 +15,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// peopled is a bed where alice may get and update the project web by way of staff, and bob by himself.
-type peopled struct {
-	*iamBed
+// envWithRoles is a bed where alice may get and update the project web by way of staff, and bob by himself.
+type envWithRoles struct {
+	*iamTestEnv
 
 	running                *testenv.RunningService
 	alice, bob, web, staff metav1.ObjectMeta
 }
 
-func newPeopled(t *testing.T) *peopled {
+func newEnvWithRoles(t *testing.T) *envWithRoles {
 	t.Helper()
-	b := &peopled{iamBed: newIAMBed(t)}
+	b := &envWithRoles{iamTestEnv: newIAMTestEnv(t)}
 	b.StartReflector()
 	b.running = b.serve()
 	b.fill()
@@ -34,7 +34,7 @@ func newPeopled(t *testing.T) *peopled {
 }
 
 // fill makes, or makes again, all that is declared.
-func (b *peopled) fill() {
+func (b *envWithRoles) fill() {
 	b.T.Helper()
 	b.alice, b.bob = b.user("alice"), b.user("bob")
 	b.org("acme")
@@ -51,14 +51,14 @@ func (b *peopled) fill() {
 	b.awaits(true, "bob", getProject)
 }
 
-func (b *peopled) mayBoth(want bool, user string) {
+func (b *envWithRoles) mayBoth(want bool, user string) {
 	b.T.Helper()
 	b.awaits(want, user, getProject)
 	b.awaits(want, user, editProject)
 }
 
-func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
-	b := newPeopled(t)
+func TestEveryRemovalRevokesAccess(t *testing.T) {
+	b := newEnvWithRoles(t)
 	for _, step := range []struct {
 		what string
 		take func()
@@ -96,13 +96,13 @@ func TestWhateverIsTakenAwayTakesTheAccessAway(t *testing.T) {
 	b.awaits(false, "bob", editProject)
 }
 
-func (b *iamBed) inactive(name string) {
+func (b *iamTestEnv) inactive(name string) {
 	b.T.Helper()
 	b.ApplyStatus("identity", kinds.IAMUsers(), name, map[string]any{"state": iamv1alpha1.Inactive})
 }
 
-func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
-	b := newPeopled(t)
+func TestNewObjectOfSameNameInheritsNothing(t *testing.T) {
+	b := newEnvWithRoles(t)
 	b.ready(kinds.GroupMemberships(), "alice-staff", belonging)
 	b.remove(kinds.IAMUsers(), "alice")
 	b.awaits(false, "alice", editProject)
@@ -112,16 +112,16 @@ func TestSomebodyElseOfTheSameNameInheritsNothing(t *testing.T) {
 	b.awaits(false, "bob", editProject)
 	b.project("web", "acme")
 	b.ready(kinds.PolicyBindings(), "bob", iamv1alpha1.ResourceSelectorValidationFailed)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if b.may("alice", editProject) || b.may("bob", editProject) {
 		t.Error("what was given to others of the same names is theirs")
 	}
 }
 
-func TestTuplesOfOthersGoFromIAMAndStayElsewhere(t *testing.T) {
-	b := newPeopled(t)
+func TestForeignTuplesAreRemovedFromIAMTypesOnly(t *testing.T) {
+	b := newEnvWithRoles(t)
 	b.AwaitCaughtUp(topology.TupleSync)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	before := b.holds(b.id)
 	door := iam.GrantType + ":" + string(b.web.UID) + "/door#u@" + iam.UserSubject("eve")
 	foreign := "store:other#owner@user:eve"

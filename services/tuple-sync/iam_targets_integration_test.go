@@ -26,7 +26,7 @@ func configMaps() kinds.Kind {
 }
 
 // configMap makes one, of a project if that is given.
-func (b *iamBed) configMap(name string, owner *metav1.ObjectMeta) metav1.ObjectMeta {
+func (b *iamTestEnv) configMap(name string, owner *metav1.ObjectMeta) metav1.ObjectMeta {
 	b.T.Helper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners(owner)}}
 	made, err := b.maps().Create(b.T.Context(), m, metav1.CreateOptions{})
@@ -44,12 +44,12 @@ func owners(project *metav1.ObjectMeta) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Project", Name: project.Name, UID: project.UID}}
 }
 
-func (b *iamBed) maps() typedcorev1.ConfigMapInterface {
+func (b *iamTestEnv) maps() typedcorev1.ConfigMapInterface {
 	return b.Typed.CoreV1().ConfigMaps(ns)
 }
 
 // grants waits until the store holds a binding's grant on an object, or none.
-func (b *iamBed) grants(want bool, object string) {
+func (b *iamTestEnv) grants(want bool, object string) {
 	b.T.Helper()
 	testenv.Eventually(b.T, soon, func() error {
 		held := b.holds(b.id)
@@ -63,8 +63,8 @@ func (b *iamBed) grants(want bool, object string) {
 func iamObject(m metav1.ObjectMeta) string { return iam.ObjectName(mapType, m.Namespace, m.Name) }
 
 // A binding on one object gives something as long as that very object is there, and people are told why it does not.
-func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
-	b := newIAMBed(t)
+func TestBindingOnRegisteredKindLastsWithObject(t *testing.T) {
+	b := newIAMTestEnv(t)
 	b.register("configmap", mapType, "configmaps")
 	b.remodel()
 	reflector := b.StartReflector()
@@ -92,7 +92,7 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 	b.grants(false, iamObject(one))
 	b.ready(kinds.PolicyBindings(), "one", iamv1alpha1.ResourceSelectorValidationFailed)
 	another := b.configMap("one", nil) // It is another, of the same name.
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.grants(false, iamObject(one))
 	b.bind("another", "viewer", on(mapType, another), user(alice))
 	b.ready(kinds.PolicyBindings(), "another", bound)
@@ -104,8 +104,8 @@ func TestABindingOnAnObjectOfAnotherKindActsAsLongAsThatIsThere(t *testing.T) {
 }
 
 // Whose an object is, its owner reference says.
-func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
-	b := newIAMBed(t)
+func TestOwnerReferenceLinksObjectToProject(t *testing.T) {
+	b := newIAMTestEnv(t)
 	b.register("configmap", mapType, "configmaps", projectType)
 	b.remodel()
 	reflector := b.StartReflector()
@@ -132,8 +132,8 @@ func TestAnObjectOfAnotherKindBelongsToTheProjectThatOwnsIt(t *testing.T) {
 }
 
 // Clients that the kinds' authors publish read conditions by position.
-func TestConditionsAreInTheOrderThatIsPublished(t *testing.T) {
-	b := newIAMBed(t)
+func TestConditionsAreInPublishedOrder(t *testing.T) {
+	b := newIAMTestEnv(t)
 	b.StartReflector()
 	b.serve()
 	alice, web := b.user("alice"), b.project("web", b.org("acme").Name)

@@ -26,7 +26,7 @@ import (
 )
 
 func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
-	b := newIAMBed(t)
+	b := newIAMTestEnv(t)
 	foreign := "store:other#owner@user:eve"
 	b.write(b.id, []string{foreign}, nil)
 	b.register("configmap", mapType, "configmaps", projectType)
@@ -65,7 +65,7 @@ func TestTupleSyncConvergesOnIAMUnderRandomFaults(t *testing.T) {
 }
 
 // anything does one thing that people do.
-func (b *iamBed) anything(r *rand.Rand) {
+func (b *iamTestEnv) anything(r *rand.Rand) {
 	b.T.Helper()
 	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, r.IntN(4)) }
 	switch r.IntN(13) {
@@ -99,7 +99,7 @@ func (b *iamBed) anything(r *rand.Rand) {
 }
 
 // mapAny has a ConfigMap of a name be of another project, or of none: as the same object, or made anew; or it goes.
-func (b *iamBed) mapAny(r *rand.Rand, name string) {
+func (b *iamTestEnv) mapAny(r *rand.Rand, name string) {
 	b.T.Helper()
 	is, err := b.maps().Get(b.T.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || r.IntN(2) == 0 {
@@ -119,7 +119,7 @@ func (b *iamBed) mapAny(r *rand.Rand, name string) {
 }
 
 // unmap deletes ConfigMaps.
-func (b *iamBed) unmap(names ...string) {
+func (b *iamTestEnv) unmap(names ...string) {
 	b.T.Helper()
 	for _, name := range names {
 		if err := b.maps().Delete(context.WithoutCancel(b.T.Context()), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -129,7 +129,7 @@ func (b *iamBed) unmap(names ...string) {
 }
 
 // anyProject is one that is there; nil if it is to be none.
-func (b *iamBed) anyProject(r *rand.Rand) *metav1.ObjectMeta {
+func (b *iamTestEnv) anyProject(r *rand.Rand) *metav1.ObjectMeta {
 	b.T.Helper()
 	all := b.List(kinds.Projects()).Items
 	if len(all) == 0 || r.IntN(3) == 0 {
@@ -140,7 +140,7 @@ func (b *iamBed) anyProject(r *rand.Rand) *metav1.ObjectMeta {
 }
 
 // bindAny binds a role to whom there is, or makes a binding of somebody who is not there.
-func (b *iamBed) bindAny(r *rand.Rand, some func(string) string) {
+func (b *iamTestEnv) bindAny(r *rand.Rand, some func(string) string) {
 	b.T.Helper()
 	subject := iamv1alpha1.Subject{Kind: "User", Name: "nobody", UID: "1"}
 	for kind, of := range map[string]kinds.Kind{"User": kinds.IAMUsers(), "Group": kinds.IAMGroups()} {
@@ -162,7 +162,7 @@ func (b *iamBed) bindAny(r *rand.Rand, some func(string) string) {
 }
 
 // follows compares the store with what the objects come to, and wants every status to be about the present.
-func (b *iamBed) follows(others ...string) error {
+func (b *iamTestEnv) follows(others ...string) error {
 	b.T.Helper()
 	want := others
 	objects, wanted := b.wanted()
@@ -178,13 +178,13 @@ func (b *iamBed) follows(others ...string) error {
 }
 
 // says wants every status to say what is so, so that nothing is left to be written.
-func (b *iamBed) says(o *iam.Lookup) error {
+func (b *iamTestEnv) says(o *iam.Lookup) error {
 	b.T.Helper()
 	var errs []error
 	check := func(m metav1.ObjectMeta, has []metav1.Condition, want []condition.Condition) {
 		for _, w := range condition.MergeConditions(nil, nil, m.Generation, metav1.Time{}, want...) {
 			c := meta.FindStatusCondition(has, w.Type)
-			if _, differs := condition.ChangedCondition(has, []metav1.Condition{w}, w.Type); differs || c.ObservedGeneration != m.Generation {
+			if _, differs := condition.FindChangedCondition(has, []metav1.Condition{w}, w.Type); differs || c.ObservedGeneration != m.Generation {
 				errs = append(errs, fmt.Errorf("%s at generation %d says %+v, want %+v", m.Name, m.Generation, c, w))
 			}
 		}
@@ -221,16 +221,16 @@ func (b *iamBed) says(o *iam.Lookup) error {
 }
 
 // listed are the objects of a kind.
-func listed[T any](b *iamBed, kind kinds.Kind) (all []*T) {
+func listed[T any](b *iamTestEnv, kind kinds.Kind) (all []*T) {
 	b.T.Helper()
 	for _, u := range b.List(kind).Items {
-		all = append(all, decode[T](b.bed, u))
+		all = append(all, decode[T](b.testEnv, u))
 	}
 	return all
 }
 
 // wanted are all tuples, by the pure function of what the API server has.
-func (b *iamBed) wanted() (o *iam.Lookup, all []iam.Tuple) {
+func (b *iamTestEnv) wanted() (o *iam.Lookup, all []iam.Tuple) {
 	b.T.Helper()
 	roles, groups := listed[iamv1alpha1.Role](b, kinds.IAMRoles()), listed[iamv1alpha1.Group](b, kinds.IAMGroups())
 	bindings, memberships := listed[iamv1alpha1.PolicyBinding](b, kinds.PolicyBindings()), listed[iamv1alpha1.GroupMembership](b, kinds.GroupMemberships())

@@ -14,7 +14,7 @@ import (
 )
 
 // ledger is the long record of the Store demo.
-func (b *bed) ledger(count int32) *corev1alpha1.Ledger {
+func (b *testEnv) ledger(count int32) *corev1alpha1.Ledger {
 	b.T.Helper()
 	f, err := b.get(stores, "demo")
 	if err != nil || f.Status.Ledger == nil || len(f.Status.ManagedTuples) > 0 || f.Status.TupleCount != count {
@@ -23,9 +23,9 @@ func (b *bed) ledger(count int32) *corev1alpha1.Ledger {
 	return f.Status.Ledger
 }
 
-func TestALongRecordIsKeptSmall(t *testing.T) {
+func TestLongRecordIsPacked(t *testing.T) {
 	const n = 600
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.store("demo", many(0, n)...)
 	id := b.synced("demo", docs)
 	b.StartReflector()
@@ -69,7 +69,7 @@ func TestALongRecordIsKeptSmall(t *testing.T) {
 }
 
 // listed wants the record of the Store demo to list so many tuples one by one.
-func (b *bed) listed(n int) error {
+func (b *testEnv) listed(n int) error {
 	f, err := b.get(stores, "demo")
 	if err == nil && (f.Status.Ledger != nil || len(f.Status.ManagedTuples) != n) {
 		err = errors.New("the record is still packed")

@@ -23,8 +23,8 @@ type core_platform-mesh_io_account
     define member: [role#assignee]
 `
 
-func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T) {
-	b := newBed(t)
+func TestAccountLabelMakesUsersMembers(t *testing.T) {
+	b := newTestEnv(t)
 	b.StartReflector()
 	allow := func(c *tuplesync.Config) { c.AllowMemberTuples = true }
 	r := b.serve(allow)
@@ -43,7 +43,7 @@ func TestEverybodyIsAMemberOfTheAccountInTheLabelWhileThatIsAllowed(t *testing.T
 	b.awaitTuples(id)
 	label(`"acme"`)
 	b.awaitTuples(id, authenticated, "core_platform-mesh_io_account:local/acme#member@role:authenticated#assignee")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
 	r.Stop()
 	b.serve()

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
 )
 
-func TestModelsAreKeptWithinBounds(t *testing.T) {
+func TestModelCacheIsBounded(t *testing.T) {
 	c := newModelCache(nil)
 	for i := range 2 * maxModels {
 		model, err := plan.NewModel(&openfgav1.AuthorizationModel{Id: fmt.Sprint(i), SchemaVersion: "1.1"})
@@ -30,20 +30,20 @@ func TestModelsAreKeptWithinBounds(t *testing.T) {
 	}
 }
 
-// answers is an OpenFGA that knows one model, or has an error for every question.
-type answers struct {
+// fakeModelReader is an OpenFGA that knows one model, or has an error for every question.
+type fakeModelReader struct {
 	model *openfgav1.AuthorizationModel
 	err   error
 	asked int
 }
 
-func (a *answers) ReadModel(context.Context, string, string) (*openfgav1.AuthorizationModel, error) {
+func (a *fakeModelReader) ReadModel(context.Context, string, string) (*openfgav1.AuthorizationModel, error) {
 	a.asked++
 	return a.model, a.err
 }
 
-func TestAModelIsAskedForOnceUntilItIsDropped(t *testing.T) {
-	openFGA := &answers{model: &openfgav1.AuthorizationModel{Id: "m", SchemaVersion: "1.1"}}
+func TestModelCacheReadsModelOnce(t *testing.T) {
+	openFGA := &fakeModelReader{model: &openfgav1.AuthorizationModel{Id: "m", SchemaVersion: "1.1"}}
 	c := newModelCache(openFGA)
 	first, err := c.Get(t.Context(), "store", "m")
 	if again, _ := c.Get(t.Context(), "store", "m"); err != nil || first == nil || again != first || openFGA.asked != 1 {
@@ -57,7 +57,7 @@ func TestAModelIsAskedForOnceUntilItIsDropped(t *testing.T) {
 	}
 }
 
-func TestNoModelIsAnAnswerAndAnOutageIsNot(t *testing.T) {
+func TestModelCacheCachesNoOutage(t *testing.T) {
 	down := fault.Unavailable(errors.New("connection refused"))
 	for name, c := range map[string]struct {
 		store, model string
@@ -71,7 +71,7 @@ func TestNoModelIsAnAnswerAndAnOutageIsNot(t *testing.T) {
 		"an outage":              {"store", "m", down, down, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			openFGA := &answers{err: c.err}
+			openFGA := &fakeModelReader{err: c.err}
 			cache := newModelCache(openFGA)
 			for range 2 { // An absence is not cached: the model may appear later.
 				if got, err := cache.Get(t.Context(), c.store, c.model); got != nil || !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {

@@ -14,7 +14,7 @@ import (
 )
 
 // accountInfo creates the AccountInfo of a workspace, once that is served.
-func (b *bed) accountInfo(account, organization string) {
+func (b *testEnv) accountInfo(account, organization string) {
 	b.T.Helper()
 	location := func(name string) map[string]any { return map[string]any{"name": name, "originClusterId": "local"} }
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -28,8 +28,8 @@ func (b *bed) accountInfo(account, organization string) {
 	})
 }
 
-func TestEverybodyIsAMemberOfAnOrganizationAsLongAsItsAccountInfoSaysSo(t *testing.T) {
-	b := newBed(t)
+func TestAccountInfoMakesUsersMembers(t *testing.T) {
+	b := newTestEnv(t)
 	b.Kube.ApplyDefinition(t, kinds.AccountInfos())
 	b.accountInfo("demo", "demo")
 	b.StartReflector()
@@ -39,11 +39,11 @@ func TestEverybodyIsAMemberOfAnOrganizationAsLongAsItsAccountInfoSaysSo(t *testi
 	id, other := b.synced("demo", accounts), b.synced("other", accounts)
 	member := []string{"role:authenticated#assignee@user:*", "core_platform-mesh_io_account:local/demo#member@role:authenticated#assignee"}
 	b.awaitTuples(id, member...)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.awaitTuples(other)
 	b.Delete(kinds.AccountInfos(), "account")
 	b.awaitTuples(id)
 	b.accountInfo("team", "demo") // An account in the organization, which is not for everybody.
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.awaitTuples(id)
 }

@@ -28,14 +28,14 @@ import (
 // fixture is a world with a process in it, and the Store "a", whose OpenFGA store is S1.
 type fixture struct {
 	t *testing.T
-	*world
-	*process
+	*simulatedServers
+	*simulatedProcess
 }
 
 func newFixture(t *testing.T, tuples ...corev1alpha1.Tuple) *fixture {
 	t.Helper()
-	s := &fixture{t: t, world: newWorld(t)}
-	s.process = start(s.world, nil)
+	s := &fixture{t: t, simulatedServers: newSimulatedServers(t)}
+	s.simulatedProcess = start(s.simulatedServers, nil)
 	store := s.newThing(kinds.Stores(), "a")
 	store.tuples = tuples
 	store.status.StoreID, store.status.AuthorizationModelID = "S1", "big"
@@ -45,7 +45,7 @@ func newFixture(t *testing.T, tuples ...corev1alpha1.Tuple) *fixture {
 	return s
 }
 
-func (s *fixture) module(name string, tuples ...corev1alpha1.Tuple) *thing {
+func (s *fixture) module(name string, tuples ...corev1alpha1.Tuple) *simulatedObject {
 	m := s.newThing(kinds.AuthorizationModels(), name)
 	m.ref, m.tuples = "a", tuples
 	m.status.Conditions = []metav1.Condition{{Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
@@ -53,7 +53,7 @@ func (s *fixture) module(name string, tuples ...corev1alpha1.Tuple) *thing {
 	return m
 }
 
-func (s *fixture) publish(a *thing) { s.receive(s.changed(a)) }
+func (s *fixture) publish(a *simulatedObject) { s.receive(s.changed(a)) }
 
 // reconcile works until nothing is left to do, and tells what was made of each object last.
 func (s *fixture) reconcile() map[string]controller.Result {
@@ -62,7 +62,7 @@ func (s *fixture) reconcile() map[string]controller.Result {
 	for len(s.dirty) > 0 {
 		for k := range s.dirty {
 			delete(s.dirty, k)
-			pass, err := s.process.reconcile(k, false)
+			pass, err := s.simulatedProcess.reconcile(k, false)
 			if err != nil {
 				s.t.Fatalf("reconciling %s: %v", k, err)
 			}
@@ -95,7 +95,7 @@ var (
 	two = corev1alpha1.Tuple{Object: "doc:2", Relation: "viewer", User: "user:2"}
 )
 
-func TestAConflictIsSettledWithinOnePass(t *testing.T) {
+func TestConflictIsRetriedWithinPass(t *testing.T) {
 	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	edited := false
@@ -115,7 +115,7 @@ func TestAConflictIsSettledWithinOnePass(t *testing.T) {
 	}
 }
 
-func TestAConflictAboutSomethingElseCostsOneMoreWrite(t *testing.T) {
+func TestUnrelatedConflictCostsOneMoreWrite(t *testing.T) {
 	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	s.disturb = func(op string) error {
@@ -132,7 +132,7 @@ func TestAConflictAboutSomethingElseCostsOneMoreWrite(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
+func TestRefusedTupleIsIsolatedAndTriedOnce(t *testing.T) {
 	var tuples []corev1alpha1.Tuple
 	for i := range 64 {
 		tuples = append(tuples, corev1alpha1.Tuple{Object: fmt.Sprintf("doc:%02d", i), Relation: "viewer", User: "user:1"})
@@ -162,7 +162,7 @@ func TestWhatTheServerRefusesIsIsolatedAndAskedOnce(t *testing.T) {
 	}
 }
 
-func TestNothingIsGrantedOnTheWordOfTheBusAlone(t *testing.T) {
+func TestForgedChangeGrantsNothing(t *testing.T) {
 	s := newFixture(t)
 	m := s.module("m", one)
 	s.reconcile()
@@ -182,10 +182,10 @@ func TestNothingIsGrantedOnTheWordOfTheBusAlone(t *testing.T) {
 	s.expect("doc:1#viewer@user:1")
 }
 
-func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
+func TestUnwritableObjectBlocksNoOther(t *testing.T) {
 	s := newFixture(t, one)
 	s.module("bad", two)
-	s.deny = func(a *thing) error {
+	s.deny = func(a *simulatedObject) error {
 		if a.meta.Name == "bad" {
 			return fault.Terminal(kube.ErrTooLarge)
 		}
@@ -201,7 +201,7 @@ func TestAnObjectThatCannotBeChangedHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestWhatARecordSaysThatCannotBeReadIsNotGuessed(t *testing.T) {
+func TestUnreadableRecordIsNotGuessed(t *testing.T) {
 	s := newFixture(t, two)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	store.status.Ledger, store.status.ManagedTuplesStoreID = &corev1alpha1.Ledger{Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "S1"
@@ -220,12 +220,12 @@ func TestWhatARecordSaysThatCannotBeReadIsNotGuessed(t *testing.T) {
 	}
 }
 
-func TestReconcilerGoesOnBesideUnreadableRecordWithForbiddenStatus(t *testing.T) {
+func TestUnreadableRecordWithForbiddenStatusBlocksNoOther(t *testing.T) {
 	s := newFixture(t, one)
 	bad := s.module("bad")
 	bad.status.Ledger, bad.status.ManagedTuplesStoreID = &corev1alpha1.Ledger{Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "S1"
 	s.publish(bad)
-	s.deny = func(a *thing) error {
+	s.deny = func(a *simulatedObject) error {
 		if a == bad {
 			return fault.Unavailable(kube.ErrForbidden)
 		}
@@ -233,12 +233,12 @@ func TestReconcilerGoesOnBesideUnreadableRecordWithForbiddenStatus(t *testing.T)
 	}
 	s.reconcile()
 	s.expect("doc:1#viewer@user:1")
-	if !errors.Is(s.process.later, kube.ErrForbidden) {
-		t.Errorf("got later %v, want the refusal", s.process.later)
+	if !errors.Is(s.simulatedProcess.later, kube.ErrForbidden) {
+		t.Errorf("got later %v, want the refusal", s.simulatedProcess.later)
 	}
 }
 
-func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
+func TestForbiddenObjectIsReportedAndRetried(t *testing.T) {
 	s := newFixture(t, one)
 	bad := s.module("bad", two)
 	s.disturb = func(op string) error {
@@ -249,9 +249,9 @@ func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
 	}
 	key := fromDeclared(declared.Key{StoreID: "S1"})
 	for range 2 {
-		s.process.later = nil
-		if _, err := s.process.reconcile(key, false); err != nil || !errors.Is(s.process.later, kube.ErrForbidden) {
-			t.Fatalf("got %v, later %v", err, s.process.later)
+		s.simulatedProcess.later = nil
+		if _, err := s.simulatedProcess.reconcile(key, false); err != nil || !errors.Is(s.simulatedProcess.later, kube.ErrForbidden) {
+			t.Fatalf("got %v, later %v", err, s.simulatedProcess.later)
 		}
 	}
 	s.expect("doc:1#viewer@user:1")
@@ -260,7 +260,7 @@ func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
 		t.Errorf("condition %+v", c)
 	}
 	writes := s.writes
-	if _, err := s.process.reconcile(key, false); err != nil || s.writes != writes {
+	if _, err := s.simulatedProcess.reconcile(key, false); err != nil || s.writes != writes {
 		t.Errorf("told once more: %d writes, %v", s.writes-writes, err)
 	}
 	s.disturb = nil
@@ -269,7 +269,7 @@ func TestAnObjectThatMayNotBeChangedIsToldOfAndComesAgain(t *testing.T) {
 	s.expect("doc:1#viewer@user:1", "doc:2#viewer@user:2")
 }
 
-func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
+func TestAlwaysStalePassIsRequeued(t *testing.T) {
 	s := newFixture(t, one)
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
 	s.disturb = func(op string) error {
@@ -279,13 +279,13 @@ func TestAPassThatIsOvertakenForEverIsTriedAgainLater(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := s.process.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false)
+	_, err := s.simulatedProcess.reconcile(fromDeclared(declared.Key{StoreID: "S1"}), false)
 	if !fault.IsUnavailable(err) || s.calls["status"] > 16 {
 		t.Errorf("%d tries, then %v", s.calls["status"], err)
 	}
 }
 
-func TestTuplesOfAnObjectReplacedByForceGo(t *testing.T) {
+func TestTuplesOfForceReplacedObjectAreRemoved(t *testing.T) {
 	s := newFixture(t)
 	s.module("m", one)
 	s.reconcile()
@@ -296,14 +296,14 @@ func TestTuplesOfAnObjectReplacedByForceGo(t *testing.T) {
 	s.expect("doc:2#viewer@user:2")
 }
 
-func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
+func TestTuplesOfForceDeletedObjectAreRemovedOnce(t *testing.T) {
 	s := newFixture(t)
 	m := s.module("m", one)
 	s.reconcile()
 	now := metav1.NewTime(time.Unix(1, 0))
 	m.meta.Finalizers, m.meta.DeletionTimestamp = nil, &now
 	tombstone := s.changed(m)
-	s.process = start(s.world, s.latest) // After a restart only the tombstone knows.
+	s.simulatedProcess = start(s.simulatedServers, s.latest) // After a restart only the tombstone knows.
 	got := s.reconcile()["m"]
 	s.expect()
 	if got.Outcome != eventv1.Outcome_OUTCOME_APPLIED || !got.Change.Deleted {
@@ -317,11 +317,11 @@ func TestTuplesOfAnObjectDeletedByForceGoOnce(t *testing.T) {
 	}
 }
 
-func TestAWriteThatComesToPassWhenItsObjectIsGoneIsUndone(t *testing.T) {
+func TestLateWriteOfDeletedObjectIsReverted(t *testing.T) {
 	s := newFixture(t)
 	s.reconcile()
 	m := s.module("m", one)
-	var next *process
+	var next *simulatedProcess
 	s.disturb = func(op string) error {
 		if op != "write" {
 			return nil
@@ -330,35 +330,35 @@ func TestAWriteThatComesToPassWhenItsObjectIsGoneIsUndone(t *testing.T) {
 		now := metav1.NewTime(time.Unix(1, 0))
 		m.meta.Finalizers, m.meta.DeletionTimestamp = nil, &now
 		s.changed(m)
-		frozen := s.process
+		frozen := s.simulatedProcess
 		s.restart() // Another takes over.
 		s.reconcile()
 		s.expect()
-		next, s.process = s.process, frozen
+		next, s.simulatedProcess = s.simulatedProcess, frozen
 		s.disturb = func(string) error { return fault.Unavailable(errCrash) } // What comes to pass now nobody hears of.
 		return nil
 	}
 	for k := range s.dirty {
-		if _, err := s.process.reconcile(k, false); !errors.Is(err, errCrash) {
+		if _, err := s.simulatedProcess.reconcile(k, false); !errors.Is(err, errCrash) {
 			t.Fatalf("got %v", err)
 		}
 	}
 	s.expect("doc:1#viewer@user:1")
-	s.process, s.disturb = next, nil
-	s.wait(s.world)
+	s.simulatedProcess, s.disturb = next, nil
+	s.wait(s.simulatedServers)
 	s.reconcile()
 	s.expect()
 	before := s.writes
 	s.restart()
 	s.reconcile()
-	s.wait(s.world)
+	s.wait(s.simulatedServers)
 	s.reconcile()
 	if s.writes != before {
 		t.Errorf("%d writes by a process that finds all done", s.writes-before)
 	}
 }
 
-func TestWithoutItsModelNothingIsLost(t *testing.T) {
+func TestMissingModelKeepsTuples(t *testing.T) {
 	s := newFixture(t, one, two)
 	s.reconcile()
 	store := s.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "a"}]
@@ -385,7 +385,7 @@ func TestChangeOfManyObjectsIsWrittenBeforeItIsRecorded(t *testing.T) {
 	}
 }
 
-func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
+func TestObjectsOfOtherClusterAreIgnored(t *testing.T) {
 	s := newFixture(t, one)
 	s.reconcile()
 	before := maps.Clone(s.calls)

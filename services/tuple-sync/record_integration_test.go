@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestTupleSyncSaysThatRecordIsUnreadable(t *testing.T) {
+func TestUnreadableRecordIsReported(t *testing.T) {
 	b, id := demo(t)
 	b.module("broken", "demo", first, second)
 	b.module("other", "demo")
@@ -41,7 +41,7 @@ func TestTupleSyncSaysThatRecordIsUnreadable(t *testing.T) {
 }
 
 // awaitEvent waits for an Event about an object.
-func (b *bed) awaitEvent(kind kinds.Kind, name, reason string) {
+func (b *testEnv) awaitEvent(kind kinds.Kind, name, reason string) {
 	b.T.Helper()
 	client, err := kubernetes.NewForConfig(b.Kube.AdminConfig())
 	if err != nil {

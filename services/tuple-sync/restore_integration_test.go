@@ -24,10 +24,10 @@ const (
 	rewritten = "document:rewritten#viewer@user:1"
 )
 
-// revoked is a Store from which four tuples were removed since a backup was made. Other software wrote one of them again.
-func revoked(t *testing.T) (b *bed, r *testenv.RunningService, id string, restore func()) {
+// storeWithRemovedTuples is a Store from which four tuples were removed since a backup was made. Other software wrote one of them again.
+func storeWithRemovedTuples(t *testing.T) (b *testEnv, r *testenv.RunningService, id string, restore func()) {
 	t.Helper()
-	b = newBed(t)
+	b = newTestEnv(t)
 	b.store("demo", first, ofStore, rewritten)
 	id = b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
@@ -39,7 +39,7 @@ func revoked(t *testing.T) (b *bed, r *testenv.RunningService, id string, restor
 	b.awaitTuples(id, first, second, foreign, ofStore, ofModule, ofDeleted, rewritten)
 	b.await(stores, "demo", "Synced")
 	b.AwaitCondition(stores, "demo", corev1alpha1.RemovalsRecorded, "Complete")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	restore = b.OpenFGA.Backup(t)
 	b.store("demo", first)
 	b.module("one", "demo", second)
@@ -48,14 +48,14 @@ func revoked(t *testing.T) (b *bed, r *testenv.RunningService, id string, restor
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
 	b.awaitTuples(id, first, second, foreign)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	return b, r, id, restore
 }
 
-func TestRestoredOpenFGAGivesNothingRevokedBack(t *testing.T) {
+func TestRestoredOpenFGAReturnsNoRevokedTuple(t *testing.T) {
 	back := []string{ofStore, ofModule, ofDeleted, rewritten}
 	t.Run("noticed at the start", func(t *testing.T) {
-		b, r, id, restore := revoked(t)
+		b, r, id, restore := storeWithRemovedTuples(t)
 		r.Stop()
 		restore()
 		b.awaitTuples(id, append(slices.Clone(back), first, second, foreign)...)
@@ -69,7 +69,7 @@ func TestRestoredOpenFGAGivesNothingRevokedBack(t *testing.T) {
 		}
 	})
 	t.Run("noticed at a resync", func(t *testing.T) {
-		b, r, id, restore := revoked(t)
+		b, r, id, restore := storeWithRemovedTuples(t)
 		restore()
 		b.awaitTuples(id, append(slices.Clone(back), first, second, foreign)...)
 		testenv.Eventually(t, soon, func() error { return restoredAre(t.Context(), clientOf(r), back) })
@@ -79,7 +79,7 @@ func TestRestoredOpenFGAGivesNothingRevokedBack(t *testing.T) {
 		b.CheckNoWrites("another resync", func() { b.RequestResync(topology.TupleSync) })
 	})
 	t.Run("but what is declared again stays", func(t *testing.T) {
-		b, r, id, restore := revoked(t)
+		b, r, id, restore := storeWithRemovedTuples(t)
 		r.Stop()
 		restore()
 		b.module("three", "demo", ofModule)
@@ -108,14 +108,14 @@ func restoredAre(ctx context.Context, client tuplev1connect.TupleServiceClient, 
 }
 
 func TestRemovalIsRecordedBeforeItIsMade(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.store("demo")
 	id := b.synced("demo", docs)
 	b.StartReflector()
 	r := b.serve()
 	b.module("one", "demo", first, second)
 	b.await(models, "one", "Synced")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	restore := b.OpenFGA.Backup(t)
 	b.OpenFGA.FailBefore(func(_ context.Context, op string) error {
 		if op == "Write" {
@@ -138,7 +138,7 @@ func TestRemovalIsRecordedBeforeItIsMade(t *testing.T) {
 	r = b.serve()
 	b.await(models, "one", "Synced")
 	b.awaitTuples(id, first)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	for op, n := range testenv.SubtractCounts(before, b.Kube.WritesByOp()) {
 		if strings.Contains(op, "/stores/demo/status") && n != 1 {
 			t.Errorf("%s: got %d writes for one removal, want 1", op, n)

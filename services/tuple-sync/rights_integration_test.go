@@ -24,15 +24,15 @@ import (
 	tuplesync "github.com/entail-dev/entail/services/tuple-sync"
 )
 
-// rights is a tuple-sync that lacks one right after the other.
-type rights struct {
-	*peopled
+// revokedRightEnv is a tuple-sync that lacks one right after the other.
+type revokedRightEnv struct {
+	*envWithRoles
 
 	suite testenv.RightsSuite
 }
 
 func TestTupleSyncReportsEachMissingRight(t *testing.T) {
-	r := &rights{peopled: &peopled{iamBed: newIAMBed(t)}}
+	r := &revokedRightEnv{envWithRoles: &envWithRoles{iamTestEnv: newIAMTestEnv(t)}}
 	r.everyKind()
 	r.StartReflector()
 	r.suite = testenv.RightsSuite{
@@ -44,7 +44,7 @@ func TestTupleSyncReportsEachMissingRight(t *testing.T) {
 			return err
 		},
 	}
-	r.suite.Test(t)
+	r.suite.Run(t)
 }
 
 // guarded makes the service ask the API server who calls it, and write its log here.
@@ -57,7 +57,7 @@ func guarded(t testing.TB, log *testenv.LogBuffer) func(*tuplesync.Config) {
 }
 
 // everyKind makes what a bed of IAM lacks of the kinds that are followed.
-func (r *rights) everyKind() {
+func (r *revokedRightEnv) everyKind() {
 	r.T.Helper()
 	r.store("demo", "document:1#viewer@user:1")
 	r.synced("demo", docs)
@@ -69,24 +69,24 @@ func (r *rights) everyKind() {
 }
 
 // uses is the table of what needs each right.
-func (r *rights) uses() map[string]testenv.RightUse {
+func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	var declared []string
-	store := testenv.RightUse{
+	store := testenv.RightTrigger{
 		Need: func(c testenv.RightCase) {
 			r.store(c.Name, "document:1#viewer@user:1")
 			r.synced(c.Name, docs)
 		},
 		Done: func(c testenv.RightCase) { r.await(stores, c.Name, "Synced") },
 	}
-	model := testenv.RightUse{
+	model := testenv.RightTrigger{
 		Need: func(c testenv.RightCase) {
 			r.module(c.Name, "demo", "document:"+c.Name+"#viewer@user:1")
 			r.merged(c.Name)
 		},
 		Done: func(c testenv.RightCase) { r.await(models, c.Name, "Synced") },
 	}
-	judged := testenv.RightUse{Need: r.another, Done: r.judged}
-	uses := map[string]testenv.RightUse{
+	judged := testenv.RightTrigger{Need: r.another, Done: r.judged}
+	uses := map[string]testenv.RightTrigger{
 		"patch stores": store, "patch stores/status": store, "record stores": store,
 		"patch authorizationmodels": model, "patch authorizationmodels/status": model, "record authorizationmodels": model,
 		"record *": judged,
@@ -122,7 +122,7 @@ func former(kind kinds.Kind) string {
 }
 
 // another makes one more object of a kind of IAM.
-func (r *rights) another(c testenv.RightCase) {
+func (r *revokedRightEnv) another(c testenv.RightCase) {
 	r.T.Helper()
 	switch c.Kind {
 	case kinds.IAMRoles():
@@ -145,8 +145,8 @@ func (r *rights) another(c testenv.RightCase) {
 	}
 }
 
-// judged waits until the status of the object that [rights.another] made has conditions.
-func (r *rights) judged(c testenv.RightCase) {
+// judged waits until the status of the object that [revokedRightEnv.another] made has conditions.
+func (r *revokedRightEnv) judged(c testenv.RightCase) {
 	r.T.Helper()
 	testenv.Eventually(r.T, soon, func() error {
 		u, err := r.ResourceClient(c.Kind).Namespace(r.namespaceOf(c.Kind)).Get(r.T.Context(), c.Name, metav1.GetOptions{})

@@ -29,8 +29,8 @@ func key(text string) *tuplev1.TupleKey {
 	return &tuplev1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}
 }
 
-func TestTupleServiceAnswersFromTheDeclarationsAndFromOpenFGA(t *testing.T) {
-	b := newBed(t)
+func TestTupleServiceCombinesDeclarationsAndOpenFGA(t *testing.T) {
+	b := newTestEnv(t)
 	r := b.serve()
 	client := clientOf(r)
 	testenv.Eventually(t, soon, func() error {
@@ -167,7 +167,7 @@ func originsOf(m *tuplev1.Decision) (all []string) {
 // OpenFGA ends a list at its limit without a mark.
 func TestListsThatReachTheLimitOfOpenFGAAreMarked(t *testing.T) {
 	const limit = 1000 // The default of OpenFGA and of tuple-sync.
-	b := newBed(t)
+	b := newTestEnv(t)
 	client := clientOf(b.serve())
 	b.store("demo")
 	id := b.synced("demo", docs)
@@ -190,7 +190,7 @@ func TestListsThatReachTheLimitOfOpenFGAAreMarked(t *testing.T) {
 
 // Each answer follows a change at once, without a wait in between.
 func TestAnswersAfterAnObjectIncludeIt(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	client := clientOf(b.serve())
 	b.store("demo", "document:1#viewer@user:0")
 	b.synced("demo", docs)
@@ -214,7 +214,7 @@ func TestAnswersAfterAnObjectIncludeIt(t *testing.T) {
 }
 
 // modelOf returns the part of a Store's status that names its model.
-func (b *bed) modelOf(name string) map[string]any {
+func (b *testEnv) modelOf(name string) map[string]any {
 	b.T.Helper()
 	of, err := b.get(stores, name)
 	if err != nil {
@@ -223,8 +223,8 @@ func (b *bed) modelOf(name string) map[string]any {
 	return map[string]any{"storeId": of.Status.StoreID, "authorizationModelId": of.Status.AuthorizationModelID}
 }
 
-func TestAnObjectTooLargeForItsRecordSaysWhatToDo(t *testing.T) {
-	b := newBed(t)
+func TestObjectTooLargeForRecordIsReported(t *testing.T) {
+	b := newTestEnv(t)
 	var large []string
 	for i := range 2800 {
 		large = append(large, fmt.Sprintf("document:%0200d#viewer@user:%0200d", i, i))
@@ -237,7 +237,7 @@ func TestAnObjectTooLargeForItsRecordSaysWhatToDo(t *testing.T) {
 	if !strings.Contains(message, "of 2800 tuples") || !strings.Contains(message, "move tuples to another AuthorizationModel") {
 		t.Errorf("the message is %.2000q", message)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if n := len(b.holds(id)); n < 100 || n > 2700 {
 		t.Errorf("%d tuples are written", n)
 	}

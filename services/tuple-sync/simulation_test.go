@@ -23,10 +23,10 @@ import (
 
 // simulation runs the service with users, store-sync, and a stream that lags behind.
 type simulation struct {
-	*world
+	*simulatedServers
 	t   *rapid.T
 	bus map[event.Key]event.Change
-	*process
+	*simulatedProcess
 	crashed bool
 	// overtaken means that another replica has taken over, and has still to look at everything again.
 	overtaken bool
@@ -37,18 +37,18 @@ type simulation struct {
 // rounds times the number of checks that rapid makes are simulated.
 const rounds = 10
 
-func TestWhateverHappensTheStoresEndUpWithWhatTheObjectsAskFor(t *testing.T) {
+func TestStoresConvergeInRandomHistories(t *testing.T) {
 	for range rounds {
-		rapid.Check(t, simulate)
+		rapid.Check(t, runSimulation)
 	}
 }
 
-// simulate lets people, store-sync, a lagging bus, crashes and force do their worst, waits
+// runSimulation lets people, store-sync, a lagging bus, crashes and force do their worst, waits
 // for quiet, and compares: the stores hold what the objects ask for and what others wrote,
 // and another look at everything changes nothing.
-func simulate(t *rapid.T) {
-	s := &simulation{world: newWorld(t), t: t, bus: map[event.Key]event.Change{}}
-	s.process = start(s.world, s.bus)
+func runSimulation(t *rapid.T) {
+	s := &simulation{simulatedServers: newSimulatedServers(t), t: t, bus: map[event.Key]event.Change{}}
+	s.simulatedProcess = start(s.simulatedServers, s.bus)
 	s.fresh, s.tell = s.isFresh, s.logf
 	s.foreign[tuple.ID{Object: "doc:9", Relation: "viewer", User: "user:foreign"}] = tuple.Tuple{}
 	t.Repeat(map[string]func(*rapid.T){
@@ -150,7 +150,7 @@ func (s *simulation) someTuples() []corev1alpha1.Tuple {
 }
 
 // assign is what store-sync does: an OpenFGA store and its model.
-func (s *simulation) assign(a *thing) {
+func (s *simulation) assign(a *simulatedObject) {
 	if rapid.IntRange(0, 3).Draw(s.t, "new id") == 0 || a.status.StoreID == "" {
 		s.ids++
 		a.status.StoreID = fmt.Sprintf("S%d", s.ids)
@@ -162,8 +162,8 @@ func (s *simulation) assign(a *thing) {
 	})
 }
 
-func (s *simulation) pick() *thing {
-	all := slices.SortedFunc(maps.Values(s.things), func(a, b *thing) int {
+func (s *simulation) pick() *simulatedObject {
+	all := slices.SortedFunc(maps.Values(s.things), func(a, b *simulatedObject) int {
 		return cmp.Compare(a.meta.UID, b.meta.UID)
 	})
 	if len(all) == 0 {
@@ -280,7 +280,7 @@ func (s *simulation) sortedDirty() []Key {
 func (s *simulation) pass(k Key, resync bool) {
 	delete(s.dirty, k)
 	s.logf("reconcile %s (resync %v)", k, resync)
-	_, err := s.process.reconcile(k, resync)
+	_, err := s.simulatedProcess.reconcile(k, resync)
 	if err != nil {
 		s.logf("→ %v", err)
 		s.dirty[k] = true
@@ -298,7 +298,7 @@ func (s *simulation) pass(k Key, resync bool) {
 // trouble lets the next work fail at some call, die there, or be overtaken.
 func (s *simulation) trouble() {
 	countdown := rapid.IntRange(0, 12).Draw(s.t, "calls")
-	var next *process
+	var next *simulatedProcess
 	what := rapid.SampledFrom([]string{"crash", "error", "overtake", "standby", "standby dies"}).Draw(s.t, "what")
 	s.disturb = func(op string) error {
 		if countdown--; countdown >= 0 && !s.crashed {
@@ -335,17 +335,17 @@ func (s *simulation) trouble() {
 	}
 	s.work()
 	if s.disturb = nil; next != nil {
-		s.process, s.overtaken = next, true
+		s.simulatedProcess, s.overtaken = next, true
 		s.fresh = s.isFresh
 	}
 }
 
 // standby lets another replica take over, with all that there is to know, while the process is
 // frozen at some call.
-func (s *simulation) standby() *process {
+func (s *simulation) standby() *simulatedProcess {
 	s.logf("frozen; another takes over")
 	s.fresh = func() bool { return false }
-	other := start(s.world, s.latest)
+	other := start(s.simulatedServers, s.latest)
 	for range 20 {
 		for _, k := range slices.SortedFunc(maps.Keys(other.dirty), func(a, b Key) int { return strings.Compare(a.String(), b.String()) }) {
 			delete(other.dirty, k)
@@ -361,7 +361,7 @@ func (s *simulation) standby() *process {
 func (s *simulation) restart() {
 	s.logf("restart")
 	s.crashed = false
-	s.process = start(s.world, s.bus)
+	s.simulatedProcess = start(s.simulatedServers, s.bus)
 }
 
 // restoreOpenFGA brings back tuples that were removed, while no process runs. A process starts when its view has caught up.
@@ -376,7 +376,7 @@ func (s *simulation) restoreOpenFGA() {
 // lately looks thoroughly at everything once the calls of who was overtaken are over, as the engine
 // of consume does.
 func (s *simulation) lately() {
-	s.wait(s.world)
+	s.wait(s.simulatedServers)
 	for _, k := range s.sortedLatest() {
 		s.bus[k] = s.latest[k]
 		s.receive(s.bus[k])
@@ -406,7 +406,7 @@ func (s *simulation) settleDown() {
 		if len(s.dirty)+len(s.waiting) == 0 {
 			break
 		}
-		s.wait(s.world)
+		s.wait(s.simulatedServers)
 		for len(s.dirty) > 0 {
 			for _, k := range s.sortedDirty() {
 				s.pass(k, false)
@@ -425,7 +425,7 @@ func (s *simulation) settleDown() {
 	if s.writes != writes {
 		s.t.Fatalf("%d writes although everything was in step\n%v", s.writes-writes, s.trace)
 	}
-	s.process = start(s.world, s.bus)
+	s.simulatedProcess = start(s.simulatedServers, s.bus)
 	for _, k := range s.sortedDirty() {
 		s.pass(k, true)
 	}

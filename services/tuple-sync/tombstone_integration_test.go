@@ -9,15 +9,15 @@ import (
 )
 
 // replace makes another AuthorizationModel of the same name, past all finalizers.
-func (b *bed) replace(name, store string, texts ...string) {
+func (b *testEnv) replace(name, store string, texts ...string) {
 	b.T.Helper()
 	b.RemoveFinalizers(kinds.AuthorizationModels(), name)
 	b.Delete(kinds.AuthorizationModels(), name)
 	b.module(name, store, texts...)
 }
 
-func TestObjectsReplacedWhileTheServiceWasDownLeaveNothingBehind(t *testing.T) {
-	b := newBed(t)
+func TestObjectsReplacedDuringDowntimeAreCleanedUp(t *testing.T) {
+	b := newTestEnv(t)
 	b.store("demo")
 	id := b.synced("demo", docs)
 	b.StartReflector()
@@ -25,7 +25,7 @@ func TestObjectsReplacedWhileTheServiceWasDownLeaveNothingBehind(t *testing.T) {
 	b.module("one", "demo", first)
 	b.await(models, "one", "Synced")
 	b.awaitTuples(id, first)
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	r.Stop()
 	b.replace("one", "demo", many(0, 1)...)
 	b.replace("one", "demo", second)

@@ -16,21 +16,21 @@ import (
 // restart begins a process that knows what the bus holds: of each name the newest state, and the
 // tombstones of those that had it before.
 func (s *fixture) restart(tombstones ...event.Change) {
-	s.process = start(s.world, s.latest)
+	s.simulatedProcess = start(s.simulatedServers, s.latest)
 	for _, c := range tombstones {
 		s.receive(c)
 	}
 }
 
 // replaced is the tombstone of an object whose name another takes past all finalizers.
-func (s *fixture) replaced(m *thing) event.Change {
+func (s *fixture) replaced(m *simulatedObject) event.Change {
 	last := s.latest[m.key()]
 	last.Deleted = true
 	s.lost[event.Key{Name: string(m.meta.UID)}] = m.record()
 	return last
 }
 
-func TestTuplesOfAllWhoHadANameGoThoughNobodySawThemGo(t *testing.T) {
+func TestTuplesOfAllObjectsOfNameAreRemoved(t *testing.T) {
 	s := newFixture(t)
 	three := corev1alpha1.Tuple{Object: "doc:3", Relation: "viewer", User: "user:3"}
 	var tombstones []event.Change
@@ -55,7 +55,7 @@ func TestTuplesOfAllWhoHadANameGoThoughNobodySawThemGo(t *testing.T) {
 	}
 }
 
-func TestTheTombstoneOfAnObjectThatLivesIsNotBelieved(t *testing.T) {
+func TestForgedTombstoneOfLiveObjectIsIgnored(t *testing.T) {
 	for name, version := range map[string]string{"as it is": "", "from the future": "999999"} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)
@@ -68,7 +68,7 @@ func TestTheTombstoneOfAnObjectThatLivesIsNotBelieved(t *testing.T) {
 			}
 			bus := maps.Clone(s.latest)
 			delete(bus, m.key())
-			s.process = start(s.world, bus)
+			s.simulatedProcess = start(s.simulatedServers, bus)
 			s.receive(wrong)
 			s.reconcile()
 			s.expect("doc:1#viewer@user:1")
@@ -80,7 +80,7 @@ func TestTheTombstoneOfAnObjectThatLivesIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestWhatWasGrantedBeforeTheClusterWentBackIsTakenBack(t *testing.T) {
+func TestClusterRewindRevokesLaterGrants(t *testing.T) {
 	for name, restarted := range map[string]bool{"seen to go back": false, "told by the tombstone": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)

@@ -24,7 +24,7 @@ import (
 const tortureModules = 6
 
 func TestTupleSyncConvergesUnderRandomFaults(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	ids := map[string]string{}
 	for _, name := range []string{"store-a", "store-b"} {
 		b.store(name)
@@ -41,7 +41,7 @@ func TestTupleSyncConvergesUnderRandomFaults(t *testing.T) {
 }
 
 // happen does one thing that people do.
-func (b *bed) happen(r *rand.Rand) {
+func (b *testEnv) happen(r *rand.Rand) {
 	b.T.Helper()
 	var texts []string
 	for range r.IntN(4) {
@@ -62,16 +62,16 @@ func (b *bed) happen(r *rand.Rand) {
 	}
 }
 
-// concluded reports whether a status has nothing more to say of tuples. That may take a while after
+// isStatusFinal reports whether a status has nothing more to say of tuples. That may take a while after
 // OpenFGA is right: what another replica announced, it may still do. Of an object of which nothing was ever
 // written it says nothing: before store-sync has decided on it, and here is none.
-func concluded(conditions []metav1.Condition) bool {
+func isStatusFinal(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, corev1alpha1.TuplesSynced)
 	return c == nil || c.Reason != plan.Syncing && c.Reason != corev1alpha1.BackendUnavailable
 }
 
 // asDeclared compares both stores with what the objects come to.
-func (b *bed) asDeclared(ids map[string]string) error {
+func (b *testEnv) asDeclared(ids map[string]string) error {
 	b.T.Helper()
 	want := map[string][]string{"store-a": {foreign}, "store-b": {foreign}}
 	each := func(store string, list []corev1alpha1.Tuple) {
@@ -84,7 +84,7 @@ func (b *bed) asDeclared(ids map[string]string) error {
 	}
 	for _, u := range b.List(stores).Items {
 		s := decode[corev1alpha1.Store](b, u)
-		if !concluded(s.Status.Conditions) {
+		if !isStatusFinal(s.Status.Conditions) {
 			return fmt.Errorf("%s is still being written", s.Name)
 		}
 		each(s.Name, s.Spec.Tuples)
@@ -94,7 +94,7 @@ func (b *bed) asDeclared(ids map[string]string) error {
 		if m.DeletionTimestamp != nil {
 			return fmt.Errorf("%s is still being deleted", m.Name)
 		}
-		if !concluded(m.Status.Conditions) {
+		if !isStatusFinal(m.Status.Conditions) {
 			return fmt.Errorf("%s is still being written", m.Name)
 		}
 		each(m.Spec.StoreRef.Name, m.Spec.Tuples)
@@ -108,7 +108,7 @@ func (b *bed) asDeclared(ids map[string]string) error {
 	return nil
 }
 
-func decode[T any](b *bed, u unstructured.Unstructured) *T {
+func decode[T any](b *testEnv, u unstructured.Unstructured) *T {
 	b.T.Helper()
 	object := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object); err != nil {

@@ -32,9 +32,9 @@ const (
 )
 
 // demo is a bed with a service and the Store "demo".
-func demo(t *testing.T, texts ...string) (*bed, string) {
+func demo(t *testing.T, texts ...string) (*testEnv, string) {
 	t.Helper()
-	b := newBed(t)
+	b := newTestEnv(t)
 	b.store("demo", texts...)
 	id := b.synced("demo", docs)
 	b.write(id, []string{foreign}, nil)
@@ -66,7 +66,7 @@ func TestManyTuplesAreWrittenAndDeletedInChunks(t *testing.T) {
 	}
 }
 
-func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
+func TestInvalidTupleBlocksNoOtherAndIsNotWritten(t *testing.T) {
 	good := many(0, 50)
 	b, id := demo(t, append(slices.Clone(good), third)...)
 	b.awaitTuples(id, append(slices.Clone(good), foreign)...)
@@ -74,7 +74,7 @@ func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
 	if !strings.Contains(message, "1 of 51 tuples") || !strings.Contains(message, "folder:1#reader@user:1: type 'folder' not found") {
 		t.Errorf("the message is %q", message)
 	}
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if now := b.OpenFGA.CallsByOp(); now["Write"] != 1 {
 		t.Errorf("calls went on: %v", now)
 	}
@@ -83,7 +83,7 @@ func TestOneInvalidTupleHoldsNobodyUpAndIsNotAskedFor(t *testing.T) {
 	b.awaitTuples(id, append(slices.Clone(good), third, foreign)...)
 }
 
-func TestTuplesFollowTheStoreID(t *testing.T) {
+func TestTuplesFollowStoreID(t *testing.T) {
 	b, id := demo(t, first)
 	b.module("one", "demo", second)
 	b.awaitTuples(id, first, second, foreign)
@@ -95,13 +95,13 @@ func TestTuplesFollowTheStoreID(t *testing.T) {
 	b.await(models, "one", "Synced")
 }
 
-func TestADeletedStoreKeepsItsTuplesUntilItsLastModuleIsGone(t *testing.T) {
+func TestDeletedStoreKeepsTuplesUntilLastModuleIsDeleted(t *testing.T) {
 	b, id := demo(t, first)
 	b.module("one", "demo", second)
 	b.await(models, "one", "Synced")
 	b.await(stores, "demo", "Synced")
 	b.Delete(stores, "demo")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.awaitTuples(id, first, second, foreign)
 	b.Delete(models, "one")
 	b.AwaitGone(models, "one")
@@ -134,18 +134,18 @@ func TestTupleSyncRemovesTuplesOfModuleWhoseStoreIsGone(t *testing.T) {
 	}
 }
 
-func TestATupleRemovedBehindOurBackComesBack(t *testing.T) {
+func TestExternallyRemovedTupleIsRestored(t *testing.T) {
 	b, id := demo(t, many(0, 120)...)
 	b.await(stores, "demo", "Synced")
 	b.write(id, []string{second}, many(50, 3))
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.RequestResync(topology.TupleSync)
 	b.awaitTuples(id, append(many(0, 120), foreign, second)...)
 	b.await(stores, "demo", "Synced")
 	b.CheckNoWrites("another resync", func() { b.RequestResync(topology.TupleSync) })
 }
 
-func TestPendingTuplesGoLiveWithTheModel(t *testing.T) {
+func TestPendingTuplesAreWrittenWithModel(t *testing.T) {
 	b, id := demo(t)
 	b.module("one", "demo", first, third)
 	if message := b.await(models, "one", "Pending"); !strings.Contains(message, "1 of 2 tuples wait for the model: folder:1#reader@user:1") {
@@ -158,8 +158,8 @@ func TestPendingTuplesGoLiveWithTheModel(t *testing.T) {
 	b.expectResult(models, "one", eventv1.Outcome_OUTCOME_APPLIED)
 }
 
-func TestWhatIsInStepIsLeftAlone(t *testing.T) {
-	b := newBed(t)
+func TestSyncedStoreNeedsNoWrites(t *testing.T) {
+	b := newTestEnv(t)
 	b.store("demo", many(0, 150)...)
 	id := b.synced("demo", docs)
 	m := b.StartReflector()
@@ -172,7 +172,7 @@ func TestWhatIsInStepIsLeftAlone(t *testing.T) {
 	b.await(stores, "demo", "Synced")
 	b.await(models, "one", "Invalid")
 	b.await(models, "lost", "StoreNotFound")
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	b.CheckNoWrites("a replay", m.Replay)
 	b.CheckNoWrites("a resync", func() { b.RequestResync(topology.TupleSync) })
 	b.CheckNoWrites("a restart with everything anew", func() {
@@ -181,7 +181,7 @@ func TestWhatIsInStepIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.serve()
-		b.AwaitSettled()
+		b.AwaitNoCalls()
 		b.RequestResync(topology.TupleSync)
 	})
 }
@@ -193,7 +193,7 @@ func TestInvalidTuplesAreReportedAsRejected(t *testing.T) {
 }
 
 // expectResult waits for the service's word on an object.
-func (b *bed) expectResult(kind kinds.Kind, name string, want eventv1.Outcome) {
+func (b *testEnv) expectResult(kind kinds.Kind, name string, want eventv1.Outcome) {
 	b.T.Helper()
 	stream, err := b.JS.Stream(b.T.Context(), topology.Results)
 	if err != nil {

@@ -45,7 +45,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	state, models := declared.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
 	iam := derived.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
 	metrics := newWriteMetrics(rt.Metrics, state.UnreadableCount)
-	writer := &announcingWriter{openFGA: parts.OpenFGA, metrics: metrics}
+	writer := &storeWriter{openFGA: parts.OpenFGA, metrics: metrics}
 	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
 		Replica: parts.Replica, Now: bootclock.Now, Settling: cfg.Takeover.Settling, Writer: writer,
@@ -55,7 +55,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 		Cluster: parts.Kube, Status: parts.Status,
 		OpenFGA: parts.OpenFGA, Writer: &batchWriter{writer: writer}, Models: models, Log: rt.Log, Metrics: rt.Metrics,
 	})}
-	state.KeepIAMStoreUntil(r.derived.IsIAMStoreEmptied)
+	state.SetIAMStoreEmptied(r.derived.IsIAMStoreEmptied)
 	r.outages = setup.NewOutageReporter(rt.Log, func(ctx context.Context, key Key, why setup.Outage) error {
 		if of, is := key.derivedKey(); is {
 			return r.derived.WriteOutageStatuses(ctx, of, why)

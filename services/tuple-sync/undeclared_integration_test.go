@@ -33,8 +33,8 @@ func undeclared(ctx context.Context, client tuplev1connect.TupleServiceClient) (
 	}
 }
 
-func TestWhatNobodyDeclaresIsToldWithWhatBecomesOfIt(t *testing.T) {
-	b := newBed(t)
+func TestUndeclaredTuplesAreListedWithFate(t *testing.T) {
+	b := newTestEnv(t)
 	client := clientOf(b.serve())
 	b.store("demo", first, second)
 	id := b.synced("demo", docs)

@@ -11,18 +11,18 @@ import (
 )
 
 // wanted is the specification: it computes the content of a store from the objects alone.
-func (w *world) wanted(storeID string) map[tuple.ID]tuple.Tuple {
-	return w.wantedBy(storeID, func(*thing) bool { return true })
+func (w *simulatedServers) wanted(storeID string) map[tuple.ID]tuple.Tuple {
+	return w.wantedBy(storeID, func(*simulatedObject) bool { return true })
 }
 
-func (w *world) wantedBy(storeID string, who func(*thing) bool) map[tuple.ID]tuple.Tuple {
-	var owners []*thing
+func (w *simulatedServers) wantedBy(storeID string, who func(*simulatedObject) bool) map[tuple.ID]tuple.Tuple {
+	var owners []*simulatedObject
 	for _, a := range w.things {
 		if who(a) && w.home(a) == storeID && (a.meta.DeletionTimestamp == nil || a.isStore() && len(w.dependents(a)) > 0) {
 			owners = append(owners, a)
 		}
 	}
-	slices.SortFunc(owners, func(a, b *thing) int {
+	slices.SortFunc(owners, func(a, b *simulatedObject) int {
 		if a.isStore() != b.isStore() {
 			return map[bool]int{true: -1, false: 1}[a.isStore()]
 		}
@@ -48,7 +48,7 @@ func (w *world) wantedBy(storeID string, who func(*thing) bool) map[tuple.ID]tup
 	return wanted
 }
 
-func (w *world) home(a *thing) string {
+func (w *simulatedServers) home(a *simulatedObject) string {
 	if a.isStore() {
 		return a.status.StoreID
 	}
@@ -58,12 +58,12 @@ func (w *world) home(a *thing) string {
 	return ""
 }
 
-func (w *world) storeOf(model *thing) *thing {
+func (w *simulatedServers) storeOf(model *simulatedObject) *simulatedObject {
 	return w.things[event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: model.ref}]
 }
 
-func (w *world) dependents(store *thing) []*thing {
-	var found []*thing
+func (w *simulatedServers) dependents(store *simulatedObject) []*simulatedObject {
+	var found []*simulatedObject
 	for _, a := range w.things {
 		if !a.isStore() && a.ref == store.meta.Name {
 			found = append(found, a)
@@ -72,7 +72,7 @@ func (w *world) dependents(store *thing) []*thing {
 	return found
 }
 
-func (w *world) claimed(storeID string) bool {
+func (w *simulatedServers) claimed(storeID string) bool {
 	for _, a := range w.things {
 		if a.isStore() && a.status.StoreID == storeID {
 			return true
@@ -81,7 +81,7 @@ func (w *world) claimed(storeID string) bool {
 	return false
 }
 
-func (w *world) allows(storeID string, t tuple.Tuple) bool {
+func (w *simulatedServers) allows(storeID string, t tuple.Tuple) bool {
 	for _, a := range w.things {
 		if a.isStore() && a.status.StoreID == storeID {
 			return t.User != "nobody" && (a.status.AuthorizationModelID == "big" || t.Relation == "viewer")

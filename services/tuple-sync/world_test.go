@@ -49,8 +49,8 @@ type doc
 `
 )
 
-// thing is an object at the simulated API server.
-type thing struct {
+// simulatedObject is an object at the simulated API server.
+type simulatedObject struct {
 	kind   kinds.Kind
 	meta   metav1.ObjectMeta
 	tuples []corev1alpha1.Tuple
@@ -58,19 +58,19 @@ type thing struct {
 	status corev1alpha1.StoreStatus
 }
 
-func (a *thing) key() event.Key {
+func (a *simulatedObject) key() event.Key {
 	return event.Key{Cluster: "local", GroupResource: a.kind.GroupResource, Name: a.meta.Name}
 }
 
 // set puts a condition in the place of the one of its type.
-func (a *thing) set(c metav1.Condition) {
+func (a *simulatedObject) set(c metav1.Condition) {
 	a.status.Conditions = slices.Clone(a.status.Conditions)
 	meta.SetStatusCondition(&a.status.Conditions, c)
 }
 
-func (a *thing) isStore() bool { return a.kind.Kind == "Store" }
+func (a *simulatedObject) isStore() bool { return a.kind.Kind == "Store" }
 
-func (a *thing) record() plan.TupleRecord {
+func (a *simulatedObject) record() plan.TupleRecord {
 	if len(a.status.ManagedTuples) == 0 {
 		return plan.TupleRecord{}
 	}
@@ -78,7 +78,7 @@ func (a *thing) record() plan.TupleRecord {
 }
 
 // change is the object as it goes over the bus.
-func (a *thing) change(t rapid.TB, deleted bool) event.Change {
+func (a *simulatedObject) change(t rapid.TB, deleted bool) event.Change {
 	t.Helper()
 	var object any = corev1alpha1.Store{ObjectMeta: a.meta, Spec: corev1alpha1.StoreSpec{CoreModule: "module m", Tuples: a.tuples}, Status: a.status}
 	if !a.isStore() {
@@ -105,20 +105,20 @@ func mustJSON(t rapid.TB, object any) []byte {
 }
 
 // newReplica names a process that is started.
-func (w *world) newReplica() string {
+func (w *simulatedServers) newReplica() string {
 	w.replicas++
 	return fmt.Sprintf("replica-%d", w.replicas)
 }
 
-func (w *world) now() time.Duration { return w.clock }
+func (w *simulatedServers) now() time.Duration { return w.clock }
 
-// world is an API server and an OpenFGA server in one, in memory, whose every call can
+// simulatedServers is an API server and an OpenFGA server in one, in memory, whose every call can
 // fail before or after its effect, or be overtaken by somebody else's change.
-type world struct {
+type simulatedServers struct {
 	reading sync.Mutex
 	rapid.TB
-	history
-	things   map[event.Key]*thing
+	tupleHistory
+	things   map[event.Key]*simulatedObject
 	latest   map[event.Key]event.Change // what a watch has to tell
 	version  int
 	clock    time.Duration
@@ -135,7 +135,7 @@ type world struct {
 	disturb func(op string) error
 	// refuse is the server's own judgement of tuples, deny the API server's of objects.
 	refuse func(tuple.Tuple) error
-	deny   func(*thing) error
+	deny   func(*simulatedObject) error
 	// calls of each operation.
 	calls map[string]int
 	// writes that had an effect.
@@ -148,13 +148,13 @@ type world struct {
 	fresh func() bool
 }
 
-func newWorld(t rapid.TB) *world {
+func newSimulatedServers(t rapid.TB) *simulatedServers {
 	t.Helper()
-	w := &world{
-		TB: t, history: newHistory(), things: map[event.Key]*thing{}, latest: map[event.Key]event.Change{},
+	w := &simulatedServers{
+		TB: t, tupleHistory: newHistory(), things: map[event.Key]*simulatedObject{}, latest: map[event.Key]event.Change{},
 		contents: map[string]map[tuple.ID]tuple.Tuple{}, models: map[string]*openfgav1.AuthorizationModel{},
 		foreign: map[tuple.ID]tuple.Tuple{}, lost: map[event.Key]plan.TupleRecord{}, abandoned: map[string]map[tuple.ID]bool{},
-		refuse: func(tuple.Tuple) error { return nil }, deny: func(*thing) error { return nil }, calls: map[string]int{},
+		refuse: func(tuple.Tuple) error { return nil }, deny: func(*simulatedObject) error { return nil }, calls: map[string]int{},
 		tell: func(string, ...any) {}, fresh: func() bool { return false },
 	}
 	for id, dsl := range map[string]string{"small": modelHead + modelTail, "big": modelHead + modelFolder + modelTail} {
@@ -168,7 +168,7 @@ func newWorld(t rapid.TB) *world {
 	return w
 }
 
-func (w *world) call(op string, effect func() error) error {
+func (w *simulatedServers) call(op string, effect func() error) error {
 	w.calls[op]++
 	if w.disturb != nil {
 		if err := w.disturb(op); err != nil {
@@ -186,7 +186,7 @@ func (w *world) call(op string, effect func() error) error {
 }
 
 // changed gives a thing its next version and tells the watch.
-func (w *world) changed(a *thing) event.Change {
+func (w *simulatedServers) changed(a *simulatedObject) event.Change {
 	w.version++
 	a.meta.ResourceVersion = strconv.Itoa(w.version)
 	deleted := a.meta.DeletionTimestamp != nil && len(a.meta.Finalizers) == 0
@@ -203,7 +203,7 @@ func (w *world) changed(a *thing) event.Change {
 
 // check holds the rule that nothing is in OpenFGA that no record lists. A store that no
 // Store speaks for is left to store-sync.
-func (w *world) check() {
+func (w *simulatedServers) check() {
 	for id, tuples := range w.contents {
 		if !w.claimed(id) {
 			continue
@@ -221,7 +221,7 @@ func (w *world) check() {
 			}
 		}
 		for t := range tuples {
-			if _, ok := listed[t]; !ok && w.broken == nil && !w.abandoned[id][t] && !w.restored[held{id, t}] {
+			if _, ok := listed[t]; !ok && w.broken == nil && !w.abandoned[id][t] && !w.restored[storedTuple{id, t}] {
 				w.broken = fmt.Errorf("store %s holds %s, which is in nobody's record", id, t)
 			}
 		}
@@ -230,7 +230,7 @@ func (w *world) check() {
 
 // checkReady holds the rule that an object is ready only when store-sync says so of its generation, and
 // its tuples are there.
-func (w *world) checkReady(a *thing) {
+func (w *simulatedServers) checkReady(a *simulatedObject) {
 	ready, module := meta.FindStatusCondition(a.status.Conditions, corev1alpha1.Ready), corev1alpha1.Merged
 	if a.isStore() {
 		module = corev1alpha1.ModelSynced
@@ -248,7 +248,7 @@ func (w *world) checkReady(a *thing) {
 	}
 }
 
-func (w *world) find(obj event.Change) (*thing, error) {
+func (w *simulatedServers) find(obj event.Change) (*simulatedObject, error) {
 	a, ok := w.things[obj.Key]
 	if !ok {
 		return nil, kube.ErrNotFound
@@ -256,7 +256,7 @@ func (w *world) find(obj event.Change) (*thing, error) {
 	return a, nil
 }
 
-func (w *world) Get(_ context.Context, kind kinds.Kind, _, name string) (change event.Change, err error) {
+func (w *simulatedServers) Get(_ context.Context, kind kinds.Kind, _, name string) (change event.Change, err error) {
 	err = w.call("get", func() error {
 		a, err := w.find(event.Change{Key: event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: name}})
 		if err == nil {
@@ -267,7 +267,7 @@ func (w *world) Get(_ context.Context, kind kinds.Kind, _, name string) (change 
 	return change, err
 }
 
-func (w *world) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
+func (w *simulatedServers) ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
 	now, err := w.Get(ctx, kind, "", obj.Key.Name)
 	if errors.Is(err, kube.ErrNotFound) {
 		now, err = obj, nil
@@ -276,9 +276,11 @@ func (w *world) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (
 	return now, err
 }
 
-func (w *world) RecordEvent(context.Context, event.Change, condition.EventContent) error { return nil }
+func (w *simulatedServers) RecordEvent(context.Context, event.Change, condition.EventContent) error {
+	return nil
+}
 
-func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any) (change event.Change, err error) {
+func (w *simulatedServers) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any) (change event.Change, err error) {
 	err = w.call("status", func() error {
 		a, err := w.find(obj)
 		if err != nil {
@@ -296,7 +298,7 @@ func (w *world) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, s
 	return change, err
 }
 
-func (w *world) applyStatus(a *thing, status any) event.Change {
+func (w *simulatedServers) applyStatus(a *simulatedObject, status any) event.Change {
 	before := a.status.DeepCopy()
 	had := a.record()
 	var applied corev1alpha1.StoreStatus
@@ -329,7 +331,7 @@ func (w *world) applyStatus(a *thing, status any) event.Change {
 	return w.changed(a)
 }
 
-func (w *world) AddFinalizer(_ context.Context, _ kinds.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
+func (w *simulatedServers) AddFinalizer(_ context.Context, _ kinds.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
 	err = w.call("hold", func() error {
 		a, err := w.find(obj)
 		if err != nil || string(a.meta.UID) != obj.UID {
@@ -350,7 +352,7 @@ func (w *world) AddFinalizer(_ context.Context, _ kinds.Kind, obj event.Change, 
 	return change, err
 }
 
-func (w *world) RemoveFinalizer(_ context.Context, _ kinds.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
+func (w *simulatedServers) RemoveFinalizer(_ context.Context, _ kinds.Kind, obj event.Change, finalizer string) (change event.Change, err error) {
 	err = w.call("release", func() error {
 		a, ok := w.things[obj.Key]
 		if !ok || string(a.meta.UID) != obj.UID {
@@ -367,12 +369,12 @@ func (w *world) RemoveFinalizer(_ context.Context, _ kinds.Kind, obj event.Chang
 	return change, err
 }
 
-func (w *world) withoutFinalizer(a *thing, finalizer string) event.Change {
+func (w *simulatedServers) withoutFinalizer(a *simulatedObject, finalizer string) event.Change {
 	a.meta.Finalizers = slices.DeleteFunc(slices.Clone(a.meta.Finalizers), func(f string) bool { return f == finalizer })
 	return w.changed(a)
 }
 
-func (w *world) ReadModel(_ context.Context, _, modelID string) (m *openfgav1.AuthorizationModel, err error) {
+func (w *simulatedServers) ReadModel(_ context.Context, _, modelID string) (m *openfgav1.AuthorizationModel, err error) {
 	err = w.call("model", func() error {
 		if m = w.models[modelID]; m == nil {
 			return fga.ErrModelNotFound
@@ -383,7 +385,7 @@ func (w *world) ReadModel(_ context.Context, _, modelID string) (m *openfgav1.Au
 }
 
 // Write is two calls to the server: additions, then deletions.
-func (w *world) Write(_ context.Context, storeID, _ string, add, remove []*openfgav1.TupleKey) error {
+func (w *simulatedServers) Write(_ context.Context, storeID, _ string, add, remove []*openfgav1.TupleKey) error {
 	if len(add) > 0 {
 		if err := w.call("write", func() error { return w.add(storeID, add) }); err != nil {
 			return err
@@ -395,7 +397,7 @@ func (w *world) Write(_ context.Context, storeID, _ string, add, remove []*openf
 	return w.call("write", func() error { w.remove(storeID, remove); return nil })
 }
 
-func (w *world) add(storeID string, keys []*openfgav1.TupleKey) error {
+func (w *simulatedServers) add(storeID string, keys []*openfgav1.TupleKey) error {
 	for _, k := range keys {
 		if err := w.refuse(tuple.FromOpenFGA(k)); err != nil {
 			return fmt.Errorf("%w: %w", fga.ErrInvalidTuple, err)
@@ -411,20 +413,20 @@ func (w *world) add(storeID string, keys []*openfgav1.TupleKey) error {
 		t := tuple.FromOpenFGA(k)
 		w.tell("  %s gets %v", storeID, t)
 		if before, there := w.contents[storeID][t.ID]; !there || before != t {
-			w.written[held{storeID, t.ID}] = w.tick()
+			w.written[storedTuple{storeID, t.ID}] = w.tick()
 		}
-		delete(w.restored, held{storeID, t.ID})
+		delete(w.restored, storedTuple{storeID, t.ID})
 		w.contents[storeID][t.ID] = t
 	}
 	return nil
 }
 
-func (w *world) remove(storeID string, keys []*openfgav1.TupleKey) {
+func (w *simulatedServers) remove(storeID string, keys []*openfgav1.TupleKey) {
 	if w.claimed(storeID) {
 		w.writes++
 	}
 	// An object that still has tuples elsewhere is not here yet.
-	wanted := w.wantedBy(storeID, func(a *thing) bool { r := a.record(); return r.StoreID == "" || r.StoreID == storeID })
+	wanted := w.wantedBy(storeID, func(a *simulatedObject) bool { r := a.record(); return r.StoreID == "" || r.StoreID == storeID })
 	for _, k := range keys {
 		t := tuple.FromOpenFGA(k)
 		if _, ok := wanted[t.ID]; ok && w.fresh() && w.broken == nil {
@@ -438,12 +440,12 @@ func (w *world) remove(storeID string, keys []*openfgav1.TupleKey) {
 	}
 }
 
-func (w *world) GetStore(_ context.Context, storeID string) (store fga.Store, found bool, err error) {
+func (w *simulatedServers) GetStore(_ context.Context, storeID string) (store fga.Store, found bool, err error) {
 	err = w.call("store", func() error { _, found = w.contents[storeID]; return nil })
 	return store, found, err
 }
 
-func (w *world) ReadTuples(_ context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
+func (w *simulatedServers) ReadTuples(_ context.Context, storeID string) iter.Seq2[*openfgav1.Tuple, error] {
 	return func(yield func(*openfgav1.Tuple, error) bool) {
 		if err := w.call("read", func() error { return nil }); err != nil {
 			yield(nil, err)

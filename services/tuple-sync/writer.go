@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// announcingWriter writes to OpenFGA stores for declared and derived tuples.
-type announcingWriter struct {
+// storeWriter writes to OpenFGA stores for declared and derived tuples.
+type storeWriter struct {
 	openFGA tupleWriter
 	metrics *writeMetrics
 }
@@ -23,7 +23,7 @@ type tupleWriter interface {
 
 // Write adds and removes tuples. If the server refuses additions, Write makes the others, removes nothing,
 // and returns the refused ones. The caller must then plan again.
-func (w *announcingWriter) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
+func (w *storeWriter) Write(ctx context.Context, change tuple.Write) (refused map[tuple.Tuple]error, err error) {
 	err = w.sendWrite(ctx, change, change.Add, change.Remove)
 	switch {
 	case errors.Is(err, fga.ErrInvalidTuple) && len(change.Add) > 0:
@@ -45,12 +45,12 @@ func (w *announcingWriter) Write(ctx context.Context, change tuple.Write) (refus
 	return refused, nil
 }
 
-func (w *announcingWriter) sendWrite(ctx context.Context, change tuple.Write, add, remove []tuple.Tuple) error {
+func (w *storeWriter) sendWrite(ctx context.Context, change tuple.Write, add, remove []tuple.Tuple) error {
 	return w.openFGA.Write(ctx, change.StoreID, change.ModelID, tuple.ToOpenFGAKeys(add), tuple.ToOpenFGAKeys(remove))
 }
 
 // writeWithoutRefused writes every tuple that the server accepts, by halving the list, and collects the refused ones.
-func (w *announcingWriter) writeWithoutRefused(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
+func (w *storeWriter) writeWithoutRefused(ctx context.Context, change tuple.Write, add []tuple.Tuple, refused map[tuple.Tuple]error) error {
 	err := w.sendWrite(ctx, change, add, nil)
 	if !errors.Is(err, fga.ErrInvalidTuple) {
 		return err

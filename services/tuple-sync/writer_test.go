@@ -13,16 +13,16 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// modelless is an OpenFGA store whose model is not found.
-type modelless struct{}
+// openFGAWithoutModel is an OpenFGA store whose model is not found.
+type openFGAWithoutModel struct{}
 
-func (modelless) Write(context.Context, string, string, []*openfgav1.TupleKey, []*openfgav1.TupleKey) error {
+func (openFGAWithoutModel) Write(context.Context, string, string, []*openfgav1.TupleKey, []*openfgav1.TupleKey) error {
 	return fmt.Errorf("deleting: %w", fga.ErrModelNotFound)
 }
 
-func TestARemovalWithoutAModelIsDoneUnlessItMustBeSure(t *testing.T) {
+func TestRemovalWithoutModelUnlessVerificationIsNeeded(t *testing.T) {
 	for sure, want := range map[bool]error{false: nil, true: fga.ErrModelNotFound} {
-		w := &announcingWriter{openFGA: modelless{}, metrics: newWriteMetrics(prometheus.NewRegistry(), func() int { return 0 })}
+		w := &storeWriter{openFGA: openFGAWithoutModel{}, metrics: newWriteMetrics(prometheus.NewRegistry(), func() int { return 0 })}
 		_, err := w.Write(t.Context(), tuple.Write{StoreID: "S", Remove: []tuple.Tuple{{}}, Sure: sure})
 		if !errors.Is(err, want) {
 			t.Errorf("sure %v: %v, want %v", sure, err, want)

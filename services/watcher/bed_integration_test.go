@@ -29,8 +29,8 @@ import (
 // within bounds every wait. A lease must be able to expire in it on a busy machine.
 const within = 60 * time.Second
 
-// bed holds the servers around a watcher, all real.
-type bed struct {
+// testEnv holds the servers around a watcher, all real.
+type testEnv struct {
 	t    *testing.T
 	kube *testenv.KubeServer
 	nats *testenv.NATSServer
@@ -38,9 +38,9 @@ type bed struct {
 	p    *publish.Publisher
 }
 
-func newBed(t *testing.T) *bed {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
-	b := &bed{t: t, kube: testenv.StartKube(t), nats: testenv.StartNATS(t)}
+	b := &testEnv{t: t, kube: testenv.StartKube(t), nats: testenv.StartNATS(t)}
 	b.js = b.nats.JetStream(t)
 	b.p = publish.New(b.js)
 	return b
@@ -52,26 +52,26 @@ func followed() []string {
 }
 
 // run runs a watcher in this process and returns the function that stops it cleanly.
-func (b *bed) run() (stop func()) {
+func (b *testEnv) run() (stop func()) {
 	b.t.Helper()
 	stop, _ = b.runOn(b.kube.ServiceConfig(b.t, topology.Watcher))
 	return stop
 }
 
 // runOn runs a watcher with its own connections to the servers, and returns its URL.
-func (b *bed) runOn(kube *rest.Config) (stop func(), url string) {
+func (b *testEnv) runOn(kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
 	return b.runAs(watcher.Defaults(), kube)
 }
 
-func (b *bed) runAs(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
+func (b *testEnv) runAs(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
 	cfg.RPC.Auth = rpc.None
 	return b.runAsking(cfg, kube)
 }
 
 // runAsking runs a watcher that authenticates its callers as cfg requires.
-func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
+func (b *testEnv) runAsking(cfg watcher.Config, kube *rest.Config) (stop func(), url string) {
 	b.t.Helper()
 	listener := testenv.ListenLoopback(b.t)
 	cfg.NATS.URL = b.nats.URLOf(topology.Watcher)
@@ -87,22 +87,22 @@ func (b *bed) runAsking(cfg watcher.Config, kube *rest.Config) (stop func(), url
 }
 
 // start starts a watcher in a process of its own.
-func (b *bed) start(name string) testenv.Process {
+func (b *testEnv) start(name string) testenv.Process {
 	b.t.Helper()
 	return testenv.SpawnService(b.t, topology.Watcher, b.nats, b.kube, "--identity", name, "--kinds", strings.Join(followed(), ","))
 }
 
-func (b *bed) stores() dynamic.ResourceInterface {
+func (b *testEnv) stores() dynamic.ResourceInterface {
 	kind := kinds.Stores()
 	return b.kube.DynamicClient(b.t).Resource(kind.GroupVersionResource())
 }
 
-func (b *bed) apply(name, note string) {
+func (b *testEnv) apply(name, note string) {
 	b.t.Helper()
 	b.kube.Apply(b.t, kinds.Stores(), name, map[string]any{"coreModule": "module core # " + note})
 }
 
-func (b *bed) remove(name string) {
+func (b *testEnv) remove(name string) {
 	b.t.Helper()
 	if err := b.stores().Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
@@ -113,7 +113,7 @@ func store(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: name}
 }
 
-func (b *bed) last(name string) publish.StoredMessage {
+func (b *testEnv) last(name string) publish.StoredMessage {
 	b.t.Helper()
 	last, err := b.p.LastChange(b.t.Context(), store(name))
 	if err != nil {
@@ -123,12 +123,12 @@ func (b *bed) last(name string) publish.StoredMessage {
 }
 
 // becomes waits until the stream holds the API server's state of every Store, and the marker is current.
-func (b *bed) becomes() {
+func (b *testEnv) becomes() {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, b.equal)
 }
 
-func (b *bed) equal() error {
+func (b *testEnv) equal() error {
 	ctx, cancel := context.WithTimeout(b.t.Context(), 3*time.Second)
 	defer cancel()
 	list, err := b.stores().List(ctx, metav1.ListOptions{})
@@ -155,7 +155,7 @@ func (b *bed) equal() error {
 	return b.current(ctx, kinds.Stores())
 }
 
-func (b *bed) current(ctx context.Context, kind kinds.Kind) error {
+func (b *testEnv) current(ctx context.Context, kind kinds.Kind) error {
 	marker, err := b.p.LastMarker(ctx, "local", kind.GroupResource)
 	if err != nil {
 		return err
@@ -167,12 +167,12 @@ func (b *bed) current(ctx context.Context, kind kinds.Kind) error {
 	return err
 }
 
-func (b *bed) marker(kind kinds.Kind) (*eventv1.SnapshotMarker, error) {
+func (b *testEnv) marker(kind kinds.Kind) (*eventv1.SnapshotMarker, error) {
 	return b.p.LastMarker(b.t.Context(), "local", kind.GroupResource)
 }
 
 // order reads every message, and fails the test if one brings back an older state.
-func (b *bed) order() {
+func (b *testEnv) order() {
 	b.t.Helper()
 	if err := topology.EnsureStreams(b.t.Context(), b.js, 1); err != nil {
 		b.t.Fatal(err)
@@ -183,7 +183,7 @@ func (b *bed) order() {
 	}
 	newest := map[string]event.Change{}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
-		if topology.IsWakeSubject(msg.Subject()) || topology.IsBarrierSubject(msg.Subject()) {
+		if topology.IsServiceSubject(msg.Subject()) || topology.IsBarrierSubject(msg.Subject()) {
 			return
 		}
 		c, err := topology.DecodeChange(msg)

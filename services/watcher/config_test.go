@@ -10,13 +10,13 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-func TestTheDefaultsAreValid(t *testing.T) {
+func TestDefaultsAreValid(t *testing.T) {
 	if err := watcher.Defaults().Validate(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAWrongSettingIsNamedWithWhatToDo(t *testing.T) {
+func TestValidateNamesInvalidSettings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set  func(*watcher.Config)
 		want string
@@ -41,7 +41,7 @@ func TestAWrongSettingIsNamedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestThePodNamesTheReplicaAndItsLease(t *testing.T) {
+func TestIdentityComesFromPod(t *testing.T) {
 	t.Setenv("POD_NAME", "watcher-7")
 	t.Setenv("POD_NAMESPACE", "entail-system")
 	cfg := watcher.Defaults()

@@ -18,16 +18,16 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// ballot is a Lease that all replicas share.
-type ballot struct {
+// sharedLease is a Lease that all replicas share.
+type sharedLease struct {
 	mu      sync.Mutex
 	record  *resourcelock.LeaderElectionRecord
 	version int
 }
 
-// voter is one replica's access to the ballot. A test can cut it.
-type voter struct {
-	*ballot
+// leaseClient is one replica's access to the ballot. A test can cut it.
+type leaseClient struct {
+	*sharedLease
 	identity string
 	seen     int
 	cut      bool
@@ -39,7 +39,7 @@ func leases() schema.GroupResource {
 
 var errCut = errors.New("the API server is away")
 
-func (v *voter) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (v *leaseClient) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
@@ -54,7 +54,7 @@ func (v *voter) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte
 	return &record, raw, err
 }
 
-func (v *voter) put(record resourcelock.LeaderElectionRecord) error {
+func (v *leaseClient) put(record resourcelock.LeaderElectionRecord) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
@@ -68,23 +68,23 @@ func (v *voter) put(record resourcelock.LeaderElectionRecord) error {
 	return nil
 }
 
-func (v *voter) Create(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+func (v *leaseClient) Create(_ context.Context, record resourcelock.LeaderElectionRecord) error {
 	return v.put(record)
 }
 
-func (v *voter) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+func (v *leaseClient) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
 	return v.put(record)
 }
 
-func (*voter) RecordEvent(string)  {}
-func (v *voter) Identity() string  { return v.identity }
-func (*voter) Describe() string    { return "the Lease" }
-func (v *voter) sever(broken bool) { v.mu.Lock(); v.cut = broken; v.mu.Unlock() }
+func (*leaseClient) RecordEvent(string)  {}
+func (v *leaseClient) Identity() string  { return v.identity }
+func (*leaseClient) Describe() string    { return "the Lease" }
+func (v *leaseClient) sever(broken bool) { v.mu.Lock(); v.cut = broken; v.mu.Unlock() }
 
-// replica is a candidate in the election, with the times at which it led.
-type replica struct {
+// electionCandidate is a candidate in the election, with the times at which it led.
+type electionCandidate struct {
 	*election
-	voter *voter
+	voter *leaseClient
 	// silent is how long NATS has not answered.
 	silent time.Duration
 	// unread is for how long the API server has answered no read.
@@ -98,13 +98,13 @@ type replica struct {
 	ends  []time.Time
 }
 
-// elect runs replicas until they are stopped, and fails if two lead at a time.
-func elect(t *testing.T, names ...string) []*replica {
+// runElections runs replicas until they are stopped, and fails if two lead at a time.
+func runElections(t *testing.T, names ...string) []*electionCandidate {
 	t.Helper()
-	shared, mu, leads := &ballot{}, &sync.Mutex{}, &[]string{}
-	all := make([]*replica, len(names))
+	shared, mu, leads := &sharedLease{}, &sync.Mutex{}, &[]string{}
+	all := make([]*electionCandidate, len(names))
 	for i, name := range names {
-		r := &replica{voter: &voter{ballot: shared, identity: name}, mu: mu, leads: leads, ended: make(chan error, 1)}
+		r := &electionCandidate{voter: &leaseClient{sharedLease: shared, identity: name}, mu: mu, leads: leads, ended: make(chan error, 1)}
 		r.election = &election{
 			identity: name, lease: &observedLease{Interface: r.voter}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
 			unanswered: func() time.Duration { mu.Lock(); defer mu.Unlock(); return r.silent },
@@ -121,7 +121,7 @@ func elect(t *testing.T, names ...string) []*replica {
 	return all
 }
 
-func (r *replica) reign(ctx context.Context, t *testing.T) error {
+func (r *electionCandidate) reign(ctx context.Context, t *testing.T) error {
 	r.mu.Lock()
 	*r.leads = append(*r.leads, r.identity)
 	if len(*r.leads) > 1 {
@@ -137,8 +137,8 @@ func (r *replica) reign(ctx context.Context, t *testing.T) error {
 	return nil
 }
 
-// leader returns the leader after some time.
-func leader(all []*replica, after time.Duration) string {
+// awaitLeader returns the leader after some time.
+func awaitLeader(all []*electionCandidate, after time.Duration) string {
 	<-time.After(after) // in the time of the bubble
 	synctest.Wait()
 	all[0].mu.Lock()
@@ -146,7 +146,7 @@ func leader(all []*replica, after time.Duration) string {
 	return fmt.Sprint(*all[0].leads)
 }
 
-func endAll(t *testing.T, all []*replica) {
+func endAll(t *testing.T, all []*electionCandidate) {
 	t.Helper()
 	for _, r := range all {
 		r.stop()
@@ -156,12 +156,12 @@ func endAll(t *testing.T, all []*replica) {
 	}
 }
 
-func TestOneOfSeveralReplicasLeadsAndKeepsLeading(t *testing.T) {
+func TestElectionKeepsOneLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := elect(t, "a", "b", "c")
+		all := runElections(t, "a", "b", "c")
 		defer endAll(t, all)
 		for range 10 {
-			if got := leader(all, 10*time.Second); got != "[a]" {
+			if got := awaitLeader(all, 10*time.Second); got != "[a]" {
 				t.Fatalf("%s lead", got)
 			}
 		}
@@ -173,11 +173,11 @@ func TestOneOfSeveralReplicasLeadsAndKeepsLeading(t *testing.T) {
 	})
 }
 
-func TestAStandbyTakesOverAtOnceFromALeaderThatStopsInOrder(t *testing.T) {
+func TestElectionStandbyTakesOverFromStoppedLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := elect(t, "a", "b")
+		all := runElections(t, "a", "b")
 		defer endAll(t, all[1:])
-		if got := leader(all, time.Second); got != "[a]" {
+		if got := awaitLeader(all, time.Second); got != "[a]" {
 			t.Fatalf("%s lead", got)
 		}
 		stopped := time.Now()
@@ -185,20 +185,20 @@ func TestAStandbyTakesOverAtOnceFromALeaderThatStopsInOrder(t *testing.T) {
 		if err := <-all[0].ended; err != nil {
 			t.Error(err)
 		}
-		if got := leader(all, 3*leaseRetry); got != "[b]" {
+		if got := awaitLeader(all, 3*leaseRetry); got != "[b]" {
 			t.Fatalf("%s lead %s after the leader stopped", got, time.Since(stopped))
 		}
 	})
 }
 
-func TestALeaderThatCannotRenewStopsBeforeAnotherBegins(t *testing.T) {
+func TestElectionLeaderStopsBeforeSuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := elect(t, "a", "b")
+		all := runElections(t, "a", "b")
 		defer endAll(t, all)
-		leader(all, 10*time.Second)
+		awaitLeader(all, 10*time.Second)
 		cut := time.Now()
 		all[0].voter.sever(true)
-		if got := leader(all, 8*time.Second); got != "[b]" {
+		if got := awaitLeader(all, 8*time.Second); got != "[b]" {
 			t.Fatalf("%s lead when the Lease has run out", got)
 		}
 		ended, began := all[0].ends[0], all[1].began[0]
@@ -209,27 +209,27 @@ func TestALeaderThatCannotRenewStopsBeforeAnotherBegins(t *testing.T) {
 			t.Error("who is cut off is said to know who leads")
 		}
 		all[0].voter.sever(false)
-		if got := leader(all, 20*time.Second); got != "[b]" {
+		if got := awaitLeader(all, 20*time.Second); got != "[b]" {
 			t.Errorf("%s lead when the first is back", got)
 		}
 	})
 }
 
-func TestALeaderThatTheBusDoesNotAnswerGivesUpItsSeatToAnother(t *testing.T) {
+func TestElectionLeaderWithoutNATSResigns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := elect(t, "a", "b")
+		all := runElections(t, "a", "b")
 		defer endAll(t, all)
-		leader(all, time.Second)
+		awaitLeader(all, time.Second)
 		all[0].mu.Lock()
 		all[0].silent = maxUnanswered
 		all[0].mu.Unlock()
-		if got := leader(all, 10*time.Second); got != "[a]" {
+		if got := awaitLeader(all, 10*time.Second); got != "[a]" {
 			t.Fatalf("%s lead though the bus may still answer", got)
 		}
 		all[0].mu.Lock()
 		all[0].silent = maxUnanswered + 1
 		all[0].mu.Unlock()
-		if got := leader(all, abstention); got != "[b]" {
+		if got := awaitLeader(all, abstention); got != "[b]" {
 			t.Errorf("%s lead", got)
 		}
 	})
@@ -237,7 +237,7 @@ func TestALeaderThatTheBusDoesNotAnswerGivesUpItsSeatToAnother(t *testing.T) {
 
 func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := elect(t, "a", "b")
+		all := runElections(t, "a", "b")
 		defer endAll(t, all)
 		for _, test := range []struct {
 			unread time.Duration
@@ -246,36 +246,36 @@ func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 			all[0].mu.Lock()
 			all[0].unread = test.unread
 			all[0].mu.Unlock()
-			if got := leader(all, abstention); got != test.want {
+			if got := awaitLeader(all, abstention); got != test.want {
 				t.Errorf("unread for %s: %s lead, want %s", test.unread, got, test.want)
 			}
 		}
 	})
 }
 
-func TestALeaderAloneComesBackAfterItGaveUpItsSeat(t *testing.T) {
+func TestElectionLoneLeaderReturnsAfterResigning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := elect(t, "a")
+		all := runElections(t, "a")
 		defer endAll(t, all)
-		leader(all, time.Second)
+		awaitLeader(all, time.Second)
 		all[0].mu.Lock()
 		all[0].silent = maxUnanswered + 1
 		all[0].mu.Unlock()
-		if got := leader(all, leaseRetry); got != "[]" {
+		if got := awaitLeader(all, leaseRetry); got != "[]" {
 			t.Errorf("%s lead", got)
 		}
 		all[0].mu.Lock()
 		all[0].silent = 0
 		all[0].mu.Unlock()
-		if got := leader(all, 2*abstention+leaseDuration); got != "[a]" || len(all[0].began) < 2 {
+		if got := awaitLeader(all, 2*abstention+leaseDuration); got != "[a]" || len(all[0].began) < 2 {
 			t.Errorf("%s lead", got)
 		}
 	})
 }
 
-func TestALeaderThatFailsEndsItsService(t *testing.T) {
+func TestElectionLeaderFailureEndsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &voter{ballot: &ballot{}, identity: "a"}
+		r := &leaseClient{sharedLease: &sharedLease{}, identity: "a"}
 		e := &election{
 			identity: "a", lease: &observedLease{Interface: r}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewRegistry()),
 			unanswered: func() time.Duration { return 0 }, unread: func() time.Duration { return 0 },
@@ -305,7 +305,7 @@ func gauge(t *testing.T, g prometheus.Gauge) float64 {
 	return m.GetGauge().GetValue()
 }
 
-func TestReplicasThatNobodyNamedHaveNamesOfTheirOwn(t *testing.T) {
+func TestRandomIdentityIsUnique(t *testing.T) {
 	if first, second := randomIdentity(), randomIdentity(); first == second || first == "" {
 		t.Errorf("two replicas are %s and %s", first, second)
 	}

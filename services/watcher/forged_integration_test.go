@@ -21,7 +21,7 @@ import (
 )
 
 // forge publishes the last message about a Store again, edited. Headers that edit does not set agree with the fields.
-func (b *bed) forge(name string, edit func(*nats.Msg, *event.Change)) {
+func (b *testEnv) forge(name string, edit func(*nats.Msg, *event.Change)) {
 	b.t.Helper()
 	last := b.last(name)
 	msg, c := &nats.Msg{Subject: topology.ChangeSubject(store(name)), Header: nats.Header{}}, last.Change
@@ -48,7 +48,7 @@ func falsify(c *event.Change, version string) {
 	c.Object, c.ResourceVersion = []byte(text.Replace(string(c.Object))), version
 }
 
-func TestForgedMessagesAreCorrected(t *testing.T) {
+func TestWatcherCorrectsForgedMessages(t *testing.T) {
 	forgeries := map[string]func(*nats.Msg, *event.Change){
 		"version 99999": func(_ *nats.Msg, c *event.Change) { falsify(c, "99999") },
 		"same version":  func(_ *nats.Msg, c *event.Change) { falsify(c, c.ResourceVersion) },
@@ -60,7 +60,7 @@ func TestForgedMessagesAreCorrected(t *testing.T) {
 	for name, edit := range forgeries {
 		for _, before := range []bool{false, true} {
 			t.Run(map[bool]string{false: "under a leader: ", true: "before the term: "}[before]+name, func(t *testing.T) {
-				b := newBed(t)
+				b := newTestEnv(t)
 				stop := b.run()
 				b.apply("demo", "honest")
 				b.becomes()
@@ -87,7 +87,7 @@ func TestForgedMessagesAreCorrected(t *testing.T) {
 }
 
 // isHonest waits until the stream holds no forged content.
-func (b *bed) isHonest() {
+func (b *testEnv) isHonest() {
 	b.t.Helper()
 	began := time.Now()
 	testenv.Eventually(b.t, within, func() error {
@@ -101,8 +101,8 @@ func (b *bed) isHonest() {
 	b.becomes()
 }
 
-func TestAHaltSurvivesRestartsUntilItIsResumed(t *testing.T) {
-	b := newBed(t)
+func TestHaltSurvivesRestartUntilResumed(t *testing.T) {
+	b := newTestEnv(t)
 	stop := b.run()
 	b.apply("demo", "honest")
 	b.becomes()
@@ -132,7 +132,7 @@ func TestAHaltSurvivesRestartsUntilItIsResumed(t *testing.T) {
 }
 
 // barrier returns the sequence of the last barrier.
-func (b *bed) barrier() uint64 {
+func (b *testEnv) barrier() uint64 {
 	b.t.Helper()
 	_, sequence, err := b.p.LastBarrier(b.t.Context(), "local")
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *bed) barrier() uint64 {
 }
 
 // isHalted waits until the barriers halt services and the Lease holds the halt, or until they do not halt services.
-func (b *bed) isHalted(want bool) {
+func (b *testEnv) isHalted(want bool) {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, func() error {
 		last, _, err := b.p.LastBarrier(b.t.Context(), "local")

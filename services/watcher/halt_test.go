@@ -15,19 +15,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/barrier"
 )
 
-// oneLease is an API server that holds one Lease.
-type oneLease struct {
+// fakeLeaseAPI is an API server that holds one Lease.
+type fakeLeaseAPI struct {
 	coordination.LeaseInterface
 
 	lease coordinationv1.Lease
 	err   error
 }
 
-func (l *oneLease) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+func (l *fakeLeaseAPI) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
 	return l.lease.DeepCopy(), l.err
 }
 
-func (l *oneLease) Update(_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (l *fakeLeaseAPI) Update(_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	if l.err == nil {
 		l.lease = *lease.DeepCopy()
 	}
@@ -35,54 +35,57 @@ func (l *oneLease) Update(_ context.Context, lease *coordinationv1.Lease, _ meta
 }
 
 // replica returns the halt of a replica that reads the Lease.
-func (l *oneLease) replica(t *testing.T) *serviceHalt {
+func (l *fakeLeaseAPI) replica(t *testing.T) *serviceHalt {
 	t.Helper()
 	return &serviceHalt{leases: l, name: "watcher", log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
-func announced(h *serviceHalt) *eventv1.Barrier {
+func awaitAnnouncedHolder(h *serviceHalt) *eventv1.Barrier {
 	b := &eventv1.Barrier{}
 	h.StampBarrier(b)
 	return b
 }
 
-func TestHaltSurvives(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt{
-		"another term before it is written": func(t *testing.T, _ *oneLease, h *serviceHalt) *serviceHalt { h.loadFromLease(t.Context()); return h },
-		"a restart before it is written": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+func TestHaltIsKeptInLease(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, l *fakeLeaseAPI, h *serviceHalt) *serviceHalt{
+		"another term before it is written": func(t *testing.T, _ *fakeLeaseAPI, h *serviceHalt) *serviceHalt {
+			h.loadFromLease(t.Context())
+			return h
+		},
+		"a restart before it is written": func(t *testing.T, l *fakeLeaseAPI, h *serviceHalt) *serviceHalt {
 			next := l.replica(t)
 			next.loadFromLease(t.Context())
-			next.AdoptFromBarrier(announced(h))
+			next.AdoptFromBarrier(awaitAnnouncedHolder(h))
 			return next
 		},
-		"a restart after it is written": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+		"a restart after it is written": func(t *testing.T, l *fakeLeaseAPI, h *serviceHalt) *serviceHalt {
 			_ = h.syncWithLease(t.Context())
 			next := l.replica(t)
 			next.loadFromLease(t.Context())
 			return next
 		},
-		"the deletion of the Lease": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+		"the deletion of the Lease": func(t *testing.T, l *fakeLeaseAPI, h *serviceHalt) *serviceHalt {
 			_ = h.syncWithLease(t.Context())
 			l.lease = coordinationv1.Lease{}
 			_ = h.syncWithLease(t.Context())
 			return h
 		},
-		"the deletion of the Lease, and a restart": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+		"the deletion of the Lease, and a restart": func(t *testing.T, l *fakeLeaseAPI, h *serviceHalt) *serviceHalt {
 			_ = h.syncWithLease(t.Context())
 			l.lease = coordinationv1.Lease{}
 			next := l.replica(t)
 			next.loadFromLease(t.Context())
-			next.AdoptFromBarrier(announced(h))
+			next.AdoptFromBarrier(awaitAnnouncedHolder(h))
 			return next
 		},
-		"a Lease that loses its annotations": func(t *testing.T, l *oneLease, h *serviceHalt) *serviceHalt {
+		"a Lease that loses its annotations": func(t *testing.T, l *fakeLeaseAPI, h *serviceHalt) *serviceHalt {
 			_ = h.syncWithLease(t.Context())
 			l.lease.Annotations = nil
 			h.loadFromLease(t.Context())
 			return h
 		},
 	} {
-		l := &oneLease{}
+		l := &fakeLeaseAPI{}
 		h := l.replica(t)
 		h.Begin("forged")
 		h = change(t, l, h)
@@ -96,22 +99,22 @@ func TestHaltSurvives(t *testing.T) {
 		if _, err := l.replica(t).Resume(t.Context()); err != nil {
 			t.Error(err)
 		}
-		digest := announced(h).GetHaltDigest()
+		digest := awaitAnnouncedHolder(h).GetHaltDigest()
 		if err := h.syncWithLease(t.Context()); err != nil || h.Reason() != "" {
 			t.Errorf("%s: after Resume the halt is %q, %v", name, h.Reason(), err)
 		}
-		if keys := announced(h).GetResumeKeys(); digest == "" || len(keys) != 1 || barrier.HaltDigest(keys[0]) != digest {
+		if keys := awaitAnnouncedHolder(h).GetResumeKeys(); digest == "" || len(keys) != 1 || barrier.HaltDigest(keys[0]) != digest {
 			t.Errorf("%s: the halt %s is resumed by the keys %q", name, digest, keys)
 		}
 	}
 }
 
 func TestResumedHaltIsNotAdopted(t *testing.T) {
-	l := &oneLease{}
+	l := &fakeLeaseAPI{}
 	h := l.replica(t)
 	h.Begin("forged")
 	_ = h.syncWithLease(t.Context())
-	last := announced(h)
+	last := awaitAnnouncedHolder(h)
 	if _, err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,17 +126,17 @@ func TestResumedHaltIsNotAdopted(t *testing.T) {
 }
 
 func TestHaltHasNoDigestBeforeTheLeaseHoldsItsKey(t *testing.T) {
-	l := &oneLease{err: errors.New("down")}
+	l := &fakeLeaseAPI{err: errors.New("down")}
 	h := l.replica(t)
 	h.Begin("forged")
 	_ = h.syncWithLease(t.Context())
-	if b := announced(h); b.GetHalted() == "" || b.GetHaltDigest() != "" {
+	if b := awaitAnnouncedHolder(h); b.GetHalted() == "" || b.GetHaltDigest() != "" {
 		t.Errorf("the barrier announces %q with the digest %q", b.GetHalted(), b.GetHaltDigest())
 	}
 }
 
 func TestLeaseHoldsABoundedNumberOfKeys(t *testing.T) {
-	l := &oneLease{}
+	l := &fakeLeaseAPI{}
 	h := l.replica(t)
 	var keys []string
 	for range maxResumed + 2 {
@@ -146,7 +149,7 @@ func TestLeaseHoldsABoundedNumberOfKeys(t *testing.T) {
 		_ = h.syncWithLease(t.Context())
 	}
 	slices.Reverse(keys)
-	if got := announced(h).GetResumeKeys(); !slices.Equal(got, keys[:maxResumed]) {
+	if got := awaitAnnouncedHolder(h).GetResumeKeys(); !slices.Equal(got, keys[:maxResumed]) {
 		t.Errorf("got the keys %q, want %q", got, keys[:maxResumed])
 	}
 }

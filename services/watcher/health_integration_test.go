@@ -46,7 +46,7 @@ func ready(t testing.TB, url, why string) {
 
 // The Lease can be renewed, and watches are open: only reads show that the API server answers.
 func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
-	b := newBed(t)
+	b := newTestEnv(t)
 	_, leader := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	ready(t, leader, "")
 	b.leads("first leads")
@@ -72,8 +72,8 @@ func TestALeaderWhoseReadsAreNotAnsweredMakesWay(t *testing.T) {
 	b.leads("second leads")
 }
 
-func TestAWatcherIsNotReadyWhileTheAPIServerIsSilent(t *testing.T) {
-	b := newBed(t)
+func TestWatcherIsNotReadyWhileAPIServerIsSilent(t *testing.T) {
+	b := newTestEnv(t)
 	_, leader := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	aside := testenv.StartKube(t)
 	_, standby := b.runOn(aside.ServiceConfig(t, topology.Watcher))
@@ -91,8 +91,8 @@ func TestAWatcherIsNotReadyWhileTheAPIServerIsSilent(t *testing.T) {
 	ready(t, standby, "")
 }
 
-func TestAWatcherIsNotReadyBeforeWhatItFollowsIsOnTheBus(t *testing.T) {
-	b := newBed(t)
+func TestWatcherIsReadyAfterSnapshot(t *testing.T) {
+	b := newTestEnv(t)
 	b.kube.FailBefore(func(_ context.Context, op string) error {
 		if strings.HasSuffix(op, "/stores") {
 			return errors.New("no")
@@ -106,7 +106,7 @@ func TestAWatcherIsNotReadyBeforeWhatItFollowsIsOnTheBus(t *testing.T) {
 }
 
 // holder returns the replica that holds the Lease.
-func (b *bed) holder() string {
+func (b *testEnv) holder() string {
 	b.t.Helper()
 	cfg := watcher.Defaults()
 	leases := b.kube.DynamicClient(b.t).Resource(coordinationv1.SchemeGroupVersion.WithResource("leases"))

@@ -118,7 +118,7 @@ func (e *election) runTerm(ctx context.Context, lead func(context.Context) error
 
 // leadUntilLost calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up the
 // lease.
-func (e *election) leadUntilLost(ctx, lost context.Context, leadUntilLost func(context.Context) error) error {
+func (e *election) leadUntilLost(ctx, lost context.Context, lead func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(lost, func() { cancel(nil) })()
@@ -127,7 +127,7 @@ func (e *election) leadUntilLost(ctx, lost context.Context, leadUntilLost func(c
 	defer e.metrics.leader.Set(0)
 	e.log.InfoContext(ctx, "leading", slog.String("identity", e.identity))
 	defer e.log.InfoContext(ctx, "no longer leading", slog.String("identity", e.identity))
-	err := leadUntilLost(ctx)
+	err := lead(ctx)
 	if err == nil && errors.Is(context.Cause(ctx), errUnanswered) {
 		return errUnanswered
 	}

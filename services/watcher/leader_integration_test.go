@@ -17,7 +17,7 @@ import (
 )
 
 // leads waits until a replica publishes.
-func (b *bed) leads(note string) time.Duration {
+func (b *testEnv) leads(note string) time.Duration {
 	b.t.Helper()
 	began := time.Now()
 	b.apply("probe", note)
@@ -25,8 +25,8 @@ func (b *bed) leads(note string) time.Duration {
 	return time.Since(began)
 }
 
-func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
-	b := newBed(t)
+func TestStandbyTakesOverFromKilledLeader(t *testing.T) {
+	b := newTestEnv(t)
 	b.order()
 	leader := b.start("first")
 	b.leads("first leads")
@@ -50,8 +50,8 @@ func TestAStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	}
 }
 
-func TestALeaderThatSleptThroughItsDepositionOverwritesNothing(t *testing.T) {
-	b := newBed(t)
+func TestFrozenLeaderOverwritesNothingAfterDeposition(t *testing.T) {
+	b := newTestEnv(t)
 	b.order()
 	sleeper := b.start("first")
 	b.leads("first leads")
@@ -73,8 +73,8 @@ func TestALeaderThatSleptThroughItsDepositionOverwritesNothing(t *testing.T) {
 	b.leads("still")
 }
 
-func TestAStandbyReadsNoObjects(t *testing.T) {
-	b := newBed(t)
+func TestStandbyReadsNoObjects(t *testing.T) {
+	b := newTestEnv(t)
 	b.run()
 	b.leads("first leads")
 	aside := testenv.StartKube(t)
@@ -106,8 +106,8 @@ func TestAStandbyReadsNoObjects(t *testing.T) {
 	}
 }
 
-func TestAReplicaThatStartsInItsOwnPlaceNeedNotWait(t *testing.T) {
-	b := newBed(t)
+func TestRestartedLeaderNeedNotWaitForLease(t *testing.T) {
+	b := newTestEnv(t)
 	began := time.Now()
 	first := b.start("same")
 	b.leads("first life")

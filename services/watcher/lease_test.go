@@ -14,24 +14,26 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// answers is an API server whose answers about the Lease the test sets.
-type answers struct {
+// fakeLeaseServer is an API server whose answers about the Lease the test sets.
+type fakeLeaseServer struct {
 	resourcelock.Interface
 
 	holder string
 	err    error
 }
 
-func (a *answers) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (a *fakeLeaseServer) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	return &resourcelock.LeaderElectionRecord{HolderIdentity: a.holder}, nil, a.err
 }
 
-func (a *answers) Update(context.Context, resourcelock.LeaderElectionRecord) error { return a.err }
+func (a *fakeLeaseServer) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	return a.err
+}
 
-func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
+func TestReplicaIsReadyWhileLeaderIsKnown(t *testing.T) {
 	resource := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	synctest.Test(t, func(t *testing.T) {
-		server := &answers{holder: "other"}
+		server := &fakeLeaseServer{holder: "other"}
 		l := &observedLease{Interface: server}
 		get := func(holder string, err error) {
 			server.holder, server.err = holder, err
@@ -78,7 +80,7 @@ func TestAReplicaIsReadyWhileItKnowsWhoLeads(t *testing.T) {
 }
 
 func TestLeaseNumbersTermsByItsTransitions(t *testing.T) {
-	a := &answers{}
+	a := &fakeLeaseServer{}
 	l := &observedLease{Interface: a}
 	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaderTransitions: 3}); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestABackupThatIsRestoredUnderARunningWatcherIsPublishedAnew(t *testing.T) {
-	b := newBed(t)
+func TestWatcherRepublishesAfterAPIServerRestore(t *testing.T) {
+	b := newTestEnv(t)
 	b.apply("kept", "1")
 	_, url := b.runOn(b.kube.ServiceConfig(t, topology.Watcher))
 	b.becomes()

@@ -28,9 +28,9 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// rights is a watcher of every kind that lacks one right after the other.
-type rights struct {
-	*bed
+// revokedRightEnv is a watcher of every kind that lacks one right after the other.
+type revokedRightEnv struct {
+	*testEnv
 
 	suite testenv.RightsSuite
 	// administrator is a caller that may replay any object.
@@ -38,7 +38,7 @@ type rights struct {
 }
 
 func TestWatcherReportsEachMissingRight(t *testing.T) {
-	r := &rights{bed: newBed(t)}
+	r := &revokedRightEnv{testEnv: newTestEnv(t)}
 	r.kube.ServeLegacyOpenSearch(t)
 	r.kube.ServeKinds(t, kinds.APIBindings(), kinds.APIExports(), kinds.APIResourceSchemas(), kinds.AccountInfos())
 	r.administrator = r.kube.CreateAdministrator(t, "administrator")
@@ -54,10 +54,10 @@ func TestWatcherReportsEachMissingRight(t *testing.T) {
 			return err
 		},
 	}
-	r.suite.Test(t)
+	r.suite.Run(t)
 }
 
-func (r *rights) start() *testenv.RunningService {
+func (r *revokedRightEnv) start() *testenv.RunningService {
 	cfg := watcher.Defaults()
 	for _, kind := range kinds.ConsumedKinds() {
 		cfg.Kinds = append(cfg.Kinds, kind.GroupResource.String())
@@ -69,14 +69,14 @@ func (r *rights) start() *testenv.RunningService {
 }
 
 // uses returns the operations that need each right. The rights on Secrets have their own tests.
-func (r *rights) uses() map[string]testenv.RightUse {
+func (r *revokedRightEnv) uses() map[string]testenv.RightTrigger {
 	restart := func(testenv.RightCase) { r.suite.Restart() }
 	notReady := func(c testenv.RightCase) { ready(r.suite.T, r.suite.URL(), c.DenialText()) }
-	leads := testenv.RightUse{Need: restart, Reported: notReady, Unlogged: true}
+	leads := testenv.RightTrigger{Need: restart, Reported: notReady, Unlogged: true}
 	makesLease := leads
 	makesLease.Need = func(testenv.RightCase) { r.suite.Restart(r.deleteLease) }
-	follows := testenv.RightUse{Need: restart, Done: func(testenv.RightCase) { r.awaitCurrent() }}
-	return map[string]testenv.RightUse{
+	follows := testenv.RightTrigger{Need: restart, Done: func(testenv.RightCase) { r.awaitCurrent() }}
+	return map[string]testenv.RightTrigger{
 		"create leases": makesLease, "get leases": leads, "update leases": leads,
 		"list *": follows, "watch *": follows,
 		"create events": { // They report forged messages.
@@ -94,7 +94,7 @@ func (r *rights) uses() map[string]testenv.RightUse {
 	}
 }
 
-func (r *rights) deleteLease() {
+func (r *revokedRightEnv) deleteLease() {
 	leases := kubernetes.NewForConfigOrDie(r.kube.AdminConfig()).CoordinationV1().Leases(rbac.Namespace)
 	if err := leases.Delete(r.suite.T.Context(), rbac.Lease, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		r.suite.T.Fatal(err)
@@ -102,7 +102,7 @@ func (r *rights) deleteLease() {
 }
 
 // awaitCurrent waits until the stream holds the API server's present objects of every kind.
-func (r *rights) awaitCurrent() {
+func (r *revokedRightEnv) awaitCurrent() {
 	r.suite.T.Helper()
 	began := time.Now()
 	testenv.Eventually(r.suite.T, within, func() error {
@@ -118,14 +118,14 @@ func (r *rights) awaitCurrent() {
 }
 
 // replays replays an object that does not exist, until the answer has this code. The service reads the object.
-func (r *rights) replays(c testenv.RightCase, want connect.Code) {
+func (r *revokedRightEnv) replays(c testenv.RightCase, want connect.Code) {
 	r.suite.T.Helper()
 	ref := &eventv1.ObjectRef{Cluster: "local", Group: c.Group, Resource: c.Resource, Name: "nobody"}
 	if !c.Kind.Global {
 		ref.Namespace = "default"
 	}
 	client := syncv1connect.NewSyncServiceClient(r.administrator, r.suite.URL())
-	testenv.AwaitCode(r.suite.T, within, want, func(ctx context.Context) error {
+	testenv.AwaitErrorCode(r.suite.T, within, want, func(ctx context.Context) error {
 		_, err := client.Replay(ctx, &syncv1.ReplayRequest{What: &syncv1.ReplayRequest_Ref{Ref: ref}})
 		return err
 	})

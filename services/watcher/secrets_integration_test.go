@@ -42,35 +42,35 @@ const (
 	labelled  = "indigo-Walrus-64-ember"
 )
 
-// secretBed holds the servers around a watcher that follows Secrets.
-type secretBed struct {
-	*bed
+// secretTestEnv holds the servers around a watcher that follows Secrets.
+type secretTestEnv struct {
+	*testEnv
 	core kubernetes.Interface
-	log  *journal
+	log  *concurrentLog
 }
 
-// journal is a log with several concurrent writers.
-type journal struct {
+// concurrentLog is a log with several concurrent writers.
+type concurrentLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write implements [io.Writer].
-func (j *journal) Write(line []byte) (int, error) {
+func (j *concurrentLog) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(line)
 }
 
-func (j *journal) String() string {
+func (j *concurrentLog) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
-func newSecretBed(t *testing.T, allowed ...string) *secretBed {
+func newSecretTestEnv(t *testing.T, allowed ...string) *secretTestEnv {
 	t.Helper()
-	b := &secretBed{bed: newBed(t), log: &journal{}}
+	b := &secretTestEnv{testEnv: newTestEnv(t), log: &concurrentLog{}}
 	b.core = kubernetes.NewForConfigOrDie(b.kube.AdminConfig())
 	for _, namespace := range allowed {
 		b.allow(namespace)
@@ -79,7 +79,7 @@ func newSecretBed(t *testing.T, allowed ...string) *secretBed {
 }
 
 // follow runs a watcher that follows the Secrets of some namespaces.
-func (b *secretBed) follow(namespaces ...string) (stop func(), url string) {
+func (b *secretTestEnv) follow(namespaces ...string) (stop func(), url string) {
 	b.t.Helper()
 	cfg := watcher.Defaults()
 	cfg.SecretNamespaces, cfg.Kinds = namespaces, followed()
@@ -93,7 +93,7 @@ func (b *secretBed) follow(namespaces ...string) (stop func(), url string) {
 }
 
 // namespace creates a namespace for the time of the test.
-func (b *secretBed) namespace(name string) {
+func (b *secretTestEnv) namespace(name string) {
 	b.t.Helper()
 	if _, err := b.core.CoreV1().Namespaces().Create(b.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil &&
 		!apierrors.IsAlreadyExists(err) {
@@ -102,7 +102,7 @@ func (b *secretBed) namespace(name string) {
 }
 
 // allow grants the watcher the Secrets of a namespace, in the documented way.
-func (b *secretBed) allow(namespace string) {
+func (b *secretTestEnv) allow(namespace string) {
 	b.t.Helper()
 	b.namespace(namespace)
 	for _, account := range rbac.Accounts() {
@@ -124,7 +124,7 @@ func (b *secretBed) allow(namespace string) {
 }
 
 // secret creates a Secret as kubectl apply would, with its values also in the annotation of kubectl.
-func (b *secretBed) secret(namespace, name string) {
+func (b *secretTestEnv) secret(namespace, name string) {
 	b.t.Helper()
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -142,7 +142,7 @@ func (b *secretBed) secret(namespace, name string) {
 }
 
 // change changes the value of a Secret of team-a, and returns the new version.
-func (b *secretBed) change(name, value string) (version string) {
+func (b *secretTestEnv) change(name, value string) (version string) {
 	b.t.Helper()
 	s, err := b.core.CoreV1().Secrets("team-a").Get(b.t.Context(), name, metav1.GetOptions{})
 	if err == nil {
@@ -155,7 +155,7 @@ func (b *secretBed) change(name, value string) (version string) {
 	return s.ResourceVersion
 }
 
-func (b *secretBed) deleteSecret(name string) {
+func (b *secretTestEnv) deleteSecret(name string) {
 	b.t.Helper()
 	if err := b.core.CoreV1().Secrets("team-a").Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
@@ -163,7 +163,7 @@ func (b *secretBed) deleteSecret(name string) {
 }
 
 // put creates an object.
-func (b *secretBed) put(kind kinds.Kind, namespace, name string, spec map[string]any, annotations map[string]string) {
+func (b *secretTestEnv) put(kind kinds.Kind, namespace, name string, spec map[string]any, annotations map[string]string) {
 	b.t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(kind.GroupVersionResource().GroupVersion().WithKind(kind.Kind))
@@ -175,14 +175,14 @@ func (b *secretBed) put(kind kinds.Kind, namespace, name string, spec map[string
 }
 
 // user declares a user whose password is in a Secret.
-func (b *secretBed) user(namespace, name, secret string) {
+func (b *secretTestEnv) user(namespace, name, secret string) {
 	b.t.Helper()
 	b.put(kinds.OpenSearchUsers(), namespace, name, map[string]any{
 		"opensearchCluster": map[string]any{"name": "search"}, "passwordFrom": map[string]any{"name": secret, "key": "key"},
 	}, nil)
 }
 
-func (b *secretBed) deleteUser(name string) {
+func (b *secretTestEnv) deleteUser(name string) {
 	b.t.Helper()
 	if err := b.kube.DynamicClient(b.t).Resource(kinds.OpenSearchUsers().GroupVersionResource()).Namespace("team-a").Delete(b.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		b.t.Fatal(err)
@@ -194,7 +194,7 @@ func secretKey(namespace, name string) event.Key {
 }
 
 // told waits until the stream holds a Secret in a version, or in any version if that is empty, and returns the message.
-func (b *secretBed) told(namespace, name, version string) publish.StoredMessage {
+func (b *secretTestEnv) told(namespace, name, version string) publish.StoredMessage {
 	b.t.Helper()
 	var last publish.StoredMessage
 	testenv.Eventually(b.t, within, func() (err error) {
@@ -221,7 +221,7 @@ func contentOf(t *testing.T, of publish.StoredMessage) (is metav1.ObjectMeta) {
 }
 
 // gone waits until the stream holds the deletion of a Secret.
-func (b *secretBed) gone(namespace, name string) {
+func (b *secretTestEnv) gone(namespace, name string) {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, func() error {
 		last, err := b.p.LastChange(b.t.Context(), secretKey(namespace, name))
@@ -233,7 +233,7 @@ func (b *secretBed) gone(namespace, name string) {
 }
 
 // untold expects no message about a Secret, once the stream holds a later change.
-func (b *secretBed) untold(namespace, name string) {
+func (b *secretTestEnv) untold(namespace, name string) {
 	b.t.Helper()
 	if last, err := b.p.LastChange(b.t.Context(), secretKey(namespace, name)); !errors.Is(err, publish.ErrNone) {
 		b.t.Errorf("of %s the bus has %+v, %v", name, last.Entry, err)
@@ -241,7 +241,7 @@ func (b *secretBed) untold(namespace, name string) {
 }
 
 // beat returns the newest barrier.
-func (b *secretBed) beat() (*eventv1.Barrier, time.Time) {
+func (b *secretTestEnv) beat() (*eventv1.Barrier, time.Time) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -260,8 +260,8 @@ func (b *secretBed) beat() (*eventv1.Barrier, time.Time) {
 }
 
 // For a Secret that an object names, the stream holds only its identity and version. Other Secrets never reach it.
-func TestTheBusTellsOfSecretsThatAreNamedAndOfNothingThatIsInThem(t *testing.T) {
-	b := newSecretBed(t, "team-a", "team-b")
+func TestWatcherPublishesNamedSecretsWithoutContent(t *testing.T) {
+	b := newSecretTestEnv(t, "team-a", "team-b")
 	b.secret("team-a", "before")
 	b.user("team-a", "anna", "before")
 	b.secret("team-a", "unnamed")
@@ -321,8 +321,8 @@ func TestTheBusTellsOfSecretsThatAreNamedAndOfNothingThatIsInThem(t *testing.T) 
 
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
-func TestASecretIsOnTheBusForAsLongAsItIsNamedAndThere(t *testing.T) {
-	b := newSecretBed(t, "team-a")
+func TestWatcherPublishesSecretWhileNamed(t *testing.T) {
+	b := newSecretTestEnv(t, "team-a")
 	b.follow("team-a")
 	b.user("team-a", "anna", "passwords")
 	b.secret("team-a", "passwords")
@@ -356,8 +356,8 @@ func TestASecretIsOnTheBusForAsLongAsItIsNamedAndThere(t *testing.T) {
 }
 
 // The stream is right after any changes without a watcher, and after a change of the followed namespaces.
-func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
-	b := newSecretBed(t, "team-a", "team-b")
+func TestRestartedWatcherCorrectsSecrets(t *testing.T) {
+	b := newSecretTestEnv(t, "team-a", "team-b")
 	for _, namespace := range []string{"team-a", "team-b"} {
 		for _, name := range []string{"changed", "forgotten", "deleted", "anew", "same"} {
 			b.secret(namespace, name)
@@ -409,8 +409,8 @@ func TestARestartedWatcherTellsOfSecretsAsTheyAre(t *testing.T) {
 
 // A watcher without the right to the Secrets of one namespace follows everything else, and logs the missing right. The
 // Secrets of that namespace leave the stream.
-func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
-	b := newSecretBed(t, "team-a", "team-b")
+func TestForbiddenSecretNamespaceBlocksNothing(t *testing.T) {
+	b := newSecretTestEnv(t, "team-a", "team-b")
 	for _, namespace := range []string{"team-a", "team-b"} {
 		b.secret(namespace, "passwords")
 		b.user(namespace, "anna", "passwords")
@@ -450,8 +450,8 @@ func TestANamespaceThatMayNotBeFollowedHoldsUpNothing(t *testing.T) {
 }
 
 // Changes of Secrets that no object names must not leave the watcher.
-func TestAFloodOfChangesOfSecretsThatNobodyNamesReachesNobody(t *testing.T) {
-	b := newSecretBed(t, "team-a")
+func TestUnnamedSecretChangesAreNotPublished(t *testing.T) {
+	b := newSecretTestEnv(t, "team-a")
 	b.secret("team-a", "passwords")
 	b.secret("team-a", "unnamed")
 	b.user("team-a", "anna", "passwords")

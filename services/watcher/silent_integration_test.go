@@ -15,29 +15,29 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// silencer lets nothing more of one watch pass once it is told to.
-type silencer struct {
+// watchSilencer lets nothing more of one watch pass once it is told to.
+type watchSilencer struct {
 	mu sync.Mutex
 	// bookmarked is closed when the watch has sent a bookmark, silent when it is to send nothing more.
 	bookmarked, silent chan struct{}
 	taken              bool
 }
 
-// silencing is the transport of one client.
-type silencing struct {
-	*silencer
+// silencingTransport is the transport of one client.
+type silencingTransport struct {
+	*watchSilencer
 
 	next http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper]. It takes the first watch of Stores.
-func (s silencing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s silencingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := s.next.RoundTrip(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil && !s.taken && strings.HasSuffix(r.URL.Path, "/stores") && r.URL.Query().Get("watch") != "" {
 		s.taken = true
-		answer.Body = &silencedBody{answer.Body, s.silencer, r, sync.OnceFunc(func() { close(s.bookmarked) })}
+		answer.Body = &silencedBody{answer.Body, s.watchSilencer, r, sync.OnceFunc(func() { close(s.bookmarked) })}
 	}
 	return answer, err
 }
@@ -45,7 +45,7 @@ func (s silencing) RoundTrip(r *http.Request) (*http.Response, error) {
 type silencedBody struct {
 	io.ReadCloser
 
-	by       *silencer
+	by       *watchSilencer
 	request  *http.Request
 	bookmark func()
 }
@@ -66,10 +66,10 @@ func (b *silencedBody) Read(p []byte) (int, error) {
 }
 
 // All other watches go on, and reads are answered. The test waits two and a half minutes for bookmarks.
-func TestAWatchThatIsSilentAloneIsNoticed(t *testing.T) {
-	b, s := newBed(t), &silencer{bookmarked: make(chan struct{}), silent: make(chan struct{})}
+func TestSilentWatchIsDetected(t *testing.T) {
+	b, s := newTestEnv(t), &watchSilencer{bookmarked: make(chan struct{}), silent: make(chan struct{})}
 	kube := b.kube.ServiceConfig(t, topology.Watcher)
-	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return silencing{s, next} })
+	kube.Wrap(func(next http.RoundTripper) http.RoundTripper { return silencingTransport{s, next} })
 	b.runOn(kube)
 	b.leads("first")
 	<-s.bookmarked

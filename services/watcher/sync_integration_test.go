@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAStandbyReplaysAndTheLeaderGoesOn(t *testing.T) {
-	b := newBed(t)
+func TestStandbyCanReplay(t *testing.T) {
+	b := newTestEnv(t)
 	b.apply("demo", "1")
 	b.run()
 	b.becomes()

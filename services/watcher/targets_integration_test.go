@@ -26,12 +26,12 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-// targets is a bed in which ProtectedResources are followed.
-type targets struct{ *bed }
+// targetTestEnv is a bed in which ProtectedResources are followed.
+type targetTestEnv struct{ *testEnv }
 
-func newTargets(t *testing.T) targets { return targets{newBed(t)} }
+func newTargetTestEnv(t *testing.T) targetTestEnv { return targetTestEnv{newTestEnv(t)} }
 
-func (b targets) run() (stop func()) {
+func (b targetTestEnv) run() (stop func()) {
 	b.t.Helper()
 	cfg := watcher.Defaults()
 	cfg.Kinds = append(followed(), kinds.ProtectedResources().GroupResource.String())
@@ -40,7 +40,7 @@ func (b targets) run() (stop func()) {
 }
 
 // register registers a kind of the core API.
-func (b targets) register(kind, plural string) {
+func (b targetTestEnv) register(kind, plural string) {
 	b.t.Helper()
 	b.kube.Apply(b.t, kinds.ProtectedResources(), plural, map[string]any{
 		"serviceRef": map[string]any{"name": "core.miloapis.com"}, "kind": kind, "plural": plural, "singular": strings.ToLower(kind),
@@ -48,7 +48,7 @@ func (b targets) register(kind, plural string) {
 	})
 }
 
-func (b targets) unregister(plural string) {
+func (b targetTestEnv) unregister(plural string) {
 	b.t.Helper()
 	kind := kinds.ProtectedResources()
 	if err := b.kube.DynamicClient(b.t).Resource(kind.GroupVersionResource()).Delete(b.t.Context(), plural, metav1.DeleteOptions{}); err != nil {
@@ -57,13 +57,13 @@ func (b targets) unregister(plural string) {
 }
 
 // permit grants the watcher the right to read ConfigMaps.
-func (b targets) permit() {
+func (b targetTestEnv) permit() {
 	b.t.Helper()
 	b.kube.GrantServiceRight(b.t, topology.Watcher, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
 }
 
 // aggregate grants rights by an aggregated ClusterRole, as the documentation describes.
-func (b targets) aggregate() {
+func (b targetTestEnv) aggregate() {
 	b.t.Helper()
 	manifest, err := rbac.TargetRolesManifest([]event.GroupResource{core("configmaps")})
 	if err != nil {
@@ -80,12 +80,12 @@ func (b targets) aggregate() {
 	b.t.Cleanup(func() { _ = roles.Delete(context.WithoutCancel(b.t.Context()), role.Name, metav1.DeleteOptions{}) })
 }
 
-func (b targets) client() kubernetes.Interface {
+func (b targetTestEnv) client() kubernetes.Interface {
 	return kubernetes.NewForConfigOrDie(b.kube.AdminConfig())
 }
 
 // configMap creates a ConfigMap with everything that must not be published, and another that owns it.
-func (b targets) configMap(name string) *corev1.ConfigMap {
+func (b targetTestEnv) configMap(name string) *corev1.ConfigMap {
 	b.t.Helper()
 	create := func(m *corev1.ConfigMap) *corev1.ConfigMap {
 		made, err := b.client().CoreV1().ConfigMaps("default").Create(b.t.Context(), m, metav1.CreateOptions{})
@@ -113,7 +113,7 @@ func target(name string) event.Key {
 }
 
 // tells waits until the last marker of a kind is right.
-func (b targets) tells(plural string, right func(*eventv1.SnapshotMarker) bool) (m *eventv1.SnapshotMarker) {
+func (b targetTestEnv) tells(plural string, right func(*eventv1.SnapshotMarker) bool) (m *eventv1.SnapshotMarker) {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, func() (err error) {
 		if m, err = b.p.LastMarker(b.t.Context(), "local", core(plural)); err == nil && !right(m) {
@@ -126,7 +126,7 @@ func (b targets) tells(plural string, right func(*eventv1.SnapshotMarker) bool) 
 
 func observed(m *eventv1.SnapshotMarker) bool { return m.GetServed() && m.GetProblem() == "" }
 
-func (b targets) has(k event.Key) (s publish.StoredMessage) {
+func (b targetTestEnv) has(k event.Key) (s publish.StoredMessage) {
 	b.t.Helper()
 	testenv.Eventually(b.t, within, func() (err error) {
 		s, err = b.p.LastChange(b.t.Context(), k)
@@ -135,8 +135,8 @@ func (b targets) has(k event.Key) (s publish.StoredMessage) {
 	return s
 }
 
-func TestObjectsOfARegisteredKindAreFollowedByWhatTheyAreAlone(t *testing.T) {
-	b := newTargets(t)
+func TestRegisteredKindIsPublishedAsMetadata(t *testing.T) {
+	b := newTargetTestEnv(t)
 	b.permit()
 	before := b.configMap("before")
 	b.run()
@@ -169,8 +169,8 @@ func TestObjectsOfARegisteredKindAreFollowedByWhatTheyAreAlone(t *testing.T) {
 	})
 }
 
-func TestAKindThatMayNotBeReadHarmsNobody(t *testing.T) {
-	b := newTargets(t)
+func TestForbiddenKindBlocksNoOther(t *testing.T) {
+	b := newTargetTestEnv(t)
 	b.register("ConfigMap", "configmaps")
 	b.register("Nothing", "nothings")
 	b.configMap("one")
@@ -192,8 +192,8 @@ func TestAKindThatMayNotBeReadHarmsNobody(t *testing.T) {
 	b.has(target("one"))
 }
 
-func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
-	b := newTargets(t)
+func TestUnregisteredKindIsWithdrawn(t *testing.T) {
+	b := newTargetTestEnv(t)
 	b.permit()
 	b.register("ConfigMap", "configmaps")
 	b.configMap("two")
@@ -219,8 +219,8 @@ func TestAKindThatIsRegisteredNoMoreIsWithdrawn(t *testing.T) {
 }
 
 // The marker of another watcher, whose term is over, must not stay.
-func TestWhetherAKindIsObservedTheLeaderTells(t *testing.T) {
-	b := newTargets(t)
+func TestLeaderReplacesMarkerOfFormerLeader(t *testing.T) {
+	b := newTargetTestEnv(t)
 	b.permit()
 	b.register("ConfigMap", "configmaps")
 	b.configMap("four")
@@ -244,8 +244,8 @@ func TestWhetherAKindIsObservedTheLeaderTells(t *testing.T) {
 }
 
 // A consumer that has the marker of ProtectedResources must find a marker of each registered kind.
-func TestAfterTheStreamIsLostTargetsAreToldBeforeWhatRegistersThem(t *testing.T) {
-	b := newTargets(t)
+func TestTargetMarkersPrecedeRegistrationsAfterStreamLoss(t *testing.T) {
+	b := newTargetTestEnv(t)
 	b.permit()
 	b.register("ConfigMap", "configmaps")
 	b.register("Nothing", "nothings")

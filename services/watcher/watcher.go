@@ -54,7 +54,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	if err != nil {
 		return service.App{}, fmt.Errorf("client of leases: %w", err)
 	}
-	publisher, rewinds := publish.New(rt.JS), reflector.NewRewinds()
+	publisher, rewinds := publish.New(rt.JS), reflector.NewRewoundKinds()
 	stream := reflector.Config{
 		Publisher: publisher, Cluster: cfg.Cluster, Kinds: append(secrets.SecretKinds(cfg.SecretNamespaces), kinds...), StreamReplicas: cfg.StreamReplicas,
 		Workers: cfg.Publishers, TombstoneTTL: cfg.TombstoneTTL, CheckInterval: checkInterval, Resync: cfg.Resync,

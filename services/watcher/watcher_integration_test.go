@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher"
 )
 
-func TestEveryChangeArrives(t *testing.T) {
-	b := newBed(t)
+func TestEveryChangeIsPublished(t *testing.T) {
+	b := newTestEnv(t)
 	b.apply("before", "1")
 	b.run()
 	b.becomes()
@@ -40,8 +40,8 @@ func TestEveryChangeArrives(t *testing.T) {
 	}
 }
 
-func TestAChangeOfTheStatusAloneIsPublishedWhereItIsRead(t *testing.T) {
-	b := newBed(t)
+func TestStatusChangeIsPublishedForKindsThatNeedIt(t *testing.T) {
+	b := newTestEnv(t)
 	b.apply("a", "1")
 	b.run()
 	b.becomes()
@@ -55,8 +55,8 @@ func TestAChangeOfTheStatusAloneIsPublishedWhereItIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatHappenedWhileTheWatcherWasDownHeals(t *testing.T) {
-	b := newBed(t)
+func TestChangesDuringDowntimeArePublished(t *testing.T) {
+	b := newTestEnv(t)
 	for i := range 20 {
 		b.apply(fmt.Sprint("s", i), "1")
 	}
@@ -79,8 +79,8 @@ func TestWhatHappenedWhileTheWatcherWasDownHeals(t *testing.T) {
 	}
 }
 
-func TestAnObjectTooLargeForTheBusIsOmitted(t *testing.T) {
-	b := newBed(t)
+func TestTooLargeObjectIsOmitted(t *testing.T) {
+	b := newTestEnv(t)
 	b.run()
 	b.apply("large", strings.Repeat("x", 1_400_000))
 	b.apply("small", "1")
@@ -99,8 +99,8 @@ func TestAnObjectTooLargeForTheBusIsOmitted(t *testing.T) {
 	b.becomes()
 }
 
-func TestADefinitionMayComeAndGo(t *testing.T) {
-	b := newBed(t)
+func TestDefinitionCanBeRecreated(t *testing.T) {
+	b := newTestEnv(t)
 	b.apply("a", "1")
 	crds := b.kube.DynamicClient(t).Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 	restore := func() {
@@ -135,8 +135,8 @@ func TestADefinitionMayComeAndGo(t *testing.T) {
 	b.becomes()
 }
 
-func TestTheBusMayBeWiped(t *testing.T) {
-	b := newBed(t)
+func TestWatcherRefillsWipedStreams(t *testing.T) {
+	b := newTestEnv(t)
 	for i := range 10 {
 		b.apply(fmt.Sprint("s", i), "1")
 	}
@@ -164,8 +164,8 @@ func TestTheBusMayBeWiped(t *testing.T) {
 	}
 }
 
-func TestNothingIsLostWhileAServerIsDown(t *testing.T) {
-	b := newBed(t)
+func TestServerOutageLosesNoChange(t *testing.T) {
+	b := newTestEnv(t)
 	for i := range 10 {
 		b.apply(fmt.Sprint("s", i), "1")
 	}
@@ -185,8 +185,8 @@ func TestNothingIsLostWhileAServerIsDown(t *testing.T) {
 	b.becomes()
 }
 
-func TestTwoClustersShareABus(t *testing.T) {
-	b := newBed(t)
+func TestTwoClustersShareStream(t *testing.T) {
+	b := newTestEnv(t)
 	for i := range 5 {
 		b.apply(fmt.Sprint("s", i), "1")
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
+func TestMinObjectWaitsForOwnWrite(t *testing.T) {
 	b := newBed(t)
 	b.StartReflector()
 	b.protect()
@@ -44,7 +44,7 @@ func TestWhatWasJustWrittenCountsAtOnce(t *testing.T) {
 	b.mayGet(false, after(kinds.IAMUsers(), "alice"))
 }
 
-func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
+func TestKnownStaleStateAllowsNothing(t *testing.T) {
 	b := newBed(t)
 	reflector := b.StartReflector()
 	b.protect()
@@ -70,7 +70,7 @@ func TestNobodyIsToldYesByWhatIsKnownToBeOld(t *testing.T) {
 	b.mayGet(false, after(kinds.PolicyBindings(), "new"))
 }
 
-func TestAnswersSayWhy(t *testing.T) {
+func TestAnswersHaveReasons(t *testing.T) {
 	b := newBed(t)
 	b.StartReflector()
 	b.protect()
@@ -143,7 +143,7 @@ func (b *bed) lists(t *testing.T) (revisions []string) {
 	return append(revisions, what.GetRevision(), resources.GetRevision(), model.GetRevision())
 }
 
-func TestTheStatusOfTheModelIsThatOfTheStoreAndOfWhatIsProtected(t *testing.T) {
+func TestGetModelStatus(t *testing.T) {
 	b := newBed(t)
 	b.StartReflector()
 	b.protect()
@@ -192,7 +192,7 @@ func (b *bed) previews(t *testing.T, acme string) (revision string) {
 	return preview.GetRevision()
 }
 
-func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {
+func TestRestartAndReplayKeepAnswers(t *testing.T) {
 	b := newBed(t)
 	reflector := b.StartReflector()
 	b.protect()
@@ -217,7 +217,7 @@ func TestARestartAndAReplayChangeNoAnswer(t *testing.T) {
 	b.mayGet(false, after(kinds.PolicyBindings(), "two"))
 }
 
-func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
+func TestMinRevisionTimeoutIsUnavailable(t *testing.T) {
 	b := newBed(t)
 	b.StartReflector()
 	b.awaitReady()
@@ -242,7 +242,7 @@ func TestWhatCannotBeWaitedForIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
+func TestStaleIndexRefusesQueries(t *testing.T) {
 	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness = 5 * time.Second })
 	reflector := b.StartReflector()
 	b.protect()
@@ -268,7 +268,7 @@ func TestNobodyIsToldAnythingByWhatMayBeTooOld(t *testing.T) {
 	b.mayGet(false, after(kinds.PolicyBindings(), "old"))
 }
 
-func TestObjectsOfIAMAreTargetsAsOthersAre(t *testing.T) {
+func TestIAMObjectsCanBeTargets(t *testing.T) {
 	b := newBedWith(t, func(c *webhook.Config) { c.UnobservedTargets = "trust" })
 	b.StartReflector()
 	b.protect()
@@ -319,9 +319,9 @@ func (b *bed) asksInNoNamespace(t *testing.T) {
 	}
 }
 
-// TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay verifies that AccessService answers as the API server would.
+// TestUncountedGroupsAreNotAllowed verifies that AccessService answers as the API server would.
 // Bindings on groups of unauthenticated users act only if the setting allows it.
-func TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay(t *testing.T) {
+func TestUncountedGroupsAreNotAllowed(t *testing.T) {
 	for wanted, also := range map[bool]int{false: 0, true: 1} {
 		t.Run(fmt.Sprint("everybody ", wanted), func(t *testing.T) {
 			b := newBedWith(t, func(c *webhook.Config) { c.Anonymous = wanted })
@@ -354,7 +354,7 @@ func TestOfGroupsThatDoNotCountNobodyIsToldThatTheyMay(t *testing.T) {
 	}
 }
 
-func TestAtTheEndpointOfAProjectThatIsNotThereNobodyMay(t *testing.T) {
+func TestMissingProjectEndpointAllowsNothing(t *testing.T) {
 	b := newBed(t)
 	b.StartReflector()
 	b.protect()

@@ -18,11 +18,11 @@ const (
 
 var errDisagree = errors.New("OpenFGA allows this and the declared objects do not: OpenFGA is not up to date yet")
 
-// agreementDecider implements [Decider] by OpenFGA and the index: what OpenFGA allows counts only if the index allows it, too.
-type agreementDecider struct{ openFGA, index Decider }
+// openFGAAndIndexDecider implements [Decider] by OpenFGA and the index: what OpenFGA allows counts only if the index allows it, too.
+type openFGAAndIndexDecider struct{ openFGA, index Decider }
 
 // Decide implements [Decider]. It returns an error if OpenFGA still allows what the index does not.
-func (a agreementDecider) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
+func (a openFGAAndIndexDecider) Decide(ctx context.Context, q authz.Query) (why authz.Proof, allowed bool, err error) {
 	for began := time.Now(); ; {
 		if why, allowed, err = a.openFGA.Decide(ctx, q); err != nil || !allowed {
 			return why, false, err

@@ -10,25 +10,25 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-// says is a decider that answers by the time since it was made.
-type says func(since time.Duration) (bool, error)
+// fixedDecider is a decider that answers by the time since it was made.
+type fixedDecider func(since time.Duration) (bool, error)
 
-func (s says) Decide(ctx context.Context, _ authz.Query) (authz.Proof, bool, error) {
+func (s fixedDecider) Decide(ctx context.Context, _ authz.Query) (authz.Proof, bool, error) {
 	allowed, err := s(time.Since(ctx.Value(begun{}).(time.Time)))
 	return authz.Proof{}, allowed, err
 }
 
 type begun struct{}
 
-func TestAnAllowOfOpenFGACountsIfTheIndexAgrees(t *testing.T) {
+func TestOpenFGAAllowRequiresIndex(t *testing.T) {
 	yes := func(time.Duration) (bool, error) { return true, nil }
 	no := func(time.Duration) (bool, error) { return false, nil }
 	fails := func(time.Duration) (bool, error) { return false, errDown }
-	after := func(d time.Duration, is bool) says {
+	after := func(d time.Duration, is bool) fixedDecider {
 		return func(since time.Duration) (bool, error) { return (since >= d) == is, nil }
 	}
 	for name, test := range map[string]struct {
-		openFGA, index says
+		openFGA, index fixedDecider
 		allowed, fails bool
 	}{
 		"both allow":                            {openFGA: yes, index: yes, allowed: true},
@@ -44,7 +44,7 @@ func TestAnAllowOfOpenFGACountsIfTheIndexAgrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := context.WithValue(t.Context(), begun{}, time.Now())
-				_, allowed, err := agreementDecider{test.openFGA, test.index}.Decide(ctx, treeOf("alice"))
+				_, allowed, err := openFGAAndIndexDecider{test.openFGA, test.index}.Decide(ctx, treeOf("alice"))
 				if allowed != test.allowed || (err != nil) != test.fails {
 					t.Errorf("got %v, %v", allowed, err)
 				}
@@ -53,7 +53,7 @@ func TestAnAllowOfOpenFGACountsIfTheIndexAgrees(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), begun{}, time.Now()))
 	cancel()
-	if _, allowed, err := (agreementDecider{says(yes), says(no)}).Decide(ctx, treeOf("alice")); allowed || !fault.IsUnavailable(err) {
+	if _, allowed, err := (openFGAAndIndexDecider{fixedDecider(yes), fixedDecider(no)}).Decide(ctx, treeOf("alice")); allowed || !fault.IsUnavailable(err) {
 		t.Errorf("without time: got %v, %v", allowed, err)
 	}
 }

@@ -118,9 +118,9 @@ func (b *bed) configMaps() {
 	b.create(kinds.IAMRoles(), "lister", map[string]any{"launchStage": "Beta", "includedPermissions": []any{"core.miloapis.com/configmaps.list"}})
 }
 
-// TestTheAPIServerOfAProjectAsksAtItsEndpoint verifies that the endpoint of a project allows only subjects with a role
+// TestProjectEndpointRequiresRoleOnProject verifies that the endpoint of a project allows only subjects with a role
 // on that project. A new project of the same name does not count.
-func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
+func TestProjectEndpointRequiresRoleOnProject(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject = webhook.ByUIDOrName })
 	b.StartReflector()
@@ -165,9 +165,9 @@ func TestTheAPIServerOfAProjectAsksAtItsEndpoint(t *testing.T) {
 	answers(alice, list, http.StatusForbidden)
 }
 
-// TestInShadowTheAPIServerLetsNobodyInByABinding verifies that shadow mode allows nothing, and counts the decisions
+// TestShadowModeAllowsNothing verifies that shadow mode allows nothing, and counts the decisions
 // that would allow access.
-func TestInShadowTheAPIServerLetsNobodyInByABinding(t *testing.T) {
+func TestShadowModeAllowsNothing(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, func(c *webhook.Config) { set(c); c.Subject, c.Authorizer.Shadow = webhook.ByUIDOrName, true })
 	b.StartReflector()

@@ -195,9 +195,9 @@ func BenchmarkRevocation(b *testing.B) {
 	}
 }
 
-// BenchmarkThroughTheAPIServer measures a request of a user that RBAC allows, and of one for which the API server calls
+// BenchmarkAPIServerRequest measures a request of a user that RBAC allows, and of one for which the API server calls
 // the authorizer each time. Both request an object that does not exist.
-func BenchmarkThroughTheAPIServer(b *testing.B) {
+func BenchmarkAPIServerRequest(b *testing.B) {
 	address, set := authorizerOf(b)
 	var ca []byte
 	bed := newBedWith(b, func(c *webhook.Config) {

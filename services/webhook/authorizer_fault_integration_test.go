@@ -113,9 +113,9 @@ func (a *asker) refused(t *testing.T, b *bed) {
 	})
 }
 
-// TestNoFaultIsAnAnswer sends questions about alice, who always has a role, and about mallory, who never has. Faults of
-// webhook, NATS and OpenFGA must not change any answer.
-func TestNoFaultIsAnAnswer(t *testing.T) {
+// TestFaultsCauseNoAnswer sends questions about alice, who always has a role, and about mallory, who never has. Faults
+// of webhook, NATS and OpenFGA must not change any answer.
+func TestFaultsCauseNoAnswer(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
 	reflector := b.StartReflector()
@@ -174,9 +174,9 @@ func TestNoFaultIsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestReplayOfAnOldChangeEndsWithItsCorrection replays old changes on NATS. Once the watcher has corrected the stream, an
+// TestReplayedOldChangeIsCorrected replays old changes on NATS. Once the watcher has corrected the stream, an
 // old binding must allow no access, and an old tombstone must take none.
-func TestReplayOfAnOldChangeEndsWithItsCorrection(t *testing.T) {
+func TestReplayedOldChangeIsCorrected(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
 	b.StartReflector()

@@ -59,9 +59,9 @@ func readiness(t *testing.T, url string) (code int, err error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// TestTheAPIServerIsToldNothingByWhatMayBeTooOld verifies that an unknown state gives no status 200, which the API
+// TestStaleIndexFailsReviews verifies that an unknown state gives no status 200, which the API
 // server would cache. No such answer may allow access after a revocation.
-func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
+func TestStaleIndexFailsReviews(t *testing.T) {
 	listener := testenv.ListenLoopback(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.MaxStaleness, c.Authorizer.Listener = 5*time.Second, listener })
 	until := func(code int, want string) {
@@ -99,8 +99,8 @@ func TestTheAPIServerIsToldNothingByWhatMayBeTooOld(t *testing.T) {
 	until(http.StatusOK, "missing permission")
 }
 
-// TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo uses an authenticator that names accounts as Milo does.
-func TestAnAccountThatIsNotNamedAsInTheCoreAPIHasWhatItIsBoundTo(t *testing.T) {
+// TestCustomAccountNamesAreMatched uses an authenticator that names accounts as Milo does.
+func TestCustomAccountNamesAreMatched(t *testing.T) {
 	listener := testenv.ListenLoopback(t)
 	b := newBedWith(t, func(c *webhook.Config) { c.AccountNames, c.Authorizer.Listener = `sa-.+@datum\.default`, listener })
 	b.StartReflector()

@@ -62,7 +62,7 @@ func (g *grove) ask(t *testing.T, q authz.Query) (allowed, asked bool) {
 	return allowed, len(g.answers.asked) > before
 }
 
-func TestAnAnswerOnWhichBothAgreeIsGivenAgain(t *testing.T) {
+func TestAnswerCacheReturnsAgreedAnswer(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		g := newGrove()
 		g.bind("alice", may)
@@ -75,9 +75,9 @@ func TestAnAnswerOnWhichBothAgreeIsGivenAgain(t *testing.T) {
 	}
 }
 
-// TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore lets OpenFGA always answer yes. At first, alice is declared to be
+// TestAnswerCacheDropsOutdatedAnswer lets OpenFGA always answer yes. At first, alice is declared to be
 // allowed.
-func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
+func TestAnswerCacheDropsOutdatedAnswer(t *testing.T) {
 	for name, change := range map[string]func(*grove, *authz.Query){
 		"who was allowed is not declared to be": func(g *grove, _ *authz.Query) { g.bind("alice", false) },
 		"another asks":                          func(_ *grove, q *authz.Query) { q.User = "bob" },
@@ -112,7 +112,7 @@ func TestNoAnswerIsGivenAgainThatMayNotBeTrueAnyMore(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLongForAKeyIsAskedEachTime(t *testing.T) {
+func TestAnswerCacheSkipsLongKeys(t *testing.T) {
 	g, q := newGrove(), treeOf("alice")
 	q.Groups, g.answers.allowed = bound(g.told(), maxContext), true
 	for range 2 {
@@ -122,7 +122,7 @@ func TestWhatIsTooLongForAKeyIsAskedEachTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsRevokedWhileOpenFGAAnswersIsNotKept(t *testing.T) {
+func TestAnswerCacheSkipsRevokedAnswer(t *testing.T) {
 	g := newGrove()
 	g.bind("alice", true)
 	g.answers.allowed = true
@@ -159,10 +159,10 @@ func (f *follower) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfga
 	return &openfgav1.CheckResponse{Allowed: f.has[r.GetTupleKey().GetUser()]}, nil
 }
 
-// TestKeptAnswersFollow makes random changes and checks three invariants. No answer allows access that neither the
-// objects nor OpenFGA allow at that moment. No kept answer allows access that the objects do not. At rest, every answer
-// is that of OpenFGA.
-func TestKeptAnswersFollow(t *testing.T) {
+// TestAnswerCacheFollowsRandomChanges makes random changes and checks three invariants. No answer allows access that
+// neither the objects nor OpenFGA allow at that moment. No kept answer allows access that the objects do not. At rest,
+// every answer is that of OpenFGA.
+func TestAnswerCacheFollowsRandomChanges(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		g := newGrove()
@@ -193,8 +193,8 @@ func TestKeptAnswersFollow(t *testing.T) {
 	}
 }
 
-// BenchmarkKeptAnswer compares a kept answer with a call of a backend that takes no time.
-func BenchmarkKeptAnswer(b *testing.B) {
+// BenchmarkAnswerCache compares a kept answer with a call of a backend that takes no time.
+func BenchmarkAnswerCache(b *testing.B) {
 	for name, kept := range map[string]bool{"kept": true, "asked": false} {
 		b.Run(name, func(b *testing.B) {
 			g := newGrove()

@@ -32,7 +32,7 @@ func (b *bed) mayReview(account string) {
 		rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{kinds.ProtectedResources().Group}, Resources: []string{kinds.ProtectedResources().Resource}})
 }
 
-func TestEverybodyMayAskAboutThemselvesAndWhoMayReviewAboutAll(t *testing.T) {
+func TestAccessQueriesRequireReviewRightForOthers(t *testing.T) {
 	b := newBedWith(t, func(c *webhook.Config) { c.RPC.Auth = rpc.Kubernetes })
 	b.StartReflector()
 	uid, bot := b.account("bot")

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-func TestOnlyWhoAsksAboutThemselvesNeedsNoRight(t *testing.T) {
+func TestIsOwnAccessRequest(t *testing.T) {
 	s := &accessServer{rules: review.NewTrustRules(review.TrustRules{Subject: review.ByUID})}
 	alice := authenticationv1.UserInfo{Username: "a", UID: "alice", Groups: []string{"oidc:staff", "system:authenticated"}}
 	about := func(s *accessv1.Subject) any { return &accessv1.CheckAccessRequest{Subject: s} }
@@ -43,7 +43,7 @@ func TestOnlyWhoAsksAboutThemselvesNeedsNoRight(t *testing.T) {
 	}
 }
 
-func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
+func TestMinObjectRequiresReviewRight(t *testing.T) {
 	object := &accessv1.AtLeast{Object: &eventv1.ObjectRef{Name: "x"}}
 	for want, requests := range map[string][]any{
 		"list protectedresources.iam.miloapis.com": {
@@ -62,8 +62,8 @@ func TestWhoHasAnObjectLookedUpMayAskAboutOthers(t *testing.T) {
 	}
 }
 
-// TestEveryQuestionMayAskForAtLeast verifies that every method rejects an invalid minimum revision.
-func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
+// TestEveryMethodValidatesMinRevision verifies that every method rejects an invalid minimum revision.
+func TestEveryMethodValidatesMinRevision(t *testing.T) {
 	s, never := &accessServer{}, &accessv1.AtLeast{Revision: "yesterday"}
 	for what, ask := range map[string]func() (any, error){
 		"CheckAccess": func() (any, error) { return s.CheckAccess(t.Context(), &accessv1.CheckAccessRequest{AtLeast: never}) },
@@ -88,7 +88,7 @@ func TestEveryQuestionMayAskForAtLeast(t *testing.T) {
 	}
 }
 
-func TestAPageEndsWherePermissionsAreTooMany(t *testing.T) {
+func TestCountRightsThatFit(t *testing.T) {
 	rights := func(gives ...int) (page []authz.HeldRole) {
 		for _, n := range gives {
 			page = append(page, authz.HeldRole{Gives: n})

@@ -64,9 +64,9 @@ func certified(t *testing.T, server *devserver.KubeLocal, name, uid string) *res
 	return cfg
 }
 
-// TestAUIDInACertificateSaysWhoAsks verifies that a UID in a certificate identifies the User, whatever the name. A name
+// TestCertificateUIDIdentifiesUser verifies that a UID in a certificate identifies the User, whatever the name. A name
 // without a UID identifies no User by default.
-func TestAUIDInACertificateSaysWhoAsks(t *testing.T) {
+func TestCertificateUIDIdentifiesUser(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := newBedWith(t, set)
 	b.StartReflector()

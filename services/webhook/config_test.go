@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-func TestFlagsSetWhatIsConfigured(t *testing.T) {
+func TestConfigIsSetByFlags(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
@@ -22,7 +22,7 @@ func TestFlagsSetWhatIsConfigured(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreRefusedByName(t *testing.T) {
+func TestConfigValidateNamesInvalidSettings(t *testing.T) {
 	cfg := Defaults()
 	cfg.Store, cfg.UnobservedTargets, cfg.Subject, cfg.MaxStaleness, cfg.NATS.URL = "No Store", "hope", "name", time.Second, ""
 	err := Run(t.Context(), cfg)
@@ -33,7 +33,7 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWhoDecidesIsSaidOnce(t *testing.T) {
+func TestConfigValidateDecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		decide string
 		verify float64

@@ -71,17 +71,18 @@ func newExpectedObject[T any](kind kinds.Kind, object []byte) (*expectedObject, 
 	return &expectedObject{kind: kind, uid: string(shown.UID), version: shown.ResourceVersion, says: says}, err
 }
 
-// isMetByObject reports whether the view holds the same object, in a version that is as new or that has equal content.
-func (e *expectedObject) isMetByObject(held event.Change, value any) bool {
-	return e.isMetByChange(held, func() bool {
+// isSatisfiedByObject reports whether the view holds the same object, in a version that is as new or that has equal
+// content.
+func (e *expectedObject) isSatisfiedByObject(held event.Change, value any) bool {
+	return e.isSatisfiedByChange(held, func() bool {
 		says, err := comparableFields(e.kind, value)
 		return err == nil && equality.Semantic.DeepEqual(e.says, says)
 	})
 }
 
-// isMetByChange reports whether held is the same object, in a version that is as new or for which same returns true. An older
+// isSatisfiedByChange reports whether held is the same object, in a version that is as new or for which same returns true. An older
 // version can be equal, because the watcher leaves out changes without meaning.
-func (e *expectedObject) isMetByChange(held event.Change, same func() bool) bool {
+func (e *expectedObject) isSatisfiedByChange(held event.Change, same func() bool) bool {
 	if held.UID != e.uid || held.ResourceVersion == e.seen {
 		return false
 	}

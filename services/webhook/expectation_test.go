@@ -8,9 +8,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// TestAStatusThatNobodyReadsIsNotWaitedFor expects no wait for the status of an Organization, which the service does
+// TestAwaitObjectIgnoresUnusedStatus expects no wait for the status of an Organization, which the service does
 // not read.
-func TestAStatusThatNobodyReadsIsNotWaitedFor(t *testing.T) {
+func TestAwaitObjectIgnoresUnusedStatus(t *testing.T) {
 	o := &resourcemanagerv1alpha1.Organization{}
 	o.Name, o.UID, o.Generation = "acme", "1", 2
 	const object = `{"metadata":{"name":"acme","uid":"1","generation":2,"resourceVersion":"8"},"status":{"observedGeneration":2}}`
@@ -18,12 +18,12 @@ func TestAStatusThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !want.isMetByObject(event.Change{UID: "1", ResourceVersion: "7"}, o) {
+	if !want.isSatisfiedByObject(event.Change{UID: "1", ResourceVersion: "7"}, o) {
 		t.Error("got a wait, want none")
 	}
 }
 
-func TestAChangeWithoutAMeaningIsNotWaitedFor(t *testing.T) {
+func TestAwaitObjectIgnoresInsignificantChange(t *testing.T) {
 	p := &resourcemanagerv1alpha1.Project{}
 	p.Name, p.UID, p.Generation, p.Spec.OwnerRef.Name = "web", "1", 2, "acme"
 	held := event.Change{UID: "1", ResourceVersion: "7"}
@@ -45,7 +45,7 @@ func TestAChangeWithoutAMeaningIsNotWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if has := want.isMetByObject(held, p); has != c.has {
+			if has := want.isSatisfiedByObject(held, p); has != c.has {
 				t.Errorf("%s: %v, want %v", what, has, c.has)
 			}
 		}

@@ -24,9 +24,9 @@ func (s slow) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckR
 	return &openfgav1.CheckResponse{Allowed: time.Now().Before(s.until)}, nil
 }
 
-// TestAnAnswerThatMustKnowOfAChangeWaitsForOpenFGA verifies that a question after a revocation gets no yes while
+// TestMinimumStateWaitsForOpenFGA verifies that a question after a revocation gets no yes while
 // OpenFGA lags behind.
-func TestAnAnswerThatMustKnowOfAChangeWaitsForOpenFGA(t *testing.T) {
+func TestMinimumStateWaitsForOpenFGA(t *testing.T) {
 	revision, object := &accessv1.AtLeast{Revision: "1"}, &accessv1.AtLeast{Object: &eventv1.ObjectRef{Name: "x"}}
 	for what, c := range map[string]struct {
 		least *accessv1.AtLeast

@@ -18,9 +18,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// TestNobodyTakesAnEventOverByItsOtherGroup registers Events by one of the two groups in which the API server serves
+// TestWebhookRefusesEventTakeoverByOtherGroup registers Events by one of the two groups in which the API server serves
 // them. No user may take one over by the other group.
-func TestNobodyTakesAnEventOverByItsOtherGroup(t *testing.T) {
+func TestWebhookRefusesEventTakeoverByOtherGroup(t *testing.T) {
 	for _, group := range []string{"core.miloapis.com", "events.k8s.io"} {
 		t.Run(group, func(t *testing.T) { takeEventOver(t, group) })
 	}

@@ -114,7 +114,7 @@ func attempts(acme, web string) map[string]attempt {
 	}
 }
 
-func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
+func TestWebhookRefusesGrantOfMissingRight(t *testing.T) {
 	b := newGuardedBed(t)
 	b.StartReflector()
 	b.protect()
@@ -152,9 +152,9 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 		"join a subject to a binding", "join a group", "take a project over", "bind on a kind", "bind on the next of a name", "inherit")
 }
 
-// TestWhoHasLostARoleGivesItToNobodyByWhatWas verifies that a user cannot give a lost role by the old state of a
+// TestWebhookRefusesGrantByLostRole verifies that a user cannot give a lost role by the old state of a
 // replica. A replica decides only if it has verified within two seconds that its state is complete.
-func TestWhoHasLostARoleGivesItToNobodyByWhatWas(t *testing.T) {
+func TestWebhookRefusesGrantByLostRole(t *testing.T) {
 	b := newGuardedBed(t)
 	reflector := b.StartReflector()
 	b.protect()

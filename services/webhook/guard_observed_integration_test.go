@@ -15,9 +15,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas verifies that rights of a group on an unobserved object still count.
+// TestWebhookRefusesMembershipWithUnobservedRights verifies that rights of a group on an unobserved object still count.
 // They act again once the object is observed, so joining requires them meanwhile.
-func TestNobodyJoinsAGroupWhileNobodyKnowsWhatItHas(t *testing.T) {
+func TestWebhookRefusesMembershipWithUnobservedRights(t *testing.T) {
 	f := newFamily(t)
 	maps := kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
 	staff := subjectFromMessage("Group", "staff", f.create(kinds.IAMGroups(), "staff", nil))

@@ -18,9 +18,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// TestNobodyTakesAnObjectOfAnotherKindOver registers a kind below projects. A user that may write its objects must not
+// TestWebhookRefusesOwnerTakeover registers a kind below projects. A user that may write its objects must not
 // gain rights by giving one to an own project.
-func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
+func TestWebhookRefusesOwnerTakeover(t *testing.T) {
 	b := newGuardedBed(t)
 	reflector := b.StartReflector()
 	b.protect()
@@ -77,9 +77,9 @@ func TestNobodyTakesAnObjectOfAnotherKindOver(t *testing.T) {
 	})
 }
 
-// TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver verifies that a kind in the group of IAM need not be a kind of
+// TestWebhookRefusesTakeoverOfUnknownKind verifies that a kind in the group of IAM need not be a kind of
 // IAM.
-func TestNobodyTakesAnObjectOfAnUnknownKindOfTheGroupOver(t *testing.T) {
+func TestWebhookRefusesTakeoverOfUnknownKind(t *testing.T) {
 	b := newGuardedBed(t)
 	reflector := b.StartReflector()
 	pond := kinds.TargetKind(event.GroupResource{Group: "iam.miloapis.com", Resource: "ponds"}, "v1", "Pond")

@@ -142,9 +142,9 @@ func (f *family) permit(rule rbacv1.PolicyRule) {
 
 func secrets() any { return map[string]any{"apiGroup": "core.miloapis.com", "kind": "Secret"} }
 
-// TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater verifies that a user gains no rights by giving an object to
+// TestWebhookRefusesTakeoverByLaterParent verifies that a user gains no rights by giving an object to
 // an owner, as long as the owner's kind is registered as a parent.
-func TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater(t *testing.T) {
+func TestWebhookRefusesTakeoverByLaterParent(t *testing.T) {
 	f := newFamily(t)
 	f.passes(f.secret) // This owner gives no rights yet.
 	f.below(secrets())
@@ -164,9 +164,9 @@ func TestNobodyTakesAnObjectOverByAParentThatIsRegisteredLater(t *testing.T) {
 	f.passes(f.secret)
 }
 
-// TestParentsAloneNeedTheGuard stops the view. An object then gets no new parent, unless the user may escalate there.
-// Owners of other kinds stay allowed.
-func TestParentsAloneNeedTheGuard(t *testing.T) {
+// TestWebhookCoversRegisteredParentsOnly stops the view. An object then gets no new parent, unless the user may
+// escalate there. Owners of other kinds stay allowed.
+func TestWebhookCoversRegisteredParentsOnly(t *testing.T) {
 	f := newFamily(t)
 	f.register("pod")
 	f.below(secrets(), map[string]any{"apiGroup": "", "kind": "Pod"})
@@ -192,9 +192,9 @@ func TestParentsAloneNeedTheGuard(t *testing.T) {
 	f.passes(f.secret, pod)
 }
 
-// TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout registers more kinds than the webhook can name. The
+// TestWebhookCoversAllOwnersAboveKindLimit registers more kinds than the webhook can name. The
 // webhook is then called for every new owner.
-func TestWhereTooManyKindsAreRegisteredEveryNewOwnerIsAskedAbout(t *testing.T) {
+func TestWebhookCoversAllOwnersAboveKindLimit(t *testing.T) {
 	f := newFamily(t)
 	group := strings.Repeat("long-", 20) + "example.com"
 	many := func(from, to int) {

@@ -19,7 +19,8 @@ func TestEveryMutantOfTheReviewDies(t *testing.T) {
 // TestEveryMutantOfTheSinkDies kills mutants of the code that NATS feeds by tests with a NATS server, the shortest
 // first.
 func TestEveryMutantOfTheSinkDies(t *testing.T) {
-	const onServers = "TestABindingOnAnObject|TestObjectsOfIAM|TestNobodyIsTold|TestTheAPIServerIsToldNothing|TestWhatWasJustWritten|" +
-		"TestTheStatusOfTheModel|TestAnswersSayWhy|TestWhatIsSaidAgain|TestEverybodyMayAsk|TestWhoHasLost|TestNobodyGives|TestNobodyJoins|TestWhateverHappens"
+	const onServers = "TestBindingOnRegisteredKind|TestIAMObjects|TestKnownStaleState|TestStaleIndex|TestMinObjectWaits|" +
+		"TestGetModelStatus|TestAnswersHaveReasons|TestAccessQueriesRequire|TestWebhookRefusesGrant|" +
+		"TestWebhookRefusesMembership|TestWebhookAnswersAsDeclared"
 	mutant.KillAll(t, ".", sinkMutants(), []string{"."}, []string{"-tags", "integration", "-run", onServers, "."})
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// TestAKilledWebhookLetsNobodyInWhoLostTheirRole kills webhook repeatedly under load. A role that was lost meanwhile
+// TestKilledWebhookAllowsNoRevokedUser kills webhook repeatedly under load. A role that was lost meanwhile
 // allows no access after the restart, and a kept role always does.
-func TestAKilledWebhookLetsNobodyInWhoLostTheirRole(t *testing.T) {
+func TestKilledWebhookAllowsNoRevokedUser(t *testing.T) {
 	const lives = 5
 	address := freeAddress(t)
 	b := &bed{Env: testenv.NewEnv(t)}

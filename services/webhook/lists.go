@@ -58,7 +58,7 @@ func (s *accessServer) WhatCan(ctx context.Context, r *accessv1.WhatCanRequest) 
 		return nil, err
 	}
 	if n := countRightsThatFit(page); n < len(page) {
-		if page, next, err = rpc.Paginate(all, rightKey, shorterPageRequest{r, int32(n)}); err != nil {
+		if page, next, err = rpc.Paginate(all, rightKey, requestWithPageSize{r, int32(n)}); err != nil {
 			return nil, err
 		}
 	}
@@ -82,14 +82,14 @@ func countRightsThatFit(page []authz.HeldRole) int {
 	return len(page)
 }
 
-// shorterPageRequest is a page request with a smaller size.
-type shorterPageRequest struct {
-	rpc.PageRequest
+// requestWithPageSize is a page request with a smaller size.
+type requestWithPageSize struct {
+	rpc.PageTokenRequest
 	size int32
 }
 
-// GetPageSize implements [rpc.PageRequest].
-func (s shorterPageRequest) GetPageSize() int32 { return s.size }
+// GetPageSize implements [rpc.PageTokenRequest].
+func (s requestWithPageSize) GetPageSize() int32 { return s.size }
 
 // ListProtectedResources implements AccessService.
 func (s *accessServer) ListProtectedResources(

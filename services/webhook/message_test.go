@@ -13,9 +13,9 @@ import (
 	"github.com/entail-dev/entail/services/webhook/internal/review"
 )
 
-// TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere sends requests with a namespace for cluster-scoped objects, as
+// TestNamespaceOfClusterScopedRequestIsIgnored sends requests with a namespace for cluster-scoped objects, as
 // the API server does for a Namespace.
-func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
+func TestNamespaceOfClusterScopedRequestIsIgnored(t *testing.T) {
 	x, s := authz.New(nil), &accessServer{rules: review.NewTrustRules(review.TrustRules{})}
 	for name, spec := range map[string]iamv1alpha1.ProtectedResourceSpec{
 		"namespace": {Kind: "Namespace", Plural: "namespaces"},
@@ -52,9 +52,9 @@ func TestOnlyObjectsThatCanBeInANamespaceAreLookedForThere(t *testing.T) {
 	}
 }
 
-// TestPagesAreInTheOrderOfTheirLists verifies that page keys sort as the list does. Otherwise pages would omit or
+// TestPageKeysSortLikeLists verifies that page keys sort as the list does. Otherwise pages would omit or
 // repeat rows.
-func TestPagesAreInTheOrderOfTheirLists(t *testing.T) {
+func TestPageKeysSortLikeLists(t *testing.T) {
 	var refs []authz.Ref
 	for _, namespace := range []string{"", "a", "a-b", "a.b", "b"} {
 		for _, name := range []string{"a", "a-b", "a:b", "ab", "~"} {

@@ -21,9 +21,9 @@ func registryOf(kinds ...string) *iam.Registry {
 	return iam.NewRegistry(all)
 }
 
-// TestAModelIsInStepWithTheKindsThatItWasMadeOf verifies that a model with a deleted kind is not in step, whatever the
+// TestIsMadeFromRegistry verifies that a model with a deleted kind is not in step, whatever the
 // status of the Store contains.
-func TestAModelIsInStepWithTheKindsThatItWasMadeOf(t *testing.T) {
+func TestIsMadeFromRegistry(t *testing.T) {
 	live := []corev1alpha1.ModuleStatus{{Source: "store/iam"}, {Source: "iam", Digest: iam.TypesDigest(registryOf("Disk", "Widget").TypeDefinitions())}}
 	for name, c := range map[string]struct {
 		modules []corev1alpha1.ModuleStatus

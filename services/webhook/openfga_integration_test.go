@@ -29,9 +29,9 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// TestOpenFGADecidesAndWithoutItNobodyDoes lets OpenFGA decide. A yes of OpenFGA counts only if a binding gives it,
+// TestOpenFGADecidesAndOutageAllowsNothing lets OpenFGA decide. A yes of OpenFGA counts only if a binding gives it,
 // too.
-func TestOpenFGADecidesAndWithoutItNobodyDoes(t *testing.T) {
+func TestOpenFGADecidesAndOutageAllowsNothing(t *testing.T) {
 	address, set := authorizerOf(t)
 	b := &bed{Env: testenv.NewEnv(t)}
 	b.set = func(cfg *webhook.Config) {
@@ -92,7 +92,7 @@ func letsIn(user, project string) (given []*openfgav1.TupleKey, subject *openfga
 	}, subject
 }
 
-func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
+func TestOpenFGAAnswersAreCachedUntilChange(t *testing.T) {
 	b := &bed{Env: testenv.NewEnv(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Decide, cfg.OpenFGA = "openfga", b.OpenFGA.Config() }
 	b.serve()
@@ -130,9 +130,9 @@ func TestOpenFGAIsAskedOnceAsLongAsNothingElseIsDeclared(t *testing.T) {
 	b.mayGet(false, after(kinds.PolicyBindings(), "on-web"))
 }
 
-// TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared delays, fails and restarts OpenFGA under load. Each answer, kept
+// TestFlappingOpenFGACausesNoWrongAnswer delays, fails and restarts OpenFGA under load. Each answer, kept
 // or new, is as declared, and a revocation counts once OpenFGA has it.
-func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
+func TestFlappingOpenFGACausesNoWrongAnswer(t *testing.T) {
 	for name, cached := range map[string]int{"asked each time": 0, "kept": 64} {
 		t.Run(name, func(t *testing.T) {
 			address, set := authorizerOf(t)
@@ -204,8 +204,8 @@ func TestWhileOpenFGAFlapsNobodyIsToldWhatIsNotDeclared(t *testing.T) {
 	}
 }
 
-// TestAnswersAreComparedWithOpenFGA lets the index decide while answers are compared with OpenFGA.
-func TestAnswersAreComparedWithOpenFGA(t *testing.T) {
+// TestDecisionVerifierComparesAnswers lets the index decide while answers are compared with OpenFGA.
+func TestDecisionVerifierComparesAnswers(t *testing.T) {
 	b := &bed{Env: testenv.NewEnv(t)}
 	b.set = func(cfg *webhook.Config) { cfg.Verify, cfg.OpenFGA = 1, b.OpenFGA.Config() }
 	b.serve()

@@ -79,7 +79,7 @@ func treeOf(user string) authz.Query {
 	return authz.Query{Subject: authz.Subject{User: user}, Permission: "a/trees.get", Type: "a/Tree", Name: "oak"}
 }
 
-func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) {
+func TestOpenFGACheckUsesModelAndHigherConsistency(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		a := &answers{allowed: allowed}
 		o, _ := asking(a)
@@ -94,8 +94,8 @@ func TestOpenFGAIsAskedByTheModelThatWasWrittenAndForWhatIsNewest(t *testing.T) 
 	}
 }
 
-// TestWhatCannotBeToldIsNeitherYesNorNo lets OpenFGA always answer yes. No case may return that yes.
-func TestWhatCannotBeToldIsNeitherYesNorNo(t *testing.T) {
+// TestUnavailableOpenFGAIsError lets OpenFGA always answer yes. No case may return that yes.
+func TestUnavailableOpenFGAIsError(t *testing.T) {
 	other := iam.StoreOwnerTuple("iam", "another")
 	for name, change := range map[string]func(*answers, *openFGADecider, *corev1alpha1.Store, *authz.Query){
 		"OpenFGA is down":                func(a *answers, _ *openFGADecider, _ *corev1alpha1.Store, _ *authz.Query) { a.err = errDown },
@@ -145,7 +145,7 @@ func (l lastGroup) Check(_ context.Context, r *openfgav1.CheckRequest) (*openfga
 	return &openfgav1.CheckResponse{}, nil
 }
 
-func TestWhoIsInVeryManyGroupsIsAskedAboutInParts(t *testing.T) {
+func TestOpenFGACheckIsSplitForManyGroups(t *testing.T) {
 	a := &answers{}
 	o, _ := asking(a)
 	q := treeOf("alice")
@@ -161,7 +161,7 @@ func TestWhoIsInVeryManyGroupsIsAskedAboutInParts(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
+func TestOpenFGAIsNotCalledForUnknownPermission(t *testing.T) {
 	unregistered, absent := treeOf("alice"), treeOf("alice")
 	unregistered.Permission, absent.RequireExists = "a/trees.fell", true
 	for name, q := range map[string]authz.Query{"unregistered": unregistered, "not there": absent, "inactive": treeOf("sleeper")} {
@@ -173,9 +173,9 @@ func TestWhatNobodyCanBeAllowedIsNotAsked(t *testing.T) {
 	}
 }
 
-// TestWhatBelongsToVeryManyTheIndexAnswers gives an object more owners than the index visits. OpenFGA would visit all,
+// TestIndexDecidesForTooManyOwners gives an object more owners than the index visits. OpenFGA would visit all,
 // so only the index is used and the answers agree.
-func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
+func TestIndexDecidesForTooManyOwners(t *testing.T) {
 	for owners, asked := range map[int]int{authz.MostOwners: 1, authz.MostOwners + 1: 0} {
 		a := &answers{allowed: true}
 		o, _ := asking(a)
@@ -197,7 +197,7 @@ func TestWhatBelongsToVeryManyTheIndexAnswers(t *testing.T) {
 	}
 }
 
-func TestWhoIsInMoreGroupsThanAreAskedAboutTheIndexAnswers(t *testing.T) {
+func TestIndexDecidesForTooManyGroups(t *testing.T) {
 	const most = maxParts * (maxContext - 1) // The object itself needs one tuple in each part.
 	for groups, asked := range map[int]int{most: maxParts, most + 1: 0} {
 		a := &answers{}
@@ -211,9 +211,9 @@ func TestWhoIsInMoreGroupsThanAreAskedAboutTheIndexAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatBelongsToMoreThanIsToldTheIndexAnswers gives an object more parents than OpenFGA accepts with a check. The
+// TestIndexDecidesForTooManyParents gives an object more parents than OpenFGA accepts with a check. The
 // index then decides, so access is not lost.
-func TestWhatBelongsToMoreThanIsToldTheIndexAnswers(t *testing.T) {
+func TestIndexDecidesForTooManyParents(t *testing.T) {
 	for parents, asked := range map[int]int{maxContext - 2: 1, maxContext: 0} { // The object itself needs one tuple.
 		a := &answers{}
 		o, _ := asking(a)
@@ -245,7 +245,7 @@ func TestWhatBelongsToMoreThanIsToldTheIndexAnswers(t *testing.T) {
 	}
 }
 
-func TestWhoseAStoreIsIsFoundOutAgain(t *testing.T) {
+func TestStoreOwnerIsVerifiedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{allowed: true}
 		o, store := asking(a)

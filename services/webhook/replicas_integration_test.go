@@ -155,9 +155,9 @@ func (r *replica) metric(t *testing.T, name string) float64 {
 	return value
 }
 
-// TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile stops a replica and continues it after the watcher
+// TestFrozenReplicaAllowsNoRevokedUser stops a replica and continues it after the watcher
 // has fallen silent. The replica then reads old barriers, which must count as old.
-func TestAReplicaThatWasHeldStillLetsNobodyInWhoLostTheirRoleMeanwhile(t *testing.T) {
+func TestFrozenReplicaAllowsNoRevokedUser(t *testing.T) {
 	r := newReplicated(t)
 	r.second.Signal(syscall.SIGSTOP)
 	r.beats(3)
@@ -212,9 +212,9 @@ func (r *replica) reads(t *testing.T, other *replica) error {
 	return nil
 }
 
-// TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore cuts a replica off from NATS. It answers from its state until that
+// TestDisconnectedReplicaRefusesMinRevision cuts a replica off from NATS. It answers from its state until that
 // is too old, and its metrics show the lag. A client with a newer revision gets no answer from it.
-func TestAReplicaThatIsCutOffIsNotAskedByWhoKnowsMore(t *testing.T) {
+func TestDisconnectedReplicaRefusesMinRevision(t *testing.T) {
 	r := newReplicated(t)
 	mend := r.second.path.cut()
 	r.remove(kinds.PolicyBindings(), "alice")
@@ -252,9 +252,9 @@ func (r *replicated) alike(t *testing.T) error {
 	return nil
 }
 
-// TestABusThatIsRestoredFromABackupGivesNothingBack restores NATS from a backup. It lacks changes that the replicas
+// TestRestoredStreamRestoresNoAccess restores NATS from a backup. It lacks changes that the replicas
 // have read, and uses their numbers again. Earlier revocations must stay in force, and later ones must be received.
-func TestABusThatIsRestoredFromABackupGivesNothingBack(t *testing.T) {
+func TestRestoredStreamRestoresNoAccess(t *testing.T) {
 	r := newReplicated(t)
 	r.NATS.Stop()
 	restore := r.NATS.Backup(t)

@@ -59,7 +59,7 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 			})
 			return err
 		},
-		Uses: map[string]testenv.RightUse{
+		Uses: map[string]testenv.RightTrigger{
 			"get namespaces": { // The first object that is too large requires the identity of the cluster.
 				Need: func(testenv.RightCase) {
 					r.PublishOversized(kinds.Organizations(), r.object(kinds.Organizations(), "", nil).GetNamespace(), "first")
@@ -68,7 +68,7 @@ func TestWebhookReportsEachMissingRight(t *testing.T) {
 			},
 		},
 	}
-	r.suite.Test(t)
+	r.suite.Run(t)
 }
 
 // declare makes an object of each followed kind.
@@ -90,7 +90,7 @@ func (r *rights) declare() {
 		kinds.Organizations():      map[string]any{"type": "Standard"},
 		kinds.Projects():           map[string]any{"ownerRef": map[string]any{"kind": "Organization", "name": object}},
 	}
-	reader, _ := topology.ServiceNamed(topology.Webhook)
+	reader, _ := topology.FindService(topology.Webhook)
 	for _, resource := range reader.Kinds {
 		kind, _ := kinds.ByResource(resource)
 		spec, known := specs[kind]

@@ -96,7 +96,7 @@ func (s *accessServer) awaitIndexAtLeast(ctx context.Context, least *accessv1.At
 			return nil, "", err
 		}
 	}
-	if err := s.checkFresh(); err != nil { // Checked before the index is read: while the view reloads, it is never fresh.
+	if err := s.checkIndexIsFresh(); err != nil { // Checked before the index is read: while the view reloads, it is never fresh.
 		return nil, "", rpc.IncompleteError(err)
 	}
 	revision = s.view.Revision()
@@ -104,9 +104,9 @@ func (s *accessServer) awaitIndexAtLeast(ctx context.Context, least *accessv1.At
 	return x, revision, rpc.IncompleteError(err)
 }
 
-// checkFresh returns an error if the view is incomplete or older than the limit. Completeness alone is not enough: the
-// stream can be read to its end while the watcher does not write.
-func (s *accessServer) checkFresh() error {
+// checkIndexIsFresh returns an error if the view is incomplete or older than the limit. Completeness alone is not
+// enough: the stream can be read to its end while the watcher does not write.
+func (s *accessServer) checkIndexIsFresh() error {
 	if err := s.view.IncompleteErr(); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *accessServer) checkFresh() error {
 
 // currentRegistry returns the registered kinds, or an error while no question can be answered.
 func (s *accessServer) currentRegistry() (*iam.Registry, error) {
-	if err := s.checkFresh(); err != nil {
+	if err := s.checkIndexIsFresh(); err != nil {
 		return nil, err
 	}
 	x, err := s.state.currentIndex()

@@ -121,7 +121,7 @@ func registerKind[T any, P declaredObject[T]](s *indexState, kind kinds.Kind, se
 			want, err := newExpectedObject[T](kind, object)
 			return func() (bool, error) {
 				o, live := getAfterCallbacks(s, table, key)
-				return live && want.isMetByObject(o.Change, o.Value), nil
+				return live && want.isSatisfiedByObject(o.Change, o.Value), nil
 			}, err
 		},
 	}
@@ -148,7 +148,7 @@ func registerStreamedKind[T any, P declaredObject[T]](s *indexState, kind kinds.
 			s.view.RunBetweenChanges(func() {
 				c, live := objects.Get(key)
 				x := s.shown.Load()
-				has = x != nil && live == (object != nil) && (!live || want.isMetByChange(c, func() bool { return says(x, now) }))
+				has = x != nil && live == (object != nil) && (!live || want.isSatisfiedByChange(c, func() bool { return says(x, now) }))
 			})
 			return has, nil
 		}, err

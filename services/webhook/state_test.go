@@ -15,9 +15,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// TestWhileTheBusIsReadNobodyIsAnswered verifies that no query gets an index during a reload. A query that already
+// TestReloadRefusesQueries verifies that no query gets an index during a reload. A query that already
 // holds the old index keeps it.
-func TestWhileTheBusIsReadNobodyIsAnswered(t *testing.T) {
+func TestReloadRefusesQueries(t *testing.T) {
 	s := newIndexState(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}, false)
 	tell := func(name, user string) {
 		t.Helper()

@@ -36,9 +36,9 @@ func (s *indexState) registerTargets(cluster string) {
 }
 
 // isNamespacedType reports whether objects of a type are in namespaces. observed is false for types that are not followed.
-func (t *observedTargets) isNamespacedType(typ string) (isNamespacedType, observed bool) {
-	isNamespacedType, observed = (*t.observed.Load())[typ]
-	return isNamespacedType, observed
+func (t *observedTargets) isNamespacedType(typ string) (namespaced, observed bool) {
+	namespaced, observed = (*t.observed.Load())[typ]
+	return namespaced, observed
 }
 
 // applyObservation applies an observation of a kind to the index. Objects of a kind that is not observed count as absent.

@@ -15,9 +15,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere binds a user on one object of a registered kind. The
+// TestBindingOnRegisteredKindLastsWithObject binds a user on one object of a registered kind. The
 // binding acts on that object only, and only while it exists.
-func TestABindingOnAnObjectOfAnotherKindLetsInAsLongAsThatIsThere(t *testing.T) {
+func TestBindingOnRegisteredKindLastsWithObject(t *testing.T) {
 	b := newBed(t)
 	maps, client := kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap"), b.Typed.CoreV1().ConfigMaps(namespace)
 	reflector := b.StartReflector()

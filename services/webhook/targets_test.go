@@ -77,7 +77,7 @@ func (w *woods) may(when string, want bool) {
 	}
 }
 
-func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
+func TestChangesDuringLoadAreInIndex(t *testing.T) {
 	w := newWoods(t, false)
 	w.tell("trees", "new", false)
 	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})
@@ -88,9 +88,9 @@ func TestWhatWasToldBeforeAllIsReadIsThereThen(t *testing.T) {
 	w.may("once all is read,", true)
 }
 
-// TestWhatCannotBeReadLetsNobodyIn verifies that an object that cannot be decoded allows no access by its earlier
+// TestUndecodableObjectAllowsNothing verifies that an object that cannot be decoded allows no access by its earlier
 // state.
-func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
+func TestUndecodableObjectAllowsNothing(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.fillAndPublishIndex()
 	w.observe("trees", informer.TargetKindStatus{Kind: "Tree", Observed: true})
@@ -102,8 +102,8 @@ func TestWhatCannotBeReadLetsNobodyIn(t *testing.T) {
 	w.may("when it cannot,", false)
 }
 
-// TestWhatIsTrustedIsNotOnceItIsObserved verifies that trusted names count only while their kind is not observed.
-func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
+// TestTrustEndsWithObservation verifies that trusted names count only while their kind is not observed.
+func TestTrustEndsWithObservation(t *testing.T) {
 	w := newWoods(t, true)
 	w.s.fillAndPublishIndex()
 	w.may("while nobody knows what there is,", true)
@@ -113,8 +113,8 @@ func TestWhatIsTrustedIsNotOnceItIsObserved(t *testing.T) {
 	w.may("kind no longer followed,", true)
 }
 
-// TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind verifies that observations of IAM kinds as targets change nothing.
-func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
+// TestIAMObjectsIgnoreObservations verifies that observations of IAM kinds as targets change nothing.
+func TestIAMObjectsIgnoreObservations(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.fillAndPublishIndex()
 	x, typ := w.index(), typeOfKind(kinds.Organizations())
@@ -140,9 +140,9 @@ func TestObjectsOfIAMAreThereWhateverIsToldOfTheirKind(t *testing.T) {
 	}
 }
 
-// TestAKindIsKnownByOnePluralWhenItIsNotByAnother lets a kind get a new plural. The new one may be observed before the
+// TestKindIsObservedUnderOneOfTwoPlurals lets a kind get a new plural. The new one may be observed before the
 // old one is gone.
-func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
+func TestKindIsObservedUnderOneOfTwoPlurals(t *testing.T) {
 	w := newWoods(t, false)
 	w.s.fillAndPublishIndex()
 	joins := func(when string, want bool) {

@@ -24,7 +24,7 @@ func (f deciderFunc) Decide(context.Context, authz.Query) (authz.Proof, bool, er
 
 func yes() (bool, error) { return true, nil }
 
-func TestOnlyADifferenceThatStaysIsOne(t *testing.T) {
+func TestDecisionVerifierReportsLastingDifferenceOnly(t *testing.T) {
 	down := errors.New("down")
 	for name, c := range map[string]struct {
 		// openFGA returns the answer of OpenFGA after some time. The index always answers yes.
@@ -59,7 +59,7 @@ func TestOnlyADifferenceThatStaysIsOne(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForWhatIsCompared(t *testing.T) {
+func TestDecisionVerifierDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held := make(chan struct{})
@@ -91,7 +91,7 @@ func TestNobodyWaitsForWhatIsCompared(t *testing.T) {
 	})
 }
 
-func TestAShareIsCompared(t *testing.T) {
+func TestDecisionVerifierComparesShare(t *testing.T) {
 	v := newDecisionVerifier(deciderFunc(yes), deciderFunc(yes), 0.25)
 	for _, drawn := range []float64{0, 0.2499, 0.25, 0.99} {
 		v.random = func() float64 { return drawn }

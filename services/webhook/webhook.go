@@ -45,16 +45,16 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 		return service.App{}, err
 	}
 	rt.Metrics.MustRegister(
-		newGauge(prometheus.GaugeOpts{
+		newReplicaGauge(prometheus.GaugeOpts{
 			Name: "entail_view_age_seconds", Help: "Greatest possible age in seconds of the data from which the service decides.",
 		}, func() float64 { return v.Staleness().Seconds() }),
-		newGauge(prometheus.GaugeOpts{
+		newReplicaGauge(prometheus.GaugeOpts{
 			Name: "entail_view_position", Help: "Sequence number in the stream of changes up to which the replica has read every message.",
 		}, func() float64 { return revisionSequence(v.Revision()) }),
-		newGauge(prometheus.GaugeOpts{
+		newReplicaGauge(prometheus.GaugeOpts{
 			Name: "entail_view_last_change", Help: "Sequence number of the last change that the replica has read. Later messages of the stream are no changes.",
 		}, func() float64 { return float64(v.LastChangeSequence()) }),
-		newGauge(prometheus.GaugeOpts{
+		newReplicaGauge(prometheus.GaugeOpts{
 			Name: "entail_view_digest", Help: "Digest of all objects that the replica holds. Replicas with the same last change have the same digest.",
 		}, func() float64 { return float64(v.ContentDigest() >> 12) }), // The 52 bits that a float64 holds exactly.
 	)
@@ -68,7 +68,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 	}
 	app := service.App{
 		Handlers: []rpc.Handler{s.rpcHandler()},
-		Ready:    []service.ReadinessCheck{{Name: "view", Err: s.checkFresh}, {Name: "admission", Err: w.registrationErr}},
+		Ready:    []service.ReadinessCheck{{Name: "view", Err: s.checkIndexIsFresh}, {Name: "admission", Err: w.registrationErr}},
 		Tasks:    []func(context.Context) error{v.Run},
 	}
 	if cfg.needsOpenFGA() {
@@ -76,7 +76,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 			return service.App{}, err
 		}
 	}
-	w.connectGuard(s)
+	w.connectValidator(s)
 	if cfg.Authorizer.Enabled() {
 		a, err := authorizer.New(cfg.Authorizer, authorizer.Options{
 			Rules: s.rules, Registry: s.currentRegistry, Decide: s.decider.Decide,
@@ -91,8 +91,8 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 	return app, nil
 }
 
-// newGauge returns a metric of this replica.
-func newGauge(opts prometheus.GaugeOpts, value func() float64) prometheus.Collector {
+// newReplicaGauge returns a metric of this replica.
+func newReplicaGauge(opts prometheus.GaugeOpts, value func() float64) prometheus.Collector {
 	opts.ConstLabels = prometheus.Labels{"service": topology.Webhook}
 	return prometheus.NewGaugeFunc(opts, value)
 }
@@ -122,12 +122,12 @@ func (s *accessServer) configureOpenFGA(cfg Config, rt *service.Runtime, api *ku
 			asked.cache = newAnswerCache(cfg.Cached, s.view.Staleness)
 			rt.Metrics.MustRegister(asked.cache.hits, asked.cache.misses)
 		}
-		s.decider = agreementDecider{openFGA: asked, index: s.state}
+		s.decider = openFGAAndIndexDecider{openFGA: asked, index: s.state}
 		app.Ready = append(app.Ready, service.ReadinessCheck{Name: byOpenFGA, Err: client.HealthErr})
 		return nil
 	}
 	v := newDecisionVerifier(s.state, asked, cfg.Verify)
-	v.fresh, v.log, s.decider = s.checkFresh, rt.Log, v
+	v.fresh, v.log, s.decider = s.checkIndexIsFresh, rt.Log, v
 	rt.Metrics.MustRegister(v.outcomes)
 	app.Tasks = append(app.Tasks, v.compareQueuedQueries)
 	return nil

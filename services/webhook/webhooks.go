@@ -15,7 +15,7 @@ import (
 // admissionWebhooks checks changes that give rights, from the start of the process, even without NATS.
 type admissionWebhooks struct {
 	cfg   Config
-	guard validating.Guard
+	guard validating.Validator
 	// server is nil if webhooks are not configured.
 	server *admission.Server
 }
@@ -35,9 +35,9 @@ func (w *admissionWebhooks) openAdmissionServer(rt *service.Runtime) (func(conte
 	return w.server.Run, nil
 }
 
-// connectGuard lets the guard use the index while the view holds everything that the stream's leader has.
-func (w *admissionWebhooks) connectGuard(s *accessServer) {
-	w.guard.SetInputs(validating.GuardInputs{
+// connectValidator lets the guard use the index while the view holds everything that the stream's leader has.
+func (w *admissionWebhooks) connectValidator(s *accessServer) {
+	w.guard.SetInputs(validating.ValidatorInputs{
 		Index: func(ctx context.Context) (*authz.Index, error) {
 			if err := s.view.EnsureCurrent(ctx); err != nil {
 				return nil, err
@@ -53,5 +53,5 @@ func (w *admissionWebhooks) registrationErr() error {
 	if w.server == nil {
 		return nil
 	}
-	return fault.Unavailable(w.server.InForceErr())
+	return fault.Unavailable(w.server.RegistrationErr())
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyAnAnswerOfOKIsWell(t *testing.T) {
+func TestCheckRequiresStatusOK(t *testing.T) {
 	status := http.StatusOK
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
@@ -29,7 +29,7 @@ func TestOnlyAnAnswerOfOKIsWell(t *testing.T) {
 	}
 }
 
-func TestNothingButLoopbackIsAsked(t *testing.T) {
+func TestCheckRequiresLoopback(t *testing.T) {
 	for _, url := range []string{"http://192.0.2.1:80/", "https://example.org/", "http://", "readyz", "\x00"} {
 		if err := check([]string{url}); err == nil {
 			t.Errorf("%q is asked", url)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestABillNamesEachModuleOnce(t *testing.T) {
+func TestSBOMListsEachModuleOnce(t *testing.T) {
 	var doc document
 	info := &buildinfo.BuildInfo{GoVersion: "go1.26.0", Deps: []*debug.Module{
 		{Path: "example.org/a", Version: "v1.2.3"},
@@ -25,7 +25,7 @@ func TestABillNamesEachModuleOnce(t *testing.T) {
 	}
 }
 
-func TestABillIsTheSameEachTime(t *testing.T) {
+func TestSBOMIsDeterministic(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestABillIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoGoProgramIsNamed(t *testing.T) {
+func TestSBOMNamesFileThatIsNoGoProgram(t *testing.T) {
 	if err := write(&bytes.Buffer{}, []string{"main.go"}); err == nil || !strings.Contains(err.Error(), "main.go") {
 		t.Errorf("got %v", err)
 	}

@@ -45,7 +45,7 @@ func find(t *testing.T, campaigns []campaign.Config) []campaign.Finding {
 	return nil
 }
 
-func TestABugPutInOnPurposeIsFound(t *testing.T) {
+func TestCampaignFindsPlantedBug(t *testing.T) {
 	for name, m := range mutants() {
 		t.Run(name, func(t *testing.T) {
 			found := find(t, m.campaigns(t))

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/nemesis"
 )
 
-func TestWhatCannotBeDoneIsSaidAtOnce(t *testing.T) {
+func TestOptionsRefuseInvalidSettings(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -49,7 +49,7 @@ func TestOutcomeIsAnErrorAfterFindings(t *testing.T) {
 	}
 }
 
-func TestTheListTellsOfEveryBlowWhetherItIsSurvived(t *testing.T) {
+func TestListNamesEveryFault(t *testing.T) {
 	var out strings.Builder
 	if _, list, err := parseFlags([]string{"-list"}, &out); err != nil || !list {
 		t.Fatal(list, err)

@@ -11,7 +11,7 @@ import (
 
 // The main nightly campaign has three NATS servers. This one has the shape of CI, but runs longer and with all its
 // possible blows.
-func TestSystemWithOneNATSServerEndsAsDeclaredAfterAllBlows(t *testing.T) {
+func TestSystemWithOneNATSServerConvergesUnderFaults(t *testing.T) {
 	cfg := ciCampaign(t)
 	cfg.For, cfg.Blows = 5*time.Minute, nemesis.SurvivedFaults()
 	requireNoFinding(t, cfg)

@@ -88,7 +88,7 @@ func TestIdentities(t *testing.T) {
 	})
 }
 
-func TestANodeMayDoWhatIsItsOwn(t *testing.T) {
+func TestNodeAuthorizerLimitsNode(t *testing.T) {
 	dataDir := t.TempDir()
 	p := launch(t, dataDir, "--node", "one")
 	kubelet := kubernetes.NewForConfigOrDie(p.config(t, filepath.Join(dataDir, "one.kubeconfig")))
@@ -107,7 +107,7 @@ func TestANodeMayDoWhatIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnAuthorizationConfigReplacesRBAC(t *testing.T) {
+func TestAuthorizationConfigReplacesRBAC(t *testing.T) {
 	webhook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review authorizationv1.SubjectAccessReview
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&review); err != nil {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestObjectsPortAndTokensSurviveARestart(t *testing.T) {
+func TestRestartKeepsObjectsPortAndTokens(t *testing.T) {
 	dataDir := t.TempDir()
 	first := launch(t, dataDir)
 	createConfigMap(t, first, "kept")
@@ -31,7 +31,7 @@ func TestObjectsPortAndTokensSurviveARestart(t *testing.T) {
 	second.stop(t)
 }
 
-func TestObjectsSurviveAKill(t *testing.T) {
+func TestKillKeepsObjects(t *testing.T) {
 	dataDir := t.TempDir()
 	first := launch(t, dataDir)
 	createConfigMap(t, first, "kept")
@@ -45,7 +45,7 @@ func TestObjectsSurviveAKill(t *testing.T) {
 	second.stop(t)
 }
 
-func TestTheEndOfStandardInputStopsTheServer(t *testing.T) {
+func TestClosedStdinStopsServer(t *testing.T) {
 	p := launch(t, t.TempDir())
 	watch, err := p.admin(t).CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -66,7 +66,7 @@ func TestTheEndOfStandardInputStopsTheServer(t *testing.T) {
 	}
 }
 
-func TestASignalDuringTheStartStopsTheServer(t *testing.T) {
+func TestSignalDuringStartStopsServer(t *testing.T) {
 	dataDir := t.TempDir()
 	p := spawn(t, dataDir)
 	eventually(t, "etcd has begun", func() bool {
@@ -101,7 +101,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func TestASecondProcessOnADataDirectoryIsRefused(t *testing.T) {
+func TestDataDirectoryExcludesSecondProcess(t *testing.T) {
 	dataDir := t.TempDir()
 	first := launch(t, dataDir)
 	second := spawn(t, dataDir)
@@ -116,7 +116,7 @@ func TestASecondProcessOnADataDirectoryIsRefused(t *testing.T) {
 	first.stop(t)
 }
 
-func TestATakenPortIsRefused(t *testing.T) {
+func TestPortInUseIsRefused(t *testing.T) {
 	thief, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestATakenPortIsRefused(t *testing.T) {
 	}
 }
 
-func TestABadArgumentOfTheAPIServerIsReported(t *testing.T) {
+func TestInvalidAPIServerArgumentIsReported(t *testing.T) {
 	p := spawn(t, t.TempDir(), "--apiserver-arg=--no-such-flag=1")
 	if err := p.wait(t); err == nil {
 		t.Fatal("an unknown flag went through")
@@ -142,12 +142,12 @@ func TestABadArgumentOfTheAPIServerIsReported(t *testing.T) {
 	}
 }
 
-func TestADataDirectoryMayHaveALongName(t *testing.T) {
+func TestDataDirectoryWithLongName(t *testing.T) {
 	dataDir := filepath.Join(t.TempDir(), strings.Repeat("long", 50))
 	launch(t, dataDir).stop(t)
 }
 
-func TestTheServerListensOnTheOtherLoopbackToo(t *testing.T) {
+func TestServerListensOnIPv6Loopback(t *testing.T) {
 	p := launch(t, t.TempDir(), "--bind-address", "::1")
 	if !strings.HasPrefix(p.Server, "https://[::1]:") {
 		t.Errorf("server = %s, want one on ::1", p.Server)
@@ -156,7 +156,7 @@ func TestTheServerListensOnTheOtherLoopbackToo(t *testing.T) {
 	p.stop(t)
 }
 
-func TestAServerWithANameIsReachedByIt(t *testing.T) {
+func TestServerIsReachedByName(t *testing.T) {
 	// An address that only this machine has, and that is not the one that it listens on.
 	p := launch(t, t.TempDir(), "--bind-address", "0.0.0.0", "--server-name", "127.0.0.2")
 	if !strings.HasPrefix(p.Server, "https://127.0.0.2:") {

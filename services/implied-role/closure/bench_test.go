@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// ladder returns n diamonds on top of each other, with 2^n paths.
-func ladder(n int) []Edge[int] {
+// diamondChain returns n diamonds on top of each other, with 2^n paths.
+func diamondChain(n int) []Edge[int] {
 	var edges []Edge[int]
 	side := 2*n + 1 // The left side of a diamond has a number between its ends, the right side a number after all others.
 	for i := range n {
@@ -26,8 +26,8 @@ func ring(n int) []Edge[int] {
 	return edges
 }
 
-// random returns random edges. Without cycles, they lead only to larger numbers.
-func random(nodes, edges int, cycles bool) []Edge[int] {
+// randomEdges returns random edges. Without cycles, they lead only to larger numbers.
+func randomEdges(nodes, edges int, cycles bool) []Edge[int] {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := make([]Edge[int], 0, edges)
 	for len(list) < edges {
@@ -44,11 +44,11 @@ func BenchmarkClosure(b *testing.B) {
 		name  string
 		edges []Edge[int]
 	}{
-		{"1000 nodes, 1000 edges, no cycles", random(1000, 1000, false)},
-		{"1000 nodes, 1000 edges", random(1000, 1000, true)},
-		{"5000 nodes, 20000 edges, no cycles", random(5000, 20000, false)},
-		{"5000 nodes, 20000 edges", random(5000, 20000, true)},
-		{"80 diamonds", ladder(80)},
+		{"1000 nodes, 1000 edges, no cycles", randomEdges(1000, 1000, false)},
+		{"1000 nodes, 1000 edges", randomEdges(1000, 1000, true)},
+		{"5000 nodes, 20000 edges, no cycles", randomEdges(5000, 20000, false)},
+		{"5000 nodes, 20000 edges", randomEdges(5000, 20000, true)},
+		{"80 diamonds", diamondChain(80)},
 		{"cycle of 1000", ring(1000)},
 	} {
 		b.Run(c.name+"/components and bits", func(b *testing.B) {
@@ -58,7 +58,7 @@ func BenchmarkClosure(b *testing.B) {
 		})
 		b.Run(c.name+"/naive walk", func(b *testing.B) {
 			for b.Loop() {
-				walkAll(c.edges)
+				naiveClosure(c.edges)
 			}
 		})
 	}

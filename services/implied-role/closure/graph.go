@@ -177,9 +177,9 @@ func (g *Graph[N]) Cycles() [][]N {
 	return cycles
 }
 
-// Gather returns a function that sums the weights of a node and of all nodes that reach it. It returns 0 for a node
-// outside the graph.
-func (g *Graph[N]) Gather(weight func(N) int) func(N) int {
+// UpstreamSumFunc returns a function that sums the weights of a node and of all nodes that reach it. It returns 0 for a
+// node outside the graph.
+func (g *Graph[N]) UpstreamSumFunc(weight func(N) int) func(N) int {
 	sums := make([]int, len(g.nodes))
 	for c, members := range g.members {
 		total := 0

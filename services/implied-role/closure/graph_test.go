@@ -21,9 +21,9 @@ func parse(text string) *Graph[string] {
 	return New(edges, cmp.Compare)
 }
 
-func joined(nodes []string) string { return strings.Join(nodes, " ") }
+func joinEdges(nodes []string) string { return strings.Join(nodes, " ") }
 
-func TestANodeReachesWhatAnyPathLeadsTo(t *testing.T) {
+func TestCanReachFollowsEveryPath(t *testing.T) {
 	for name, c := range map[string]struct{ edges, from, want, to string }{
 		"chain":                     {edges: "a>b b>c", from: "a", want: "b c"},
 		"end of a chain":            {edges: "a>b b>c", from: "c", to: "a b"},
@@ -38,16 +38,16 @@ func TestANodeReachesWhatAnyPathLeadsTo(t *testing.T) {
 		"a graph that has no edges": {from: "a"},
 	} {
 		g := parse(c.edges)
-		if got := joined(slices.Collect(g.ReachableFrom(c.from))); got != c.want {
+		if got := joinEdges(slices.Collect(g.ReachableFrom(c.from))); got != c.want {
 			t.Errorf("%s: %s reaches %q, want %q", name, c.from, got, c.want)
 		}
-		if got := joined(slices.Collect(g.NodesReaching(c.from))); got != c.to {
+		if got := joinEdges(slices.Collect(g.NodesReaching(c.from))); got != c.to {
 			t.Errorf("%s: %s is reached by %q, want %q", name, c.from, got, c.to)
 		}
 	}
 }
 
-func TestCyclesAreTheSetsThatReachEachOther(t *testing.T) {
+func TestCyclesListsMutuallyReachableSets(t *testing.T) {
 	g := parse("d>c c>d a>b b>e e>a e>c x>x z>a")
 	if got := fmt.Sprint(g.Cycles()); got != "[[a b e] [c d]]" {
 		t.Errorf("cycles %s", got)
@@ -60,17 +60,17 @@ func TestCyclesAreTheSetsThatReachEachOther(t *testing.T) {
 	}
 }
 
-func TestThePathIsTheFirstOfTheShortest(t *testing.T) {
+func TestShortestPathReturnsFirstOfShortest(t *testing.T) {
 	g := parse("a>z z>d a>b b>d d>e a>x x>y y>e q>q")
 	for ends, want := range map[string]string{"a d": "a b d", "a e": "a b d e", "d e": "d e", "e a": "", "a a": "", "a none": ""} {
 		from, to, _ := strings.Cut(ends, " ")
-		if got := joined(g.ShortestPath(from, to)); got != want {
+		if got := joinEdges(g.ShortestPath(from, to)); got != want {
 			t.Errorf("path %s is %q, want %q", ends, got, want)
 		}
 	}
 }
 
-func TestAllPathsComeShortestFirstAndStopAtTheLimit(t *testing.T) {
+func TestSimplePathsAreShortestFirstUpToLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		edges string
 		limit int
@@ -90,7 +90,7 @@ func TestAllPathsComeShortestFirstAndStopAtTheLimit(t *testing.T) {
 		paths, more := parse(c.edges).SimplePaths("a", "z", c.limit)
 		var got []string
 		for _, p := range paths {
-			got = append(got, joined(p))
+			got = append(got, joinEdges(p))
 		}
 		if strings.Join(got, "|") != c.want || more != c.more {
 			t.Errorf("paths %s: %q, more %v; want %q, %v", name, got, more, c.want, c.more)
@@ -98,8 +98,8 @@ func TestAllPathsComeShortestFirstAndStopAtTheLimit(t *testing.T) {
 	}
 }
 
-func TestASearchForPathsEndsWhereTheyAreCountless(t *testing.T) {
-	paths, more := New(ladder(80), cmp.Compare).SimplePaths(0, 2*80, 100)
+func TestSimplePathsEndInDenseGraph(t *testing.T) {
+	paths, more := New(diamondChain(80), cmp.Compare).SimplePaths(0, 2*80, 100)
 	if len(paths) != 100 || !more {
 		t.Errorf("%d paths, more %v", len(paths), more)
 	}
@@ -116,16 +116,16 @@ func TestASearchForPathsEndsWhereTheyAreCountless(t *testing.T) {
 	}
 }
 
-func TestUpstreamIsWhateverLeadsToAnyOfThem(t *testing.T) {
+func TestUpstreamOfListsAllPredecessors(t *testing.T) {
 	g := parse("a>b b>c x>y y>x y>c c>d")
 	for of, want := range map[string]string{"b": "a b", "c": "a b c x y", "b x": "a b x y", "none": "", "": ""} {
-		if got := joined(g.UpstreamOf(slices.Values(strings.Fields(of)))); got != want {
+		if got := joinEdges(g.UpstreamOf(slices.Values(strings.Fields(of)))); got != want {
 			t.Errorf("upstream of %q is %q, want %q", of, got, want)
 		}
 	}
 }
 
-func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
+func TestClosureEqualsNaiveWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// Rapid prefers small numbers, but some faults need many nodes.
 		n := rapid.SampledFrom([]int{1, 2, 3, 5, 20, 64, 65}).Draw(t, "nodes")
@@ -135,9 +135,9 @@ func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
 			edges[i] = Edge[int]{r.IntN(n), r.IntN(n)}
 		}
 		g := New(edges, cmp.Compare)
-		naive := walkAll(edges)
+		naive := naiveClosure(edges)
 		weight := func(n int) int { return n % 5 }
-		gathered := g.Gather(weight)
+		gathered := g.UpstreamSumFunc(weight)
 		for _, to := range g.Nodes() {
 			sum := weight(to)
 			for from := range g.NodesReaching(to) {
@@ -169,8 +169,8 @@ func TestTheClosureIsThatOfANaiveWalk(t *testing.T) {
 	})
 }
 
-// walkAll returns the closure by the naive algorithm: a breadth-first walk from each node.
-func walkAll(edges []Edge[int]) map[int][]int {
+// naiveClosure returns the closure by the naive algorithm: a breadth-first walk from each node.
+func naiveClosure(edges []Edge[int]) map[int][]int {
 	next := map[int][]int{}
 	for _, e := range edges {
 		next[e.From] = append(next[e.From], e.To)

@@ -37,7 +37,7 @@ func (rs *RuleSet) Holders(role Role, bindings []*Binding) []RoleHolding {
 			continue
 		}
 		for s := range b.effectiveSubjects() {
-			if h := found[s]; h == nil || !h.isFromBinding(b.Source) {
+			if h := found[s]; h == nil || !h.hasBinding(b.Source) {
 				add(s, b.Name, false)
 			}
 		}
@@ -81,15 +81,15 @@ func (rs *RuleSet) EffectiveRoles(who Identity, bindings []*Binding) []RoleHoldi
 		}
 	}
 	for _, b := range generated {
-		if h := found[b.Role]; h == nil || !h.isFromBinding(b.Source) {
+		if h := found[b.Role]; h == nil || !h.hasBinding(b.Source) {
 			add(b.Role, b.Name, false)
 		}
 	}
 	return sortHoldings(found, func(x, y RoleHolding) int { return x.Role.Compare(y.Role) })
 }
 
-// isFromBinding reports whether a binding is one of h.Bindings.
-func (h *RoleHolding) isFromBinding(binding string) bool {
+// hasBinding reports whether a binding is one of h.Bindings.
+func (h *RoleHolding) hasBinding(binding string) bool {
 	_, has := slices.BinarySearch(h.Bindings, binding)
 	return has
 }

@@ -15,8 +15,8 @@ func origin(h RoleHolding) string {
 	return map[[2]bool]string{{true, false}: "explicit", {false, true}: "implied", {true, true}: "both"}[[2]bool{h.Explicit, h.Implied}]
 }
 
-func TestWhoHasARole(t *testing.T) {
-	w := newWorld(t)
+func TestHoldersListsSubjects(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b b>c B1=a{x,group:g} B2=c{x,y} B3=b{x} B4=d{z}")
 	w.do("gone=c{q}")
 	now := metav1.Now()
@@ -31,8 +31,8 @@ func TestWhoHasARole(t *testing.T) {
 	}
 }
 
-func TestWhatRolesSomebodyHas(t *testing.T) {
-	w := newWorld(t)
+func TestEffectiveRolesListsRoles(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b b>c B1=a{x} B2=b{group:g} B3=d{sa:ns:bot} B4=e{group:} B5=f{x} B6=h{sa::bot} B7=i{group:} B8=j{group:} B9=k{group:}")
 	w.bindings["B4"].Subjects[0].Name = "system:serviceaccounts:ns"
 	w.bindings["B5"].Subjects[0].Name = "system:serviceaccount:ns:bot"
@@ -85,9 +85,9 @@ func who(text string) rbacv1.Subject {
 	return subject(text)
 }
 
-// TestWhatIsStillThereStillGrants has generated bindings that nothing implies any more but that still exist.
-func TestWhatIsStillThereStillGrants(t *testing.T) {
-	w := newWorld(t)
+// TestHoldersCountsObsoleteGeneratedBindings has generated bindings that nothing implies any more but that still exist.
+func TestHoldersCountsObsoleteGeneratedBindings(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b B1=a{x} B2=a{y}")
 	o := w.settle()
 	held := w.bindings[GeneratedName("B1", role("b"))]
@@ -114,8 +114,8 @@ func TestWhatIsStillThereStillGrants(t *testing.T) {
 	}
 }
 
-func TestAClusterRoleBindingGrantsAndImpliesNothing(t *testing.T) {
-	w := newWorld(t)
+func TestClusterRoleBindingGrantsButImpliesNothing(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("ClusterRole/a>b B=ClusterRole/a{x}")
 	o := w.settle()
 	everywhere := &Binding{Name: "B", Cluster: true, Role: role("ClusterRole/a"), Subjects: []rbacv1.Subject{subject("y"), subject("x")}}
@@ -138,8 +138,8 @@ func TestAClusterRoleBindingGrantsAndImpliesNothing(t *testing.T) {
 	}
 }
 
-func TestWhySomebodyHasARole(t *testing.T) {
-	w := newWorld(t)
+func TestExplainRole(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b a>c b>d c>d x>d B1=a{u} B2=d{u} B3=x{group:g} B4=x{v}")
 	o := w.settle()
 	for limit, want := range map[int]string{
@@ -160,8 +160,8 @@ func TestWhySomebodyHasARole(t *testing.T) {
 	}
 }
 
-func TestWhatASystemBindingGrantsImpliesNothing(t *testing.T) {
-	w := newWorld(t)
+func TestSystemBindingImpliesNothing(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b B=a{x}")
 	w.bindings["B"].Labels = map[string]string{bootstrapping: "rbac-defaults"}
 	o := w.settle()
@@ -173,10 +173,10 @@ func TestWhatASystemBindingGrantsImpliesNothing(t *testing.T) {
 	}
 }
 
-// TestReasonsAreTheFirstOfAll compares the reasons with the sorted list of all possible ones.
-func TestReasonsAreTheFirstOfAll(t *testing.T) {
+// TestExplainRoleReturnsFirstReasons compares the reasons with the sorted list of all possible ones.
+func TestExplainRoleReturnsFirstReasons(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(r)
+		w := newSimulatedNamespace(r)
 		for range rapid.IntRange(5, 30).Draw(r, "before") {
 			w.random(r)
 		}

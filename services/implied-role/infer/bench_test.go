@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// hierarchy returns random rules, each from a role to a later one.
-func hierarchy(roles, rules int) []Rule {
+// randomHierarchy returns random rules, each from a role to a later one.
+func randomHierarchy(roles, rules int) []Rule {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := make([]Rule, 0, rules)
 	for len(list) < rules {
@@ -25,8 +25,8 @@ func hierarchy(roles, rules int) []Rule {
 
 func numbered(i int) Role { return Role{Name: fmt.Sprintf("role-%04d", i)} }
 
-// crowd returns bindings in a Zipf distribution: few roles have many of them.
-func crowd(bindings, roles int) []*Binding {
+// zipfBindings returns bindings in a Zipf distribution: few roles have many of them.
+func zipfBindings(bindings, roles int) []*Binding {
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 1, uint64(roles-1))
 	list := make([]*Binding, bindings)
 	for i := range list {
@@ -46,10 +46,10 @@ func unlimited() Policy {
 
 // BenchmarkCold measures a cold start: all rules and bindings of a namespace are planned.
 func BenchmarkCold(b *testing.B) {
-	ns := NamespaceInput{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
+	ns := NamespaceInput{Name: "ns", Rules: randomHierarchy(1000, 1000), Bindings: zipfBindings(100_000, 1000)}
 	desired, actions := 0, 0
 	for b.Loop() {
-		o := Namespace(ns, unlimited())
+		o := EvaluateNamespace(ns, unlimited())
 		desired, actions = len(o.Desired), len(o.PlannedActions(ns.Bindings))
 	}
 	var memory runtime.MemStats
@@ -61,14 +61,14 @@ func BenchmarkCold(b *testing.B) {
 
 // BenchmarkConverged plans everything when nothing is to be done.
 func BenchmarkConverged(b *testing.B) {
-	ns := NamespaceInput{Name: "ns", Rules: hierarchy(1000, 1000), Bindings: crowd(100_000, 1000)}
-	o := Namespace(ns, unlimited())
+	ns := NamespaceInput{Name: "ns", Rules: randomHierarchy(1000, 1000), Bindings: zipfBindings(100_000, 1000)}
+	o := EvaluateNamespace(ns, unlimited())
 	all := ns.Bindings
 	for _, w := range o.Desired {
 		all = append(all, w.ToBinding())
 	}
 	for b.Loop() {
-		if actions := Namespace(NamespaceInput{Name: "ns", Rules: ns.Rules, Bindings: all}, unlimited()).PlannedActions(all); len(actions) > 0 {
+		if actions := EvaluateNamespace(NamespaceInput{Name: "ns", Rules: ns.Rules, Bindings: all}, unlimited()).PlannedActions(all); len(actions) > 0 {
 			b.Fatal(actions[0])
 		}
 	}
@@ -78,9 +78,9 @@ func BenchmarkConverged(b *testing.B) {
 func BenchmarkRuleEvent(b *testing.B) {
 	for _, size := range []struct{ roles, rules int }{{1000, 1000}, {5000, 20_000}} {
 		b.Run(fmt.Sprintf("%d roles, %d rules, 100000 bindings", size.roles, size.rules), func(b *testing.B) {
-			rules := hierarchy(size.roles, size.rules)
+			rules := randomHierarchy(size.roles, size.rules)
 			byRole := map[Role][]*Binding{}
-			for _, binding := range crowd(100_000, size.roles) {
+			for _, binding := range zipfBindings(100_000, size.roles) {
 				byRole[binding.Role] = append(byRole[binding.Role], binding)
 			}
 			load := func(r Role) int { return len(byRole[r]) }
@@ -104,7 +104,7 @@ func BenchmarkRuleSet(b *testing.B) {
 	for i := range ring {
 		ring[i] = Rule{Name: fmt.Sprintf("%04d", i), Parent: numbered(i), Child: numbered((i + 1) % len(ring))}
 	}
-	for name, rules := range map[string][]Rule{"1000 roles, 1000 rules": hierarchy(1000, 1000), "5000 roles, 20000 rules": hierarchy(5000, 20_000), "cycle of 1000": ring} {
+	for name, rules := range map[string][]Rule{"1000 roles, 1000 rules": randomHierarchy(1000, 1000), "5000 roles, 20000 rules": randomHierarchy(5000, 20_000), "cycle of 1000": ring} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				NewRuleSet("ns", rules, unlimited())

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func TestANameIsShortLegalAndNobodyElses(t *testing.T) {
+func TestGeneratedNameIsShortValidAndUnique(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	seen := map[string]string{}
 	for _, source := range []string{"a", "a-b", "", "B:Über/ß%", long, long + "y", "system:x.y."} {
@@ -34,8 +34,8 @@ func TestANameIsShortLegalAndNobodyElses(t *testing.T) {
 	}
 }
 
-func TestAGeneratedBindingSaysWhereItComesFrom(t *testing.T) {
-	w := newWorld(t)
+func TestGeneratedBindingNamesItsSource(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b b>ClusterRole/view B:1=a{x}")
 	w.bindings["B:1"].Labels = map[string]string{"argocd.argoproj.io/instance": "app"}
 	w.bindings["B:1"].Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
@@ -65,24 +65,24 @@ func TestAGeneratedBindingSaysWhereItComesFrom(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
-	for name, harm := range map[string]func(*world, string){
-		"deleted":                  func(w *world, name string) { delete(w.bindings, name) },
-		"other subjects":           func(w *world, name string) { w.bindings[name].Subjects = nil },
-		"a label of ours is gone":  func(w *world, name string) { delete(w.bindings[name].Labels, ImpliedLabel) },
-		"a label of ours differs":  func(w *world, name string) { w.bindings[name].Labels[SourceLabel] = "x" },
-		"an annotation differs":    func(w *world, name string) { w.bindings[name].Annotations[ViaAnnotation] = "x" },
-		"the owner's UID is other": func(w *world, name string) { w.bindings[name].OwnerReferences[0].UID = "x" },
-		"it has no owner":          func(w *world, name string) { w.bindings[name].OwnerReferences = nil },
-		"another owns it":          func(w *world, name string) { w.bindings[name].OwnerReferences[0].Name = "another" },
-		"it has no label":          func(w *world, name string) { w.bindings[name].Labels = nil },
-		"another label":            func(w *world, name string) { w.bindings[name].Labels[ManagedByLabel] = "me" },
-		"nothing tells of us": func(w *world, name string) {
+func TestPlanSourceRevertsEditedBinding(t *testing.T) {
+	for name, harm := range map[string]func(*simulatedNamespace, string){
+		"deleted":                  func(w *simulatedNamespace, name string) { delete(w.bindings, name) },
+		"other subjects":           func(w *simulatedNamespace, name string) { w.bindings[name].Subjects = nil },
+		"a label of ours is gone":  func(w *simulatedNamespace, name string) { delete(w.bindings[name].Labels, ImpliedLabel) },
+		"a label of ours differs":  func(w *simulatedNamespace, name string) { w.bindings[name].Labels[SourceLabel] = "x" },
+		"an annotation differs":    func(w *simulatedNamespace, name string) { w.bindings[name].Annotations[ViaAnnotation] = "x" },
+		"the owner's UID is other": func(w *simulatedNamespace, name string) { w.bindings[name].OwnerReferences[0].UID = "x" },
+		"it has no owner":          func(w *simulatedNamespace, name string) { w.bindings[name].OwnerReferences = nil },
+		"another owns it":          func(w *simulatedNamespace, name string) { w.bindings[name].OwnerReferences[0].Name = "another" },
+		"it has no label":          func(w *simulatedNamespace, name string) { w.bindings[name].Labels = nil },
+		"another label":            func(w *simulatedNamespace, name string) { w.bindings[name].Labels[ManagedByLabel] = "me" },
+		"nothing tells of us": func(w *simulatedNamespace, name string) {
 			b := w.bindings[name]
 			b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil
 		},
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.do("a>b B=a{x}")
 		w.settle()
 		harm(w, GeneratedName("B", role("b")))
@@ -93,8 +93,8 @@ func TestWhatIsDoneToAGeneratedBindingIsUndone(t *testing.T) {
 	}
 }
 
-func TestWhatOthersAddToAGeneratedBindingMayStay(t *testing.T) {
-	w := newWorld(t)
+func TestPlanSourceKeepsForeignMetadata(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b B=a{x}")
 	w.settle()
 	b := w.bindings[GeneratedName("B", role("b"))]
@@ -106,30 +106,30 @@ func TestWhatOthersAddToAGeneratedBindingMayStay(t *testing.T) {
 	}
 }
 
-func TestForeignBindingsAreNeverTouched(t *testing.T) {
+func TestPlanSourceIgnoresForeignBindings(t *testing.T) {
 	for name, c := range map[string]struct {
-		harm func(*world)
+		harm func(*simulatedNamespace)
 		// obstacle is the expected message.
 		obstacle string
 	}{
-		"X2: our labels on an explicit one": {harm: func(w *world) {
+		"X2: our labels on an explicit one": {harm: func(w *simulatedNamespace) {
 			w.bindings["B"].Labels = map[string]string{ManagedByLabel: ManagedBy, ImpliedLabel: "true"}
 		}},
-		"our labels and an owner": {harm: func(w *world) {
+		"our labels and an owner": {harm: func(w *simulatedNamespace) {
 			w.bindings["B"].Labels = map[string]string{ManagedByLabel: ManagedBy}
 			w.bindings["B"].OwnerReferences = []metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding", Name: "B"}}
 		}},
-		"X3: one with the name that we would give, made independent": {obstacle: NameConflict, harm: func(w *world) {
+		"X3: one with the name that we would give, made independent": {obstacle: NameConflict, harm: func(w *simulatedNamespace) {
 			taken := GeneratedName("B", role("b"))
 			w.bind(taken, role("b"), []string{"mallory"})
 			w.bindings[taken].Labels = map[string]string{IndependentLabel: "true"}
 		}},
-		"one of ours, made independent": {obstacle: NameConflict, harm: func(w *world) {
+		"one of ours, made independent": {obstacle: NameConflict, harm: func(w *simulatedNamespace) {
 			w.settle()
 			w.bindings[GeneratedName("B", role("b"))].Labels[IndependentLabel] = "true"
 		}},
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.do("a>b B=a{x}")
 		c.harm(w)
 		before := map[string]string{}
@@ -152,14 +152,16 @@ func TestForeignBindingsAreNeverTouched(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeingDeletedOrTheSystemsOwnIsNoSource(t *testing.T) {
+func TestIsSourceExcludesDeletingAndSystemBindings(t *testing.T) {
 	now := metav1.Now()
-	for name, harm := range map[string]func(*world){
-		"being deleted": func(w *world) { w.bindings["B"].DeletionTimestamp = &now },
-		"bootstrapping": func(w *world) { w.bindings["B"].Labels = map[string]string{bootstrapping: "rbac-defaults"} },
-		"excluded":      func(w *world) { w.policy.Excluded = []string{"ns"} },
+	for name, harm := range map[string]func(*simulatedNamespace){
+		"being deleted": func(w *simulatedNamespace) { w.bindings["B"].DeletionTimestamp = &now },
+		"bootstrapping": func(w *simulatedNamespace) {
+			w.bindings["B"].Labels = map[string]string{bootstrapping: "rbac-defaults"}
+		},
+		"excluded": func(w *simulatedNamespace) { w.policy.Excluded = []string{"ns"} },
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.do("a>b B=a{x}")
 		w.settle()
 		harm(w)
@@ -169,9 +171,9 @@ func TestWhatIsBeingDeletedOrTheSystemsOwnIsNoSource(t *testing.T) {
 	}
 }
 
-func TestAGeneratedBindingThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+func TestPlanSourceWaitsForDeletingBinding(t *testing.T) {
 	now := metav1.Now()
-	w := newWorld(t)
+	w := newSimulatedNamespace(t)
 	w.do("a>b B=a{x}")
 	w.settle()
 	w.bindings[GeneratedName("B", role("b"))].DeletionTimestamp = &now
@@ -185,8 +187,8 @@ func TestAGeneratedBindingThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
-	w := newWorld(t)
+func TestBindingUnmarshalsWrittenObject(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b b>ClusterRole/view B=a{x,group:g,sa:ns:bot}")
 	for _, wanted := range w.infer().Desired {
 		object := wanted.ToRoleBinding()
@@ -199,8 +201,8 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestABindingIsOursByItsName(t *testing.T) {
-	w := newWorld(t)
+func TestIsGeneratedRequiresName(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b B=a{x}")
 	w.settle()
 	ours := GeneratedName("B", role("b"))
@@ -229,7 +231,7 @@ func TestABindingIsOursByItsName(t *testing.T) {
 	}
 }
 
-func TestNamesOfOurFormAreReserved(t *testing.T) {
+func TestIsReservedMatchesGeneratedNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		GeneratedName("B", role("b")): true, GeneratedName("", role("ClusterRole/x")): true, "ir-x-abcdefgh234567ab": true,
 		"ir-x": false, "ir-abcdefgh234567ab": false, "ir-x-abcdefgh234567a1": false, "ir-x-y-abcdefgh234567abc": false, "sir-x-abcdefgh234567ab": false,
@@ -241,28 +243,28 @@ func TestNamesOfOurFormAreReserved(t *testing.T) {
 	}
 }
 
-// TestWhatHasOurNameAndNoSourceGrantsNothing strips a generated binding, or forges one.
-func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
+// TestPlanRemovesBindingWithReservedNameWithoutSource strips a generated binding, or forges one.
+func TestPlanRemovesBindingWithReservedNameWithoutSource(t *testing.T) {
 	forged := "ir-x-y-abcdefgh234567ab"
-	for name, harm := range map[string]func(*world) string{
-		"forged": func(w *world) string {
+	for name, harm := range map[string]func(*simulatedNamespace) string{
+		"forged": func(w *simulatedNamespace) string {
 			w.bind(forged, role("a"), []string{"mallory"})
 			return forged
 		},
-		"with the name of one that follows, and another role": func(w *world) string {
+		"with the name of one that follows, and another role": func(w *simulatedNamespace) string {
 			taken := GeneratedName("B", role("b"))
 			delete(w.bindings, taken)
 			w.bind(taken, role("other"), []string{"mallory"})
 			return taken
 		},
-		"stripped before its source went": func(w *world) string {
+		"stripped before its source went": func(w *simulatedNamespace) string {
 			b := w.bindings[GeneratedName("B", role("b"))]
 			b.Labels, b.Annotations, b.OwnerReferences = nil, nil, nil
 			w.do("-B")
 			return b.Name
 		},
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.do("a>b B=a{x}")
 		w.settle()
 		left := harm(w)
@@ -279,8 +281,8 @@ func TestWhatHasOurNameAndNoSourceGrantsNothing(t *testing.T) {
 	}
 }
 
-// TestWhatCannotGoAtOnceGrantsNothing puts a finalizer on a generated binding.
-func TestWhatCannotGoAtOnceGrantsNothing(t *testing.T) {
+// TestPlanRemovesSubjectsOfBindingWithFinalizer puts a finalizer on a generated binding.
+func TestPlanRemovesSubjectsOfBindingWithFinalizer(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  string
 		harm    func(*rbacv1.RoleBinding)
@@ -293,7 +295,7 @@ func TestWhatCannotGoAtOnceGrantsNothing(t *testing.T) {
 		"it is being deleted, and a subject goes":       {"B=a{y}", deleting, "y", "update"},
 		"it is being deleted, and nothing else changes": {"", deleting, "x,y", "Pending"},
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.do("a>b B=a{x,y}")
 		w.settle()
 		ours := w.bindings[GeneratedName("B", role("b"))]

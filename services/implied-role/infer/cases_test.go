@@ -13,24 +13,24 @@ const (
 		"storage_admin>object_admin storage_admin>volume_admin network_admin>editor image_admin>editor object_admin>editor volume_admin>editor editor>reader "
 )
 
-// stage is one step of a case: the change, the bindings that must then be generated, and those that must have kept
-// their UID.
-type stage struct{ do, want, kept string }
+// acceptanceStep is one step of a case: the change, the bindings that must then be generated, and those that must have
+// kept their UID.
+type acceptanceStep struct{ do, want, kept string }
 
 // acceptance reads the cases of testdata/acceptance.txt.
-func acceptance(t *testing.T) map[string][]stage {
+func acceptance(t *testing.T) map[string][]acceptanceStep {
 	t.Helper()
 	text, err := os.ReadFile("testdata/acceptance.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, name := map[string][]stage{}, ""
+	cases, name := map[string][]acceptanceStep{}, ""
 	for line := range strings.Lines(string(text)) {
 		mark, rest := line[:1], strings.TrimSpace(line[1:])
 		switch mark {
 		case "#", "\n", "!":
 		case "+":
-			cases[name] = append(cases[name], stage{do: rest})
+			cases[name] = append(cases[name], acceptanceStep{do: rest})
 		case "=":
 			cases[name][len(cases[name])-1].want = rest
 		case "~":
@@ -49,11 +49,11 @@ func TestAcceptance(t *testing.T) {
 	}
 	for name, stages := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newSimulatedNamespace(t)
 			for _, s := range stages {
 				before := map[string]string{}
 				for pair := range strings.FieldsSeq(s.kept) {
-					before[pair] = string(w.identity(cut(pair)))
+					before[pair] = string(w.identity(truncateNames(pair)))
 				}
 				w.do(s.do)
 				w.settle()
@@ -61,7 +61,7 @@ func TestAcceptance(t *testing.T) {
 					t.Errorf("after %s: %q, want %q", s.do, got, s.want)
 				}
 				for pair, uid := range before {
-					if now := string(w.identity(cut(pair))); now != uid || now == "" {
+					if now := string(w.identity(truncateNames(pair))); now != uid || now == "" {
 						t.Errorf("after %s: %s was recreated", s.do, pair)
 					}
 				}
@@ -70,7 +70,7 @@ func TestAcceptance(t *testing.T) {
 	}
 }
 
-func cut(pair string) (source, child string) {
+func truncateNames(pair string) (source, child string) {
 	source, child, _ = strings.Cut(pair, ":")
 	return source, child
 }

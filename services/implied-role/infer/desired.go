@@ -45,7 +45,7 @@ const prefix = "ir-"
 // different pairs get different names. The rest of the name is for human readers.
 func GeneratedName(source string, child Role) string {
 	const readable = 20
-	return prefix + legiblePrefix(source, readable) + "-" + legiblePrefix(child.Name, readable) + "-" + shortHash(source, child.Kind(), child.Name)
+	return prefix + sanitizedNamePrefix(source, readable) + "-" + sanitizedNamePrefix(child.Name, readable) + "-" + shortHash(source, child.Kind(), child.Name)
 }
 
 var reserved = regexp.MustCompile(`^` + prefix + `[a-z0-9.-]*-[a-z2-7]{16}$`)
@@ -53,8 +53,8 @@ var reserved = regexp.MustCompile(`^` + prefix + `[a-z0-9.-]*-[a-z2-7]{16}$`)
 // IsReserved reports whether a name has the form of [GeneratedName]. Only this service may use such names.
 func IsReserved(name string) bool { return reserved.MatchString(name) }
 
-// legiblePrefix returns the beginning of a name, with every character that a generated name cannot hold replaced by "-".
-func legiblePrefix(name string, limit int) string {
+// sanitizedNamePrefix returns the beginning of a name, with every character that a generated name cannot hold replaced by "-".
+func sanitizedNamePrefix(name string, limit int) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '.':

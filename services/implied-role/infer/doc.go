@@ -7,6 +7,6 @@
 // never a source.
 //
 // [RuleSet] holds the rules with their closure. [RuleSet.PlanSource] computes the actions for one explicit binding,
-// [ScheduleActions] orders actions, and [RuleSet.StatusWithChildren] computes the status of a rule. [Namespace] computes a whole namespace at
+// [ScheduleActions] orders actions, and [RuleSet.StatusWithChildren] computes the status of a rule. [EvaluateNamespace] computes a whole namespace at
 // once and is the reference for all of these.
 package infer

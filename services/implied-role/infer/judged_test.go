@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 )
 
-// TestWhoWroteARuleWasJudgedIfItIsKnown computes the condition of a rule after each step, with the generation and the
+// TestJudgedCondition computes the condition of a rule after each step, with the generation and the
 // guard of that step.
-func TestWhoWroteARuleWasJudgedIfItIsKnown(t *testing.T) {
+func TestJudgedCondition(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 	nobody := time.Time{}

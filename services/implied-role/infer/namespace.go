@@ -12,7 +12,7 @@ type NamespaceInput struct {
 	Bindings []*Binding
 }
 
-// InferenceResult is the result of [Namespace].
+// InferenceResult is the result of [EvaluateNamespace].
 type InferenceResult struct {
 	Rules *RuleSet
 	// Desired holds the generated bindings that must exist, by name.
@@ -31,9 +31,9 @@ func EvaluateRuleSet(ns NamespaceInput, p Policy) *RuleSet {
 	return NewRuleSet(ns.Name, ns.Rules, p).WithPausedRules(sources, func(r Role) int { return load[r] })
 }
 
-// Namespace computes everything about a namespace. It defines the result of the service: the incremental computation after
+// EvaluateNamespace computes everything about a namespace. It defines the result of the service: the incremental computation after
 // a change must agree with it.
-func Namespace(ns NamespaceInput, p Policy) InferenceResult {
+func EvaluateNamespace(ns NamespaceInput, p Policy) InferenceResult {
 	o := InferenceResult{Rules: EvaluateRuleSet(ns, p), Desired: map[string]DesiredBinding{}}
 	for _, b := range ns.Bindings {
 		for _, d := range o.Rules.DesiredBindings(b) {

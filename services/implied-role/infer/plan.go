@@ -99,7 +99,7 @@ func (rs *RuleSet) PlanSource(in PlanInput) SourcePlan {
 			p.addRemovalAction(g)
 		}
 	}
-	if b := in.Binding; b != nil && b.IsGenerated() && len(b.Subjects) > 0 && rs.ClaimingSource(b, in.To) == nil {
+	if b := in.Binding; b != nil && b.IsGenerated() && len(b.Subjects) > 0 && rs.FindImplyingSource(b, in.To) == nil {
 		p.Actions = append(p.Actions, p.newAction(Empty, b))
 	}
 	return p
@@ -120,9 +120,9 @@ func (p *SourcePlan) newAction(v Verb, g *Binding) Action {
 	return Action{Verb: v, Name: g.Name, Source: p.Name, Child: g.Role, Observed: g}
 }
 
-// ClaimingSource returns the source that implies a generated binding, or nil. It does not read the annotation or owner
-// references of b. To lists the explicit bindings to a role.
-func (rs *RuleSet) ClaimingSource(b *Binding, to func(Role) []*Binding) *Binding {
+// FindImplyingSource returns the source that implies a generated binding, or nil. It does not read the annotation or
+// owner references of b. To lists the explicit bindings to a role.
+func (rs *RuleSet) FindImplyingSource(b *Binding, to func(Role) []*Binding) *Binding {
 	for _, parent := range rs.ImplyingRoles(b.Role) {
 		for _, source := range to(parent) {
 			if source.IsSource() && GeneratedName(source.Name, b.Role) == b.Name {

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep damages generated bindings in random worlds. A binding that no
+// TestPlanCoversEveryBindingInRandomWorlds damages generated bindings in random worlds. A binding that no
 // plan mentions must be correct, and no plan may both change a binding and leave it out.
-func TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep(t *testing.T) {
+func TestPlanCoversEveryBindingInRandomWorlds(t *testing.T) {
 	harms := []func(*rbacv1.RoleBinding){
 		deleting,
 		func(b *rbacv1.RoleBinding) { b.Finalizers = []string{"example.com/held"} },
@@ -19,7 +19,7 @@ func TestEveryBindingYieldsAnActionOrAnObstacleOrIsInStep(t *testing.T) {
 		func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{IndependentLabel: independent} },
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.policy.MaxGenerated = rapid.SampledFrom([]int{3, 10_000}).Draw(t, "limit")
 		for range rapid.IntRange(5, 20).Draw(t, "before") {
 			w.random(t)

@@ -12,15 +12,15 @@ import (
 )
 
 // preview compares the world with its state after ops. It does not change the world.
-func (w *world) preview(ops func()) (Delta, *world) {
-	after := &world{t: w.t, policy: w.policy, rules: maps.Clone(w.rules), bindings: maps.Clone(w.bindings), uids: w.uids}
+func (w *simulatedNamespace) preview(ops func()) (Delta, *simulatedNamespace) {
+	after := &simulatedNamespace{t: w.t, policy: w.policy, rules: maps.Clone(w.rules), bindings: maps.Clone(w.bindings), uids: w.uids}
 	before := *w
 	*w = *after
 	ops()
 	*after, *w = *w, before
 	was, is := w.infer(), after.infer()
 	changed := is.Rules.ChangedRoles(was.Rules)
-	c := Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1000}
+	c := Comparison{Before: was.Rules, After: is.Rules, Exists: planEverything, Occupant: func(string) *Binding { return nil }, Most: 1000}
 	for name := range union(w.bindings, after.bindings) {
 		b, a := read(w.t, w.bindings[name]), read(w.t, after.bindings[name])
 		switch {
@@ -70,7 +70,7 @@ func summary(d Delta) string {
 	return strings.Join(append(parts, fmt.Sprint(d.Statuses)), "; ")
 }
 
-func TestAPreviewSaysWhatWouldBeDifferent(t *testing.T) {
+func TestComputeDeltaListsDifferences(t *testing.T) {
 	for name, c := range map[string]struct{ before, change, want string }{
 		"a rule": {
 			"a>b B1=a{x} B2=b{y}", "b>c",
@@ -91,7 +91,7 @@ func TestAPreviewSaysWhatWouldBeDifferent(t *testing.T) {
 		"nothing":                     {"a>b B=a{x}", "a>b", "0"},
 		"another's child by one rule": {"r:a>b B=a{x}", "r:a>c", "create B:c; delete B:b; a +[c] -[b]; x +[c] -[b]; 1"},
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.do(c.before)
 		w.settle()
 		d, _ := w.preview(func() { w.do(c.change) })
@@ -102,8 +102,8 @@ func TestAPreviewSaysWhatWouldBeDifferent(t *testing.T) {
 	}
 }
 
-func TestAPreviewOfTooMuchSaysSo(t *testing.T) {
-	w := newWorld(t)
+func TestComputeDeltaReportsTooLargeChange(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.policy.MaxGenerated = 1
 	w.do("B1=a{x} B2=a{y}")
 	d, _ := w.preview(func() { w.do("a>b") })
@@ -112,8 +112,8 @@ func TestAPreviewOfTooMuchSaysSo(t *testing.T) {
 	}
 }
 
-func TestAPreviewListsSomeAndCountsAll(t *testing.T) {
-	w := newWorld(t)
+func TestComputeDeltaListsSomeAndCountsAll(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.policy.MaxGenerated = 1 << 30
 	const roles, bindings, most = 60, 40, 7
 	for i := range roles - 1 {
@@ -125,7 +125,7 @@ func TestAPreviewListsSomeAndCountsAll(t *testing.T) {
 	was := w.infer()
 	w.do("before>r00")
 	is := w.infer()
-	c := Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1 << 20}
+	c := Comparison{Before: was.Rules, After: is.Rules, Exists: planEverything, Occupant: func(string) *Binding { return nil }, Most: 1 << 20}
 	for _, b := range w.all() {
 		c.Changes = append(c.Changes, BindingChange{b, b})
 	}
@@ -145,8 +145,8 @@ func TestAPreviewListsSomeAndCountsAll(t *testing.T) {
 	}
 }
 
-func TestAPreviewOfAHugeChangeEnds(t *testing.T) {
-	w := newWorld(t)
+func TestComputeDeltaOfHugeChangeIsBounded(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	const roles = 3500 // Together they imply 6 million roles.
 	w.do("B=r0000{u}")
 	for i := range roles - 1 {
@@ -155,15 +155,15 @@ func TestAPreviewOfAHugeChangeEnds(t *testing.T) {
 	was := w.infer()
 	w.do(fmt.Sprintf("r%04d>end", roles-1))
 	is := w.infer()
-	d := ComputeDelta(Comparison{Before: was.Rules, After: is.Rules, Exists: everything, Occupant: func(string) *Binding { return nil }, Most: 1000})
+	d := ComputeDelta(Comparison{Before: was.Rules, After: is.Rules, Exists: planEverything, Occupant: func(string) *Binding { return nil }, Most: 1000})
 	if !d.More || len(d.Rows) == 0 || len(d.Rows) == roles || d.Statuses != roles {
 		t.Errorf("%d rows, %d statuses, more: %v", len(d.Rows), d.Statuses, d.More)
 	}
 }
 
-// TestWhatComesWithManyRolesIsNotAllKept computes the implied roles of many roles and checks the bound of the cache.
-func TestWhatComesWithManyRolesIsNotAllKept(t *testing.T) {
-	w := newWorld(t)
+// TestRuleSetCacheIsBounded computes the implied roles of many roles and checks the bound of the cache.
+func TestRuleSetCacheIsBounded(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	const parents, children = 500, 500
 	for i := range parents {
 		w.do(fmt.Sprintf("p%d>hub", i))
@@ -186,9 +186,9 @@ func TestWhatComesWithManyRolesIsNotAllKept(t *testing.T) {
 	}
 }
 
-func TestAPreviewIsWhatThenHappens(t *testing.T) {
+func TestComputeDeltaEqualsLaterPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		for range rapid.IntRange(5, 25).Draw(t, "before") {
 			w.random(t)
 		}

@@ -43,9 +43,9 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// UnguardableNamespaces lists the namespaces in which no rule ever holds. Webhooks in these namespaces could block the recovery
+// UnsupportedNamespaces lists the namespaces in which no rule ever holds. Webhooks in these namespaces could block the recovery
 // of the service that answers them.
-func UnguardableNamespaces() []string { return []string{"entail-system", "kube-system"} }
+func UnsupportedNamespaces() []string { return []string{"entail-system", "kube-system"} }
 
 func (p Policy) isProhibited(r Role) bool {
 	return slices.ContainsFunc(p.Prohibited, func(pattern string) bool {
@@ -83,7 +83,7 @@ type EvaluatedRule struct {
 func (p Policy) evaluateRule(namespace string, r Rule) EvaluatedRule {
 	e := EvaluatedRule{Rule: r, Reason: Accepted}
 	switch {
-	case slices.Contains(p.Excluded, namespace), slices.Contains(UnguardableNamespaces(), namespace):
+	case slices.Contains(p.Excluded, namespace), slices.Contains(UnsupportedNamespaces(), namespace):
 		e.Reason, e.Message = ExcludedNamespace, fmt.Sprintf("no rule is in force in namespace %s; move the rule, or ask the administrator", namespace)
 	case p.Unguarded:
 		e.Reason = Unguarded
@@ -98,9 +98,9 @@ func (p Policy) evaluateRule(namespace string, r Rule) EvaluatedRule {
 	return e
 }
 
-// EvaluateRefusal reports whether the API server would reject a rule, by its policy or its schema. It also returns the
+// FindRefusal reports whether the API server would reject a rule, by its policy or its schema. It also returns the
 // evaluation.
-func (p Policy) EvaluateRefusal(namespace string, r Rule) (EvaluatedRule, bool) {
+func (p Policy) FindRefusal(namespace string, r Rule) (EvaluatedRule, bool) {
 	e := p.evaluateRule(namespace, r)
 	e.Message = "the API server would refuse it: " + e.Message
 	return e, e.Reason == ProhibitedRole || e.Reason == SelfImplication

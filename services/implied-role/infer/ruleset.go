@@ -68,7 +68,7 @@ func (rs *RuleSet) WithPausedRules(sources int, load func(Role) int) *RuleSet {
 	if sources*(1+rs.most) <= rs.limit {
 		return &limited
 	}
-	holders := rs.graph.Gather(load)
+	holders := rs.graph.UpstreamSumFunc(load)
 	for _, r := range rs.rules {
 		if r.Reason != Accepted {
 			continue

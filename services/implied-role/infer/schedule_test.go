@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWhatOneBindingGivesAnotherTakesOnlyThen(t *testing.T) {
+func TestScheduleActionsAddsGrantBeforeRemoval(t *testing.T) {
 	for name, c := range map[string]struct{ before, after, want string }{
 		"revocations come first":             {"a>c b>d B1=a{x}", "-B1 B2=b{y}", "delete B1:c | create B2:d |"},
 		"but not of what is given elsewhere": {"a>c b>c B1=a{x} B3=a{z}", "-B1 -B3 B2=b{x}", "delete B3:c | create B2:c | delete B1:c"},
@@ -21,7 +21,7 @@ func TestWhatOneBindingGivesAnotherTakesOnlyThen(t *testing.T) {
 		"another subject":                    {"a>c B1=a{x}", "B1=a{y}", "| update B1:c |"},
 		"small sources do not wait":          {"", "a>c1 a>c2 b>d A=a{x} B=b{x}", "| create B:d create A:c1 create A:c2 |"},
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.do(c.before)
 		w.settle()
 		w.do(c.after)
@@ -41,7 +41,7 @@ func TestWhatOneBindingGivesAnotherTakesOnlyThen(t *testing.T) {
 }
 
 // grants returns the grants of all existing bindings.
-func (w *world) grants() map[subjectRole]struct{} {
+func (w *simulatedNamespace) grants() map[subjectRole]struct{} {
 	all := map[subjectRole]struct{}{}
 	for _, b := range w.all() {
 		for _, s := range b.Subjects {
@@ -52,7 +52,7 @@ func (w *world) grants() map[subjectRole]struct{} {
 }
 
 // wants returns the grants of explicit bindings and of the bindings that follow from them.
-func (w *world) wants() map[subjectRole]struct{} {
+func (w *simulatedNamespace) wants() map[subjectRole]struct{} {
 	all := map[subjectRole]struct{}{}
 	for _, b := range w.all() {
 		if b.IsGenerated() {
@@ -71,7 +71,7 @@ func (w *world) wants() map[subjectRole]struct{} {
 }
 
 // random makes one random change.
-func (w *world) random(t *rapid.T) {
+func (w *simulatedNamespace) random(t *rapid.T) {
 	letter := rapid.SampledFrom([]string{"a", "b", "c", "d", "ClusterRole/a", "e"})
 	names := rapid.SampledFrom([]string{"B1", "B2", "B3", "B4"})
 	rule := fmt.Sprintf("r%d:%s>%s", rapid.IntRange(0, 7).Draw(t, "rule"), letter.Draw(t, "parent"), letter.Draw(t, "child"))
@@ -81,11 +81,11 @@ func (w *world) random(t *rapid.T) {
 	w.do(op)
 }
 
-// TestNobodyLacksWhatTheyHaveBeforeAndAfter makes several changes at a time, and executes the plan step by step. A
+// TestScheduleActionsNeverInterruptsGrant makes several changes at a time, and executes the plan step by step. A
 // grant that exists, and that is required before and after each change, must exist after every step.
-func TestNobodyLacksWhatTheyHaveBeforeAndAfter(t *testing.T) {
+func TestScheduleActionsNeverInterruptsGrant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		for range rapid.IntRange(6, 20).Draw(t, "rounds") {
 			always := w.wants()
 			for range rapid.IntRange(1, 4).Draw(t, "changes") {
@@ -127,11 +127,11 @@ func numbers(n int) []int {
 	return list
 }
 
-// TestOnlyWhatChangedNeedsToBeLookedAt plans everything, and also only the changed bindings and those whose role
+// TestPlanOfAffectedSourcesEqualsFullPlan plans everything, and also only the changed bindings and those whose role
 // implies other roles. Both plans must be the same.
-func TestOnlyWhatChangedNeedsToBeLookedAt(t *testing.T) {
+func TestPlanOfAffectedSourcesEqualsFullPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		w.policy.MaxGenerated = rapid.SampledFrom([]int{3, 8, 10_000}).Draw(t, "limit")
 		before := w.settle()
 		for range rapid.IntRange(10, 30).Draw(t, "rounds") {

@@ -12,12 +12,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/condition"
 )
 
-func everything(Role) bool { return true }
+func planEverything(Role) bool { return true }
 
-func (w *world) status(rule string, f StatusInput) RuleStatus {
+func (w *simulatedNamespace) status(rule string, f StatusInput) RuleStatus {
 	w.t.Helper()
 	if f.Exists == nil {
-		f.Exists = everything
+		f.Exists = planEverything
 	}
 	o := w.infer()
 	i := slices.IndexFunc(o.Rules.Rules(), func(j EvaluatedRule) bool { return j.Name == rule })
@@ -36,8 +36,8 @@ func rows(b *RuleSet) string {
 	return strings.Join(list, "; ")
 }
 
-func TestTheWorkedExampleByInferencesAndStatuses(t *testing.T) {
-	w := newWorld(t)
+func TestWorkedExampleInferencesAndStatuses(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do(seed)
 	const all = "admin: developer noob pro reviewer writer; developer: noob pro writer; writer: noob pro"
 	if got := rows(w.infer().Rules); got != all {
@@ -56,7 +56,7 @@ func TestTheWorkedExampleByInferencesAndStatuses(t *testing.T) {
 	}
 }
 
-func TestARuleIsReadyWhenItCountsAndIsSynced(t *testing.T) {
+func TestComputeStatusReadyRequiresAcceptedAndSynced(t *testing.T) {
 	accepted, refused := condition.New("Accepted", true, Accepted, "more"), condition.New("Accepted", false, "ProhibitedRole", "no")
 	synced, pending := condition.New("Synced", true, Synced, ""), condition.New("Synced", false, Pending, "wait")
 	for want, s := range map[string]RuleStatus{
@@ -71,8 +71,8 @@ func TestARuleIsReadyWhenItCountsAndIsSynced(t *testing.T) {
 	}
 }
 
-func TestK1TheHierarchyOfACloud(t *testing.T) {
-	w := newWorld(t)
+func TestCloudHierarchyImpliesRoles(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do(cloud)
 	b := w.infer().Rules
 	for r, want := range map[string]int{"all_admin": 7, "storage_admin": 4, "network_admin": 2, "image_admin": 2, "object_admin": 2, "volume_admin": 2, "editor": 1, "reader": 0} {
@@ -82,7 +82,7 @@ func TestK1TheHierarchyOfACloud(t *testing.T) {
 	}
 }
 
-func TestARuleIsToldWhyItDoesNotHold(t *testing.T) {
+func TestComputeStatusReportsRefusalReason(t *testing.T) {
 	for name, c := range map[string]struct{ parent, child, reason string }{
 		"it holds":             {"a", "b", Accepted},
 		"no child":             {"a", "", Incomplete},
@@ -96,7 +96,7 @@ func TestARuleIsToldWhyItDoesNotHold(t *testing.T) {
 		"the system's":         {"a", "ClusterRole/system:node", ProhibitedRole},
 		"the system's, a Role": {"a", "system:node", ProhibitedRole},
 	} {
-		w := newWorld(t)
+		w := newSimulatedNamespace(t)
 		parent, flaw := ParseRole(role(c.parent).Kind(), role(c.parent).Name)
 		child, other := ParseRole(role(c.child).Kind(), role(c.child).Name)
 		w.rules["rule"] = Rule{Name: "rule", Parent: parent, Child: child, Flaw: cmp.Or(flaw, other)}
@@ -110,7 +110,7 @@ func TestARuleIsToldWhyItDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestAKindThatIsNoneIsRefused(t *testing.T) {
+func TestParseRoleRefusesUnknownKind(t *testing.T) {
 	if _, err := ParseRole("User", "a"); err == nil {
 		t.Error("a User is taken for a role")
 	}
@@ -119,8 +119,8 @@ func TestAKindThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheOldestRulesHoldWhenThereAreTooMany(t *testing.T) {
-	w := newWorld(t)
+func TestEvaluateRulesKeepsOldestAboveLimit(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.policy.MaxRules = 2
 	for i, name := range []string{"z", "a", "m"} {
 		w.rules[name] = Rule{Name: name, Parent: role("p"), Child: role("c" + name), Created: time.Unix(int64(i), 0)}
@@ -133,8 +133,8 @@ func TestTheOldestRulesHoldWhenThereAreTooMany(t *testing.T) {
 	}
 }
 
-func TestEveryRuleOfACycleSaysSo(t *testing.T) {
-	w := newWorld(t)
+func TestComputeStatusReportsCycle(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b b>c c>a c>d x>a")
 	for rule, want := range map[string]string{"a>b": "a -> b -> c -> a", "b>c": "b -> c -> a -> b", "c>a": "c -> a -> b -> c", "c>d": "", "x>a": ""} {
 		s := w.status(rule, StatusInput{})
@@ -150,8 +150,8 @@ func TestEveryRuleOfACycleSaysSo(t *testing.T) {
 	}
 }
 
-func TestACycleOfManyIsToldInShort(t *testing.T) {
-	w := newWorld(t)
+func TestComputeStatusShortensLongCycle(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	for i := range 1000 {
 		w.do(fmt.Sprintf("r%d>r%d", i, (i+1)%1000))
 	}
@@ -161,8 +161,8 @@ func TestACycleOfManyIsToldInShort(t *testing.T) {
 	}
 }
 
-func TestARoleThatIsMissingIsTold(t *testing.T) {
-	w := newWorld(t)
+func TestComputeStatusReportsMissingRole(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b B=a{x}")
 	s := w.status("a>b", StatusInput{Exists: func(r Role) bool { return r != role("b") }})
 	if s.ChildRoleFound.IsTrue() || s.ChildRoleFound.Reason != RoleMissing || !s.Synced.IsTrue() {
@@ -173,8 +173,8 @@ func TestARoleThatIsMissingIsTold(t *testing.T) {
 	}
 }
 
-func TestAnObstacleIsToldByEveryRuleBehindIt(t *testing.T) {
-	w := newWorld(t)
+func TestComputeStatusReportsObstacleOnEveryRule(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b b>c b>d x>c")
 	f := StatusInput{Obstacles: []BindingObstacle{
 		{Parent: role("a"), Child: role("c"), Reason: Pending, Message: "wait"},
@@ -188,8 +188,8 @@ func TestAnObstacleIsToldByEveryRuleBehindIt(t *testing.T) {
 	}
 }
 
-func TestARevocationThatFailsIsToldByEveryRuleThatLeadsToTheRole(t *testing.T) {
-	w := newWorld(t)
+func TestComputeStatusReportsFailedRevocation(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("a>b b>c x>d")
 	f := StatusInput{Obstacles: []BindingObstacle{{Child: role("c"), Reason: Forbidden, Message: "no"}}}
 	for rule, want := range map[string]string{"a>b": Forbidden, "b>c": Forbidden, "x>d": Synced} {
@@ -199,8 +199,8 @@ func TestARevocationThatFailsIsToldByEveryRuleThatLeadsToTheRole(t *testing.T) {
 	}
 }
 
-func TestARuleThatAsksForTooMuchIsPaused(t *testing.T) {
-	w := newWorld(t)
+func TestWithPausedRulesPausesExcessiveRule(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.policy.MaxGenerated = 4
 	w.do("a>b b>c B1=a{x} B2=a{y}")
 	w.settle()
@@ -226,7 +226,7 @@ func TestARuleThatAsksForTooMuchIsPaused(t *testing.T) {
 	}
 }
 
-func TestPolicyNeedsNoKind(t *testing.T) {
+func TestIsProhibitedMatchesNamePatterns(t *testing.T) {
 	p := Policy{Prohibited: []string{"Role/secret", "ops-*", "exact"}}
 	var got []string
 	for _, text := range []string{"secret", "ClusterRole/secret", "ops-a", "ClusterRole/ops-", "ops", "exact", "exactly"} {
@@ -239,8 +239,8 @@ func TestPolicyNeedsNoKind(t *testing.T) {
 	}
 }
 
-func TestRulesAreFoundByWhatTheySay(t *testing.T) {
-	w := newWorld(t)
+func TestRulesBetweenFindsRulesByContent(t *testing.T) {
+	w := newSimulatedNamespace(t)
 	w.do("two:a>b one:a>b a>c a>a")
 	b := w.infer().Rules
 	if got := strings.Join(b.RulesBetween(role("a"), role("b")), " "); got != "one two" {

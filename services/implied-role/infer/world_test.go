@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// failer is the common part of tests and rapid properties.
-type failer interface {
+// testingT is the common part of tests and rapid properties.
+type testingT interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// world is one namespace in which plans are executed at once.
-type world struct {
-	t        failer
+// simulatedNamespace is one namespace in which plans are executed at once.
+type simulatedNamespace struct {
+	t        testingT
 	policy   Policy
 	rules    map[string]Rule
 	bindings map[string]*rbacv1.RoleBinding
@@ -31,8 +31,8 @@ type world struct {
 	writes int
 }
 
-func newWorld(t failer) *world {
-	return &world{t: t, policy: DefaultPolicy(), rules: map[string]Rule{}, bindings: map[string]*rbacv1.RoleBinding{}}
+func newSimulatedNamespace(t testingT) *simulatedNamespace {
+	return &simulatedNamespace{t: t, policy: DefaultPolicy(), rules: map[string]Rule{}, bindings: map[string]*rbacv1.RoleBinding{}}
 }
 
 // role parses "name" or "ClusterRole/name".
@@ -70,7 +70,7 @@ func subject(text string) rbacv1.Subject {
 
 // do executes operations that are separated by spaces. "a>b" makes a rule of that name, "name:a>b" one with a name, and
 // "-a>b" removes a rule. "B=role{alice,bob}" makes or changes a binding, and "-B" removes it.
-func (w *world) do(ops string) {
+func (w *simulatedNamespace) do(ops string) {
 	w.t.Helper()
 	for op := range strings.FieldsSeq(ops) {
 		gone := strings.HasPrefix(op, "-")
@@ -97,12 +97,12 @@ func (w *world) do(ops string) {
 	}
 }
 
-func (w *world) uid() types.UID {
+func (w *simulatedNamespace) uid() types.UID {
 	w.uids++
 	return types.UID(fmt.Sprint(w.uids))
 }
 
-func (w *world) bind(name string, r Role, who []string) {
+func (w *simulatedNamespace) bind(name string, r Role, who []string) {
 	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: w.uid()}, RoleRef: r.toRoleRef()}
 	if was, ok := w.bindings[name]; ok && was.RoleRef == r.toRoleRef() {
 		b.ObjectMeta = was.ObjectMeta
@@ -113,11 +113,11 @@ func (w *world) bind(name string, r Role, who []string) {
 	w.bindings[name] = b
 }
 
-func (w *world) namespace() NamespaceInput {
+func (w *simulatedNamespace) namespace() NamespaceInput {
 	return NamespaceInput{Name: "ns", Rules: slices.Collect(maps.Values(w.rules)), Bindings: w.all()}
 }
 
-func (w *world) all() []*Binding {
+func (w *simulatedNamespace) all() []*Binding {
 	var list []*Binding
 	for _, name := range slices.Sorted(maps.Keys(w.bindings)) {
 		list = append(list, read(w.t, w.bindings[name]))
@@ -126,7 +126,7 @@ func (w *world) all() []*Binding {
 }
 
 // read decodes an object as the service does, or returns nil.
-func read(t failer, object *rbacv1.RoleBinding) *Binding {
+func read(t testingT, object *rbacv1.RoleBinding) *Binding {
 	t.Helper()
 	if object == nil {
 		return nil
@@ -142,10 +142,12 @@ func read(t failer, object *rbacv1.RoleBinding) *Binding {
 	return b
 }
 
-func (w *world) infer() InferenceResult { return Namespace(w.namespace(), w.policy) }
+func (w *simulatedNamespace) infer() InferenceResult {
+	return EvaluateNamespace(w.namespace(), w.policy)
+}
 
 // settle executes the plan and expects that nothing is left to do.
-func (w *world) settle() InferenceResult {
+func (w *simulatedNamespace) settle() InferenceResult {
 	w.t.Helper()
 	o := w.infer()
 	first, then, last := ScheduleActions(o.PlannedActions(w.all()))
@@ -168,7 +170,7 @@ func (o InferenceResult) differences(bindings []*Binding) []BindingDifference {
 	return list
 }
 
-func (w *world) apply(a Action) {
+func (w *simulatedNamespace) apply(a Action) {
 	switch a.Verb {
 	case Create:
 		if w.bindings[a.Name] != nil {
@@ -201,7 +203,7 @@ func (w *world) apply(a Action) {
 }
 
 // generated lists the generated bindings as "B:child B:child{subjects}…", with subjects only if withSubjects is true.
-func (w *world) generated(withSubjects bool) string {
+func (w *simulatedNamespace) generated(withSubjects bool) string {
 	var list []string
 	for _, b := range w.all() {
 		if !b.IsGenerated() {
@@ -222,7 +224,7 @@ func (w *world) generated(withSubjects bool) string {
 }
 
 // identity returns the UID of the binding that source generates for child, or "".
-func (w *world) identity(source, child string) types.UID {
+func (w *simulatedNamespace) identity(source, child string) types.UID {
 	if b := w.bindings[GeneratedName(source, role(child))]; b != nil {
 		return b.UID
 	}

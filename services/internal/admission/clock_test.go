@@ -16,15 +16,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/bootclock"
 )
 
-// elsewhere imitates an API server whose clock differs from the local one. It stores one configuration.
-type elsewhere struct {
+// skewedAPIServer imitates an API server whose clock differs from the local one. It stores one configuration.
+type skewedAPIServer struct {
 	t *testing.T
 	// date is the date of the server's responses. If it is zero, responses have no date.
 	date  time.Time
 	keeps *admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
-func (e *elsewhere) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *skewedAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Date"] = nil
 	if !e.date.IsZero() {
 		w.Header().Set("Date", e.date.UTC().Format(http.TimeFormat))
@@ -50,10 +50,10 @@ func (e *elsewhere) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
+func TestAPIServerClockUsesDateHeaders(t *testing.T) {
 	for name, off := range map[string]time.Duration{"our clock is slow": time.Hour, "our clock is fast": -time.Hour, "it agrees": 0} {
 		t.Run(name, func(t *testing.T) {
-			api := &elsewhere{t: t, date: time.Now().Add(off).Truncate(time.Second)}
+			api := &skewedAPIServer{t: t, date: time.Now().Add(off).Truncate(time.Second)}
 			server := httptest.NewServer(api)
 			defer server.Close()
 			s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
@@ -81,8 +81,8 @@ func TestTheTimeThatCountsIsThatOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestNothingIsInForceWhereTheAPIServerTellsNoTime(t *testing.T) {
-	server := httptest.NewServer(&elsewhere{t: t})
+func TestRegistrationFailsWithoutAPIServerDate(t *testing.T) {
+	server := httptest.NewServer(&skewedAPIServer{t: t})
 	defer server.Close()
 	s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) { o.Kube = &rest.Config{Host: server.URL} })
 	s.clock.recordDate(time.Time{}, 0)

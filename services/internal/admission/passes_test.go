@@ -13,7 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-func TestWhatCannotBeJudgedPassesWhereTheWebhookSaysSo(t *testing.T) {
+func TestWebhookFailurePolicyIgnoreAllows(t *testing.T) {
 	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
 	webhook := Webhook{ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
 		FailurePolicy: &ignore, Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Scope: &scope}}},
@@ -25,7 +25,7 @@ func TestWhatCannotBeJudgedPassesWhereTheWebhookSaysSo(t *testing.T) {
 		"allowed": {nil, true}, "cannot be judged": {errors.New("no time"), true}, "refused": {RefusalError("no"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			webhook.Judge = func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }
+			webhook.Validate = func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }
 			w := httptest.NewRecorder()
 			newServer(t, Config{}, nil).webhookHandler(webhook).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review(t, nil))))
 			var got admissionv1.AdmissionReview
@@ -43,10 +43,10 @@ func TestWhatCannotBeJudgedPassesWhereTheWebhookSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhoAsksMuchOfWhatIsInNoNamespaceKeepsNobodyOut(t *testing.T) {
+func TestRequestSlotsLimitClusterScopedRequests(t *testing.T) {
 	s, held := newServer(t, Config{}, nil), make(chan struct{})
 	waiting := make(chan struct{}, 2*maxOfOne)
-	webhook := Webhook{Judge: func(_ context.Context, r *admissionv1.AdmissionRequest) error {
+	webhook := Webhook{Validate: func(_ context.Context, r *admissionv1.AdmissionRequest) error {
 		if r.UserInfo.Username == "many" {
 			waiting <- struct{}{}
 			<-held

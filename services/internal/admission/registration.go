@@ -24,14 +24,14 @@ const (
 	// after a failed check.
 	roundInterval = 5 * time.Second
 	retryInterval = 250 * time.Millisecond
-	// forgotten bounds the time without a successful check. After this time InForceErr returns an error.
+	// forgotten bounds the time without a successful check. After this time RegistrationErr returns an error.
 	forgotten = 30 * time.Second
 	// never is a resourceVersion that no object has. An apply with it either creates the object or returns a conflict.
 	never = "1"
 )
 
-// registerLoop checks the certificate and the registration repeatedly until ctx ends.
-func (s *Server) registerLoop(ctx context.Context) {
+// runRegistrationLoop checks the certificate and the registration repeatedly until ctx ends.
+func (s *Server) runRegistrationLoop(ctx context.Context) {
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
 		err := s.RefreshRegistration(ctx)
 		if wait = roundInterval; err != nil && ctx.Err() == nil {
@@ -47,7 +47,7 @@ func (s *Server) RefreshRegistration(ctx context.Context) error {
 	s.rounds.Lock()
 	defer s.rounds.Unlock()
 	began := bootclock.Now()
-	err := s.refreshOnce(ctx)
+	err := s.refreshRegistrationOnce(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure = err; err == nil {
@@ -56,9 +56,9 @@ func (s *Server) RefreshRegistration(ctx context.Context) error {
 	return err
 }
 
-// refreshOnce updates the certificate and the registration. It serves a new certificate only at the next check after
-// its authority was registered, so that the API server already trusts the authority.
-func (s *Server) refreshOnce(ctx context.Context) error {
+// refreshRegistrationOnce updates the certificate and the registration. It serves a new certificate only at the next
+// check after its authority was registered, so that the API server already trusts the authority.
+func (s *Server) refreshRegistrationOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, decision)
 	defer cancel()
 	next, err := s.loadOrRenewCertificate(ctx)

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // configuration is a configuration name that the shipped RBAC rules allow.
 const configuration = "entail-implied-role"
 
-// bed holds an API server, and creates replicas of an admission server.
-type bed struct {
+// replicaEnv holds an API server, and creates replicas of an admission server.
+type replicaEnv struct {
 	t     *testing.T
 	kube  *testenv.KubeServer
 	typed kubernetes.Interface
@@ -41,9 +41,9 @@ type bed struct {
 	log slog.Handler
 }
 
-func newBed(t *testing.T) *bed {
+func newReplicaEnv(t *testing.T) *replicaEnv {
 	t.Helper()
-	b := &bed{t: t, kube: testenv.StartKube(t), log: slog.NewTextHandler(t.Output(), nil)}
+	b := &replicaEnv{t: t, kube: testenv.StartKube(t), log: slog.NewTextHandler(t.Output(), nil)}
 	b.typed = kubernetes.NewForConfigOrDie(b.kube.AdminConfig())
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
@@ -54,7 +54,7 @@ func newBed(t *testing.T) *bed {
 }
 
 // replica returns an admission server that checks its registration only when the test requests it.
-func (b *bed) replica() *Server {
+func (b *replicaEnv) replica() *Server {
 	b.t.Helper()
 	s := newServer(b.t, Config{Service: "entail-system/implied-role-admission"}, func(o *Options) {
 		o.Name, o.Namespace, o.Kube = configuration, rbac.Namespace, b.kube.ServiceConfig(b.t, topology.ImpliedRole)
@@ -67,7 +67,7 @@ func (b *bed) replica() *Server {
 					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.com"}, APIVersions: []string{"*"}, Resources: []string{"nothing"}},
 				}},
 			},
-			Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return nil },
+			Validate: func(context.Context, *admissionv1.AdmissionRequest) error { return nil },
 		}}
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
@@ -82,16 +82,16 @@ func (b *bed) replica() *Server {
 	return s
 }
 
-func (b *bed) round(replicas ...*Server) {
+func (b *replicaEnv) round(replicas ...*Server) {
 	b.t.Helper()
 	for _, s := range replicas {
-		if err := s.refreshOnce(b.t.Context()); err != nil {
+		if err := s.refreshRegistrationOnce(b.t.Context()); err != nil {
 			b.t.Fatal(err)
 		}
 	}
 }
 
-func (b *bed) registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
+func (b *replicaEnv) registered() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	b.t.Helper()
 	c, err := b.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(b.t.Context(), configuration, metav1.GetOptions{})
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *bed) registered() *admissionregistrationv1.ValidatingWebhookConfigurati
 
 // trusted checks that the registered authorities match the certificates of all replicas. It returns the serial
 // numbers.
-func (b *bed) trusted(replicas ...*Server) string {
+func (b *replicaEnv) trusted(replicas ...*Server) string {
 	b.t.Helper()
 	client := b.registered().Webhooks[0].ClientConfig
 	pool := x509.NewCertPool()
@@ -119,8 +119,8 @@ func (b *bed) trusted(replicas ...*Server) string {
 	return shown
 }
 
-func TestReplicasShareOneCertificate(t *testing.T) {
-	b := newBed(t)
+func TestReplicasShareCertificate(t *testing.T) {
+	b := newReplicaEnv(t)
 	one, two := b.replica(), b.replica()
 	b.round(one, two, one)
 	shown := b.trusted(one, two)
@@ -135,13 +135,13 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 	}
 }
 
-func TestReplicasThatStartTogetherMakeOneCertificate(t *testing.T) {
-	b := newBed(t)
+func TestConcurrentReplicasCreateOneCertificate(t *testing.T) {
+	b := newReplicaEnv(t)
 	replicas := make([]*Server, 4)
 	errs := make(chan error, len(replicas))
 	for i := range replicas {
 		replicas[i] = b.replica()
-		go func() { errs <- replicas[i].refreshOnce(t.Context()) }()
+		go func() { errs <- replicas[i].refreshRegistrationOnce(t.Context()) }()
 	}
 	for range replicas {
 		<-errs // All but one may fail.
@@ -151,8 +151,8 @@ func TestReplicasThatStartTogetherMakeOneCertificate(t *testing.T) {
 	b.trusted(replicas...)
 }
 
-func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
-	b := newBed(t)
+func TestCertificateIsRegisteredBeforeUse(t *testing.T) {
+	b := newReplicaEnv(t)
 	one, two := b.replica(), b.replica()
 	b.round(one, two)
 	before := b.trusted(one, two)
@@ -172,11 +172,11 @@ func TestACertificateIsTrustedBeforeItIsShown(t *testing.T) {
 	}
 }
 
-// TestReplicasAreCalledByOnePathThatNobodyIsTold calls replicas at the registered path, and at a path with only the
+// TestReplicasShareSecretPath calls replicas at the registered path, and at a path with only the
 // webhook's name. Both replicas accept only the registered path, also after a renewal and after the loss of the
 // Secret.
-func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
-	b := newBed(t)
+func TestReplicasShareSecretPath(t *testing.T) {
+	b := newReplicaEnv(t)
 	var log bytes.Buffer
 	b.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
 	one, two := b.replica(), b.replica()
@@ -217,7 +217,7 @@ func TestReplicasAreCalledByOnePathThatNobodyIsTold(t *testing.T) {
 }
 
 // posts sends a review to a replica and returns the status code.
-func (b *bed) posts(s *Server, path string) int {
+func (b *replicaEnv) posts(s *Server, path string) int {
 	b.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	answer, err := client.Post("https://"+s.listener.Addr().String()+path, "application/json", strings.NewReader(review(b.t, nil)))
@@ -228,8 +228,8 @@ func (b *bed) posts(s *Server, path string) int {
 	return answer.StatusCode
 }
 
-func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {
-	b := newBed(t)
+func TestRegistrationIsRepaired(t *testing.T) {
+	b := newReplicaEnv(t)
 	s := b.replica()
 	b.round(s)
 	want := b.registered().Webhooks
@@ -263,15 +263,15 @@ func TestWhatSomebodyChangesInTheConfigurationIsPutBack(t *testing.T) {
 }
 
 // Rules and conditions of a webhook can change, and objects written before still count as checked.
-func TestWhatAWebhookIsAboutFollows(t *testing.T) {
-	b := newBed(t)
+func TestWebhookRulesFollowRulesFunc(t *testing.T) {
+	b := newReplicaEnv(t)
 	var told []admissionregistrationv1.MatchCondition
 	about := "true"
 	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {
 		o.Name, o.Kube = configuration, b.kube.ServiceConfig(t, topology.ImpliedRole)
 		o.Webhooks = []Webhook{{
 			ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "nothing.example.com"},
-			About: func(
+			RulesFunc: func(
 				_ context.Context, _ []admissionregistrationv1.RuleWithOperations, is []admissionregistrationv1.MatchCondition,
 			) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 				told = is
@@ -299,15 +299,15 @@ func TestWhatAWebhookIsAboutFollows(t *testing.T) {
 	}
 }
 
-func TestRunKeepsTheWebhooksInForce(t *testing.T) {
-	b := newBed(t)
+func TestRunKeepsWebhooksRegistered(t *testing.T) {
+	b := newReplicaEnv(t)
 	s := newServer(t, Config{URL: "https://127.0.0.1:9"}, func(o *Options) {
 		o.Name, o.Kube = configuration, b.kube.ServiceConfig(t, topology.ImpliedRole)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	testenv.Eventually(t, time.Minute, s.InForceErr)
+	testenv.Eventually(t, time.Minute, s.RegistrationErr)
 	cancel()
 	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -19,14 +19,16 @@ import (
 // the request cannot be checked now; then the failure policy of the webhook decides.
 type ValidateFunc func(ctx context.Context, request *admissionv1.AdmissionRequest) error
 
-// refusal is the error of [RefusalError], for the author of the request.
-type refusal struct{ message string }
+// refusalError is the error of [RefusalError], for the author of the request.
+type refusalError struct{ message string }
 
-func (r refusal) Error() string { return r.message }
+func (r refusalError) Error() string { return r.message }
 
 // RefusalError returns the error with which a [ValidateFunc] refuses a request. The text must contain the reason and
 // the remedy.
-func RefusalError(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
+func RefusalError(format string, args ...any) error {
+	return refusalError{fmt.Sprintf(format, args...)}
+}
 
 // webhookHandler returns the HTTP handler of a webhook.
 func (s *Server) webhookHandler(webhook Webhook) http.Handler {
@@ -53,7 +55,7 @@ func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *ad
 	defer cancel()
 	response := &admissionv1.AdmissionResponse{UID: request.UID}
 	err := s.validateRequest(ctx, webhook, request)
-	refused, judged := errors.AsType[refusal](err)
+	refused, judged := errors.AsType[refusalError](err)
 	outcome := "allowed"
 	switch {
 	case err == nil:
@@ -88,5 +90,5 @@ func (s *Server) validateRequest(ctx context.Context, webhook Webhook, request *
 		return err
 	}
 	defer release()
-	return webhook.Judge(ctx, request)
+	return webhook.Validate(ctx, request)
 }

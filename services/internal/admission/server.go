@@ -56,16 +56,16 @@ type Webhook struct {
 	// ValidatingWebhook holds Name, Rules, NamespaceSelector and MatchConditions. Set FailurePolicy to allow requests
 	// that cannot be checked. The server sets the other fields.
 	admissionregistrationv1.ValidatingWebhook
-	Judge ValidateFunc
+	Validate ValidateFunc
 	// Scope replaces a fixed NamespaceSelector.
 	Scope NamespaceScope
-	// About replaces fixed Rules and MatchConditions.
-	About RulesFunc
+	// RulesFunc replaces fixed Rules and MatchConditions.
+	RulesFunc WebhookRulesFunc
 }
 
-// RulesFunc returns the rules and conditions to register. Its arguments are the registered ones, which are empty at
-// first. A change of these rules does not reset [Server.InForceSince].
-type RulesFunc func(
+// WebhookRulesFunc returns the rules and conditions to register. Its arguments are the registered ones, which are empty
+// at first. A change of these rules does not reset [Server.InForceSince].
+type WebhookRulesFunc func(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition)
 
@@ -146,12 +146,12 @@ func New(cfg Config, o Options) (*Server, error) {
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.serveTLS(ctx) })
-	group.Go(func() error { s.registerLoop(ctx); return nil })
+	group.Go(func() error { s.runRegistrationLoop(ctx); return nil })
 	return group.Wait()
 }
 
-// InForceErr returns nil while the webhooks are known to be registered.
-func (s *Server) InForceErr() error {
+// RegistrationErr returns nil while the webhooks are known to be registered.
+func (s *Server) RegistrationErr() error {
 	if _, err := s.InForceSince(); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func review(t *testing.T, edit func(*admissionv1.AdmissionReview)) string {
 	return string(data)
 }
 
-func TestWhateverIsNotAllowedIsRefused(t *testing.T) {
+func TestHandlerRefusesFailedValidation(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
 		code    int32
@@ -73,7 +73,7 @@ func TestWhateverIsNotAllowedIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, Config{}, nil)
-			h := s.webhookHandler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }})
+			h := s.webhookHandler(Webhook{Validate: func(context.Context, *admissionv1.AdmissionRequest) error { return c.err }})
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(review(t, nil))))
 			var got admissionv1.AdmissionReview
@@ -93,9 +93,9 @@ func TestWhateverIsNotAllowedIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
+func TestHandlerRejectsInvalidReview(t *testing.T) {
 	s := newServer(t, Config{}, nil)
-	h := http.MaxBytesHandler(s.webhookHandler(Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error {
+	h := http.MaxBytesHandler(s.webhookHandler(Webhook{Validate: func(context.Context, *admissionv1.AdmissionRequest) error {
 		t.Error("it was judged")
 		return nil
 	}}), maxReview)
@@ -114,7 +114,7 @@ func TestWhatIsNoReviewIsNotAnswered(t *testing.T) {
 	}
 }
 
-func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
+func TestRequestSlotsBoundConcurrency(t *testing.T) {
 	s := newServer(t, Config{}, nil)
 	for i := range maxReviews {
 		if _, err := s.slots.Acquire(t.Context(), fmt.Sprint(i)); err != nil {
@@ -128,16 +128,16 @@ func TestSoManyAreJudgedAtATimeAndOthersWaitInVain(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllowedBeforeTheAPIServerKnowsOfTheWebhooks(t *testing.T) {
+func TestValidateRequestRefusesBeforeRegistrationIsEffective(t *testing.T) {
 	s := newServer(t, Config{}, nil)
-	webhook := Webhook{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { return nil }}
+	webhook := Webhook{Validate: func(context.Context, *admissionv1.AdmissionRequest) error { return nil }}
 	soon, err := s.nextEffectiveTime()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, since := range map[string]time.Time{"it is not known": {}, "it is about to learn": soon} {
 		s.inForce = since
-		if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.InForceErr() == nil {
+		if err := s.validateRequest(t.Context(), webhook, &admissionv1.AdmissionRequest{}); err == nil || s.RegistrationErr() == nil {
 			t.Errorf("%s: it is allowed", name)
 		}
 	}
@@ -146,7 +146,7 @@ func TestNothingIsAllowedBeforeTheAPIServerKnowsOfTheWebhooks(t *testing.T) {
 	}
 }
 
-func TestWhatWasAwayOrChangedIsInForceAnew(t *testing.T) {
+func TestEnforcedSinceRestartsAfterRemovalOrChange(t *testing.T) {
 	s := newServer(t, Config{}, func(o *Options) { o.Webhooks = make([]Webhook, 1) })
 	made, at := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Truncate(time.Second)
 	ignore := admissionregistrationv1.Ignore
@@ -181,12 +181,12 @@ func TestWhatWasAwayOrChangedIsInForceAnew(t *testing.T) {
 	}
 }
 
-func TestOneNamespaceKeepsOutNoOther(t *testing.T) {
+func TestRequestSlotsAreFairBetweenNamespaces(t *testing.T) {
 	s := newServer(t, Config{}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	busy := make(chan error, maxReviews)
 	entered := make(chan struct{}, maxReviews)
-	webhook := Webhook{Judge: func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
+	webhook := Webhook{Validate: func(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 		if r.Namespace == "busy" {
 			entered <- struct{}{}
 			<-ctx.Done()
@@ -213,18 +213,18 @@ func TestOneNamespaceKeepsOutNoOther(t *testing.T) {
 	}
 }
 
-// unread is a body that must not be read.
-type unread struct{ t *testing.T }
+// unreadableBody is a body that must not be read.
+type unreadableBody struct{ t *testing.T }
 
-func (u unread) Read([]byte) (int, error) {
+func (u unreadableBody) Read([]byte) (int, error) {
 	u.t.Error("it is read")
 	return 0, io.EOF
 }
 
-func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
+func TestRouterAcceptsOnlyAPIServer(t *testing.T) {
 	judged := 0
 	s := newServer(t, Config{URL: "https://here:1"}, func(o *Options) {
-		o.Webhooks = []Webhook{{Judge: func(context.Context, *admissionv1.AdmissionRequest) error { judged++; return nil }}}
+		o.Webhooks = []Webhook{{Validate: func(context.Context, *admissionv1.AdmissionRequest) error { judged++; return nil }}}
 		o.Webhooks[0].Name = "w"
 	})
 	h, now := s.newWebhookRouter(), time.Now()
@@ -233,7 +233,7 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(method, path, body))
 		return w.Code
 	}
-	if code := ask(http.MethodPost, "/w", unread{t}); code != http.StatusNotFound {
+	if code := ask(http.MethodPost, "/w", unreadableBody{t}); code != http.StatusNotFound {
 		t.Errorf("without a certificate it answers %d", code)
 	}
 	c, err := s.loadOrRenewCertificate(t.Context())
@@ -249,11 +249,11 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 		"nothing": "/", "the name": "/w", "no caller": "//w", "another caller": another.webhookPath("w", now), "another webhook": c.webhookPath("x", now),
 		"no webhook": c.webhookPath("", now), "one letter less": c.webhookPath("w", now)[2:], "more": c.webhookPath("w", now) + "/w", "an old one": c.webhookPath("w", now.Add(-2*pathPeriod)),
 	} {
-		if code := ask(http.MethodPost, "/"+strings.TrimPrefix(path, "/"), unread{t}); code != http.StatusNotFound {
+		if code := ask(http.MethodPost, "/"+strings.TrimPrefix(path, "/"), unreadableBody{t}); code != http.StatusNotFound {
 			t.Errorf("%s: it answers %d", name, code)
 		}
 	}
-	if code := ask(http.MethodGet, c.webhookPath("w", now), unread{t}); code != http.StatusNotFound || judged != 0 {
+	if code := ask(http.MethodGet, c.webhookPath("w", now), unreadableBody{t}); code != http.StatusNotFound || judged != 0 {
 		t.Errorf("it answers %d, and judged %d", code, judged)
 	}
 	renewed, err := newCertificate("here", validity, c)
@@ -273,7 +273,7 @@ func TestNobodyButTheAPIServerIsHeard(t *testing.T) {
 	}
 }
 
-func TestASettingThatCannotWorkIsRefused(t *testing.T) {
+func TestConfigValidateRefusesInvalidSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  Config
 		good bool
@@ -297,7 +297,7 @@ func TestASettingThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
+func TestCertificateIsRenewedAndOldAuthorityKept(t *testing.T) {
 	const host, hours = "here.ns.svc", 30 * time.Hour
 	first, err := newCertificate(host, hours, nil)
 	if err != nil {
@@ -336,12 +336,12 @@ func TestACertificateIsReplacedInTimeAndItsAuthorityTrustedOn(t *testing.T) {
 	}
 }
 
-func TestTheWebhooksAreNotInForceBeforeTheyAreRegistered(t *testing.T) {
+func TestRegistrationErrBeforeRegistration(t *testing.T) {
 	s := newServer(t, Config{URL: "https://here:1"}, nil)
-	if err := s.InForceErr(); err == nil {
+	if err := s.RegistrationErr(); err == nil {
 		t.Error("they are")
 	}
-	if err := s.refreshOnce(t.Context()); err == nil {
+	if err := s.refreshRegistrationOnce(t.Context()); err == nil {
 		t.Error("registration succeeded without an API server")
 	}
 }

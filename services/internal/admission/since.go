@@ -10,7 +10,7 @@ import (
 )
 
 // Settling bounds the time until the API server uses a new registration. It is ten times the measured time
-// (BenchmarkLearning of implied-role).
+// (BenchmarkWebhookPropagation of implied-role).
 const Settling = time.Second
 
 // sinceAnnotation records the time since which every matching request was checked. The annotation stays valid while no
@@ -33,7 +33,7 @@ func (s *Server) recordedInForceSince(
 		if s.options.Webhooks[i].Scope != nil {
 			was.NamespaceSelector = w.NamespaceSelector
 		}
-		if s.options.Webhooks[i].About != nil {
+		if s.options.Webhooks[i].RulesFunc != nil {
 			was.Rules, was.MatchConditions = w.Rules, w.MatchConditions
 		}
 		if !equality.Semantic.DeepEqual(was, w) {

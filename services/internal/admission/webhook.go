@@ -34,8 +34,8 @@ func (s *Server) desiredWebhooks(
 				return nil, err
 			}
 		}
-		if webhook.About != nil {
-			w.Rules, w.MatchConditions = webhook.About(ctx, is.Rules, is.MatchConditions)
+		if webhook.RulesFunc != nil {
+			w.Rules, w.MatchConditions = webhook.RulesFunc(ctx, is.Rules, is.MatchConditions)
 		}
 		setWebhookDefaults(w)
 		w.ClientConfig = s.cfg.webhookClientConfig(c.webhookPath(w.Name, now), bundle)

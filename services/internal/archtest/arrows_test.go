@@ -18,7 +18,7 @@ import (
 )
 
 // The files of a service form layers, from the wiring at the top downwards. Each file uses only files below it.
-func TestNoArrowPointsUpInThePictureOfAService(t *testing.T) {
+func TestServiceFilesUseOnlyFilesBelow(t *testing.T) {
 	var got []string
 	for _, dir := range withReconcile(t, root) {
 		got = append(got, arrowsUp(t, dir)...)
@@ -28,7 +28,7 @@ func TestNoArrowPointsUpInThePictureOfAService(t *testing.T) {
 	}
 }
 
-func TestArrowsThatPointUpAreFound(t *testing.T) {
+func TestArrowCheckFindsUpwardUse(t *testing.T) {
 	want := []string{
 		"testdata/rooms/apply.go uses listTags of tags.go uses pass of reconcile.go",
 		"testdata/rooms/apply.go uses pass of reconcile.go",
@@ -41,7 +41,7 @@ func TestArrowsThatPointUpAreFound(t *testing.T) {
 }
 
 // A service may have several reconcilers, each in its own directory. They share code only through a third package.
-func TestNoDoorLeadsToAnother(t *testing.T) {
+func TestServicesDoNotImportEachOther(t *testing.T) {
 	services := withReconcile(t, root)
 	for _, door := range services {
 		for _, other := range services {
@@ -53,8 +53,8 @@ func TestNoDoorLeadsToAnother(t *testing.T) {
 	}
 }
 
-// floor returns the layer of a file: 0 for the wiring, higher numbers below it, and -1 for a file without a layer.
-func floor(file string) int {
+// fileHeight returns the layer of a file: 0 for the wiring, higher numbers below it, and -1 for a file without a layer.
+func fileHeight(file string) int {
 	switch filepath.Base(file) {
 	case "reconcile.go", "server.go":
 		return 1
@@ -79,7 +79,7 @@ func arrowsUp(t *testing.T, dir string) []string {
 	var arrows []string
 	for declared := range p.uses {
 		from := p.file(declared)
-		height := floor(from)
+		height := fileHeight(from)
 		if height < 0 {
 			continue
 		}
@@ -93,7 +93,7 @@ func arrowsUp(t *testing.T, dir string) []string {
 				visited[used] = true
 				to := p.file(used)
 				step := fmt.Sprintf("%s uses %s of %s", path, used.Name(), filepath.Base(to))
-				switch high := floor(to); {
+				switch high := fileHeight(to); {
 				case high < 0:
 					visit(used, step)
 				case high < height:
@@ -238,7 +238,7 @@ func withReconcile(t *testing.T, root string) []string {
 	t.Helper()
 	var dirs []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && slices.Contains(exempt(), d.Name()) {
+		if err == nil && d.IsDir() && slices.Contains(exemptFolders(), d.Name()) {
 			return filepath.SkipDir
 		}
 		if err == nil && d.Name() == "reconcile.go" {

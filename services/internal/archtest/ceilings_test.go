@@ -111,7 +111,7 @@ func TestClearlyBelow(t *testing.T) {
 	}
 }
 
-func TestCountsAboveTheirCeilingsAreFound(t *testing.T) {
+func TestCeilingCheckFindsExcess(t *testing.T) {
 	ceilings, counts := map[string]map[string]int{}, map[string]map[string]int{}
 	for _, tree := range trees() {
 		ceilings[tree], counts[tree] = map[string]int{"long": 10}, map[string]int{"long": 10}

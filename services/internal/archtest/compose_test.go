@@ -37,7 +37,7 @@ func (c container) mounts() (all []string) {
 	return all
 }
 
-func TestEveryServiceIsComposedWithItsOwnCredentials(t *testing.T) {
+func TestComposeFileGivesEachServiceItsCredentials(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "../docker-compose.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -22,15 +22,15 @@ const (
 
 // At a call, a reader must see whose method is called. So a type may embed data, but not a collaborator only for its
 // methods.
-func TestNothingIsEmbeddedToBorrowItsMethods(t *testing.T) {
+func TestStructsEmbedNoCollaborators(t *testing.T) {
 	for _, e := range embeddings(t, root) {
 		t.Errorf("%s: make it a named field", e)
 	}
 }
 
-// exempt returns directories that contain no part of a service: the library of the policy language, test environments,
-// and the example of this test.
-func exempt() []string { return []string{"policy", "testenv", "testdata"} }
+// exemptFolders returns directories that contain no part of a service: the library of the policy language, test
+// environments, and the example of this test.
+func exemptFolders() []string { return []string{"policy", "testenv", "testdata"} }
 
 // embedding is an embedded field that lends methods.
 type embedding struct {
@@ -40,8 +40,8 @@ type embedding struct {
 
 func (e embedding) String() string { return fmt.Sprintf("%s: %s embeds %s", e.at, e.in, e.field) }
 
-// structure holds the relevant parts of a struct type.
-type structure struct {
+// structType holds the relevant parts of a struct type.
+type structType struct {
 	name    string
 	fields  *ast.FieldList
 	imports map[string]string
@@ -52,9 +52,9 @@ type structure struct {
 // embeddings finds embedded pointers, and embedded structs that have methods and private fields.
 func embeddings(t *testing.T, root string) []embedding {
 	t.Helper()
-	fset, types := token.NewFileSet(), map[string]map[string]*structure{}
+	fset, types := token.NewFileSet(), map[string]map[string]*structType{}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && slices.Contains(exempt(), d.Name()) {
+		if err == nil && d.IsDir() && slices.Contains(exemptFolders(), d.Name()) {
 			return filepath.SkipDir
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
@@ -66,9 +66,9 @@ func embeddings(t *testing.T, root string) []embedding {
 		}
 		dir, err := filepath.Rel(root, filepath.Dir(file))
 		if types[dir] == nil {
-			types[dir] = map[string]*structure{}
+			types[dir] = map[string]*structType{}
 		}
-		read(parsed, types[dir])
+		readFile(parsed, types[dir])
 		return err
 	})
 	if err != nil || len(types) == 0 {
@@ -83,7 +83,7 @@ func embeddings(t *testing.T, root string) []embedding {
 	return found
 }
 
-func read(file *ast.File, types map[string]*structure) {
+func readFile(file *ast.File, types map[string]*structType) {
 	imports := map[string]string{}
 	for _, i := range file.Imports {
 		name := path.Base(strings.Trim(i.Path.Value, `"`))
@@ -92,9 +92,9 @@ func read(file *ast.File, types map[string]*structure) {
 		}
 		imports[name] = strings.Trim(i.Path.Value, `"`)
 	}
-	of := func(name string) *structure {
+	of := func(name string) *structType {
 		if types[name] == nil {
-			types[name] = &structure{name: name}
+			types[name] = &structType{name: name}
 		}
 		return types[name]
 	}
@@ -102,7 +102,7 @@ func read(file *ast.File, types map[string]*structure) {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
 			if d.Recv != nil {
-				if name, ok := bare(d.Recv.List[0].Type).(*ast.Ident); ok {
+				if name, ok := baseTypeName(d.Recv.List[0].Type).(*ast.Ident); ok {
 					of(name.Name).methods = true
 				}
 			}
@@ -116,7 +116,7 @@ func read(file *ast.File, types map[string]*structure) {
 	}
 }
 
-func (s *structure) define(typ ast.Expr, imports map[string]string) {
+func (s *structType) define(typ ast.Expr, imports map[string]string) {
 	st, ok := typ.(*ast.StructType)
 	if !ok {
 		return
@@ -129,8 +129,8 @@ func (s *structure) define(typ ast.Expr, imports map[string]string) {
 	}
 }
 
-// bare returns a type without its pointer and its type arguments.
-func bare(typ ast.Expr) ast.Expr {
+// baseTypeName returns a type without its pointer and its type arguments.
+func baseTypeName(typ ast.Expr) ast.Expr {
 	for {
 		switch t := typ.(type) {
 		case *ast.StarExpr:
@@ -145,7 +145,7 @@ func bare(typ ast.Expr) ast.Expr {
 	}
 }
 
-func (s *structure) embeddings(fset *token.FileSet, dir string, types map[string]map[string]*structure) []embedding {
+func (s *structType) embeddings(fset *token.FileSet, dir string, types map[string]map[string]*structType) []embedding {
 	if s.fields == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (s *structure) embeddings(fset *token.FileSet, dir string, types map[string
 		}
 		_, pointer := f.Type.(*ast.StarExpr)
 		where, name := dir, ""
-		switch typ := bare(f.Type).(type) {
+		switch typ := baseTypeName(f.Type).(type) {
 		case *ast.Ident:
 			name = typ.Name
 		case *ast.SelectorExpr:
@@ -173,7 +173,7 @@ func (s *structure) embeddings(fset *token.FileSet, dir string, types map[string
 	return found
 }
 
-func TestEmbeddedDataIsToldFromEmbeddedHelpers(t *testing.T) {
+func TestEmbeddingCheckAllowsData(t *testing.T) {
 	var got []string
 	for _, e := range embeddings(t, "testdata/services") {
 		got = append(got, e.in)

@@ -8,7 +8,7 @@ import (
 
 // A tree may have only the lines that its budget allows. To raise a budget, edit testdata/lines.txt, with the reason
 // in the commit. Lines include comments and empty lines, and are rounded up to 100.
-func TestTreesStayWithinTheirBudgetsOfLines(t *testing.T) {
+func TestPackageTreesStayWithinLineBudgets(t *testing.T) {
 	counts := map[string]map[string]int{}
 	for _, tree := range trees() {
 		counts[tree] = map[string]int{"lines": roundedLines(productFiles(t, filepath.Join(root, "..", tree)))}
@@ -27,7 +27,7 @@ func roundedLines(files []productFile) int {
 	return (lines + 99) / 100 * 100
 }
 
-func TestLinesAreRoundedUp(t *testing.T) {
+func TestLineBudgetIsRoundedUp(t *testing.T) {
 	for lines, want := range map[int]int{0: 0, 1: 100, 100: 100, 101: 200} {
 		if got := roundedLines([]productFile{{"x.go", strings.Repeat("\n", lines)}}); got != want {
 			t.Errorf("%d lines: got %d, want %d", lines, got, want)

@@ -16,8 +16,8 @@ var (
 	notInSlug = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-// TestLinksOfDocumentsResolve checks the relative links of all Markdown files, with their anchors.
-func TestLinksOfDocumentsResolve(t *testing.T) {
+// TestMarkdownLinksResolve checks the relative links of all Markdown files, with their anchors.
+func TestMarkdownLinksResolve(t *testing.T) {
 	checkout := filepath.Join(root, "..")
 	count := 0
 	err := filepath.WalkDir(checkout, func(path string, d fs.DirEntry, err error) error {
@@ -27,7 +27,7 @@ func TestLinksOfDocumentsResolve(t *testing.T) {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err
 		}
-		for _, l := range link.FindAllStringSubmatch(prose(t, path), -1) {
+		for _, l := range link.FindAllStringSubmatch(withoutCodeBlocks(t, path), -1) {
 			file, anchor, _ := strings.Cut(l[1], "#")
 			if strings.Contains(l[1], ":") {
 				continue
@@ -39,7 +39,7 @@ func TestLinksOfDocumentsResolve(t *testing.T) {
 			}
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: link %s: %v", path, l[1], err)
-			} else if anchor != "" && filepath.Ext(target) == ".md" && !hasAnchor(prose(t, target), anchor) {
+			} else if anchor != "" && filepath.Ext(target) == ".md" && !hasAnchor(withoutCodeBlocks(t, target), anchor) {
 				t.Errorf("%s: link %s: got no such heading", path, l[1])
 			}
 		}
@@ -50,8 +50,8 @@ func TestLinksOfDocumentsResolve(t *testing.T) {
 	}
 }
 
-// prose returns a document without its code blocks.
-func prose(t *testing.T, path string) string {
+// withoutCodeBlocks returns a document without its code blocks.
+func withoutCodeBlocks(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

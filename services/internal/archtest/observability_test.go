@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// made returns the names of the metrics that the code registers, and of the series that Prometheus derives from
-// histograms.
-func made(t *testing.T) map[string]bool {
+// definedMetrics returns the names of the metrics that the code registers, and of the series that Prometheus derives
+// from histograms.
+func definedMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
@@ -43,8 +43,8 @@ func text(t *testing.T, path string) string {
 	return string(data)
 }
 
-func TestAlertsAndTheDashboardAskForMetricsThatThereAre(t *testing.T) {
-	names := made(t)
+func TestAlertsAndDashboardUseExistingMetrics(t *testing.T) {
+	names := definedMetrics(t)
 	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
 		asked := regexp.MustCompile(`entail_[a-z_]+`).FindAllString(text(t, "deploy/observability/"+file), -1)
 		if len(asked) < 15 {
@@ -58,7 +58,7 @@ func TestAlertsAndTheDashboardAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-func TestEveryAlertFiresInATestAndHasARunbook(t *testing.T) {
+func TestEveryAlertHasTestAndRunbook(t *testing.T) {
 	alerts, tests, runbooks := text(t, "deploy/observability/alerts.yaml"), text(t, "deploy/observability/alerts_test.yaml"), text(t, "docs/operate/runbooks.md")
 	names := map[string]bool{}
 	for _, found := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(alerts, -1) {

@@ -32,8 +32,8 @@ var (
 	wordOfProse  = regexp.MustCompile(`[A-Za-z]`)
 )
 
-// inText returns the measures that apply to the text of a whole comment.
-func inText() map[string]*regexp.Regexp {
+// countInComment returns the measures that apply to the text of a whole comment.
+func countInComment() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
 		"headless": headless, "somebody": somebody, "software-says": softwareSays, "phrase": phrase,
 	}
@@ -85,7 +85,7 @@ func checkComment(lines []string, add func(measure, text string)) {
 		trimmed[i] = strings.TrimSpace(line)
 	}
 	text := strings.Join(trimmed, " ")
-	for measure, pattern := range inText() {
+	for measure, pattern := range countInComment() {
 		for _, at := range pattern.FindAllStringIndex(text, -1) {
 			add(measure, text[max(0, at[0]-20):min(len(text), at[1]+20)])
 		}

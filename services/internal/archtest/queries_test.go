@@ -35,14 +35,14 @@ func caches() map[string]string {
 		"services/watcher/internal/source Source.ListNamed": epoch,
 		"services/watcher/internal/source Source.listPage":  epoch,
 
-		"services/webhook expectedObject.isMetByChange": "caches the last version that differed",
-		"services/webhook expectedObject.isMetByObject": "caches the last version that differed",
+		"services/webhook expectedObject.isSatisfiedByChange": "caches the last version that differed",
+		"services/webhook expectedObject.isSatisfiedByObject": "caches the last version that differed",
 	}
 }
 
 // A method with the name of a query must not change its receiver. It assigns no field, element or pointee of the
 // receiver, and calls no other method of the type that does. Locking a mutex is allowed.
-func TestQueriesChangeNothingOfTheirReceiver(t *testing.T) {
+func TestQueriesAssignNothingOfReceiver(t *testing.T) {
 	unused := caches()
 	for _, tree := range trees() {
 		byDir, fset := map[string][]*ast.File{}, token.NewFileSet()
@@ -110,7 +110,7 @@ func newMethod(f *ast.FuncDecl) *method {
 	receiver := f.Recv.List[0]
 	_, pointer := receiver.Type.(*ast.StarExpr)
 	m := &method{name: f.Name.Name, promises: query.MatchString(f.Name.Name) || isPredicate(f)}
-	if name, ok := bare(receiver.Type).(*ast.Ident); ok {
+	if name, ok := baseTypeName(receiver.Type).(*ast.Ident); ok {
 		m.typ = name.Name
 	}
 	self := receiver.Names[0].Name
@@ -192,7 +192,7 @@ func rootOf(x ast.Expr) string {
 	}
 }
 
-func TestWritingQueriesAreFound(t *testing.T) {
+func TestQueryCheckFindsWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		method string
 		want   bool

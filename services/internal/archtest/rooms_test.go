@@ -12,8 +12,8 @@ import (
 )
 
 // All services have the same file names, so a reader who has seen one service finds everything in the others.
-func TestEveryServiceHasTheSameRooms(t *testing.T) {
-	for _, name := range names() {
+func TestEveryServiceHasTheSameFiles(t *testing.T) {
+	for _, name := range serviceNames() {
 		for _, file := range []string{strings.ReplaceAll(name, "-", "") + ".go", "config.go", "README.md", "cmd/" + name + "/main.go"} {
 			if _, err := os.Stat(filepath.Join(root, name, file)); err != nil {
 				t.Error(err)
@@ -32,7 +32,7 @@ func TestEveryServiceHasTheSameRooms(t *testing.T) {
 
 // A rights suite makes a service's package fail if no test uses one of its rights.
 func TestEveryServiceHasARightsSuite(t *testing.T) {
-	for _, name := range names() {
+	for _, name := range serviceNames() {
 		file := filepath.Join(root, name, "rights_integration_test.go")
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "testenv.RightsSuite{") {
 			t.Errorf("%s declares no testenv.RightsSuite: %v", file, err)
@@ -41,7 +41,7 @@ func TestEveryServiceHasARightsSuite(t *testing.T) {
 }
 
 // Every reconciler has a plan package, which decides without I/O.
-func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
+func TestEveryReconcilerHasPurePlan(t *testing.T) {
 	for _, s := range topology.DurableServices() {
 		all := withReconcile(t, filepath.Join(root, s.Name))
 		for _, dir := range all {
@@ -54,8 +54,8 @@ func TestWhateverReconcilesHasAPurePlan(t *testing.T) {
 	}
 }
 
-// names returns the names of the watcher and of all services that read from NATS.
-func names() []string {
+// serviceNames returns the names of the watcher and of all services that read from NATS.
+func serviceNames() []string {
 	names := []string{topology.Watcher}
 	for _, s := range topology.DurableServices() {
 		names = append(names, s.Name)
@@ -80,7 +80,7 @@ func files(t *testing.T, dir string) []string {
 }
 
 // A service without a durable consumer writes nothing, so it needs fewer files.
-func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
+func TestEveryReaderHasItsFiles(t *testing.T) {
 	for _, s := range topology.ReaderServices() {
 		rooms := files(t, filepath.Join(root, s.Name))
 		for _, room := range []string{s.Name + ".go", "config.go", "README.md", "main.go", "state.go", "server.go"} {
@@ -92,8 +92,8 @@ func TestEveryReaderHasThoseRoomsOfThemThatItNeeds(t *testing.T) {
 }
 
 // A service that is missing in one of these files is not built, deployed or tested.
-func TestEveryServiceIsWhereServicesAreListed(t *testing.T) {
-	for _, name := range names() {
+func TestEveryServiceIsInAllLists(t *testing.T) {
+	for _, name := range serviceNames() {
 		for file, entry := range map[string]string{
 			"Makefile":                           " bin/" + name,
 			".golangci.yml":                      `["**/services/` + name + `/**"]`,

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// programs returns the names of all services. Each has a command.
-func programs(t *testing.T) []string {
+// commandNames returns the names of all services. Each has a command.
+func commandNames(t *testing.T) []string {
 	t.Helper()
 	mains, err := filepath.Glob(filepath.Join(root, "*", "cmd", "*", "main.go"))
 	if err != nil {
@@ -37,7 +37,7 @@ func TestEveryServiceIsShipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, service := range programs(t) {
+		for _, service := range commandNames(t) {
 			if !regexp.MustCompile(strings.ReplaceAll(line, "%s", service)).Match(text) {
 				t.Errorf("%s has no %s", file, service)
 			}

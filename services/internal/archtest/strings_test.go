@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestStringsThatUsersSee compares the strings of all services and of the command line with testdata/strings.txt. A
-// commit that changes them changes this file, and lists them in its body. These literals count as strings for users,
-// and a few others with them:
+// TestUserVisibleStringsEqualGoldenFile compares the strings of all services and of the command line with
+// testdata/strings.txt. A commit that changes them changes this file, and lists them in its body. These literals count
+// as strings for users, and a few others with them:
 //   - every string literal with a letter and a space: messages of errors, logs, conditions and Events, help of flags
 //     and metrics
 //   - every name of a metric, which begins with entail_
@@ -26,7 +26,7 @@ import (
 //
 // Literals joined by + are one string, with … for each other part. Tests, generated files and testenv are omitted, and
 // so are tags and import paths. The texts of the API are comments; deploy/crd contains them.
-func TestStringsThatUsersSee(t *testing.T) {
+func TestUserVisibleStringsEqualGoldenFile(t *testing.T) {
 	const file = "testdata/strings.txt"
 	seen := map[string]bool{}
 	for _, tree := range trees() {
@@ -182,7 +182,7 @@ func literal(x ast.Expr) (string, bool) {
 	return "", false
 }
 
-func TestShownStringsAreFound(t *testing.T) {
+func TestStringCheckFindsUserVisibleStrings(t *testing.T) {
 	const code = `package x
 import "a path/x"
 type tagged struct { F int ` + "`json:\"f, omitempty\"`" + ` }

@@ -10,11 +10,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// everyWorld calls f for random worlds after several rounds of changes, with an index that has received the changes.
-func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
+// forEachRandomWorld calls f for random worlds after several rounds of changes, with an index that has received the
+// changes.
+func forEachRandomWorld(t *testing.T, f func(w *world.World, x *Index)) {
 	t.Helper()
 	for seed := range seeds.SeedRange(t, 60) {
-		w, x, before, r := world.NewRandom(seed), New(nil), told{}, rand.New(rand.NewPCG(seed, 1))
+		w, x, before, r := world.NewRandom(seed), New(nil), receivedObjects{}, rand.New(rand.NewPCG(seed, 1))
 		for range 3 {
 			before = before.tell(r, x, w)
 			for _, thing := range w.Things {
@@ -28,11 +29,11 @@ func everyWorld(t *testing.T, f func(w *world.World, x *Index)) {
 	}
 }
 
-func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
+func TestExplainReturnsDecisionAndReason(t *testing.T) {
 	found := map[string]int{}
-	everyWorld(t, func(w *world.World, x *Index) {
+	forEachRandomWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			q := question(w.RandomRequest())
+			q := newQuery(w.RandomRequest())
 			why, allowed := x.Decide(q)
 			e := x.Explain(q)
 			if e.Allowed != allowed {
@@ -82,11 +83,11 @@ func TestAnExplanationSaysWhatWasDecidedAndWhy(t *testing.T) {
 	}
 }
 
-func TestWhoCanListsThoseWhoMay(t *testing.T) {
+func TestListAllowedPrincipals(t *testing.T) {
 	held := 0
-	everyWorld(t, func(w *world.World, x *Index) {
+	forEachRandomWorld(t, func(w *world.World, x *Index) {
 		for range 20 {
-			q := question(w.RandomRequest())
+			q := newQuery(w.RandomRequest())
 			listed, more := x.ListAllowedPrincipals(q, 1000)
 			subjects := map[Principal]Subject{}
 			for _, u := range w.Users {
@@ -121,11 +122,11 @@ func TestWhoCanListsThoseWhoMay(t *testing.T) {
 	}
 }
 
-func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
+func TestListHeldRoles(t *testing.T) {
 	listed := 0
-	everyWorld(t, func(w *world.World, x *Index) {
+	forEachRandomWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			q := question(w.RandomRequest())
+			q := newQuery(w.RandomRequest())
 			rights := x.ListHeldRoles(q.Subject)
 			why, allowed := x.Decide(q)
 			if allowed && !slices.ContainsFunc(rights, func(r HeldRole) bool {
@@ -153,9 +154,9 @@ func TestWhatCanListsAllThatSomebodyMay(t *testing.T) {
 	}
 }
 
-func TestAPreviewSaysWhatABindingGives(t *testing.T) {
+func TestPreviewBindingListsGains(t *testing.T) {
 	gained := 0
-	everyWorld(t, func(w *world.World, x *Index) {
+	forEachRandomWorld(t, func(w *world.World, x *Index) {
 		for _, b := range w.Bindings {
 			b = b.DeepCopy()
 			b.DeletionTimestamp = nil
@@ -197,12 +198,12 @@ func (x *Index) all(b *iamv1alpha1.PolicyBinding, at Scope) [][]string {
 	return all
 }
 
-func TestADecisionAllocatesNothing(t *testing.T) {
+func TestDecideAllocatesNothing(t *testing.T) {
 	w, x := world.NewRandom(3), New(nil)
-	told{}.tell(w.Random, x, w)
+	receivedObjects{}.tell(w.Random, x, w)
 	allowed := 0
 	for range 200 {
-		q := question(w.RandomRequest())
+		q := newQuery(w.RandomRequest())
 		if _, ok := x.Decide(q); ok {
 			allowed++
 		}

@@ -15,11 +15,11 @@ const flood = 100_000
 
 func group(i int) string { return fmt.Sprint("group", i) }
 
-// flooded returns an index and a query of the user mia. mia is a member of the first groups; in is their number. Each
-// of the last groups has a role on the tree of the query, by its own binding; given is their number. Exactly one group
-// is in both sets.
-func flooded(in, given int) (*Index, Query) {
-	x := trees()
+// indexWithManyGroups returns an index and a query of the user mia. mia is a member of the first groups; in is their
+// number. Each of the last groups has a role on the tree of the query, by its own binding; given is their number.
+// Exactly one group is in both sets.
+func indexWithManyGroups(in, given int) (*Index, Query) {
+	x := indexWithTree()
 	x.SetUser("mia", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	x.SetTarget("a/Tree", "one", "ash", &iam.BindingTarget{Namespace: "one", UID: "2"})
 	for i := range in + given - 1 {
@@ -42,10 +42,10 @@ func flooded(in, given int) (*Index, Query) {
 	return x, get("mia", "one", "ash")
 }
 
-// TestAMembershipLessIsNoMembershipLost verifies that one of two memberships in a group is enough. A membership has an
-// effect only for the User whose UID it records.
-func TestAMembershipLessIsNoMembershipLost(t *testing.T) {
-	x, q := flooded(1, 1)
+// TestRemovedMembershipKeepsOtherMembership verifies that one of two memberships in a group is enough. A membership has
+// an effect only for the User whose UID it records.
+func TestRemovedMembershipKeepsOtherMembership(t *testing.T) {
+	x, q := indexWithManyGroups(1, 1)
 	second := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "mia", UID: "1"}}}
 	second.Spec.UserRef.Name, second.Spec.GroupRef.Namespace, second.Spec.GroupRef.Name = "mia", "one", group(0)
 	allowed := func(when string, want bool) {
@@ -67,11 +67,11 @@ func TestAMembershipLessIsNoMembershipLost(t *testing.T) {
 	allowed("another group of the same name", false)
 }
 
-// TestGrantsOnWhatMayBeThereAreToldApart binds two users to objects with the same name and different UIDs. Both
+// TestGrantsAreDistinguishedByUID binds two users to objects with the same name and different UIDs. Both
 // bindings take effect while the type is trusted and no object is known. Once the object is known, only the binding
 // with its UID takes effect.
-func TestGrantsOnWhatMayBeThereAreToldApart(t *testing.T) {
-	x := plant(New(func(string) bool { return true }))
+func TestGrantsAreDistinguishedByUID(t *testing.T) {
+	x := setTree(New(func(string) bool { return true }))
 	for i, user := range []string{"ann", "ben"} {
 		x.SetUser(user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "ash", UID: fmt.Sprint(i)})
@@ -94,7 +94,7 @@ func TestGrantsOnWhatMayBeThereAreToldApart(t *testing.T) {
 func BenchmarkDecideOfManyGroups(b *testing.B) {
 	for _, of := range [][2]int{{3, 3}, {flood, 3}, {3, flood}} {
 		b.Run(fmt.Sprintf("in=%d/given=%d", of[0], of[1]), func(b *testing.B) {
-			x, q := flooded(of[0], of[1])
+			x, q := indexWithManyGroups(of[0], of[1])
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, ok := x.Decide(q); !ok {

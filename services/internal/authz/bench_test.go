@@ -13,10 +13,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// forest returns an index with the given number of bindings, ten for each user. Each binding is on a tree; there are
+// indexWithManyBindings returns an index with the given number of bindings, ten for each user. Each binding is on a
+// tree; there are
 // 26,000 trees per 100,000 bindings.
-func forest(bindings int) *Index {
-	x := trees()
+func indexWithManyBindings(bindings int) *Index {
+	x := indexWithTree()
 	for i := range 10 {
 		x.SetRole("one", fmt.Sprint("role", i), &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}})
 	}
@@ -43,9 +44,9 @@ func bind(i, objects int) *iamv1alpha1.PolicyBinding {
 	return b
 }
 
-// busy returns a function that reports the processor time of this process per operation. Other processes do not affect
-// this time.
-func busy(b *testing.B) (report func()) {
+// processorTimePerOp returns a function that reports the processor time of this process per operation. Other processes
+// do not affect this time.
+func processorTimePerOp(b *testing.B) (report func()) {
 	b.Helper()
 	before := processorTime(b)
 	return func() { b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op") }
@@ -63,13 +64,13 @@ func processorTime(b *testing.B) (ns int64) {
 func BenchmarkDecide(b *testing.B) {
 	for _, bindings := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(bindings), func(b *testing.B) {
-			x := forest(bindings)
+			x := indexWithManyBindings(bindings)
 			questions := make([]Query, 1<<16)
 			for i := range questions {
 				questions[i] = get(user(rand.IntN(bindings/10)), "one", tree(rand.IntN(objects(bindings))))
 			}
 			b.ReportAllocs()
-			defer busy(b)()
+			defer processorTimePerOp(b)()
 			for i := 0; b.Loop(); i++ {
 				x.Decide(questions[i%len(questions)])
 			}
@@ -80,14 +81,14 @@ func BenchmarkDecide(b *testing.B) {
 func BenchmarkDecideOnOneTarget(b *testing.B) {
 	for _, bindings := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(bindings), func(b *testing.B) {
-			x := trees()
+			x := indexWithTree()
 			for i := range bindings {
 				x.SetUser(user(i/10), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 				x.SetBinding("one", fmt.Sprint("b", i), bind(i, 1))
 			}
 			x.SetTarget("a/Tree", "one", tree(0), &iam.BindingTarget{Namespace: "one", UID: "2"})
 			q := get(user(0), "one", tree(0))
-			defer busy(b)()
+			defer processorTimePerOp(b)()
 			for b.Loop() {
 				x.Decide(q)
 			}
@@ -97,16 +98,16 @@ func BenchmarkDecideOnOneTarget(b *testing.B) {
 
 func BenchmarkSetBinding(b *testing.B) {
 	const bindings = 100_000
-	x := forest(bindings)
-	defer busy(b)()
+	x := indexWithManyBindings(bindings)
+	defer processorTimePerOp(b)()
 	for i := 0; b.Loop(); i++ {
 		x.SetBinding("one", "b-more", bind(i%bindings, objects(bindings)))
 		x.SetBinding("one", "b-more", nil)
 	}
 }
 
-func BenchmarkARoleThatAThousandInherit(b *testing.B) {
-	x := trees()
+func BenchmarkSetRoleInheritedByThousand(b *testing.B) {
+	x := indexWithTree()
 	for i := range 1000 {
 		x.SetRole("one", fmt.Sprint("heir", i), &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "reader"}}}})
 	}
@@ -117,8 +118,8 @@ func BenchmarkARoleThatAThousandInherit(b *testing.B) {
 	}
 }
 
-func BenchmarkWhatCanOfAThousandBindings(b *testing.B) {
-	x := trees()
+func BenchmarkListHeldRolesOfThousandBindings(b *testing.B) {
+	x := indexWithTree()
 	x.SetUser(user(0), &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	for i := range 1000 {
 		x.SetTarget("a/Tree", "one", tree(i), &iam.BindingTarget{Namespace: "one", UID: "2"})
@@ -133,11 +134,11 @@ func BenchmarkWhatCanOfAThousandBindings(b *testing.B) {
 	}
 }
 
-// BenchmarkARoleOfAThousandThatInheritEachOther measures a change of one role in a large inheritance cycle. The owner
+// BenchmarkSetRoleInLargeCycle measures a change of one role in a large inheritance cycle. The owner
 // of a namespace can create such a cycle.
-func BenchmarkARoleOfAThousandThatInheritEachOther(b *testing.B) {
+func BenchmarkSetRoleInLargeCycle(b *testing.B) {
 	const roles = 1000
-	x := trees()
+	x := indexWithTree()
 	spec := iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/trees.get"}}
 	for i := range roles {
 		spec.InheritedRoles = append(spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: fmt.Sprint("role", i)})
@@ -156,7 +157,7 @@ func BenchmarkARoleOfAThousandThatInheritEachOther(b *testing.B) {
 // any number of roles to a group.
 func BenchmarkMissingToJoin(b *testing.B) {
 	const many = 3000
-	x, staff := trees(), []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
+	x, staff := indexWithTree(), []iamv1alpha1.Subject{{Kind: "Group", Namespace: "one", Name: "staff", UID: "3"}}
 	x.SetGroup("one", "staff", &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "3"}})
 	x.SetTarget("a/Tree", "one", "ash", &iam.BindingTarget{Namespace: "one", UID: "2"})
 	for i := range many {
@@ -174,13 +175,13 @@ func BenchmarkMissingToJoin(b *testing.B) {
 
 // BenchmarkDecideBelowVeryManyOwners gives an object very many owners, each of which also has very many owners.
 func BenchmarkDecideBelowVeryManyOwners(b *testing.B) {
-	x, folders := filed(140)
+	x, folders := indexWithFolders(140)
 	x.SetTarget(file().Type, file().Namespace, file().Name, &iam.BindingTarget{Namespace: "one", UID: "2", Owners: folders})
 	x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
 	x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})
 	x.SetBinding("one", "b", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Cabinet", Namespace: "one", Name: "n1", UID: "3"}))
 	q := Query{Subject: Subject{User: "alice"}, Permission: "a/files.get", Type: file().Type, Namespace: "one", Name: file().Name}
-	defer busy(b)()
+	defer processorTimePerOp(b)()
 	for b.Loop() {
 		x.Decide(q)
 	}

@@ -35,7 +35,7 @@ func (x *Index) ToOpenFGACheck(q Query) (c iam.OpenFGACheck, ok bool) {
 	names.addScope(Scope{Type: namespaceType, Ref: Ref{Name: q.Namespace}})
 	objects := iam.Lookup{
 		Registry: x.registry,
-		Target:   func(object string) (iam.BindingTarget, bool) { return x.targetByName(names, object) },
+		Target:   func(object string) (iam.BindingTarget, bool) { return x.objectByOpenFGAName(names, object) },
 		Inactive: func(string) bool { return x.users[q.User].inactive || x.isInactiveAccount(q.Account) },
 	}
 	return objects.BuildCheck(asked, func(group string) bool {
@@ -52,9 +52,9 @@ func (n scopesByObject) addScope(at Scope) (object string) {
 	return object
 }
 
-// targetByName returns an object by its OpenFGA name. It also adds the names of the object's parents to n, so that
-// later calls find them.
-func (x *Index) targetByName(n scopesByObject, object string) (iam.BindingTarget, bool) {
+// objectByOpenFGAName returns an object by its OpenFGA name. It also adds the names of the object's parents to n, so
+// that later calls find them.
+func (x *Index) objectByOpenFGAName(n scopesByObject, object string) (iam.BindingTarget, bool) {
 	at, known := n[object]
 	t, there := x.objectAt(at)
 	if !known || !there {

@@ -63,7 +63,7 @@ func (x *Index) decideWithScopes(q Query, r *scopeSet) (why Proof, allowed bool)
 
 // resolveQuery returns the kind and the number of the permission. ok is false if the permission does not apply to the
 // kind, or if the object must exist and does not.
-func (x *Index) resolveQuery(q *Query) (k *kind, number int, ok bool) {
+func (x *Index) resolveQuery(q *Query) (k *registeredKind, number int, ok bool) {
 	k = x.kinds[q.Type]
 	number, known := x.permissions[q.Permission]
 	return k, number, known && k != nil && k.held.Has(number) && (!q.RequireExists || !x.isObjectAbsent(q))
@@ -76,7 +76,7 @@ func (x *Index) isObjectAbsent(q *Query) bool {
 }
 
 // collectScopes adds all scopes whose roles apply to a query.
-func (x *Index) collectScopes(r *scopeSet, k *kind, q *Query) {
+func (x *Index) collectScopes(r *scopeSet, k *registeredKind, q *Query) {
 	at := q.objectScope()
 	x.expandScope(r, k, at, q.Namespace)
 	if q.Parent.Name != "" && !q.Parent.All && k.isBelowType(q.Parent.Type) && (q.Name == "" || x.isObjectAbsent(q)) {

@@ -111,7 +111,7 @@ func pathByLinks[T comparable](links map[T]T, to T) []T {
 
 // heldRolesOn lists roles that the subject holds on the object of the query or above it. The list has a limited
 // length.
-func (x *Index) heldRolesOn(q Query, k *kind) []Proof {
+func (x *Index) heldRolesOn(q Query, k *registeredKind) []Proof {
 	var r scopeSet
 	x.collectScopes(&r, k, &q)
 	grants := r.effectiveGrants()

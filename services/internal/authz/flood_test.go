@@ -13,11 +13,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// TestWhoIsInManyGroupsIsNotListed verifies that a decision does not visit all groups of a user, or all groups of a
+// TestDecideDoesNotScanAllGroups verifies that a decision does not visit all groups of a user, or all groups of a
 // grant. Owners of groups can create any number of memberships and bindings.
-func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
+func TestDecideDoesNotScanAllGroups(t *testing.T) {
 	for _, of := range [][2]int{{flood, 3}, {3, flood}} {
-		x, q := flooded(of[0], of[1])
+		x, q := indexWithManyGroups(of[0], of[1])
 		if why, ok := x.Decide(q); !ok || why.Principal.Name != group(of[0]-1) {
 			t.Errorf("groups of the user and the grant %v: decided by %+v, allowed %v", of, why, ok)
 		}
@@ -36,10 +36,10 @@ func TestWhoIsInManyGroupsIsNotListed(t *testing.T) {
 	}
 }
 
-// TestARoleThatSaysTheSameIsNotWorkedOutAgain verifies that permissions of roles are computed again only after a
+// TestSetRoleIgnoresUnchangedSpec verifies that permissions of roles are computed again only after a
 // change of spec. A status update must be cheap, because the owner of a namespace can create any number of roles.
-func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
-	x := trees()
+func TestSetRoleIgnoresUnchangedSpec(t *testing.T) {
+	x := indexWithTree()
 	reader := &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{
 		IncludedPermissions: []string{"a/trees.get"}, InheritedRoles: []iamv1alpha1.ScopedRoleReference{{Name: "other"}, {Namespace: "two", Name: "more"}},
 	}}
@@ -85,11 +85,11 @@ func TestARoleThatSaysTheSameIsNotWorkedOutAgain(t *testing.T) {
 	}
 }
 
-// TestWhoIsNamedOftenIsLookedAtOnce verifies the cost of ListAllowedPrincipals and PreviewBinding. It must not grow
-// with the number of bindings on one group, or of repeated subjects in a binding.
-func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
+// TestListAllowedPrincipalsVisitsPrincipalOnce verifies the cost of ListAllowedPrincipals and PreviewBinding. It must
+// not grow with the number of bindings on one group, or of repeated subjects in a binding.
+func TestListAllowedPrincipalsVisitsPrincipalOnce(t *testing.T) {
 	const many = 10_000
-	x, oak := trees(), &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}
+	x, oak := indexWithTree(), &iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"}
 	for i := range 1000 {
 		m := &iamv1alpha1.GroupMembership{}
 		m.Spec.UserRef.Name, m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name = "alice", "one", "staff"
@@ -122,11 +122,11 @@ func TestWhoIsNamedOftenIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAGroupThatSomebodyIsInOftenIsLookedAtOnce repeats a group in a request, and a membership of a user in one group.
+// TestDecideVisitsRepeatedGroupOnce repeats a group in a request, and a membership of a user in one group.
 // Each group must be visited once.
-func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
+func TestDecideVisitsRepeatedGroupOnce(t *testing.T) {
 	const roles, often = 30, 1000
-	x := trees()
+	x := indexWithTree()
 	for i := range roles {
 		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
 		b.Spec.RoleRef.Name = fmt.Sprint("reader", i)
@@ -148,10 +148,10 @@ func TestAGroupThatSomebodyIsInOftenIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhatOwnersHaveInCommonIsLookedAtOnce gives an object many owners with common ancestors. Each ancestor must be
+// TestDecideVisitsCommonAncestorOnce gives an object many owners with common ancestors. Each ancestor must be
 // visited once.
-func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
-	x, folders := filed(30)
+func TestDecideVisitsCommonAncestorOnce(t *testing.T) {
+	x, folders := indexWithFolders(30)
 	of := func(n int) float64 {
 		return testing.AllocsPerRun(3, func() {
 			if m, lacks := x.MissingToSetOwners(Subject{User: "alice"}, file(), "2", folders[:n]); lacks {
@@ -164,14 +164,14 @@ func TestWhatOwnersHaveInCommonIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// TestOfVeryManyOwnersTheNearestCount gives an object more ancestors than [MostOwners]. Roles on the nearest ancestors
+// TestDecideUsesNearestOwners gives an object more ancestors than [MostOwners]. Roles on the nearest ancestors
 // give access. Roles on an ancestor that is not followed give no access.
-func TestOfVeryManyOwnersTheNearestCount(t *testing.T) {
+func TestDecideUsesNearestOwners(t *testing.T) {
 	for _, c := range []struct {
 		owners int
 		cut    bool
 	}{{30, false}, {100, true}} {
-		x, folders := filed(c.owners)
+		x, folders := indexWithFolders(c.owners)
 		x.SetTarget(file().Type, file().Namespace, file().Name, &iam.BindingTarget{Namespace: "one", UID: "2", Owners: folders})
 		x.SetRole("one", "reader", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{"a/files.get"}}})
 		x.SetUser("alice", &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{UID: "1"}})

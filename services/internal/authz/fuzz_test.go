@@ -7,8 +7,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// FuzzQuestions verifies that the answers of the index to any query equal those of the naive implementation.
-func FuzzQuestions(f *testing.F) {
+// FuzzDecideEqualsNaiveAuthorizer verifies that the answers of the index to any query equal those of the naive
+// implementation.
+func FuzzDecideEqualsNaiveAuthorizer(f *testing.F) {
 	for seed := range uint64(20) {
 		w := world.NewRandom(seed)
 		q := w.RandomRequest()
@@ -24,12 +25,12 @@ func FuzzQuestions(f *testing.F) {
 		}
 		w, r := world.NewRandom(seed), rand.New(rand.NewPCG(seed, 0))
 		x := New(w.IsTrusted)
-		told{}.tell(r, x, w)
+		receivedObjects{}.tell(r, x, w)
 		request := world.Request{
 			User: user, Account: account, Groups: []string{group}, Permission: permission, Type: typ, Namespace: namespace, Name: name, There: there,
 			ParentType: parentType, ParentName: parentName,
 		}
-		q := question(request)
+		q := newQuery(request)
 		_, got := x.Decide(q)
 		if want := world.NewNaiveAuthorizer(w).Allows(request); got != want {
 			t.Errorf("world %d: index %v, naive %v for %+v", seed, got, want, request)

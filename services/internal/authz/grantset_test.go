@@ -11,11 +11,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// TestEachGrantIsHadAsLongAsABindingGivesIt removes bindings one by one. Each grant must remain until its last binding
+// TestGrantLastsUntilLastBindingIsRemoved removes bindings one by one. Each grant must remain until its last binding
 // is removed, in small sets and in large ones.
-func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
+func TestGrantLastsUntilLastBindingIsRemoved(t *testing.T) {
 	for _, many := range []int{1, fewGrants / 2, fewGrants, fewGrants + 1, 5 * fewGrants} {
-		x := trees()
+		x := indexWithTree()
 		on := func(i int) *iamv1alpha1.PolicyBinding {
 			return binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: tree(i), UID: "2"})
 		}
@@ -51,9 +51,9 @@ func TestEachGrantIsHadAsLongAsABindingGivesIt(t *testing.T) {
 	}
 }
 
-// delegated returns an index in which a tree can be the parent of a PolicyBinding.
-func delegated() *Index {
-	x := trees()
+// indexWithBindingParents returns an index in which a tree can be the parent of a PolicyBinding.
+func indexWithBindingParents() *Index {
+	x := indexWithTree()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bindings"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "iam.miloapis.com", "PolicyBinding", "policybindings", []string{"get"}
 	p.Spec.ParentResources = []iamv1alpha1.ParentResourceRef{{APIGroup: "a", Kind: "Tree"}}
@@ -63,10 +63,10 @@ func delegated() *Index {
 	return x
 }
 
-// TestABindingIsAnObjectAsOthersAre verifies that a role can be held on a PolicyBinding by its UID, and on its owners.
+// TestDecideOnPolicyBindingAsTarget verifies that a role can be held on a PolicyBinding by its UID, and on its owners.
 // The index need not have an entry for the scope.
-func TestABindingIsAnObjectAsOthersAre(t *testing.T) {
-	x := delegated()
+func TestDecideOnPolicyBindingAsTarget(t *testing.T) {
+	x := indexWithBindingParents()
 	declare := func(uid string, owners ...iam.Owner) {
 		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
 		b.UID = types.UID(uid)

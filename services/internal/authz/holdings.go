@@ -46,7 +46,7 @@ func (h *heldPermissions) addGrantsOn(all bitset.Set, p *scopeEntry) {
 
 // permissionsOn returns the permissions on the object with a UID, or on a whole kind. If another object has the name,
 // only permissions on the whole kind count.
-func (h *heldPermissions) permissionsOn(k *kind, at Scope, uid string) bitset.Set {
+func (h *heldPermissions) permissionsOn(k *registeredKind, at Scope, uid string) bitset.Set {
 	if t, there := h.x.objectAt(at); at.All || there && t.UID != uid {
 		at = Scope{Type: at.Type, Ref: Ref{Namespace: at.Namespace}}
 	}

@@ -30,7 +30,7 @@ type Index struct {
 
 	resources map[string]*iamv1alpha1.ProtectedResource
 	registry  *iam.Registry
-	kinds     map[string]*kind
+	kinds     map[string]*registeredKind
 	// permissions maps each permission to its position in names. It changes only with the registry.
 	permissions map[string]int
 	names       []string
@@ -39,8 +39,8 @@ type Index struct {
 
 	roles map[Ref]*role
 
-	users        map[string]account
-	accounts     map[string]account
+	users        map[string]accountState
+	accounts     map[string]accountState
 	accountNames map[string]string // account names by UID
 	groups       map[Ref]string    // group UIDs by name
 	memberships  map[Ref]membership
@@ -64,7 +64,7 @@ func New(trusted func(typ string) bool) *Index {
 		trusted:   trusted,
 		resources: map[string]*iamv1alpha1.ProtectedResource{}, registry: iam.NewRegistry(nil),
 		roles: map[Ref]*role{},
-		users: map[string]account{}, accounts: map[string]account{}, accountNames: map[string]string{}, groups: map[Ref]string{},
+		users: map[string]accountState{}, accounts: map[string]accountState{}, accountNames: map[string]string{}, groups: map[Ref]string{},
 		memberships: map[Ref]membership{}, membershipsOf: multimap[string, Ref]{}, membershipsIn: multimap[Ref, Ref]{}, belongings: map[membershipKey]int{},
 		observed: map[string]bool{}, places: map[Scope]*scopeEntry{}, bindings: map[Ref]*binding{}, principals: map[Principal]*principal{},
 	}

@@ -9,21 +9,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// kind is a kind that a ProtectedResource registers.
-type kind struct {
+// registeredKind is a kind that a ProtectedResource registers.
+type registeredKind struct {
 	typ string
 	// held holds the permissions that can be held on its objects.
 	held    bitset.Set
-	parents map[string]*kind
+	parents map[string]*registeredKind
 }
 
 // isBelowType reports whether objects of a type may be ancestors of objects of the kind k.
-func (k *kind) isBelowType(typ string) bool {
-	return k.parents[typ] != nil || k.isBelowUnvisited(typ, map[*kind]bool{})
+func (k *registeredKind) isBelowType(typ string) bool {
+	return k.parents[typ] != nil || k.isBelowUnvisited(typ, map[*registeredKind]bool{})
 }
 
 // isBelowUnvisited implements isBelowType. It skips the kinds in visited, so that it visits each kind once.
-func (k *kind) isBelowUnvisited(typ string, visited map[*kind]bool) bool {
+func (k *registeredKind) isBelowUnvisited(typ string, visited map[*registeredKind]bool) bool {
 	if visited[k] {
 		return false
 	}
@@ -56,9 +56,9 @@ func (x *Index) SetProtectedResource(name string, p *iamv1alpha1.ProtectedResour
 func (x *Index) registerResources() {
 	x.registry = iam.NewRegistry(slices.Collect(maps.Values(x.resources)))
 	kinds := x.registry.Kinds()
-	x.kinds, x.permissions, x.names, x.owners = map[string]*kind{}, map[string]int{}, nil, nil
+	x.kinds, x.permissions, x.names, x.owners = map[string]*registeredKind{}, map[string]int{}, nil, nil
 	for _, k := range kinds {
-		x.kinds[k.Type] = &kind{typ: k.Type, parents: map[string]*kind{}}
+		x.kinds[k.Type] = &registeredKind{typ: k.Type, parents: map[string]*registeredKind{}}
 		for _, permission := range k.Permissions {
 			x.permissions[permission], x.names, x.owners = len(x.names), append(x.names, permission), append(x.owners, k.Type)
 		}

@@ -11,9 +11,9 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// TestOnlyWhatRegistersAKindHasAllWorkedOutAnew verifies that a status update computes all roles again only if it
-// changes which kinds are registered. Statuses of very many kinds are updated often.
-func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
+// TestSetProtectedResourceRecomputesOnlyForRegistrationChange verifies that a status update computes all roles again
+// only if it changes which kinds are registered. Statuses of very many kinds are updated often.
+func TestSetProtectedResourceRecomputesOnlyForRegistrationChange(t *testing.T) {
 	condition := func(typ, reason string) metav1.Condition {
 		return metav1.Condition{Type: typ, Status: metav1.ConditionFalse, Reason: reason}
 	}
@@ -49,9 +49,9 @@ func TestOnlyWhatRegistersAKindHasAllWorkedOutAnew(t *testing.T) {
 	}
 }
 
-// TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp gives each kind two parents on each of sixty levels. There are 2^60
+// TestIsBelowTypeVisitsEachKindOnce gives each kind two parents on each of sixty levels. There are 2^60
 // paths, so the search must visit each kind once.
-func TestWhatIsAboveAKindIsFoundHoweverManyWaysLeadUp(t *testing.T) {
+func TestIsBelowTypeVisitsEachKindOnce(t *testing.T) {
 	const levels = 60
 	x := New(nil)
 	x.BulkLoad(func() {

@@ -111,7 +111,7 @@ func (x *Index) MissingToSetOwners(s Subject, object Scope, uid string, owners [
 }
 
 // unobservedParent returns a possible parent of the object whose type is not observed.
-func (x *Index) unobservedParent(at *scopeEntry) (above Scope, unobservedParent bool) {
+func (x *Index) unobservedParent(at *scopeEntry) (above Scope, found bool) {
 	k := x.kinds[at.Type]
 	if k == nil || at.target == nil {
 		return above, false

@@ -13,13 +13,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// TestWhoMayBindHasWhatIsGiven verifies that a subject for which MissingToBind returns nothing holds all permissions
+// TestMissingToBindIsSound verifies that a subject for which MissingToBind returns nothing holds all permissions
 // that the role gives on the target.
-func TestWhoMayBindHasWhatIsGiven(t *testing.T) {
+func TestMissingToBindIsSound(t *testing.T) {
 	found := map[string]int{}
-	everyWorld(t, func(w *world.World, x *Index) {
+	forEachRandomWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			who := question(w.RandomRequest()).Subject
+			who := newQuery(w.RandomRequest()).Subject
 			for _, b := range w.Bindings {
 				m, lacks := x.MissingToBind(who, b.Namespace, &b.Spec)
 				_, known := x.permissions[m.Permission]
@@ -81,13 +81,13 @@ func (x *Index) meant(b *iamv1alpha1.PolicyBindingSpec) Scope {
 	return at
 }
 
-// TestWhoMayJoinOrIncludeHasWhatIsGiven verifies that a subject for which MissingToJoin or MissingToInclude returns
+// TestMissingToJoinAndIncludeAreSound verifies that a subject for which MissingToJoin or MissingToInclude returns
 // nothing holds the permissions of the group or the roles.
-func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
+func TestMissingToJoinAndIncludeAreSound(t *testing.T) {
 	joined, included, lacking := 0, 0, 0
-	everyWorld(t, func(w *world.World, x *Index) {
+	forEachRandomWorld(t, func(w *world.World, x *Index) {
 		for range questions {
-			who := question(w.RandomRequest()).Subject
+			who := newQuery(w.RandomRequest()).Subject
 			for _, g := range w.Groups {
 				group := Ref{g.Namespace, g.Name}
 				p := x.principals[Principal{Group, group, x.groups[group]}]
@@ -125,11 +125,11 @@ func TestWhoMayJoinOrIncludeHasWhatIsGiven(t *testing.T) {
 	}
 }
 
-// TestWhoMayGiveAnObjectAwayHasWhatOthersGet adds an owner to an object. No user may gain a permission on the object
+// TestMissingToSetOwnersIsSound adds an owner to an object. No user may gain a permission on the object
 // that the author of the change lacks.
-func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
+func TestMissingToSetOwnersIsSound(t *testing.T) {
 	gained, refused := 0, 0
-	everyWorld(t, func(w *world.World, x *Index) {
+	forEachRandomWorld(t, func(w *world.World, x *Index) {
 		for i, o := range w.Things {
 			k, was := x.kinds[o.Type], targetOf(o)
 			if k == nil || was == nil {
@@ -137,7 +137,7 @@ func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 			}
 			other := w.Things[(i+1)%len(w.Things)]
 			owner := iam.Owner{Type: other.Type, Name: other.Name, UID: string(other.UID)}
-			who, at := question(w.RandomRequest()).Subject, Scope{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
+			who, at := newQuery(w.RandomRequest()).Subject, Scope{Type: o.Type, Ref: Ref{o.Namespace, o.Name}}
 			if _, lacks := x.MissingToSetOwners(who, at, was.UID, []iam.Owner{owner}); lacks {
 				refused++
 				continue
@@ -164,7 +164,7 @@ func TestWhoMayGiveAnObjectAwayHasWhatOthersGet(t *testing.T) {
 }
 
 // answers returns all pairs of a user and a permission that the user has on an object.
-func (x *Index) answers(w *world.World, k *kind, at Scope) map[[2]string]bool {
+func (x *Index) answers(w *world.World, k *registeredKind, at Scope) map[[2]string]bool {
 	all := map[[2]string]bool{}
 	for _, u := range w.Users {
 		for _, permission := range x.permissionNames(k.held, k.held, nil) {
@@ -209,9 +209,9 @@ func (x *Index) giving(of Ref) (permissions []string, ok bool) {
 	return permissions, true
 }
 
-// TestWhatMayBeThereIsLacked verifies that grants on objects of unobserved types count as missing rights. Such objects
-// may exist, because an informer holds no objects at first.
-func TestWhatMayBeThereIsLacked(t *testing.T) {
+// TestMissingRightCountsUnobservedObjects verifies that grants on objects of unobserved types count as missing rights.
+// Such objects may exist, because an informer holds no objects at first.
+func TestMissingRightCountsUnobservedObjects(t *testing.T) {
 	const cabinet, folder, file = "a.example/Cabinet", "a.example/Folder", "a.example/File"
 	owned := func(owners ...iam.Owner) *iam.BindingTarget {
 		return &iam.BindingTarget{Namespace: "n", UID: "u", Owners: owners}

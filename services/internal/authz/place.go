@@ -253,7 +253,7 @@ func (r *scopeSet) allScopes(yield func(*scopeEntry) bool) {
 
 // addScopeAndAncestors adds the whole kind, the object, and everything above it. namespace is the namespace of the
 // request; it is replaced by the object's own namespace if the index holds the object.
-func (x *Index) addScopeAndAncestors(r *scopeSet, k *kind, at Scope, namespace string) {
+func (x *Index) addScopeAndAncestors(r *scopeSet, k *registeredKind, at Scope, namespace string) {
 	x.expandScope(r, k, at, namespace)
 	x.expandParents(r)
 }
@@ -266,7 +266,7 @@ func (x *Index) expandParents(r *scopeSet) {
 }
 
 // expandScope adds the whole kind and the object, and queues the object's parents.
-func (x *Index) expandScope(r *scopeSet, k *kind, at Scope, namespace string) {
+func (x *Index) expandScope(r *scopeSet, k *registeredKind, at Scope, namespace string) {
 	r.addScope(x.places[Scope{Type: k.typ, All: true}])
 	p := x.places[at]
 	object, known := x.objectOfEntry(p, at)

@@ -14,7 +14,7 @@ const (
 )
 
 // emptied removes all objects from an index, and fails the test unless the index is empty then.
-func (x *Index) emptied(t *testing.T, before told) {
+func (x *Index) emptied(t *testing.T, before receivedObjects) {
 	t.Helper()
 	for _, o := range before {
 		set(x, o, nil)
@@ -31,7 +31,7 @@ func (x *Index) emptied(t *testing.T, before told) {
 	}
 }
 
-func question(r world.Request) Query {
+func newQuery(r world.Request) Query {
 	return Query{
 		Subject:    Subject{User: r.User, Account: r.Account, Groups: r.Groups},
 		Permission: r.Permission, Type: r.Type, Namespace: r.Namespace, Name: r.Name, RequireExists: r.There,

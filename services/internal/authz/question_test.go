@@ -11,10 +11,10 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// trees returns an index in which alice has the permission get on the a/Tree one/oak.
-func trees() *Index { return plant(New(nil)) }
+// indexWithTree returns an index in which alice has the permission get on the a/Tree one/oak.
+func indexWithTree() *Index { return setTree(New(nil)) }
 
-func plant(x *Index) *Index {
+func setTree(x *Index) *Index {
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", "Tree", "trees", []string{"get"}
 	x.SetProtectedResource("trees", p)
@@ -42,16 +42,16 @@ func (x *Index) gets(user, namespace, name string) bool {
 	return ok
 }
 
-func TestAnObjectWithoutANameIsNotAllOfItsKind(t *testing.T) {
-	x := trees()
+func TestQueryWithoutNameIsNotWholeKind(t *testing.T) {
+	x := indexWithTree()
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree"}))
 	if !x.gets("alice", "one", "oak") || x.gets("alice", "one", "elm") || x.gets("alice", "", "") || x.gets("bob", "one", "oak") || x.gets("", "one", "oak") {
 		t.Error("a binding without an object name has an effect, or the other binding has none")
 	}
 }
 
-func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
-	x := trees()
+func TestWholeKindGrantNeedsExistingObject(t *testing.T) {
+	x := indexWithTree()
 	all := binds(nil)
 	all.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: "a", Kind: "Tree"}
 	x.SetBinding("one", "all", all)
@@ -70,19 +70,20 @@ func TestARoleOnAllOfAKindIsNotOnWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestOfNoKindNoObjectIsSaidToBeMissing verifies that an explanation reports NoObject only for a registered kind.
-func TestOfNoKindNoObjectIsSaidToBeMissing(t *testing.T) {
+// TestExplainReportsNoObjectForRegisteredKindOnly verifies that an explanation reports NoObject only for a registered
+// kind.
+func TestExplainReportsNoObjectForRegisteredKindOnly(t *testing.T) {
 	for typ, want := range map[string]bool{"": false, "b/Tree": false, "a/Tree": true} {
 		q := get("alice", "one", "elm")
 		q.Permission, q.Type = "", typ
-		if e := trees().Explain(q); e.NoObject != want || !e.Unregistered {
+		if e := indexWithTree().Explain(q); e.NoObject != want || !e.Unregistered {
 			t.Errorf("type %q: Explain returned %+v", typ, e)
 		}
 	}
 }
 
-func TestATrustedObjectNeedNotBeThere(t *testing.T) {
-	x := plant(New(func(typ string) bool { return typ == "a/Tree" }))
+func TestDecideAllowsAbsentObjectOfTrustedType(t *testing.T) {
+	x := setTree(New(func(typ string) bool { return typ == "a/Tree" }))
 	x.SetBinding("one", "nameless", binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one"}))
 	elm := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "elm", UID: "3"})
 	if preview := x.PreviewBinding("one", elm, 1); preview.NoTarget || len(preview.Gains[0].Permissions) != 1 {
@@ -98,9 +99,9 @@ func TestATrustedObjectNeedNotBeThere(t *testing.T) {
 	}
 }
 
-func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
+func TestRefreshTypeTrustRevokesAbsentObjects(t *testing.T) {
 	trusted := true
-	x := plant(New(func(string) bool { return trusted }))
+	x := setTree(New(func(string) bool { return trusted }))
 	for _, name := range []string{"elm", "ash"} {
 		x.SetBinding("one", name, binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: name, UID: "3"}))
 	}
@@ -122,8 +123,8 @@ func TestWhatIsTrustedNoMoreGivesNothingUnlessItIsThere(t *testing.T) {
 	}
 }
 
-func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
-	x := trees()
+func TestDuplicateSubjectsAreRemovedTogether(t *testing.T) {
+	x := indexWithTree()
 	b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
 	b.Spec.Subjects = append(b.Spec.Subjects, b.Spec.Subjects[0])
 	x.SetBinding("one", "b", b)
@@ -138,8 +139,8 @@ func TestWhatWasSaidTwiceIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-func TestThereMayBeMoreThanAWordOfPermissions(t *testing.T) {
-	x := trees()
+func TestPermissionSetHoldsMoreThan64(t *testing.T) {
+	x := indexWithTree()
 	p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "trees"}}
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = "a", "Tree", "trees"
 	all := []string{"get"}
@@ -157,8 +158,8 @@ func TestThereMayBeMoreThanAWordOfPermissions(t *testing.T) {
 	}
 }
 
-func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
-	x := trees()
+func TestScopeSetHoldsManyScopes(t *testing.T) {
+	x := indexWithTree()
 	below := func(kind, plural string, parents ...string) {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: plural}}
 		p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = "a", kind, plural, []string{"get"}
@@ -191,10 +192,10 @@ func TestAnObjectBelowMorePlacesThanFewCounts(t *testing.T) {
 	}
 }
 
-// TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough binds roles to many UIDs that never existed. Queries about the
+// TestDecideSkipsGrantsOfOtherUIDs binds roles to many UIDs that never existed. Queries about the
 // object with that name must not visit these grants.
-func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
-	x := trees()
+func TestDecideSkipsGrantsOfOtherUIDs(t *testing.T) {
+	x := indexWithTree()
 	const many = 1000
 	for i := range many {
 		b := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "t", UID: fmt.Sprint("never", i)})
@@ -221,8 +222,8 @@ func TestGrantsOnObjectsThatAreNotThereAreNotGoneThrough(t *testing.T) {
 	}
 }
 
-func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
-	x, long := trees(), strings.Repeat("n", 250)
+func TestToOpenFGACheckRefusesTwoPrincipalsAndHandlesLongNames(t *testing.T) {
+	x, long := indexWithTree(), strings.Repeat("n", 250)
 	x.SetTarget("a/Tree", long, long, &iam.BindingTarget{Namespace: long, UID: "3"})
 	if _, ok := x.ToOpenFGACheck(Query{Subject: Subject{User: "alice", Account: "1"}, Permission: "a/trees.get", Type: "a/Tree"}); ok {
 		t.Error("Check accepted a subject that is both a User and an account")
@@ -239,9 +240,9 @@ func TestWhoIsTwoIsNotAskedAboutAndWhatIsLongIsFound(t *testing.T) {
 
 func file() Scope { return Scope{Type: "a/File", Ref: Ref{"one", "it"}} }
 
-// filed returns an index with many folders, each of which is in the same cabinets. The last folder is also in the
-// cabinet far, which is its last owner.
-func filed(many int) (x *Index, folders []iam.Owner) {
+// indexWithFolders returns an index with many folders, each of which is in the same cabinets. The last folder is also
+// in the cabinet far, which is its last owner.
+func indexWithFolders(many int) (x *Index, folders []iam.Owner) {
 	x = New(nil)
 	kinds := []string{"Cabinet", "Folder", "File"}
 	for i, kind := range kinds {

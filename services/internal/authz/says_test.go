@@ -9,9 +9,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// TestAnIndexSaysWhatItWasToldOfABinding verifies that MatchesBinding compares every field that decides access, and no
-// other field. Requests that wait for a binding depend on this.
-func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
+// TestMatchesBindingComparesDecisiveFields verifies that MatchesBinding compares every field that decides access, and
+// no other field. Requests that wait for a binding depend on this.
+func TestMatchesBindingComparesDecisiveFields(t *testing.T) {
 	for what, c := range map[string]struct {
 		edit func(*iamv1alpha1.PolicyBinding)
 		says bool
@@ -39,7 +39,7 @@ func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 			b.Spec.Subjects = append(b.Spec.Subjects, iamv1alpha1.Subject{Kind: "User", Name: "x"})
 		}, true},
 	} {
-		x := trees()
+		x := indexWithTree()
 		declared := binds(&iamv1alpha1.ResourceReference{APIGroup: "a", Kind: "Tree", Namespace: "one", Name: "oak", UID: "2"})
 		declared.Namespace, declared.Name, declared.UID = "one", "b", "u"
 		x.SetBinding("one", "b", declared)
@@ -51,7 +51,7 @@ func TestAnIndexSaysWhatItWasToldOfABinding(t *testing.T) {
 	}
 }
 
-func TestAnIndexSaysWhatItWasToldOfAUser(t *testing.T) {
+func TestMatchesUserComparesDecisiveFields(t *testing.T) {
 	declared := &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "mia", UID: "u"}}
 	for what, c := range map[string]struct {
 		edit func(*iamv1alpha1.User)

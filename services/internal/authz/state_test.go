@@ -14,12 +14,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-// told holds copies of the objects that an index has received, by kind and name.
-type told map[string]metav1.Object
+// receivedObjects holds copies of the objects that an index has received, by kind and name.
+type receivedObjects map[string]metav1.Object
 
 // tell sets every changed object in the index, in random order, and returns the new copies.
-func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
-	now := told{}
+func (before receivedObjects) tell(r *rand.Rand, x *Index, w *world.World) receivedObjects {
+	now := receivedObjects{}
 	note(now, w.Resources, func(o *iamv1alpha1.ProtectedResource) any { return o.DeepCopy() })
 	note(now, w.Roles, func(o *iamv1alpha1.Role) any { return o.DeepCopy() })
 	note(now, w.Bindings, func(o *iamv1alpha1.PolicyBinding) any { return o.DeepCopy() })
@@ -48,7 +48,7 @@ func (before told) tell(r *rand.Rand, x *Index, w *world.World) told {
 	return now
 }
 
-func note[T any](in told, objects []T, copied func(T) any) {
+func note[T any](in receivedObjects, objects []T, copied func(T) any) {
 	for _, o := range objects {
 		c, _ := copied(o).(metav1.Object)
 		name := fmt.Sprintf("%T %s/%s", o, c.GetNamespace(), c.GetName())

@@ -6,17 +6,17 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// account holds the UID and the state of a User or ServiceAccount.
-type account struct {
+// accountState holds the UID and the state of a User or ServiceAccount.
+type accountState struct {
 	uid      string
 	inactive bool
 }
 
 // isActive reports whether the account exists and is active.
-func (a account) isActive() bool { return a.uid != "" && !a.inactive }
+func (a accountState) isActive() bool { return a.uid != "" && !a.inactive }
 
 // isActiveWithUID reports whether the account is active and has the UID.
-func (a account) isActiveWithUID(uid string) bool { return a.uid == uid && a.isActive() }
+func (a accountState) isActiveWithUID(uid string) bool { return a.uid == uid && a.isActive() }
 
 type membership struct {
 	user  string
@@ -28,14 +28,14 @@ type membership struct {
 func (x *Index) SetUser(name string, u *iamv1alpha1.User) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.users[name] = accountOfUser(u); x.users[name] == (account{}) {
+	if x.users[name] = accountOfUser(u); x.users[name] == (accountState{}) {
 		delete(x.users, name)
 	}
 }
 
 // accountOfUser returns the account of a User, or an empty account for nil. An inactive User stays inactive during its
 // deletion.
-func accountOfUser(u *iamv1alpha1.User) (a account) {
+func accountOfUser(u *iamv1alpha1.User) (a accountState) {
 	if isAlive(u) {
 		a.uid = string(u.UID)
 	}
@@ -60,7 +60,7 @@ func (x *Index) SetServiceAccount(name string, a *iamv1alpha1.ServiceAccount) {
 	delete(x.accounts, name)
 	// A deleted object is kept here if it is inactive, because the account stays inactive during the deletion.
 	if a != nil && (isAlive(a) || a.Spec.State == iamv1alpha1.Inactive) {
-		x.accounts[name] = account{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
+		x.accounts[name] = accountState{string(a.UID), a.Spec.State == iamv1alpha1.Inactive}
 		x.accountNames[string(a.UID)] = name
 	}
 }

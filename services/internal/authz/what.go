@@ -29,7 +29,7 @@ func (x *Index) ListHeldRoles(s Subject) []HeldRole {
 	return slices.CompactFunc(rights, func(a, b HeldRole) bool { return compare(a, b) == 0 })
 }
 
-func (x *Index) collectHeldRoles(s Subject) (collectHeldRoles []HeldRole) {
+func (x *Index) collectHeldRoles(s Subject) (roles []HeldRole) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	memberships := map[Ref]Ref{}
@@ -46,12 +46,12 @@ func (x *Index) collectHeldRoles(s Subject) (collectHeldRoles []HeldRole) {
 		for g, by := range p.grants.allGrants() {
 			if k := x.kinds[g.at.Type]; k != nil && g.at.isEffectiveFor(g.uid) {
 				if n := g.role.effective.CountCommon(k.held); n > 0 {
-					collectHeldRoles = append(collectHeldRoles, HeldRole{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
+					roles = append(roles, HeldRole{Proof{by.Ref, g.role.Ref, p.Principal, g.at.Scope}, membership, n})
 				}
 			}
 		}
 	}
-	return collectHeldRoles
+	return roles
 }
 
 // RolePermissionsOn lists the permissions that a role gives on a scope and below it, sorted.

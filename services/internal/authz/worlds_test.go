@@ -14,8 +14,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// worlds returns the number of worlds: the variable WORLDS, or enough for a million queries. Mutants use fewer worlds.
-func worlds(t *testing.T) uint64 {
+// worldCount returns the number of worlds: the variable WORLDS, or enough for a million queries. Mutants use fewer
+// worlds.
+func worldCount(t *testing.T) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(os.Getenv("WORLDS"), 10, 64)
 	if err != nil {
@@ -24,12 +25,12 @@ func worlds(t *testing.T) uint64 {
 	return n
 }
 
-// TestTheIndexDecidesAsTheObjectsSay compares the index after random changes with a naive implementation that reads
-// the current objects.
-func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
+// TestIndexEqualsNaiveAuthorizerUnderRandomChanges compares the index after random changes with a naive implementation
+// that reads the current objects.
+func TestIndexEqualsNaiveAuthorizerUnderRandomChanges(t *testing.T) {
 	asked, granted := 0, 0
-	for seed := range seeds.SeedRange(t, worlds(t)) {
-		w, before, r := world.NewRandom(seed), told{}, rand.New(rand.NewPCG(seed, 0))
+	for seed := range seeds.SeedRange(t, worldCount(t)) {
+		w, before, r := world.NewRandom(seed), receivedObjects{}, rand.New(rand.NewPCG(seed, 0))
 		x := New(w.IsTrusted)
 		x.BulkLoad(func() { before = before.tell(r, x, w) })
 		for state := range states {
@@ -37,7 +38,7 @@ func TestTheIndexDecidesAsTheObjectsSay(t *testing.T) {
 			n := world.NewNaiveAuthorizer(w)
 			for range questions {
 				request := w.RandomRequest()
-				q, want := question(request), n.Allows(request)
+				q, want := newQuery(request), n.Allows(request)
 				if _, got := x.Decide(q); got != want {
 					t.Fatalf("world %d, state %d: index %v, naive %v for %+v", seed, state, got, want, request)
 				}

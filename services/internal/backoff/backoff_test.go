@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-func TestTheDelayDoublesBetweenItsBounds(t *testing.T) {
+func TestDelayDoublesWithinBounds(t *testing.T) {
 	b := backoff.Backoff{Min: 100 * time.Millisecond, Max: time.Second}
 	for attempt, want := range map[int]time.Duration{
 		-1: 100 * time.Millisecond, 0: 100 * time.Millisecond, 1: 100 * time.Millisecond, 2: 200 * time.Millisecond,
@@ -23,7 +23,7 @@ func TestTheDelayDoublesBetweenItsBounds(t *testing.T) {
 	}
 }
 
-func TestDelaysDiffer(t *testing.T) {
+func TestDelayIsJittered(t *testing.T) {
 	b, seen := backoff.Backoff{Min: time.Hour, Max: time.Hour}, map[time.Duration]bool{}
 	for range 10 {
 		seen[b.Delay(1)] = true
@@ -33,7 +33,7 @@ func TestDelaysDiffer(t *testing.T) {
 	}
 }
 
-func TestAWaitEndsWithItsContext(t *testing.T) {
+func TestWaitEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := backoff.Backoff{Min: time.Minute, Max: time.Hour}
 		start := time.Now()

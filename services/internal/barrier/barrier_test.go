@@ -7,8 +7,8 @@ import (
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 )
 
-// stream holds the newest barrier of a stream that accepts barriers by compare-and-swap.
-type stream struct {
+// casStream holds the newest barrier of a stream that accepts barriers by compare-and-swap.
+type casStream struct {
 	newest   *eventv1.Barrier
 	sequence uint64
 	// holder is the term of the Lease's holder.
@@ -16,7 +16,7 @@ type stream struct {
 }
 
 // write writes the next barrier of w. It reports whether the stream accepted it.
-func (s *stream) write(w *Sequencer) (b *eventv1.Barrier, accepted bool) {
+func (s *casStream) write(w *Sequencer) (b *eventv1.Barrier, accepted bool) {
 	b = &eventv1.Barrier{}
 	if w.StampNext(b) != s.sequence {
 		return b, false
@@ -27,7 +27,7 @@ func (s *stream) write(w *Sequencer) (b *eventv1.Barrier, accepted bool) {
 }
 
 // writes writes n barriers, and returns the last one.
-func (s *stream) writes(t *testing.T, w *Sequencer, n int) (b *eventv1.Barrier) {
+func (s *casStream) writes(t *testing.T, w *Sequencer, n int) (b *eventv1.Barrier) {
 	t.Helper()
 	for range n {
 		var accepted bool
@@ -39,7 +39,7 @@ func (s *stream) writes(t *testing.T, w *Sequencer, n int) (b *eventv1.Barrier) 
 }
 
 func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
-	var s stream
+	var s casStream
 	first := s.writes(t, NewSequencer(1, nil, 0), 3)
 	second := s.writes(t, NewSequencer(2, s.newest, s.sequence), 2)
 	for name, c := range map[string]struct {
@@ -68,45 +68,47 @@ func TestBarrierNamesTheEarlierOnesOfItsRunAndOfEarlierRuns(t *testing.T) {
 func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 	for name, c := range map[string]struct {
 		// change changes the stream after the writer of term 2 has written two barriers after one of term 1.
-		change func(t *testing.T, s *stream, before, w *Sequencer)
+		change func(t *testing.T, s *casStream, before, w *Sequencer)
 		want   RefusalVerdict
 	}{
-		"its own attempt, the acknowledgement was lost": {func(_ *testing.T, s *stream, _, w *Sequencer) {
+		"its own attempt, the acknowledgement was lost": {func(_ *testing.T, s *casStream, _, w *Sequencer) {
 			b := &eventv1.Barrier{}
 			w.StampNext(b)
 			s.newest, s.sequence = b, s.sequence+1
 		}, GoOn},
-		"its own earlier barrier, the stream was rewound": {func(_ *testing.T, s *stream, _, w *Sequencer) {
+		"its own earlier barrier, the stream was rewound": {func(_ *testing.T, s *casStream, _, w *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 2, Run: w.run, Number: 1}, s.sequence-1
 		}, Doubt},
-		"one of the term before, the stream was rewound": {func(_ *testing.T, s *stream, before, _ *Sequencer) {
+		"one of the term before, the stream was rewound": {func(_ *testing.T, s *casStream, before, _ *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 1, Run: before.run, Number: 1}, 1
 		}, Doubt},
-		"a further one of the term before": {func(_ *testing.T, s *stream, before, _ *Sequencer) {
+		"a further one of the term before": {func(_ *testing.T, s *casStream, before, _ *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 1, Run: before.run, Number: 2}, s.sequence+1
 		}, Forged},
-		"one of a later term": {func(t *testing.T, s *stream, _, _ *Sequencer) {
+		"one of a later term": {func(t *testing.T, s *casStream, _, _ *Sequencer) {
 			s.writes(t, NewSequencer(3, s.newest, s.sequence), 1)
 			s.holder = 3
 		}, Deposed},
-		"one of a term that the Lease does not show": {func(t *testing.T, s *stream, _, _ *Sequencer) {
+		"one of a term that the Lease does not show": {func(t *testing.T, s *casStream, _, _ *Sequencer) {
 			s.writes(t, NewSequencer(math.MaxUint64, s.newest, s.sequence), 1)
 		}, Forged},
-		"one at the position of its own attempt, with other content": {func(_ *testing.T, s *stream, _, w *Sequencer) {
+		"one at the position of its own attempt, with other content": {func(_ *testing.T, s *casStream, _, w *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Halted: "no"}, s.sequence+1
 			w.StampNext(s.newest)
 			delete(w.attempts, digestBarrier(s.newest))
 		}, Forged},
-		"its own earlier barrier, written again": {func(_ *testing.T, s *stream, _, w *Sequencer) {
+		"its own earlier barrier, written again": {func(_ *testing.T, s *casStream, _, w *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{Term: 2, Run: w.run, Number: 1}, s.sequence+1
 		}, Forged},
-		"one of the same term":        {func(t *testing.T, s *stream, _, _ *Sequencer) { s.writes(t, NewSequencer(2, s.newest, s.sequence), 1) }, Forged},
-		"none, the stream was purged": {func(_ *testing.T, s *stream, _, _ *Sequencer) { s.newest, s.sequence = nil, 0 }, Doubt},
-		"one of another client": {func(_ *testing.T, s *stream, _, _ *Sequencer) {
+		"one of the same term": {func(t *testing.T, s *casStream, _, _ *Sequencer) {
+			s.writes(t, NewSequencer(2, s.newest, s.sequence), 1)
+		}, Forged},
+		"none, the stream was purged": {func(_ *testing.T, s *casStream, _, _ *Sequencer) { s.newest, s.sequence = nil, 0 }, Doubt},
+		"one of another client": {func(_ *testing.T, s *casStream, _, _ *Sequencer) {
 			s.newest, s.sequence = &eventv1.Barrier{}, s.sequence+1
 		}, Forged},
 	} {
-		s := stream{holder: 2}
+		s := casStream{holder: 2}
 		before := NewSequencer(1, nil, 0)
 		s.writes(t, before, 1)
 		w := NewSequencer(2, s.newest, s.sequence)
@@ -129,7 +131,7 @@ func TestWriterDecidesByTheNewestBarrierAfterARefusal(t *testing.T) {
 }
 
 func TestFirstBarrierOfATermFollowsThePreviousLeader(t *testing.T) {
-	var s stream
+	var s casStream
 	before := NewSequencer(1, nil, 0)
 	s.writes(t, before, 1)
 	w := NewSequencer(2, s.newest, s.sequence)
@@ -155,7 +157,7 @@ func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
 			return &eventv1.Barrier{Term: math.MaxUint64, Run: b.GetRun(), Number: b.GetNumber() + 1}
 		},
 	} {
-		s := stream{holder: 2}
+		s := casStream{holder: 2}
 		s.writes(t, NewSequencer(1, nil, 0), 1)
 		w, got := NewSequencer(2, s.newest, s.sequence), GoOn
 		for range maxForeign + 1 {
@@ -174,7 +176,7 @@ func TestForgedBarriersBeforeTheFirstOneAreFound(t *testing.T) {
 }
 
 func TestReaderOfALostBarrierLoadsAgain(t *testing.T) {
-	var s stream
+	var s casStream
 	w := NewSequencer(1, nil, 0)
 	s.writes(t, w, 2)
 	backup := s
@@ -194,7 +196,7 @@ func TestReaderOfALostBarrierLoadsAgain(t *testing.T) {
 }
 
 func TestBarrierNamesABoundedNumberOfRuns(t *testing.T) {
-	var s stream
+	var s casStream
 	for range 3 * maxEarlier {
 		s.writes(t, NewSequencer(1, s.newest, s.sequence), 1)
 	}

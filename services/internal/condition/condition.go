@@ -60,9 +60,9 @@ func SortByType(conditions []metav1.Condition, types []string) []metav1.Conditio
 	return conditions
 }
 
-// ChangedCondition returns the condition of a type if its status, reason or message changed. Callers record an Event
-// only then, so that repeated reconciliations do not repeat an Event.
-func ChangedCondition(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {
+// FindChangedCondition returns the condition of a type if its status, reason or message changed. Callers record an
+// Event only then, so that repeated reconciliations do not repeat an Event.
+func FindChangedCondition(before, after []metav1.Condition, typ string) (metav1.Condition, bool) {
 	was, is := meta.FindStatusCondition(before, typ), meta.FindStatusCondition(after, typ)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return metav1.Condition{}, false

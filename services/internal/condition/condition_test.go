@@ -13,7 +13,7 @@ import (
 
 func at(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
 
-func TestOnlyOurConditionsAreWrittenInOneOrder(t *testing.T) {
+func TestMergeConditionsReturnsGivenTypesInOrder(t *testing.T) {
 	then, now := at(1000), at(2000)
 	has := []metav1.Condition{
 		{Type: "Theirs", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: then},
@@ -36,7 +36,7 @@ func TestOnlyOurConditionsAreWrittenInOneOrder(t *testing.T) {
 	}
 }
 
-func TestADateMovesWithTheStatus(t *testing.T) {
+func TestMergeConditionsChangesTransitionTimeWithStatus(t *testing.T) {
 	now := at(2000)
 	has := condition.MergeConditions(nil, []string{"A"}, 1, at(1000), condition.New("A", false, "R", "m"))
 	got := condition.MergeConditions(has, []string{"A"}, 1, now, condition.New("A", true, "R", "m"))
@@ -45,14 +45,14 @@ func TestADateMovesWithTheStatus(t *testing.T) {
 	}
 }
 
-func TestAMessageIsBounded(t *testing.T) {
+func TestNewBoundsMessage(t *testing.T) {
 	got := condition.MergeConditions(nil, []string{"A"}, 1, at(2000), condition.New("A", true, "R", strings.Repeat("ä", 5000)))
 	if len(got[0].Message) > 1024 || !strings.HasSuffix(got[0].Message, "ä…") {
 		t.Errorf("%d bytes: %q", len(got[0].Message), got[0].Message)
 	}
 }
 
-func TestAConditionHasChangedWhenItSaysSomethingElse(t *testing.T) {
+func TestFindChangedConditionComparesContent(t *testing.T) {
 	c := func(generation int64, c condition.Condition) []metav1.Condition {
 		return condition.MergeConditions(nil, []string{"A"}, generation, at(2000), c)
 	}
@@ -69,7 +69,7 @@ func TestAConditionHasChangedWhenItSaysSomethingElse(t *testing.T) {
 		"other message": {c(1, a), c(1, condition.New("A", true, "R", "n")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got := condition.ChangedCondition(test.before, test.after, "A"); got != test.want {
+			if _, got := condition.FindChangedCondition(test.before, test.after, "A"); got != test.want {
 				t.Errorf("changed: %v", got)
 			}
 		})

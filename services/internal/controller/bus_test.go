@@ -29,8 +29,8 @@ import (
 // takeover has short bounds, because these tests wait for many takeovers.
 var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
-// bus is a real NATS server with all streams. Its methods publish like the watcher.
-type bus struct {
+// testStreams is a real NATS server with all streams. Its methods publish like the watcher.
+type testStreams struct {
 	t       *testing.T
 	js      jetstream.JetStream
 	server  *server.Server
@@ -39,13 +39,13 @@ type bus struct {
 	elector *leader.Elector
 }
 
-func newBus(t *testing.T) *bus {
+func newTestStreams(t *testing.T) *testStreams {
 	t.Helper()
 	port, err := devserver.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bus{t: t, options: server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true}}
+	b := &testStreams{t: t, options: server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true}}
 	b.boot()
 	t.Cleanup(b.shutdown)
 	b.js = b.connect()
@@ -57,7 +57,7 @@ func newBus(t *testing.T) *bus {
 }
 
 // boot starts the server. A second call restarts it with the same streams on the same port.
-func (b *bus) boot() {
+func (b *testStreams) boot() {
 	b.t.Helper()
 	options := b.options
 	s, err := server.NewServer(&options)
@@ -71,12 +71,12 @@ func (b *bus) boot() {
 	b.server = s
 }
 
-func (b *bus) shutdown() {
+func (b *testStreams) shutdown() {
 	b.server.Shutdown()
 	b.server.WaitForShutdown()
 }
 
-func (b *bus) connect() jetstream.JetStream {
+func (b *testStreams) connect() jetstream.JetStream {
 	b.t.Helper()
 	conn, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
@@ -95,7 +95,7 @@ func storeKey(name string) event.Key {
 }
 
 // publish publishes an object. The test reconciler uses its group as the key.
-func (b *bus) publish(name, group string, version int, edit ...func(*event.Change)) {
+func (b *testStreams) publish(name, group string, version int, edit ...func(*event.Change)) {
 	b.t.Helper()
 	c := event.Change{
 		Key: storeKey(name), UID: "uid-" + name, ResourceVersion: fmt.Sprint(version), Generation: int64(version),
@@ -107,7 +107,7 @@ func (b *bus) publish(name, group string, version int, edit ...func(*event.Chang
 	b.put(c)
 }
 
-func (b *bus) put(c event.Change) {
+func (b *testStreams) put(c event.Change) {
 	b.t.Helper()
 	data, err := c.Marshal()
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *bus) put(c event.Change) {
 }
 
 // awaitConsumer waits until a service has its durable consumer.
-func (b *bus) awaitConsumer() {
+func (b *testStreams) awaitConsumer() {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		_, err := b.js.Consumer(b.t.Context(), topology.Changes, "test")
@@ -128,7 +128,7 @@ func (b *bus) awaitConsumer() {
 }
 
 // replay publishes the newest state of an object again.
-func (b *bus) replay(name string) {
+func (b *testStreams) replay(name string) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -147,7 +147,7 @@ func (b *bus) replay(name string) {
 }
 
 // snapshot writes a snapshot marker for the present state of the stream.
-func (b *bus) snapshot(count int) {
+func (b *testStreams) snapshot(count int) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -175,8 +175,8 @@ type object struct {
 
 func groupsOf(o *object) []string { return []string{o.Group, o.Also} }
 
-// groups is a reconciler and its backend. The backend holds the names of each group's members.
-type groups struct {
+// groupBackend is a reconciler and its backend. The backend holds the names of each group's members.
+type groupBackend struct {
 	table *informer.Lister[object]
 	// before runs at the start of every reconciliation.
 	before func(ctx context.Context, p *controller.Request[string]) error
@@ -189,7 +189,7 @@ type groups struct {
 	overlap bool
 }
 
-func (g *groups) AffectedKeys(k event.Key) []string {
+func (g *groupBackend) AffectedKeys(k event.Key) []string {
 	o, _ := g.table.GetOrTombstone(k)
 	if o.Value == nil {
 		return nil
@@ -198,7 +198,7 @@ func (g *groups) AffectedKeys(k event.Key) []string {
 	return append(keys, keys...) // The controller must tolerate duplicates.
 }
 
-func (g *groups) Reconcile(ctx context.Context, p *controller.Request[string]) error {
+func (g *groupBackend) Reconcile(ctx context.Context, p *controller.Request[string]) error {
 	group := p.Key
 	g.mu.Lock()
 	g.passes[group]++
@@ -226,27 +226,27 @@ func (g *groups) Reconcile(ctx context.Context, p *controller.Request[string]) e
 	return nil
 }
 
-func (g *groups) set(f func(ctx context.Context, p *controller.Request[string]) error) {
+func (g *groupBackend) set(f func(ctx context.Context, p *controller.Request[string]) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.before = f
 }
 
-func (g *groups) holds(group string) string {
+func (g *groupBackend) holds(group string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.members[group]
 }
 
-func (g *groups) count() int {
+func (g *groupBackend) count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.writes
 }
 
-// service is one running controller.
-type service struct {
-	*groups
+// runningEngine is one running controller.
+type runningEngine struct {
+	*groupBackend
 	view    *informer.Informer
 	reloads *atomic.Int32
 	stop    func()
@@ -255,20 +255,20 @@ type service struct {
 }
 
 // start runs a controller on js. service.stop drains it.
-func (b *bus) start(js jetstream.JetStream, edit ...func(*controller.Config)) *service {
+func (b *testStreams) start(js jetstream.JetStream, edit ...func(*controller.Config)) *runningEngine {
 	b.t.Helper()
-	return b.startAs(js, func(g *groups) controller.Reconciler[string] { return g }, edit...)
+	return b.startAs(js, func(g *groupBackend) controller.Reconciler[string] { return g }, edit...)
 }
 
 // startAs runs a controller with the reconciler that as returns for the groups.
-func (b *bus) startAs(js jetstream.JetStream, as func(*groups) controller.Reconciler[string], edit ...func(*controller.Config)) *service {
+func (b *testStreams) startAs(js jetstream.JetStream, as func(*groupBackend) controller.Reconciler[string], edit ...func(*controller.Config)) *runningEngine {
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	v := informer.New(informer.Config{JS: js, Service: "test", Log: log})
 	table := informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{
 		"group": groupsOf,
 	})
-	g := &groups{table: table, members: map[string]string{}, passes: map[string]int{}, running: map[string]int{}}
+	g := &groupBackend{table: table, members: map[string]string{}, passes: map[string]int{}, running: map[string]int{}}
 	cfg := controller.Config{
 		JS: js, Log: log, View: v, Takeover: takeover, MinDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, MaxAttempts: 3,
 		Service: topology.Service{Name: "test", Kinds: []event.GroupResource{kinds.Stores().GroupResource}},
@@ -280,7 +280,7 @@ func (b *bus) startAs(js jetstream.JetStream, as func(*groups) controller.Reconc
 	b.elector = cfg.Elector
 	var reloads atomic.Int32
 	v.OnReload(func() { reloads.Add(1) })
-	s := &service{groups: g, view: v, reloads: &reloads}
+	s := &runningEngine{groupBackend: g, view: v, reloads: &reloads}
 	v.OnChange(s.heldUp)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var running sync.WaitGroup
@@ -312,7 +312,7 @@ func eventually(t *testing.T, what func() error) {
 }
 
 // durable polls until ok returns true for the durable consumer.
-func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.ConsumerInfo {
+func (b *testStreams) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.ConsumerInfo {
 	b.t.Helper()
 	var info *jetstream.ConsumerInfo
 	eventually(b.t, func() error {
@@ -329,19 +329,19 @@ func (b *bus) durable(ok func(*jetstream.ConsumerInfo) bool) *jetstream.Consumer
 }
 
 // awake waits until the service has handled its first wake-up and its term has begun.
-func (b *bus) awake() {
+func (b *testStreams) awake() {
 	b.t.Helper()
 	eventually(b.t, func() error { return held(b.elector) })
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.AckFloor.Consumer > 0 })
 }
 
 // settled waits until the durable consumer has no open message.
-func (b *bus) settled() {
+func (b *testStreams) settled() {
 	b.t.Helper()
 	b.durable(func(i *jetstream.ConsumerInfo) bool { return i.NumPending+uint64(i.NumAckPending) == 0 })
 }
 
-func (s *service) becomes(t *testing.T, group, want string) {
+func (s *runningEngine) becomes(t *testing.T, group, want string) {
 	t.Helper()
 	eventually(t, func() error {
 		if got := s.holds(group); got != want {
@@ -351,7 +351,7 @@ func (s *service) becomes(t *testing.T, group, want string) {
 	})
 }
 
-func (b *bus) letters() []*jetstream.RawStreamMsg {
+func (b *testStreams) letters() []*jetstream.RawStreamMsg {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.DeadLetters)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAMessageTooLargeForALetterIsParkedWithoutItsBody(t *testing.T) {
-	b := newBus(t)
+func TestDeadLetterOfTooLargeMessageOmitsBody(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	b.start(b.js)
 	b.awaitConsumer()
@@ -34,13 +34,13 @@ func TestAMessageTooLargeForALetterIsParkedWithoutItsBody(t *testing.T) {
 	}
 }
 
-func TestWhyALetterCannotBeParkedIsLogged(t *testing.T) {
-	b := newBus(t)
+func TestDeadLetterFailureIsLogged(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	if err := b.js.DeleteStream(t.Context(), topology.DeadLetters); err != nil {
 		t.Fatal(err)
 	}
-	var log journal
+	var log concurrentLog
 	b.start(b.js, func(c *controller.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	b.awaitConsumer()
 	if _, err := b.js.Publish(t.Context(), topology.ChangeSubject(storeKey("bad")), []byte("?")); err != nil {
@@ -61,19 +61,19 @@ func TestWhyALetterCannotBeParkedIsLogged(t *testing.T) {
 	}
 }
 
-// journal is a log that a test can read while it is written.
-type journal struct {
+// concurrentLog is a log that a test can read while it is written.
+type concurrentLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(p []byte) (int, error) {
+func (j *concurrentLog) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(p)
 }
 
-func (j *journal) String() string {
+func (j *concurrentLog) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()

@@ -16,7 +16,7 @@ import (
 )
 
 // result returns the newest result for a store, and the TTL of its message.
-func (b *bus) result(name string) (*eventv1.ResourceResult, string, error) {
+func (b *testStreams) result(name string) (*eventv1.ResourceResult, string, error) {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Results)
 	if err != nil {
@@ -30,13 +30,13 @@ func (b *bus) result(name string) (*eventv1.ResourceResult, string, error) {
 	return &result, msg.Header.Get(jetstream.MsgTTLHeader), proto.Unmarshal(msg.Data, &result)
 }
 
-func TestWhatWasReportedOfAnObjectGoesWithItsTombstone(t *testing.T) {
+func TestResultsExpireWithTombstone(t *testing.T) {
 	for name, reported := range map[string]eventv1.Outcome{
 		"a pass says nothing of the deletion": eventv1.Outcome_OUTCOME_APPLIED,
 		"a pass says what became of it":       eventv1.Outcome_OUTCOME_REJECTED,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.snapshot(0)
 			s := b.start(b.js)
 			b.publish("a", "g", 1)
@@ -63,8 +63,8 @@ func TestWhatWasReportedOfAnObjectGoesWithItsTombstone(t *testing.T) {
 	}
 }
 
-func TestATombstoneSaysNothingOfWhoHasTheNameNow(t *testing.T) {
-	b := newBus(t)
+func TestTombstoneReportsNothingAboutNewObjectOfName(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.publish("a", "g", 5)

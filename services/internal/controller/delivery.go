@@ -32,7 +32,7 @@ func (e *engine[K]) receiveMessage(ctx context.Context, msg jetstream.Msg) {
 	}
 	d := &delivery{msg: msg, replay: msg.Headers().Get(topology.ReplayHeader) != ""}
 	e.unsettled.addMessage(d)
-	if msg.Subject() == topology.WakeSubject(e.cfg.Service.Name) {
+	if msg.Subject() == topology.ResyncSubject(e.cfg.Service.Name) {
 		e.handleResync(ctx, d)
 		return
 	}

@@ -19,24 +19,24 @@ const (
 // not reconcile the key again for its own write.
 type echoes struct{ states *cache.LRUExpireCache }
 
-// objectState identifies one state of an object.
-type objectState struct {
+// objectStateID identifies one state of an object.
+type objectStateID struct {
 	key                 event.Key
 	uid, epoch, version string
 }
 
-func objectStateOf(c event.Change) objectState {
-	return objectState{c.Key, c.UID, c.Epoch, c.ResourceVersion}
+func objectStateIDOf(c event.Change) objectStateID {
+	return objectStateID{c.Key, c.UID, c.Epoch, c.ResourceVersion}
 }
 
 // expectEcho stores that key wrote the state in c.
-func (e echoes) expectEcho(c event.Change, key any) { e.states.Add(objectStateOf(c), key, echoTTL) }
+func (e echoes) expectEcho(c event.Change, key any) { e.states.Add(objectStateIDOf(c), key, echoTTL) }
 
 // takeEcho returns the key that wrote the state in the message, and removes the entry. A replay is never an echo.
 func (e echoes) takeEcho(d *delivery) (writer any, ok bool) {
 	if !d.replay {
-		writer, ok = e.states.Get(objectStateOf(d.change))
-		e.states.Remove(objectStateOf(d.change))
+		writer, ok = e.states.Get(objectStateIDOf(d.change))
+		e.states.Remove(objectStateIDOf(d.change))
 	}
 	return writer, ok
 }

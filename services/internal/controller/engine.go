@@ -26,7 +26,7 @@ type engine[K comparable] struct {
 	results    *results.Publisher
 	echoes     echoes
 	elector    *leader.Elector
-	unsettled  unsettledMessages
+	unsettled  unackedMessages
 	// observing counts the running calls of a DriftDetector and the running takeovers.
 	observing sync.WaitGroup
 
@@ -39,7 +39,7 @@ type engine[K comparable] struct {
 	routes map[event.Key][]K
 	// retries holds the keys whose last reconciliation failed.
 	retries  map[K]retryState
-	refusals loggedRefusals
+	refusals refusalLog
 	// draining means that no new reconciliation starts.
 	draining bool
 }
@@ -81,9 +81,9 @@ func newEngine[K comparable](cfg Config, reconciler Reconciler[K]) *engine[K] {
 		backoff:   backoff.Backoff{Min: cfg.MinDelay, Max: cfg.MaxDelay},
 		results:   results.New(cfg.JS, cfg.Service.Name, cfg.Elector.IsLeader, cfg.Log),
 		echoes:    echoes{cache.NewLRUExpireCache(maxEchoes)},
-		refusals:  newLoggedRefusals(),
+		refusals:  newRefusalLog(),
 		elector:   cfg.Elector,
-		unsettled: unsettledMessages{open: map[*delivery]struct{}{}},
+		unsettled: unackedMessages{open: map[*delivery]struct{}{}},
 		requests:  map[K]*pendingRequest{}, running: map[K]*pendingRequest{}, routes: map[event.Key][]K{}, retries: map[K]retryState{},
 	}
 	e.queue = newPriorityQueue(e.priorityOf)

@@ -14,16 +14,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-// byName reconciles one key for each object, and watches the configured objects.
-type byName struct {
+// perObjectReconciler reconciles one key for each object, and watches the configured objects.
+type perObjectReconciler struct {
 	watches []event.Key
 	later   error
 	fails   error
 }
 
-func (*byName) AffectedKeys(object event.Key) []string { return []string{object.Name} }
+func (*perObjectReconciler) AffectedKeys(object event.Key) []string { return []string{object.Name} }
 
-func (r *byName) Reconcile(_ context.Context, p *Request[string]) error {
+func (r *perObjectReconciler) Reconcile(_ context.Context, p *Request[string]) error {
 	p.Watch(r.watches...)
 	if r.later != nil {
 		p.RequeueWithBackoff(r.later)
@@ -32,19 +32,19 @@ func (r *byName) Reconcile(_ context.Context, p *Request[string]) error {
 }
 
 // The engine forgets a deleted object that no key watches, but only after all affected keys are reconciled.
-func TestObjectsThatNobodyHoldsAreForgottenOnceWhatTheyTouchedIsReconciled(t *testing.T) {
+func TestRouteOfDeletedObjectIsDroppedAfterItsKeysAreReconciled(t *testing.T) {
 	gone := event.Key{Cluster: "c", Name: "gone"}
 	failure := errors.New("the backend is away")
 	for name, c := range map[string]struct {
-		reconciler byName
+		reconciler perObjectReconciler
 		active     bool
 		remembered int
 	}{
-		"reconciled":                  {byName{}, true, 0},
-		"the key watches it":          {byName{watches: []event.Key{gone}}, true, 1},
-		"the pass fails":              {byName{fails: failure}, true, 1},
-		"the key comes again later":   {byName{later: failure}, true, 1},
-		"the turn is that of another": {byName{}, false, 1},
+		"reconciled":                  {perObjectReconciler{}, true, 0},
+		"the key watches it":          {perObjectReconciler{watches: []event.Key{gone}}, true, 1},
+		"the pass fails":              {perObjectReconciler{fails: failure}, true, 1},
+		"the key comes again later":   {perObjectReconciler{later: failure}, true, 1},
+		"the turn is that of another": {perObjectReconciler{}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := informer.New(informer.Config{})

@@ -14,13 +14,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestOneReplicaIsActiveAndTheOtherTakesOver(t *testing.T) {
-	for name, end := range map[string]func(s *service, js jetstream.JetStream){
-		"after a drain": func(s *service, _ jetstream.JetStream) { s.stop() },
-		"after a crash": func(_ *service, js jetstream.JetStream) { js.Conn().Close() },
+func TestStandbyTakesOverFromLeader(t *testing.T) {
+	for name, end := range map[string]func(s *runningEngine, js jetstream.JetStream){
+		"after a drain": func(s *runningEngine, _ jetstream.JetStream) { s.stop() },
+		"after a crash": func(_ *runningEngine, js jetstream.JetStream) { js.Conn().Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.snapshot(0)
 			js := b.connect()
 			first := b.start(js, func(c *controller.Config) { c.Grace = time.Second })
@@ -43,8 +43,8 @@ func TestOneReplicaIsActiveAndTheOtherTakesOver(t *testing.T) {
 	}
 }
 
-func TestADrainGivesUpTheTurn(t *testing.T) {
-	b := newBus(t)
+func TestDrainResignsTerm(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.publish("a", "g", 1)
@@ -57,8 +57,8 @@ func TestADrainGivesUpTheTurn(t *testing.T) {
 	}
 }
 
-func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
-	b := newBus(t)
+func TestReplicaIsBoundWhileConsumerExists(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	var active, standby leader.ConsumerBinding
 	one := b.start(b.connect(), func(c *controller.Config) { c.Binding = &active })
@@ -87,8 +87,8 @@ func TestAReplicaIsBoundWhileThereIsSomethingToBindTo(t *testing.T) {
 	eventually(t, standby.Err)
 }
 
-func TestADrainDoesNotWaitForAServerThatIsAway(t *testing.T) {
-	b := newBus(t)
+func TestDrainDoesNotWaitForUnreachableServer(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	const grace = 19 * time.Second
 	s := b.start(b.connect(), func(c *controller.Config) { c.Grace = grace })
@@ -106,8 +106,8 @@ func TestADrainDoesNotWaitForAServerThatIsAway(t *testing.T) {
 	<-stopped
 }
 
-func TestWorkInProgressIsFinishedAtShutdown(t *testing.T) {
-	b := newBus(t)
+func TestShutdownFinishesPassesInProgress(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.awake()
@@ -126,8 +126,8 @@ func TestWorkInProgressIsFinishedAtShutdown(t *testing.T) {
 	b.settled()
 }
 
-func TestAStreamDeletedAndMadeAnewConverges(t *testing.T) {
-	b := newBus(t)
+func TestEngineConvergesAfterStreamIsRecreated(t *testing.T) {
+	b := newTestStreams(t)
 	for i := range 30 {
 		b.publish(fmt.Sprintf("n%02d", i), "g", i+1)
 	}
@@ -150,8 +150,8 @@ func TestAStreamDeletedAndMadeAnewConverges(t *testing.T) {
 	s.becomes(t, "g", "n01@50 n02@3 ")
 }
 
-func TestARestartedServerWhoseStreamIsThenReplacedConverges(t *testing.T) {
-	b := newBus(t)
+func TestEngineConvergesAfterServerRestartAndNewStream(t *testing.T) {
+	b := newTestStreams(t)
 	for i := range 5 {
 		b.publish(fmt.Sprintf("n%d", i), "g", i+1)
 	}
@@ -171,8 +171,8 @@ func TestARestartedServerWhoseStreamIsThenReplacedConverges(t *testing.T) {
 	s.becomes(t, "g", "n3@9 ")
 }
 
-func TestAPurgedStreamConverges(t *testing.T) {
-	b := newBus(t)
+func TestEngineConvergesAfterPurge(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	b.publish("b", "g", 2)
 	b.snapshot(2)
@@ -192,8 +192,8 @@ func TestAPurgedStreamConverges(t *testing.T) {
 
 // A count that differs makes the informer load the stream only once, because later changes make the count differ
 // permanently.
-func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
-	b := newBus(t)
+func TestMarkerWithWrongCountCausesOneReload(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	b.snapshot(99)
 	s := b.start(b.js)
@@ -214,8 +214,8 @@ func TestAMarkerThatMiscountsIsFollowedOnce(t *testing.T) {
 }
 
 // The first load includes the changes between the last marker and the start.
-func TestAServiceThatStartsLaterThanTheMarkerReadsTheStreamOnce(t *testing.T) {
-	b := newBus(t)
+func TestLateServiceReadsStreamOnce(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	b.snapshot(1)
 	b.publish("b", "g", 2)
@@ -236,8 +236,8 @@ func TestAServiceThatStartsLaterThanTheMarkerReadsTheStreamOnce(t *testing.T) {
 	}
 }
 
-func TestResultsThatWereLostAreReportedAgainWithoutAWrite(t *testing.T) {
-	b := newBus(t)
+func TestLostResultsAreRepublishedWithoutWrite(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	b.snapshot(1)
 	s := b.start(b.js)

@@ -12,32 +12,32 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 )
 
-// freezer makes connections that can freeze, as in a stopped process. A frozen connection carries no data and reports
-// no error.
-type freezer struct{ frozen atomic.Bool }
+// freezableDialer makes connections that can freeze, as in a stopped process. A frozen connection carries no data and
+// reports no error.
+type freezableDialer struct{ frozen atomic.Bool }
 
 // Dial implements [nats.CustomDialer].
-func (f *freezer) Dial(network, address string) (net.Conn, error) {
+func (f *freezableDialer) Dial(network, address string) (net.Conn, error) {
 	conn, err := net.Dial(network, address)
-	return freezable{conn, f}, err
+	return freezableConn{conn, f}, err
 }
 
-type freezable struct {
+type freezableConn struct {
 	net.Conn
-	*freezer
+	*freezableDialer
 }
 
-func (f freezable) Write(p []byte) (int, error) {
+func (f freezableConn) Write(p []byte) (int, error) {
 	if f.frozen.Load() {
 		return len(p), nil
 	}
 	return f.Conn.Write(p)
 }
 
-func TestAFrozenReplicaIsReplacedSoon(t *testing.T) {
-	b := newBus(t)
+func TestFrozenLeaderIsReplaced(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
-	var f freezer
+	var f freezableDialer
 	conn, err := nats.Connect(b.server.ClientURL(), nats.SetCustomDialer(&f), nats.MaxReconnects(-1))
 	if err != nil {
 		t.Fatal(err)

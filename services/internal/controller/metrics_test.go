@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 )
 
-func TestEveryOutcomeIsCountedFromTheStart(t *testing.T) {
-	b := newBus(t) // Without a snapshot marker the controller does no work.
+func TestMetricsStartAtZeroForEveryOutcome(t *testing.T) {
+	b := newTestStreams(t) // Without a snapshot marker the controller does no work.
 	registry := prometheus.NewRegistry()
 	b.start(b.js, func(c *controller.Config) { c.Metrics = registry })
 	const want = `

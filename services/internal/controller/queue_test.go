@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestKeysOfHigherPriorityGoFirstAndEqualOnesInTheirOrder(t *testing.T) {
+func TestPriorityQueueReturnsHigherPriorityFirstThenFIFO(t *testing.T) {
 	type add struct {
 		priority int
 		key      string
@@ -35,7 +35,7 @@ func TestKeysOfHigherPriorityGoFirstAndEqualOnesInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsAskedForDuringItsTurnComesAgainWithItsPriority(t *testing.T) {
+func TestPriorityQueueRequeuesKeyAddedDuringProcessing(t *testing.T) {
 	q := newPriorityQueue(func(string) int { return 0 })
 	defer q.keys.ShutDown()
 	q.addKey(1, "a")
@@ -53,7 +53,7 @@ func TestAKeyThatIsAskedForDuringItsTurnComesAgainWithItsPriority(t *testing.T) 
 	}
 }
 
-func TestWhoWaitsOutranksWhatIsOfLowerPriority(t *testing.T) {
+func TestPriorityQueueReportsWaitingAbovePriority(t *testing.T) {
 	q := newPriorityQueue(func(string) int { return 0 })
 	defer q.keys.ShutDown()
 	want := func(what string, outranked ...int) {

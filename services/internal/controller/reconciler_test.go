@@ -21,8 +21,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestNothingRunsBeforeTheSnapshotIsComplete(t *testing.T) {
-	b := newBus(t)
+func TestEngineWaitsForInformerSync(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	s := b.start(b.js)
 	eventually(t, func() error {
@@ -38,8 +38,8 @@ func TestNothingRunsBeforeTheSnapshotIsComplete(t *testing.T) {
 	s.becomes(t, "g", "a@1 ")
 }
 
-func TestAMessageIsAcknowledgedAfterItsEffect(t *testing.T) {
-	b := newBus(t)
+func TestMessageIsAckedAfterReconcile(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	release, entered := make(chan struct{}), make(chan struct{}, 10)
@@ -52,8 +52,8 @@ func TestAMessageIsAcknowledgedAfterItsEffect(t *testing.T) {
 	s.becomes(t, "g", "a@1 ")
 }
 
-func TestAMovedReferenceReconcilesBothEnds(t *testing.T) {
-	b := newBus(t)
+func TestMovedReferenceReconcilesOldAndNewKey(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.publish("a", "old", 1)
@@ -66,13 +66,13 @@ func TestAMovedReferenceReconcilesBothEnds(t *testing.T) {
 }
 
 // The newest state of a moved object does not name the old key. A redelivered message does not name it either.
-func TestTheOldEndOfAMovedReferenceIsTriedUntilItSucceeds(t *testing.T) {
-	for name, meanwhile := range map[string]func(b *bus){
-		"the message comes again":     func(*bus) {},
-		"a newer one takes its place": func(b *bus) { b.publish("a", "newest", 3) },
+func TestOldKeyOfMovedReferenceIsRetried(t *testing.T) {
+	for name, meanwhile := range map[string]func(b *testStreams){
+		"the message comes again":     func(*testStreams) {},
+		"a newer one takes its place": func(b *testStreams) { b.publish("a", "newest", 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.snapshot(0)
 			s := b.start(b.js)
 			b.publish("a", "old", 1)
@@ -98,12 +98,12 @@ func TestTheOldEndOfAMovedReferenceIsTriedUntilItSucceeds(t *testing.T) {
 	}
 }
 
-func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
+func TestDeadLetterBlocksNoOtherKey(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil  func(b *bus, s *service)
+		spoil  func(b *testStreams, s *runningEngine)
 		reason string
 	}{
-		"rubbish that the watcher replaces": {func(b *bus, _ *service) {
+		"rubbish that the watcher replaces": {func(b *testStreams, _ *runningEngine) {
 			b.awaitConsumer()
 			if _, err := b.js.Publish(b.t.Context(), topology.ChangeSubject(storeKey("bad")), []byte("\xffrubbish")); err != nil {
 				b.t.Fatal(err)
@@ -116,16 +116,16 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			})
 			b.publish("bad", "bad", 1)
 		}, "decode change"},
-		"a subject that names no object": {func(b *bus, _ *service) {
+		"a subject that names no object": {func(b *testStreams, _ *runningEngine) {
 			subject := strings.TrimSuffix(topology.ChangesFilter("local", kinds.Stores().GroupResource), ">") + "x"
 			if _, err := b.js.Publish(b.t.Context(), subject, nil); err != nil {
 				b.t.Fatal(err)
 			}
 		}, "tokens"},
-		"an object of another shape": {func(b *bus, _ *service) {
+		"an object of another shape": {func(b *testStreams, _ *runningEngine) {
 			b.publish("bad", "g", 1, func(c *event.Change) { c.Object = []byte(`{"group":{}}`) })
 		}, "decode object"},
-		"an error that no retry cures": {func(b *bus, s *service) {
+		"an error that no retry cures": {func(b *testStreams, s *runningEngine) {
 			s.set(func(_ context.Context, p *controller.Request[string]) error {
 				if p.Key == "bad" {
 					return fault.Terminal(errors.New("beyond repair"))
@@ -134,7 +134,7 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			})
 			b.publish("bad", "bad", 1)
 		}, "beyond repair"},
-		"an error of our own, again and again": {func(b *bus, s *service) {
+		"an error of our own, again and again": {func(b *testStreams, s *runningEngine) {
 			s.set(func(_ context.Context, p *controller.Request[string]) error {
 				if p.Key == "bad" {
 					return errors.New("bug\nwith a second line")
@@ -143,7 +143,7 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 			})
 			b.publish("bad", "bad", 1)
 		}, "bug with a second line"},
-		"a panic": {func(b *bus, s *service) {
+		"a panic": {func(b *testStreams, s *runningEngine) {
 			s.set(func(_ context.Context, p *controller.Request[string]) error {
 				if p.Key == "bad" {
 					var none []string
@@ -155,7 +155,7 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 		}, "out of range"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.snapshot(0)
 			s := b.start(b.js)
 			test.spoil(b, s)
@@ -176,8 +176,8 @@ func TestADeadLetterNeverHoldsUpTheRest(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsNeverCounted(t *testing.T) {
-	b := newBus(t)
+func TestUnavailableErrorsCountNoAttempt(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	var failures atomic.Int32
@@ -195,8 +195,8 @@ func TestAnOutageIsNeverCounted(t *testing.T) {
 	}
 }
 
-func TestEventsDuringTroubleUseUpNoAttempts(t *testing.T) {
-	b := newBus(t)
+func TestNewChangesUseUpNoAttempts(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js, func(c *controller.Config) { c.MinDelay, c.MaxDelay = time.Second, time.Second })
 	var attempts atomic.Int32
@@ -221,8 +221,8 @@ func TestEventsDuringTroubleUseUpNoAttempts(t *testing.T) {
 	}
 }
 
-func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
-	b := newBus(t)
+func TestEngineReconcilesKeyOnceAtATimeAndCoalesces(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	sent := make(chan struct{})
@@ -247,8 +247,8 @@ func TestOneKeyIsNeverReconciledTwiceAtOnceAndBurstsCoalesce(t *testing.T) {
 	}
 }
 
-func TestARedeliveryOfEverythingChangesNothing(t *testing.T) {
-	b := newBus(t)
+func TestRedeliveryIsIdempotent(t *testing.T) {
+	b := newTestStreams(t)
 	for i := range 50 {
 		b.publish(fmt.Sprintf("n%02d", i), fmt.Sprintf("g%d", i%5), i+1)
 	}
@@ -265,7 +265,7 @@ func TestARedeliveryOfEverythingChangesNothing(t *testing.T) {
 	if err := b.js.DeleteConsumer(t.Context(), topology.Changes, "test"); err != nil {
 		t.Fatal(err)
 	}
-	second := b.startAs(b.js, func(g *groups) controller.Reconciler[string] {
+	second := b.startAs(b.js, func(g *groupBackend) controller.Reconciler[string] {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.members = members
@@ -281,13 +281,13 @@ func TestARedeliveryOfEverythingChangesNothing(t *testing.T) {
 	}
 }
 
-func TestResyncsAndReplaysAreThorough(t *testing.T) {
-	for name, trigger := range map[string]func(b *bus){
-		"at every resync":          func(*bus) {},
-		"when a state is replayed": func(b *bus) { b.replay("a") },
+func TestResyncAndReplayCompareWithBackend(t *testing.T) {
+	for name, trigger := range map[string]func(b *testStreams){
+		"at every resync":          func(*testStreams) {},
+		"when a state is replayed": func(b *testStreams) { b.replay("a") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.publish("a", "g", 1)
 			b.snapshot(1)
 			resync := time.Hour
@@ -314,7 +314,7 @@ func TestResyncsAndReplaysAreThorough(t *testing.T) {
 	}
 }
 
-func TestAResultIsNewsWhereTheStateIs(t *testing.T) {
+func TestResultIsReportedOncePerGeneration(t *testing.T) {
 	for name, c := range map[string]struct {
 		generation int64
 		want       string
@@ -323,7 +323,7 @@ func TestAResultIsNewsWhereTheStateIs(t *testing.T) {
 		"a kind that has no generations": {generation: 0, want: "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.snapshot(0)
 			s := b.start(b.js)
 			for version := 1; version <= 2; version++ {

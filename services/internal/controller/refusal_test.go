@@ -21,9 +21,9 @@ func refused(name, why string) error {
 	return errors.Join(kube.ErrForbidden, status)
 }
 
-func TestARightThatIsMissingIsOneWarning(t *testing.T) {
+func TestMissingRightIsLoggedAsOneWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newLoggedRefusals()
+		r := newRefusalLog()
 		for _, test := range []struct {
 			err  error
 			want slog.Level

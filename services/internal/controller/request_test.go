@@ -25,7 +25,7 @@ import (
 
 func both(c *event.Change) { c.Object = []byte(`{"group":"g","also":"h"}`) }
 
-func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
+func TestEchoOfOwnWriteWakesOtherKeysOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*event.Change) // the state that was written
 		told func(*event.Change) // the state that NATS delivers
@@ -37,7 +37,7 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 		"a deletion":                         {edit: func(c *event.Change) { c.Deleted = true }, told: func(c *event.Change) { c.ResourceVersion = "9" }, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.snapshot(0)
 			s := b.start(b.js)
 			b.awake()
@@ -81,8 +81,8 @@ func TestTheEventOfOurOwnWriteWakesOtherKeysOnly(t *testing.T) {
 
 // NATS keeps only the newest state of an object. So a returned message is lost if the controller's own write replaces
 // it.
-func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
-	b := newBus(t)
+func TestPassFailingAfterWriteIsRetried(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.awake()
@@ -107,8 +107,8 @@ func TestAPassThatFailsAfterAWriteComesAgain(t *testing.T) {
 	s.becomes(t, "g", "a@2 ")
 }
 
-func TestAReplayWakesWhoWroteTheState(t *testing.T) {
-	b := newBus(t)
+func TestReplayWakesWriterOfState(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.awake()
@@ -134,8 +134,8 @@ func TestAReplayWakesWhoWroteTheState(t *testing.T) {
 	})
 }
 
-func TestAMessageWaitsForTheKeysThatItsPassEnqueued(t *testing.T) {
-	b := newBus(t)
+func TestMessageWaitsForEnqueuedKeys(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.awake()
@@ -163,8 +163,8 @@ func TestAMessageWaitsForTheKeysThatItsPassEnqueued(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedPassEnqueuedIsDoneAllTheSame(t *testing.T) {
-	b := newBus(t)
+func TestFailedPassStillEnqueuesKeys(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	var failed atomic.Bool
@@ -186,8 +186,8 @@ func TestWhatAFailedPassEnqueuedIsDoneAllTheSame(t *testing.T) {
 	})
 }
 
-func TestAnEnqueuedKeyThatFailsComesAgain(t *testing.T) {
-	b := newBus(t)
+func TestEnqueuedKeyIsRetried(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.awake()
@@ -211,18 +211,18 @@ func TestAnEnqueuedKeyThatFailsComesAgain(t *testing.T) {
 	b.settled()
 }
 
-// ranked has groups of high priority, and one group of low priority.
-type ranked struct{ *groups }
+// prioritizedGroups has groups of high priority, and one group of low priority.
+type prioritizedGroups struct{ *groupBackend }
 
-func (ranked) Priority(group string) int {
+func (prioritizedGroups) Priority(group string) int {
 	return map[string]int{"first": 1, "last": -1}[group]
 }
 
-func TestAPassIsOutrankedWhenAllWorkersAreBusy(t *testing.T) {
+func TestShouldYieldWhenAllWorkersAreBusy(t *testing.T) {
 	for workers, want := range map[int]bool{1: true, 2: false} {
-		b := newBus(t)
+		b := newTestStreams(t)
 		b.snapshot(0)
-		s := b.startAs(b.js, func(g *groups) controller.Reconciler[string] { return ranked{g} }, func(c *controller.Config) { c.Workers = workers })
+		s := b.startAs(b.js, func(g *groupBackend) controller.Reconciler[string] { return prioritizedGroups{g} }, func(c *controller.Config) { c.Workers = workers })
 		b.awake()
 		entered, ended, first := make(chan bool), make(chan bool), make(chan struct{})
 		s.set(func(ctx context.Context, p *controller.Request[string]) error {
@@ -258,11 +258,11 @@ func TestAPassIsOutrankedWhenAllWorkersAreBusy(t *testing.T) {
 	}
 }
 
-func TestKeysGoByTheirPriority(t *testing.T) {
-	b := newBus(t)
+func TestEngineReconcilesByPriority(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	registry := prometheus.NewRegistry()
-	s := b.startAs(b.js, func(g *groups) controller.Reconciler[string] { return ranked{g} }, func(c *controller.Config) { c.Workers, c.Metrics = 1, registry })
+	s := b.startAs(b.js, func(g *groupBackend) controller.Reconciler[string] { return prioritizedGroups{g} }, func(c *controller.Config) { c.Workers, c.Metrics = 1, registry })
 	b.awake()
 	var (
 		mu   sync.Mutex
@@ -306,16 +306,16 @@ entail_keys_waiting{service="test"} 3
 	}
 }
 
-// observing can read the state of all groups at once.
-type observing struct {
-	*groups
+// driftDetectingGroups can read the state of all groups at once.
+type driftDetectingGroups struct {
+	*groupBackend
 	observe func() ([]string, error)
 }
 
-func (o observing) DriftedKeys(context.Context) ([]string, error) { return o.observe() }
+func (o driftDetectingGroups) DriftedKeys(context.Context) ([]string, error) { return o.observe() }
 
-func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
-	b := newBus(t)
+func TestResyncCallsDriftDetectorOnce(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	b.publish("b", "h", 2)
 	b.snapshot(2)
@@ -330,7 +330,7 @@ func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 		}
 		return []string{"h"}, nil
 	}
-	s := b.startAs(b.js, func(g *groups) controller.Reconciler[string] { return observing{g, observe} },
+	s := b.startAs(b.js, func(g *groupBackend) controller.Reconciler[string] { return driftDetectingGroups{g, observe} },
 		func(c *controller.Config) { c.Resync = 200 * time.Millisecond })
 	s.set(func(_ context.Context, p *controller.Request[string]) error {
 		switch {
@@ -352,10 +352,10 @@ func TestAnObserverIsAskedOncePerResyncInsteadOfEveryKey(t *testing.T) {
 	}
 }
 
-// TestADependencyThatIsDownHoldsUpNothingElse has more messages that wait for one dependency than the server allows
+// TestUnavailableDependencyBlocksNoOtherKey has more messages that wait for one dependency than the server allows
 // unacknowledged.
-func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
-	b := newBus(t)
+func TestUnavailableDependencyBlocksNoOtherKey(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js, func(c *controller.Config) { c.MinDelay, c.MaxDelay, c.Workers = 5*time.Second, 5*time.Second, 64 })
 	b.awake()
@@ -387,8 +387,8 @@ func TestADependencyThatIsDownHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-func TestAPassThatAsksForItsKeyLaterHoldsNoMessage(t *testing.T) {
-	b := newBus(t)
+func TestRequeueAfterAcksMessage(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	var passes atomic.Int32
@@ -414,8 +414,8 @@ func TestAPassThatAsksForItsKeyLaterHoldsNoMessage(t *testing.T) {
 	}
 }
 
-func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
-	s := newBus(t)
+func TestLastReportCountsWithAllWrites(t *testing.T) {
+	s := newTestStreams(t)
 	s.snapshot(0)
 	p := controller.NewRequest(s.start(s.js).view, "g", false)
 	a, b := event.Change{Key: storeKey("a"), UID: "a", ResourceVersion: "1"}, event.Change{Key: storeKey("b"), UID: "b", ResourceVersion: "1"}
@@ -438,8 +438,8 @@ func TestWhatAPassReportsLastCountsWithAllThatItWrote(t *testing.T) {
 }
 
 // One reason to wait may be a password whose change no message reports.
-func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
-	b := newBus(t)
+func TestRequeueAfterUsesShortestDelay(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.connect())
 	s.set(func(_ context.Context, p *controller.Request[string]) error {
@@ -452,8 +452,8 @@ func TestOfSeveralWaitsTheShortestCounts(t *testing.T) {
 	eventually(t, func() error { return s.ran("g", 20) }) // A new leader also resyncs several times.
 }
 
-func TestAWatchedObjectWakesTheKeyWhateverItTouches(t *testing.T) {
-	b := newBus(t)
+func TestWatchedObjectWakesKey(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	s := b.start(b.js)
 	b.awake()

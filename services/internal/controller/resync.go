@@ -16,7 +16,7 @@ import (
 // publishResyncRequests makes the leader reconcile everything: once at the start, and with a comparison at every
 // resync.
 func (e *engine[K]) publishResyncRequests(ctx context.Context) {
-	msg := nats.NewMsg(topology.WakeSubject(e.cfg.Service.Name))
+	msg := nats.NewMsg(topology.ResyncSubject(e.cfg.Service.Name))
 	for ctx.Err() == nil {
 		if _, err := e.cfg.JS.PublishMsg(ctx, msg); err != nil {
 			if !errors.Is(err, context.Canceled) {

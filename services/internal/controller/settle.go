@@ -71,8 +71,8 @@ func (e *engine[K]) settleWithRequeue(ctx context.Context, key K, asked *pending
 	}
 }
 
-// loggedRefusals holds the texts of the API server's recent refusals.
-type loggedRefusals struct{ logged *lru.LRUExpireCache }
+// refusalLog holds the texts of the API server's recent refusals.
+type refusalLog struct{ logged *lru.LRUExpireCache }
 
 const (
 	// refusalInterval is the time in which a repeated refusal is not logged as a warning again, for any key.
@@ -80,11 +80,11 @@ const (
 	maxRefusals     = 256
 )
 
-func newLoggedRefusals() loggedRefusals { return loggedRefusals{lru.NewLRUExpireCache(maxRefusals)} }
+func newRefusalLog() refusalLog { return refusalLog{lru.NewLRUExpireCache(maxRefusals)} }
 
 // logLevelFor returns the log level for a failure. A missing permission fails every key that needs it, so only the
 // first such failure is a warning.
-func (r loggedRefusals) logLevelFor(err error) slog.Level {
+func (r refusalLog) logLevelFor(err error) slog.Level {
 	why := kube.RefusalReason(err)
 	if why == "" {
 		return slog.LevelWarn

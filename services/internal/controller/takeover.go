@@ -22,7 +22,7 @@ func (e *engine[K]) takeOver(ctx context.Context, term uint64) {
 		}
 	}
 	// The previous leader may have published other results, so all results must be published again.
-	e.results.Forget()
+	e.results.ResetReports()
 	// All keys are enqueued before the term opens, so that later requests merge with these.
 	e.enqueueAll(false)
 	if !e.elector.OpenTerm(term) {

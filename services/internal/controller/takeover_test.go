@@ -24,7 +24,7 @@ import (
 )
 
 // repin makes the server pin a replica again, as after a change of the consumer's leader.
-func (b *bus) repin() {
+func (b *testStreams) repin() {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -36,7 +36,7 @@ func (b *bus) repin() {
 }
 
 // leaseHolder returns the content of the newest lease.
-func (b *bus) leaseHolder() (text string, err error) {
+func (b *testStreams) leaseHolder() (text string, err error) {
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
 		return "", err
@@ -49,21 +49,21 @@ func (b *bus) leaseHolder() (text string, err error) {
 }
 
 // wake returns the sequence of the newest message that requests a resync.
-func (b *bus) wake() uint64 {
+func (b *testStreams) wake() uint64 {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.WakeSubject("test"))
+	msg, err := stream.GetLastMsgForSubject(b.t.Context(), topology.ResyncSubject("test"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return msg.Sequence
 }
 
-func TestAPassChangesNothingInALaterTurn(t *testing.T) {
-	b := newBus(t)
+func TestPassIsFencedInLaterTerm(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	reached := 0
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
@@ -93,8 +93,8 @@ func TestAPassChangesNothingInALaterTurn(t *testing.T) {
 	}
 }
 
-func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
-	b := newBus(t)
+func TestDrainKeepsTermUntilPassesEnd(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	log := slog.New(slog.DiscardHandler)
 	replica := b.start(b.connect(), func(c *controller.Config) { c.Grace, c.Log = 50*time.Millisecond, log })
@@ -116,28 +116,28 @@ func TestWhoeverIsStillAtWorkDoesNotLeaveItsTurnToAnother(t *testing.T) {
 }
 
 // unsure gives a service a term without a lease.
-func (b *bus) unsure(c *controller.Config) {
+func (b *testStreams) unsure(c *controller.Config) {
 	away := b.connect()
 	away.Conn().Close()
 	c.Elector = leader.NewElector(away, c.Service.Name, takeover, c.Log)
 }
 
-// asked counts how often keys are enqueued.
-type asked struct {
-	*groups
+// enqueueCounter counts how often keys are enqueued.
+type enqueueCounter struct {
+	*groupBackend
 	times *atomic.Int32
 }
 
-func (a asked) Priority(string) int {
+func (a enqueueCounter) Priority(string) int {
 	a.times.Add(1)
 	return 0
 }
 
-func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
-	b := newBus(t)
+func TestKeysWaitForTermWithoutRequeue(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	var times atomic.Int32
-	replica := b.startAs(b.connect(), func(g *groups) controller.Reconciler[string] { return asked{g, &times} }, b.unsure)
+	replica := b.startAs(b.connect(), func(g *groupBackend) controller.Reconciler[string] { return enqueueCounter{g, &times} }, b.unsure)
 	const keys = 50
 	for i := range keys {
 		b.publish(fmt.Sprint("n", i), fmt.Sprint("g", i), i+1)
@@ -160,8 +160,8 @@ func TestKeysWaitForTheTurnWithoutBeingPutBackAgainAndAgain(t *testing.T) {
 }
 
 // A key that must be retried later has no message left, because all its messages are acknowledged.
-func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
-	b := newBus(t)
+func TestNewLeaderRunsDelayedKeysOfDeadLeader(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	js := b.connect()
 	active := b.start(js)
@@ -193,8 +193,8 @@ func TestWhatADeadReplicaWasToDoLaterIsDoneByTheNext(t *testing.T) {
 
 // A leader publishes the results of its earlier term again. The leader in between may have published other results and
 // stopped.
-func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
-	b := newBus(t)
+func TestNewTermRepublishesResults(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	_, elector := b.startReplica()
 	eventually(t, func() error { return held(elector) })
@@ -221,12 +221,12 @@ func TestWhatAnotherReplicaSaidMeanwhileIsPutRight(t *testing.T) {
 }
 
 // A replica that was cut off must not publish results for objects that another leader has handled since.
-func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
+func TestLostTermDropsUnpublishedResults(t *testing.T) {
 	const (
 		underWay  = 2 * time.Second // No publication in progress takes longer.
 		untilSaid = 7 * time.Second // Queued results are retried within this time, after any number of failures.
 	)
-	b := newBus(t)
+	b := newTestStreams(t)
 	b.snapshot(0)
 	replica, elector := b.startReplica()
 	eventually(t, func() error { return held(elector) })
@@ -273,8 +273,8 @@ func TestWhatCouldNotBeSaidInATurnIsNotSaidAfterIt(t *testing.T) {
 
 // The time of publication decides which changes are recent, not the time of observation, because NATS may have been
 // unreachable.
-func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
-	b := newBus(t)
+func TestNewTermResyncsRecentlyPublishedKeys(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1, func(c *event.Change) { c.ObservedAt = time.Now().Add(-time.Hour) })
 	b.snapshot(1)
 	replica := b.start(b.connect())
@@ -298,7 +298,7 @@ func TestWhatTheReplicaBeforeMayStillDoIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
+func TestOwnWriteCountsAsRecent(t *testing.T) {
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
 	informer.RegisterLister[object](v, kinds.Stores(), nil)
 	now := event.Change{Key: storeKey("a"), UID: "u", ResourceVersion: "1", Object: []byte(`{}`)}
@@ -311,9 +311,9 @@ func TestWhatWeWroteOurselvesCountsAsNew(t *testing.T) {
 	}
 }
 
-func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
+func TestFirstTermReconcilesEverythingOnce(t *testing.T) {
 	const n = 1000 // The number of keys; each key has two objects.
-	b := newBus(t)
+	b := newTestStreams(t)
 	for i := range n {
 		b.publish(fmt.Sprint("a", i), fmt.Sprint("g", i), 1)
 	}
@@ -326,7 +326,7 @@ func TestWhoBeginsLooksAtEverythingOnce(t *testing.T) {
 	b.settled()
 	first.stop()
 	var usual, thorough atomic.Int32
-	b.startAs(b.js, func(g *groups) controller.Reconciler[string] {
+	b.startAs(b.js, func(g *groupBackend) controller.Reconciler[string] {
 		g.set(func(_ context.Context, p *controller.Request[string]) error {
 			if p.Resync {
 				thorough.Add(1)

@@ -17,7 +17,7 @@ import (
 )
 
 // startReplica starts a replica and returns its elector.
-func (b *bus) startReplica() (*service, *leader.Elector) {
+func (b *testStreams) startReplica() (*runningEngine, *leader.Elector) {
 	s := b.start(b.connect())
 	return s, b.elector
 }
@@ -27,8 +27,8 @@ func held(elector *leader.Elector) error {
 	return err
 }
 
-func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
-	b := newBus(t)
+func TestLostTermNaksMessages(t *testing.T) {
+	b := newTestStreams(t)
 	b.snapshot(0)
 	replica, elector := b.startReplica()
 	eventually(t, func() error { return held(elector) })
@@ -63,13 +63,13 @@ func TestWhoeverIsOvertakenHandsBackWhatItHolds(t *testing.T) {
 }
 
 // Until its last lease expires, a former leader may still write. The next leader must wait for this too.
-func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
+func TestTermAfterStreamReplacementWaitsForLease(t *testing.T) {
 	for name, before := range map[string]int{
 		"begun by a message":               1,
 		"after the last claim was refused": 0,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t)
+			b := newTestStreams(t)
 			b.snapshot(0)
 			replica, elector := b.startReplica()
 			eventually(t, func() error { return held(elector) })
@@ -99,8 +99,8 @@ func TestATurnInAnotherLifeOfTheStreamWaitsForThatOfTheLast(t *testing.T) {
 	}
 }
 
-func TestAStandbyActsOnNothing(t *testing.T) {
-	b := newBus(t)
+func TestStandbyReconcilesNothing(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "g", 1)
 	b.snapshot(1)
 	active, elector := b.startReplica()
@@ -123,13 +123,13 @@ func TestAStandbyActsOnNothing(t *testing.T) {
 }
 
 // A standby whose informer has stopped must not decide from it. It would restore the old model.
-func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
-	b := newBus(t)
+func TestTermBeginsAfterInformerCatchesUp(t *testing.T) {
+	b := newTestStreams(t)
 	b.publish("a", "old", 1)
 	b.snapshot(1)
 	active, elector := b.startReplica()
 	eventually(t, func() error { return held(elector) })
-	var log journal
+	var log concurrentLog
 	standby := b.start(b.connect(), func(c *controller.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	eventually(t, func() error { return standby.view.IncompleteErr() })
 	resumed := make(chan struct{})
@@ -169,18 +169,18 @@ func TestATurnBeginsWithAViewThatHoldsWhatTheStreamDoes(t *testing.T) {
 }
 
 // hold blocks the informer at the next change until resume is closed.
-func (s *service) hold(resume chan struct{}) {
+func (s *runningEngine) hold(resume chan struct{}) {
 	s.held.Store(&resume)
 }
 
-func (s *service) heldUp(event.Key) {
+func (s *runningEngine) heldUp(event.Key) {
 	if resume := s.held.Load(); resume != nil {
 		<-*resume
 	}
 }
 
 // ran returns an error unless a group was reconciled at least some times.
-func (g *groups) ran(group string, some int) error {
+func (g *groupBackend) ran(group string, some int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n := g.passes[group]; n < some {

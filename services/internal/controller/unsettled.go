@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// unsettledMessages counts the messages that are not settled at the server. The server stops the delivery when they
+// unackedMessages counts the messages that are not settled at the server. The server stops the delivery when they
 // reach its limit.
-type unsettledMessages struct {
+type unackedMessages struct {
 	mu sync.Mutex
 	// open holds the messages that this replica has not settled. The engine extends their AckWait.
 	open map[*delivery]struct{}
@@ -21,45 +21,45 @@ type unsettledMessages struct {
 	delayed int
 }
 
-func (u *unsettledMessages) addMessage(d *delivery) {
+func (u *unackedMessages) addMessage(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[d] = struct{}{}
 }
 
-func (u *unsettledMessages) removeMessage(d *delivery) {
+func (u *unackedMessages) removeMessage(d *delivery) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.open, d)
 }
 
 // countDelayedMessage counts a returned message until its delay has passed.
-func (u *unsettledMessages) countDelayedMessage(d time.Duration) {
+func (u *unackedMessages) countDelayedMessage(d time.Duration) {
 	u.addDelayed(1)
 	time.AfterFunc(d, func() { u.addDelayed(-1) })
 }
 
-func (u *unsettledMessages) addDelayed(n int) {
+func (u *unackedMessages) addDelayed(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.delayed += n
 }
 
 // isNearAckLimit reports whether more than half of the server's limit is in use.
-func (u *unsettledMessages) isNearAckLimit() bool {
+func (u *unackedMessages) isNearAckLimit() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.open)+u.delayed > topology.MaxAckPending/2
 }
 
-func (u *unsettledMessages) openDeliveries() []*delivery {
+func (u *unackedMessages) openDeliveries() []*delivery {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Collect(maps.Keys(u.open))
 }
 
 // extendAckWaits extends the AckWait of all open messages until ctx ends.
-func (u *unsettledMessages) extendAckWaits(ctx context.Context, log *slog.Logger, interval time.Duration) {
+func (u *unackedMessages) extendAckWaits(ctx context.Context, log *slog.Logger, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {

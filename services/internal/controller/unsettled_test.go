@@ -14,24 +14,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// leased is a message that counts the extensions of its AckWait.
-type leased struct {
+// messageWithAckCount is a message that counts the extensions of its AckWait.
+type messageWithAckCount struct {
 	jetstream.Msg
 
 	renewals atomic.Int32
 	err      error
 }
 
-func (m *leased) InProgress() error { m.renewals.Add(1); return m.err }
-func (m *leased) Subject() string   { return "entail.changes.test" }
+func (m *messageWithAckCount) InProgress() error { m.renewals.Add(1); return m.err }
+func (m *messageWithAckCount) Subject() string   { return "entail.changes.test" }
 
 // A message in progress must not be redelivered, because another replica would handle it too.
-func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
+func TestAckWaitIsExtendedWhileMessageIsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bounds := topology.DefaultTakeoverBounds()
-		u := &unsettledMessages{open: map[*delivery]struct{}{}}
-		held, cut, settled := &leased{}, &leased{err: errors.New("the connection is cut")}, &leased{}
-		for _, m := range []*leased{held, cut} {
+		u := &unackedMessages{open: map[*delivery]struct{}{}}
+		held, cut, settled := &messageWithAckCount{}, &messageWithAckCount{err: errors.New("the connection is cut")}, &messageWithAckCount{}
+		for _, m := range []*messageWithAckCount{held, cut} {
 			u.addMessage(&delivery{msg: m})
 		}
 		done := &delivery{msg: settled}
@@ -60,10 +60,10 @@ func TestALeaseIsRenewedInTimeForAsLongAsAMessageIsHeld(t *testing.T) {
 	})
 }
 
-func TestHeldAndDelayedMessagesCrowdTheServerUntilTheyAreSettled(t *testing.T) {
+func TestUnackedMessagesReportNearAckLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const half = topology.MaxAckPending / 2
-		u := &unsettledMessages{open: map[*delivery]struct{}{}}
+		u := &unackedMessages{open: map[*delivery]struct{}{}}
 		for range half - 1 {
 			u.countDelayedMessage(time.Minute)
 		}

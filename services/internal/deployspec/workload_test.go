@@ -13,7 +13,7 @@ import (
 
 const root = "../../../"
 
-func TestTheShippedFilesAreThoseOfTheTable(t *testing.T) {
+func TestShippedManifestsAreGenerated(t *testing.T) {
 	files, err := GenerateManifests()
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestTheShippedFilesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-func TestEveryAccountIsAWorkload(t *testing.T) {
+func TestEveryAccountHasWorkload(t *testing.T) {
 	var accounts, workloads []string
 	for _, account := range rbac.Accounts() {
 		accounts = append(accounts, account.Service)
@@ -45,8 +45,8 @@ func TestEveryAccountIsAWorkload(t *testing.T) {
 	}
 }
 
-// TestEveryContractIsServed verifies that the routes include every API in proto.
-func TestEveryContractIsServed(t *testing.T) {
+// TestEveryContractHasRoute verifies that the routes include every API in proto.
+func TestEveryContractHasRoute(t *testing.T) {
 	protos, err := filepath.Glob(root + "proto/entail/*/v1/*.proto")
 	if err != nil || len(protos) == 0 {
 		t.Fatalf("no contracts: %v", err)

@@ -21,7 +21,7 @@ const rightPoll = 10 * time.Millisecond
 // ApplyServiceAccounts applies the service accounts and their RBAC rules. It returns when the API server grants each
 // service its first right, because new rules do not take effect at once.
 func ApplyServiceAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	if err := applyMatching(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
+	if err := applyMatchingManifests(ctx, cfg, deploy, []string{"base/namespace.yaml", "base/*/rbac.yaml"}); err != nil {
 		return err
 	}
 	for _, account := range rbac.Accounts() {
@@ -39,7 +39,7 @@ func ApplyServiceAccounts(ctx context.Context, cfg *rest.Config, deploy fs.FS) e
 
 // ApplyPeopleRoles applies the roles for users, which aggregate into the cluster's own roles.
 func ApplyPeopleRoles(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	return applyMatching(ctx, cfg, deploy, []string{"base/roles.yaml"})
+	return applyMatchingManifests(ctx, cfg, deploy, []string{"base/roles.yaml"})
 }
 
 // AwaitRight waits until user has the first verb of the right on its first resource. An empty namespace means all

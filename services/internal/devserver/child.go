@@ -19,7 +19,7 @@ type ChildProcess struct {
 // StartChild starts a command. The thread that starts the command also waits for its end, because Linux kills the
 // child when this thread ends.
 func StartChild(command *exec.Cmd) (*ChildProcess, error) {
-	tieChild(command)
+	bindChildLifetime(command)
 	c := &ChildProcess{process: command, ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
@@ -40,7 +40,7 @@ func (c *ChildProcess) startProcess() (release func(), err error) {
 	if err := c.process.Start(); err != nil {
 		return nil, err
 	}
-	release, err = guardChild(c.process.Process.Pid)
+	release, err = startChildGuard(c.process.Process.Pid)
 	if err != nil {
 		_ = c.process.Process.Kill() // It fails only if the process has ended.
 		_ = c.process.Wait()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestKubeLocalIsFoundFromWithinTheCheckout(t *testing.T) {
+func TestFindKubeLocalInCheckout(t *testing.T) {
 	t.Setenv(KubeLocalEnv, "")
 	t.Setenv(BinEnv, "")
 	root := t.TempDir()
@@ -40,7 +40,7 @@ func TestKubeLocalIsFoundFromWithinTheCheckout(t *testing.T) {
 	}
 }
 
-func TestWithoutACheckoutTheErrorSaysWhatToDo(t *testing.T) {
+func TestFindKubeLocalOutsideCheckoutExplainsRemedy(t *testing.T) {
 	t.Setenv(KubeLocalEnv, "")
 	t.Setenv(BinEnv, "")
 	t.Chdir(t.TempDir())
@@ -52,7 +52,7 @@ func TestWithoutACheckoutTheErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestFindPrefersTheDirectoryThatTheEnvironmentNames(t *testing.T) {
+func TestFindProgramPrefersEnvironment(t *testing.T) {
 	named, root := t.TempDir(), t.TempDir()
 	t.Setenv(BinEnv, named)
 	t.Chdir(root)

@@ -93,7 +93,7 @@ func launchKubeLocal(ctx context.Context, cfg KubeLocalConfig) (*KubeLocal, erro
 	}
 	k.stdin = stdin
 	if err := k.process.Start(); err != nil {
-		return nil, startError(cfg.Binary, err)
+		return nil, describeStartError(cfg.Binary, err)
 	}
 	ready := make(chan error, 1)
 	go func() {
@@ -205,7 +205,7 @@ func (c KubeLocalConfig) commandArguments() []string {
 	return args
 }
 
-func startError(binary string, err error) error {
+func describeStartError(binary string, err error) error {
 	if errors.Is(err, os.ErrNotExist) || binary == "" {
 		return fmt.Errorf("starting kube-local: %q does not exist: run `make kube-local`", binary)
 	}

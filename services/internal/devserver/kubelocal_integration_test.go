@@ -48,7 +48,7 @@ func objects(t *testing.T, k *KubeLocal) dynamic.Interface {
 	return client
 }
 
-func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
+func TestKubeLocalKeepsCRDsAcrossRestart(t *testing.T) {
 	dir := t.TempDir()
 	k := startKubeLocal(t, dir)
 	root, err := CheckoutRoot()
@@ -96,7 +96,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 	if err := list(); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
-	removesWhatIsOnlyOurs(t, cfg, objects(t, k), os.DirFS(filepath.Join(root, "deploy")))
+	checkRemoveManifestsKeepsShared(t, cfg, objects(t, k), os.DirFS(filepath.Join(root, "deploy")))
 	k.Kill()
 	select {
 	case <-k.Done():
@@ -108,7 +108,7 @@ func TestKubeLocalServesTheCRDsAndKeepsThemOverRestarts(t *testing.T) {
 	}
 }
 
-func TestAServerThatHasLostItsProcessIsWaitedFor(t *testing.T) {
+func TestStartKubeLocalWaitsForOrphanedServer(t *testing.T) {
 	dir := t.TempDir()
 	orphan := startKubeLocal(t, dir)
 	if err := orphan.stdin.Close(); err != nil { // As if the process that started it were killed.
@@ -123,7 +123,7 @@ func TestAServerThatHasLostItsProcessIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestABadManifestIsNamed(t *testing.T) {
+func TestApplyManifestsNamesBadManifest(t *testing.T) {
 	k := startKubeLocal(t, t.TempDir())
 	defer func() {
 		if err := k.Stop(); err != nil {
@@ -150,9 +150,9 @@ func TestABadManifestIsNamed(t *testing.T) {
 	}
 }
 
-// removesWhatIsOnlyOurs makes other software change one CRD and then removes all manifests. Only the changed CRD must
-// remain.
-func removesWhatIsOnlyOurs(t *testing.T, cfg *rest.Config, client dynamic.Interface, deploy fs.FS) {
+// checkRemoveManifestsKeepsShared makes other software change one CRD and then removes all manifests. Only the changed
+// CRD must remain.
+func checkRemoveManifestsKeepsShared(t *testing.T, cfg *rest.Config, client dynamic.Interface, deploy fs.FS) {
 	t.Helper()
 	const theirs = "users.iam.miloapis.com"
 	column := []byte(`[{"op": "add", "path": "/spec/names/shortNames", "value": ["theirs"]}]`)

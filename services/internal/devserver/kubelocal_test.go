@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestAMissingKubeLocalSaysWhatToDo(t *testing.T) {
+func TestStartKubeLocalExplainsMissingProgram(t *testing.T) {
 	for _, binary := range []string{"", filepath.Join(t.TempDir(), "kube-local")} {
 		_, err := StartKubeLocal(t.Context(), KubeLocalConfig{Binary: binary, Dir: t.TempDir()})
 		if err == nil || !strings.Contains(err.Error(), "make kube-local") {
@@ -19,7 +19,7 @@ func TestAMissingKubeLocalSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAKubeLocalThatFailsIsQuoted(t *testing.T) {
+func TestStartKubeLocalQuotesFailure(t *testing.T) {
 	cases := map[string]struct{ script, want string }{
 		"ends early":      {script: "echo 'the data directory is in use' >&2; exit 1", want: "the data directory is in use"},
 		"says much":       {script: "head -c 100000 /dev/zero | tr '\\0' x >&2; echo the end >&2; exit 1", want: "the end"},
@@ -27,7 +27,7 @@ func TestAKubeLocalThatFailsIsQuoted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := StartKubeLocal(t.Context(), KubeLocalConfig{Binary: script(t, tc.script), Dir: t.TempDir()})
+			_, err := StartKubeLocal(t.Context(), KubeLocalConfig{Binary: shellScript(t, tc.script), Dir: t.TempDir()})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 2*tailBytes {
 				t.Errorf("got %.300v; want %q", err, tc.want)
 			}
@@ -35,15 +35,15 @@ func TestAKubeLocalThatFailsIsQuoted(t *testing.T) {
 	}
 }
 
-func TestAStartThatIsCalledOffLeavesNoProcess(t *testing.T) {
+func TestStartKubeLocalCanceledLeavesNoProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := StartKubeLocal(ctx, KubeLocalConfig{Binary: script(t, "cat"), Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
+	if _, err := StartKubeLocal(ctx, KubeLocalConfig{Binary: shellScript(t, "cat"), Dir: t.TempDir()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v; want %v", err, context.Canceled)
 	}
 }
 
-func TestKubeLocalGetsItsFlags(t *testing.T) {
+func TestKubeLocalCommandArguments(t *testing.T) {
 	cfg := KubeLocalConfig{
 		Dir: "data", Port: 6443, Users: []string{"anne:staff"}, AuthorizationConfig: "authz.yaml", UnsafeNoFsync: true,
 	}
@@ -53,7 +53,7 @@ func TestKubeLocalGetsItsFlags(t *testing.T) {
 	}
 }
 
-func script(t *testing.T, body string) string {
+func shellScript(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kube-local")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {

@@ -39,13 +39,13 @@ func ManifestPatterns() []string { return []string{"crd/*.yaml", "admission/*.ya
 // ApplyManifests applies the objects in the files that match [ManifestPatterns]. It returns when the API server serves
 // all kinds that they define.
 func ApplyManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	return applyMatching(ctx, cfg, deploy, ManifestPatterns())
+	return applyMatchingManifests(ctx, cfg, deploy, ManifestPatterns())
 }
 
-func applyMatching(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
+func applyMatchingManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, manifestsReadyIn, fmt.Errorf("not done after %s", manifestsReadyIn))
 	defer cancel()
-	client, err := unlimitedClient(cfg)
+	client, err := newUnlimitedClient(cfg)
 	if err != nil {
 		return fmt.Errorf("applying manifests: %w", err)
 	}
@@ -71,8 +71,8 @@ func applyMatching(ctx context.Context, cfg *rest.Config, deploy fs.FS, patterns
 	return nil
 }
 
-// unlimitedClient returns a client without a rate limit, because a user waits while dozens of manifests are applied.
-func unlimitedClient(cfg *rest.Config) (dynamic.Interface, error) {
+// newUnlimitedClient returns a client without a rate limit, because a user waits while dozens of manifests are applied.
+func newUnlimitedClient(cfg *rest.Config) (dynamic.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	return dynamic.NewForConfig(cfg)

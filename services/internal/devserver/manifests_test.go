@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-// api imitates an API server that accepts all patches, except those with a refusal.
-type api struct {
+// fakeAPIServer imitates an API server that accepts all patches, except those with a refusal.
+type fakeAPIServer struct {
 	t  *testing.T
 	mu sync.Mutex
 	// applied lists the paths with their queries, in order.
@@ -40,7 +40,7 @@ type api struct {
 	reviews []authorizationv1.SubjectAccessReviewSpec
 }
 
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *fakeAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	body, err := io.ReadAll(r.Body)
@@ -79,7 +79,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *api) review(body []byte) authorizationv1.SubjectAccessReview {
+func (a *fakeAPIServer) review(body []byte) authorizationv1.SubjectAccessReview {
 	var review authorizationv1.SubjectAccessReview
 	if err := json.Unmarshal(body, &review); err != nil {
 		a.t.Error(err)
@@ -90,7 +90,7 @@ func (a *api) review(body []byte) authorizationv1.SubjectAccessReview {
 	return review
 }
 
-func serveAPI(t *testing.T, a *api) *rest.Config {
+func startFakeAPIServer(t *testing.T, a *fakeAPIServer) *rest.Config {
 	t.Helper()
 	a.t = t
 	server := httptest.NewServer(a)
@@ -107,7 +107,7 @@ const (
 	policyPath = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/p"
 )
 
-func deployed(edit func(fstest.MapFS)) fs.FS {
+func deployFS(edit func(fstest.MapFS)) fs.FS {
 	files := fstest.MapFS{"crd/a.yaml": {Data: []byte(crdYAML)}, "admission/b.yaml": {Data: []byte(policyYAML)}}
 	if edit != nil {
 		edit(files)
@@ -115,22 +115,22 @@ func deployed(edit func(fstest.MapFS)) fs.FS {
 	return files
 }
 
-func refusing(text string, code int32) metav1.Status {
+func refusingAPIServer(text string, code int32) metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: metav1.StatusReasonForbidden, Message: text,
 	}
 }
 
-func TestManifestsAreAppliedUntilTheirKindsAreServed(t *testing.T) {
-	policy := refusing(`admission policy "p" failed to configure: no kind of its parameters`, http.StatusForbidden)
-	for name, server := range map[string]*api{
+func TestApplyManifestsWaitsForServedKinds(t *testing.T) {
+	policy := refusingAPIServer(`admission policy "p" failed to configure: no kind of its parameters`, http.StatusForbidden)
+	for name, server := range map[string]*fakeAPIServer{
 		"at once":                         {},
 		"a kind takes a while":            {unready: 3},
 		"a policy is not configured yet":  {refusals: map[string][]metav1.Status{policyPath: {policy, policy}}},
 		"a policy that is none yet keeps": {refusals: map[string][]metav1.Status{crdPath: {policy}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := ApplyManifests(t.Context(), serveAPI(t, server), deployed(nil)); err != nil {
+			if err := ApplyManifests(t.Context(), startFakeAPIServer(t, server), deployFS(nil)); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(server.applied, []string{crdPath, policyPath}) || server.unready != 0 {
@@ -140,7 +140,7 @@ func TestManifestsAreAppliedUntilTheirKindsAreServed(t *testing.T) {
 	}
 }
 
-func TestManifestsThatCannotBeAppliedAreNamed(t *testing.T) {
+func TestApplyManifestsNamesFailedManifest(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit     func(fstest.MapFS)
 		refusals map[string][]metav1.Status
@@ -150,36 +150,36 @@ func TestManifestsThatCannotBeAppliedAreNamed(t *testing.T) {
 		"no YAML":             {edit: func(m fstest.MapFS) { m["crd/a.yaml"] = &fstest.MapFile{Data: []byte("a: b: c")} }, want: "applying crd/a.yaml: decoding"},
 		"no name":             {edit: func(m fstest.MapFS) { m["crd/a.yaml"] = &fstest.MapFile{Data: []byte(crdYAML + "---\nkind: Store\n")} }, want: "applying crd/a.yaml: document 2 lacks a kind or a name"},
 		"no kind":             {edit: func(m fstest.MapFS) { m["crd/a.yaml"] = &fstest.MapFile{Data: []byte("metadata: {name: x}")} }, want: "document 1 lacks a kind or a name"},
-		"one that is refused": {refusals: map[string][]metav1.Status{policyPath: {refusing("you may not", http.StatusForbidden)}}, want: "applying admission/b.yaml: ValidatingAdmissionPolicy p: you may not"},
+		"one that is refused": {refusals: map[string][]metav1.Status{policyPath: {refusingAPIServer("you may not", http.StatusForbidden)}}, want: "applying admission/b.yaml: ValidatingAdmissionPolicy p: you may not"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &api{refusals: test.refusals}
-			if err := ApplyManifests(t.Context(), serveAPI(t, server), deployed(test.edit)); err == nil || !strings.Contains(err.Error(), test.want) {
+			server := &fakeAPIServer{refusals: test.refusals}
+			if err := ApplyManifests(t.Context(), startFakeAPIServer(t, server), deployFS(test.edit)); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
 	}
 }
 
-func TestWhoWaitsForAKindIsToldWhichWhenTheTimeIsOver(t *testing.T) {
+func TestAwaitCRDNamesKindOnTimeout(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("the time is over")
-	server := &api{unready: 1 << 30, waited: func() { cancel(over) }}
-	err := ApplyManifests(ctx, serveAPI(t, server), deployed(nil))
+	server := &fakeAPIServer{unready: 1 << 30, waited: func() { cancel(over) }}
+	err := ApplyManifests(ctx, startFakeAPIServer(t, server), deployFS(nil))
 	if !errors.Is(err, over) || !strings.Contains(err.Error(), "waiting for CRD stores.core.platform-mesh.io") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
-	server := &api{denials: 2}
+func TestApplyServiceAccountsWaitsForRights(t *testing.T) {
+	server := &fakeAPIServer{denials: 2}
 	account := &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: watcher, namespace: entail-system}\n")}
 	deploy := fstest.MapFS{
 		"base/namespace.yaml":    {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: entail-system}\n")},
 		"base/roles.yaml":        {Data: []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: people}\n")},
 		"base/watcher/rbac.yaml": account,
 	}
-	if err := ApplyServiceAccounts(t.Context(), serveAPI(t, server), deploy); err != nil {
+	if err := ApplyServiceAccounts(t.Context(), startFakeAPIServer(t, server), deploy); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{
@@ -196,12 +196,12 @@ func TestAccountsAreThereOnceTheirRightsAre(t *testing.T) {
 	}
 }
 
-func TestARightIsAskedForAsItIsGiven(t *testing.T) {
-	server := &api{}
+func TestAwaitRightReviewsGivenRight(t *testing.T) {
+	server := &fakeAPIServer{}
 	right := rbac.Right{PolicyRule: rbacv1.PolicyRule{
 		Verbs: []string{"update", "get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"entail-watcher"},
 	}}
-	cfg := serveAPI(t, server)
+	cfg := startFakeAPIServer(t, server)
 	if err := AwaitRight(t.Context(), cfg, "alice", "entail-system", right); err != nil {
 		t.Fatal(err)
 	}
@@ -216,11 +216,11 @@ func TestARightIsAskedForAsItIsGiven(t *testing.T) {
 	}
 }
 
-func TestAKindThatOthersDefinedIsLeftAlone(t *testing.T) {
+func TestApplyManifestsKeepsForeignCRD(t *testing.T) {
 	const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x","labels":{"app.kubernetes.io/part-of":"entail"}}}`
-	server := &api{t: t} // Its CRD has no label.
+	server := &fakeAPIServer{t: t} // Its CRD has no label.
 	files := fstest.MapFS{"crd/x.yaml": {Data: []byte(definition)}}
-	if err := applyMatching(t.Context(), serveAPI(t, server), files, []string{"crd/*.yaml"}); err != nil {
+	if err := applyMatchingManifests(t.Context(), startFakeAPIServer(t, server), files, []string{"crd/*.yaml"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(server.applied) > 0 {

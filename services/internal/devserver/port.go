@@ -57,13 +57,13 @@ func ListenLoopback(server string, port int) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", LoopbackAddress(port))
 	if err != nil {
-		return nil, listenError(server, port, err)
+		return nil, describeListenError(server, port, err)
 	}
 	return listener, nil
 }
 
-// listenError adds advice to the error about a port that is in use.
-func listenError(server string, port int, err error) error {
+// describeListenError adds advice to the error about a port that is in use.
+func describeListenError(server string, port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %d for %s is taken by another program: stop that one or choose another port (%w)", port, server, syscall.EADDRINUSE)
 	}

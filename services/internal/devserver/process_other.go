@@ -7,8 +7,8 @@ import "os/exec"
 // detachChild does nothing on this system.
 func detachChild(*exec.Cmd) {}
 
-// tieChild does nothing on this system.
-func tieChild(*exec.Cmd) {}
+// bindChildLifetime does nothing on this system.
+func bindChildLifetime(*exec.Cmd) {}
 
-// guardChild does nothing on this system.
-func guardChild(int) (release func(), err error) { return func() {}, nil }
+// startChildGuard does nothing on this system.
+func startChildGuard(int) (release func(), err error) { return func() {}, nil }

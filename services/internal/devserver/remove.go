@@ -26,7 +26,7 @@ import (
 //
 // It deletes CRDs first, because services can remove finalizers only while they have their rights.
 func RemoveManifests(ctx context.Context, cfg *rest.Config, deploy fs.FS) error {
-	client, err := unlimitedClient(cfg)
+	client, err := newUnlimitedClient(cfg)
 	if err != nil {
 		return fmt.Errorf("removing manifests: %w", err)
 	}

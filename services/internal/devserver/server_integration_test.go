@@ -18,11 +18,11 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// starter starts a server with its state in dir.
-type starter func(ctx context.Context, dir string, port int) (*ServerProcess, error)
+// serverStarter starts a server with its state in dir.
+type serverStarter func(ctx context.Context, dir string, port int) (*ServerProcess, error)
 
-func starters() map[string]starter {
-	return map[string]starter{
+func serverStarters() map[string]serverStarter {
+	return map[string]serverStarter{
 		"NATS": func(ctx context.Context, dir string, port int) (*ServerProcess, error) {
 			return StartNATS(ctx, NATSConfig{Dir: dir, Port: port, Password: "test"})
 		},
@@ -47,8 +47,8 @@ func busOf(t *testing.T, s *ServerProcess, user string) jetstream.JetStream {
 	return js
 }
 
-func TestNATSKeepsStreamsAndPortOverARestart(t *testing.T) {
-	start, dir := starters()["NATS"], t.TempDir()
+func TestNATSKeepsStreamsAndPortAcrossRestart(t *testing.T) {
+	start, dir := serverStarters()["NATS"], t.TempDir()
 	first, err := start(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +75,8 @@ func TestNATSKeepsStreamsAndPortOverARestart(t *testing.T) {
 	}
 }
 
-func TestNATSGivesServicesTheirRightsOnly(t *testing.T) {
-	s, err := starters()["NATS"](t.Context(), t.TempDir(), 0)
+func TestNATSEnforcesServiceRights(t *testing.T) {
+	s, err := serverStarters()["NATS"](t.Context(), t.TempDir(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestNATSGivesServicesTheirRightsOnly(t *testing.T) {
 	}
 }
 
-func TestOpenFGAKeepsStoresAndPortOverARestart(t *testing.T) {
-	start, dir := starters()["OpenFGA"], filepath.Join(t.TempDir(), "made")
+func TestOpenFGAKeepsStoresAndPortAcrossRestart(t *testing.T) {
+	start, dir := serverStarters()["OpenFGA"], filepath.Join(t.TempDir(), "made")
 	first, err := start(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestOpenFGAKeepsStoresAndPortOverARestart(t *testing.T) {
 }
 
 func BenchmarkStart(b *testing.B) {
-	for name, start := range starters() {
+	for name, start := range serverStarters() {
 		for _, again := range []bool{false, true} {
 			b.Run(map[bool]string{false: "new ", true: "restarted "}[again]+name, func(b *testing.B) {
 				dir := b.TempDir()

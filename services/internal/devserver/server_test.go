@@ -37,7 +37,7 @@ func TestServerStartQuotesAServerThatFails(t *testing.T) {
 	}
 }
 
-func TestServerStartTakesAnotherPortWhenOneIsTakenMeanwhile(t *testing.T) {
+func TestServerStartRetriesAnotherPort(t *testing.T) {
 	var ports []int
 	p := serverProgram{name: "NATS"}
 	p.command = func(port int) (*exec.Cmd, error) {
@@ -108,7 +108,7 @@ func TestServerThatEndedByItselfFailsToStop(t *testing.T) {
 	}
 }
 
-func TestNATSIsRecognizedByItsName(t *testing.T) {
+func TestCheckServerNameRecognizesNATS(t *testing.T) {
 	listener, err := ListenLoopback("test", 0)
 	if err != nil {
 		t.Fatal(err)

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// tieChild detaches a child and makes the kernel kill it when this process ends.
-func tieChild(child *exec.Cmd) {
+// bindChildLifetime detaches a child and makes the kernel kill it when this process ends.
+func bindChildLifetime(child *exec.Cmd) {
 	detachChild(child)
 	child.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// guardChild does nothing on Linux, where [tieChild] is enough.
-func guardChild(int) (release func(), err error) { return func() {}, nil }
+// startChildGuard does nothing on Linux, where [bindChildLifetime] is enough.
+func startChildGuard(int) (release func(), err error) { return func() {}, nil }

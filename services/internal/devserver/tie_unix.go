@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// tieChild detaches a child. [guardChild] kills it when this process ends.
-func tieChild(child *exec.Cmd) { detachChild(child) }
+// bindChildLifetime detaches a child. [startChildGuard] kills it when this process ends.
+func bindChildLifetime(child *exec.Cmd) { detachChild(child) }
 
-// guardChild starts a shell that kills a process when this process ends: the shell's input ends at that time. Call
+// startChildGuard starts a shell that kills a process when this process ends: the shell's input ends at that time. Call
 // release after the guarded process has ended.
-func guardChild(pid int) (release func(), err error) {
+func startChildGuard(pid int) (release func(), err error) {
 	shell := exec.Command("/bin/sh", "-c", "read -r line; kill -9 "+strconv.Itoa(pid))
 	detachChild(shell)
 	stdin, err := shell.StdinPipe()

@@ -22,7 +22,7 @@ func sample() event.Change {
 	}
 }
 
-func TestAChangeSurvivesTheWire(t *testing.T) {
+func TestChangeRoundTrips(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*event.Change){
 		"upsert":  func(*event.Change) {},
@@ -45,7 +45,7 @@ func TestAChangeSurvivesTheWire(t *testing.T) {
 	}
 }
 
-func TestUnmarshalRefusesWhatSaysTooLittleOrSomethingElse(t *testing.T) {
+func TestUnmarshalChangeRefusesIncompleteOrForeignData(t *testing.T) {
 	t.Parallel()
 	wire := func(edit func(*eventv1.ResourceChange)) []byte {
 		m := &eventv1.ResourceChange{Ref: sample().Key.ToObjectRef(), Uid: "u", ResourceVersion: "1", Operation: eventv1.Operation_OPERATION_UPSERT}
@@ -109,7 +109,7 @@ func TestNewerThan(t *testing.T) {
 	}
 }
 
-func TestTheIDTellsStatesApart(t *testing.T) {
+func TestChangeIDIsUniquePerState(t *testing.T) {
 	t.Parallel()
 	a, b := sample(), sample()
 	b.Deleted = true
@@ -118,7 +118,7 @@ func TestTheIDTellsStatesApart(t *testing.T) {
 	}
 }
 
-func TestAListIsDecodedUntilItsFirstError(t *testing.T) {
+func TestDecodeEachStopsAtFirstError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection broke")
 	object := func(text string) event.Change {

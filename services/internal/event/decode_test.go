@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-type timely struct {
+type objectWithTimes struct {
 	Spec   struct{ Says string }
 	Status struct {
 		Conditions  []metav1.Condition
@@ -24,11 +24,11 @@ const timelyObject = `{"spec":{"says":"it"},"status":{
 "suspensions":[{"reason":"Abuse","suspendedAt":"THEN"}]}}`
 
 // The API server accepts all of these as times.
-func TestWhatIsNoTimeHidesNothingOfAnObject(t *testing.T) {
+func TestDecodeObjectReplacesInvalidTimes(t *testing.T) {
 	const good = "2026-01-02T03:04:05Z"
 	for _, odd := range []string{"2026-01-01t00:00:00z", "2026-01-01T00:00:00x5Z", "2026-01-01T00:00:00+99:99", good} {
 		for _, times := range [][2]string{{odd, good}, {good, odd}, {odd, odd}} {
-			var is timely
+			var is objectWithTimes
 			object := strings.NewReplacer("AT", times[0], "THEN", times[1]).Replace(timelyObject)
 			if err := (Change{Object: []byte(object)}).Decode(&is); err != nil {
 				t.Fatalf("%v: %v", times, err)
@@ -47,12 +47,12 @@ func TestWhatIsNoTimeHidesNothingOfAnObject(t *testing.T) {
 	}
 }
 
-func TestWhatIsOtherwiseWrongStaysSo(t *testing.T) {
+func TestDecodeObjectKeepsOtherErrors(t *testing.T) {
 	for _, object := range []string{
 		``, `{`, `7`, `{"spec":7}`, `{"spec":7,"status":{}}`, `{"spec":7,"status":{"conditions":7}}`, `{"status":{"conditions":[7]}}`,
 		`{"spec":{"says":7},"status":{"conditions":[{"lastTransitionTime":"2026-01-01t00:00:00z"}]}}`,
 	} {
-		if err := DecodeObject([]byte(object), new(timely)); err == nil {
+		if err := DecodeObject([]byte(object), new(objectWithTimes)); err == nil {
 			t.Errorf("%s is read", object)
 		}
 	}

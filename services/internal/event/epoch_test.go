@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-func TestEpochsOfOneClusterAreOrdered(t *testing.T) {
+func TestCompareEpochsOrdersOneCluster(t *testing.T) {
 	t.Parallel()
 	second := event.NextEpoch("uid")
 	third := event.NextEpoch(second)
@@ -29,7 +29,7 @@ func TestEpochsOfOneClusterAreOrdered(t *testing.T) {
 	}
 }
 
-func TestAStateOfALaterEpochIsNewerWhateverItsVersion(t *testing.T) {
+func TestIsNewerThanPrefersLaterEpoch(t *testing.T) {
 	t.Parallel()
 	before, after := sample(), sample()
 	after.Epoch, after.ResourceVersion = event.NextEpoch(before.Epoch), "1"

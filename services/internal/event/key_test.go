@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-func TestTokensKeepKeysApart(t *testing.T) {
+func TestSubjectTokensAreUniquePerKey(t *testing.T) {
 	t.Parallel()
 	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	for name, test := range map[string]struct {
@@ -34,7 +34,7 @@ func TestTokensKeepKeysApart(t *testing.T) {
 	}
 }
 
-func TestParseTokensRefusesWhatNoKeyWrites(t *testing.T) {
+func TestParseSubjectTokensRefusesForeignForms(t *testing.T) {
 	t.Parallel()
 	for name, tail := range map[string]string{
 		"too few tokens":        "c.g.stores.demo",

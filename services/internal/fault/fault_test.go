@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-func TestTheOutermostMarkDecides(t *testing.T) {
+func TestOutermostMarkDecides(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err                   error
@@ -36,7 +36,7 @@ func TestTheOutermostMarkDecides(t *testing.T) {
 	}
 }
 
-func TestAMarkKeepsTextAndCause(t *testing.T) {
+func TestMarkKeepsTextAndCause(t *testing.T) {
 	t.Parallel()
 	err := fault.Terminal(fmt.Errorf("decode: %w", io.EOF))
 	if !errors.Is(err, io.EOF) || err.Error() != "decode: EOF" {
@@ -47,7 +47,7 @@ func TestAMarkKeepsTextAndCause(t *testing.T) {
 	}
 }
 
-func TestOfManyErrorsAFewAreTold(t *testing.T) {
+func TestJoinListsFirstErrors(t *testing.T) {
 	t.Parallel()
 	var errs []error
 	for i := range 1000 {

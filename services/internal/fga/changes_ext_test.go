@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-func TestATypeIsReadWhateverItsObjectsAreCalled(t *testing.T) {
+func TestReadTypeTuplesReadsAnyObjectName(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		all := viewers(230)
@@ -32,7 +32,7 @@ func TestATypeIsReadWhateverItsObjectsAreCalled(t *testing.T) {
 }
 
 // An owner tuple with an unknown store name and cluster must also be found.
-func TestWhoseAStoreIsIsFoundUnderEveryName(t *testing.T) {
+func TestReadOwnerTuplesFindsEveryOwner(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store, err := client.CreateStore(t.Context(), "test")
 		if err != nil {
@@ -63,7 +63,7 @@ func TestWhoseAStoreIsIsFoundUnderEveryName(t *testing.T) {
 	})
 }
 
-func TestChangesFollowEachOtherAndAnObjectIsReadAlone(t *testing.T) {
+func TestReadChangesAndReadObjectTuples(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		all := viewers(120)

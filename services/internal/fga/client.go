@@ -114,7 +114,7 @@ func (c *Client) deadlineInterceptor(timeout time.Duration) grpc.UnaryClientInte
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		callCtx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		answered := StartCall(ctx)
+		answered := RecordCallStart(ctx)
 		err := classifyError(ctx, invoke(callCtx, method, req, reply, cc, opts...))
 		if isUnauthenticated(err) {
 			c.tokens.reportRefusal()

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestConfigSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestConfigValidateNamesInvalidField(t *testing.T) {
 	cases := map[string]struct {
 		cfg  Config
 		want string
@@ -60,7 +60,7 @@ func TestConfigSaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-func TestOnlyThisHostIsSpokenToInPlaintextUnasked(t *testing.T) {
+func TestConfigAllowsPlaintextOnLoopbackOnly(t *testing.T) {
 	cases := map[string]struct {
 		cfg  Config
 		want bool
@@ -83,7 +83,7 @@ func TestOnlyThisHostIsSpokenToInPlaintextUnasked(t *testing.T) {
 	}
 }
 
-func TestFilesOfTheConfigAreChecked(t *testing.T) {
+func TestConfigChecksFiles(t *testing.T) {
 	write := func(content string) string {
 		path := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -111,7 +111,7 @@ func TestFilesOfTheConfigAreChecked(t *testing.T) {
 	}
 }
 
-func TestATokenIsNeverPrinted(t *testing.T) {
+func TestTokenIsRedacted(t *testing.T) {
 	const secret = "0penSesame"
 	cfg := Config{Target: "a:1", Token: secret}
 	encoded, err := json.Marshal(struct{ Token Token }{cfg.Token})

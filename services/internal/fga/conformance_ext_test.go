@@ -83,8 +83,8 @@ func under(t *testing.T, tuple *openfgav1.TupleKey, condition string, values map
 	return &openfgav1.TupleKey{Object: tuple.GetObject(), Relation: tuple.GetRelation(), User: tuple.GetUser(), Condition: c}
 }
 
-// held returns the tuples of a store as sorted text.
-func held(t *testing.T, client *fga.Client, store string) []string {
+// sortedTuples returns the tuples of a store as sorted text.
+func sortedTuples(t *testing.T, client *fga.Client, store string) []string {
 	t.Helper()
 	var all []string
 	for tuple, err := range client.ReadTuples(t.Context(), store) {
@@ -105,7 +105,7 @@ func mustWrite(t *testing.T, client *fga.Client, store string, add, remove []*op
 	}
 }
 
-func TestStoresOfOneNameAreFoundAcrossPagesOldestFirst(t *testing.T) {
+func TestFindStoresReturnsAllPagesOldestFirst(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		for i := range 120 {
 			if _, err := client.CreateStore(t.Context(), fmt.Sprintf("other-%d", i)); err != nil {
@@ -140,7 +140,7 @@ func TestStoresOfOneNameAreFoundAcrossPagesOldestFirst(t *testing.T) {
 	})
 }
 
-func TestOnlyGetStoreKnowsThatAStoreIsGone(t *testing.T) {
+func TestGetStoreReportsMissingStore(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		mustWrite(t, client, store, viewers(1), nil)
@@ -156,14 +156,14 @@ func TestOnlyGetStoreKnowsThatAStoreIsGone(t *testing.T) {
 		if m, err := client.ReadLatestModel(t.Context(), store); m == nil || err != nil {
 			t.Errorf("LatestModel of a deleted store: %v, %v; want the model", m, err)
 		}
-		if got := held(t, client, store); len(got) != 1 {
+		if got := sortedTuples(t, client, store); len(got) != 1 {
 			t.Errorf("a deleted store holds %v; want the tuple", got)
 		}
 		mustWrite(t, client, store, viewers(2), nil)
 	})
 }
 
-func TestAnUnknownStoreIsNamedAsSuch(t *testing.T) {
+func TestUnknownStoreReturnsErrStoreNotFound(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		ctx := t.Context()
 		for what, call := range map[string]func() error{
@@ -192,7 +192,7 @@ func TestAnUnknownStoreIsNamedAsSuch(t *testing.T) {
 			if m, err := client.ReadLatestModel(ctx, id); m != nil || err != nil {
 				t.Errorf("LatestModel(%q): %v, %v; want none", id, m, err)
 			}
-			if got := held(t, client, id); len(got) != 0 {
+			if got := sortedTuples(t, client, id); len(got) != 0 {
 				t.Errorf("%q holds %v; want nothing", id, got)
 			}
 		}
@@ -211,7 +211,7 @@ func TestAnUnknownStoreIsNamedAsSuch(t *testing.T) {
 	})
 }
 
-func TestRenamingIsUnsupported(t *testing.T) {
+func TestRenameStoreIsUnsupported(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		err := client.RenameStore(t.Context(), storeWithModel(t, client), "another")
 		if !errors.Is(err, fga.ErrUnsupported) || fault.IsUnavailable(err) {
@@ -220,7 +220,7 @@ func TestRenamingIsUnsupported(t *testing.T) {
 	})
 }
 
-func TestAnInvalidNameMakesNoCall(t *testing.T) {
+func TestInvalidStoreNameMakesNoCall(t *testing.T) {
 	client, err := fga.Dial(fga.Config{Target: "127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestAnInvalidNameMakesNoCall(t *testing.T) {
 	}
 }
 
-func TestTheLatestModelIsTheLastWritten(t *testing.T) {
+func TestReadLatestModelReturnsLastWritten(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		first, err := client.ReadLatestModel(t.Context(), store)
@@ -266,7 +266,7 @@ func TestTheLatestModelIsTheLastWritten(t *testing.T) {
 	})
 }
 
-func TestARefusedModelIsTheModelsFault(t *testing.T) {
+func TestWriteModelRefusalIsTerminal(t *testing.T) {
 	many := "model\n  schema 1.1\ntype user\n"
 	for i := range 100 {
 		many += fmt.Sprintf("type t%d\n", i)
@@ -293,7 +293,7 @@ func TestARefusedModelIsTheModelsFault(t *testing.T) {
 	})
 }
 
-func TestAModelOverTheServersMessageLimitIsRefusedAndNotRetriedForEver(t *testing.T) {
+func TestWriteModelOverMessageLimitIsTerminal(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		m := parse(t, model)
 		for i := range 100 {
@@ -309,7 +309,7 @@ func TestAModelOverTheServersMessageLimitIsRefusedAndNotRetriedForEver(t *testin
 	})
 }
 
-func TestWriteBringsTheStoreToWhatIsAskedFor(t *testing.T) {
+func TestWriteAddsAndRemovesTuples(t *testing.T) {
 	anne, bob := viewer("document:1", "user:anne"), viewer("document:1", "user:bob")
 	cases := map[string]struct {
 		before, add, remove []*openfgav1.TupleKey
@@ -334,7 +334,7 @@ func TestWriteBringsTheStoreToWhatIsAskedFor(t *testing.T) {
 				mustWrite(t, client, store, tc.before, nil)
 				for range 2 { // A second call changes nothing.
 					mustWrite(t, client, store, tc.add, tc.remove)
-					if got := held(t, client, store); len(got) != tc.want {
+					if got := sortedTuples(t, client, store); len(got) != tc.want {
 						t.Fatalf("the store holds %d tuples; want %d: %.500q", len(got), tc.want, got)
 					}
 				}
@@ -343,7 +343,7 @@ func TestWriteBringsTheStoreToWhatIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestAChangedConditionReplacesTheTuple(t *testing.T) {
+func TestWriteReplacesTupleWithChangedCondition(t *testing.T) {
 	plain := viewer("document:conditional", "user:anne")
 	office := under(t, plain, "in_office", nil)
 	level := func(minimum int) *openfgav1.TupleKey {
@@ -360,14 +360,14 @@ func TestAChangedConditionReplacesTheTuple(t *testing.T) {
 			if err != nil || !found || !fga.EqualConditions(got.GetKey(), step) {
 				t.Errorf("step %d: the store has %v, %v, %v; want %v", i, got, found, err, step)
 			}
-			if n := len(held(t, client, store)); n != len(others)+1 {
+			if n := len(sortedTuples(t, client, store)); n != len(others)+1 {
 				t.Errorf("step %d: the store holds %d tuples; want %d", i, n, len(others)+1)
 			}
 		}
 	})
 }
 
-func TestTwoConditionsForOneTupleAreTheCallersError(t *testing.T) {
+func TestWriteRefusesTwoConditionsForOneTuple(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		plain := viewer("document:1", "user:anne")
 		client := over.dial(t, embedded.OpenFGAConfig{}, fga.Config{})
@@ -376,13 +376,13 @@ func TestTwoConditionsForOneTupleAreTheCallersError(t *testing.T) {
 		if !errors.Is(err, fga.ErrInvalidTuple) || !strings.Contains(err.Error(), "document:1#viewer@user:anne") {
 			t.Errorf("got %v; want %v that names the tuple", err, fga.ErrInvalidTuple)
 		}
-		if got := held(t, client, store); len(got) != 0 {
+		if got := sortedTuples(t, client, store); len(got) != 0 {
 			t.Errorf("the store holds %v; want nothing", got)
 		}
 	})
 }
 
-func TestARefusedTupleIsTheTuplesFaultAndNothingOfItsChunkIsWritten(t *testing.T) {
+func TestWriteRefusedTupleWritesNothingOfChunk(t *testing.T) {
 	cases := map[string]*openfgav1.TupleKey{
 		"unknown type":      viewer("folder:1", "user:anne"),
 		"unknown relation":  {Object: "document:1", Relation: "owner", User: "user:anne"},
@@ -402,13 +402,13 @@ func TestARefusedTupleIsTheTuplesFaultAndNothingOfItsChunkIsWritten(t *testing.T
 				t.Errorf("%s: %v; want %v", name, err, fga.ErrInvalidTuple)
 			}
 		}
-		if got := held(t, client, store); len(got) != 0 {
+		if got := sortedTuples(t, client, store); len(got) != 0 {
 			t.Errorf("the store holds %v; want nothing", got)
 		}
 	})
 }
 
-func TestReadTuplesStopsWhenTheCallerDoes(t *testing.T) {
+func TestReadTuplesStopsWithCaller(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		client := over.dial(t, embedded.OpenFGAConfig{}, fga.Config{})
 		store := storeWithModel(t, client)
@@ -432,7 +432,7 @@ func TestReadTuplesStopsWhenTheCallerDoes(t *testing.T) {
 	})
 }
 
-func TestQuestionsAreAnswered(t *testing.T) {
+func TestCheckListObjectsAndExpand(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		mustWrite(t, client, store, []*openfgav1.TupleKey{

@@ -31,7 +31,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-func TestAServerThatIsAwayIsUnavailableAndFoundAgain(t *testing.T) {
+func TestClientReconnectsToUnavailableServer(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		cfg := embedded.OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db"), UnsafeNoFsync: true}
 		server := start(t, cfg)
@@ -52,7 +52,7 @@ func TestAServerThatIsAwayIsUnavailableAndFoundAgain(t *testing.T) {
 				t.Fatalf("a server that is back: %v", err)
 			}
 		}
-		if got := held(t, client, store); len(got) != 1 {
+		if got := sortedTuples(t, client, store); len(got) != 1 {
 			t.Errorf("the store holds %v; want the tuple", got)
 		}
 	})
@@ -71,7 +71,7 @@ func portOf(t *testing.T, address string) int {
 	return port
 }
 
-func TestACallEndsInTime(t *testing.T) {
+func TestCallHasDeadline(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		stuck := func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
 			<-ctx.Done()
@@ -85,7 +85,7 @@ func TestACallEndsInTime(t *testing.T) {
 	})
 }
 
-func TestTheTokenIsSentAndARefusedOneIsRetriedForEver(t *testing.T) {
+func TestTokenIsSentAndRefusalIsUnavailable(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		const secret = "only-for-this-test"
 		guard := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -119,7 +119,7 @@ func TestTheTokenIsSentAndARefusedOneIsRetriedForEver(t *testing.T) {
 	})
 }
 
-func TestTLSChecksTheServersCertificate(t *testing.T) {
+func TestTLSVerifiesServerCertificate(t *testing.T) {
 	certificate, authority := selfSigned(t)
 	caFile := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(caFile, authority, 0o600); err != nil {
@@ -141,7 +141,7 @@ func TestTLSChecksTheServersCertificate(t *testing.T) {
 	}
 }
 
-func TestACancelledCallIsTheCallersAndNotCounted(t *testing.T) {
+func TestCanceledCallIsNotCounted(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		client := over.dial(t, embedded.OpenFGAConfig{}, fga.Config{})
 		why := errors.New("the service drains")

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-func TestEveryCodeHasAClassAndAName(t *testing.T) {
+func TestClassifyErrorCoversEveryCode(t *testing.T) {
 	cases := map[codes.Code]struct {
 		name        string
 		unavailable bool
@@ -61,7 +61,7 @@ func TestEveryCodeHasAClassAndAName(t *testing.T) {
 	}
 }
 
-func TestALongAnswerIsCutAtALetter(t *testing.T) {
+func TestLongErrorTextIsTruncatedAtRune(t *testing.T) {
 	err := classifyError(t.Context(), status.Error(codes.InvalidArgument, strings.Repeat("ü", maxMessage)))
 	if len(err.Error()) > maxMessage+100 || strings.ContainsRune(err.Error(), '\uFFFD') {
 		t.Errorf("got %d bytes: %q", len(err.Error()), err)

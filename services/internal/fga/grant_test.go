@@ -15,13 +15,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/backoff"
 )
 
-// issuing imitates a token issuer.
-type issuing struct {
+// fakeIssuer imitates a token issuer.
+type fakeIssuer struct {
 	asked  int
 	answer func(r *http.Request) (status int, body string)
 }
 
-func (i *issuing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (i *fakeIssuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	i.asked++
 	code, body := i.answer(r)
 	if code == 0 {
@@ -34,13 +34,13 @@ func (i *issuing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func granting(t *testing.T, answer func(r *http.Request) (status int, body string)) (*oauthGrant, *issuing) {
+func issueToken(t *testing.T, answer func(r *http.Request) (status int, body string)) (*oauthGrant, *fakeIssuer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("0penSesame"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &issuing{answer: answer}
+	i := &fakeIssuer{answer: answer}
 	g, err := newOAuthGrant(Config{ClientID: "x", TokenURL: "https://issuer?key=0penSesame", ClientSecretFile: file}, &http.Client{Transport: i})
 	if err != nil {
 		t.Fatal(err)
@@ -48,9 +48,9 @@ func granting(t *testing.T, answer func(r *http.Request) (status int, body strin
 	return g, i
 }
 
-func TestATokenIsReplacedWhenItExpiresOrIsRefusedLater(t *testing.T) {
+func TestOAuthGrantReplacesExpiredOrRefusedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, i := granting(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":3600}` })
+		g, i := issueToken(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":3600}` })
 		for _, step := range []struct {
 			name   string
 			after  time.Duration
@@ -74,9 +74,9 @@ func TestATokenIsReplacedWhenItExpiresOrIsRefusedLater(t *testing.T) {
 	})
 }
 
-func TestATokenThatExpiresAtOnceIsUsedUntilThereIsAnother(t *testing.T) {
+func TestOAuthGrantUsesShortLivedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, i := granting(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":5}` })
+		g, i := issueToken(t, func(*http.Request) (int, string) { return 200, `{"access_token":"a","expires_in":5}` })
 		for second := range 3 {
 			for range 10 {
 				if token, err := g.getToken(t.Context()); err != nil || token != "a" || i.asked != second+1 {
@@ -88,9 +88,9 @@ func TestATokenThatExpiresAtOnceIsUsedUntilThereIsAnother(t *testing.T) {
 	})
 }
 
-func TestAnIssuerThatRefusesIsNotPressed(t *testing.T) {
+func TestOAuthGrantBacksOffAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, i := granting(t, func(*http.Request) (int, string) {
+		g, i := issueToken(t, func(*http.Request) (int, string) {
 			return 401, `{"error":"invalid_client","error_description":"0penSesame?"}`
 		})
 		for range 10 {
@@ -111,9 +111,9 @@ func TestAnIssuerThatRefusesIsNotPressed(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForATokenGivesUpInTime(t *testing.T) {
+func TestOAuthGrantWaitHonorsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, i := granting(t, func(*http.Request) (int, string) { return 0, "" })
+		g, i := issueToken(t, func(*http.Request) (int, string) { return 0, "" })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		failures := make(chan error, 2)

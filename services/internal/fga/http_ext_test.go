@@ -25,8 +25,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// before starts a proxy in front of a server's HTTP API. do receives a handler next, which forwards a request.
-func before(t *testing.T, do func(w http.ResponseWriter, r *http.Request, next http.Handler), certificate ...tls.Certificate) string {
+// startHTTPProxy starts a proxy in front of a server's HTTP API. do receives a handler next, which forwards a request.
+func startHTTPProxy(t *testing.T, do func(w http.ResponseWriter, r *http.Request, next http.Handler), certificate ...tls.Certificate) string {
 	t.Helper()
 	behind, err := url.Parse(start(t, embedded.OpenFGAConfig{}).URL())
 	if err != nil {
@@ -44,13 +44,13 @@ func before(t *testing.T, do func(w http.ResponseWriter, r *http.Request, next h
 	return server.URL
 }
 
-func TestAuthoritiesCountOverHTTPToo(t *testing.T) {
+func TestHTTPVerifiesServerCertificate(t *testing.T) {
 	certificate, authority := selfSigned(t)
 	_, other := selfSigned(t)
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	replace(t, file, string(other))
+	replaceFileContent(t, file, string(other))
 	var version atomic.Value
-	target := before(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	target := startHTTPProxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		version.Store(r.Proto)
 		next.ServeHTTP(w, r)
 	}, certificate)
@@ -58,17 +58,17 @@ func TestAuthoritiesCountOverHTTPToo(t *testing.T) {
 	if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("under another authority: %v", err)
 	}
-	replace(t, file, string(authority))
+	replaceFileContent(t, file, string(authority))
 	if _, err := client.CreateStore(t.Context(), "test"); err != nil || version.Load() != "HTTP/2.0" {
 		t.Errorf("under the server's: %v, over %v", err, version.Load())
 	}
 }
 
-func TestALimitOfRateIsWaitedFor(t *testing.T) {
+func TestHTTPWaitsForRateLimit(t *testing.T) {
 	for name, after := range map[string]string{"for as long as it says": "1", "for a second if it does not": "", "until the moment it says": "date"} {
 		t.Run(name, func(t *testing.T) {
 			var refused, passed atomic.Int64
-			target := before(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			target := startHTTPProxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 				if refused.CompareAndSwap(0, time.Now().UnixNano()) {
 					if after == "date" {
 						w.Header().Set("Retry-After", time.Now().Add(3*time.Second).UTC().Format(http.TimeFormat))
@@ -92,9 +92,9 @@ func TestALimitOfRateIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAServerThatWantsToBeLeftAloneIs(t *testing.T) {
+func TestHTTPHonorsRetryAfter(t *testing.T) {
 	var asked atomic.Int64
-	target := before(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	target := startHTTPProxy(t, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		asked.Add(1)
 		w.Header().Set("Retry-After", "86400")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -113,7 +113,7 @@ func TestAServerThatWantsToBeLeftAloneIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoOpenFGAIsWaitedFor(t *testing.T) {
+func TestHTTPForeignServerIsUnavailable(t *testing.T) {
 	const secret = "only-for-this-test"
 	var led atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led.Add(1) }))
@@ -140,7 +140,7 @@ func TestWhatIsNoOpenFGAIsWaitedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := before(t, func(w http.ResponseWriter, r *http.Request, _ http.Handler) { answer(w, r) })
+			target := startHTTPProxy(t, func(w http.ResponseWriter, r *http.Request, _ http.Handler) { answer(w, r) })
 			client := connect(t, fga.Config{Target: target, Token: secret})
 			if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) || strings.Contains(err.Error(), secret) {
 				t.Errorf("got %v", err)
@@ -152,10 +152,10 @@ func TestWhatIsNoOpenFGAIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhoeverGuardsCallsSeesThoseOverHTTP(t *testing.T) {
+func TestHTTPCallsPassInterceptors(t *testing.T) {
 	var arrived atomic.Int64
 	var traced atomic.Value
-	target := before(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	target := startHTTPProxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		arrived.Add(1)
 		traced.Store(r.Header.Get("Traceparent"))
 		next.ServeHTTP(w, r)
@@ -187,9 +187,9 @@ func TestWhoeverGuardsCallsSeesThoseOverHTTP(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsBackIsFoundOverHTTP(t *testing.T) {
+func TestHTTPReconnectsToServer(t *testing.T) {
 	var away atomic.Bool
-	target := before(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	target := startHTTPProxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if away.Load() {
 			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 				_ = conn.Close()
@@ -213,7 +213,7 @@ func TestAServerThatIsBackIsFoundOverHTTP(t *testing.T) {
 }
 
 // An answer that is cut off, or that comes from another server, must not look like an empty result.
-func TestNothingIsMissedOverHTTP(t *testing.T) {
+func TestHTTPTruncatedAnswerIsError(t *testing.T) {
 	for name, answer := range map[string]string{
 		"cut off at once": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
 		"cut off":         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"stores\":[],\"tuples\":[]",
@@ -222,7 +222,7 @@ func TestNothingIsMissedOverHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var away atomic.Bool
-			client := connect(t, fga.Config{Target: before(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			client := connect(t, fga.Config{Target: startHTTPProxy(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 				if !away.Load() {
 					next.ServeHTTP(w, r)
 				} else if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {

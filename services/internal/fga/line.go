@@ -25,17 +25,17 @@ func (l *CallMonitor) WithMonitor(ctx context.Context) context.Context {
 	return context.WithValue(ctx, monitorKey{}, l)
 }
 
-// AnswerState returns the time since which an answer is missing, the time of the last call, and the last error. since
+// ResponseState returns the time since which an answer is missing, the time of the last call, and the last error. since
 // is zero if no answer is missing.
-func (l *CallMonitor) AnswerState() (since, last time.Time, err error) {
+func (l *CallMonitor) ResponseState() (since, last time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.since, l.last, l.err
 }
 
-// StartCall records the start of a call in the monitor of ctx, if there is one. The caller must pass the outcome to
-// answered.
-func StartCall(ctx context.Context) (answered func(error)) {
+// RecordCallStart records the start of a call in the monitor of ctx, if there is one. The caller must pass the outcome
+// to answered.
+func RecordCallStart(ctx context.Context) (answered func(error)) {
 	l, ok := ctx.Value(monitorKey{}).(*CallMonitor)
 	if !ok {
 		return func(error) {}

@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// issuer issues tokens to clients with the right secret.
-type issuer struct {
+// tokenIssuer issues tokens to clients with the right secret.
+type tokenIssuer struct {
 	mu       sync.Mutex
 	secret   string
 	lifetime int
@@ -32,16 +32,16 @@ type issuer struct {
 	url      string
 }
 
-func newIssuer(t *testing.T, secret string) *issuer {
+func newTokenIssuer(t *testing.T, secret string) *tokenIssuer {
 	t.Helper()
-	i := &issuer{secret: secret, lifetime: 3600}
+	i := &tokenIssuer{secret: secret, lifetime: 3600}
 	server := httptest.NewServer(i)
 	t.Cleanup(server.Close)
 	i.url = server.URL + "/oauth/token"
 	return i
 }
 
-func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (i *tokenIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.asked++
@@ -56,14 +56,14 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"access_token":"token-of-%s","token_type":"Bearer","expires_in":%d}`, i.secret, i.lifetime)
 }
 
-func (i *issuer) set(change func()) {
+func (i *tokenIssuer) set(change func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	change()
 }
 
-// accepting returns a server configuration that accepts only the present token.
-func accepting(token func() string) embedded.OpenFGAConfig {
+// serverConfigAcceptingToken returns a server configuration that accepts only the present token.
+func serverConfigAcceptingToken(token func() string) embedded.OpenFGAConfig {
 	return embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			md, _ := metadata.FromIncomingContext(ctx)
@@ -75,12 +75,12 @@ func accepting(token func() string) embedded.OpenFGAConfig {
 	)}}
 }
 
-func TestTokensComeFromAnIssuerAndAreKept(t *testing.T) {
+func TestOAuthGrantCachesToken(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
-		i := newIssuer(t, "one")
+		i := newTokenIssuer(t, "one")
 		file := filepath.Join(t.TempDir(), "secret")
-		replace(t, file, "one\n")
-		client := over.dial(t, accepting(func() string { return "token-of-one" }), fga.Config{
+		replaceFileContent(t, file, "one\n")
+		client := over.dial(t, serverConfigAcceptingToken(func() string { return "token-of-one" }), fga.Config{
 			ClientID: "entail", ClientSecretFile: file, TokenURL: i.url, Audience: "https://fga.example", Scopes: []string{"read", "write"},
 		})
 		for range 20 {
@@ -97,17 +97,17 @@ func TestTokensComeFromAnIssuerAndAreKept(t *testing.T) {
 	})
 }
 
-func TestTheSecretIsReadAgainWhenATokenIsNeeded(t *testing.T) {
+func TestOAuthGrantRereadsSecretFile(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
-		i := newIssuer(t, "one")
+		i := newTokenIssuer(t, "one")
 		i.lifetime = 1 // Such a token expires before a second call.
 		file := filepath.Join(t.TempDir(), "secret")
-		replace(t, file, "one")
+		replaceFileContent(t, file, "one")
 		accepted := func() (token string) {
 			i.set(func() { token = "token-of-" + i.secret })
 			return token
 		}
-		client := over.dial(t, accepting(accepted), fga.Config{ClientID: "entail", ClientSecretFile: file, TokenURL: i.url})
+		client := over.dial(t, serverConfigAcceptingToken(accepted), fga.Config{ClientID: "entail", ClientSecretFile: file, TokenURL: i.url})
 		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestTheSecretIsReadAgainWhenATokenIsNeeded(t *testing.T) {
 		if !fault.IsUnavailable(err) || strings.Contains(err.Error(), "one") {
 			t.Errorf("with the old secret: %v; want unavailable, and no word of the secret", err)
 		}
-		replace(t, file, "two")
+		replaceFileContent(t, file, "two")
 		testenv.Eventually(t, time.Minute, func() error {
 			_, err := client.CreateStore(t.Context(), "test")
 			return err

@@ -22,7 +22,7 @@ func busy(t *testing.T, code codes.Code, wait time.Duration) error {
 	return s.Err()
 }
 
-func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
+func TestServerPauseDelaysCalls(t *testing.T) {
 	for name, test := range map[string]struct {
 		first error
 		// took is the duration of the first call, and later the duration of the next call.
@@ -63,7 +63,7 @@ func TestCallsKeepThePaceThatAServerAsksFor(t *testing.T) {
 	}
 }
 
-func TestNoServerIsLeftAloneForLong(t *testing.T) {
+func TestServerPauseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &serverPause{}
 		if !p.recordRequestedPause(busy(t, codes.Unavailable, 24*time.Hour)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-func TestPagesOfTuplesFollowEachOther(t *testing.T) {
+func TestReadTuplePageReturnsNextToken(t *testing.T) {
 	everyDatastore(t, func(t *testing.T, client *fga.Client) {
 		store := storeWithModel(t, client)
 		mustWrite(t, client, store, viewers(250), nil)

@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// replace changes the content and the modification time of a file.
-func replace(t *testing.T, file, content string) {
+// replaceFileContent changes the content and the modification time of a file.
+func replaceFileContent(t *testing.T, file, content string) {
 	t.Helper()
 	before := time.Time{}
 	if info, err := os.Stat(file); err == nil {
@@ -35,7 +35,7 @@ func replace(t *testing.T, file, content string) {
 	}
 }
 
-func TestATokenIsReadAgainWhenItsFileChanges(t *testing.T) {
+func TestTokenFileIsReloaded(t *testing.T) {
 	everyAPI(t, func(t *testing.T, over api) {
 		var accepted atomic.Value
 		accepted.Store("Bearer one")
@@ -47,7 +47,7 @@ func TestATokenIsReadAgainWhenItsFileChanges(t *testing.T) {
 			return next(ctx, req)
 		}
 		file := filepath.Join(t.TempDir(), "token")
-		replace(t, file, "one")
+		replaceFileContent(t, file, "one")
 		client := over.dial(t, embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.ChainUnaryInterceptor(guard)}}, fga.Config{TokenFile: file})
 		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
 			t.Fatal(err)
@@ -56,35 +56,35 @@ func TestATokenIsReadAgainWhenItsFileChanges(t *testing.T) {
 		if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) {
 			t.Errorf("with the old token: %v", err)
 		}
-		replace(t, file, "two\n")
+		replaceFileContent(t, file, "two\n")
 		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
 			t.Errorf("with the new token: %v", err)
 		}
-		replace(t, file, "")
+		replaceFileContent(t, file, "")
 		if _, err := client.CreateStore(t.Context(), "test"); err != nil {
 			t.Errorf("in the middle of a change: %v", err)
 		}
 	})
 }
 
-func TestAuthoritiesAreReadAgainWhenTheirFileChanges(t *testing.T) {
+func TestCAFileIsReloaded(t *testing.T) {
 	certificate, authority := selfSigned(t)
 	_, other := selfSigned(t)
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	replace(t, file, string(other))
+	replaceFileContent(t, file, string(other))
 	server := embedded.OpenFGAConfig{ServerOptions: []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&certificate))}}
 	client := dial(t, server, fga.Config{CAFile: file})
 	if _, err := client.CreateStore(t.Context(), "test"); !fault.IsUnavailable(err) {
 		t.Errorf("under another authority: %v", err)
 	}
-	replace(t, file, string(authority))
+	replaceFileContent(t, file, string(authority))
 	testenv.Eventually(t, time.Minute, func() error {
 		_, err := client.CreateStore(t.Context(), "test")
 		return err
 	})
 }
 
-func TestAClientIsHealthyWhileItsServerAnswers(t *testing.T) {
+func TestHealthErrFollowsServerAnswers(t *testing.T) {
 	var away atomic.Bool
 	fail := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		if away.Load() {

@@ -31,25 +31,25 @@ func (s *nameServer) Build(_ resolver.Target, conn resolver.ClientConn, _ resolv
 		}
 		_ = conn.UpdateState(resolver.State{})
 	}()
-	return look{s}, nil
+	return delayedLookup{s}, nil
 }
 
-type look struct{ of *nameServer }
+type delayedLookup struct{ of *nameServer }
 
-func (look) ResolveNow(resolver.ResolveNowOptions) {}
-func (l look) Close()                              { l.of.alive.Add(-1) }
+func (delayedLookup) ResolveNow(resolver.ResolveNowOptions) {}
+func (l delayedLookup) Close()                              { l.of.alive.Add(-1) }
 
-// conn receives the resolved addresses.
-type conn struct {
+// resolverConn receives the resolved addresses.
+type resolverConn struct {
 	resolver.ClientConn
 	errs    atomic.Int32
 	refuses error
 }
 
-func (c *conn) UpdateState(resolver.State) error { return c.refuses }
-func (c *conn) ReportError(error)                { c.errs.Add(1) }
+func (c *resolverConn) UpdateState(resolver.State) error { return c.refuses }
+func (c *resolverConn) ReportError(error)                { c.errs.Add(1) }
 
-func TestANameIsLookedUpAgainSoonAndOnlyIfSomethingIsWrong(t *testing.T) {
+func TestResolverRepeatsLookupAfterFailureOnly(t *testing.T) {
 	none := errors.New("no such host")
 	for name, test := range map[string]struct {
 		takes    time.Duration
@@ -67,7 +67,7 @@ func TestANameIsLookedUpAgainSoonAndOnlyIfSomethingIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server, asking := &nameServer{takes: test.takes, err: test.err}, &conn{refuses: test.refuses}
+				server, asking := &nameServer{takes: test.takes, err: test.err}, &resolverConn{refuses: test.refuses}
 				r, err := dnsBuilder{server}.Build(resolver.Target{URL: url.URL{Scheme: schemeDNS}}, asking, resolver.BuildOptions{})
 				if err != nil {
 					t.Fatal(err)
@@ -97,15 +97,15 @@ func TestANameIsLookedUpAgainSoonAndOnlyIfSomethingIsWrong(t *testing.T) {
 	}
 }
 
-// refusing returns an error for each target.
-type refusing struct{ *nameServer }
+// refusingDialer returns an error for each target.
+type refusingDialer struct{ *nameServer }
 
-func (refusing) Build(resolver.Target, resolver.ClientConn, resolver.BuildOptions) (resolver.Resolver, error) {
+func (refusingDialer) Build(resolver.Target, resolver.ClientConn, resolver.BuildOptions) (resolver.Resolver, error) {
 	return nil, errors.New("no target")
 }
 
-func TestANameThatIsNoneIsRefusedAtOnce(t *testing.T) {
-	if r, err := (dnsBuilder{refusing{}}).Build(resolver.Target{}, &conn{}, resolver.BuildOptions{}); err == nil || r != nil {
+func TestDialRefusesInvalidTarget(t *testing.T) {
+	if r, err := (dnsBuilder{refusingDialer{}}).Build(resolver.Target{}, &resolverConn{}, resolver.BuildOptions{}); err == nil || r != nil {
 		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-func TestServersOfOneNameShareTheCalls(t *testing.T) {
+func TestCallsAreBalancedOverAddresses(t *testing.T) {
 	servers := []*embedded.OpenFGAServer{start(t, embedded.OpenFGAConfig{}), start(t, embedded.OpenFGAConfig{})}
 	names := manual.NewBuilderWithScheme("dns")
 	var state resolver.State
@@ -70,7 +70,7 @@ condition at_night(hours: list<int>, zone: map<string>, now: timestamp, from: ip
 }
 `
 
-func TestAModelIsTheSameOverEitherAPI(t *testing.T) {
+func TestModelIsEqualOverGRPCAndHTTP(t *testing.T) {
 	server := start(t, embedded.OpenFGAConfig{})
 	clients := map[string]*fga.Client{
 		"gRPC": connect(t, fga.Config{Target: server.GRPCTarget()}), "HTTP": connect(t, fga.Config{Target: server.URL()}),

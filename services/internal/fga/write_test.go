@@ -12,7 +12,7 @@ import (
 )
 
 // A chunk for which the server needs too long is written in smaller parts.
-func TestWhatTakesTheServerTooLongIsWrittenInSmallerCalls(t *testing.T) {
+func TestWriteSplitsSlowChunk(t *testing.T) {
 	all := []int{1, 2, 3, 4, 5, 6, 7}
 	for name, c := range map[string]struct {
 		over  bool

@@ -21,7 +21,7 @@ func together(contents ...[]byte) (string, error) {
 	return string(contents[0]), nil
 }
 
-func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
+func TestFilesAreReloadedWhenTheyChange(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	written := time.Now()

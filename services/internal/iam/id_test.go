@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestNamesOfObjectsAreNeverMistaken(t *testing.T) {
+func TestObjectNamesAreUnique(t *testing.T) {
 	long := strings.Repeat("a", maxObject)
 	ids := []string{
 		"a:_b", "a_:b", "a:b", "a%3Ab", "a b", "a#b", "a@b", "*", "ä", "u/a", "a/b", "a", long, long + "a", "%-" + long, "", "\x00", "\n",
@@ -35,7 +35,7 @@ func TestNamesOfObjectsAreNeverMistaken(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooMuchForOneQuestionIsAskedInParts(t *testing.T) {
+func TestSplitContextDividesLargeCheck(t *testing.T) {
 	c := OpenFGACheck{Tuple: Tuple{"u", "r", "o"}, Context: []Tuple{{"p", parentRelation, "o"}}}
 	for _, group := range []string{"a", "b", "c", "d", "e"} {
 		c.Context = append(c.Context, Tuple{"u", memberRelation, TokenGroupObject(group)})

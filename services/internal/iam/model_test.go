@@ -25,7 +25,7 @@ func bytesOf(t *testing.T, r *Registry) string {
 	return string(encoded)
 }
 
-func TestTheModelIsValidAndTheSameInAnyOrder(t *testing.T) {
+func TestTypeDefinitionsAreValidAndIndependentOfOrder(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 50) {
 		w := world.NewRandom(seed)
 		first := bytesOf(t, NewRegistry(w.Resources))
@@ -39,13 +39,13 @@ func TestTheModelIsValidAndTheSameInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestWithoutKindsThereIsAModel(t *testing.T) {
+func TestTypeDefinitionsWithoutKindsAreValid(t *testing.T) {
 	if _, err := typesystem.NewAndValidate(t.Context(), modelOf(NewRegistry(nil))); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestEveryTypeIsIAMs(t *testing.T) {
+func TestIsIAMTypeCoversModelTypes(t *testing.T) {
 	for _, typ := range NewRegistry(world.NewRandom(1).Resources).TypeDefinitions() {
 		if !IsIAMType(typ.GetType()) {
 			t.Errorf("IsOwnType(%s): got false", typ.GetType())
@@ -57,7 +57,7 @@ func TestEveryTypeIsIAMs(t *testing.T) {
 }
 
 // The largest published set of ProtectedResources has thirty-three kinds.
-func TestFiftyKindsOfTenVerbsFitADefaultServer(t *testing.T) {
+func TestModelOfFiftyKindsFitsDefaultLimits(t *testing.T) {
 	resources := []*iamv1alpha1.ProtectedResource{
 		resource(1, "resourcemanager.miloapis.com/Organization", "organizations"),
 		resource(2, "resourcemanager.miloapis.com/Project", "projects", "resourcemanager.miloapis.com/Organization"),

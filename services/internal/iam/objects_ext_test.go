@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam/world"
 )
 
-func TestWhatARoleGives(t *testing.T) {
+func TestEffectivePermissions(t *testing.T) {
 	role := func(namespace, name string, permissions []string, inherited ...string) *iamv1alpha1.Role {
 		r := &iamv1alpha1.Role{}
 		r.Namespace, r.Name, r.Spec.IncludedPermissions = namespace, name, permissions
@@ -44,7 +44,7 @@ func TestWhatARoleGives(t *testing.T) {
 
 // The owner of a namespace can list any number of unknown permissions in roles, and any number of roles can inherit
 // them.
-func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
+func TestUnregisteredPermissionsAreBounded(t *testing.T) {
 	roles := map[string]*iamv1alpha1.Role{}
 	last := ""
 	role := func(name string, permissions ...string) {
@@ -94,7 +94,7 @@ func TestOfWhatGivesNothingFewNamesAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
+func TestResolveSubjectAndInvalidTargetReason(t *testing.T) {
 	w := world.NewRandom(7)
 	u := &iamv1alpha1.User{}
 	u.Name, u.UID = "u", "1"
@@ -139,7 +139,7 @@ func TestWhatIsSaidOfASubjectAndATarget(t *testing.T) {
 	}
 }
 
-func TestWhyThereIsNoTargetIsSaidByThePublishedNames(t *testing.T) {
+func TestInvalidTargetReasonUsesPublishedReasons(t *testing.T) {
 	w := &world.World{}
 	for _, kind := range []string{"Tree", "Star", "Ghost"} {
 		p := &iamv1alpha1.ProtectedResource{}

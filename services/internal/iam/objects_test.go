@@ -9,7 +9,7 @@ import (
 	resourcemanagerv1alpha1 "github.com/entail-dev/entail/services/internal/api/resourcemanager/v1alpha1"
 )
 
-func TestAProjectBelongsToTheOrganizationThatItNamesAndToNoOther(t *testing.T) {
+func TestTargetOfProjectHasRecordedOrganization(t *testing.T) {
 	const organization, folder = "resourcemanager.miloapis.com/Organization", "a.example/Folder"
 	of := func(name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "resourcemanager.miloapis.com/v1alpha1", Kind: "Organization", Name: name, UID: "1"}
@@ -38,7 +38,7 @@ func TestAProjectBelongsToTheOrganizationThatItNamesAndToNoOther(t *testing.T) {
 	}
 }
 
-func TestAnOwnerWithoutAUIDIsNone(t *testing.T) {
+func TestOwnerWithoutUIDIsIgnored(t *testing.T) {
 	k := &RegisteredKind{Type: "a/Leaf", Parents: []*RegisteredKind{{Type: "a/Tree"}}}
 	for uid, want := range map[string]int{"1": 1, "2": 0, "": 0} {
 		for _, is := range []string{"1", ""} {

@@ -29,7 +29,7 @@ const (
 
 // OpenFGA with the model and the tuples of this package must decide as the declared objects require, and so must the
 // index.
-func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
+func TestOpenFGAAndIndexEqualNaiveAuthorizer(t *testing.T) {
 	server, err := embedded.StartOpenFGA(embedded.OpenFGAConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	asked, allowed := 0, 0
 	for seed := range seeds.SeedRange(t, worlds) {
 		w := world.NewRandom(seed)
-		s := newStore(t, client)
+		s := newOpenFGATestStore(t, client)
 		for range states {
 			s.sync(t, w)
 			n := world.NewNaiveAuthorizer(w)
@@ -73,26 +73,26 @@ func TestOpenFGAAndTheIndexDecideAsTheObjectsSay(t *testing.T) {
 	}
 }
 
-// store is an OpenFGA store with its model and tuples.
-type store struct {
+// openFGATestStore is an OpenFGA store with its model and tuples.
+type openFGATestStore struct {
 	client    *fga.Client
 	id, model string
 	types     []byte
 	tuples    map[iam.Tuple]bool
 }
 
-func newStore(t *testing.T, client *fga.Client) *store {
+func newOpenFGATestStore(t *testing.T, client *fga.Client) *openFGATestStore {
 	t.Helper()
 	id, err := client.CreateStore(t.Context(), "iam")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.DeleteStore(context.WithoutCancel(t.Context()), id) })
-	return &store{client: client, id: id, tuples: map[iam.Tuple]bool{}}
+	return &openFGATestStore{client: client, id: id, tuples: map[iam.Tuple]bool{}}
 }
 
 // sync writes the differences between the store and the world to the store.
-func (s *store) sync(t *testing.T, w *world.World) {
+func (s *openFGATestStore) sync(t *testing.T, w *world.World) {
 	t.Helper()
 	m := &openfgav1.AuthorizationModel{SchemaVersion: typesystem.SchemaVersion1_2, TypeDefinitions: objects(w).Registry.TypeDefinitions()}
 	types, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
@@ -104,7 +104,7 @@ func (s *store) sync(t *testing.T, w *world.World) {
 		t.Fatal(err)
 	}
 	want := map[iam.Tuple]bool{}
-	for object, tuples := range wanted(w) {
+	for object, tuples := range desiredTuplesByObject(w) {
 		for _, tuple := range tuples {
 			if tuple.Object != object {
 				t.Fatalf("%s wants %+v", object, tuple)
@@ -129,7 +129,7 @@ func (s *store) sync(t *testing.T, w *world.World) {
 	s.tuples = want
 }
 
-func (s *store) ask(t *testing.T, x *authz.Index, q world.Request) bool {
+func (s *openFGATestStore) ask(t *testing.T, x *authz.Index, q world.Request) bool {
 	t.Helper()
 	c, ok := x.ToOpenFGACheck(asIndexed(q))
 	if !ok {
@@ -143,7 +143,7 @@ func (s *store) ask(t *testing.T, x *authz.Index, q world.Request) bool {
 	return false
 }
 
-func (s *store) check(t *testing.T, c iam.OpenFGACheck) bool {
+func (s *openFGATestStore) check(t *testing.T, c iam.OpenFGACheck) bool {
 	t.Helper()
 	request := &openfgav1.CheckRequest{
 		StoreId: s.id, AuthorizationModelId: s.model, ContextualTuples: &openfgav1.ContextualTupleKeys{},
@@ -174,11 +174,11 @@ func asIndexed(q world.Request) authz.Query {
 // index returns an index loaded with a world.
 func index(w *world.World) *authz.Index {
 	x := authz.New(w.IsTrusted)
-	x.BulkLoad(func() { tell(x, w) })
+	x.BulkLoad(func() { loadIndex(x, w) })
 	return x
 }
 
-func tell(x *authz.Index, w *world.World) {
+func loadIndex(x *authz.Index, w *world.World) {
 	for _, o := range w.Bindings {
 		x.SetBinding(o.Namespace, o.Name, o)
 	}

@@ -20,7 +20,7 @@ import (
 // ProtectedResources are created, edited and deleted in random order. Some statuses are not written, as after a crash.
 // A resource that is not edited must lose nothing to another one. No two statuses may contradict each other, and the
 // input order must not matter.
-func TestWhoIsNotEditedLosesNothing(t *testing.T) {
+func TestRegistryKeepsUneditedResources(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 400) {
 		random := rand.New(rand.NewPCG(seed, seed))
 		claims := func(p *iamv1alpha1.ProtectedResource) {

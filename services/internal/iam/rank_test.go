@@ -9,39 +9,39 @@ import (
 	iamv1alpha1 "github.com/entail-dev/entail/services/internal/api/iam/v1alpha1"
 )
 
-// claiming returns p with the spec of other, as after an edit.
-func claiming(p, other *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+// withSpecOf returns p with the spec of other, as after an edit.
+func withSpecOf(p, other *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Spec = *other.Spec.DeepCopy()
-	return changed(p)
+	return withNextGeneration(p)
 }
 
-// told returns a copy of p whose status records the registration in a finding.
-func told(p *iamv1alpha1.ProtectedResource, found RegistrationFinding) *iamv1alpha1.ProtectedResource {
+// withRecordedFinding returns a copy of p whose status records the registration in a finding.
+func withRecordedFinding(p *iamv1alpha1.ProtectedResource, found RegistrationFinding) *iamv1alpha1.ProtectedResource {
 	p = p.DeepCopy()
 	p.Status.Registered = found.Registration
 	return p
 }
 
 // An edit makes a new claim. The resource that has registered the kind keeps it, even if it is younger.
-func TestAnEditTakesNothingFromAnybody(t *testing.T) {
+func TestRegistryEditTakesNoKindFromOthers(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	old := func(kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
-		return judged(resource(1, kind, plural, parents...), fine)
+		return withRegistrationCondition(resource(1, kind, plural, parents...), fine)
 	}
 	young := func(kind, plural string, parents ...string) *iamv1alpha1.ProtectedResource {
-		return judged(resource(2, kind, plural, parents...), fine)
+		return withRegistrationCondition(resource(2, kind, plural, parents...), fine)
 	}
 	tests := map[string]struct {
 		edited, other *iamv1alpha1.ProtectedResource
 		want          string
 	}{
-		"a kind":               {claiming(old("a/Tree", "trees"), resource(0, "a/Wood", "forests")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
-		"a plural":             {claiming(old("a/Tree", "trees"), resource(0, "a/Forest", "woods")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
-		"both":                 {claiming(old("a/Tree", "trees"), resource(0, "a/Wood", "woods")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
-		"a kind and no plural": {claiming(old("a/Tree", "trees"), resource(0, "a/Wood", "trees")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
-		"a link":               {claiming(old("a/Tree", "trees"), resource(0, "a/Tree", "trees", "a/Wood")), young("a/Wood", "woods", "a/Tree"), iamv1alpha1.ParentCycle},
+		"a kind":               {withSpecOf(old("a/Tree", "trees"), resource(0, "a/Wood", "forests")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"a plural":             {withSpecOf(old("a/Tree", "trees"), resource(0, "a/Forest", "woods")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"both":                 {withSpecOf(old("a/Tree", "trees"), resource(0, "a/Wood", "woods")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"a kind and no plural": {withSpecOf(old("a/Tree", "trees"), resource(0, "a/Wood", "trees")), young("a/Wood", "woods"), iamv1alpha1.AlreadyRegistered},
+		"a link":               {withSpecOf(old("a/Tree", "trees"), resource(0, "a/Tree", "trees", "a/Wood")), young("a/Wood", "woods", "a/Tree"), iamv1alpha1.ParentCycle},
 		"a relation": {
-			claiming(old("a.example/Tree", collidingPlural), permitting(resource(0, "a.example/Tree", collidingPlural), "list", "get")),
+			withSpecOf(old("a.example/Tree", collidingPlural), permitting(resource(0, "a.example/Tree", collidingPlural), "list", "get")),
 			young("a.example/Wood", collidedPlural), iamv1alpha1.PermissionCollision,
 		},
 	}
@@ -53,7 +53,7 @@ func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 				if got := r.FindingFor(test.edited.Name).Reason; got != test.want {
 					t.Errorf("edited resource: got %s, want %s", got, test.want)
 				}
-				if got := r.FindingFor(test.other.Name); got.Reason != fine || !has(got.Registration, test.other.Status.Registered) {
+				if got := r.FindingFor(test.other.Name); got.Reason != fine || !includesAll(got.Registration, test.other.Status.Registered) {
 					t.Errorf("the other one has %+v: %s", got.Registration, got.Reason)
 				}
 			}
@@ -62,7 +62,7 @@ func TestAnEditTakesNothingFromAnybody(t *testing.T) {
 }
 
 // A resource keeps its registered entries until its status changes, because an edit can claim them again before that.
-func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
+func TestRegistryReservesRecordedNames(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	tests := map[string]struct {
 		// was is registered and then edited to now. After that, other claims the entry that now no longer has.
@@ -72,7 +72,7 @@ func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 		"a kind":   {resource(2, "a/Tree", "trees"), resource(2, "a/Bush", "bushes"), resource(1, "a/Tree", "forests"), iamv1alpha1.AlreadyRegistered},
 		"a plural": {resource(2, "a/Tree", "trees"), resource(2, "a/Bush", "bushes"), resource(1, "a/Forest", "trees"), iamv1alpha1.AlreadyRegistered},
 		"a link": {
-			resource(2, "a/Tree", "trees", "a/Wood"), resource(2, "a/Tree", "trees"), judged(resource(1, "a/Wood", "woods"), fine), iamv1alpha1.ParentCycle,
+			resource(2, "a/Tree", "trees", "a/Wood"), resource(2, "a/Tree", "trees"), withRegistrationCondition(resource(1, "a/Wood", "woods"), fine), iamv1alpha1.ParentCycle,
 		},
 		"a relation": {
 			resource(2, "a.example/Tree", collidingPlural), permitting(resource(2, "a.example/Tree", collidingPlural), "list"),
@@ -80,15 +80,15 @@ func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 		},
 	}
 	link := tests["a link"].other
-	claiming(link, resource(1, "a/Wood", "woods", "a/Tree"))
+	withSpecOf(link, resource(1, "a/Wood", "woods", "a/Tree"))
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			edited := claiming(judged(test.was, fine), test.now)
+			edited := withSpecOf(withRegistrationCondition(test.was, fine), test.now)
 			r := NewRegistry([]*iamv1alpha1.ProtectedResource{edited, test.other})
 			if got := r.FindingFor(test.other.Name).Reason; got != test.want {
 				t.Errorf("other resource: got %s, want %s", got, test.want)
 			}
-			after := NewRegistry([]*iamv1alpha1.ProtectedResource{told(edited, r.FindingFor(edited.Name)), test.other})
+			after := NewRegistry([]*iamv1alpha1.ProtectedResource{withRecordedFinding(edited, r.FindingFor(edited.Name)), test.other})
 			if got := after.FindingFor(test.other.Name).Reason; got != fine {
 				t.Errorf("other resource after the record: got %s", got)
 			}
@@ -101,17 +101,17 @@ func TestWhatIsRecordedIsNobodyElses(t *testing.T) {
 }
 
 // A registration in a status has an effect only for its group, kind and plural.
-func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
+func TestRegistryIgnoresRecordOfOtherKind(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
-	other := judged(resource(2, "a/Wood", "woods", "a/Tree"), fine)
+	other := withRegistrationCondition(resource(2, "a/Wood", "woods", "a/Tree"), fine)
 	tree := resource(3, "a/Tree", "trees")
 	for name, edit := range map[string]func(*iamv1alpha1.Registration){
 		"group": func(r *iamv1alpha1.Registration) { r.Group = "b" }, "kind": func(r *iamv1alpha1.Registration) { r.Kind = "Bush" },
 		"plural": func(r *iamv1alpha1.Registration) { r.Plural = "bushes" },
 	} {
-		forged := judged(resource(1, "a/Tree", "forests", "a/Wood"), fine)
+		forged := withRegistrationCondition(resource(1, "a/Tree", "forests", "a/Wood"), fine)
 		edit(forged.Status.Registered)
-		r := NewRegistry([]*iamv1alpha1.ProtectedResource{forged, other, judged(tree, fine)})
+		r := NewRegistry([]*iamv1alpha1.ProtectedResource{forged, other, withRegistrationCondition(tree, fine)})
 		if got := r.FindingFor(forged.Name).Reason; got != iamv1alpha1.AlreadyRegistered {
 			t.Errorf("record of another %s: got %s", name, got)
 		}
@@ -121,17 +121,17 @@ func TestARecordOfAnotherKindGivesNothing(t *testing.T) {
 	}
 }
 
-func TestAModelWithoutATypeHasNoSuchKind(t *testing.T) {
+func TestNewRegistryForTypesOmitsMissingTypes(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
-	held, waits := claiming(judged(resource(2, "a/Tree", "trees"), fine), resource(2, "a/Bush", "bushes")), resource(1, "a/Tree", "forests")
+	held, waits := withSpecOf(withRegistrationCondition(resource(2, "a/Tree", "trees"), fine), resource(2, "a/Bush", "bushes")), resource(1, "a/Tree", "forests")
 	r := NewRegistryForTypes([]*iamv1alpha1.ProtectedResource{held, waits}, func(typ string) bool { return typ == "a/Tree" })
 	if kinds := r.Kinds(); len(kinds) > 0 { // The model does not show which resource registers a/Tree.
 		t.Errorf("got kind %s, want none", kinds[0].Type)
 	}
 }
 
-func TestWhoHadNoRoomIsNotThere(t *testing.T) {
-	full := judged(resource(1, "a/Tree", "trees"), iamv1alpha1.LimitExceeded)
+func TestRegistryOmitsResourceOverBudget(t *testing.T) {
+	full := withRegistrationCondition(resource(1, "a/Tree", "trees"), iamv1alpha1.LimitExceeded)
 	r := NewRegistry([]*iamv1alpha1.ProtectedResource{full, resource(2, "a/Tree", "forests")})
 	if k, ok := r.Kind("a/Tree"); !ok || k.Resource == full || r.FindingFor(full.Name).Reason != iamv1alpha1.LimitExceeded {
 		t.Errorf("got kind %+v, finding %+v", k, r.FindingFor(full.Name))
@@ -141,8 +141,8 @@ func TestWhoHadNoRoomIsNotThere(t *testing.T) {
 	}
 }
 
-// has reports whether now includes all of before.
-func has(now, before *iamv1alpha1.Registration) bool {
+// includesAll reports whether now includes all of before.
+func includesAll(now, before *iamv1alpha1.Registration) bool {
 	within := func(some, all []string) bool {
 		return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
 	}
@@ -164,7 +164,7 @@ func checkHeld(t *testing.T, r *Registry, all []*iamv1alpha1.ProtectedResource) 
 		}
 		had := p.Status.Registered.DeepCopy()
 		had.Parents = slices.DeleteFunc(had.Parents, func(parent string) bool { _, there := r.Kind(parent); return !there })
-		if got := r.FindingFor(p.Name); !has(got.Registration, had) {
+		if got := r.FindingFor(p.Name); !includesAll(got.Registration, had) {
 			t.Errorf("%s had %+v, and has %+v: %s", p.Name, had, got.Registration, got.Message)
 		}
 	}

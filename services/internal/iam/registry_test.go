@@ -40,9 +40,9 @@ func resource(age int, kind, plural string, parents ...string) *iamv1alpha1.Prot
 	return p
 }
 
-// judged adds the conditions for a reason. Unless the resource was refused, it also adds the matching registration.
-// Parents are recorded only if there is no problem.
-func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.ProtectedResource {
+// withRegistrationCondition adds the conditions for a reason. Unless the resource was refused, it also adds the
+// matching registration. Parents are recorded only if there is no problem.
+func withRegistrationCondition(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.ProtectedResource {
 	status := metav1.ConditionFalse
 	if reason == iamv1alpha1.IAMSystemConfigured {
 		status = metav1.ConditionTrue
@@ -66,14 +66,14 @@ func judged(p *iamv1alpha1.ProtectedResource, reason string) *iamv1alpha1.Protec
 	return p
 }
 
-// changed simulates an edit after the registration.
-func changed(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+// withNextGeneration simulates an edit after the registration.
+func withNextGeneration(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Generation++
 	return p
 }
 
-// away sets the condition Ready as it is while OpenFGA does not answer.
-func away(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
+// withOutageCondition sets the condition Ready as it is while OpenFGA does not answer.
+func withOutageCondition(p *iamv1alpha1.ProtectedResource) *iamv1alpha1.ProtectedResource {
 	p.Status.Conditions[0] = metav1.Condition{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, ObservedGeneration: p.Generation}
 	return p
 }
@@ -88,7 +88,7 @@ func permitting(p *iamv1alpha1.ProtectedResource, permissions ...string) *iamv1a
 	return p
 }
 
-func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
+func TestRegistryRefusesBadResourceAlone(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	tests := map[string]struct {
 		resources []*iamv1alpha1.ProtectedResource
@@ -112,54 +112,54 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 			"Tree",
 		},
 		"who is in force stays so": {
-			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/Wood", "trees"), judged(resource(2, "a.example/Tree", "trees"), fine)},
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/Wood", "trees"), withRegistrationCondition(resource(2, "a.example/Tree", "trees"), fine)},
 			[]string{iamv1alpha1.AlreadyRegistered, fine},
 			"Tree",
 		},
 		"who lacks a parent is in force, too": {
 			[]*iamv1alpha1.ProtectedResource{
-				resource(1, "a.example/Wood", "trees"), judged(resource(2, "a.example/Tree", "trees", "a.example/None"), iamv1alpha1.ParentNotRegistered),
+				resource(1, "a.example/Wood", "trees"), withRegistrationCondition(resource(2, "a.example/Tree", "trees", "a.example/None"), iamv1alpha1.ParentNotRegistered),
 			},
 			[]string{iamv1alpha1.AlreadyRegistered, iamv1alpha1.ParentNotRegistered},
 			"Tree",
 		},
 		"who has changed since stays in force": {
 			[]*iamv1alpha1.ProtectedResource{
-				judged(resource(1, "a.example/Wood", "trees"), iamv1alpha1.AlreadyRegistered), changed(judged(resource(2, "a.example/Tree", "trees"), fine)),
+				withRegistrationCondition(resource(1, "a.example/Wood", "trees"), iamv1alpha1.AlreadyRegistered), withNextGeneration(withRegistrationCondition(resource(2, "a.example/Tree", "trees"), fine)),
 			},
 			[]string{iamv1alpha1.AlreadyRegistered, fine},
 			"Tree",
 		},
 		"who is in force stays so while nothing answers": {
 			[]*iamv1alpha1.ProtectedResource{
-				judged(resource(1, "a.example/Wood", "trees"), iamv1alpha1.AlreadyRegistered),
-				away(changed(judged(resource(2, "a.example/Tree", "trees"), fine))),
+				withRegistrationCondition(resource(1, "a.example/Wood", "trees"), iamv1alpha1.AlreadyRegistered),
+				withOutageCondition(withNextGeneration(withRegistrationCondition(resource(2, "a.example/Tree", "trees"), fine))),
 			},
 			[]string{iamv1alpha1.AlreadyRegistered, fine},
 			"Tree",
 		},
 		"who has a permission that is none is in force, too": {
 			[]*iamv1alpha1.ProtectedResource{
-				resource(1, "a.example/Wood", "trees"), judged(permitting(resource(2, "a.example/Tree", "trees"), "get", "N O"), iamv1alpha1.InvalidName),
+				resource(1, "a.example/Wood", "trees"), withRegistrationCondition(permitting(resource(2, "a.example/Tree", "trees"), "get", "N O"), iamv1alpha1.InvalidName),
 			},
 			[]string{iamv1alpha1.AlreadyRegistered, iamv1alpha1.InvalidName},
 			"Tree",
 		},
 		"of a cycle the edge that was refused, whatever becomes of the other": {
 			[]*iamv1alpha1.ProtectedResource{
-				changed(judged(resource(2, "a.example/A", "as", "a.example/B"), fine)),
-				judged(resource(1, "a.example/B", "bs", "a.example/A"), iamv1alpha1.ParentCycle),
+				withNextGeneration(withRegistrationCondition(resource(2, "a.example/A", "as", "a.example/B"), fine)),
+				withRegistrationCondition(resource(1, "a.example/B", "bs", "a.example/A"), iamv1alpha1.ParentCycle),
 			},
 			[]string{fine, iamv1alpha1.ParentCycle},
 			"A<B B",
 		},
 		"who is in force as he is comes before who has changed": {
-			[]*iamv1alpha1.ProtectedResource{changed(judged(resource(1, "a.example/Wood", "trees"), fine)), judged(resource(2, "a.example/Tree", "trees"), fine)},
+			[]*iamv1alpha1.ProtectedResource{withNextGeneration(withRegistrationCondition(resource(1, "a.example/Wood", "trees"), fine)), withRegistrationCondition(resource(2, "a.example/Tree", "trees"), fine)},
 			[]string{iamv1alpha1.AlreadyRegistered, fine},
 			"Tree",
 		},
 		"who goes makes room": {
-			[]*iamv1alpha1.ProtectedResource{deleted(judged(resource(1, "a.example/Tree", "trees"), fine)), resource(2, "a.example/Wood", "trees")},
+			[]*iamv1alpha1.ProtectedResource{deleted(withRegistrationCondition(resource(1, "a.example/Tree", "trees"), fine)), resource(2, "a.example/Wood", "trees")},
 			[]string{"", fine},
 			"Wood",
 		},
@@ -177,12 +177,12 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 			"A<B B<C C<D D",
 		},
 		"of a cycle the edge that was added": {
-			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/A", "as", "a.example/B"), judged(resource(2, "a.example/B", "bs", "a.example/A"), fine)},
+			[]*iamv1alpha1.ProtectedResource{resource(1, "a.example/A", "as", "a.example/B"), withRegistrationCondition(resource(2, "a.example/B", "bs", "a.example/A"), fine)},
 			[]string{iamv1alpha1.ParentCycle, fine},
 			"A B<A",
 		},
 		"of a cycle that was judged the same": {
-			[]*iamv1alpha1.ProtectedResource{judged(resource(1, "a.example/A", "as", "a.example/B"), iamv1alpha1.ParentCycle), judged(resource(2, "a.example/B", "bs", "a.example/A"), fine)},
+			[]*iamv1alpha1.ProtectedResource{withRegistrationCondition(resource(1, "a.example/A", "as", "a.example/B"), iamv1alpha1.ParentCycle), withRegistrationCondition(resource(2, "a.example/B", "bs", "a.example/A"), fine)},
 			[]string{iamv1alpha1.ParentCycle, fine},
 			"A B<A",
 		},
@@ -234,7 +234,7 @@ func TestABadProtectedResourceHarmsItselfAlone(t *testing.T) {
 	}
 }
 
-func TestOfACollisionNothingIsGrantedAcross(t *testing.T) {
+func TestRegistryRefusesCollidingPermissions(t *testing.T) {
 	r := NewRegistry([]*iamv1alpha1.ProtectedResource{resource(1, "a.example/B", collidingPlural), permitting(resource(2, "a.example/A", collidedPlural), "get", "list")})
 	if _, known := r.RelationOf("a.example/" + collidedPlural + ".get"); known {
 		t.Error("a permission has the relation of another")
@@ -249,7 +249,7 @@ func TestOfACollisionNothingIsGrantedAcross(t *testing.T) {
 	}
 }
 
-func TestSubresourcesHavePermissionsOfTheirOwn(t *testing.T) {
+func TestSubresourcesHaveOwnPermissions(t *testing.T) {
 	p := permitting(resource(1, "a.example/Tree", "trees"), "get", "update", "scale.update")
 	p.Spec.Subresources = []iamv1alpha1.SubresourceDefinition{{Name: "status", Permissions: []string{"patch"}}}
 	for mode, want := range map[iamv1alpha1.SubresourceMode]map[string]string{
@@ -276,14 +276,14 @@ func TestSubresourcesHavePermissionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestTheCoreGroupHasAName(t *testing.T) {
+func TestAPIGroupNameOfCoreGroup(t *testing.T) {
 	r := NewRegistry([]*iamv1alpha1.ProtectedResource{resource(1, "core.miloapis.com/Secret", "secrets")})
 	if k, permission, ok := r.ResolveRequest("", "secrets", "", "get"); !ok || permission != "core.miloapis.com/secrets.get" || k.Type != OpenFGAType("", "Secret") {
 		t.Errorf("%v needs %s (%v)", k, permission, ok)
 	}
 }
 
-func TestPermissionsComeUpFromBelow(t *testing.T) {
+func TestGrantablePermissionsIncludeDescendants(t *testing.T) {
 	r := NewRegistry([]*iamv1alpha1.ProtectedResource{
 		resource(1, "a/Top", "tops"), resource(2, "a/Left", "lefts", "a/Top"), resource(3, "a/Right", "rights", "a/Top"), resource(4, "a/Leaf", "leaves", "a/Left", "a/Right"),
 	})
@@ -296,10 +296,10 @@ func TestPermissionsComeUpFromBelow(t *testing.T) {
 	}
 }
 
-func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
+func TestRegistryWithinBudgetDropsWeakestClaim(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	resources := []*iamv1alpha1.ProtectedResource{
-		resource(1, "a/A", "as"), judged(resource(2, "a/B", "bs"), fine), resource(3, "a/C", "cs"), judged(resource(4, "a/D", "ds"), fine),
+		resource(1, "a/A", "as"), withRegistrationCondition(resource(2, "a/B", "bs"), fine), resource(3, "a/C", "cs"), withRegistrationCondition(resource(4, "a/D", "ds"), fine),
 	}
 	all := EncodedSize(NewRegistry(resources).TypeDefinitions())
 	tests := map[string]struct {
@@ -335,7 +335,7 @@ func TestWhatHasTheLeastClaimIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 
 // Only the third of five resources is too large. It must stay out, whether all resources are new or all were edited
 // after their registration.
-func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
+func TestRegistryWithinBudgetSkipsTooLargeResource(t *testing.T) {
 	const fine = iamv1alpha1.IAMSystemConfigured
 	for _, rank := range []int{edited, unregistered} {
 		resources := []*iamv1alpha1.ProtectedResource{
@@ -345,7 +345,7 @@ func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
 		resources[2] = permitting(resources[2], "get", "list", "watch", "create", "update", "patch", "delete")
 		if rank == edited {
 			for _, p := range resources {
-				judged(p, fine).Generation++
+				withRegistrationCondition(p, fine).Generation++
 			}
 		}
 		r := RegistryWithinBudget(resources, room)
@@ -358,12 +358,12 @@ func TestWhatHasNoRoomTakesNobodyElsesRoom(t *testing.T) {
 	}
 }
 
-func TestInForceIsWhatWasLetIn(t *testing.T) {
-	old := judged(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)
+func TestRecordedAndUnchangedRegistry(t *testing.T) {
+	old := withRegistrationCondition(resource(1, "a/Old", "olds"), iamv1alpha1.IAMSystemConfigured)
 	old.Generation++
 	resources := []*iamv1alpha1.ProtectedResource{
-		old, resource(2, "a/New", "news"), judged(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
-		judged(resource(4, "a/Orphan", "orphans", "a/None"), iamv1alpha1.ParentNotRegistered), judged(resource(5, "a/Out", "outs"), iamv1alpha1.AlreadyRegistered),
+		old, resource(2, "a/New", "news"), withRegistrationCondition(resource(3, "a/In", "ins"), iamv1alpha1.IAMSystemConfigured),
+		withRegistrationCondition(resource(4, "a/Orphan", "orphans", "a/None"), iamv1alpha1.ParentNotRegistered), withRegistrationCondition(resource(5, "a/Out", "outs"), iamv1alpha1.AlreadyRegistered),
 	}
 	for registry, want := range map[*Registry]string{RecordedRegistry(resources): "a/In a/Old a/Orphan", UnchangedRegistry(resources): "a/In a/Orphan"} {
 		var got []string

@@ -46,18 +46,18 @@ type InheritanceCache struct {
 	mu sync.Mutex
 	// registry is the registry for which found is valid.
 	registry *Registry
-	found    map[string]*inherited
+	found    map[string]*inheritedPermissions
 }
 
-// inherited holds the permissions that all roles of one inheritance cycle share.
-type inherited struct{ permissions, missing []string }
+// inheritedPermissions holds the permissions that all roles of one inheritance cycle share.
+type inheritedPermissions struct{ permissions, missing []string }
 
 // cachedPermissionsOf returns the permissions of a role and computes them if they are not cached.
-func (i *InheritanceCache) cachedPermissionsOf(o *Lookup, role *iamv1alpha1.Role) *inherited {
+func (i *InheritanceCache) cachedPermissionsOf(o *Lookup, role *iamv1alpha1.Role) *inheritedPermissions {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.found == nil || i.registry != o.Registry {
-		i.registry, i.found = o.Registry, map[string]*inherited{}
+		i.registry, i.found = o.Registry, map[string]*inheritedPermissions{}
 	}
 	name := roleName(role)
 	if i.found[name] == nil {
@@ -94,9 +94,9 @@ func (i *InheritanceCache) computeInherited(o *Lookup, name string, role *iamv1a
 }
 
 // mergeCycle returns the common result of the roles of an inheritance cycle.
-func (i *InheritanceCache) mergeCycle(o *Lookup, cycle []string, roles map[string]*iamv1alpha1.Role) *inherited {
-	all := &inherited{}
-	seen := map[*inherited]bool{nil: true} // The roles of the cycle itself have no result yet.
+func (i *InheritanceCache) mergeCycle(o *Lookup, cycle []string, roles map[string]*iamv1alpha1.Role) *inheritedPermissions {
+	all := &inheritedPermissions{}
+	seen := map[*inheritedPermissions]bool{nil: true} // The roles of the cycle itself have no result yet.
 	for _, name := range cycle {
 		for _, permission := range roles[name].Spec.IncludedPermissions {
 			all.permissions = append(all.permissions, o.truncatePermission(permission))

@@ -9,7 +9,7 @@ import (
 )
 
 // The owner of a namespace can create any number of roles that each inherit as many roles as the schema allows.
-func BenchmarkRolesThatInheritEachOther(b *testing.B) {
+func BenchmarkEffectivePermissionsInCycles(b *testing.B) {
 	const many, most = 1000, 100
 	roles := map[string]*iamv1alpha1.Role{}
 	for i := range many {

@@ -13,33 +13,33 @@ func objects(w *world.World) *iam.Lookup {
 	return &iam.Lookup{
 		Inheritance: new(iam.InheritanceCache), Registry: iam.NewRegistry(w.Resources),
 		Role: func(ns, name string) *iamv1alpha1.Role {
-			return world.FirstMatch(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
+			return world.FindFirst(w.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == ns && r.Name == name })
 		},
 		RoleOf: func(o string) *iamv1alpha1.Role {
-			return world.FirstMatch(w.Roles, func(r *iamv1alpha1.Role) bool { return iam.RoleObject(r) == o })
+			return world.FindFirst(w.Roles, func(r *iamv1alpha1.Role) bool { return iam.RoleObject(r) == o })
 		},
 		Group: func(ns, name string) *iamv1alpha1.Group {
-			return world.FirstMatch(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == ns && g.Name == name })
+			return world.FindFirst(w.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == ns && g.Name == name })
 		},
 		GroupOf: func(o string) *iamv1alpha1.Group {
-			return world.FirstMatch(w.Groups, func(g *iamv1alpha1.Group) bool { return iam.GroupObject(g) == o })
+			return world.FindFirst(w.Groups, func(g *iamv1alpha1.Group) bool { return iam.GroupObject(g) == o })
 		},
 		User: func(name string) *iamv1alpha1.User {
-			return world.FirstMatch(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+			return world.FindFirst(w.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 		},
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount {
-			return world.FirstMatch(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name })
+			return world.FindFirst(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == name })
 		},
 		Target: func(o string) (iam.BindingTarget, bool) {
-			if t := world.FirstMatch(w.Things, func(t *world.TargetObject) bool { return iam.ObjectName(t.Type, t.Namespace, t.Name) == o }); t != nil {
+			if t := world.FindFirst(w.Things, func(t *world.TargetObject) bool { return iam.ObjectName(t.Type, t.Namespace, t.Name) == o }); t != nil {
 				return targetOf(t)
 			}
 			return iam.BindingTarget{}, false
 		},
 		Trusted: w.IsTrusted,
 		Inactive: func(subject string) bool {
-			u := world.FirstMatch(w.Users, func(u *iamv1alpha1.User) bool { return iam.UserSubject(u.Name) == subject })
-			a := world.FirstMatch(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return iam.ServiceAccountSubject(string(a.UID)) == subject })
+			u := world.FindFirst(w.Users, func(u *iamv1alpha1.User) bool { return iam.UserSubject(u.Name) == subject })
+			a := world.FindFirst(w.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return iam.ServiceAccountSubject(string(a.UID)) == subject })
 			return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
 		},
 		BindingsOn: func(target string) []*iamv1alpha1.PolicyBinding {
@@ -64,8 +64,8 @@ func targetOf(t *world.TargetObject) (iam.BindingTarget, bool) {
 	return iam.TargetOfObject(&t.ObjectMeta)
 }
 
-// wanted returns all desired tuples by object.
-func wanted(w *world.World) map[string][]iam.Tuple {
+// desiredTuplesByObject returns all desired tuples by object.
+func desiredTuplesByObject(w *world.World) map[string][]iam.Tuple {
 	o := objects(w)
 	all := map[string][]iam.Tuple{}
 	want := func(object string) { all[object] = o.DesiredTuples(object) }

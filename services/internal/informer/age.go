@@ -16,9 +16,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// provenBarrier is the last barrier of one cluster that the informer has read. The stream contained all changes of the
+// clusterBarrier is the last barrier of one cluster that the informer has read. The stream contained all changes of the
 // cluster up to (at - behind), a time of [bootclock.Now].
-type provenBarrier struct {
+type clusterBarrier struct {
 	barrier.Position
 
 	sequence   uint64
@@ -98,7 +98,7 @@ func (v *Informer) recordBarrier(msg jetstream.Msg, meta *jetstream.MsgMetadata,
 		return errReplaced
 	}
 	at := v.clock.toBootTime(meta.Timestamp)
-	v.proofs[b.GetCluster()] = provenBarrier{
+	v.proofs[b.GetCluster()] = clusterBarrier{
 		Position: barrier.PositionOf(&b), sequence: meta.Sequence.Stream, at: at, behind: b.GetBehind().AsDuration(), halted: b.GetHalted(),
 	}
 	v.syncedAt = max(v.syncedAt, at)

@@ -51,7 +51,7 @@ func (v *Informer) ApplyAuthoritative(ctx context.Context, held, is event.Change
 	if !ok {
 		return fault.Terminal(fmt.Errorf("correct %s: the view has no such kind", is.Key))
 	}
-	return v.commitChange(t, is, func() bool { return t.overrideHeld(held, is) })
+	return v.commitChange(t, is, func() bool { return t.overrideStoredState(held, is) })
 }
 
 // commitChange decodes a change and stores it if prepare returns true. Then it calls the callbacks of
@@ -82,7 +82,7 @@ func (v *Informer) commitChange(t kindTable, c event.Change, prepare func() bool
 
 // lookupTable returns the lister or forwarder of c, and reports whether c is newer than its content. It takes the
 // applying lock, so the callbacks have run for every state that it reads.
-func (v *Informer) lookupTable(c event.Change) (t kindTable, lookupTable, ok bool) {
+func (v *Informer) lookupTable(c event.Change) (t kindTable, isNewer, ok bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.RLock()

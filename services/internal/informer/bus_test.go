@@ -31,8 +31,8 @@ const (
 	reconnectWait = 20 * time.Millisecond
 )
 
-// bus is a NATS server for one test with all streams. Its methods publish like the watcher.
-type bus struct {
+// testStreams is a NATS server for one test with all streams. Its methods publish like the watcher.
+type testStreams struct {
 	t  *testing.T
 	js jetstream.JetStream
 	*publish.Publisher
@@ -41,9 +41,9 @@ type bus struct {
 	others *testenv.BarrierWriter
 }
 
-func newBus(t *testing.T) *bus {
+func newTestStreams(t *testing.T) *testStreams {
 	t.Helper()
-	return newBusOf(t, serve(t, t.TempDir()))
+	return newTestStreamsOf(t, serve(t, t.TempDir()))
 }
 
 // serve starts a server that stores its streams in a directory.
@@ -61,7 +61,7 @@ func serve(t *testing.T, dir string) *server.Server {
 	return s
 }
 
-func newBusOf(t *testing.T, s nats.InProcessConnProvider) *bus {
+func newTestStreamsOf(t *testing.T, s nats.InProcessConnProvider) *testStreams {
 	t.Helper()
 	conn, err := nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait))
 	if err != nil {
@@ -73,12 +73,12 @@ func newBusOf(t *testing.T, s nats.InProcessConnProvider) *bus {
 		t.Fatal(err)
 	}
 	publisher := publish.New(js)
-	b := &bus{t: t, js: js, Publisher: publisher, barriers: testenv.NewBarrierWriter(publisher, "c")}
+	b := &testStreams{t: t, js: js, Publisher: publisher, barriers: testenv.NewBarrierWriter(publisher, "c")}
 	b.must(topology.EnsureStreams(t.Context(), js, 1))
 	return b
 }
 
-func (b *bus) must(err error) {
+func (b *testStreams) must(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
@@ -86,13 +86,13 @@ func (b *bus) must(err error) {
 }
 
 // beat writes a barrier of the cluster "c", with the given delay of the stream.
-func (b *bus) beat(behind time.Duration) {
+func (b *testStreams) beat(behind time.Duration) {
 	b.t.Helper()
 	b.must(b.barriers.Write(b.t.Context(), behind))
 }
 
 // put publishes states and returns the sequence of the last one.
-func (b *bus) put(changes ...event.Change) uint64 {
+func (b *testStreams) put(changes ...event.Change) uint64 {
 	b.t.Helper()
 	var at uint64
 	for _, c := range changes {
@@ -104,14 +104,14 @@ func (b *bus) put(changes ...event.Change) uint64 {
 }
 
 // raw publishes a message that the watcher would not publish.
-func (b *bus) raw(subject, data string) {
+func (b *testStreams) raw(subject, data string) {
 	b.t.Helper()
 	_, err := b.js.Publish(b.t.Context(), subject, []byte(data))
 	b.must(err)
 }
 
 // mark publishes a snapshot marker: up to a sequence, the stream holds count objects of a kind.
-func (b *bus) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv1.SnapshotMarker)) {
+func (b *testStreams) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv1.SnapshotMarker)) {
 	b.t.Helper()
 	incarnation, err := b.StreamID(b.t.Context())
 	b.must(err)
@@ -126,35 +126,35 @@ func (b *bus) mark(kind kinds.Kind, count int, upTo uint64, edit ...func(*eventv
 }
 
 // replace deletes the stream of changes and creates it again.
-func (b *bus) replace() {
+func (b *testStreams) replace() {
 	b.t.Helper()
 	b.must(b.js.DeleteStream(b.t.Context(), topology.Changes))
 	b.must(topology.EnsureStreams(b.t.Context(), b.js, 1))
 }
 
-// fed is an informer that follows the bus until the test ends.
-type fed struct {
+// followingInformer is an informer that follows the bus until the test ends.
+type followingInformer struct {
 	*informer.Informer
-	bus     *bus
+	bus     *testStreams
 	stores  *informer.Lister[object]
 	reloads *atomic.Int32
-	derived derived
+	derived derivedContent
 }
 
-func (b *bus) feed(edit ...func(*informer.Config)) *fed {
+func (b *testStreams) feed(edit ...func(*informer.Config)) *followingInformer {
 	b.t.Helper()
 	return b.feedOf(nil, edit...)
 }
 
 // feedOf does the same as feed for an informer with further kinds.
-func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
+func (b *testStreams) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *followingInformer {
 	b.t.Helper()
 	cfg := informer.Config{JS: b.js, Service: "test", Log: slog.New(slog.DiscardHandler)}
 	for _, f := range edit {
 		f(&cfg)
 	}
 	v := informer.New(cfg)
-	f := &fed{Informer: v, bus: b, stores: informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
+	f := &followingInformer{Informer: v, bus: b, stores: informer.RegisterLister(v, kinds.Stores(), map[string]func(*object) []string{"tag": func(o *object) []string { return o.Tags }}), reloads: &atomic.Int32{}}
 	for _, kind := range others {
 		informer.RegisterLister[object](v, kind, nil)
 	}
@@ -173,7 +173,7 @@ func (b *bus) feedOf(others []kinds.Kind, edit ...func(*informer.Config)) *fed {
 }
 
 // await writes barriers until the informer is complete and holds these Stores.
-func (f *fed) await(t *testing.T, want string) {
+func (f *followingInformer) await(t *testing.T, want string) {
 	t.Helper()
 	f.eventually(t, func() error {
 		if err := f.complete(); err != nil {
@@ -187,7 +187,7 @@ func (f *fed) await(t *testing.T, want string) {
 }
 
 // complete returns nil if the informer is complete. Otherwise it writes a barrier.
-func (f *fed) complete() error {
+func (f *followingInformer) complete() error {
 	err := f.IncompleteErr()
 	if err != nil {
 		_ = f.bus.barriers.Write(f.bus.t.Context(), 0) // NATS may be down. The next attempt writes another one.
@@ -199,7 +199,7 @@ func (f *fed) complete() error {
 }
 
 // incomplete waits until the informer holds an object, and requires that the informer is incomplete then.
-func (f *fed) incomplete(t *testing.T, name string) {
+func (f *followingInformer) incomplete(t *testing.T, name string) {
 	t.Helper()
 	f.eventually(t, func() error {
 		if _, ok := f.stores.Get(key(name)); !ok {
@@ -212,7 +212,7 @@ func (f *fed) incomplete(t *testing.T, name string) {
 	}
 }
 
-func (f *fed) eventually(t *testing.T, check func() error) {
+func (f *followingInformer) eventually(t *testing.T, check func() error) {
 	t.Helper()
 	end := time.After(soon)
 	for {

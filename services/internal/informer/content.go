@@ -95,7 +95,7 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 	case was != nil && (was.UID == o.UID || was.Epoch == o.Epoch) && o.Replaces(was.Change):
 		// If the UIDs differ, the live object was deleted before the newly deleted object was created.
 		if c.live.removeKey(o.Key); was.UID != o.UID {
-			c.gone.buryDisplaced(was, o.Change)
+			c.gone.addTombstoneForReplaced(was, o.Change)
 		}
 		fallthrough
 	default:
@@ -107,10 +107,10 @@ func (t *Lister[T]) putObject(o *Object[T]) (taken bool) {
 // replaceLive makes o the live object of its name. It turns a displaced object into a tombstone.
 func (c *kindContents[T]) replaceLive(was, o *Object[T]) {
 	if was != nil && (was.UID != o.UID || was.Epoch != o.Epoch) {
-		c.gone.buryDisplaced(was, o.Change)
+		c.gone.addTombstoneForReplaced(was, o.Change)
 	}
 	if denied := c.denied[o.Key]; denied != nil && denied.Epoch != o.Epoch {
-		c.gone.buryDisplaced(denied, o.Change)
+		c.gone.addTombstoneForReplaced(denied, o.Change)
 		delete(c.denied, o.Key)
 	}
 	if gone := c.gone.getTombstone(o.Key, o.UID); gone != nil && gone.Epoch == o.Epoch {
@@ -119,18 +119,18 @@ func (c *kindContents[T]) replaceLive(was, o *Object[T]) {
 	c.live.putObject(o.Key, o)
 }
 
-func (t *Lister[T]) overrideHeld(held, is event.Change) bool {
-	believed := is.IsNewerThan(held) || t.discardHeldState(held, is)
+func (t *Lister[T]) overrideStoredState(held, is event.Change) bool {
+	believed := is.IsNewerThan(held) || t.discardStoredState(held, is)
 	if believed {
 		t.dropNewerTombstones(is)
 	}
 	return believed
 }
 
-// discardHeldState removes the state that the API server contradicted. It reports whether the lister may now store the
-// API server's state. This is so if the contradicted state was removed, or if the lister holds nothing about the
+// discardStoredState removes the state that the API server contradicted. It reports whether the lister may now store
+// the API server's state. This is so if the contradicted state was removed, or if the lister holds nothing about the
 // object.
-func (t *Lister[T]) discardHeldState(lie, is event.Change) bool {
+func (t *Lister[T]) discardStoredState(lie, is event.Change) bool {
 	c := t.writing
 	held := func(o *Object[T]) bool {
 		return o != nil && o.UID == lie.UID && o.Epoch == lie.Epoch && o.ResourceVersion == lie.ResourceVersion && o.Deleted == lie.Deleted

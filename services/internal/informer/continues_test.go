@@ -2,7 +2,7 @@ package informer
 
 import "testing"
 
-func TestViewOfSeveralClustersGoesOnAfterAReconnect(t *testing.T) {
+func TestInformerOfSeveralClustersResumesAfterReconnect(t *testing.T) {
 	for name, test := range map[string]struct {
 		position uint64
 		want     bool
@@ -11,7 +11,7 @@ func TestViewOfSeveralClustersGoesOnAfterAReconnect(t *testing.T) {
 		"a change came behind the barriers of both": {13, false},
 	} {
 		v := New(Config{})
-		v.proofs = map[string]provenBarrier{"a": {sequence: 10}, "b": {sequence: 12}}
+		v.proofs = map[string]clusterBarrier{"a": {sequence: 10}, "b": {sequence: 12}}
 		v.consumer, v.position = "before", test.position
 		if got := v.acceptConsumer("after"); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)

@@ -84,7 +84,7 @@ func (v *Informer) followChanges(ctx context.Context, stream *jetstream.StreamIn
 func (v *Informer) setReadSequence(subject string, sequence uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.position = sequence; topology.IsWakeSubject(subject) || topology.IsBarrierSubject(subject) {
+	if v.position = sequence; topology.IsServiceSubject(subject) || topology.IsBarrierSubject(subject) {
 		return
 	}
 	v.changed = sequence
@@ -99,7 +99,7 @@ func (v *Informer) setReadSequence(subject string, sequence uint64) {
 func (v *Informer) applyMessage(ctx context.Context, msg jetstream.Msg, meta *jetstream.MsgMetadata, end uint64) error {
 	v.brought.Add(1)
 	switch {
-	case topology.IsWakeSubject(msg.Subject()):
+	case topology.IsServiceSubject(msg.Subject()):
 		return nil // An end mark has no content; only its sequence counts.
 	case topology.IsBarrierSubject(msg.Subject()):
 		return v.recordBarrier(msg, meta, end)
@@ -187,7 +187,7 @@ func (v *Informer) beginLoad() {
 // finishLoad makes the loaded content visible to readers. The content is everything that the stream held at the time
 // then.
 func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo, then time.Duration) {
-	again := v.showLoaded()
+	again := v.publishLoadedContent()
 	v.mu.Lock()
 	v.streamID, v.read, v.loading = topology.StreamID(stream), stream.TimeStamp, false
 	v.syncedAt = then
@@ -200,9 +200,9 @@ func (v *Informer) finishLoad(ctx context.Context, stream *jetstream.StreamInfo,
 	}
 }
 
-// showLoaded makes the loaded content visible and runs the callbacks of [Informer.OnLoaded]. The informer counts as
-// complete only afterwards. It reports whether an earlier load was visible.
-func (v *Informer) showLoaded() (again bool) {
+// publishLoadedContent makes the loaded content visible and runs the callbacks of [Informer.OnLoaded]. The informer
+// counts as complete only afterwards. It reports whether an earlier load was visible.
+func (v *Informer) publishLoadedContent() (again bool) {
 	v.applying.Lock()
 	defer v.applying.Unlock()
 	v.mu.Lock()

@@ -20,8 +20,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAnAbsenceMeansNothingBeforeTheMarkerOfEveryKind(t *testing.T) {
-	b := newBus(t)
+func TestInformerIsIncompleteBeforeMarkersOfAllKinds(t *testing.T) {
+	b := newTestStreams(t)
 	last := b.put(change("a", 1), change("b", 2))
 	f := b.feed()
 	f.incomplete(t, "b")
@@ -46,8 +46,8 @@ func wait(ctx context.Context, closed <-chan struct{}) error {
 	}
 }
 
-func TestAMarkerSpeaksOfWhatTheViewMayNotHaveReadYet(t *testing.T) {
-	b := newBus(t)
+func TestInformerWaitsForSequenceOfMarker(t *testing.T) {
+	b := newTestStreams(t)
 	b.put(change("a", 1))
 	read := make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
@@ -65,15 +65,15 @@ func TestAMarkerSpeaksOfWhatTheViewMayNotHaveReadYet(t *testing.T) {
 	f.await(t, "a b ")
 }
 
-func TestAnEmptyStreamIsCompleteOnceItIsSaidToBe(t *testing.T) {
-	b := newBus(t)
+func TestEmptyStreamIsCompleteWithMarkers(t *testing.T) {
+	b := newTestStreams(t)
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
 }
 
-func TestWhatIsNoLongerOnTheBusIsNotWaitedFor(t *testing.T) {
-	b := newBus(t)
+func TestInformerIgnoresMarkerOfPurgedObjects(t *testing.T) {
+	b := newTestStreams(t)
 	b.put(change("a", 1))
 	last := b.put(change("b", 2))
 	b.mark(kinds.Stores(), 1, last)
@@ -82,7 +82,7 @@ func TestWhatIsNoLongerOnTheBusIsNotWaitedFor(t *testing.T) {
 }
 
 func TestFeedSkipsUndecodableObjects(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	b.raw("entail.changes.c.core%2Eplatform-mesh%2Eio.stores.no.name.at.all", "\xff")
 	b.put(change("shapeless", 1, tags(`{"tags":1}`)))
 	b.raw(topology.MarkerSubject("c", kinds.Stores().GroupResource), "\xff")
@@ -93,8 +93,8 @@ func TestFeedSkipsUndecodableObjects(t *testing.T) {
 	f.await(t, "a ")
 }
 
-func TestALargeObjectIsWaitedForAsLongAsItCannotBeRead(t *testing.T) {
-	b := newBus(t)
+func TestFeedRetriesLargeObject(t *testing.T) {
+	b := newTestStreams(t)
 	omitted := func(c *event.Change) { c.Omitted, c.Object = true, nil }
 	last := b.put(change("a", 1, omitted), change("b", 2), change("refused", 3, omitted), change("c", 4))
 	b.mark(kinds.Stores(), 3, last)
@@ -129,8 +129,8 @@ func TestALargeObjectIsWaitedForAsLongAsItCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAMarkerOfWhatHasNone(t *testing.T) {
-	b := newBus(t)
+func TestInformerNeedsNoMarkerForUnmarkedKinds(t *testing.T) {
+	b := newTestStreams(t)
 	secret := change("s", 3, func(c *event.Change) { c.Key.GroupResource, c.Key.Namespace = kinds.Secrets().GroupResource, "n" })
 	last := b.put(change("a", 1), secret)
 	f := b.feedOf([]kinds.Kind{kinds.Secrets(), kinds.Roles()})
@@ -143,8 +143,8 @@ func TestNobodyWaitsForAMarkerOfWhatHasNone(t *testing.T) {
 	}
 }
 
-func TestReadersSeeTheOldContentUntilTheNewOneIsWhole(t *testing.T) {
-	b := newBus(t)
+func TestReloadKeepsOldContentUntilComplete(t *testing.T) {
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("gone", 2)))
 	reading, whole := make(chan struct{}, 100), make(chan struct{})
 	f := b.feed(func(c *informer.Config) {
@@ -174,8 +174,8 @@ func TestReadersSeeTheOldContentUntilTheNewOneIsWhole(t *testing.T) {
 	})
 }
 
-func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
-	b := newBus(t)
+func TestReloadKeepsOwnWrites(t *testing.T) {
+	b := newTestStreams(t)
 	last := b.put(change("a", 1), change("b", 1))
 	b.mark(kinds.Stores(), 2, last)
 	f := b.feed()
@@ -201,8 +201,8 @@ func TestWhatWasWrittenHereStaysWhenTheBusDoesNotHaveItYet(t *testing.T) {
 	}
 }
 
-func TestDeletionsAreForgottenWhenTheBusForgetsThem(t *testing.T) {
-	b := newBus(t)
+func TestTombstonesExpireWithStream(t *testing.T) {
+	b := newTestStreams(t)
 	at := func(age time.Duration) func(*event.Change) {
 		return func(c *event.Change) { c.Deleted, c.ObservedAt = true, time.Now().Add(-age) }
 	}
@@ -221,8 +221,8 @@ func TestDeletionsAreForgottenWhenTheBusForgetsThem(t *testing.T) {
 	}
 }
 
-func TestAFeedForOneClusterReadsNothingOfOthers(t *testing.T) {
-	b := newBus(t)
+func TestFeedOfOneClusterSkipsOthers(t *testing.T) {
+	b := newTestStreams(t)
 	elsewhere := func(c *event.Change) { c.Key.Cluster = "other" }
 	b.mark(kinds.Stores(), 1, b.put(change("b", 1, elsewhere), change("a", 2)))
 	f := b.feed(func(c *informer.Config) { c.Cluster = "c" })
@@ -232,8 +232,8 @@ func TestAFeedForOneClusterReadsNothingOfOthers(t *testing.T) {
 	}
 }
 
-func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
-	b := newBus(t)
+func TestSnapshotCoversOneCluster(t *testing.T) {
+	b := newTestStreams(t)
 	elsewhere := func(c *event.Change) { c.Key.Cluster = "other" }
 	theirs := func(m *eventv1.SnapshotMarker) { m.Cluster = "other" }
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
@@ -267,8 +267,8 @@ func TestSnapshotsAreOfOneClusterEach(t *testing.T) {
 }
 
 // The watcher counts the objects when it starts. A service that starts later holds other numbers of every kind.
-func TestWhoStartsLongAfterTheWatcherReadsTheStreamOnce(t *testing.T) {
-	b := newBus(t)
+func TestLateInformerReadsStreamOnce(t *testing.T) {
+	b := newTestStreams(t)
 	others := []kinds.Kind{kinds.Roles(), kinds.ImpliedRoles(), kinds.RoleBindings(), kinds.ClusterRoleBindings()}
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	for i, kind := range others {
@@ -287,8 +287,8 @@ func TestWhoStartsLongAfterTheWatcherReadsTheStreamOnce(t *testing.T) {
 	}
 }
 
-func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
-	b := newBus(t)
+func TestRevisionNamesPositionInStream(t *testing.T) {
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
@@ -316,8 +316,8 @@ func TestARevisionNamesThePlaceInOneLifeOfTheStream(t *testing.T) {
 }
 
 // A server may answer requests and yet lag behind the other servers for ever.
-func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
-	b := newBus(t)
+func TestStuckFeedIsRestarted(t *testing.T) {
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
@@ -347,8 +347,8 @@ func TestAFeedThatBringsNothingMoreIsBegunAnew(t *testing.T) {
 	f.await(t, "a b ")
 }
 
-func TestViewIsCompleteOnlyAfterABarrierThatWasWrittenAfterTheLoadBegan(t *testing.T) {
-	b := newBus(t)
+func TestInformerIsCompleteAfterBarrierWrittenDuringLoad(t *testing.T) {
+	b := newTestStreams(t)
 	b.beat(0)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
@@ -366,8 +366,8 @@ func TestViewIsCompleteOnlyAfterABarrierThatWasWrittenAfterTheLoadBegan(t *testi
 	f.eventually(t, f.IncompleteErr)
 }
 
-func TestAgeOfAViewIsThatOfTheLastBarrier(t *testing.T) {
-	b := newBus(t)
+func TestStalenessFollowsLastBarrier(t *testing.T) {
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
@@ -382,8 +382,8 @@ func TestAgeOfAViewIsThatOfTheLastBarrier(t *testing.T) {
 	}
 }
 
-func TestAViewThatLacksASnapshotIsNotCurrent(t *testing.T) {
-	b := newBus(t)
+func TestEnsureCurrentFailsWithoutSnapshot(t *testing.T) {
+	b := newTestStreams(t)
 	b.put(change("a", 1))
 	f := b.feed()
 	f.incomplete(t, "a")
@@ -399,8 +399,8 @@ func TestAViewThatLacksASnapshotIsNotCurrent(t *testing.T) {
 	}
 }
 
-func TestAViewIsCurrentOnlyWhileTheWatcherLives(t *testing.T) {
-	b := newBus(t)
+func TestEnsureCurrentFailsWithoutWatcher(t *testing.T) {
+	b := newTestStreams(t)
 	at := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, at)
 	f := b.feed()

@@ -25,41 +25,41 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// stalled is a bus on which one stream is read only as far as pass allows, as by a process that was stopped. The
-// messages arrive and wait.
-type stalled struct {
+// throttledStream is a bus on which one stream is read only as far as pass allows, as by a process that was stopped.
+// The messages arrive and wait.
+type throttledStream struct {
 	jetstream.JetStream
 
 	stream string
 	pass   func()
 }
 
-type stalledConsumer struct {
+type throttledConsumer struct {
 	jetstream.Consumer
 
 	pass func()
 }
 
-type stalledMessages struct {
+type throttledMessages struct {
 	jetstream.MessagesContext
 
 	pass func()
 }
 
-func (s stalled) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (s throttledStream) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
 	c, err := s.JetStream.OrderedConsumer(ctx, stream, cfg)
 	if stream != s.stream {
 		return c, err
 	}
-	return stalledConsumer{c, s.pass}, err
+	return throttledConsumer{c, s.pass}, err
 }
 
-func (c stalledConsumer) Messages(opts ...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
+func (c throttledConsumer) Messages(opts ...jetstream.PullMessagesOpt) (jetstream.MessagesContext, error) {
 	m, err := c.Consumer.Messages(opts...)
-	return stalledMessages{m, c.pass}, err
+	return throttledMessages{m, c.pass}, err
 }
 
-func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) {
+func (m throttledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) {
 	msg, err := m.MessagesContext.Next(opts...)
 	if err == nil {
 		m.pass()
@@ -68,12 +68,12 @@ func (m stalledMessages) Next(opts ...jetstream.NextOpt) (jetstream.Msg, error) 
 }
 
 // A process that was paused reads barriers of a watcher that may have died long ago.
-func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
-	b := newBus(t)
+func TestStalenessCountsDelayOfBarrier(t *testing.T) {
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	var gate sync.Mutex
 	f := b.feed(func(c *informer.Config) {
-		c.JS = stalled{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
+		c.JS = throttledStream{b.js, topology.Changes, func() { gate.Lock(); defer gate.Unlock() }}
 	})
 	f.await(t, "a ")
 	f.eventually(t, func() error {
@@ -109,13 +109,13 @@ func TestBarrierThatIsReadLateIsAsOldAsItIs(t *testing.T) {
 }
 
 // Only after the last marker does the informer know all clusters that have a watcher.
-func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
-	b := newBus(t)
+func TestInformerIsIncompleteUntilAllMarkersAreRead(t *testing.T) {
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	b.mark(kinds.Stores(), 0, 0, func(m *eventv1.SnapshotMarker) { m.Cluster = "other" })
 	b.must(testenv.NewBarrierWriter(b.Publisher, "other").Write(t.Context(), 0))
 	markers := make(chan struct{}, 1)
-	f := b.feed(func(c *informer.Config) { c.JS = stalled{b.js, topology.Sync, func() { <-markers }} })
+	f := b.feed(func(c *informer.Config) { c.JS = throttledStream{b.js, topology.Sync, func() { <-markers }} })
 	release := sync.OnceFunc(func() { close(markers) })
 	t.Cleanup(release)
 	markers <- struct{}{}
@@ -136,13 +136,13 @@ func TestAViewIsIncompleteUntilItHasReadAllMarkers(t *testing.T) {
 	})
 }
 
-// recovering is a server that a test can restore from a backup.
-type recovering struct{ atomic.Pointer[server.Server] }
+// restoredServer is a server that a test can restore from a backup.
+type restoredServer struct{ atomic.Pointer[server.Server] }
 
-func (r *recovering) InProcessConn() (net.Conn, error) { return r.Load().InProcessConn() }
+func (r *restoredServer) InProcessConn() (net.Conn, error) { return r.Load().InProcessConn() }
 
 // next stops the server and starts another one with a copy of a directory.
-func (r *recovering) next(t *testing.T, from string) (dir string) {
+func (r *restoredServer) next(t *testing.T, from string) (dir string) {
 	t.Helper()
 	if s := r.Load(); s != nil {
 		s.Shutdown()
@@ -158,10 +158,10 @@ func (r *recovering) next(t *testing.T, from string) (dir string) {
 
 // After a restore from a backup, new messages get the sequences of the messages that were lost. A reader that has read
 // the lost messages would not notice the new ones.
-func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
-	var server recovering
+func TestInformerReloadsStreamThatLostItsEnd(t *testing.T) {
+	var server restoredServer
 	first := server.next(t, t.TempDir())
-	b := newBusOf(t, &server)
+	b := newTestStreamsOf(t, &server)
 	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("b", 2)))
 	f := b.feed()
 	f.await(t, "a b ")
@@ -183,10 +183,10 @@ func TestAStreamThatHasLostItsEndIsReadAnew(t *testing.T) {
 	})
 }
 
-func TestViewIsIncompleteAfterALostConnectionUntilTheNextBarrier(t *testing.T) {
-	var server recovering
+func TestInformerIsIncompleteAfterLostConnectionUntilBarrier(t *testing.T) {
+	var server restoredServer
 	dir := server.next(t, t.TempDir())
-	b := newBusOf(t, &server)
+	b := newTestStreamsOf(t, &server)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
@@ -201,8 +201,8 @@ func TestViewIsIncompleteAfterALostConnectionUntilTheNextBarrier(t *testing.T) {
 	f.await(t, "a ")
 }
 
-func TestViewLoadsAgainAfterABarrierThatDoesNotNameTheLastOne(t *testing.T) {
-	b := newBus(t)
+func TestInformerReloadsAfterUnlinkedBarrier(t *testing.T) {
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 1, b.put(change("a", 1)))
 	f := b.feed()
 	f.await(t, "a ")
@@ -228,7 +228,7 @@ func TestViewLoadsAgainAfterABarrierThatDoesNotNameTheLastOne(t *testing.T) {
 }
 
 // reconnected waits until the server answers again.
-func (b *bus) reconnected() {
+func (b *testStreams) reconnected() {
 	b.t.Helper()
 	for end := time.Now().Add(soon); ; {
 		_, err := b.StreamID(b.t.Context())
@@ -242,8 +242,8 @@ func (b *bus) reconnected() {
 }
 
 // While the stream is loaded again, services must use neither the previous content nor a part of the new content.
-func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
-	b := newBus(t)
+func TestInformerIsIncompleteDuringReload(t *testing.T) {
+	b := newTestStreams(t)
 	at := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, at)
 	// Its sequence is larger than that in the marker.
@@ -287,8 +287,8 @@ func TestAViewThatIsReadAnewIsIncompleteUntilAllIsRead(t *testing.T) {
 }
 
 // A server may feed an informer from a stream that was replaced, without an error.
-func TestAViewIsNotBelievedWhoseStreamAnotherTookThePlaceOf(t *testing.T) {
-	b := newBus(t)
+func TestEnsureCurrentDetectsReplacedStream(t *testing.T) {
+	b := newTestStreams(t)
 	at := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, at)
 	js := b.lagging()

@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// derived is state that is computed from all Stores, and then kept current by changes.
-type derived struct {
+// derivedContent is state that is computed from all Stores, and then kept current by changes.
+type derivedContent struct {
 	mu    sync.Mutex
 	names map[string]bool
 	// late counts the times when the informer was complete before the derived state was current.
@@ -21,7 +21,7 @@ type derived struct {
 }
 
 // follow keeps d current with v.
-func (d *derived) follow(v *informer.Informer, stores *informer.Lister[object]) {
+func (d *derivedContent) follow(v *informer.Informer, stores *informer.Lister[object]) {
 	v.OnLoaded(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -45,7 +45,7 @@ func (d *derived) follow(v *informer.Informer, stores *informer.Lister[object]) 
 }
 
 // held returns the derived state, read between two changes.
-func (d *derived) held(v *informer.Informer) (names string, late int) {
+func (d *derivedContent) held(v *informer.Informer) (names string, late int) {
 	v.RunBetweenChanges(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -54,9 +54,9 @@ func (d *derived) held(v *informer.Informer) (names string, late int) {
 	return names, late
 }
 
-func TestWhatFollowsFromAllObjectsIsThereBeforeTheViewIsComplete(t *testing.T) {
+func TestOnLoadedRunsBeforeInformerIsComplete(t *testing.T) {
 	t.Parallel()
-	b := newBus(t)
+	b := newTestStreams(t)
 	b.mark(kinds.Stores(), 2, b.put(change("a", 1), change("b", 2)))
 	f := b.feed()
 	f.await(t, "a b ")

@@ -56,7 +56,7 @@ func mutants() map[string]mutant.Mutant {
 		"an old deletion takes a new object away":                {"sink.go", " && c.Replaces(was.toChange(c.Key)) {\n		s.removeVersion", " {\n		s.removeVersion"},
 		"nobody is told of deletions":                            {"sink.go", "		s.take(c, nil)\n", "		_ = s.take\n"},
 		"deletions are not remembered":                           {"sink.go", "	s.putTombstone(c)\n}\n\n// replaceLive", "}\n\n// replaceLive"},
-		"what is displaced may come back":                        {"sink.go", "was.epoch.Value() != c.Epoch) {\n		s.buryDisplaced(was, c)\n", "was.epoch.Value() != c.Epoch) {\n		_ = was\n"},
+		"what is displaced may come back":                        {"sink.go", "was.epoch.Value() != c.Epoch) {\n		s.addTombstoneForReplaced(was, c)\n", "was.epoch.Value() != c.Epoch) {\n		_ = was\n"},
 		"what cannot be read says what was begun":                {"sink.go", "			value = nil\n", ""},
 		"one load is as another":                                 {"sink.go", "func (s *Forwarder[T]) beginLoad() { s.loads++ }", "func (s *Forwarder[T]) beginLoad() {}"},
 		"what the stream has no more is there":                   {"sink.go", "			if held.load != s.loads {\n", "			if held.load > s.loads {\n"},

@@ -11,15 +11,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// history holds changes of objects with a few names in order: creations, updates, deletions and re-creations. now is
-// the newest state of each name.
-type history struct {
+// changeHistory holds changes of objects with a few names in order: creations, updates, deletions and re-creations. now
+// is the newest state of each name.
+type changeHistory struct {
 	changes []event.Change
 	now     map[string]event.Change
 }
 
-func drawHistory(t *rapid.T) history {
-	h := history{now: map[string]event.Change{}}
+func drawChangeHistory(t *rapid.T) changeHistory {
+	h := changeHistory{now: map[string]event.Change{}}
 	for version := range rapid.IntRange(1, 30).Draw(t, "changes") {
 		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
 		was, known := h.now[name]
@@ -44,7 +44,7 @@ func drawHistory(t *rapid.T) history {
 
 // deliver returns the changes in a random order, some of them several times. It contains at least the newest change of
 // each name.
-func (h history) deliver(t *rapid.T) []event.Change {
+func (h changeHistory) deliver(t *rapid.T) []event.Change {
 	some := slices.Collect(maps.Values(h.now))
 	for _, c := range h.changes {
 		for range rapid.IntRange(0, 2).Draw(t, "times") {
@@ -55,9 +55,9 @@ func (h history) deliver(t *rapid.T) []event.Change {
 	return rapid.Permutation(some).Draw(t, "order")
 }
 
-func TestTheViewIsTheSameWhateverTheOrderOfDelivery(t *testing.T) {
+func TestInformerIsIndependentOfDeliveryOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := drawHistory(t)
+		h := drawChangeHistory(t)
 		v, table := newView(nil)
 		for _, c := range h.deliver(t) {
 			if err := v.Apply(t.Context(), c); err != nil {

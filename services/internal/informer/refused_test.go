@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestViewIsIncompleteWhileAMessageIsRefused(t *testing.T) {
-	b := newBus(t)
+func TestInformerIsIncompleteWhileMessageIsRefused(t *testing.T) {
+	b := newTestStreams(t)
 	last := b.put(change("a", 1), change("b", 2))
 	b.mark(kinds.Stores(), 2, last)
 	f := b.feed()
@@ -30,8 +30,8 @@ func TestViewIsIncompleteWhileAMessageIsRefused(t *testing.T) {
 	f.await(t, "a b ")
 }
 
-func TestViewLoadsAgainAfterARefusedMessageWasRemoved(t *testing.T) {
-	b := newBus(t)
+func TestInformerReloadsAfterRefusedMessageIsRemoved(t *testing.T) {
+	b := newTestStreams(t)
 	last := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, last)
 	f := b.feed()
@@ -44,7 +44,7 @@ func TestViewLoadsAgainAfterARefusedMessageWasRemoved(t *testing.T) {
 }
 
 // refuses waits until the informer reports a refused message.
-func (f *fed) refuses(t *testing.T) {
+func (f *followingInformer) refuses(t *testing.T) {
 	t.Helper()
 	f.eventually(t, func() error {
 		if err := f.IncompleteErr(); err == nil || !strings.Contains(err.Error(), "was refused") {
@@ -54,8 +54,8 @@ func (f *fed) refuses(t *testing.T) {
 	})
 }
 
-func TestViewIsIncompleteWhileServicesAreHalted(t *testing.T) {
-	b := newBus(t)
+func TestInformerIsIncompleteDuringHalt(t *testing.T) {
+	b := newTestStreams(t)
 	last := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, last)
 	f := b.feed()
@@ -72,8 +72,8 @@ func TestViewIsIncompleteWhileServicesAreHalted(t *testing.T) {
 	f.eventually(t, func() error { b.beat(0); return f.IncompleteErr() })
 }
 
-func TestViewStaysHaltedUntilABarrierHoldsTheKey(t *testing.T) {
-	b := newBus(t)
+func TestInformerStaysHaltedUntilBarrierHoldsKey(t *testing.T) {
+	b := newTestStreams(t)
 	last := b.put(change("a", 1))
 	b.mark(kinds.Stores(), 1, last)
 	f := b.feed()

@@ -21,20 +21,20 @@ const (
 	subjectPrefix = "entail."
 )
 
-// lagging is a bus whose consumers of changes are on a replica that is behind the stream's leader.
-type lagging struct{ jetstream.JetStream }
+// laggingStream is a bus whose consumers of changes are on a replica that is behind the stream's leader.
+type laggingStream struct{ jetstream.JetStream }
 
-func (b *bus) lagging() lagging {
+func (b *testStreams) lagging() laggingStream {
 	b.t.Helper()
 	_, err := b.js.CreateStream(b.t.Context(), jetstream.StreamConfig{
 		Name: replicaStream, Subjects: []string{replicaPrefix + ">"},
 		SubjectTransform: &jetstream.SubjectTransformConfig{Source: replicaPrefix + ">", Destination: subjectPrefix + ">"},
 	})
 	b.must(err)
-	return lagging{b.js}
+	return laggingStream{b.js}
 }
 
-func (l lagging) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (l laggingStream) OrderedConsumer(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
 	if stream == topology.Changes {
 		stream = replicaStream
 	}
@@ -42,7 +42,7 @@ func (l lagging) OrderedConsumer(ctx context.Context, stream string, cfg jetstre
 }
 
 // reaches makes the replica catch up with the leader, up to a sequence.
-func (b *bus) reaches(sequence uint64) {
+func (b *testStreams) reaches(sequence uint64) {
 	b.t.Helper()
 	leader, err := b.js.Stream(b.t.Context(), topology.Changes)
 	b.must(err)
@@ -63,8 +63,8 @@ func (b *bus) reaches(sequence uint64) {
 
 // A replica's last sequence does not show that the informer has read everything. Only the leader knows the end of the
 // stream.
-func TestAViewIsLoadedWhenItHoldsWhatTheLeaderDoes(t *testing.T) {
-	b := newBus(t)
+func TestInformerLoadsUpToEndOfStreamLeader(t *testing.T) {
+	b := newTestStreams(t)
 	large := func(c *event.Change) { c.Omitted, c.Object = true, nil }
 	marked := b.put(change("a", 1), change("b", 2, large))
 	b.mark(kinds.Stores(), 2, marked)

@@ -14,7 +14,7 @@ import (
 )
 
 // awaited waits until the informer has read up to a revision.
-func (f *fed) awaited(t *testing.T, revision string) error {
+func (f *followingInformer) awaited(t *testing.T, revision string) error {
 	t.Helper()
 	sequence, began, err := topology.ParseRevision(revision)
 	if err != nil {
@@ -23,9 +23,9 @@ func (f *fed) awaited(t *testing.T, revision string) error {
 	return f.AwaitRevision(t.Context(), sequence, began)
 }
 
-func TestWhatSomebodyKnowsIsWaitedFor(t *testing.T) {
+func TestAwaitRevisionWaitsForSequence(t *testing.T) {
 	t.Parallel()
-	b := newBus(t)
+	b := newTestStreams(t)
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
@@ -49,9 +49,9 @@ func TestWhatSomebodyKnowsIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotComeIsWaitedForInVainButNotForLong(t *testing.T) {
+func TestAwaitRevisionTimesOut(t *testing.T) {
 	t.Parallel()
-	b := newBus(t)
+	b := newTestStreams(t)
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")
@@ -67,9 +67,9 @@ func TestWhatDoesNotComeIsWaitedForInVainButNotForLong(t *testing.T) {
 	}
 }
 
-func TestALaterStreamHoldsWhatAnEarlierOneDid(t *testing.T) {
+func TestAwaitRevisionAcceptsLaterStream(t *testing.T) {
 	t.Parallel()
-	b := newBus(t)
+	b := newTestStreams(t)
 	f := b.feed()
 	b.mark(kinds.Stores(), 0, 0)
 	f.await(t, "")

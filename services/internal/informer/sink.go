@@ -125,7 +125,7 @@ func (s *Forwarder[T]) isNewChange(c event.Change) bool {
 			(!live || held.uid != c.UID || held.epoch.Value() != c.Epoch || held.load != s.loads || c.Replaces(held.toChange(c.Key)))
 	}
 	// A known state that the stream brings again is accepted, unless this load brought a newer tombstone.
-	if live && s.isOutlived(held, c) {
+	if live && s.isNewerFromEarlierLoad(held, c) {
 		return !slices.ContainsFunc(s.gone[c.Key], func(m loadedTombstone) bool { return m.load == s.loads && !c.Replaces(m.Change) })
 	}
 	another := live && s.isForgettable(held.load, held.epoch.Value(), c)
@@ -137,8 +137,8 @@ func (s *Forwarder[T]) isNewChange(c event.Change) bool {
 	return !live || held.load != s.loads || c.Replaces(held.toChange(c.Key)) || held.blank && !held.isNewerThan(c)
 }
 
-// isOutlived reports whether the known state comes from an earlier load and is newer than c.
-func (s *Forwarder[T]) isOutlived(held knownVersion, c event.Change) bool {
+// isNewerFromEarlierLoad reports whether the known state comes from an earlier load and is newer than c.
+func (s *Forwarder[T]) isNewerFromEarlierLoad(held knownVersion, c event.Change) bool {
 	return held.load != s.loads && held.epoch.Value() == c.Epoch && held.isNewerThan(c)
 }
 
@@ -171,7 +171,7 @@ func (s *Forwarder[T]) forwardState(c event.Change, value *T) (taken bool) {
 	switch {
 	case c.Deleted:
 		s.deleteObject(c, was, live)
-	case live && s.isOutlived(was, c):
+	case live && s.isNewerFromEarlierLoad(was, c):
 		was.load, was.blank, was.sequence = s.loads, true, 0
 		s.putVersion(c.Key, was)
 		// If the UIDs differ, the older object was deleted before the known object was created.
@@ -192,7 +192,7 @@ func (s *Forwarder[T]) deleteObject(c event.Change, was knownVersion, live bool)
 		s.removeVersion(c.Key, was)
 		// If the UIDs differ, the known object was deleted before the newly deleted object was created.
 		if was.uid != c.UID {
-			s.buryDisplaced(was, c)
+			s.addTombstoneForReplaced(was, c)
 		}
 		s.take(c, nil)
 	}
@@ -205,7 +205,7 @@ func (s *Forwarder[T]) replaceLive(c event.Change, was knownVersion, live bool) 
 		s.removeVersion(c.Key, was)
 	}
 	if live && (was.uid != c.UID || was.epoch.Value() != c.Epoch) {
-		s.buryDisplaced(was, c)
+		s.addTombstoneForReplaced(was, c)
 	}
 	if i := s.indexOfTombstone(c.Key, c.UID); i >= 0 && s.gone[c.Key][i].Epoch == c.Epoch {
 		s.removeTombstone(c.Key, i)
@@ -219,8 +219,9 @@ func (s *Forwarder[T]) removeVersion(k event.Key, was knownVersion) {
 	s.sum ^= digestState(was.toChange(k))
 }
 
-// buryDisplaced turns an object into a tombstone because another object, or a new epoch, replaced it by the change by.
-func (s *Forwarder[T]) buryDisplaced(was knownVersion, by event.Change) {
+// addTombstoneForReplaced turns an object into a tombstone because another object, or a new epoch, replaced it by the
+// change by.
+func (s *Forwarder[T]) addTombstoneForReplaced(was knownVersion, by event.Change) {
 	gone := was.toChange(by.Key)
 	gone.Deleted, gone.ObservedAt, gone.PublishedAt = true, by.ObservedAt, by.PublishedAt
 	s.addNewerTombstone(gone)
@@ -246,9 +247,9 @@ func (s *Forwarder[T]) removeTombstone(k event.Key, i int) {
 	}
 }
 
-// overrideHeld accepts only newer states. Use a [Lister] if [Informer.ApplyAuthoritative] must be able to override the
-// stream.
-func (s *Forwarder[T]) overrideHeld(held, is event.Change) bool { return is.IsNewerThan(held) }
+// overrideStoredState accepts only newer states. Use a [Lister] if [Informer.ApplyAuthoritative] must be able to
+// override the stream.
+func (s *Forwarder[T]) overrideStoredState(held, is event.Change) bool { return is.IsNewerThan(held) }
 
 func (s *Forwarder[T]) beginLoad() { s.loads++ }
 

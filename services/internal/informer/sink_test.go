@@ -18,24 +18,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-type said struct{ Says string }
+type targetStatusCall struct{ Says string }
 
-// pair is a forwarder and a lister of the same kind, each in its own informer.
-type pair struct {
+// listerAndForwarder is a forwarder and a lister of the same kind, each in its own informer.
+type listerAndForwarder struct {
 	sunk, kept *Informer
-	sink       *Forwarder[said]
-	table      *Lister[said]
+	sink       *Forwarder[targetStatusCall]
+	table      *Lister[targetStatusCall]
 	// told holds the states that the forwarder passed on.
 	told map[event.Key]string
 	// blank counts the objects that are missing in the forwarder.
 	blank int
 }
 
-func newPair() *pair {
+func newListerAndForwarder() *listerAndForwarder {
 	cfg := Config{Log: slog.New(slog.DiscardHandler), KeepUndecodable: true}
-	p := &pair{sunk: New(cfg), kept: New(cfg), told: map[event.Key]string{}}
-	p.table = RegisterLister[said](p.kept, kinds.Stores(), nil)
-	p.sink = RegisterForwarder(p.sunk, kinds.Stores(), func(c event.Change, value *said) {
+	p := &listerAndForwarder{sunk: New(cfg), kept: New(cfg), told: map[event.Key]string{}}
+	p.table = RegisterLister[targetStatusCall](p.kept, kinds.Stores(), nil)
+	p.sink = RegisterForwarder(p.sunk, kinds.Stores(), func(c event.Change, value *targetStatusCall) {
 		if delete(p.told, c.Key); value != nil {
 			p.told[c.Key] = value.Says
 		}
@@ -44,11 +44,11 @@ func newPair() *pair {
 	return p
 }
 
-func (p *pair) both(f func(*Informer)) { f(p.sunk); f(p.kept) }
+func (p *listerAndForwarder) both(f func(*Informer)) { f(p.sunk); f(p.kept) }
 
 // differ returns an error if the forwarder and the lister differ. An object of the lister may be missing in the
 // forwarder only if the stream holds another state of the object.
-func (p *pair) differ(keys []event.Key, bus stream) error {
+func (p *listerAndForwarder) differ(keys []event.Key, bus simulatedStream) error {
 	if a, b := p.sunk.ContentDigest(), p.kept.ContentDigest(); a != b {
 		return fmt.Errorf("the digests are %d and %d", a, b)
 	}
@@ -77,8 +77,8 @@ func (p *pair) differ(keys []event.Key, bus stream) error {
 	return nil
 }
 
-// stream holds the newest message of each object. It need not be the newest state.
-type stream map[event.Key]event.Change
+// simulatedStream holds the newest message of each object. It need not be the newest state.
+type simulatedStream map[event.Key]event.Change
 
 func someKeys() (keys []event.Key) {
 	for _, n := range []string{"one a", "one b", "two a"} {
@@ -108,11 +108,11 @@ func anyChange(r *rand.Rand, keys []event.Key, epochs int) event.Change {
 
 // A forwarder must hold the same states as a lister, and must have passed them on. This must be true for any order of
 // changes, any number of reloads, and any content of the stream.
-func TestASinkDecidesAsATableDoes(t *testing.T) {
+func TestForwarderEqualsLister(t *testing.T) {
 	t.Parallel()
 	keys, objects, blank := someKeys(), 0, 0
 	for seed := range seeds.SeedRange(t, 6000) {
-		r, p, bus, epochs := rand.New(rand.NewPCG(seed, 0)), newPair(), stream{}, 1+int(seed%2)
+		r, p, bus, epochs := rand.New(rand.NewPCG(seed, 0)), newListerAndForwarder(), simulatedStream{}, 1+int(seed%2)
 		apply := func(c event.Change) {
 			p.both(func(v *Informer) {
 				if err := v.Apply(t.Context(), c); err != nil && !fault.IsTerminal(err) {
@@ -133,7 +133,7 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 					apply(c)
 				}
 			}
-			p.both(func(v *Informer) { v.showLoaded() })
+			p.both(func(v *Informer) { v.publishLoadedContent() })
 		}
 		load()
 		for range 12 {
@@ -162,9 +162,9 @@ func TestASinkDecidesAsATableDoes(t *testing.T) {
 }
 
 // A state that was older when it arrived must not be passed on if a newer state was stored while it was decoded.
-func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
+func TestForwarderDropsStateDecodedTooLate(t *testing.T) {
 	t.Parallel()
-	p := newPair()
+	p := newListerAndForwarder()
 	p.sunk.beginLoad()
 	state := func(version string) func() bool {
 		t.Helper()
@@ -182,10 +182,10 @@ func TestASinkTakesNothingOldThatTookLongToDecode(t *testing.T) {
 }
 
 // A reload must not forget a deletion. A change of an earlier epoch must not change the object.
-func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
+func TestForwarderKeepsTombstonesAcrossReload(t *testing.T) {
 	t.Parallel()
-	p := newPair()
-	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.showLoaded() }) }
+	p := newListerAndForwarder()
+	load := func() { p.both((*Informer).beginLoad); p.both(func(v *Informer) { v.publishLoadedContent() }) }
 	apply := func(version, epoch string, deleted bool) {
 		t.Helper()
 		c := event.Change{Key: someKeys()[0], UID: "u", ResourceVersion: version, Epoch: epoch, Deleted: deleted, ObservedAt: time.Now(), Object: []byte(`{"says":"yes"}`)}
@@ -200,13 +200,13 @@ func TestASinkRemembersDeletionsWhenTheStreamIsReadAnew(t *testing.T) {
 	apply("3", "x/1", true)
 	load()
 	apply("2", "x/0", false)
-	if err := p.differ(someKeys()[:1], stream{}); err != nil || len(p.told) > 0 {
+	if err := p.differ(someKeys()[:1], simulatedStream{}); err != nil || len(p.told) > 0 {
 		t.Errorf("told is %v, %v", p.told, err)
 	}
 }
 
 // A user who may write a status can write invalid times, because the API server accepts them.
-func TestWhatAnObjectSaysIsTakenInWhateverTimesItsStatusHas(t *testing.T) {
+func TestInformerAcceptsInvalidTimesInStatus(t *testing.T) {
 	t.Parallel()
 	type dated struct {
 		Says   string
@@ -236,9 +236,9 @@ func sequenced(sequence uint64, c event.Change) event.Change {
 	return c
 }
 
-func TestHigherSequenceReplacesAHigherVersionWithinOneLoad(t *testing.T) {
+func TestHigherSequenceWinsWithinOneLoad(t *testing.T) {
 	t.Parallel()
-	p := newPair()
+	p := newListerAndForwarder()
 	k := event.Key{Cluster: "one", GroupResource: kinds.Stores().GroupResource, Name: "a"}
 	state := func(version int) event.Change {
 		return event.Change{Key: k, UID: "u", Epoch: "e", ResourceVersion: strconv.Itoa(version), Object: []byte(`{}`)}
@@ -270,7 +270,7 @@ func TestHigherSequenceReplacesAHigherVersionWithinOneLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			if step.reload {
-				v.showLoaded()
+				v.publishLoadedContent()
 			}
 		})
 		kept, _ := p.table.Get(k)

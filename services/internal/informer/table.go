@@ -31,14 +31,14 @@ type Lister[T any] struct {
 
 // kindTable is the common interface of [Lister] and [Forwarder] for the informer.
 type kindTable interface {
-	holder
+	objectCounter
 	isNewChange(c event.Change) bool
 	// decodeChange decodes c without the lock. The caller runs commit with the lock. If blank is true, commit stores
 	// an undecodable object without a value.
 	decodeChange(c event.Change, blank bool) (commit func() (taken bool), err error)
-	// overrideHeld removes the state held if the API server's state contradicts it. It reports whether the table now
-	// accepts the API server's state.
-	overrideHeld(held, is event.Change) bool
+	// overrideStoredState removes the state held if the API server's state contradicts it. It reports whether the table
+	// now accepts the API server's state.
+	overrideStoredState(held, is event.Change) bool
 	// beginLoad starts a load into an empty table. Readers see the new content after finishLoad.
 	beginLoad()
 	finishLoad()
@@ -47,8 +47,8 @@ type kindTable interface {
 	dropInSnapshot(of snapshotScope)
 }
 
-// holder lists and counts the objects of one kind.
-type holder interface {
+// objectCounter lists and counts the objects of one kind.
+type objectCounter interface {
 	appendKeys(keys []event.Key) []event.Key
 	appendPublishedSince(keys []event.Key, since time.Time) []event.Key
 	// countInSnapshot returns the number of live objects of a kind in a cluster. An empty cluster means all clusters.
@@ -197,12 +197,12 @@ func (t *Lister[T]) finishLoad() {
 		case was.Epoch == is.Epoch && was.Sequence == 0 && was.IsNewerThan(is.Change):
 			t.putVerbatim(was)
 		case was.UID != is.UID || was.Epoch != is.Epoch:
-			loaded.gone.buryDisplaced(withoutSequence(was), is.Change)
+			loaded.gone.addTombstoneForReplaced(withoutSequence(was), is.Change)
 		}
 	}
 	for k, denied := range before.denied {
 		if is := loaded.live.objects[k]; is != nil && is.Epoch != denied.Epoch {
-			loaded.gone.buryDisplaced(withoutSequence(denied), is.Change)
+			loaded.gone.addTombstoneForReplaced(withoutSequence(denied), is.Change)
 		} else {
 			loaded.denied[k] = withoutSequence(denied)
 		}
@@ -212,7 +212,7 @@ func (t *Lister[T]) finishLoad() {
 		written := gone.Sequence == 0 && gone.TombstoneSequence == 0
 		switch gone = withoutSequence(gone); {
 		case is != nil && is.UID == gone.UID && is.Epoch != gone.Epoch:
-			loaded.gone.buryDisplaced(gone, gone.Change)
+			loaded.gone.addTombstoneForReplaced(gone, gone.Change)
 		// This tombstone was forged, or comes from a stream that was lost.
 		case is != nil && !written && gone.IsNewerThan(is.Change):
 		case is == nil || is.UID != gone.UID || written:

@@ -25,9 +25,9 @@ func tree(name string) event.Change {
 	return c
 }
 
-// forest is an informer that holds targets, and the callbacks that it has made.
-type forest struct {
-	bus *bus
+// targetInformer is an informer that holds targets, and the callbacks that it has made.
+type targetInformer struct {
+	bus *testStreams
 	*informer.Informer
 	trees   *informer.Lister[object]
 	reloads atomic.Int32
@@ -37,11 +37,11 @@ type forest struct {
 	heard []int
 }
 
-func (b *bus) forest() *forest {
+func (b *testStreams) forest() *targetInformer {
 	b.t.Helper()
 	v := informer.New(informer.Config{JS: b.js, Service: "test", Cluster: "c", Log: slog.New(slog.DiscardHandler)})
 	informer.RegisterLister[object](v, kinds.Stores(), nil)
-	f := &forest{bus: b, Informer: v, trees: informer.RegisterTargetLister[object](v, nil)}
+	f := &targetInformer{bus: b, Informer: v, trees: informer.RegisterTargetLister[object](v, nil)}
 	v.OnReload(func() { f.reloads.Add(1) })
 	v.OnTargetKind(func(kind event.GroupResource) {
 		f.mu.Lock()
@@ -63,9 +63,9 @@ func (b *bus) forest() *forest {
 }
 
 // says waits until the informer is complete, or incomplete, and returns the wanted status for trees.
-func (f *forest) says(t *testing.T, complete bool, want informer.TargetKindStatus) {
+func (f *targetInformer) says(t *testing.T, complete bool, want informer.TargetKindStatus) {
 	t.Helper()
-	(&fed{Informer: f.Informer}).eventually(t, func() error {
+	(&followingInformer{Informer: f.Informer}).eventually(t, func() error {
 		f.bus.beat(0)
 		err := f.IncompleteErr()
 		if is := f.TargetKindStatus("c", trees().GroupResource); is != want || (err == nil) != complete {
@@ -77,9 +77,9 @@ func (f *forest) says(t *testing.T, complete bool, want informer.TargetKindStatu
 
 // For each registered kind, the informer must know whether it holds all objects, before a service concludes that an
 // object does not exist.
-func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
+func TestTargetKindStatusReportsObservation(t *testing.T) {
 	t.Parallel()
-	b := newBus(t)
+	b := newTestStreams(t)
 	at := b.put(tree("oak"), tree("elm"))
 	b.mark(trees(), 2, at, target)
 	b.mark(kinds.Stores(), 0, 0)
@@ -105,7 +105,7 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 	b.mark(trees(), 0, at+1000, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
 	f.says(t, true, informer.TargetKindStatus{}) // No service waits for a kind that is not registered.
 	b.mark(trees(), 0, at, target, func(m *eventv1.SnapshotMarker) { m.Served, m.Withdrawn = false, true })
-	(&fed{Informer: f.Informer}).eventually(t, func() error {
+	(&followingInformer{Informer: f.Informer}).eventually(t, func() error {
 		if len(f.trees.Keys()) > 0 {
 			return errors.New("what was withdrawn is held still")
 		}
@@ -119,9 +119,9 @@ func TestAViewKnowsOfEachKindOfTargetsWhetherItIsObserved(t *testing.T) {
 }
 
 // A user who creates and deletes objects of a registered kind must not cause reloads of the stream.
-func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
+func TestTargetCountMismatchCausesNoReload(t *testing.T) {
 	t.Parallel()
-	b := newBus(t)
+	b := newTestStreams(t)
 	at := b.put(tree("oak"), tree("elm"))
 	b.mark(trees(), 2, at, target)
 	b.mark(kinds.Stores(), 0, 0)
@@ -130,7 +130,7 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 	f.says(t, true, observed)
 	last := b.put(tree("ash"), tree("yew"), tree("fir"))
 	b.mark(trees(), 4, last-1, target)
-	(&fed{Informer: f.Informer}).eventually(t, func() error {
+	(&followingInformer{Informer: f.Informer}).eventually(t, func() error {
 		if n := len(f.trees.Keys()); n != 5 {
 			return fmt.Errorf("it holds %d", n)
 		}
@@ -141,7 +141,7 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 		t.Errorf("it was read again %d times", n)
 	}
 	b.mark(trees(), 4, last, target) // This marker is wrong.
-	(&fed{Informer: f.Informer}).eventually(t, func() error {
+	(&followingInformer{Informer: f.Informer}).eventually(t, func() error {
 		if f.reloads.Load() != 1 {
 			return errors.New("what differs in number is not read again")
 		}
@@ -153,9 +153,9 @@ func TestAViewIsNotReadAgainForTheNumberOfTargetsThatChange(t *testing.T) {
 func target(m *eventv1.SnapshotMarker) { m.Target, m.Kind, m.Namespaced = true, "Tree", true }
 
 // A snapshot marker of a target kind must not count for the same kind with its full objects.
-func TestAKindAndItsTargetsAreTwo(t *testing.T) {
+func TestMarkerOfTargetsIsSeparateFromKind(t *testing.T) {
 	t.Parallel()
-	b := newBus(t)
+	b := newTestStreams(t)
 	stores := kinds.TargetKind(kinds.Stores().GroupResource, "v1", "Store")
 	as := change("demo", 1)
 	as.Key.Target = true

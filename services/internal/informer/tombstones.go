@@ -64,8 +64,9 @@ func (t *tombstones[T]) tombstonesOf(k event.Key) iter.Seq[*Object[T]] {
 	}
 }
 
-// buryDisplaced turns an object into a tombstone because another object, or a new epoch, replaced it by the change by.
-func (t *tombstones[T]) buryDisplaced(was *Object[T], by event.Change) {
+// addTombstoneForReplaced turns an object into a tombstone because another object, or a new epoch, replaced it by the
+// change by.
+func (t *tombstones[T]) addTombstoneForReplaced(was *Object[T], by event.Change) {
 	o := *was
 	o.Deleted, o.ObservedAt, o.PublishedAt, o.ExpiresAt = true, by.ObservedAt, by.PublishedAt, time.Time{}
 	if is := t.getTombstone(o.Key, o.UID); is == nil || o.IsNewerThan(is.Change) {

@@ -17,13 +17,13 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-type thing struct {
+type testValue struct {
 	Tag string `json:"tag"`
 }
 
-func newThings() (*Informer, *Lister[thing]) {
+func newTestListers() (*Informer, *Lister[testValue]) {
 	v := New(Config{Log: slog.New(slog.DiscardHandler)})
-	return v, RegisterLister(v, kinds.Stores(), map[string]func(*thing) []string{"all": func(*thing) []string { return []string{"x"} }})
+	return v, RegisterLister(v, kinds.Stores(), map[string]func(*testValue) []string{"all": func(*testValue) []string { return []string{"x"} }})
 }
 
 func name() event.Key {
@@ -44,7 +44,7 @@ func parse(t *testing.T, text string) event.Change {
 	return c
 }
 
-func held(table *Lister[thing]) string {
+func held(table *Lister[testValue]) string {
 	o, live := table.GetOrTombstone(name())
 	text := "none:"
 	if live {
@@ -65,7 +65,7 @@ func applied(t *testing.T, v *Informer, states ...string) {
 	}
 }
 
-func TestWhoeverHadANameIsRemembered(t *testing.T) {
+func TestTombstonesKeepEveryObjectOfName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ states, want string }{
 		{"a@1 b@3", "b@3: a@1"},
@@ -90,7 +90,7 @@ func TestWhoeverHadANameIsRemembered(t *testing.T) {
 	} {
 		t.Run(c.states, func(t *testing.T) {
 			t.Parallel()
-			v, table := newThings()
+			v, table := newTestListers()
 			applied(t, v, strings.Fields(c.states)...)
 			if got := held(table); got != c.want {
 				t.Errorf("holds %q, want %q", got, c.want)
@@ -99,7 +99,7 @@ func TestWhoeverHadANameIsRemembered(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
+func TestApplyAuthoritativeDropsContradictedState(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ states, lie, is, later, want string }{
 		{"a@1 a@900", "a@900", "a@2", "", "a@2:"},
@@ -122,7 +122,7 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 	} {
 		t.Run(c.states+" but "+c.is+" then "+c.later, func(t *testing.T) {
 			t.Parallel()
-			v, table := newThings()
+			v, table := newTestListers()
 			applied(t, v, strings.Fields(c.states)...)
 			var lie event.Change
 			if c.lie != "" {
@@ -139,9 +139,9 @@ func TestWhatTheAPIServerContradictsIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAReloadKeepsWhatWasBeforeTheClusterWentBack(t *testing.T) {
+func TestReloadKeepsStatesBeforeRewind(t *testing.T) {
 	t.Parallel()
-	v, table := newThings()
+	v, table := newTestListers()
 	applied(t, v, "a@9")
 	if err := v.ApplyAuthoritative(t.Context(), parse(t, "a@9"), parse(t, "a@5")); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestAReloadKeepsWhatWasBeforeTheClusterWentBack(t *testing.T) {
 	}
 }
 
-func TestAReloadLosesNoDeletion(t *testing.T) {
+func TestReloadKeepsTombstones(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ before, loaded, want string }{
 		{"a@1 -a@2 b@3", "b@3", "b@3: a@2"},
@@ -173,7 +173,7 @@ func TestAReloadLosesNoDeletion(t *testing.T) {
 	} {
 		t.Run(c.before+" then "+c.loaded, func(t *testing.T) {
 			t.Parallel()
-			v, table := newThings()
+			v, table := newTestListers()
 			applied(t, v, strings.Fields(c.before)...)
 			v.beginLoad()
 			applied(t, v, strings.Fields(c.loaded)...)
@@ -185,9 +185,9 @@ func TestAReloadLosesNoDeletion(t *testing.T) {
 	}
 }
 
-func TestAllWhoHadANameAreListedNewestFirst(t *testing.T) {
+func TestTombstonesAreListedNewestFirst(t *testing.T) {
 	t.Parallel()
-	v, table := newThings()
+	v, table := newTestListers()
 	applied(t, v, "-b@4", "-a@2", "-c@11", "d@12")
 	got := ""
 	for _, o := range table.Tombstones(name()) {
@@ -198,9 +198,9 @@ func TestAllWhoHadANameAreListedNewestFirst(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfTheAPIServerIsOfTheNewestEpoch(t *testing.T) {
+func TestWithCurrentEpochUsesNewestEpoch(t *testing.T) {
 	t.Parallel()
-	v, table := newThings()
+	v, table := newTestListers()
 	applied(t, v, "a@5/1")
 	if err := v.Apply(t.Context(), v.WithCurrentEpoch(parse(t, "a@6"))); err != nil {
 		t.Fatal(err)
@@ -210,18 +210,18 @@ func TestAnAnswerOfTheAPIServerIsOfTheNewestEpoch(t *testing.T) {
 	}
 }
 
-// silent is a bus that answers no request.
-type silent struct{ jetstream.JetStream }
+// silentJetStream is a bus that answers no request.
+type silentJetStream struct{ jetstream.JetStream }
 
-func (silent) Stream(ctx context.Context, _ string) (jetstream.Stream, error) {
+func (silentJetStream) Stream(ctx context.Context, _ string) (jetstream.Stream, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func TestDeletionsAreForgottenInTime(t *testing.T) {
+func TestTombstonesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, table := newThings()
-		v.cfg.JS = silent{}
+		v, table := newTestListers()
+		v.cfg.JS = silentJetStream{}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() { _ = v.Run(ctx) }()
@@ -250,8 +250,8 @@ func TestDeletionsAreForgottenInTime(t *testing.T) {
 
 // A user may create and delete an object any number of times. The cost of the next change must not grow with the
 // number of deleted objects with the name.
-func TestOneMoreOfANameCostsTheSameHoweverManyHadIt(t *testing.T) {
-	v, table := newThings()
+func TestTombstoneCostIsIndependentOfCount(t *testing.T) {
+	v, table := newTestListers()
 	n := 0
 	cost := func() (bytes uint64) {
 		var before, after runtime.MemStats

@@ -80,7 +80,7 @@ type Informer struct {
 	// syncedAt is the last time, by [bootclock.Now], at which the informer was known to hold the whole stream.
 	syncedAt time.Duration
 	// proofs holds the last barrier of each cluster since the load began. beaten signals a new barrier.
-	proofs map[string]provenBarrier
+	proofs map[string]clusterBarrier
 	// halts holds the reasons of the halts that were not resumed, by their digests. A reload keeps them.
 	halts  map[string]string
 	beaten chan struct{}
@@ -140,7 +140,7 @@ func New(cfg Config) *Informer {
 	return &Informer{
 		cfg: cfg, tables: map[event.GroupResource]kindTable{}, named: map[event.GroupResource]bool{},
 		markers: map[snapshotScope]snapshotMarker{}, targeted: map[snapshotScope]uint64{}, refused: map[string]time.Duration{}, epochs: map[string]string{},
-		proofs: map[string]provenBarrier{}, halts: map[string]string{}, beaten: make(chan struct{}, 1),
+		proofs: map[string]clusterBarrier{}, halts: map[string]string{}, beaten: make(chan struct{}, 1),
 	}
 }
 
@@ -179,16 +179,16 @@ func (v *Informer) OnChange(f func(event.Key)) { v.onChange = append(v.onChange,
 func (v *Informer) IncompleteErr() error {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	err := v.checkComplete()
+	err := v.checkSnapshotsComplete()
 	if err != nil && v.blockedBy != nil {
 		err = fmt.Errorf("%w; the next change cannot be taken in: %w", err, v.blockedBy)
 	}
 	return err
 }
 
-// checkComplete implements [Informer.IncompleteErr], without the error that blocks the feed. The caller holds the
-// lock.
-func (v *Informer) checkComplete() error {
+// checkSnapshotsComplete implements [Informer.IncompleteErr], without the error that blocks the feed. The caller holds
+// the lock.
+func (v *Informer) checkSnapshotsComplete() error {
 	if v.streamID == "" || v.loading || !v.marked {
 		return fmt.Errorf("%w: the stream of changes has not been read", ErrIncomplete)
 	}

@@ -59,7 +59,7 @@ func names[T any](objects []informer.Object[T]) string {
 	return all
 }
 
-func TestIndexesFollowTheObjects(t *testing.T) {
+func TestIndexesFollowChanges(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	apply(t, v, change("b", 1), change("a", 2), change("c", 3, tags(`{"tags":["y"]}`)))
@@ -79,7 +79,7 @@ func TestIndexesFollowTheObjects(t *testing.T) {
 
 // State that was computed from objects is valid as long as the counter is the same. The counter changes after every
 // change between unequal states.
-func TestWhatIsAlikeIsNoChange(t *testing.T) {
+func TestChangeCountIgnoresEquivalentStates(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	edits := 0
@@ -114,7 +114,7 @@ func TestWhatIsAlikeIsNoChange(t *testing.T) {
 	}
 }
 
-func TestAnEmptyValueIsInNoIndex(t *testing.T) {
+func TestIndexSkipsEmptyValues(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	apply(t, v, change("a", 1, tags(`{"tags":["","x"]}`)))
@@ -123,7 +123,7 @@ func TestAnEmptyValueIsInNoIndex(t *testing.T) {
 	}
 }
 
-func TestADeletedObjectIsFoundByItsLastState(t *testing.T) {
+func TestTombstonesByIndexUsesLastState(t *testing.T) {
 	t.Parallel()
 	another := func(c *event.Change) { c.UID = "another" }
 	for name, c := range map[string]struct {
@@ -158,7 +158,7 @@ func TestADeletedObjectIsFoundByItsLastState(t *testing.T) {
 	}
 }
 
-func TestWhoAsksIsToldOfEachChangeThatIsTakenIn(t *testing.T) {
+func TestOnChangeIsCalledForEachStoredChange(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	told := ""
@@ -172,7 +172,7 @@ func TestWhoAsksIsToldOfEachChangeThatIsTakenIn(t *testing.T) {
 	}
 }
 
-func TestWhoeverAppliesAChangeFindsThatItWasToldOf(t *testing.T) {
+func TestApplyReturnsAfterCallbacks(t *testing.T) {
 	v, _ := newView(nil)
 	c := change("a", 1)
 	again := make(chan error, 1)
@@ -195,7 +195,7 @@ func TestWhoeverAppliesAChangeFindsThatItWasToldOf(t *testing.T) {
 	}
 }
 
-func TestAViewMayHoldTheObjectsOfOneCluster(t *testing.T) {
+func TestInformerCanHoldOneCluster(t *testing.T) {
 	t.Parallel()
 	for cluster, want := range map[string]string{"": "a b ", "c": "a ", "other": "b "} {
 		v := informer.New(informer.Config{Cluster: cluster, Log: slog.New(slog.DiscardHandler)})
@@ -207,7 +207,7 @@ func TestAViewMayHoldTheObjectsOfOneCluster(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotNewerIsDropped(t *testing.T) {
+func TestApplyDropsOlderChange(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	apply(t, v, change("a", 5), change("a", 4, tags(`{}`)), change("a", 5, tags(`{}`)))
@@ -228,7 +228,7 @@ func TestWhatIsNotNewerIsDropped(t *testing.T) {
 	}
 }
 
-func TestAnObjectTooLargeForTheBusIsReadElsewhere(t *testing.T) {
+func TestApplyFetchesLargeObject(t *testing.T) {
 	t.Parallel()
 	omitted := func(c *event.Change) { c.Omitted, c.Object = true, nil }
 	var answer []byte
@@ -250,7 +250,7 @@ func TestAnObjectTooLargeForTheBusIsReadElsewhere(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDecodedIsTerminalAndLeavesTheOldState(t *testing.T) {
+func TestApplyUndecodableObjectIsTerminalAndKeepsOldState(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	apply(t, v, change("a", 1))
@@ -268,7 +268,7 @@ func TestWhatCannotBeDecodedIsTerminalAndLeavesTheOldState(t *testing.T) {
 	}
 }
 
-func TestADeletionNeedsNoBody(t *testing.T) {
+func TestApplyDeletionNeedsNoObject(t *testing.T) {
 	t.Parallel()
 	v, table := newView(nil)
 	unreadable := func(c *event.Change) { c.Deleted, c.Object = true, []byte(`{`) }
@@ -284,7 +284,7 @@ func TestADeletionNeedsNoBody(t *testing.T) {
 	}
 }
 
-func TestWhatCameLatelyIsTold(t *testing.T) {
+func TestKeysPublishedSince(t *testing.T) {
 	t.Parallel()
 	v, _ := newView(nil)
 	at := func(minute int) func(*event.Change) {
@@ -303,7 +303,7 @@ func TestWhatCameLatelyIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDecodedIsNotWhatItWasBefore(t *testing.T) {
+func TestKeepUndecodableDropsOldValue(t *testing.T) {
 	t.Parallel()
 	for _, blank := range []bool{false, true} {
 		v := informer.New(informer.Config{KeepUndecodable: blank, Log: slog.New(slog.DiscardHandler)})

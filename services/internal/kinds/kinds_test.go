@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func TestEveryKindIsFoundByItsResourceAlone(t *testing.T) {
+func TestByResourceFindsEveryKind(t *testing.T) {
 	seen := map[event.GroupResource]bool{}
 	for _, kind := range kinds.ConsumedKinds() {
 		if seen[kind.GroupResource] {
@@ -28,7 +28,7 @@ func TestEveryKindIsFoundByItsResourceAlone(t *testing.T) {
 	}
 }
 
-func TestNobodyFollowsAllSecrets(t *testing.T) {
+func TestConsumedKindsExcludeSecrets(t *testing.T) {
 	for _, kind := range kinds.ConsumedKinds() {
 		if kind.GroupResource == kinds.Secrets().GroupResource || kind.Named || kind.Namespace != "" {
 			t.Errorf("%+v is followed everywhere", kind)
@@ -39,7 +39,7 @@ func TestNobodyFollowsAllSecrets(t *testing.T) {
 	}
 }
 
-func TestWhatIsGlobalHasNoNamespace(t *testing.T) {
+func TestClusterScopedKindsHaveNoNamespace(t *testing.T) {
 	for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels(), kinds.PolicyDocuments(), kinds.ImpliedRoles()} {
 		definition, err := os.ReadFile("../../../deploy/crd/" + kind.Group + "_" + kind.Resource + ".yaml")
 		if err != nil || strings.Contains(string(definition), "\n  scope: Cluster\n") != kind.Global {

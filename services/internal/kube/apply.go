@@ -65,8 +65,8 @@ func encodeApplyPatch(kind kinds.Kind, seen event.Change, object any) ([]byte, e
 // Create creates object with the key k and returns its state. If the name is taken, the error is [ErrConflict]. The
 // kind must be built into Kubernetes, because the object is sent as protobuf.
 //
-// Create costs the API server less than [Client.Apply]. Change a created object only with [Client.Merge]: server-side
-// apply would not remove list items that Create wrote.
+// Create costs the API server less than [Client.Apply]. Change a created object only with [Client.MergePatch]:
+// server-side apply would not remove list items that Create wrote.
 func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, object runtime.Object) (event.Change, error) {
 	made, err := withObjectPath(c.protobuf.Post(), kind, k.Namespace).Param("fieldManager", c.manager).Body(object).Do(ctx).Get()
 	if err != nil {
@@ -82,10 +82,10 @@ func (c *Client) Create(ctx context.Context, kind kinds.Kind, k event.Key, objec
 	return c.decodeChange(ctx, kind, raw)
 }
 
-// Merge changes the given fields of an object, even if another manager owns them, and returns the new state. It
+// MergePatch changes the given fields of an object, even if another manager owns them, and returns the new state. It
 // replaces lists as a whole. fields["metadata"], if present, must be a map[string]any. The error is [ErrConflict] if
 // seen is not the newest state.
-func (c *Client) Merge(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
+func (c *Client) MergePatch(ctx context.Context, kind kinds.Kind, seen event.Change, fields map[string]any) (event.Change, error) {
 	fields, metadata := maps.Clone(fields), map[string]any{versionField: seen.ResourceVersion}
 	if given, ok := fields["metadata"].(map[string]any); ok {
 		maps.Copy(metadata, given)

@@ -57,7 +57,7 @@ func read(t *testing.T, change event.Change) *rbacv1.RoleBinding {
 	return b
 }
 
-func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
+func TestCreateRefusesExistingObject(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	foreign := binding("taken", "mallory")
@@ -92,7 +92,7 @@ func TestAnObjectIsCreatedOnlyWhereThereIsNone(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
+func TestApplyRequiresSeenVersion(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	made, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("b")}, binding("b", "alice"))
@@ -146,7 +146,7 @@ func TestAnObjectIsChangedOnlyAsItWasSeen(t *testing.T) {
 	}
 }
 
-func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
+func TestMergePatchRequiresSeenVersion(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	seen, err := c.Apply(t.Context(), kinds.RoleBindings(), event.Change{Key: bindingKey("merged")}, binding("merged", "u"))
@@ -154,13 +154,13 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := map[string]any{"subjects": []any{}}
-	now, err := c.Merge(t.Context(), kinds.RoleBindings(), seen, nobody)
+	now, err := c.MergePatch(t.Context(), kinds.RoleBindings(), seen, nobody)
 	if err != nil || len(read(t, now).Subjects) != 0 || read(t, now).Labels["ours"] != "yes" || len(nobody) != 1 {
 		t.Errorf("it became %s, %v", now.Object, err)
 	}
 	stale := func(what string, old event.Change) {
 		t.Helper()
-		if _, err := c.Merge(t.Context(), kinds.RoleBindings(), old, nobody); !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
+		if _, err := c.MergePatch(t.Context(), kinds.RoleBindings(), old, nobody); !errors.Is(err, kube.ErrConflict) || !fault.IsUnavailable(err) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -175,9 +175,9 @@ func TestFieldsAreMergedIntoTheStateThatWasSeenAlone(t *testing.T) {
 	stale("of another", now)
 }
 
-// TestWhatIsMergedReplacesListsAndKeepsTheRest replaces the owners of an object. The client is the one that created the
-// object.
-func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
+// TestMergePatchReplacesListsAndKeepsOtherFields replaces the owners of an object. The client is the one that created
+// the object.
+func TestMergePatchReplacesListsAndKeepsOtherFields(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.ImpliedRole)
 	owner := func() []metav1.OwnerReference {
@@ -196,7 +196,7 @@ func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 	if is := read(t, made); is.Name != "owned" || string(is.UID) != made.UID || len(is.ManagedFields) > 0 || !slices.Equal(is.Subjects, owned.Subjects) {
 		t.Errorf("it was made as %s", made.Object)
 	}
-	now, err := c.Merge(t.Context(), kinds.RoleBindings(), made, map[string]any{"metadata": map[string]any{
+	now, err := c.MergePatch(t.Context(), kinds.RoleBindings(), made, map[string]any{"metadata": map[string]any{
 		"labels": map[string]string{"more": "yes"}, "ownerReferences": after,
 	}})
 	if err != nil {
@@ -208,7 +208,7 @@ func TestWhatIsMergedReplacesListsAndKeepsTheRest(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
+func TestCreateFailsInTerminatingNamespace(t *testing.T) {
 	server := testenv.StartKube(t)
 	c, namespaces := client(t, server, topology.ImpliedRole), typed(t, server).CoreV1().Namespaces()
 	name := "going"
@@ -234,7 +234,7 @@ func TestNothingIsMadeWhereTheNamespaceGoes(t *testing.T) {
 	}
 }
 
-func TestAListHasAllPages(t *testing.T) {
+func TestListReadsAllPages(t *testing.T) {
 	server := testenv.StartKube(t)
 	c, want := client(t, server, topology.ImpliedRole), 0
 	for i := range 510 {

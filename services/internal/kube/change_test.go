@@ -31,7 +31,7 @@ func read(t *testing.T, kind kinds.Kind, raw string) Object {
 	return o
 }
 
-func TestAChangeSaysWhoseItIs(t *testing.T) {
+func TestChangeHasOrigin(t *testing.T) {
 	change := read(t, kinds.Stores(), storeJSON).Change
 	change.Object = nil
 	want := event.Change{
@@ -43,7 +43,7 @@ func TestAChangeSaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestAChangeCarriesTheObjectWithoutManagedFields(t *testing.T) {
+func TestDecodeObjectRemovesManagedFields(t *testing.T) {
 	for name, raw := range map[string]string{
 		"an object":   storeJSON,
 		"odd values":  strings.Replace(storeJSON, `"spec": {`, `"spec":{"n":9007199254740993,"f":1.5,"e":[],"o":{},"z":null,"t":"<&> \u2028",`, 1),
@@ -60,7 +60,7 @@ func TestAChangeCarriesTheObjectWithoutManagedFields(t *testing.T) {
 	}
 }
 
-func TestAMetadataOnlyKindGivesNothingElseAway(t *testing.T) {
+func TestDecodeObjectOfMetadataOnlyKindHasNoContent(t *testing.T) {
 	kind := kinds.Stores()
 	kind.MetadataOnly = true
 	want := values(t, []byte(`{"apiVersion": "core.platform-mesh.io/v1alpha1", "kind": "Store",
@@ -70,7 +70,7 @@ func TestAMetadataOnlyKindGivesNothingElseAway(t *testing.T) {
 	}
 }
 
-func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
+func TestDecodeObjectOfNamedKindHasIdentityOnly(t *testing.T) {
 	raw := `{"apiVersion":"v1","kind":"Secret","type":"Opaque","immutable":true,"data":{"k":"c2VjcmV0"},"stringData":{"k":"secret"},"metadata":{
 		"name":"passwords","namespace":"team-a","uid":"u-1","resourceVersion":"42","creationTimestamp":"2026-01-02T03:04:05Z","generateName":"secret",
 		"labels":{"secret":"secret"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"secret","secret":"secret"},
@@ -82,7 +82,7 @@ func TestOfANamedKindTravelsWhichItIsAndNothingElse(t *testing.T) {
 }
 
 // Otherwise the message would be too large for NATS, and the object's earlier state would remain in effect.
-func TestAnObjectThatNamesVeryManyOwnersTravelsAsNobodys(t *testing.T) {
+func TestDecodeObjectDropsTooManyOwners(t *testing.T) {
 	kind := kinds.TargetKind(event.GroupResource{Resource: "configmaps"}, "v1", "ConfigMap")
 	of := func(name string) string {
 		return string(read(t, kind, `{"metadata":{"name":"one","uid":"u-1","resourceVersion":"42","labels":{"l":"v"},
@@ -97,7 +97,7 @@ func TestAnObjectThatNamesVeryManyOwnersTravelsAsNobodys(t *testing.T) {
 	}
 }
 
-func TestTheSameObjectGivesTheSameBytes(t *testing.T) {
+func TestEncodingIsDeterministic(t *testing.T) {
 	first := string(read(t, kinds.Stores(), storeJSON).Change.Object)
 	for range 50 {
 		if again := string(read(t, kinds.Stores(), storeJSON).Change.Object); again != first {
@@ -106,7 +106,7 @@ func TestTheSameObjectGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsNotRead(t *testing.T) {
+func TestDecodeObjectRefusesInvalidObject(t *testing.T) {
 	for _, raw := range []string{
 		"", "[]", "{}", `{"metadata":7}`, `{"metadata":{"generation":"x"}}`,
 		strings.Replace(storeJSON, `"demo"`, `""`, 1), strings.Replace(storeJSON, `"u-1"`, `""`, 1), strings.Replace(storeJSON, `"42"`, `""`, 1),

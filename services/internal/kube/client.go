@@ -44,7 +44,7 @@ type Client struct {
 // New returns a client for the cluster with the given name on NATS. fieldManager is the name of the service and owns
 // the applied fields.
 func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
-	cfg = clientConfig(cfg, fieldManager)
+	cfg = withoutRateLimit(cfg, fieldManager)
 	api, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating client of the API server: %w", err)
@@ -64,9 +64,9 @@ func New(cfg *rest.Config, cluster, fieldManager string) (*Client, error) {
 	}, nil
 }
 
-// clientConfig disables the client's rate limit, because the API server's priority levels limit requests better than
-// one client can.
-func clientConfig(cfg *rest.Config, manager string) *rest.Config {
+// withoutRateLimit disables the client's rate limit, because the API server's priority levels limit requests better
+// than one client can.
+func withoutRateLimit(cfg *rest.Config, manager string) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	cfg.UserAgent = manager
@@ -102,8 +102,8 @@ func (c *Client) Get(ctx context.Context, kind kinds.Kind, namespace, name strin
 	return now, nil
 }
 
-// Newest reads obj again. If obj does not exist, Newest returns it as deleted.
-func (c *Client) Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
+// ReadNewest reads obj again. If obj does not exist, Newest returns it as deleted.
+func (c *Client) ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error) {
 	now, err := c.Get(ctx, kind, obj.Key.Namespace, obj.Key.Name)
 	if errors.Is(err, ErrNotFound) {
 		now, err = obj, nil
@@ -126,8 +126,8 @@ func (c *Client) FetchJSON(ctx context.Context, k event.Key) ([]byte, error) {
 }
 
 // newPatchRequest returns a request that changes one object as this service.
-func (c *Client) newPatchRequest(kind kinds.Kind, k event.Key, how types.PatchType, newPatchRequest []byte) *rest.Request {
-	return withObjectPath(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(newPatchRequest)
+func (c *Client) newPatchRequest(kind kinds.Kind, k event.Key, how types.PatchType, patch []byte) *rest.Request {
+	return withObjectPath(c.paths.Patch(how), kind, k.Namespace).Name(k.Name).Param("fieldManager", c.manager).Body(patch)
 }
 
 // sendAndDecode sends a request and returns the object in the response.

@@ -71,7 +71,7 @@ func stores() schema.GroupVersionResource {
 	return corev1alpha1.GroupVersion.WithResource(corev1alpha1.Stores)
 }
 
-func TestAnObjectIsReadAsAChange(t *testing.T) {
+func TestGetReturnsChange(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	change := apply(t, server, c, "a.name.with.dots")
@@ -101,7 +101,7 @@ func TestAnObjectIsReadAsAChange(t *testing.T) {
 	}
 }
 
-func TestTwoServicesShareAStatus(t *testing.T) {
+func TestApplyStatusKeepsFieldsOfOthers(t *testing.T) {
 	server := testenv.StartKube(t)
 	stores, tuples := client(t, server, topology.StoreSync), client(t, server, topology.TupleSync)
 	obj := apply(t, server, stores, "demo")
@@ -137,7 +137,7 @@ func TestTwoServicesShareAStatus(t *testing.T) {
 	}
 }
 
-func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
+func TestApplyStatusRequiresNewestState(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.TupleSync)
 	first := apply(t, server, c, "demo")
@@ -166,7 +166,7 @@ func TestAStatusIsForTheObjectItWasMadeFor(t *testing.T) {
 	}
 }
 
-func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
+func TestApplyStatusTooLargeIsTerminal(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.TupleSync)
 	obj := apply(t, server, c, "demo")
@@ -182,7 +182,7 @@ func TestAStatusThatTheServerCannotHoldIsTerminal(t *testing.T) {
 	}
 }
 
-func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
+func TestFinalizerHoldsObjectUntilRemoved(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	first := apply(t, server, c, "demo")
@@ -225,7 +225,7 @@ func TestAFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	}
 }
 
-func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
+func TestRemoveFinalizerIgnoresOtherUID(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	old, err := c.AddFinalizer(t.Context(), kinds.Stores(), apply(t, server, c, "demo"), finalizer)
@@ -251,7 +251,7 @@ func TestFinalizersOfANamesakeAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
+func TestAddFinalizerRetriesConflicts(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
@@ -270,7 +270,7 @@ func TestAFinalizerIsAddedAmongOtherWriters(t *testing.T) {
 	}
 }
 
-func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
+func TestRecordEventIsRateLimited(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
@@ -293,7 +293,7 @@ func TestANoteIsSeenOnTheObjectAndAFloodIsNot(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
+func TestUnreachableServerIsUnavailable(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
@@ -308,7 +308,7 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 	})
 }
 
-func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
+func TestNetworkErrorIsUnavailable(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	obj := apply(t, server, c, "demo")
@@ -329,26 +329,26 @@ func TestAFaultOnTheWireIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestTheNewestStateOfWhatIsGoneIsItsLastDeleted(t *testing.T) {
+func TestReadNewestOfMissingObjectReturnsTombstone(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	first := apply(t, server, c, "brief")
 	server.Apply(t, kinds.Stores(), "brief", corev1alpha1.StoreSpec{CoreModule: "module changed"})
-	now, err := c.Newest(t.Context(), kinds.Stores(), first)
+	now, err := c.ReadNewest(t.Context(), kinds.Stores(), first)
 	if err != nil || now.Deleted || !now.IsNewerThan(first) || store(t, now).Spec.CoreModule != "module changed" {
 		t.Errorf("after a change the newest is %+v, %v", now, err)
 	}
 	remove(t, server, "brief")
-	gone, err := c.Newest(t.Context(), kinds.Stores(), now)
+	gone, err := c.ReadNewest(t.Context(), kinds.Stores(), now)
 	if err != nil || !gone.Deleted || gone.UID != now.UID || !gone.IsNewerThan(now) || gone.ObservedAt.IsZero() {
 		t.Errorf("after the deletion the newest is %+v, %v", gone, err)
 	}
 	another := apply(t, server, c, "brief")
-	if got, err := c.Newest(t.Context(), kinds.Stores(), now); err != nil || got.Deleted || got.UID != another.UID {
+	if got, err := c.ReadNewest(t.Context(), kinds.Stores(), now); err != nil || got.Deleted || got.UID != another.UID {
 		t.Errorf("after another came the newest is %+v, %v; want %s", got, err, another.UID)
 	}
 	server.FailBefore(func(context.Context, string) error { return errors.New("the line is cut") })
-	if got, err := c.Newest(t.Context(), kinds.Stores(), now); err == nil || !fault.IsUnavailable(err) {
+	if got, err := c.ReadNewest(t.Context(), kinds.Stores(), now); err == nil || !fault.IsUnavailable(err) {
 		t.Errorf("without the API server the newest is %+v, %v", got, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestTheResourcesOfAGroupVersionAreThoseServed(t *testing.T) {
+func TestDiscoverResourcesListsServed(t *testing.T) {
 	server := testenv.StartKube(t)
 	c, err := kube.New(server.ServiceConfig(t, topology.StoreSync), "local", "test")
 	if err != nil {

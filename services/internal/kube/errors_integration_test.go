@@ -23,7 +23,7 @@ import (
 
 const policyWithin = 60 * time.Second
 
-func TestWhatAPolicyRefusesIsForbiddenAndMayBeAllowedLater(t *testing.T) {
+func TestAdmissionRefusalIsForbiddenAndRetriable(t *testing.T) {
 	server := testenv.StartKube(t)
 	c := client(t, server, topology.StoreSync)
 	apply(t, server, c, "guarded")

@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-func TestEveryAnswerHasItsClass(t *testing.T) {
+func TestClassifyErrorCoversEveryAnswer(t *testing.T) {
 	stores := schema.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	kind := schema.GroupKind{Group: stores.Group, Kind: "Store"}
 	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: `admission webhook "x" denied the request: no`}}

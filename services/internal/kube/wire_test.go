@@ -22,15 +22,15 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// request is a request that the API server received.
-type request struct {
+// receivedRequest is a request that the API server received.
+type receivedRequest struct {
 	method, path string
 	query        map[string]string
 	body         map[string]any
 }
 
 // field returns the value at a path of the body.
-func (r request) field(path ...string) any {
+func (r receivedRequest) field(path ...string) any {
 	var at any = r.body
 	for _, name := range path {
 		fields, ok := at.(map[string]any)
@@ -42,21 +42,21 @@ func (r request) field(path ...string) any {
 	return at
 }
 
-// wire is an API server whose answers a test defines. It also returns the UID of the cluster.
-type wire struct {
+// fakeAPIServer is an API server whose answers a test defines. It also returns the UID of the cluster.
+type fakeAPIServer struct {
 	t        *testing.T
 	mu       sync.Mutex
-	requests []request
+	requests []receivedRequest
 	epochs   int
-	answer   func(request) (int, any)
+	answer   func(receivedRequest) (int, any)
 }
 
 const system = "/api/v1/namespaces/kube-system"
 
-func (w *wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
+func (w *fakeAPIServer) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := request{method: in.Method, path: in.URL.Path, query: map[string]string{}}
+	r := receivedRequest{method: in.Method, path: in.URL.Path, query: map[string]string{}}
 	for name, values := range in.URL.Query() {
 		r.query[name] = values[0]
 	}
@@ -78,9 +78,9 @@ func (w *wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 }
 
 // dial returns a client of an API server with these answers.
-func dial(t *testing.T, answer func(request) (int, any)) (*Client, *wire) {
+func dial(t *testing.T, answer func(receivedRequest) (int, any)) (*Client, *fakeAPIServer) {
 	t.Helper()
-	w := &wire{t: t, answer: answer}
+	w := &fakeAPIServer{t: t, answer: answer}
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	c, err := New(&rest.Config{Host: server.URL}, "local", "tester")
@@ -112,8 +112,8 @@ func failure(code int, reason metav1.StatusReason) (int, any) {
 	}
 }
 
-// seen returns the state of a Store as a service holds it.
-func seen(t *testing.T, o map[string]any) event.Change {
+// storeAsSeen returns the state of a Store as a service holds it.
+func storeAsSeen(t *testing.T, o map[string]any) event.Change {
 	t.Helper()
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -125,7 +125,7 @@ func seen(t *testing.T, o map[string]any) event.Change {
 	}
 }
 
-func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
+func TestEditFinalizersRequiresNewestState(t *testing.T) {
 	const ours = "example.org/ours"
 	for name, test := range map[string]struct {
 		seen map[string]any
@@ -187,11 +187,11 @@ func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			c, w := dial(t, func(request) (int, any) {
+			c, w := dial(t, func(receivedRequest) (int, any) {
 				n++
 				return test.answers[min(n, len(test.answers))-1]()
 			})
-			state := seen(t, test.seen)
+			state := storeAsSeen(t, test.seen)
 			if test.seen == nil {
 				state.Object = nil
 			}
@@ -224,9 +224,9 @@ func TestAFinalizerIsWrittenByWhoSawTheNewestState(t *testing.T) {
 	}
 }
 
-func TestSeveralFinalizersAreAddedByOneCall(t *testing.T) {
-	c, w := dial(t, func(request) (int, any) { return ok(object("demo", "u1", "6", "a", "b/b", "c/c"))() })
-	if _, err := c.AddFinalizers(t.Context(), kinds.Stores(), seen(t, object("demo", "u1", "5", "a", "b/b")), "b/b", "c/c"); err != nil {
+func TestAddFinalizersMakesOneCall(t *testing.T) {
+	c, w := dial(t, func(receivedRequest) (int, any) { return ok(object("demo", "u1", "6", "a", "b/b", "c/c"))() })
+	if _, err := c.AddFinalizers(t.Context(), kinds.Stores(), storeAsSeen(t, object("demo", "u1", "5", "a", "b/b")), "b/b", "c/c"); err != nil {
 		t.Fatal(err)
 	}
 	if len(w.requests) != 1 || fmt.Sprint(w.requests[0].field("metadata", "finalizers")) != fmt.Sprint([]any{"a", "b/b", "c/c"}) {
@@ -242,13 +242,13 @@ func conflict() (int, any) { return failure(http.StatusConflict, metav1.StatusRe
 
 func missing() (int, any) { return failure(http.StatusNotFound, metav1.StatusReasonNotFound) }
 
-func TestWhatIsAppliedIsForTheStateThatWasSeen(t *testing.T) {
-	c, w := dial(t, func(request) (int, any) { return http.StatusOK, object("demo", "u1", "6") })
-	now, err := c.Apply(t.Context(), kinds.Stores(), seen(t, nil), map[string]any{"spec": map[string]any{"a": 1}})
+func TestApplySendsSeenVersion(t *testing.T) {
+	c, w := dial(t, func(receivedRequest) (int, any) { return http.StatusOK, object("demo", "u1", "6") })
+	now, err := c.Apply(t.Context(), kinds.Stores(), storeAsSeen(t, nil), map[string]any{"spec": map[string]any{"a": 1}})
 	if err != nil || now.ResourceVersion != "6" || now.Epoch != "cluster-1" || now.ObservedAt.IsZero() {
 		t.Fatalf("got %+v, %v", now, err)
 	}
-	fresh := event.Change{Key: seen(t, nil).Key}
+	fresh := event.Change{Key: storeAsSeen(t, nil).Key}
 	if _, err := c.Apply(t.Context(), kinds.Stores(), fresh, map[string]any{}); err != nil {
 		t.Fatal(err)
 	}
@@ -273,26 +273,26 @@ func TestWhatIsAppliedIsForTheStateThatWasSeen(t *testing.T) {
 	}
 }
 
-func TestAStatusIsAppliedToTheStatusAlone(t *testing.T) {
-	c, w := dial(t, func(r request) (int, any) {
+func TestApplyStatusUsesSubresource(t *testing.T) {
+	c, w := dial(t, func(r receivedRequest) (int, any) {
 		if len(r.body) == 0 {
 			return failure(http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		}
 		return http.StatusOK, object("demo", "u1", "6")
 	})
-	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), seen(t, nil), map[string]any{"storeId": "01"}); err != nil {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), storeAsSeen(t, nil), map[string]any{"storeId": "01"}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.requests[0]
 	if r.path != "/apis/core.platform-mesh.io/v1alpha1/stores/demo/status" || r.field("metadata", "resourceVersion") != "5" || r.field("spec") != nil || r.field("status", "storeId") != "01" {
 		t.Errorf("got request to %s with %v", r.path, r.body)
 	}
-	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), seen(t, nil), make(chan int)); err == nil || len(w.requests) != 1 {
+	if _, err := c.ApplyStatus(t.Context(), kinds.Stores(), storeAsSeen(t, nil), make(chan int)); err == nil || len(w.requests) != 1 {
 		t.Errorf("value that cannot be encoded: got %v", err)
 	}
 }
 
-func TestOnlyTheStateThatWasSeenIsDeleted(t *testing.T) {
+func TestDeleteHasPreconditions(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer func() (int, any)
 		want   error
@@ -302,8 +302,8 @@ func TestOnlyTheStateThatWasSeenIsDeleted(t *testing.T) {
 		"changed": {conflict, ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, w := dial(t, func(request) (int, any) { return test.answer() })
-			if err := c.Delete(t.Context(), kinds.Stores(), seen(t, nil)); !errors.Is(err, test.want) {
+			c, w := dial(t, func(receivedRequest) (int, any) { return test.answer() })
+			if err := c.Delete(t.Context(), kinds.Stores(), storeAsSeen(t, nil)); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 			if r := w.requests[0]; r.field("preconditions", "uid") != "u1" || r.field("preconditions", "resourceVersion") != "5" {
@@ -313,8 +313,8 @@ func TestOnlyTheStateThatWasSeenIsDeleted(t *testing.T) {
 	}
 }
 
-func TestAListEndsWithItsErrorOrWithItsReader(t *testing.T) {
-	pages := func(r request) (int, any) {
+func TestListStopsAtErrorOrCaller(t *testing.T) {
+	pages := func(r receivedRequest) (int, any) {
 		items := []any{object("a"+r.query["continue"], "u1", "1"), object("b"+r.query["continue"], "u2", "2")}
 		next := map[string]string{"": "1", "1": "2"}[r.query["continue"]]
 		if r.query["continue"] == "2" {
@@ -340,14 +340,14 @@ func TestAListEndsWithItsErrorOrWithItsReader(t *testing.T) {
 	}
 }
 
-func TestWhatWasTooLargeForTheBusIsReadOfItsOwnClusterOnly(t *testing.T) {
-	c, w := dial(t, func(r request) (int, any) {
+func TestFetchJSONRefusesOtherCluster(t *testing.T) {
+	c, w := dial(t, func(r receivedRequest) (int, any) {
 		if strings.HasSuffix(r.path, "/gone") {
 			return missing()
 		}
 		return http.StatusOK, object("demo", "u1", "6")
 	})
-	key := seen(t, nil).Key
+	key := storeAsSeen(t, nil).Key
 	if data, err := c.FetchJSON(t.Context(), key); err != nil || !strings.Contains(string(data), `"resourceVersion":"6"`) {
 		t.Errorf("got %s, %v", data, err)
 	}
@@ -366,29 +366,29 @@ func TestWhatWasTooLargeForTheBusIsReadOfItsOwnClusterOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneIsItsLastStateDeleted(t *testing.T) {
-	c, _ := dial(t, func(request) (int, any) { return missing() })
-	before := seen(t, object("demo", "u1", "5"))
-	now, err := c.Newest(t.Context(), kinds.Stores(), before)
+func TestReadNewestReturnsDeletionForMissingObject(t *testing.T) {
+	c, _ := dial(t, func(receivedRequest) (int, any) { return missing() })
+	before := storeAsSeen(t, object("demo", "u1", "5"))
+	now, err := c.ReadNewest(t.Context(), kinds.Stores(), before)
 	if err != nil || !now.Deleted || now.UID != "u1" || string(now.Object) != string(before.Object) || now.ObservedAt.IsZero() {
 		t.Errorf("got %+v, %v", now, err)
 	}
-	c, _ = dial(t, func(request) (int, any) { return failure(http.StatusForbidden, metav1.StatusReasonForbidden) })
-	if now, err := c.Newest(t.Context(), kinds.Stores(), before); !errors.Is(err, ErrForbidden) || now.Deleted {
+	c, _ = dial(t, func(receivedRequest) (int, any) { return failure(http.StatusForbidden, metav1.StatusReasonForbidden) })
+	if now, err := c.ReadNewest(t.Context(), kinds.Stores(), before); !errors.Is(err, ErrForbidden) || now.Deleted {
 		t.Errorf("forbidden object: got %+v, %v", now, err)
 	}
 }
 
-func TestANoteNamesItsObjectAndIsBounded(t *testing.T) {
-	c, w := dial(t, func(request) (int, any) {
+func TestRecordEventNamesObjectAndIsBounded(t *testing.T) {
+	c, w := dial(t, func(receivedRequest) (int, any) {
 		return http.StatusCreated, map[string]any{"kind": "Event", "apiVersion": "v1"}
 	})
-	long := seen(t, nil)
+	long := storeAsSeen(t, nil)
 	long.Key.Name = strings.Repeat("n", 253)
 	if err := c.RecordEvent(t.Context(), long, condition.EventContent{Warning: true, Reason: "Refused", Message: strings.Repeat("m", 5000)}); err != nil {
 		t.Fatal(err)
 	}
-	spaced := seen(t, nil)
+	spaced := storeAsSeen(t, nil)
 	spaced.Key.Namespace = "team-a"
 	if err := c.RecordEvent(t.Context(), spaced, condition.EventContent{Reason: "Done", Message: "well"}); err != nil {
 		t.Fatal(err)
@@ -415,7 +415,7 @@ func TestANoteNamesItsObjectAndIsBounded(t *testing.T) {
 	}
 }
 
-func TestResourcesAreAskedForWhereTheirGroupIs(t *testing.T) {
+func TestDiscoverResourcesUsesGroupPath(t *testing.T) {
 	list := metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "pods", Namespaced: true}}}
 	for name, test := range map[string]struct {
 		groupVersion, path string
@@ -428,20 +428,20 @@ func TestResourcesAreAskedForWhereTheirGroupIs(t *testing.T) {
 		"must not be read": {"apps/v1", "/apis/apps/v1", func() (int, any) { return failure(http.StatusForbidden, metav1.StatusReasonForbidden) }, ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, w := dial(t, func(request) (int, any) { return test.answer() })
+			c, w := dial(t, func(receivedRequest) (int, any) { return test.answer() })
 			found, err := c.DiscoverResources(t.Context(), test.groupVersion)
 			if !errors.Is(err, test.want) || (err == nil) != (len(found) == 1) || w.requests[0].path != test.path {
 				t.Errorf("path %s: got %v, %v", w.requests[0].path, found, err)
 			}
 		})
 	}
-	c, _ := dial(t, func(request) (int, any) { return http.StatusOK, []string{"no list"} })
+	c, _ := dial(t, func(receivedRequest) (int, any) { return http.StatusOK, []string{"no list"} })
 	if _, err := c.DiscoverResources(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "discovering v1") {
 		t.Errorf("response without a list: got %v", err)
 	}
 }
 
-func TestTheClusterIsAskedForAgainUntilItIsKnown(t *testing.T) {
+func TestClusterUIDIsRetriedUntilKnown(t *testing.T) {
 	down := true
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		out.Header().Set("Content-Type", "application/json")

@@ -21,14 +21,14 @@ import (
 // takeover has short bounds, because these tests wait for many takeovers.
 var takeover = topology.TakeoverBounds{Claim: time.Second, Pin: 2 * time.Second, Settling: 5 * time.Second} //nolint:gochecknoglobals // It never changes.
 
-// bus is a real NATS server with all streams.
-type bus struct {
+// testStreams is a real NATS server with all streams.
+type testStreams struct {
 	t   *testing.T
 	url string
 	js  jetstream.JetStream
 }
 
-func newBus(t *testing.T) *bus {
+func newTestStreams(t *testing.T) *testStreams {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
 	if err != nil {
@@ -39,7 +39,7 @@ func newBus(t *testing.T) *bus {
 	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("server does not start")
 	}
-	b := &bus{t: t, url: s.ClientURL()}
+	b := &testStreams{t: t, url: s.ClientURL()}
 	b.js = b.connect()
 	if err := topology.EnsureStreams(t.Context(), b.js, 1); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func newBus(t *testing.T) *bus {
 	return b
 }
 
-func (b *bus) connect() jetstream.JetStream {
+func (b *testStreams) connect() jetstream.JetStream {
 	b.t.Helper()
 	conn, err := nats.Connect(b.url)
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *bus) connect() jetstream.JetStream {
 }
 
 // publishLease publishes the lease of a replica that does not run here.
-func (b *bus) publishLease(holder string) time.Time {
+func (b *testStreams) publishLease(holder string) time.Time {
 	b.t.Helper()
 	sent := time.Now()
 	if _, err := b.js.Publish(b.t.Context(), topology.LeaseSubject("test"), []byte(holder)); err != nil {
@@ -72,15 +72,15 @@ func (b *bus) publishLease(holder string) time.Time {
 }
 
 // deliver publishes a message for the leader. JetStream pins a replica only when it delivers a message.
-func (b *bus) deliver() {
+func (b *testStreams) deliver() {
 	b.t.Helper()
-	if _, err := b.js.Publish(b.t.Context(), topology.WakeSubject("test"), nil); err != nil {
+	if _, err := b.js.Publish(b.t.Context(), topology.ResyncSubject("test"), nil); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
 // repin makes the server pin a replica again, as after a change of the consumer's leader.
-func (b *bus) repin() {
+func (b *testStreams) repin() {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -92,7 +92,7 @@ func (b *bus) repin() {
 }
 
 // leaseHolder returns the content of the newest lease.
-func (b *bus) leaseHolder() string {
+func (b *testStreams) leaseHolder() string {
 	b.t.Helper()
 	stream, err := b.js.Stream(b.t.Context(), topology.Changes)
 	if err != nil {
@@ -105,8 +105,8 @@ func (b *bus) leaseHolder() string {
 	return string(msg.Data)
 }
 
-// candidate is a replica that is bound to the durable consumer and does no work.
-type candidate struct {
+// boundReplica is a replica that is bound to the durable consumer and does no work.
+type boundReplica struct {
 	*leader.Elector
 
 	// resign stops the replica.
@@ -114,7 +114,7 @@ type candidate struct {
 }
 
 // start starts a replica whose elector uses js.
-func (b *bus) start(js jetstream.JetStream) candidate {
+func (b *testStreams) start(js jetstream.JetStream) boundReplica {
 	b.t.Helper()
 	service := topology.Service{Name: "test", Kinds: []event.GroupResource{kinds.Stores().GroupResource}}
 	e := leader.NewElector(js, service.Name, takeover, slog.New(slog.DiscardHandler))
@@ -132,7 +132,7 @@ func (b *bus) start(js jetstream.JetStream) candidate {
 	running.Go(func() {
 		for msg, err := messages.Next(); err == nil; msg, err = messages.Next() {
 			if term, started := e.ObservePin(msg); started {
-				running.Go(func() { begin(ctx, e, term) })
+				running.Go(func() { openTerm(ctx, e, term) })
 			}
 			_ = msg.Ack()
 		}
@@ -144,11 +144,11 @@ func (b *bus) start(js jetstream.JetStream) candidate {
 		_ = e.Resign(context.WithoutCancel(ctx)) // A test may have closed the connection.
 	})
 	b.t.Cleanup(resign)
-	return candidate{e, resign}
+	return boundReplica{e, resign}
 }
 
-// begin opens a term in the same way as the controller.
-func begin(ctx context.Context, e *leader.Elector, term uint64) {
+// openTerm opens a term in the same way as the controller.
+func openTerm(ctx context.Context, e *leader.Elector, term uint64) {
 	for e.RenewLease(ctx, term) != nil {
 		if !backoff.Sleep(ctx, 10*time.Millisecond) || !e.IsCurrentTerm(term) {
 			return

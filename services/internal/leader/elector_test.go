@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestElectorMakesOneReplicaLeader(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	first := b.start(b.connect())
 	b.deliver()
 	await(t, "the first replica leads", first.IsLeader)
@@ -30,7 +30,7 @@ func TestElectorMakesOneReplicaLeader(t *testing.T) {
 }
 
 func TestElectorWaitsUntilTheLeaseOfItsPredecessorHasExpired(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	sent := b.publishLease("killed")
 	replica := b.start(b.connect())
 	b.deliver()
@@ -41,7 +41,7 @@ func TestElectorWaitsUntilTheLeaseOfItsPredecessorHasExpired(t *testing.T) {
 }
 
 func TestElectorThatResignsEarlyLeavesTheWaitToItsSuccessor(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	sent := b.publishLease("killed")
 	first := b.start(b.connect())
 	b.deliver()
@@ -57,7 +57,7 @@ func TestElectorThatResignsEarlyLeavesTheWaitToItsSuccessor(t *testing.T) {
 
 // A second term that begins while the first still waits must not shorten the wait.
 func TestElectorWaitsAsLongInATermThatReplacesOneBeforeItOpened(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	sent := b.publishLease("killed")
 	replica := b.start(b.connect())
 	b.deliver()
@@ -76,7 +76,7 @@ func TestElectorWaitsAsLongInATermThatReplacesOneBeforeItOpened(t *testing.T) {
 }
 
 func TestElectorReportsATermThatItCannotOpen(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	cut := b.connect()
 	cut.Conn().Close()
 	replica := b.start(cut)
@@ -91,11 +91,11 @@ func TestElectorReportsATermThatItCannotOpen(t *testing.T) {
 }
 
 func TestElectorIsReadyAsLeaderAndAsStandby(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	one, other := b.start(b.connect()), b.start(b.connect()) // Either may become the leader.
 	b.deliver()
 	await(t, "one replica leads", func() bool { return one.IsLeader() || other.IsLeader() })
-	for _, replica := range []candidate{one, other} {
+	for _, replica := range []boundReplica{one, other} {
 		if err := replica.Err(); err != nil {
 			t.Error(err)
 		}

@@ -96,8 +96,8 @@ func (t fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r.WithContext(ctx))
 }
 
-// FenceCalls returns a dial option with the same fence for gRPC calls of OpenFGA.
-func (e *Elector) FenceCalls() grpc.DialOption {
+// FenceDialOption returns a dial option with the same fence for gRPC calls of OpenFGA.
+func (e *Elector) FenceDialOption() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 	) error {

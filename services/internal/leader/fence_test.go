@@ -40,7 +40,7 @@ func TestFenceSendsChangesOnlyDuringATerm(t *testing.T) {
 	if reached != 2 {
 		t.Errorf("%d requests left", reached)
 	}
-	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()), nobody.FenceCalls(),
+	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()), nobody.FenceDialOption(),
 		grpc.WithChainUnaryInterceptor(func(_ context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 			return status.Error(codes.Aborted, method)
 		}))
@@ -60,7 +60,7 @@ func TestFenceSendsChangesOnlyDuringATerm(t *testing.T) {
 }
 
 func TestFenceCancelsACallWhenTheLeaseExpires(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	js := b.connect()
 	replica := b.start(js)
 	b.deliver()
@@ -87,7 +87,7 @@ func TestFenceCancelsACallWhenTheLeaseExpires(t *testing.T) {
 
 // A canceled call may still take effect, so a call must not be canceled while the lease is valid.
 func TestFenceKeepsACallWhileTheLeaseIsRenewed(t *testing.T) {
-	b := newBus(t)
+	b := newTestStreams(t)
 	replica := b.start(b.connect())
 	b.deliver()
 	await(t, "the replica leads", replica.IsLeader)

@@ -11,12 +11,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// lastHolder is the author of the newest lease on the stream.
-type lastHolder int
+// previousLeaseHolder is the author of the newest lease on the stream.
+type previousLeaseHolder int
 
 const (
 	// nobody means that there is no lease, or that the last leader resigned.
-	nobody lastHolder = iota
+	nobody previousLeaseHolder = iota
 	ourselves
 	another
 )
@@ -47,7 +47,7 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	}
 	sent := bootclock.Now()
 	lease, err := e.publishLease(ctx, e.id, last)
-	if isSupersededErr(err) {
+	if isNewerLeaseErr(err) {
 		// The newest lease is not this replica's own, so the term is over. Otherwise the lease was stored and only the
 		// answer was lost.
 		if err = look(); err == nil && again && before != ourselves {
@@ -74,8 +74,8 @@ func (e *Elector) RenewLease(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// isSupersededErr reports whether NATS refused a lease because a newer lease exists.
-func isSupersededErr(err error) bool {
+// isNewerLeaseErr reports whether NATS refused a lease because a newer lease exists.
+func isNewerLeaseErr(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refusal.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
@@ -89,7 +89,7 @@ func (e *Elector) publishLease(ctx context.Context, text string, last uint64) (*
 }
 
 // readLastLease returns the newest lease. The answer may be outdated; then NATS refuses the next lease.
-func (e *Elector) readLastLease(ctx context.Context) (sequence uint64, by lastHolder, err error) {
+func (e *Elector) readLastLease(ctx context.Context) (sequence uint64, by previousLeaseHolder, err error) {
 	stream, err := e.openLeaseStream(ctx)
 	if err != nil {
 		return 0, nobody, err

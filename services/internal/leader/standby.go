@@ -57,6 +57,6 @@ func (e *Elector) requestTermIfVacant(ctx context.Context, seen *standbyWatch) e
 	if seen.requests == 2 {
 		e.log.WarnContext(ctx, "no replica holds the lease; check that the NATS user may publish claims")
 	}
-	_, err = e.js.Publish(ctx, topology.WakeSubject(e.service), nil)
+	_, err = e.js.Publish(ctx, topology.ResyncSubject(e.service), nil)
 	return err
 }

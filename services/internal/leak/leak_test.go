@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-func TestASecretIsFoundInEveryForm(t *testing.T) {
+func TestFindSecretsFindsEveryEncoding(t *testing.T) {
 	const secret = "cobalt/Ferret+91 örbit?"
 	planted := map[string]string{
 		"plain":     "password: " + secret + "\n",

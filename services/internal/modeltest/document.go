@@ -29,15 +29,15 @@ type policyDocument struct {
 	}
 }
 
-// vocabulary holds the names that PolicyDocuments share: unions with their member types, actions, and types.
-type vocabulary struct {
+// sharedNames holds the names that PolicyDocuments share: unions with their member types, actions, and types.
+type sharedNames struct {
 	unions         map[string][]string
 	actions, types map[string]bool
 	role           string // the relation that holds the members of a role
 }
 
 // addPolicy adds the actions and union members of a document for which keep returns true.
-func (v vocabulary) addPolicy(p policyDocument, keep func(key, member string) bool) {
+func (v sharedNames) addPolicy(p policyDocument, keep func(key, member string) bool) {
 	for _, u := range p.Unions {
 		if _, taken := v.unions[u.Name]; taken {
 			continue
@@ -54,7 +54,7 @@ func (v vocabulary) addPolicy(p policyDocument, keep func(key, member string) bo
 }
 
 // expandUnion returns the types that a name stands for: the existing members of a union, or the name itself.
-func (v vocabulary) expandUnion(name string) []string {
+func (v sharedNames) expandUnion(name string) []string {
 	members, union := v.unions[name]
 	if !union {
 		return []string{name}
@@ -64,7 +64,7 @@ func (v vocabulary) expandUnion(name string) []string {
 
 // definitionsIn returns the definitions that the document adds to the model. It also returns its unions, with their
 // existing members, and its actions.
-func (p policyDocument) definitionsIn(v vocabulary) map[string]string {
+func (p policyDocument) definitionsIn(v sharedNames) map[string]string {
 	all := map[string]string{}
 	for _, t := range p.ResourceTypes {
 		all[t.Name] = "type " + t.Name
@@ -106,7 +106,7 @@ func (p policyDocument) definitionsIn(v vocabulary) map[string]string {
 
 // bindsActionTwice reports whether the document binds an action to a type twice, for example by name and by a union.
 // The policy language refuses this.
-func (p policyDocument) bindsActionTwice(v vocabulary) bool {
+func (p policyDocument) bindsActionTwice(v sharedNames) bool {
 	bound := map[string]bool{}
 	for _, b := range p.ActionBindings {
 		for _, t := range v.expandUnion(b.TypeName) {
@@ -158,7 +158,7 @@ var word = regexp.MustCompile(`\w+`)
 
 // isMentioned reports whether a text still contains the names in a definition's key. A key names a union, an action, a
 // type or a relation. For a relation, the text must contain the relation, and its type or a union with this type.
-func (v vocabulary) isMentioned(text, key string) bool {
+func (v sharedNames) isMentioned(text, key string) bool {
 	words := word.FindAllString(text, -1)
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "union "), "action ")
 	typ, relation, isRelation := strings.Cut(strings.TrimSuffix(key, "_role"), "#")

@@ -58,8 +58,8 @@ func discoveredResource(name string) DiscoveredModule {
 	return DiscoveredModule{Name: name + "s", Text: strings.ReplaceAll(text, "NAME", name)}
 }
 
-// draft is a generated text. kinds is the table from which its parts were chosen.
-type draft struct {
+// textDraft is a generated text. kinds is the table from which its parts were chosen.
+type textDraft struct {
 	name    string
 	module  string // the name in the module's first line
 	created int
@@ -68,22 +68,22 @@ type draft struct {
 	broken  bool // the text has a syntax error
 }
 
-// historyAuthor generates a history.
-type historyAuthor struct {
+// historyGenerator generates a history.
+type historyGenerator struct {
 	random *rand.Rand
 
 	rolesType bool
 	created   int
-	core      *draft
-	drafts    []*draft // modules and documents
+	core      *textDraft
+	drafts    []*textDraft // modules and documents
 	served    []DiscoveredModule
 	discovery int // how many of the resources in served are discovered
 }
 
 // randomHistory returns random worlds. served lists the resources that can be discovered in them.
 func randomHistory(random *rand.Rand, served []DiscoveredModule) (worlds []Declarations) {
-	a := &historyAuthor{
-		random: random, rolesType: random.IntN(2) == 0, core: &draft{kinds: coreParts, parts: map[string]string{}},
+	a := &historyGenerator{
+		random: random, rolesType: random.IntN(2) == 0, core: &textDraft{kinds: coreParts, parts: map[string]string{}},
 		served: served, discovery: random.IntN(len(served) + 1),
 	}
 	if a.random.IntN(4) == 0 {
@@ -105,14 +105,14 @@ func rareHistories() (histories [][]Declarations) {
 	for _, of := range []struct{ bound, parents, key, edit string }{
 		{"box doc", "box doc", "union places", "box"}, {"box", "box", "type shelf parent", "box doc"},
 	} {
-		a := &historyAuthor{rolesType: true, core: &draft{kinds: coreParts}}
+		a := &historyGenerator{rolesType: true, core: &textDraft{kinds: coreParts}}
 		var worlds []Declarations
 		for i, parts := range []map[string]string{
 			{"type box": "", "type doc": "", "union places": of.bound, "action look": "", "bind places look": "role"},
 			{"type shelf": "", "type shelf parent": of.parents},
 			{"bind shelf look": "role parent"},
 		} {
-			a.drafts = append(a.drafts, &draft{name: fmt.Sprint("d", i), created: i + 1, kinds: documentParts, parts: parts})
+			a.drafts = append(a.drafts, &textDraft{name: fmt.Sprint("d", i), created: i + 1, kinds: documentParts, parts: parts})
 		}
 		worlds = append(worlds, a.currentWorld())
 		for _, d := range a.drafts {
@@ -126,7 +126,7 @@ func rareHistories() (histories [][]Declarations) {
 }
 
 // connectDocuments adds documents that depend on each other: the type shelf inherits an action from its parent types.
-func (a *historyAuthor) connectDocuments() {
+func (a *historyGenerator) connectDocuments() {
 	bound := []string{"bind box look", "bind places look"}[a.random.IntN(2)]
 	for i, parts := range []map[string]string{
 		{"type box": "", "type doc": "", "union places": "box doc", "action look": "", bound: "role"},
@@ -134,13 +134,13 @@ func (a *historyAuthor) connectDocuments() {
 		{"bind shelf look": "role parent"},
 	} {
 		a.created++
-		a.drafts = append(a.drafts, &draft{name: fmt.Sprint("d", i), created: a.created, kinds: documentParts, parts: parts})
+		a.drafts = append(a.drafts, &textDraft{name: fmt.Sprint("d", i), created: a.created, kinds: documentParts, parts: parts})
 	}
 }
 
-// createRival creates an object that defines the same type as a discovered resource. Half of the modules define
-// nothing else, so that they are valid.
-func (a *historyAuthor) createRival() {
+// createConflictingObject creates an object that defines the same type as a discovered resource. Half of the modules
+// define nothing else, so that they are valid.
+func (a *historyGenerator) createConflictingObject() {
 	a.createRandomObject()
 	d := a.drafts[len(a.drafts)-1]
 	switch {
@@ -154,12 +154,12 @@ func (a *historyAuthor) createRival() {
 }
 
 // changeRandomObject makes one change to one object.
-func (a *historyAuthor) changeRandomObject() {
+func (a *historyGenerator) changeRandomObject() {
 	switch n := a.random.IntN(20); {
 	case n == 0:
 		was := a.discovery
 		if a.discovery = a.random.IntN(len(a.served) + 1); a.discovery > was || a.random.IntN(2) == 0 {
-			a.createRival()
+			a.createConflictingObject()
 		}
 	case n <= 2:
 		a.editRandomText(a.core)
@@ -175,15 +175,15 @@ func (a *historyAuthor) changeRandomObject() {
 
 // createRandomObject adds a module or a document. Its name may have been used before. Some modules get the text of
 // another module.
-func (a *historyAuthor) createRandomObject() {
+func (a *historyGenerator) createRandomObject() {
 	a.created++
-	d := &draft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
+	d := &textDraft{name: "m", created: a.created, kinds: moduleParts, parts: map[string]string{}}
 	if a.random.IntN(2) == 0 {
 		d.name, d.kinds = "d", documentParts
 	}
 	for i := 0; ; i++ {
 		name := fmt.Sprint(d.name, i)
-		if !slices.ContainsFunc(a.drafts, func(o *draft) bool { return o.name == name }) {
+		if !slices.ContainsFunc(a.drafts, func(o *textDraft) bool { return o.name == name }) {
 			d.name, d.module = name, name
 			break
 		}
@@ -198,7 +198,7 @@ func (a *historyAuthor) createRandomObject() {
 }
 
 // firstModuleDraft returns the first module, or nil.
-func (a *historyAuthor) firstModuleDraft() *draft {
+func (a *historyGenerator) firstModuleDraft() *textDraft {
 	for _, d := range a.drafts {
 		if d.name[0] == 'm' {
 			return d
@@ -208,7 +208,7 @@ func (a *historyAuthor) firstModuleDraft() *draft {
 }
 
 // editRandomText adds a part to a text, removes a part, adds a syntax error, or removes the syntax error.
-func (a *historyAuthor) editRandomText(d *draft) {
+func (a *historyGenerator) editRandomText(d *textDraft) {
 	if d.name != "" {
 		d.module = d.name
 	}
@@ -230,7 +230,7 @@ func (a *historyAuthor) editRandomText(d *draft) {
 }
 
 // addRandomPart adds or changes a part. In most cases it also adds the type of the part.
-func (a *historyAuthor) addRandomPart(d *draft) {
+func (a *historyGenerator) addRandomPart(d *textDraft) {
 	keys := slices.Sorted(maps.Keys(d.kinds))
 	key := keys[a.random.IntN(len(keys))]
 	if strings.HasPrefix(key, "role#") && a.rolesType {
@@ -247,8 +247,8 @@ func (a *historyAuthor) addRandomPart(d *draft) {
 }
 
 // currentWorld returns the present declarations.
-func (a *historyAuthor) currentWorld() Declarations {
-	core := draft{parts: maps.Clone(coreBase)}
+func (a *historyGenerator) currentWorld() Declarations {
+	core := textDraft{parts: maps.Clone(coreBase)}
 	maps.Copy(core.parts, a.core.parts)
 	if a.rolesType {
 		maps.Copy(core.parts, map[string]string{"role": "", "role#assignee": "[user]"})
@@ -271,7 +271,7 @@ func (a *historyAuthor) currentWorld() Declarations {
 }
 
 // moduleText returns the text of a module without its first line.
-func (d *draft) moduleText() string {
+func (d *textDraft) moduleText() string {
 	var types, conditions strings.Builder
 	block := ""
 	for _, k := range slices.Sorted(maps.Keys(d.parts)) {
@@ -298,7 +298,7 @@ func (d *draft) moduleText() string {
 }
 
 // documentText returns the YAML text of a PolicyDocument.
-func (d *draft) documentText() string {
+func (d *textDraft) documentText() string {
 	spec := map[string][]any{}
 	names := func(list string) (all []any) {
 		for name := range strings.FieldsSeq(list) {

@@ -14,12 +14,12 @@ import (
 type referenceChecker struct {
 	texts  cachingParser
 	before ownedDefinitions
-	memory map[string]liveMemory // last live text by object identity
+	memory map[string]lastLiveText // last live text by object identity
 }
 
-// liveMemory holds an object's last text whose definitions were all live, and the definitions that its owner has
+// lastLiveText holds an object's last text whose definitions were all live, and the definitions that its owner has
 // removed since.
-type liveMemory struct {
+type lastLiveText struct {
 	text    string
 	removed map[string]bool
 }
@@ -31,7 +31,7 @@ type objectClaims struct {
 	document       bool
 	served         bool // the API server serves the resource, so the object is discovered
 	whole          bool // all definitions of the declared text are live
-	memory         liveMemory
+	memory         lastLiveText
 	now            map[string]string // definitions of the declared text; nil if it has a syntax error
 	last           map[string]string // definitions of the last live text, without removed ones
 }
@@ -46,12 +46,12 @@ func (o *objectClaims) possibleDefinitions() map[string]string {
 }
 
 // hasLiveCore reports whether a definition of the core module is live. Otherwise there is no model.
-func (s *stateChange) hasLiveCore() bool {
+func (s *historyStep) hasLiveCore() bool {
 	return slices.Contains(slices.Collect(maps.Values(s.after.owner)), CoreName)
 }
 
-// stateChange is the change from one state to the next.
-type stateChange struct {
+// historyStep is the change from one state to the next.
+type historyStep struct {
 	texts         cachingParser
 	list          []*objectClaims // all objects, sorted by name
 	before, after ownedDefinitions
@@ -63,7 +63,7 @@ type stateChange struct {
 // checkState returns an error for the first difference between the live state s and the documented result for the
 // declarations w.
 func (r *referenceChecker) checkState(w Declarations, s LiveState) error {
-	now := &stateChange{texts: r.texts, before: r.before, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
+	now := &historyStep{texts: r.texts, before: r.before, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
 	if w.RolesType {
 		now.role = "role#assignee"
 	}
@@ -74,15 +74,18 @@ func (r *referenceChecker) checkState(w Declarations, s LiveState) error {
 		now.discovered = now.discovered || strings.HasPrefix(owner, "discovered/")
 	}
 	now.readObjects(w, s, r.memory)
-	for _, rule := range []func() error{now.checkReferencesDefined, now.checkOwnersDeclare, now.checkLiveTextsComplete, now.checkDefinitionsKept, now.checkUnopposedAccepted, now.checkElderWins} {
+	for _, rule := range []func() error{
+		now.checkReferencesDefined, now.checkOwnersDeclare, now.checkLiveTextsComplete, now.checkDefinitionsKept,
+		now.checkUncontestedAccepted, now.checkPrecedenceOrder,
+	} {
 		if err := rule(); err != nil {
 			return err
 		}
 	}
-	r.before, r.memory = now.after, map[string]liveMemory{}
+	r.before, r.memory = now.after, map[string]lastLiveText{}
 	for _, o := range now.objects {
 		if o.whole {
-			o.memory = liveMemory{text: o.text}
+			o.memory = lastLiveText{text: o.text}
 		}
 		r.memory[o.id] = o.memory
 	}
@@ -90,7 +93,7 @@ func (r *referenceChecker) checkState(w Declarations, s LiveState) error {
 }
 
 // readObjects sets the objects of the new state. It also adds the unions and actions in effect to the definitions.
-func (s *stateChange) readObjects(w Declarations, state LiveState, memories map[string]liveMemory) {
+func (s *historyStep) readObjects(w Declarations, state LiveState, memories map[string]lastLiveText) {
 	add := func(o *objectClaims) {
 		o.whole, o.memory = state.Live[o.name] == o.text, memories[o.id]
 		s.objects[o.name] = o
@@ -127,10 +130,10 @@ func (s *stateChange) readObjects(w Declarations, state LiveState, memories map[
 
 // readDefinitions sets the definitions of an object. It removes from the last live text the definitions that the
 // declared text no longer has.
-func (o *objectClaims) readDefinitions(s *stateChange) {
+func (o *objectClaims) readDefinitions(s *historyStep) {
 	if o.document {
-		o.now = s.texts.parsePolicy(o.text).definitionsIn(s.vocabularyWith(o))
-		o.last = s.texts.parsePolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
+		o.now = s.texts.parsePolicy(o.text).definitionsIn(s.sharedNamesWith(o))
+		o.last = s.texts.parsePolicy(o.memory.text).definitionsIn(s.sharedNamesWith(nil))
 	} else {
 		o.now = s.texts.parseModule(o.text)
 		o.last = s.texts.parseModule(o.memory.text)
@@ -148,7 +151,7 @@ func (o *objectClaims) readDefinitions(s *stateChange) {
 	for k := range o.last {
 		_, kept := o.now[k]
 		if o.document {
-			kept = s.vocabularyWith(nil).isMentioned(o.text, k)
+			kept = s.sharedNamesWith(nil).isMentioned(o.text, k)
 		}
 		removed[k] = !kept && !needed[k]
 	}
@@ -191,10 +194,10 @@ func (o *objectClaims) neededDefinitions() map[string]bool {
 	return needed
 }
 
-// vocabularyWith returns the unions and actions in effect. It treats the declared text of trial as live; trial may be
+// sharedNamesWith returns the unions and actions in effect. It treats the declared text of trial as live; trial may be
 // nil.
-func (s *stateChange) vocabularyWith(trial *objectClaims) vocabulary {
-	v := vocabulary{unions: map[string][]string{}, actions: map[string]bool{}, types: map[string]bool{}, role: s.role}
+func (s *historyStep) sharedNamesWith(trial *objectClaims) sharedNames {
+	v := sharedNames{unions: map[string][]string{}, actions: map[string]bool{}, types: map[string]bool{}, role: s.role}
 	for k, owner := range s.after.owner {
 		v.types[k] = strings.HasPrefix(owner, "policydocument/")
 	}
@@ -219,13 +222,13 @@ func (s *stateChange) vocabularyWith(trial *objectClaims) vocabulary {
 
 // isLostMember reports whether a union in a last live text lost a member in an earlier state. Such a member remains
 // removed until the declared text is valid.
-func (s *stateChange) isLostMember(o *objectClaims, union, member string) bool {
+func (s *historyStep) isLostMember(o *objectClaims, union, member string) bool {
 	modeled := slices.Contains(slices.Collect(maps.Values(s.before.owner)), CoreName)
 	return modeled && member != "" && (s.before.owner[union] != o.name || !slices.Contains(splitTerms(s.before.text[union]), member))
 }
 
 // dropLostMembers removes lost members from the unions in a document's last live text.
-func (s *stateChange) dropLostMembers(o *objectClaims) {
+func (s *historyStep) dropLostMembers(o *objectClaims) {
 	for k, text := range o.last {
 		if o.document && strings.HasPrefix(k, "union ") {
 			left := slices.DeleteFunc(splitTerms(text), func(member string) bool { return s.isLostMember(o, k, member) })
@@ -235,8 +238,8 @@ func (s *stateChange) dropLostMembers(o *objectClaims) {
 	maps.DeleteFunc(o.last, func(_, text string) bool { return text == "" })
 }
 
-// twinNames returns the name of o, and the names of modules with the same declared or last live text.
-func (s *stateChange) twinNames(o *objectClaims) []string {
+// namesOfIdenticalModules returns the name of o, and the names of modules with the same declared or last live text.
+func (s *historyStep) namesOfIdenticalModules(o *objectClaims) []string {
 	names := []string{o.name}
 	for _, x := range s.list {
 		same := func(text string) bool { return text != "" && (text == o.text || text == o.memory.text) }

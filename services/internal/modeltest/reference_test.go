@@ -11,19 +11,19 @@ import (
 	"github.com/entail-dev/entail/services/internal/seeds"
 )
 
-// toy is a simple implementation of the merge, with one bug or none.
-type toy struct {
+// simpleMerge is a simple implementation of the merge, with one bug or none.
+type simpleMerge struct {
 	texts  cachingParser
 	bug    string
-	memory map[string]liveMemory
-	names  map[string]liveMemory // by name, for the bug inherits
-	vetoed map[string]bool       // by name, for the bug removalRefused
+	memory map[string]lastLiveText
+	names  map[string]lastLiveText // by name, for the bug inherits
+	vetoed map[string]bool         // by name, for the bug removalRefused
 	model  ownedDefinitions
 }
 
 // ApplyAndSettle keeps the live definitions. Then it accepts each text that is valid with them, the oldest first.
-func (y *toy) ApplyAndSettle(w Declarations) (LiveState, error) {
-	s := &stateChange{texts: y.texts, before: y.model, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
+func (y *simpleMerge) ApplyAndSettle(w Declarations) (LiveState, error) {
+	s := &historyStep{texts: y.texts, before: y.model, after: newOwnedDefinitions(), objects: map[string]*objectClaims{}, role: "role#subject"}
 	if w.RolesType {
 		s.role = "role#assignee"
 	}
@@ -44,13 +44,13 @@ func (y *toy) ApplyAndSettle(w Declarations) (LiveState, error) {
 		}
 	}
 	state := LiveState{Definitions: map[string]string{}, Owners: map[string]string{}, Live: map[string]string{}}
-	y.memory, y.names, y.model = map[string]liveMemory{}, map[string]liveMemory{}, s.after
+	y.memory, y.names, y.model = map[string]lastLiveText{}, map[string]lastLiveText{}, s.after
 	for _, o := range s.objects {
 		if o.whole {
-			o.memory, state.Live[o.name] = liveMemory{text: o.text}, o.text
+			o.memory, state.Live[o.name] = lastLiveText{text: o.text}, o.text
 		}
 		if o.document && y.bug == typelessForgotten && len(s.texts.parsePolicy(o.memory.text).ResourceTypes) == 0 {
-			o.memory = liveMemory{}
+			o.memory = lastLiveText{}
 		}
 		y.memory[o.id], y.names[o.name] = o.memory, o.memory
 	}
@@ -68,7 +68,7 @@ func isShared(key string) bool {
 }
 
 // order returns the core module, then the other objects by age, then the discovered modules.
-func (y *toy) order(s *stateChange) []*objectClaims {
+func (y *simpleMerge) order(s *historyStep) []*objectClaims {
 	rank := func(o *objectClaims) int {
 		switch {
 		case o.name == CoreName:
@@ -88,7 +88,7 @@ func (y *toy) order(s *stateChange) []*objectClaims {
 }
 
 // build merges the definitions of all objects. Definitions that were live come first. Then the order decides.
-func (y *toy) build(s *stateChange) {
+func (y *simpleMerge) build(s *historyStep) {
 	s.after = newOwnedDefinitions()
 	order := y.order(s)
 	place := func(accept func(o *objectClaims, k string) bool) {
@@ -104,8 +104,8 @@ func (y *toy) build(s *stateChange) {
 	for range 3 {
 		for _, o := range order {
 			if o.document {
-				o.now = s.texts.parsePolicy(o.text).definitionsIn(s.vocabularyWith(o))
-				o.last = s.texts.parsePolicy(o.memory.text).definitionsIn(s.vocabularyWith(nil))
+				o.now = s.texts.parsePolicy(o.text).definitionsIn(s.sharedNamesWith(o))
+				o.last = s.texts.parsePolicy(o.memory.text).definitionsIn(s.sharedNamesWith(nil))
 				maps.DeleteFunc(o.last, func(k, _ string) bool { return o.memory.removed[k] })
 				s.dropLostMembers(o)
 			}
@@ -113,7 +113,7 @@ func (y *toy) build(s *stateChange) {
 		s.after = newOwnedDefinitions()
 		place(func(o *objectClaims, _ string) bool { return o.name == CoreName })
 		place(func(o *objectClaims, k string) bool {
-			return slices.Contains(s.twinNames(o), s.before.owner[k]) && y.bug != liveNotFirst && !y.denied(s, o, k)
+			return slices.Contains(s.namesOfIdenticalModules(o), s.before.owner[k]) && y.bug != liveNotFirst && !y.denied(s, o, k)
 		})
 		place(func(o *objectClaims, k string) bool { return !y.denied(s, o, k) })
 		if y.bug == liveInPart {
@@ -134,7 +134,7 @@ func (y *toy) build(s *stateChange) {
 
 // trimAll removes all definitions whose references are not defined, marks them in trimmed, and reports whether there
 // were any.
-func (y *toy) trimAll(s *stateChange, trimmed map[string]bool) (changed bool) {
+func (y *simpleMerge) trimAll(s *historyStep, trimmed map[string]bool) (changed bool) {
 	for again := true; again; {
 		again = false
 		for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
@@ -149,7 +149,7 @@ func (y *toy) trimAll(s *stateChange, trimmed map[string]bool) (changed bool) {
 }
 
 // trim removes the invalid terms of a definition and reports whether there were any.
-func (y *toy) trim(s *stateChange, k string) bool {
+func (y *simpleMerge) trim(s *historyStep, k string) bool {
 	o, text := s.objects[s.after.owner[k]], s.after.text[k]
 	terms := []string{text}
 	if o.document {
@@ -167,9 +167,9 @@ func (y *toy) trim(s *stateChange, k string) bool {
 }
 
 // holds reports whether a term is valid. If the owner of a definition also declares its type, it must own the type.
-func (y *toy) holds(s *stateChange, o *objectClaims, k, term string) bool {
+func (y *simpleMerge) holds(s *historyStep, o *objectClaims, k, term string) bool {
 	typ, _, _ := strings.Cut(k, "#")
-	if _, own := o.possibleDefinitions()[typ]; own && !slices.Contains(s.twinNames(o), s.after.owner[typ]) {
+	if _, own := o.possibleDefinitions()[typ]; own && !slices.Contains(s.namesOfIdenticalModules(o), s.after.owner[typ]) {
 		return false
 	}
 	return s.after.hasDefinedReferences(k, term, o.document)
@@ -177,7 +177,7 @@ func (y *toy) holds(s *stateChange, o *objectClaims, k, term string) bool {
 
 // accept makes the declared text of o live if the whole text is valid together with all texts accepted before.
 // Otherwise it changes nothing. It reports the result.
-func (y *toy) accept(s *stateChange, o *objectClaims) bool {
+func (y *simpleMerge) accept(s *historyStep, o *objectClaims) bool {
 	if o.now == nil || y.vetoed[o.name] || y.bug == rejectedClaims && y.claimed(s, o) {
 		return false
 	}
@@ -193,7 +193,7 @@ func (y *toy) accept(s *stateChange, o *objectClaims) bool {
 }
 
 // breaks reports whether a document removes terms of another document.
-func (y *toy) breaks(s *stateChange, o *objectClaims, was ownedDefinitions) bool {
+func (y *simpleMerge) breaks(s *historyStep, o *objectClaims, was ownedDefinitions) bool {
 	for k, owner := range s.after.owner {
 		if owner != o.name && s.objects[owner].document && len(termsWithout(splitTerms(was.text[k]), splitTerms(s.after.text[k]))) > 0 {
 			return true
@@ -203,7 +203,7 @@ func (y *toy) breaks(s *stateChange, o *objectClaims, was ownedDefinitions) bool
 }
 
 // takes reports whether the text removes a definition of another object.
-func (y *toy) takes(s *stateChange, o *objectClaims, was ownedDefinitions) bool {
+func (y *simpleMerge) takes(s *historyStep, o *objectClaims, was ownedDefinitions) bool {
 	for k, owner := range was.owner {
 		if owner != o.name && s.after.owner[k] == "" && !isShared(k) {
 			return true
@@ -213,7 +213,7 @@ func (y *toy) takes(s *stateChange, o *objectClaims, was ownedDefinitions) bool 
 }
 
 // claimed reports whether an older text that is not live declares a definition of o.
-func (y *toy) claimed(s *stateChange, o *objectClaims) bool {
+func (y *simpleMerge) claimed(s *historyStep, o *objectClaims) bool {
 	for _, x := range s.objects {
 		for k := range x.now {
 			if _, has := o.now[k]; has && x.name != o.name && !x.whole && x.created < o.created {
@@ -225,7 +225,7 @@ func (y *toy) claimed(s *stateChange, o *objectClaims) bool {
 }
 
 // denied reports whether a bug keeps a definition from being live.
-func (y *toy) denied(s *stateChange, o *objectClaims, k string) bool {
+func (y *simpleMerge) denied(s *historyStep, o *objectClaims, k string) bool {
 	switch y.bug {
 	case coreEndsDiscovery:
 		return o.served && !s.objects[CoreName].whole
@@ -239,13 +239,13 @@ func (y *toy) denied(s *stateChange, o *objectClaims, k string) bool {
 }
 
 // spoil applies the bugs that change the definitions of objects.
-func (y *toy) spoil(s *stateChange) {
+func (y *simpleMerge) spoil(s *historyStep) {
 	y.vetoed = map[string]bool{}
 	for _, o := range s.list {
 		switch {
 		case o.name == RolesName:
 		case y.bug == unreadableEnds && o.now == nil:
-			o.memory, o.last = liveMemory{}, nil
+			o.memory, o.last = lastLiveText{}, nil
 		case y.bug == removesNothing || y.bug == needRefuses:
 			o.memory.removed, o.last = nil, s.texts.parseModule(o.memory.text)
 		case y.bug == removalRefused && y.needed(s, o):
@@ -258,10 +258,10 @@ func (y *toy) spoil(s *stateChange) {
 }
 
 // needed reports whether another document mentions a definition that a document has removed.
-func (y *toy) needed(s *stateChange, o *objectClaims) bool {
+func (y *simpleMerge) needed(s *historyStep, o *objectClaims) bool {
 	for k := range o.memory.removed {
 		if slices.ContainsFunc(s.list, func(x *objectClaims) bool {
-			return o.document && x.document && x != o && s.vocabularyWith(nil).isMentioned(x.text, k)
+			return o.document && x.document && x != o && s.sharedNamesWith(nil).isMentioned(x.text, k)
 		}) {
 			return true
 		}
@@ -289,15 +289,15 @@ const (
 )
 
 func TestReferenceAcceptsMerge(t *testing.T) {
-	CheckRandomHistories(t, seeds.RoundCount(t, 20), 2, func() SystemUnderTest { return newToy("") })
+	CheckRandomHistories(t, seeds.RoundCount(t, 20), 2, func() SystemUnderTest { return newSimpleMerge("") })
 }
 
 func TestReferenceFindsThatADocumentBreaksOthers(t *testing.T) {
 	added := rareHistories()[1]
-	if err := findDifference(added, func() SystemUnderTest { return newToy("") }); err != nil {
+	if err := findDifference(added, func() SystemUnderTest { return newSimpleMerge("") }); err != nil {
 		t.Error(err)
 	}
-	if err := findDifference(added, func() SystemUnderTest { return newToy(breaksOthers) }); err == nil {
+	if err := findDifference(added, func() SystemUnderTest { return newSimpleMerge(breaksOthers) }); err == nil {
 		t.Error("got no difference, want one")
 	}
 }
@@ -309,7 +309,7 @@ func TestReferenceFindsBug(t *testing.T) {
 	} {
 		t.Run(bug, func(t *testing.T) {
 			for round := range 100 {
-				if err := findDifference(randomHistory(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() SystemUnderTest { return newToy(bug) }); err != nil {
+				if err := findDifference(randomHistory(rand.New(rand.NewPCG(2, uint64(round))), discovered), func() SystemUnderTest { return newSimpleMerge(bug) }); err != nil {
 					t.Logf("history %d: %v", round, err)
 					return
 				}
@@ -319,6 +319,6 @@ func TestReferenceFindsBug(t *testing.T) {
 	}
 }
 
-func newToy(bug string) *toy {
-	return &toy{texts: newCachingParser(), bug: bug, model: newOwnedDefinitions()}
+func newSimpleMerge(bug string) *simpleMerge {
+	return &simpleMerge{texts: newCachingParser(), bug: bug, model: newOwnedDefinitions()}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // checkReferencesDefined requires that all references in the live model are defined.
-func (s *stateChange) checkReferencesDefined() error {
+func (s *historyStep) checkReferencesDefined() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		if !s.after.hasDefinedReferences(k, s.after.text[k], false) {
 			return fmt.Errorf("%q is live as %q, which refers to what is not defined", k, s.after.text[k])
@@ -19,14 +19,14 @@ func (s *stateChange) checkReferencesDefined() error {
 
 // checkOwnersDeclare requires that the owner of each live definition declares it. The definition must be in the
 // owner's declared text if that is live, otherwise in its last live text.
-func (s *stateChange) checkOwnersDeclare() error {
+func (s *historyStep) checkOwnersDeclare() error {
 	for _, k := range slices.Sorted(maps.Keys(s.after.text)) {
 		owner := s.objects[s.after.owner[k]]
 		if owner == nil {
 			return fmt.Errorf("%q of %q is live, an object that is not there", k, s.after.owner[k])
 		}
 		may := func(name string) bool { return hasDefinition(s.objects[name], k, s.after.text[k]) }
-		if !slices.ContainsFunc(s.twinNames(owner), may) {
+		if !slices.ContainsFunc(s.namesOfIdenticalModules(owner), may) {
 			return fmt.Errorf("%q of %q is live as %q, but the text that is live there says %q", k, owner.name, s.after.text[k], owner.possibleDefinitions()[k])
 		}
 	}
@@ -49,13 +49,13 @@ func termsWithout(terms, others []string) []string {
 }
 
 // checkLiveTextsComplete requires that all definitions of a text are live if the text is reported as live.
-func (s *stateChange) checkLiveTextsComplete() error {
+func (s *historyStep) checkLiveTextsComplete() error {
 	for _, o := range s.list {
 		if !o.whole || !s.hasLiveCore() {
 			continue
 		}
 		for _, k := range slices.Sorted(maps.Keys(o.now)) {
-			if s.after.text[k] != o.now[k] || !slices.Contains(s.twinNames(o), s.after.owner[k]) {
+			if s.after.text[k] != o.now[k] || !slices.Contains(s.namesOfIdenticalModules(o), s.after.owner[k]) {
 				return fmt.Errorf("%q counts as live, but not its %q: that is %q of %q", o.name, k, s.after.text[k], s.after.owner[k])
 			}
 		}
@@ -65,7 +65,7 @@ func (s *stateChange) checkLiveTextsComplete() error {
 
 // checkDefinitionsKept requires that a live definition stays live with the same owner while the owner's last live text
 // has it. There are two exceptions: the core module may take it over, and its references may no longer be defined.
-func (s *stateChange) checkDefinitionsKept() error {
+func (s *historyStep) checkDefinitionsKept() error {
 	rest, claims := newOwnedDefinitions(), map[string]string{}
 	maps.Copy(rest.text, s.after.text)
 	maps.Copy(rest.owner, s.after.owner)
@@ -86,7 +86,7 @@ func (s *stateChange) checkDefinitionsKept() error {
 	s.removeInvalidClaims(rest, claims)
 	for _, k := range slices.Sorted(maps.Keys(claims)) {
 		o, owner := s.objects[s.before.owner[k]], s.after.owner[k]
-		if owner != "" && !slices.Contains(s.twinNames(o), owner) {
+		if owner != "" && !slices.Contains(s.namesOfIdenticalModules(o), owner) {
 			if !s.isValidTerm(s.after.withoutOwner(owner), o, k, claims[k]) {
 				// The claimed definition would refer to other definitions of the new owner, so it is not valid.
 				continue
@@ -103,7 +103,7 @@ func (s *stateChange) checkDefinitionsKept() error {
 
 // dropAddedTerms removes from rest the terms that documents have added. A new term must not excuse the loss of another
 // term.
-func (s *stateChange) dropAddedTerms(rest ownedDefinitions) {
+func (s *historyStep) dropAddedTerms(rest ownedDefinitions) {
 	for k, text := range s.before.text {
 		o, kept := s.objects[s.before.owner[k]], commonTerms(rest.text[k], text)
 		if o != nil && o.document && o.last[k] != "" && kept != "" {
@@ -118,7 +118,7 @@ func commonTerms(a, b string) string {
 }
 
 // removeInvalidClaims removes definitions from claims if they refer to something that neither rest nor claims defines.
-func (s *stateChange) removeInvalidClaims(rest ownedDefinitions, claims map[string]string) {
+func (s *historyStep) removeInvalidClaims(rest ownedDefinitions, claims map[string]string) {
 	for k, text := range claims {
 		if rest.owner[k] == "" {
 			rest.setDefinitions(s.before.owner[k], map[string]string{k: text})
@@ -153,12 +153,12 @@ func (s *stateChange) removeInvalidClaims(rest ownedDefinitions, claims map[stri
 
 // isValidTerm reports whether o may have a term of a definition. All its references must be defined, and a type that o
 // declares must belong to o. A document may refer only to definitions of documents, except for the relation of roles.
-func (s *stateChange) isValidTerm(m ownedDefinitions, o *objectClaims, key, term string) bool {
+func (s *historyStep) isValidTerm(m ownedDefinitions, o *objectClaims, key, term string) bool {
 	typ, _, isRelation := strings.Cut(key, "#")
 	if !isRelation {
 		return true
 	}
-	if _, own := o.last[typ]; own && !slices.Contains(s.twinNames(o), m.owner[typ]) {
+	if _, own := o.last[typ]; own && !slices.Contains(s.namesOfIdenticalModules(o), m.owner[typ]) {
 		return false
 	}
 	if action := actionOf(key, term); o.document && action != "" && m.owner["action "+action] == "" {
@@ -169,7 +169,7 @@ func (s *stateChange) isValidTerm(m ownedDefinitions, o *objectClaims, key, term
 
 // hasOnlyDocumentReferences reports whether a term of a document's relation refers only to definitions of documents. The relation of roles may be
 // another's.
-func (s *stateChange) hasOnlyDocumentReferences(m ownedDefinitions, typ, term string) bool {
+func (s *historyStep) hasOnlyDocumentReferences(m ownedDefinitions, typ, term string) bool {
 	keys, targets := m.referencesOf(typ, term)
 	return !slices.ContainsFunc(append(append(keys, targets...), typ), func(k string) bool {
 		return k != s.role && !strings.HasPrefix(m.owner[k], "policydocument/")
@@ -187,15 +187,15 @@ func actionOf(key, term string) string {
 }
 
 // hasRoleBindings reports whether a live document has role bindings.
-func (s *stateChange) hasRoleBindings() bool {
+func (s *historyStep) hasRoleBindings() bool {
 	return slices.ContainsFunc(s.list, func(o *objectClaims) bool {
 		return o.document && o.whole && strings.Contains(o.text, "roleBinding")
 	})
 }
 
-// checkUnopposedAccepted requires that a text without syntax errors is live if its references are defined and no other
-// object owns its definitions.
-func (s *stateChange) checkUnopposedAccepted() error {
+// checkUncontestedAccepted requires that a text without syntax errors is live if its references are defined and no
+// other object owns its definitions.
+func (s *historyStep) checkUncontestedAccepted() error {
 	for _, o := range s.list {
 		if s.isOutcomeDocumented(o) && (o.name == CoreName || len(s.keysOwnedByOthers(o)) == 0) && s.canBeLive(o, nil, s.after) {
 			return fmt.Errorf("the text of %q is not live, and nothing stands against it", o.name)
@@ -204,9 +204,9 @@ func (s *stateChange) checkUnopposedAccepted() error {
 	return nil
 }
 
-// checkElderWins requires that the older of two texts wins if both define the same name and neither was live with it
-// before. Discovered modules lose against all others.
-func (s *stateChange) checkElderWins() error {
+// checkPrecedenceOrder requires that the older of two texts wins if both define the same name and neither was live with
+// it before. Discovered modules lose against all others.
+func (s *historyStep) checkPrecedenceOrder() error {
 	for _, o := range s.list {
 		opponents := s.keysOwnedByOthers(o)
 		junior := func(k string) bool { return s.isOutrankedBy(s.objects[s.after.owner[k]], o, k) }
@@ -226,8 +226,9 @@ func (s *stateChange) checkElderWins() error {
 
 // isOutcomeDocumented reports whether the documentation states if the declared text of o must be live. It does not
 // state this for empty texts, for documents that may invalidate other documents, and without a core module.
-func (s *stateChange) isOutcomeDocumented(o *objectClaims) bool {
-	if o.whole || len(o.now) == 0 || !s.hasLiveCore() && o.name != CoreName || o.document && s.texts.parsePolicy(o.text).bindsActionTwice(s.vocabularyWith(o)) {
+func (s *historyStep) isOutcomeDocumented(o *objectClaims) bool {
+	if o.whole || len(o.now) == 0 || !s.hasLiveCore() && o.name != CoreName ||
+		o.document && s.texts.parsePolicy(o.text).bindsActionTwice(s.sharedNamesWith(o)) {
 		return false
 	}
 	for k, text := range o.now {
@@ -239,7 +240,7 @@ func (s *stateChange) isOutcomeDocumented(o *objectClaims) bool {
 }
 
 // keysOwnedByOthers returns the definitions of the declared text that other objects own.
-func (s *stateChange) keysOwnedByOthers(o *objectClaims) (keys []string) {
+func (s *historyStep) keysOwnedByOthers(o *objectClaims) (keys []string) {
 	for _, k := range slices.Sorted(maps.Keys(o.now)) {
 		if owner := s.objects[s.after.owner[k]]; owner != nil && owner != o && (owner.document || o.document || owner.text != o.text) {
 			keys = append(keys, k)
@@ -250,11 +251,11 @@ func (s *stateChange) keysOwnedByOthers(o *objectClaims) (keys []string) {
 
 // isOutrankedBy reports whether o precedes other, the present owner of the definition. The documentation does not
 // order documents and modules by age, and does not rank the roles' module.
-func (s *stateChange) isOutrankedBy(other, o *objectClaims, key string) bool {
+func (s *historyStep) isOutrankedBy(other, o *objectClaims, key string) bool {
 	switch {
 	case other.name == CoreName, other.name == RolesName, other.document != o.document:
 		return false
-	case slices.Contains(s.twinNames(other), s.before.owner[key]), other.last[key] != "":
+	case slices.Contains(s.namesOfIdenticalModules(other), s.before.owner[key]), other.last[key] != "":
 		return false
 	case other.served || o.served:
 		return !o.served && s.discovered
@@ -266,7 +267,7 @@ func (s *stateChange) isOutrankedBy(other, o *objectClaims, key string) bool {
 // canBeLive reports whether the declared text of o is valid together with the live definitions. It ignores the objects
 // in out. It also ignores modules with the same text, because they would become live together with o. A definition
 // counts only if it is also in present, or if it belongs to the core module or the module of roles.
-func (s *stateChange) canBeLive(o *objectClaims, out map[string]bool, present ownedDefinitions) bool {
+func (s *historyStep) canBeLive(o *objectClaims, out map[string]bool, present ownedDefinitions) bool {
 	m := newOwnedDefinitions()
 	if roles := s.objects[RolesName]; roles != nil {
 		m.setDefinitions(RolesName, roles.last)
@@ -293,7 +294,7 @@ func (s *stateChange) canBeLive(o *objectClaims, out map[string]bool, present ow
 
 // removeRelationsOfTypes removes the relations that other objects declare for a type, if the type now belongs to o and
 // these objects declare the type, too. So no module can need a relation that only its former twin has.
-func (s *stateChange) removeRelationsOfTypes(m ownedDefinitions, o *objectClaims) {
+func (s *historyStep) removeRelationsOfTypes(m ownedDefinitions, o *objectClaims) {
 	for k, owner := range maps.Clone(m.owner) {
 		typ, _, isRelation := strings.Cut(k, "#")
 		if other := s.objects[owner]; isRelation && owner != o.name && m.owner[typ] == o.name && other != nil && other.possibleDefinitions()[typ] != "" {
@@ -304,7 +305,7 @@ func (s *stateChange) removeRelationsOfTypes(m ownedDefinitions, o *objectClaims
 
 // hasReferencedNames reports whether documents own all names that the policy refers to, and at least one type. m holds
 // the owners.
-func (s *stateChange) hasReferencedNames(m ownedDefinitions, p policyDocument) bool {
+func (s *historyStep) hasReferencedNames(m ownedDefinitions, p policyDocument) bool {
 	of := func(k string) bool { return strings.HasPrefix(m.owner[k], "policydocument/") }
 	typed := slices.ContainsFunc(slices.Collect(maps.Keys(m.owner)), func(k string) bool { return !strings.ContainsAny(k, " #") && of(k) })
 	return typed && !slices.ContainsFunc(p.referencedNames(), func(n string) bool { return !of(n) && !of("union "+n) })

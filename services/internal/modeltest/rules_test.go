@@ -27,11 +27,11 @@ func TestReferenceKeepsDocumentThatWasValidWithoutModel(t *testing.T) {
 // A union in a last live text does not get a lost member back, even if another document defines the type.
 func TestVocabularyLeavesOutLostMembers(t *testing.T) {
 	const text = "resourceTypes:\n- {name: box, idPrefix: idbox}\n- {name: doc, idPrefix: iddoc}\nunions:\n- {name: places, resourceTypes: [{name: box}, {name: doc}]}\n"
-	o := &objectClaims{name: "policydocument/d0", document: true, text: text + "actions: [{name: look}]\n", memory: liveMemory{text: text}}
-	s := &stateChange{texts: newCachingParser(), before: newOwnedDefinitions(), after: newOwnedDefinitions(), list: []*objectClaims{o}}
+	o := &objectClaims{name: "policydocument/d0", document: true, text: text + "actions: [{name: look}]\n", memory: lastLiveText{text: text}}
+	s := &historyStep{texts: newCachingParser(), before: newOwnedDefinitions(), after: newOwnedDefinitions(), list: []*objectClaims{o}}
 	s.before.setDefinitions(CoreName, map[string]string{"box": "type box"})
 	s.before.setDefinitions(o.name, map[string]string{"doc": "type doc", "union places": "doc"})
-	if got, want := s.vocabularyWith(nil).unions["places"], []string{"doc"}; !slices.Equal(got, want) {
+	if got, want := s.sharedNamesWith(nil).unions["places"], []string{"doc"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -40,7 +40,7 @@ func TestVocabularyLeavesOutLostMembers(t *testing.T) {
 func TestReferenceExpectsNoTextThatNeedsARelationOfAFormerTwin(t *testing.T) {
 	o := &objectClaims{name: "authorizationmodel/m0", text: "new", now: map[string]string{"box": "type box", "user#watcher": "[box#viewer]"}}
 	twin := &objectClaims{name: "authorizationmodel/m1", text: "old", last: map[string]string{"box": "type box", "box#viewer": "[user]"}}
-	s := &stateChange{after: newOwnedDefinitions(), list: []*objectClaims{o, twin}, objects: map[string]*objectClaims{o.name: o, twin.name: twin}}
+	s := &historyStep{after: newOwnedDefinitions(), list: []*objectClaims{o, twin}, objects: map[string]*objectClaims{o.name: o, twin.name: twin}}
 	s.after.setDefinitions(CoreName, map[string]string{"user": "type user"})
 	s.after.setDefinitions(o.name, o.now)
 	s.after.setDefinitions(twin.name, map[string]string{"box#viewer": "[user]"})
@@ -54,7 +54,7 @@ func TestReferenceExpectsNoDocumentThatNeedsARelationOfAModule(t *testing.T) {
 	const text = "actionBindings:\n- {actionName: look, typeName: shelf, conditions: [{relationshipAction: {relation: parent, actionName: look}}]}\n"
 	for owner, want := range map[string]bool{"authorizationmodel/m0": false, "policydocument/d1": true} {
 		o := &objectClaims{name: "policydocument/d2", document: true, text: text, now: map[string]string{"shelf#look": "look from parent"}}
-		s := &stateChange{texts: newCachingParser(), after: newOwnedDefinitions(), list: []*objectClaims{o}, objects: map[string]*objectClaims{o.name: o}, role: "role#subject"}
+		s := &historyStep{texts: newCachingParser(), after: newOwnedDefinitions(), list: []*objectClaims{o}, objects: map[string]*objectClaims{o.name: o}, role: "role#subject"}
 		s.after.setDefinitions("policydocument/d0", map[string]string{"shelf": "type shelf", "box": "type box", "box#look": "[box]", "action look": "action"})
 		s.after.setDefinitions(owner, map[string]string{"shelf#parent": "[box]"})
 		if got := s.canBeLive(o, nil, s.after); got != want {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSliceOfSelectsEachNameInExactlyOneSlice(t *testing.T) {
+func TestSelectSliceCoversEachNameOnce(t *testing.T) {
 	for count := 1; count <= 20; count++ {
 		names := make([]string, count)
 		for i := range names {
@@ -31,7 +31,7 @@ func TestSliceOfSelectsEachNameInExactlyOneSlice(t *testing.T) {
 	}
 }
 
-func TestSliceOfSelectsTheSameNamesInAnyOrder(t *testing.T) {
+func TestSelectSliceIsIndependentOfOrder(t *testing.T) {
 	const want = "[b d]"
 	for _, names := range [][]string{{"a", "b", "c", "d"}, {"d", "c", "b", "a"}} {
 		if got, err := selectSlice(names, "2/2"); err != nil || fmt.Sprint(got) != want {
@@ -40,13 +40,13 @@ func TestSliceOfSelectsTheSameNamesInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestSliceOfSelectsAllWithoutAValue(t *testing.T) {
+func TestSelectSliceWithoutValueSelectsAll(t *testing.T) {
 	if got, err := selectSlice([]string{"b", "a"}, ""); err != nil || fmt.Sprint(got) != "[a b]" {
 		t.Errorf("got %v and error %v, want [a b]", got, err)
 	}
 }
 
-func TestSliceOfRejectsBadValues(t *testing.T) {
+func TestSelectSliceRejectsBadValues(t *testing.T) {
 	for _, value := range []string{"1", "/", "1/", "/2", "0/2", "3/2", "-1/2", "a/b", "1/2/3", " 1/2", "1/0", "0/0", "1.5/2", "4/4", "1/4", "1/99999999999999999999"} {
 		if got, err := selectSlice([]string{"a", "b", "c"}, value); err == nil {
 			t.Errorf("%q: got %v, want an error", value, got)

@@ -40,7 +40,7 @@ func PasswordVariable(user string) string {
 	return "NATS_PASSWORD_" + strings.ToUpper(strings.ReplaceAll(user, "-", "_"))
 }
 
-func newRight(why string, subjects ...string) SubjectRight { return SubjectRight{why, subjects} }
+func newSubjectRight(why string, subjects ...string) SubjectRight { return SubjectRight{why, subjects} }
 
 // prefixNames returns each name with the prefix.
 func prefixNames(prefix string, names ...string) []string {

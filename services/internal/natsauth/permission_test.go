@@ -13,7 +13,7 @@ import (
 
 const shipped = "../../../deploy/base/nats/nats.conf"
 
-func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
+func TestShippedConfigurationIsGenerated(t *testing.T) {
 	want, err := natsauth.ServerConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestTheShippedConfigurationIsThatOfTheTable(t *testing.T) {
 	golden.CheckFile(t, shipped, want)
 }
 
-func TestEveryServiceIsAUserAndEveryRightHasAReason(t *testing.T) {
+func TestEveryServiceIsUserWithReasonedRights(t *testing.T) {
 	want := []string{natsauth.Admin, natsauth.System, topology.Watcher}
 	for _, service := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
 		want = append(want, service.Name)
@@ -38,7 +38,7 @@ func TestEveryServiceIsAUserAndEveryRightHasAReason(t *testing.T) {
 	}
 }
 
-func TestOnlyTheWatcherMayChangeStreams(t *testing.T) {
+func TestOnlyWatcherCanChangeStreams(t *testing.T) {
 	for _, user := range natsauth.Users() {
 		for _, right := range user.Publish {
 			for _, subject := range right.Subjects {
@@ -52,7 +52,7 @@ func TestOnlyTheWatcherMayChangeStreams(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoKeyIsNoUser(t *testing.T) {
+func TestServerRefusesUnknownNKey(t *testing.T) {
 	public := map[string]string{}
 	for _, user := range natsauth.UserNames() {
 		public[user] = "U" + strings.Repeat("A", 55)

@@ -46,17 +46,17 @@ func start(t *testing.T) *server.Server {
 	return s
 }
 
-// user is a connection with the credentials of one user.
-type user struct {
+// userConnection is a connection with the credentials of one user.
+type userConnection struct {
 	t       *testing.T
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	refused chan error
 }
 
-func connect(t *testing.T, s *server.Server, name string) *user {
+func connect(t *testing.T, s *server.Server, name string) *userConnection {
 	t.Helper()
-	u := &user{t: t, refused: make(chan error, 64)}
+	u := &userConnection{t: t, refused: make(chan error, 64)}
 	var err error
 	u.conn, err = nats.Connect(s.ClientURL(), nats.UserInfo(name, name), nats.CustomInboxPrefix(topology.InboxPrefix(name)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { u.refused <- err }))
@@ -71,7 +71,7 @@ func connect(t *testing.T, s *server.Server, name string) *user {
 }
 
 // mayNot runs do, and fails the test unless the server refuses it with a permission violation.
-func (u *user) mayNot(what string, do func() error) {
+func (u *userConnection) mayNot(what string, do func() error) {
 	u.t.Helper()
 	for len(u.refused) > 0 {
 		<-u.refused
@@ -90,12 +90,13 @@ func (u *user) mayNot(what string, do func() error) {
 	}
 }
 
-func (u *user) publish(subject string, data []byte) func() error {
+func (u *userConnection) publish(subject string, data []byte) func() error {
 	return func() error { return u.conn.PublishRequest(subject, u.conn.NewInbox(), data) }
 }
 
-// prepare creates the streams as the watcher does, and the consumers as the other services do at their start.
-func prepare(t *testing.T, s *server.Server) {
+// createStreamsAndConsumers creates the streams as the watcher does, and the consumers as the other services do at
+// their start.
+func createStreamsAndConsumers(t *testing.T, s *server.Server) {
 	t.Helper()
 	if err := topology.EnsureStreams(t.Context(), connect(t, s, topology.Watcher).js, 1); err != nil {
 		t.Fatal(err)
@@ -113,15 +114,15 @@ func prepare(t *testing.T, s *server.Server) {
 	}
 }
 
-func TestAStolenCredentialIsRefused(t *testing.T) {
+func TestUserRightsConfineStolenCredential(t *testing.T) {
 	s := start(t)
-	prepare(t, s)
+	createStreamsAndConsumers(t, s)
 	const change = "entail.changes.local.rbac%2Eauthorization%2Ek8s%2Eio.rolebindings.n0.b0"
 	for _, service := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
 		thief := connect(t, s, service.Name)
 		transform, err := json.Marshal(map[string]any{
 			"name": topology.Changes, "subjects": []string{"entail.changes.>", "entail.barrier.*", "entail.wake.*"},
-			"subject_transform": map[string]string{"src": topology.WakeSubject(service.Name), "dest": change},
+			"subject_transform": map[string]string{"src": topology.ResyncSubject(service.Name), "dest": change},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -165,14 +166,14 @@ func TestAStolenCredentialIsRefused(t *testing.T) {
 	}
 }
 
-func TestAReaderTellsNobodyAnything(t *testing.T) {
+func TestReaderUserCannotPublish(t *testing.T) {
 	s := start(t)
-	prepare(t, s)
+	createStreamsAndConsumers(t, s)
 	for _, service := range topology.ReaderServices() {
 		thief := connect(t, s, service.Name)
 		for what, subject := range map[string]string{
 			"a result": "entail.results." + service.Name + ".x", "a dead letter": "entail.deadletters." + service.Name + ".x",
-			"a wake": topology.WakeSubject(service.Name), "whose turn it is": topology.LeaseSubject(service.Name),
+			"a wake": topology.ResyncSubject(service.Name), "whose turn it is": topology.LeaseSubject(service.Name),
 			"a pulse of another": topology.ProbeSubject(topology.TupleSync), "an acknowledgement": "$JS.ACK.ENTAIL_CHANGES." + service.Name + ".1.1.1.1.1",
 			"anything else": "anything",
 		} {
@@ -184,7 +185,7 @@ func TestAReaderTellsNobodyAnything(t *testing.T) {
 func TestUserCannotCreateConsumersWithoutBound(t *testing.T) {
 	const bound = 1000
 	s := start(t)
-	prepare(t, s)
+	createStreamsAndConsumers(t, s)
 	thief, created := connect(t, s, topology.StoreSync), 0
 	for err := error(nil); err == nil; created++ {
 		if created > bound {
@@ -207,7 +208,7 @@ func TestUserCannotCreateConsumersWithoutBound(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsAsked(t *testing.T) {
+func TestServerRequiresPassword(t *testing.T) {
 	s := start(t)
 	for _, name := range natsauth.UserNames() {
 		if conn, err := nats.Connect(s.ClientURL(), nats.UserInfo(name, "another")); !errors.Is(err, nats.ErrAuthorization) {

@@ -39,24 +39,24 @@ func watcherUser() ServiceUser {
 		Service: topology.Watcher,
 		Publish: []SubjectRight{
 			inspectStreamsRight(),
-			newRight("The watcher alone creates streams and restores their configuration.", slices.Concat(
+			newSubjectRight("The watcher alone creates streams and restores their configuration.", slices.Concat(
 				prefixNames(streamAPI+"CREATE.", topology.StreamNames()...), prefixNames(streamAPI+"UPDATE.", topology.StreamNames()...))...),
-			newRight("The watcher publishes changes, barriers and snapshot markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*",
+			newSubjectRight("The watcher publishes changes, barriers and snapshot markers.", "entail.changes.>", "entail.objects.>", "entail.barrier.*",
 				"entail.sync.>"),
-			newRight("The watcher tests that NATS accepts messages.", topology.ProbeSubject(topology.Watcher)),
-			newRight("A sweep reads the content of the stream.",
+			newSubjectRight("The watcher tests that NATS accepts messages.", topology.ProbeSubject(topology.Watcher)),
+			newSubjectRight("A sweep reads the content of the stream.",
 				append(readStreamSubjects(changes, "entail.changes.>"), readStreamSubjects(changes, "entail.objects.>")...)...),
-			newRight("The watcher audits changes of all kinds.", consumerAPI+"CREATE."+changes+".*"),
-			newRight("The watcher reads single messages: changes, markers, results and dead letters.",
+			newSubjectRight("The watcher audits changes of all kinds.", consumerAPI+"CREATE."+changes+".*"),
+			newSubjectRight("The watcher reads single messages: changes, markers, results and dead letters.",
 				direct+changes, direct+changes+".entail.changes.>", direct+changes+".entail.objects.>",
 				direct+sync+".entail.sync.>", direct+results+".entail.results.>", direct+letters),
-			newRight("The stream's leader confirms that a message is missing. Other replicas may lag.",
+			newSubjectRight("The stream's leader confirms that a message is missing. Other replicas may lag.",
 				prefixNames(streamAPI+"MSG.GET.", changes, sync)...),
-			newRight("The watcher removes markers, and the objects of kinds that are no longer registered.", streamAPI+"PURGE."+sync,
+			newSubjectRight("The watcher removes markers, and the objects of kinds that are no longer registered.", streamAPI+"PURGE."+sync,
 				streamAPI+"PURGE."+changes),
-			newRight("The watcher deletes messages that are no changes, and settled dead letters.",
+			newSubjectRight("The watcher deletes messages that are no changes, and settled dead letters.",
 				prefixNames(streamAPI+"MSG.DELETE.", changes, letters)...),
-			newRight("The watcher reads the progress of each service.", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
+			newSubjectRight("The watcher reads the progress of each service.", prefixNames(consumerAPI+"INFO."+changes+".", durableNames()...)...),
 		},
 		Deny: []SubjectRight{denyDurables("")},
 	}
@@ -71,11 +71,11 @@ func informerRights(service string) []SubjectRight {
 	changes, sync := topology.Changes, topology.Sync
 	return []SubjectRight{
 		inspectStreamsRight(),
-		newRight("An informer reads changes and markers.", append(readStreamSubjects(changes, "entail.changes.>"),
+		newSubjectRight("An informer reads changes and markers.", append(readStreamSubjects(changes, "entail.changes.>"),
 			readStreamSubjects(sync, "entail.sync.>")...)...),
-		newRight("An informer reads several kinds at once. A service creates its durable consumer.",
+		newSubjectRight("An informer reads several kinds at once. A service creates its durable consumer.",
 			prefixNames(consumerAPI+"CREATE.", changes+".*", sync+".*")...),
-		newRight("An informer marks the end of the stream. A service tests that NATS accepts messages.",
+		newSubjectRight("An informer marks the end of the stream. A service tests that NATS accepts messages.",
 			topology.EndMarkSubject(service), topology.ProbeSubject(service)),
 	}
 }
@@ -85,12 +85,12 @@ func consumerUser(service string) ServiceUser {
 	u := ServiceUser{
 		Service: service,
 		Publish: append(informerRights(service),
-			newRight("The service reads its durable consumer, settles its messages and ends its term.",
+			newSubjectRight("The service reads its durable consumer, settles its messages and ends its term.",
 				consumerAPI+"INFO."+changes+"."+service, consumerAPI+"UNPIN."+changes+"."+service, "$JS.ACK."+changes+"."+service+".>"),
-			newRight("The service publishes wake-ups, results and dead letters.", topology.WakeSubject(service), topology.ResultsFilter(service),
+			newSubjectRight("The service publishes wake-ups, results and dead letters.", topology.ResyncSubject(service), topology.ResultsFilter(service),
 				topology.DeadLettersFilter(service)),
-			newRight("Replicas elect a leader.", topology.LeaseSubject(service), direct+changes+"."+topology.LeaseSubject(service)),
-			newRight("The service reads its own results.", direct+results+"."+topology.ResultsFilter(service)),
+			newSubjectRight("Replicas elect a leader.", topology.LeaseSubject(service), direct+changes+"."+topology.LeaseSubject(service)),
+			newSubjectRight("The service reads its own results.", direct+results+"."+topology.ResultsFilter(service)),
 		),
 		Deny: []SubjectRight{denyDurables(service)},
 	}
@@ -98,7 +98,7 @@ func consumerUser(service string) ServiceUser {
 }
 
 func inspectStreamsRight() SubjectRight {
-	return newRight("The service reads the state of streams.", prefixNames(streamAPI+"INFO.", topology.StreamNames()...)...)
+	return newSubjectRight("The service reads the state of streams.", prefixNames(streamAPI+"INFO.", topology.StreamNames()...)...)
 }
 
 // readStreamSubjects returns the subjects for reading a stream with an ephemeral consumer, whose name is random.

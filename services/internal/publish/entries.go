@@ -129,8 +129,8 @@ func readNext(ctx context.Context, messages jetstream.MessagesContext, bodies bo
 
 var errStalled = errors.New("the stream stopped sending")
 
-// ReadFirst returns the oldest message of one resource, or [ErrNone].
-func (p *Publisher) ReadFirst(ctx context.Context, cluster string, r event.GroupResource) (Entry, error) {
+// ReadOldest returns the oldest message of one resource, or [ErrNone].
+func (p *Publisher) ReadOldest(ctx context.Context, cluster string, r event.GroupResource) (Entry, error) {
 	stream, err := p.openStreamAtLeader(ctx, topology.Changes)
 	if err != nil {
 		return Entry{}, err

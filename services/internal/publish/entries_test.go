@@ -13,14 +13,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAllYieldsEverySubjectOfOneResourceOnce(t *testing.T) {
+func TestReadAllYieldsEverySubjectOnce(t *testing.T) {
 	p := New(bus(t, 0))
 	want := map[event.Key]Entry{}
 	for i := range 1500 {
 		ack := mustPublish(t, p, state(fmt.Sprint("s-", i%1000), i+1), 0, PublicationOptions{ContentHash: fmt.Sprint(i)})
 		want[ack.Key] = ack.Entry
 	}
-	ack := mustPublish(t, p, gone("gone", 9), 0, PublicationOptions{ContentHash: "last"})
+	ack := mustPublish(t, p, deletedState("gone", 9), 0, PublicationOptions{ContentHash: "last"})
 	want[ack.Key] = ack.Entry
 	squatter, err := p.js.Publish(t.Context(), topology.ChangeSubject(key("squatter")), []byte("?"))
 	if err != nil {
@@ -60,7 +60,7 @@ func TestAllYieldsEverySubjectOfOneResourceOnce(t *testing.T) {
 	}
 }
 
-func TestAllInYieldsOneNamespace(t *testing.T) {
+func TestReadAllInNamespaceYieldsOneNamespace(t *testing.T) {
 	p := New(bus(t, 0))
 	in := func(namespace string) event.Change {
 		c := state("x", 7)
@@ -86,14 +86,14 @@ func TestAllInYieldsOneNamespace(t *testing.T) {
 	}
 }
 
-func TestAllOfAnEmptyStreamEndsAtOnce(t *testing.T) {
+func TestReadAllOfEmptyStreamEnds(t *testing.T) {
 	p := New(bus(t, 0))
 	for head, err := range p.ReadAll(t.Context(), "local", kinds.Stores().GroupResource, true) {
 		t.Errorf("got %+v, %v", head, err)
 	}
 }
 
-func TestAllEndsWithItsCaller(t *testing.T) {
+func TestReadAllEndsWithCaller(t *testing.T) {
 	p := New(bus(t, 0))
 	for i := range 10 {
 		mustPublish(t, p, state(fmt.Sprint(i), 1), 0, PublicationOptions{})
@@ -144,19 +144,19 @@ func TestReadAllEndsWhenTheStreamIsDeleted(t *testing.T) {
 	}
 }
 
-func TestFirstFindsAMessageOfTheResource(t *testing.T) {
+func TestReadOldestFindsMessageOfResource(t *testing.T) {
 	p := New(bus(t, 0))
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
-	if _, err := p.ReadFirst(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
+	if _, err := p.ReadOldest(t.Context(), "local", stores); !errors.Is(err, ErrNone) {
 		t.Errorf("error is %v, want ErrNone", err)
 	}
 	ack := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
 	mustPublish(t, p, state("y", 6), 0, PublicationOptions{})
-	if head, err := p.ReadFirst(t.Context(), "local", stores); err != nil || head != ack.Entry {
+	if head, err := p.ReadOldest(t.Context(), "local", stores); err != nil || head != ack.Entry {
 		t.Errorf("first is %+v, %v; want %+v", head, err, ack.Entry)
 	}
 	for _, r := range []event.GroupResource{models, {Resource: "stores"}} {
-		if _, err := p.ReadFirst(t.Context(), "local", r); !errors.Is(err, ErrNone) {
+		if _, err := p.ReadOldest(t.Context(), "local", r); !errors.Is(err, ErrNone) {
 			t.Errorf("error for %s is %v, want ErrNone", r, err)
 		}
 	}

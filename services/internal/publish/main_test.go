@@ -61,7 +61,7 @@ func state(name string, version int) event.Change {
 	}
 }
 
-func gone(name string, version int) event.Change {
+func deletedState(name string, version int) event.Change {
 	c := state(name, version)
 	c.Deleted = true
 	return c

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAMarkerReadsBackUntilItIsTakenBack(t *testing.T) {
+func TestLastMarkerReturnsMarkerUntilDeleted(t *testing.T) {
 	p := New(bus(t, 0))
 	stores, models := kinds.Stores().GroupResource, kinds.AuthorizationModels().GroupResource
 	for _, r := range []string{stores.Resource, models.Resource} {
@@ -48,7 +48,7 @@ func TestAMarkerReadsBackUntilItIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestAStreamMadeAgainHasAnotherIncarnation(t *testing.T) {
+func TestRecreatedStreamHasOtherID(t *testing.T) {
 	js := bus(t, 0)
 	before := incarnation(t, js)
 	if err := stream(t, js).Purge(t.Context()); err != nil {

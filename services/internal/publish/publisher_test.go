@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
+func TestPublishChangeRoundTripsHeaders(t *testing.T) {
 	p := New(bus(t, 0))
 	c := state("a.b", 7)
 	c.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -38,7 +38,7 @@ func TestAPublishedChangeReadsBackWithItsHeaders(t *testing.T) {
 	}
 }
 
-func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
+func TestPublishChangeResolvesConflictByNewerState(t *testing.T) {
 	replayed := PublicationOptions{Replay: true}
 	otherEpoch := state("x", 3)
 	otherEpoch.Epoch = "restored"
@@ -51,9 +51,9 @@ func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
 		"an older state is overwritten":                      {there: state("x", 5), mine: state("x", 6), wantVersion: "6"},
 		"a newer state stays":                                {there: state("x", 6), mine: state("x", 5), wantStale: true, wantVersion: "6"},
 		"the same state stays: its acknowledgement was lost": {there: state("x", 5), mine: state("x", 5), wantStale: true, wantVersion: "5"},
-		"a deletion at the version of the list wins":         {there: state("x", 5), mine: gone("x", 5), wantVersion: "5"},
-		"a state as old as the deletion loses":               {there: gone("x", 5), mine: state("x", 5), wantStale: true, wantVersion: "5"},
-		"an object made again replaces its deletion":         {there: gone("x", 5), mine: state("x", 6), wantVersion: "6"},
+		"a deletion at the version of the list wins":         {there: state("x", 5), mine: deletedState("x", 5), wantVersion: "5"},
+		"a state as old as the deletion loses":               {there: deletedState("x", 5), mine: state("x", 5), wantStale: true, wantVersion: "5"},
+		"an object made again replaces its deletion":         {there: deletedState("x", 5), mine: state("x", 6), wantVersion: "6"},
 		"versions of two epochs do not compare":              {there: state("x", 5), mine: otherEpoch, wantVersion: "3"},
 		"a replay goes over the same state":                  {there: state("x", 5), mine: state("x", 5), opts: replayed, wantVersion: "5"},
 		"a replay does not bring back an older state":        {there: state("x", 6), mine: state("x", 5), opts: replayed, wantStale: true, wantVersion: "6"},
@@ -73,7 +73,7 @@ func TestAConflictIsResolvedByWhatIsNewer(t *testing.T) {
 	}
 }
 
-func TestADeposedLeaderOverwritesNothing(t *testing.T) {
+func TestPublishChangeOfDeposedLeaderOverwritesNothing(t *testing.T) {
 	js := bus(t, 0)
 	deposed, leader := New(js), New(js)
 	old := mustPublish(t, deposed, state("x", 1), 0, PublicationOptions{})
@@ -86,7 +86,7 @@ func TestADeposedLeaderOverwritesNothing(t *testing.T) {
 	}
 }
 
-func TestAStateThatWasPurgedInsideTheDedupWindowIsPublishedAgain(t *testing.T) {
+func TestPublishChangeRepublishesPurgedStateWithinDedupWindow(t *testing.T) {
 	for name, remove := range map[string]func(context.Context, jetstream.Stream, uint64) error{
 		"the stream is purged": func(ctx context.Context, s jetstream.Stream, _ uint64) error { return s.Purge(ctx) },
 		"the subject is purged": func(ctx context.Context, s jetstream.Stream, _ uint64) error {
@@ -110,7 +110,7 @@ func TestAStateThatWasPurgedInsideTheDedupWindowIsPublishedAgain(t *testing.T) {
 	}
 }
 
-func TestAMalformedMessageIsOverwrittenEvenByAKnownState(t *testing.T) {
+func TestPublishChangeOverwritesMalformedMessage(t *testing.T) {
 	p := New(bus(t, 0))
 	mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
 	if _, err := p.js.Publish(t.Context(), topology.ChangeSubject(key("x")), []byte("not protobuf")); err != nil {
@@ -127,7 +127,7 @@ func TestAMalformedMessageIsOverwrittenEvenByAKnownState(t *testing.T) {
 	}
 }
 
-func TestRemoveHealsASubjectOfNoObject(t *testing.T) {
+func TestRemoveMessageRepairsSubjectWithoutObject(t *testing.T) {
 	p := New(bus(t, 0))
 	squatter, err := p.js.Publish(t.Context(), topology.ChangeSubject(key("x")), []byte("not protobuf"))
 	if err != nil {
@@ -143,7 +143,7 @@ func TestRemoveHealsASubjectOfNoObject(t *testing.T) {
 	}
 }
 
-func TestAReplayReachesAConsumerThatSawTheState(t *testing.T) {
+func TestReplayReachesConsumer(t *testing.T) {
 	p := New(bus(t, 0))
 	first := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
 	second := mustPublish(t, p, state("x", 5), first.Sequence, PublicationOptions{Replay: true})
@@ -157,11 +157,11 @@ func TestAReplayReachesAConsumerThatSawTheState(t *testing.T) {
 	}
 }
 
-func TestADeletionExpiresAndItsSubjectIsFreeAgain(t *testing.T) {
+func TestTombstoneExpires(t *testing.T) {
 	p := New(bus(t, 0))
 	live := mustPublish(t, p, state("x", 5), 0, PublicationOptions{})
-	tombstone := mustPublish(t, p, gone("x", 6), live.Sequence, PublicationOptions{TTL: time.Second})
-	mustPublish(t, p, gone("y", 6), 0, PublicationOptions{})
+	tombstone := mustPublish(t, p, deletedState("x", 6), live.Sequence, PublicationOptions{TTL: time.Second})
+	mustPublish(t, p, deletedState("y", 6), 0, PublicationOptions{})
 	deadline := time.Now().Add(time.Minute)
 	for {
 		_, err := p.LastChange(t.Context(), key("x"))
@@ -180,7 +180,7 @@ func TestADeletionExpiresAndItsSubjectIsFreeAgain(t *testing.T) {
 	}
 }
 
-func TestAnObjectTooLargeForTheBusIsOmitted(t *testing.T) {
+func TestPublishChangeOmitsTooLargeObject(t *testing.T) {
 	const maxPayload = 64 << 10
 	p := New(bus(t, maxPayload))
 	for name, tc := range map[string]struct {
@@ -203,7 +203,7 @@ func TestAnObjectTooLargeForTheBusIsOmitted(t *testing.T) {
 	}
 }
 
-func TestPublishWithoutAStreamIsTheFaultOfTheBus(t *testing.T) {
+func TestPublishWithoutStreamIsUnavailable(t *testing.T) {
 	p := New(bus(t, 0))
 	if err := p.js.DeleteStream(t.Context(), topology.Changes); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // A former leader may notice late that another leader has replaced it. It publishes nothing that is older than the
 // stream's content that it has read, but it may have read it long ago. Even then, a reader of the stream must not see
 // an older state of an object after a newer one.
-func TestHoweverManyLeadersPublishNoObjectGoesBackInTime(t *testing.T) {
+func TestConcurrentPublishersNeverPublishOlderState(t *testing.T) {
 	const leaders, names, versions = 4, 3, 25
 	p := New(bus(t, 0))
 	seen := follow(t, p.js)
@@ -64,7 +64,7 @@ func TestForcedChangeReplacesOnlyTheExpectedMessage(t *testing.T) {
 	p := New(bus(t, 0))
 	forged := mustPublish(t, p, state("a", 99999), 0, PublicationOptions{})
 	newest := mustPublish(t, p, state("a", 7), forged.Sequence, PublicationOptions{Force: true})
-	for name, c := range map[string]event.Change{"an older state": state("a", 6), "a deletion": gone("a", 6)} {
+	for name, c := range map[string]event.Change{"an older state": state("a", 6), "a deletion": deletedState("a", 6)} {
 		if _, err := p.PublishChange(t.Context(), c, forged.Sequence, PublicationOptions{Force: true}); !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: got %v, want ErrChanged", name, err)
 		}
@@ -74,20 +74,20 @@ func TestForcedChangeReplacesOnlyTheExpectedMessage(t *testing.T) {
 	}
 }
 
-// reader is a client that reads the stream all the time.
-type reader struct {
+// streamReader is a client that reads the stream all the time.
+type streamReader struct {
 	mu   sync.Mutex
 	last map[string]event.Change
 	news chan struct{}
 }
 
-func follow(t *testing.T, js jetstream.JetStream) *reader {
+func follow(t *testing.T, js jetstream.JetStream) *streamReader {
 	t.Helper()
 	consumer, err := js.OrderedConsumer(t.Context(), topology.Changes, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{last: map[string]event.Change{}, news: make(chan struct{}, 1)}
+	r := &streamReader{last: map[string]event.Change{}, news: make(chan struct{}, 1)}
 	reading, err := consumer.Consume(func(msg jetstream.Msg) {
 		c, err := topology.DecodeChange(msg)
 		if err != nil {
@@ -112,7 +112,7 @@ func follow(t *testing.T, js jetstream.JetStream) *reader {
 }
 
 // await waits until the reader has read a message.
-func (r *reader) await(t *testing.T, last StoredMessage) {
+func (r *streamReader) await(t *testing.T, last StoredMessage) {
 	t.Helper()
 	for {
 		r.mu.Lock()

@@ -19,13 +19,13 @@ const (
 	replicaPrefix = "replica."
 )
 
-// lagging is a bus whose consumers are on a replica that is behind the stream's leader.
-type lagging struct {
+// laggingStream is a bus whose consumers are on a replica that is behind the stream's leader.
+type laggingStream struct {
 	jetstream.JetStream
 	t testing.TB
 }
 
-func newLagging(t testing.TB, js jetstream.JetStream) *lagging {
+func newLaggingStream(t testing.TB, js jetstream.JetStream) *laggingStream {
 	t.Helper()
 	changes := strings.TrimSuffix(topology.ChangeSubject(key("x")), key("x").SubjectTokens())
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -34,15 +34,15 @@ func newLagging(t testing.TB, js jetstream.JetStream) *lagging {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return &lagging{js, t}
+	return &laggingStream{js, t}
 }
 
-func (l *lagging) OrderedConsumer(ctx context.Context, _ string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+func (l *laggingStream) OrderedConsumer(ctx context.Context, _ string, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
 	return l.JetStream.OrderedConsumer(ctx, replicaStream, cfg)
 }
 
 // reaches makes the replica catch up with the leader for one store.
-func (l *lagging) reaches(name string) {
+func (l *laggingStream) reaches(name string) {
 	l.t.Helper()
 	msg, err := stream(l.t, l).GetLastMsgForSubject(l.t.Context(), topology.ChangeSubject(key(name)))
 	if err != nil {
@@ -54,8 +54,8 @@ func (l *lagging) reaches(name string) {
 	}
 }
 
-func TestHeadsTellsWhatTheLeaderHoldsAlsoFromAReplicaThatLags(t *testing.T) {
-	js := newLagging(t, bus(t, 0))
+func TestReadAllReturnsContentOfStreamLeader(t *testing.T) {
+	js := newLaggingStream(t, bus(t, 0))
 	p := New(js)
 	names := []string{"a", "b", "c", "d"}
 	for i, name := range names {
@@ -78,7 +78,7 @@ func TestHeadsTellsWhatTheLeaderHoldsAlsoFromAReplicaThatLags(t *testing.T) {
 	}
 }
 
-func TestThatSomethingIsMissingIsAskedOfTheLeader(t *testing.T) {
+func TestMissingMessageIsReadFromStreamLeader(t *testing.T) {
 	js := bus(t, 0)
 	p := New(js)
 	ack := mustPublish(t, p, state("x", 1), 0, PublicationOptions{})
@@ -104,7 +104,7 @@ func TestThatSomethingIsMissingIsAskedOfTheLeader(t *testing.T) {
 	}
 	mustLast(t, p, "x")
 	mustPublish(t, p, state("x", 2), 99, PublicationOptions{})
-	if _, err := p.ReadFirst(t.Context(), "local", key("x").GroupResource); err != nil {
+	if _, err := p.ReadOldest(t.Context(), "local", key("x").GroupResource); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.LastMarker(t.Context(), "local", key("x").GroupResource); err != nil {

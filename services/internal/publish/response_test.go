@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestOnlyWhatJetStreamItselfSaysIsAnAnswer(t *testing.T) {
+func TestIsServerResponse(t *testing.T) {
 	refused := func(code jetstream.ErrorCode) error {
 		return fault.Unavailable(fmt.Errorf("publish: %w", &jetstream.APIError{Code: 503, ErrorCode: code}))
 	}
@@ -42,7 +42,7 @@ func TestOnlyWhatJetStreamItselfSaysIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsNoChangeIsTakenOffTheStream(t *testing.T) {
+func TestRemoveMalformedKeepsValidChanges(t *testing.T) {
 	p := New(bus(t, 0))
 	put := func(subject, data string) uint64 {
 		t.Helper()
@@ -78,7 +78,7 @@ func TestOnlyWhatIsNoChangeIsTakenOffTheStream(t *testing.T) {
 	}
 }
 
-func TestWithoutItsStreamNothingIsReadOrTakenAway(t *testing.T) {
+func TestPublisherFailsWithoutStream(t *testing.T) {
 	js := bus(t, 0)
 	p, r := New(js), key("x").GroupResource
 	for _, name := range []string{topology.Changes, topology.Sync} {
@@ -109,7 +109,7 @@ func TestWithoutItsStreamNothingIsReadOrTakenAway(t *testing.T) {
 	}
 }
 
-func TestTheStreamsAreComparedWithTheirTableAndRestored(t *testing.T) {
+func TestCompareAndRepairStreams(t *testing.T) {
 	js := bus(t, 0)
 	p := New(js)
 	before, err := p.StreamID(t.Context())
@@ -126,7 +126,7 @@ func TestTheStreamsAreComparedWithTheirTableAndRestored(t *testing.T) {
 	if err != nil || len(differences) != 1 || !differences[0].Missing || differences[0].String() != "stream ENTAIL_CHANGES is missing" {
 		t.Fatalf("without one they differ in %v, %v", differences, err)
 	}
-	if err := p.RestoreStream(t.Context(), differences[0]); err != nil {
+	if err := p.RepairStream(t.Context(), differences[0]); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := p.StreamID(t.Context()); err != nil || after == before {
@@ -134,9 +134,9 @@ func TestTheStreamsAreComparedWithTheirTableAndRestored(t *testing.T) {
 	}
 }
 
-func TestAReplayNeverBringsBackAnOlderState(t *testing.T) {
+func TestReplayNeverRestoresOlderState(t *testing.T) {
 	old, is, newer := state("x", 4), state("x", 5), state("x", 6)
-	deleted := gone("x", 6)
+	deleted := deletedState("x", 6)
 	for name, test := range map[string]struct {
 		c      event.Change
 		stored event.Change

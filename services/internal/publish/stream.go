@@ -30,9 +30,9 @@ func (p *Publisher) CompareStreams(ctx context.Context, replicas int) ([]topolog
 	return topology.CompareStreams(ctx, p.js, replicas)
 }
 
-// RestoreStream changes a stream back to its definition.
-func (p *Publisher) RestoreStream(ctx context.Context, d topology.StreamDifference) error {
-	return topology.RestoreStream(ctx, p.js, d)
+// RepairStream changes a stream back to its definition.
+func (p *Publisher) RepairStream(ctx context.Context, d topology.StreamDifference) error {
+	return topology.RepairStream(ctx, p.js, d)
 }
 
 // StoredMessage is a message in the stream.

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// another returns a state of another object with the same name.
-func another(uid string, version int) event.Change {
+// stateOfOtherObject returns a state of another object with the same name.
+func stateOfOtherObject(uid string, version int) event.Change {
 	c := state("x", version)
 	c.UID = uid
 	return c
@@ -47,26 +47,26 @@ func tombstones(t *testing.T, p *Publisher) (found []event.Change) {
 	return found
 }
 
-func TestWhoeverTakesANameLeavesItsFormerBearersATombstone(t *testing.T) {
+func TestPublishChangeOfNewObjectStoresTombstone(t *testing.T) {
 	deleted := func(c event.Change) event.Change { c.Deleted = true; return c }
 	restored := func(c event.Change) event.Change { c.Epoch = event.NextEpoch(c.Epoch); return c }
-	a, b := another("a", 1), another("b", 3)
+	a, b := stateOfOtherObject("a", 1), stateOfOtherObject("b", 3)
 	for name, tc := range map[string]struct {
 		changes []event.Change
 		want    []string
 	}{
-		"an object that changes":                {[]event.Change{a, another("a", 2)}, nil},
-		"an object that is deleted":             {[]event.Change{a, deleted(another("a", 2))}, nil},
-		"deleted and made again":                {[]event.Change{a, deleted(another("a", 2)), b}, []string{"a@2"}},
+		"an object that changes":                {[]event.Change{a, stateOfOtherObject("a", 2)}, nil},
+		"an object that is deleted":             {[]event.Change{a, deleted(stateOfOtherObject("a", 2))}, nil},
+		"deleted and made again":                {[]event.Change{a, deleted(stateOfOtherObject("a", 2)), b}, []string{"a@2"}},
 		"its deletion was missed":               {[]event.Change{a, b}, []string{"a@1"}},
-		"two in a row":                          {[]event.Change{a, b, another("c", 5)}, []string{"a@1", "b@3"}},
+		"two in a row":                          {[]event.Change{a, b, stateOfOtherObject("c", 5)}, []string{"a@1", "b@3"}},
 		"the deletion of another":               {[]event.Change{a, deleted(b)}, []string{"a@1"}},
 		"the same twice":                        {[]event.Change{a, b, b}, []string{"a@1"}},
 		"one that is older":                     {[]event.Change{b, a}, nil},
-		"the cluster went back":                 {[]event.Change{b, restored(another("b", 2))}, []string{"b@3"}},
-		"deleted before the cluster went back":  {[]event.Change{deleted(b), restored(another("b", 2))}, []string{"b@3"}},
-		"gone when the cluster had gone back":   {[]event.Change{b, deleted(restored(another("b", 2)))}, nil},
-		"from before the cluster has gone back": {[]event.Change{restored(another("b", 2)), b}, nil},
+		"the cluster went back":                 {[]event.Change{b, restored(stateOfOtherObject("b", 2))}, []string{"b@3"}},
+		"deleted before the cluster went back":  {[]event.Change{deleted(b), restored(stateOfOtherObject("b", 2))}, []string{"b@3"}},
+		"gone when the cluster had gone back":   {[]event.Change{b, deleted(restored(stateOfOtherObject("b", 2)))}, nil},
+		"from before the cluster has gone back": {[]event.Change{restored(stateOfOtherObject("b", 2)), b}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(bus(t, 0))
@@ -87,20 +87,20 @@ func TestWhoeverTakesANameLeavesItsFormerBearersATombstone(t *testing.T) {
 	}
 }
 
-func TestATombstoneIsThereBeforeTheNextBearerOfTheName(t *testing.T) {
+func TestTombstonePrecedesNewObjectOfName(t *testing.T) {
 	p := New(bus(t, 0))
-	mustPublish(t, p, another("a", 1), 0, PublicationOptions{})
-	ack := mustPublish(t, p, another("b", 2), 0, PublicationOptions{})
+	mustPublish(t, p, stateOfOtherObject("a", 1), 0, PublicationOptions{})
+	ack := mustPublish(t, p, stateOfOtherObject("b", 2), 0, PublicationOptions{})
 	stored, err := p.readLastMessage(t.Context(), topology.TombstoneSubject(key("x"), "a"), key("x"))
 	if err != nil || stored.Sequence >= ack.Sequence {
 		t.Errorf("tombstone at %d, the object at %d, %v", stored.Sequence, ack.Sequence, err)
 	}
 }
 
-func TestATombstoneOfAKindWithoutContentHasNone(t *testing.T) {
+func TestTombstoneOfMetadataOnlyKindHasNoContent(t *testing.T) {
 	p := New(bus(t, 0))
-	mustPublish(t, p, another("a", 1), 0, PublicationOptions{})
-	mustPublish(t, p, another("b", 2), 0, PublicationOptions{MetadataOnly: true})
+	mustPublish(t, p, stateOfOtherObject("a", 1), 0, PublicationOptions{})
+	mustPublish(t, p, stateOfOtherObject("b", 2), 0, PublicationOptions{MetadataOnly: true})
 	if got := tombstones(t, p); len(got) != 1 || got[0].Object != nil {
 		t.Errorf("tombstones %+v", got)
 	}

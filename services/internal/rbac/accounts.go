@@ -179,7 +179,7 @@ func rightsOfEveryService() []Right {
 // largeObjectRights returns the rights to read objects that are too large for NATS. A kind that is published only by
 // name needs none.
 func largeObjectRights(service string) []Right {
-	s, _ := topology.ServiceNamed(service)
+	s, _ := topology.FindService(service)
 	large := slices.DeleteFunc(slices.Clone(s.Kinds), func(r event.GroupResource) bool {
 		kind, _ := kinds.ByResource(r)
 		return kind.Named
@@ -199,4 +199,4 @@ func statusRight(group string, resources ...string) Right {
 	return r
 }
 
-func verbList(verbList ...string) []string { return verbList }
+func verbList(verbs ...string) []string { return verbs }

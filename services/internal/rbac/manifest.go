@@ -45,12 +45,12 @@ func yamlDocument(object any) (*yaml.Node, error) {
 	if err := yaml.Unmarshal(data, &node); err != nil { // JSON is also YAML.
 		return nil, err
 	}
-	restyleNode(&node)
+	formatYAMLNode(&node)
 	return &node, nil
 }
 
-// restyleNode uses block style except for lists of words, and turns the reason for a right into a comment.
-func restyleNode(node *yaml.Node) {
+// formatYAMLNode uses block style except for lists of words, and turns the reason for a right into a comment.
+func formatYAMLNode(node *yaml.Node) {
 	node.Style = 0
 	if node.Kind == yaml.SequenceNode && node.Content[0].Kind == yaml.ScalarNode {
 		node.Style = yaml.FlowStyle
@@ -60,6 +60,6 @@ func restyleNode(node *yaml.Node) {
 		node.Content = node.Content[2:]
 	}
 	for _, child := range node.Content {
-		restyleNode(child)
+		formatYAMLNode(child)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// mayBy lists the kinds for which a Kubernetes ClusterRole gives a verb by Entail's aggregated roles. Larger roles
-// include smaller ones.
-func mayBy(verb string, partOf ...string) []string {
+// kindsAllowedBy lists the kinds for which a Kubernetes ClusterRole gives a verb by Entail's aggregated roles. Larger
+// roles include smaller ones.
+func kindsAllowedBy(verb string, partOf ...string) []string {
 	var resources []string
 	for _, r := range PeopleRoles() {
 		for _, right := range r.Rights {
@@ -26,7 +26,7 @@ func mayBy(verb string, partOf ...string) []string {
 	return resources
 }
 
-func TestEveryKindOfOursIsReadByViewers(t *testing.T) {
+func TestViewRoleReadsEveryKind(t *testing.T) {
 	var ours []string
 	for _, kind := range kinds.ConsumedKinds() {
 		if _, err := os.Stat(filepath.Join("../../../deploy/crd", kind.Group+"_"+kind.Resource+".yaml")); err == nil {
@@ -42,13 +42,13 @@ func TestEveryKindOfOursIsReadByViewers(t *testing.T) {
 	}
 	slices.Sort(ours)
 	for _, verb := range []string{"get", "list", "watch"} {
-		if got := mayBy(verb, "view"); !slices.Equal(got, ours) {
+		if got := kindsAllowedBy(verb, "view"); !slices.Equal(got, ours) {
 			t.Errorf("role view: got %s on %v, want %v", verb, got, ours)
 		}
 	}
 }
 
-func TestWhatIsWrittenByARoleOfKubernetes(t *testing.T) {
+func TestAggregatedRolesGiveWriteRights(t *testing.T) {
 	for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
 		for _, tc := range []struct {
 			has  []string
@@ -58,14 +58,14 @@ func TestWhatIsWrittenByARoleOfKubernetes(t *testing.T) {
 			{[]string{"view", "edit"}, "policydocuments"},
 			{[]string{"view", "edit", "admin"}, "impliedroles policydocuments"},
 		} {
-			if got := strings.Join(mayBy(verb, tc.has...), " "); got != tc.want {
+			if got := strings.Join(kindsAllowedBy(verb, tc.has...), " "); got != tc.want {
 				t.Errorf("roles %v: got %s on %q, want %q", tc.has, verb, got, tc.want)
 			}
 		}
 	}
 }
 
-func TestNoRoleForPeopleGivesMoreThanItSays(t *testing.T) {
+func TestPeopleRolesGiveOnlyListedRights(t *testing.T) {
 	for _, r := range PeopleRoles() {
 		for _, right := range r.Rights {
 			text := strings.Join(slices.Concat(right.Verbs, right.APIGroups, right.Resources, right.NonResourceURLs), " ")
@@ -82,7 +82,7 @@ func TestNoRoleForPeopleGivesMoreThanItSays(t *testing.T) {
 	}
 }
 
-func TestTheRolesForPeopleAreThoseOfTheTable(t *testing.T) {
+func TestPeopleRolesManifestIsGenerated(t *testing.T) {
 	want, err := PeopleRolesManifest()
 	if err != nil {
 		t.Fatal(err)

@@ -27,8 +27,8 @@ func (a Account) words() []string {
 	return words
 }
 
-// changing reports whether a right allows changes. Reads, reviews and Events do not count.
-func changing(right string) bool {
+// isWriteRight reports whether a right allows changes. Reads, reviews and Events do not count.
+func isWriteRight(right string) bool {
 	for _, harmless := range []string{"get ", "list ", "watch ", "create tokenreviews.", "create subjectaccessreviews.", "create events"} {
 		if strings.HasPrefix(right, harmless) {
 			return false
@@ -37,7 +37,7 @@ func changing(right string) bool {
 	return true
 }
 
-func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
+func TestServiceRightsAllowOnlyOwnWrites(t *testing.T) {
 	const stores, models = "stores.core.platform-mesh.io", "authorizationmodels.core.platform-mesh.io"
 	want := map[string][]string{
 		topology.Watcher: {"create leases.coordination.k8s.io", "update leases.coordination.k8s.io/entail-watcher"},
@@ -88,7 +88,7 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 		}
 	}
 	for _, a := range Accounts() {
-		got := slices.DeleteFunc(a.words(), func(right string) bool { return !changing(right) })
+		got := slices.DeleteFunc(a.words(), func(right string) bool { return !isWriteRight(right) })
 		slices.Sort(got)
 		if slices.Sort(want[a.Service]); !slices.Equal(got, want[a.Service]) {
 			t.Errorf("%s may\n%s\nwant\n%s", a.Service, strings.Join(got, "\n"), strings.Join(want[a.Service], "\n"))
@@ -96,16 +96,16 @@ func TestAServiceChangesNothingButWhatIsItsOwn(t *testing.T) {
 	}
 }
 
-// secret reports whether a right is on a Secret that does not belong to the service.
-func secret(right string) bool {
+// isForeignSecretRight reports whether a right is on a Secret that does not belong to the service.
+func isForeignSecretRight(right string) bool {
 	return strings.Contains(right, "secrets") && !strings.HasSuffix(right, " secrets./entail-implied-role-admission") &&
 		!strings.HasSuffix(right, " secrets./entail-store-sync-admission") && !strings.HasSuffix(right, " secrets./entail-webhook-admission")
 }
 
-func TestNoRightIsForMoreThanIsNamed(t *testing.T) {
+func TestRightsHaveNoWildcards(t *testing.T) {
 	for _, a := range Accounts() {
 		for _, right := range a.words() {
-			if strings.ContainsAny(right, "*") || secret(right) ||
+			if strings.ContainsAny(right, "*") || isForeignSecretRight(right) ||
 				strings.HasPrefix(right, "escalate ") || strings.HasPrefix(right, "impersonate ") {
 				t.Errorf("%s may %s", a.Service, right)
 			}
@@ -118,7 +118,7 @@ func TestNoRightIsForMoreThanIsNamed(t *testing.T) {
 	}
 }
 
-func TestSecretsAreReadWhereThatIsBoundAlone(t *testing.T) {
+func TestSecretRightsAreNamespaced(t *testing.T) {
 	want := map[string][]string{topology.Watcher: {"list", "watch"}, topology.OpensearchSync: {"get"}}
 	for _, a := range Accounts() {
 		var verbs []string
@@ -141,7 +141,7 @@ func TestSecretsAreReadWhereThatIsBoundAlone(t *testing.T) {
 	}
 }
 
-func TestWhoConsumesAKindMayReadIt(t *testing.T) {
+func TestConsumersCanReadTheirKinds(t *testing.T) {
 	for _, s := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
 		i := slices.IndexFunc(Accounts(), func(a Account) bool { return a.Service == s.Name })
 		if i < 0 {
@@ -159,7 +159,7 @@ func TestWhoConsumesAKindMayReadIt(t *testing.T) {
 	}
 }
 
-func TestTheManifestsAreThoseOfTheTable(t *testing.T) {
+func TestManifestsAreGenerated(t *testing.T) {
 	for _, a := range Accounts() {
 		want, err := a.Manifest()
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/reconcile"
 )
 
-func TestAPassPlansAgainOnlyWhereItsStateIsStale(t *testing.T) {
+func TestRetryWhileStaleRetriesErrStaleOnly(t *testing.T) {
 	other := errors.New("another")
 	stale := fmt.Errorf("writing: %w", reconcile.ErrStale)
 	for name, c := range map[string]struct {
@@ -32,7 +32,7 @@ func TestAPassPlansAgainOnlyWhereItsStateIsStale(t *testing.T) {
 	}
 }
 
-func TestARestlessWorldIsNobodysFault(t *testing.T) {
+func TestRetryWhileStaleGivesUpAsUnavailable(t *testing.T) {
 	tries := 0
 	err := reconcile.RetryWhileStale(event.Key{GroupResource: event.GroupResource{Resource: "stores"}, Name: "x"}, func() error { tries++; return reconcile.ErrStale })
 	if !fault.IsUnavailable(err) || !errors.Is(err, reconcile.ErrStale) || tries != 8 {

@@ -46,7 +46,7 @@ func servicesPage(string) (string, error) {
 // consumedKinds returns the kinds that a service reads from NATS. The watcher reads none from NATS, because it reads
 // the API server.
 func consumedKinds(name string) string {
-	service, ok := topology.ServiceNamed(name)
+	service, ok := topology.FindService(name)
 	if !ok {
 		return "all kinds below, at the API server, for the other services"
 	}

@@ -59,7 +59,7 @@ func state(name string, version int) event.Change {
 	}
 }
 
-func gone(name string) event.Change {
+func deletedState(name string) event.Change {
 	c := state(name, 1)
 	c.Deleted = true
 	return c

@@ -18,8 +18,8 @@ import (
 
 func always() bool { return true }
 
-// runUntilTheEnd runs a function in the background until the test ends.
-func runUntilTheEnd(t *testing.T, run func(ctx context.Context)) {
+// runInBackground runs a function in the background until the test ends.
+func runInBackground(t *testing.T, run func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -53,7 +53,7 @@ func holds(t *testing.T, js jetstream.JetStream, stream string, want uint64) fun
 	}
 }
 
-func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
+func TestPublisherRepublishesLostResults(t *testing.T) {
 	for name, harm := range map[string]func(ctx context.Context, js jetstream.JetStream) error{
 		"purged": func(ctx context.Context, js jetstream.JetStream) error {
 			s, err := js.Stream(ctx, topology.Results)
@@ -79,7 +79,7 @@ func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 					p.Report(t.Context(), Result{Change: state(fmt.Sprint(i), 1), Outcome: eventv1.Outcome_OUTCOME_APPLIED})
 				}
 			}
-			runUntilTheEnd(t, func(ctx context.Context) { p.Run(ctx, say) })
+			runInBackground(t, func(ctx context.Context) { p.Run(ctx, say) })
 			say()
 			eventually(t, holds(t, js, topology.Results, 20))
 			if err := harm(t.Context(), js); err != nil {
@@ -90,7 +90,7 @@ func TestResultsThatWereLostAreSaidAgain(t *testing.T) {
 	}
 }
 
-func TestTheNewestOfResultsThatWaitIsPublished(t *testing.T) {
+func TestOutboxPublishesNewestWaitingResult(t *testing.T) {
 	js := bus(t)
 	p := New(js, "test", always, slog.New(slog.DiscardHandler))
 	for version := range 5 {
@@ -108,7 +108,7 @@ func TestTheNewestOfResultsThatWaitIsPublished(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsComesInItsOrderAndWhatIsOutIsForgotten(t *testing.T) {
+func TestOutboxKeepsOrderAndDropsPublished(t *testing.T) {
 	const all = 3*batch + 10
 	o := newOutbox(nil, nil, 1)
 	for i := range all {

@@ -25,18 +25,18 @@ func (p *Publisher) Run(ctx context.Context, lost func()) {
 	publishing.Go(func() { p.outbox.runOutbox(ctx) })
 	defer publishing.Wait()
 	for backoff.Sleep(ctx, p.interval) {
-		if !p.checkLoss(ctx) {
+		if !p.detectLostResults(ctx) {
 			continue
 		}
 		p.log.WarnContext(ctx, "results are lost; saying all of them again")
-		p.Forget()
+		p.ResetReports()
 		lost()
 	}
 }
 
-// Forget removes the unpublished results and makes the next report of every object count as new. Call it when another
-// replica may have published other results.
-func (p *Publisher) Forget() {
+// ResetReports removes the unpublished results and makes the next report of every object count as new. Call it when
+// another replica may have published other results.
+func (p *Publisher) ResetReports() {
 	p.outbox.dropWaiting()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,10 +46,10 @@ func (p *Publisher) Forget() {
 // Flush publishes the waiting results before the process ends.
 func (p *Publisher) Flush() { p.outbox.flushOnce() }
 
-// checkLoss reports whether results are lost. All results are lost if the stream was created again. Otherwise
-// checkLoss looks up the result of one random object. The result must be missing in two checks, because a replica of
-// the stream may lag.
-func (p *Publisher) checkLoss(ctx context.Context) bool {
+// detectLostResults reports whether results are lost. All results are lost if the stream was created again. Otherwise
+// detectLostResults looks up the result of one random object. The result must be missing in two checks, because a
+// replica of the stream may lag.
+func (p *Publisher) detectLostResults(ctx context.Context) bool {
 	key, ok := p.probeKey()
 	if !ok {
 		return false
@@ -58,7 +58,7 @@ func (p *Publisher) checkLoss(ctx context.Context) bool {
 	defer cancel()
 	stream, err := p.js.Stream(ctx, topology.Results)
 	if err == nil {
-		if p.recordIncarnation(topology.StreamID(stream.CachedInfo())) {
+		if p.recordStreamID(topology.StreamID(stream.CachedInfo())) {
 			return true
 		}
 		_, err = stream.GetLastMsgForSubject(ctx, topology.ResultSubject(p.service, key))
@@ -77,8 +77,8 @@ func (p *Publisher) checkLoss(ctx context.Context) bool {
 	return twice
 }
 
-// recordIncarnation stores the stream ID and reports whether it changed.
-func (p *Publisher) recordIncarnation(incarnation string) bool {
+// recordStreamID stores the stream ID and reports whether it changed.
+func (p *Publisher) recordStreamID(incarnation string) bool {
 	before := p.incarnation
 	p.incarnation = incarnation
 	return before != "" && before != incarnation

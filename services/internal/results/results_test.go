@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAResultIsReportedOnce(t *testing.T) {
+func TestReportPublishesResultOnce(t *testing.T) {
 	applied, rejected := eventv1.Outcome_OUTCOME_APPLIED, eventv1.Outcome_OUTCOME_REJECTED
 	ungenerated := func(version int) Result { return Result{Change: state("a", version), Outcome: applied} }
 	generated := func(version int) Result {
@@ -32,7 +32,7 @@ func TestAResultIsReportedOnce(t *testing.T) {
 		"of what has no generations":     {[]Result{ungenerated(1), ungenerated(2)}, 2},
 		"another outcome":                {[]Result{generated(1), {Change: generated(1).Change, Outcome: rejected}}, 2},
 		"what ends differently, cut off": {[]Result{{Change: state("a", 1), Message: long("x")}, {Change: state("a", 1), Message: long("y")}}, 1},
-		"a deletion":                     {[]Result{{Change: gone("a")}, {Change: gone("a")}}, 2},
+		"a deletion":                     {[]Result{{Change: deletedState("a")}, {Change: deletedState("a")}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := bus(t)
@@ -52,14 +52,14 @@ func TestAResultIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
+func TestDeletionResultExpiresWithTombstone(t *testing.T) {
 	js := bus(t)
 	p := New(js, "test", always, slog.New(slog.DiscardHandler))
-	dated := gone("dated")
+	dated := deletedState("dated")
 	dated.ExpiresAt = time.Now().Add(time.Hour + 30*time.Minute)
-	late := gone("late")
+	late := deletedState("late")
 	late.ExpiresAt = time.Now().Add(-time.Hour)
-	for _, c := range []event.Change{state("alive", 1), gone("gone"), dated, late} {
+	for _, c := range []event.Change{state("alive", 1), deletedState("gone"), dated, late} {
 		p.Report(t.Context(), Result{Change: c})
 	}
 	p.Flush()
@@ -83,7 +83,7 @@ func TestTheResultOfADeletionExpiresWithItsTombstone(t *testing.T) {
 
 func long(end string) string { return strings.Repeat("ä", 2000) + end }
 
-func TestAResultTakesAnyText(t *testing.T) {
+func TestReportAcceptsAnyText(t *testing.T) {
 	js := bus(t)
 	p := New(js, "test", always, slog.New(slog.DiscardHandler))
 	p.Report(t.Context(), Result{

@@ -28,9 +28,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// cluster is a real API server with one user. The user may get the store "demo" and the path /entail/status, and has
-// no other rights.
-type cluster struct {
+// reviewCluster is a real API server with one user. The user may get the store "demo" and the path /entail/status, and
+// has no other rights.
+type reviewCluster struct {
 	admin   *rest.Config
 	service *rest.Config // the account of a service
 	nobody  *rest.Config // a user without any right
@@ -38,7 +38,7 @@ type cluster struct {
 	asked   atomic.Int32 // requests of the service account
 }
 
-func startCluster(t *testing.T) *cluster {
+func startCluster(t *testing.T) *reviewCluster {
 	t.Helper()
 	binary, err := devserver.FindKubeLocal()
 	if err != nil {
@@ -54,7 +54,7 @@ func startCluster(t *testing.T) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{}
+	c := &reviewCluster{}
 	if c.admin, err = server.AdminConfig(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,21 +72,21 @@ func startCluster(t *testing.T) *cluster {
 	if err := devserver.ApplyServiceAccounts(t.Context(), c.admin, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
 		t.Fatal(err)
 	}
-	c.service.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &c.asked} })
+	c.service.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingReviewer{next, &c.asked} })
 	return c
 }
 
-type counting struct {
+type countingReviewer struct {
 	http.RoundTripper
 	n *atomic.Int32
 }
 
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c countingReviewer) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.n.Add(1)
 	return c.RoundTripper.RoundTrip(r)
 }
 
-func (c *cluster) createReader(t *testing.T) {
+func (c *reviewCluster) createReader(t *testing.T) {
 	t.Helper()
 	ctx, must := t.Context(), func(_ any, err error) {
 		t.Helper()
@@ -112,7 +112,7 @@ func (c *cluster) createReader(t *testing.T) {
 }
 
 // call requests a store with a token.
-func (tr *trial) call(ctx context.Context, procedure, store, token string) error {
+func (tr *runningServer) call(ctx context.Context, procedure, store, token string) error {
 	request := connect.NewRequest(&storev1.GetStoreRequest{Name: store})
 	if token != "" {
 		request.Header().Set("Authorization", "Bearer "+token)
@@ -121,9 +121,9 @@ func (tr *trial) call(ctx context.Context, procedure, store, token string) error
 	return err
 }
 
-func TestTheAPIServerDecidesWhoMayCall(t *testing.T) {
+func TestAPIServerAuthorizesCallers(t *testing.T) {
 	c := startCluster(t)
-	handler := shop{}.handler()
+	handler := fakeStoreService{}.handler()
 	handler.access[storev1connect.StoreServiceGetModelProcedure] = RequireVerbOnPath("get", "/entail/status")
 	handler.access[storev1connect.StoreServiceListStoresProcedure] = RequireVerbOnPath("get", "/entail/other")
 	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, handler)
@@ -166,9 +166,9 @@ func TestTheAPIServerDecidesWhoMayCall(t *testing.T) {
 	tr.log.mustNotHold(t, "secret-of-nobody")
 }
 
-func TestRepeatedCallsAskTheAPIServerOnce(t *testing.T) {
+func TestReviewsAreCached(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, shop{}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, fakeStoreService{}.handler())
 	for range 100 {
 		if err := tr.call(t.Context(), storev1connect.StoreServiceGetStoreProcedure, "demo", c.token); err != nil {
 			t.Fatal(err)
@@ -179,9 +179,9 @@ func TestRepeatedCallsAskTheAPIServerOnce(t *testing.T) {
 	}
 }
 
-func TestAServiceThatMayNotReviewSaysSoInItsLog(t *testing.T) {
+func TestMissingReviewRightIsLogged(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.nobody }, shop{}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.nobody }, fakeStoreService{}.handler())
 	err := tr.call(t.Context(), storev1connect.StoreServiceGetStoreProcedure, "demo", c.token)
 	if connect.CodeOf(err) != connect.CodeInternal {
 		t.Fatalf("got %v", err)
@@ -189,9 +189,9 @@ func TestAServiceThatMayNotReviewSaysSoInItsLog(t *testing.T) {
 	tr.log.mustHold(t, "a ClusterRole of this service must allow it")
 }
 
-func TestAStreamIsAuthorizedByItsRequest(t *testing.T) {
+func TestStreamIsAuthorizedByRequest(t *testing.T) {
 	c := startCluster(t)
-	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, ticker{count: 1}.handler())
+	tr := serve(t, func(cfg *Config) { cfg.Auth, cfg.Kube = Kubernetes, c.service }, tickingService{count: 1}.handler())
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		t.Fatal(err)

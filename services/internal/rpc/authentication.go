@@ -47,8 +47,8 @@ func isLoopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// caller is the owner of a token. It holds only a hash of the token.
-type caller struct {
+// authenticatedCaller is the owner of a token. It holds only a hash of the token.
+type authenticatedCaller struct {
 	token tokenDigest
 	user  authenticationv1.UserInfo
 }
@@ -59,7 +59,7 @@ type callerKey struct{}
 
 // CallerFromContext returns the caller. known is false if callers are not authenticated.
 func CallerFromContext(ctx context.Context) (user authenticationv1.UserInfo, known bool) {
-	who, known := ctx.Value(callerKey{}).(caller)
+	who, known := ctx.Value(callerKey{}).(authenticatedCaller)
 	return who.user, known
 }
 
@@ -80,7 +80,7 @@ func (r *accessReviewer) authenticateCaller(ctx context.Context, header http.Hea
 	if user == nil {
 		return nil, unauthenticatedError("the Kubernetes API server does not accept this token: it is malformed, expired or from another cluster")
 	}
-	return context.WithValue(ctx, callerKey{}, caller{token: key, user: *user}), nil
+	return context.WithValue(ctx, callerKey{}, authenticatedCaller{token: key, user: *user}), nil
 }
 
 // reviewToken returns the owner of a token, or nil if the API server does not accept the token.

@@ -42,7 +42,7 @@ func CheckRight(ctx context.Context, right RequiredRight) error {
 	if !ok {
 		return nil
 	}
-	who, ok := ctx.Value(callerKey{}).(caller)
+	who, ok := ctx.Value(callerKey{}).(authenticatedCaller)
 	if !ok {
 		return errors.New("a right is checked without a caller")
 	}
@@ -78,7 +78,7 @@ func (a authorizationInterceptor) WrapStreamingClient(next connect.StreamingClie
 }
 
 func (a authorizationInterceptor) checkAccess(ctx context.Context, procedure string, request any) error {
-	who, ok := ctx.Value(callerKey{}).(caller)
+	who, ok := ctx.Value(callerKey{}).(authenticatedCaller)
 	rule := a.access[procedure]
 	if !ok || rule == nil {
 		return errors.New("call reached authorization without a caller or a rule")
@@ -94,7 +94,7 @@ func (a authorizationInterceptor) checkAccess(ctx context.Context, procedure str
 }
 
 // checkRight returns an error for the caller if the caller lacks a right.
-func (r *accessReviewer) checkRight(ctx context.Context, who caller, right RequiredRight) error {
+func (r *accessReviewer) checkRight(ctx context.Context, who authenticatedCaller, right RequiredRight) error {
 	if len(right.Name) > maxNameLength || len(right.Namespace) > maxNameLength {
 		return InvalidError("no object of Kubernetes has a name of more than %d characters", maxNameLength)
 	}
@@ -111,7 +111,7 @@ func (r *accessReviewer) checkRight(ctx context.Context, who caller, right Requi
 	return err
 }
 
-func (r *accessReviewer) reviewAccess(ctx context.Context, who caller, right RequiredRight) (bool, time.Duration, error) {
+func (r *accessReviewer) reviewAccess(ctx context.Context, who authenticatedCaller, right RequiredRight) (bool, time.Duration, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: who.user.Username, UID: who.user.UID, Groups: who.user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// reviews is an API server that answers token and access reviews, or fails with a code.
-type reviews struct {
+// fakeReviewServer is an API server that answers token and access reviews, or fails with a code.
+type fakeReviewServer struct {
 	t  *testing.T
 	mu sync.Mutex
 	// users holds users by token. rights holds the granted rights, such as "alice may get …".
@@ -37,7 +37,7 @@ type reviews struct {
 	asked   []authorizationv1.SubjectAccessReviewSpec
 }
 
-func (v *reviews) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (v *fakeReviewServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
@@ -86,10 +86,10 @@ const (
 	bobToken   = "token-of-bob"
 )
 
-// guardedBy runs a server whose reviews v answers. alice may get the store "demo", and bob has no rights.
-func guardedBy(t *testing.T, handlers ...Handler) (*trial, *reviews) {
+// startReviewedServer runs a server whose reviews v answers. alice may get the store "demo", and bob has no rights.
+func startReviewedServer(t *testing.T, handlers ...Handler) (*runningServer, *fakeReviewServer) {
 	t.Helper()
-	v := &reviews{
+	v := &fakeReviewServer{
 		t: t,
 		users: map[string]authenticationv1.UserInfo{
 			aliceToken: {Username: "alice", UID: "1", Groups: []string{"staff"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"a", "b"}}},
@@ -106,7 +106,7 @@ func guardedBy(t *testing.T, handlers ...Handler) (*trial, *reviews) {
 }
 
 // getStore requests a store with an Authorization header.
-func (tr *trial) getStore(t *testing.T, name, authorization string) error {
+func (tr *runningServer) getStore(t *testing.T, name, authorization string) error {
 	t.Helper()
 	request := connect.NewRequest(&storev1.GetStoreRequest{Name: name})
 	request.Header().Set("Authorization", authorization)
@@ -124,7 +124,7 @@ func codeOf(err error) connect.Code {
 	return connect.CodeOf(err)
 }
 
-func TestWhoMayCallIsWhoTheAPIServerKnowsAndLets(t *testing.T) {
+func TestCallRequiresAuthenticationAndAuthorization(t *testing.T) {
 	for name, test := range map[string]struct {
 		store, authorization string
 		tokens, rights       int // the error codes of the API server
@@ -145,7 +145,7 @@ func TestWhoMayCallIsWhoTheAPIServerKnowsAndLets(t *testing.T) {
 		"rights cannot be reviewed now": {store: "demo", authorization: "Bearer " + aliceToken, rights: http.StatusInternalServerError, code: connect.CodeUnavailable, text: "is not reachable; try again", log: "reviewing a right"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tr, v := guardedBy(t, shop{}.handler())
+			tr, v := startReviewedServer(t, fakeStoreService{}.handler())
 			v.failing["tokenreviews"], v.failing["subjectaccessreviews"] = test.tokens, test.rights
 			err := tr.getStore(t, test.store, test.authorization)
 			if codeOf(err) != test.code || err != nil && !strings.Contains(err.Error(), test.text) {
@@ -157,8 +157,8 @@ func TestWhoMayCallIsWhoTheAPIServerKnowsAndLets(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerIsToldAllThatItKnowsOfACaller(t *testing.T) {
-	tr, v := guardedBy(t, shop{}.handler())
+func TestAccessReviewHasAllUserInfo(t *testing.T) {
+	tr, v := startReviewedServer(t, fakeStoreService{}.handler())
 	if err := tr.getStore(t, "demo", "Bearer "+aliceToken); err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +171,8 @@ func TestTheAPIServerIsToldAllThatItKnowsOfACaller(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsForOneTokenAndOneRight(t *testing.T) {
-	tr, v := guardedBy(t, shop{}.handler())
+func TestReviewCacheKeyHasTokenAndRight(t *testing.T) {
+	tr, v := startReviewedServer(t, fakeStoreService{}.handler())
 	for range 3 {
 		for _, store := range []string{"demo", "other"} {
 			for _, token := range []string{aliceToken, bobToken, "stolen"} {
@@ -194,7 +194,7 @@ func TestNamesAreSuggestedToCallersThatMayListThem(t *testing.T) {
 	get := func(ctx context.Context, r *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 		return nil, SuggestNames(ctx, NotFoundError("there is no Store %q", r.GetName()), stores, r.GetName(), func() []string { return []string{"dem"} })
 	}
-	tr, v := guardedBy(t, shop{get: get}.handler())
+	tr, v := startReviewedServer(t, fakeStoreService{get: get}.handler())
 	for _, test := range []struct {
 		may  bool
 		want string
@@ -208,20 +208,20 @@ func TestNamesAreSuggestedToCallersThatMayListThem(t *testing.T) {
 			t.Errorf("may list: %t: got %v, want %s", test.may, err, test.want)
 		}
 	}
-	open := serve(t, nil, shop{get: get}.handler())
+	open := serve(t, nil, fakeStoreService{get: get}.handler())
 	if err := open.getStore(t, "demo", ""); err == nil || !strings.HasSuffix(err.Error(), "did you mean dem?") {
 		t.Errorf("without authentication: got %v, want a suggestion", err)
 	}
 }
 
-func TestAStreamIsAuthorizedBeforeItsFirstAnswer(t *testing.T) {
+func TestStreamIsAuthorizedBeforeFirstMessage(t *testing.T) {
 	further := RequiredRight{Verb: "get", GroupResource: event.GroupResource{Group: "role.k8s.com", Resource: "impliedroles"}, Namespace: "team-a", Name: "x"}
-	tr, v := guardedBy(t, ticker{count: 1}.handler())
-	strict, w := guardedBy(t, ticker{count: 1, right: further}.handler())
+	tr, v := startReviewedServer(t, tickingService{count: 1}.handler())
+	strict, w := startReviewedServer(t, tickingService{count: 1, right: further}.handler())
 	v.rights["alice may list impliedroles.role.k8s.com/team-a"] = true
 	w.rights["alice may list impliedroles.role.k8s.com/team-a"] = true
 	for name, test := range map[string]struct {
-		server           *trial
+		server           *runningServer
 		namespace, token string
 		code             connect.Code
 	}{
@@ -248,7 +248,7 @@ func TestAStreamIsAuthorizedBeforeItsFirstAnswer(t *testing.T) {
 	}
 }
 
-func TestTheRuleOfAProcedureDecidesWhatIsAsked(t *testing.T) {
+func TestAccessRuleDeterminesReview(t *testing.T) {
 	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	store := &storev1.GetStoreRequest{Name: "demo"}
 	watch := &inferencev1.WatchInferencesRequest{Namespace: "team-a"}
@@ -279,8 +279,8 @@ func TestTheRuleOfAProcedureDecidesWhatIsAsked(t *testing.T) {
 	}
 }
 
-func TestACallWithoutACallerOrARuleGoesNowhere(t *testing.T) {
-	known := caller{user: authenticationv1.UserInfo{Username: "alice"}}
+func TestCallWithoutCallerOrRuleIsRefused(t *testing.T) {
+	known := authenticatedCaller{user: authenticationv1.UserInfo{Username: "alice"}}
 	rules := map[string]AccessRule{"/known": RequireVerb("get", event.GroupResource{Resource: "stores"})}
 	for name, test := range map[string]struct {
 		procedure string
@@ -296,7 +296,7 @@ func TestACallWithoutACallerOrARuleGoesNowhere(t *testing.T) {
 	}
 }
 
-func TestKubernetesIsAskedOnlyWhereItCanBe(t *testing.T) {
+func TestKubernetesAuthRequiresConfig(t *testing.T) {
 	for name, cfg := range map[string]*rest.Config{"none": nil, "no address": {Host: "://"}} {
 		if r, err := newAccessReviewer(cfg); err == nil {
 			t.Errorf("%s: %v", name, r)

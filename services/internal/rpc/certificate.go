@@ -8,12 +8,12 @@ import (
 	"github.com/entail-dev/entail/services/internal/filewatch"
 )
 
-// Files names a certificate and its key in PEM form. Each TLS handshake checks whether the files changed.
-type Files struct {
+// CertificateFiles names a certificate and its key in PEM form. Each TLS handshake checks whether the files changed.
+type CertificateFiles struct {
 	Certificate, Key string
 }
 
-func (f Files) tlsConfig(log *slog.Logger) (*tls.Config, error) {
+func (f CertificateFiles) tlsConfig(log *slog.Logger) (*tls.Config, error) {
 	pair, err := filewatch.Open(log, parseKeyPair, f.Certificate, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("reading TLS certificate and key: %w", err)

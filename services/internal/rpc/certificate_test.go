@@ -17,14 +17,14 @@ import (
 // testFiles are certificate files that a test replaces. Each write sets a later modification time, even on a coarse
 // clock.
 type testFiles struct {
-	Files
+	CertificateFiles
 	clock *time.Time
 }
 
 func newFiles(t *testing.T) testFiles {
 	t.Helper()
 	dir, clock := t.TempDir(), time.Now().Add(-time.Hour)
-	return testFiles{Files: Files{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")}, clock: &clock}
+	return testFiles{CertificateFiles: CertificateFiles{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")}, clock: &clock}
 }
 
 // write writes a self-signed certificate with this name.

@@ -15,12 +15,12 @@ import (
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 )
 
-func (shop) PreviewModel(context.Context, *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
+func (fakeStoreService) PreviewModel(context.Context, *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
 	return &storev1.PreviewModelResponse{}, nil
 }
 
 // post sends a request as curl does.
-func (tr *trial) post(t *testing.T, procedure, contentType, body string) (status int, answer string) {
+func (tr *runningServer) post(t *testing.T, procedure, contentType, body string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tr.url+procedure, strings.NewReader(body))
 	if err != nil {
@@ -39,8 +39,8 @@ func (tr *trial) post(t *testing.T, procedure, contentType, body string) (status
 	return response.StatusCode, string(text)
 }
 
-func TestAFieldThatIsNotKnownIsRefusedByName(t *testing.T) {
-	tr := serve(t, nil, shop{}.handler())
+func TestStrictCodecNamesUnknownField(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	for _, contentType := range []string{"application/json", "application/json; charset=utf-8"} {
 		status, answer := tr.post(t, storev1connect.StoreServiceListStoresProcedure, contentType, `{"namespaces":"seed"}`)
 		if status != http.StatusBadRequest || !strings.Contains(answer, `unknown field \"namespaces\"`) || !strings.Contains(answer, "invalid_argument") {
@@ -52,8 +52,8 @@ func TestAFieldThatIsNotKnownIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestANumberThatIsNotKnownIsRefusedToo(t *testing.T) {
-	tr := serve(t, nil, shop{}.handler())
+func TestStrictCodecRefusesUnknownFieldNumber(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	for name, option := range map[string]connect.ClientOption{"Connect": connect.WithClientOptions(), "gRPC-Web": connect.WithGRPCWeb()} {
 		request := &storev1.GetStoreRequest{Name: "demo"}
 		request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 1))
@@ -69,8 +69,8 @@ func TestANumberThatIsNotKnownIsRefusedToo(t *testing.T) {
 	}
 }
 
-func TestAnAnswerInJSONSaysNo(t *testing.T) {
-	tr := serve(t, nil, shop{}.handler())
+func TestJSONAnswerIncludesFalse(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	status, answer := tr.post(t, storev1connect.StoreServicePreviewModelProcedure, "application/json", `{"name":"demo","module":"module x"}`)
 	if status != http.StatusOK || !strings.Contains(strings.ReplaceAll(answer, " ", ""), `"accepted":false`) {
 		t.Errorf("%d %s", status, answer)

@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
+func TestErrorsHideCausesFromCallers(t *testing.T) {
 	cause := errors.New("dial 10.1.2.3: secret cause")
 	tests := map[string]struct {
 		give   error
@@ -38,7 +38,7 @@ func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			tr := serve(t, nil, shop{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+			tr := serve(t, nil, fakeStoreService{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 				return nil, test.give
 			}}.handler())
 			_, err := tr.stores().GetStore(t.Context(), &storev1.GetStoreRequest{Name: "demo"})
@@ -60,7 +60,7 @@ func TestCallersReadTextsAndTheLogHoldsCauses(t *testing.T) {
 // wireError returns an error that a client received from another server.
 func wireError(t *testing.T) error {
 	t.Helper()
-	other := serve(t, nil, shop{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+	other := serve(t, nil, fakeStoreService{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 		return nil, NotFoundError("on another server")
 	}}.handler())
 	_, err := other.stores().GetStore(t.Context(), &storev1.GetStoreRequest{Name: "demo"})
@@ -70,9 +70,9 @@ func wireError(t *testing.T) error {
 	return err
 }
 
-func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
+func TestPanicIsInternalErrorAndLogged(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	tr := serve(t, func(c *Config) { c.Metrics = metrics }, shop{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+	tr := serve(t, func(c *Config) { c.Metrics = metrics }, fakeStoreService{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 		panic("at the disco") //nolint:forbidigo // It is what the test is about.
 	}}.handler())
 	_, err := tr.stores().GetStore(t.Context(), &storev1.GetStoreRequest{Name: "demo"})
@@ -91,9 +91,9 @@ func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
 	}
 }
 
-func TestACallThatTakesTooLongEnds(t *testing.T) {
+func TestCallHasDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := newEdgeInterceptor((&journal{}).logger(), prometheus.NewRegistry())
+		e, err := newEdgeInterceptor((&concurrentLog{}).logger(), prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +108,8 @@ func TestACallThatTakesTooLongEnds(t *testing.T) {
 	})
 }
 
-func TestRequestsAreValidatedBeforeTheServiceSeesThem(t *testing.T) {
-	tr := serve(t, nil, shop{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+func TestRequestsAreValidatedBeforeService(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 		t.Error("the service was called")
 		return &storev1.GetStoreResponse{}, nil
 	}}.handler())
@@ -119,9 +119,9 @@ func TestRequestsAreValidatedBeforeTheServiceSeesThem(t *testing.T) {
 	}
 }
 
-func TestBodiesAreBoundedAlsoWhenCompressed(t *testing.T) {
+func TestBodiesAreBoundedWhenCompressed(t *testing.T) {
 	large := &storev1.GetStoreRequest{Name: strings.Repeat("a", 2*maxBody)}
-	tr := serve(t, nil, shop{}.handler())
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	tests := map[string]connect.ClientOption{
 		"plain": connect.WithClientOptions(), "compressed": connect.WithSendGzip(), "gRPC-Web": connect.WithGRPCWeb(),
 	}

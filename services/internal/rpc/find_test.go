@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func TestFindSaysWhyThereIsNoAnswer(t *testing.T) {
+func TestFindObjectExplainsMissingAnswer(t *testing.T) {
 	objects := map[event.Key]string{{GroupResource: kinds.Stores().GroupResource, Name: "a"}: "A"}
 	get := func(k event.Key) (string, bool) { o, ok := objects[k]; return o, ok }
 	for name, c := range map[string]struct {

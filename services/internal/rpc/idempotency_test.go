@@ -19,7 +19,7 @@ import (
 	_ "github.com/entail-dev/entail/gen/entail/tuple/v1"
 )
 
-func TestWhatOnlyReadsSaysSo(t *testing.T) {
+func TestReadProceduresAreMarkedNoSideEffects(t *testing.T) {
 	changing, seen := []string{"DiscardDeadLetter", "Replay", "Resume"}, 0
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -44,8 +44,8 @@ func TestWhatOnlyReadsSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyReadsIsAnsweredToGET(t *testing.T) {
-	tr := serve(t, nil, shop{}.handler())
+func TestReadProceduresAcceptGET(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	question := url.Values{"connect": {"v1"}, "encoding": {"json"}, "message": {`{"name":"demo"}`}}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tr.url+storev1connect.StoreServiceGetStoreProcedure+"?"+question.Encode(), nil)
 	if err != nil {

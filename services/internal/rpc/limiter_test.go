@@ -10,7 +10,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
+func TestCallLimiterServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewLimiter(1)
 		first, err := turns.Acquire(t.Context())
@@ -33,10 +33,10 @@ func TestTurnsAreTakenOneAfterAnother(t *testing.T) {
 }
 
 // A caller with many calls waits for its own calls. It does not delay other callers by all its calls.
-func TestNobodyWaitsForAllThatOneCallerAsks(t *testing.T) {
+func TestCallLimiterIsFairBetweenCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as := func(name string) context.Context {
-			return context.WithValue(t.Context(), callerKey{}, caller{user: authenticationv1.UserInfo{Username: name}})
+			return context.WithValue(t.Context(), callerKey{}, authenticatedCaller{user: authenticationv1.UserInfo{Username: name}})
 		}
 		turns := NewLimiter(4)
 		var had atomic.Int64

@@ -16,9 +16,9 @@ const (
 	checksumSize    = 8
 )
 
-// PagedRequest is a request for one page with a size.
-type PagedRequest interface {
-	PageRequest
+// PageSizeRequest is a request for one page with a size.
+type PageSizeRequest interface {
+	PageTokenRequest
 	GetPageSize() int32
 }
 
@@ -27,7 +27,7 @@ type PagedRequest interface {
 //
 // A token contains the last returned key. So an item that exists during the whole listing is returned exactly once. A
 // token is valid only for the same list and filter.
-func Paginate[T any](items []T, key func(T) string, r PagedRequest) (page []T, next string, err error) {
+func Paginate[T any](items []T, key func(T) string, r PageSizeRequest) (page []T, next string, err error) {
 	token, seal, err := OpenPageToken(r)
 	if err != nil {
 		return nil, "", err

@@ -12,26 +12,26 @@ import (
 	storev1 "github.com/entail-dev/entail/gen/entail/store/v1"
 )
 
-func itself(s string) string { return s }
+func identity(s string) string { return s }
 
-func asking(size int32, token string) PagedRequest {
+func newReviewedRequest(size int32, token string) PageSizeRequest {
 	return &storev1.ListStoresRequest{PageSize: size, PageToken: token}
 }
 
 // sortedKeys draws distinct keys in order, including empty and unusual ones.
 func sortedKeys(t *rapid.T) []string {
-	keys := rapid.SliceOfDistinct(rapid.String(), itself).Draw(t, "keys")
+	keys := rapid.SliceOfDistinct(rapid.String(), identity).Draw(t, "keys")
 	slices.Sort(keys)
 	return keys
 }
 
-func TestPagesTogetherAreTheWholeInOrder(t *testing.T) {
+func TestPaginateCoversAllItemsInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := sortedKeys(t)
 		size := rapid.Int32Range(1, 20).Draw(t, "size")
 		var got []string
 		for token := ""; ; {
-			page, next, err := Paginate(keys, itself, asking(size, token))
+			page, next, err := Paginate(keys, identity, newReviewedRequest(size, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestPagesTogetherAreTheWholeInOrder(t *testing.T) {
 	})
 }
 
-func TestPagesNeitherRepeatNorMissWhatStaysWhileOthersComeAndGo(t *testing.T) {
+func TestPaginateIsStableUnderChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := sortedKeys(t)
 		stays := rapid.SliceOfN(rapid.Bool(), len(all), len(all)).Draw(t, "stays")
@@ -62,7 +62,7 @@ func TestPagesNeitherRepeatNorMissWhatStaysWhileOthersComeAndGo(t *testing.T) {
 					items = append(items, key)
 				}
 			}
-			page, next, err := Paginate(items, itself, asking(3, token))
+			page, next, err := Paginate(items, identity, newReviewedRequest(3, token))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,15 +88,15 @@ func TestPageSizesAreBounded(t *testing.T) {
 		items = append(items, fmt.Sprintf("%04d", i))
 	}
 	for size, want := range map[int32]int{-1: 100, 0: 100, 1: 1, 1000: 1000, 2000: 1000} {
-		page, next, err := Paginate(items, itself, asking(size, ""))
+		page, next, err := Paginate(items, identity, newReviewedRequest(size, ""))
 		if err != nil || len(page) != want || next == "" {
 			t.Errorf("size %d gives %d items, next %q, error %v; want %d items", size, len(page), next, err, want)
 		}
 	}
 }
 
-func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
-	_, valid, err := Paginate([]string{"a", "demo"}, itself, asking(1, ""))
+func TestPageTokenInvalidIsRefused(t *testing.T) {
+	_, valid, err := Paginate([]string{"a", "demo"}, identity, newReviewedRequest(1, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestATokenOfNoListIsRefusedWithWhatToDo(t *testing.T) {
 		"unsealed":    encodePageToken("a"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Paginate([]string{"a", "demo"}, itself, asking(1, token))
+			_, _, err := Paginate([]string{"a", "demo"}, identity, newReviewedRequest(1, token))
 			if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "page token") {
 				t.Fatalf("got %v", err)
 			}

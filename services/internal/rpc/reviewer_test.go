@@ -23,8 +23,8 @@ func emptyReviewer(size int) *accessReviewer {
 	return &accessReviewer{answers: cache.NewLRUExpireCache(size), slots: semaphore.NewWeighted(maxQuestions)}
 }
 
-// counted returns a function that counts its calls. Its answer is valid for a minute.
-func counted(asked *atomic.Int32, answer string, err error) func(context.Context) (string, time.Duration, error) {
+// countCalls returns a function that counts its calls. Its answer is valid for a minute.
+func countCalls(asked *atomic.Int32, answer string, err error) func(context.Context) (string, time.Duration, error) {
 	return func(context.Context) (string, time.Duration, error) {
 		asked.Add(1)
 		<-time.After(time.Second) // synthetic time
@@ -32,11 +32,11 @@ func counted(asked *atomic.Int32, answer string, err error) func(context.Context
 	}
 }
 
-func TestAnAnswerIsAskedForOnceAndBelievedForItsTime(t *testing.T) {
+func TestReviewIsCachedForItsTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, asked := emptyReviewer(10), &atomic.Int32{}
 		ask := func() {
-			if answer, err := cachedReview(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+			if answer, err := cachedReview(t.Context(), r, "who", countCalls(asked, "alice", nil)); answer != "alice" || err != nil {
 				t.Errorf("got %q, %v", answer, err)
 			}
 		}
@@ -57,32 +57,32 @@ func TestAnAnswerIsAskedForOnceAndBelievedForItsTime(t *testing.T) {
 	})
 }
 
-func TestAFailureToAskIsNotRemembered(t *testing.T) {
+func TestReviewFailureIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, asked, down := emptyReviewer(10), &atomic.Int32{}, fault.Unavailable(errors.New("down"))
-		if _, err := cachedReview(t.Context(), r, "who", counted(asked, "", down)); !fault.IsUnavailable(err) {
+		if _, err := cachedReview(t.Context(), r, "who", countCalls(asked, "", down)); !fault.IsUnavailable(err) {
 			t.Fatalf("got %v", err)
 		}
-		if answer, err := cachedReview(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+		if answer, err := cachedReview(t.Context(), r, "who", countCalls(asked, "alice", nil)); answer != "alice" || err != nil {
 			t.Fatalf("got %q, %v once it is up", answer, err)
 		}
 	})
 }
 
-func TestACallerWhoLeavesTakesNoAnswerFromTheOthers(t *testing.T) {
+func TestReviewSurvivesCanceledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, asked := emptyReviewer(10), &atomic.Int32{}
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := cachedReview(impatient, r, "who", counted(asked, "alice", nil)); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := cachedReview(impatient, r, "who", countCalls(asked, "alice", nil)); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the impatient one got %v", err)
 			}
 		})
 		synctest.Wait()
 		both.Go(func() {
-			if answer, err := cachedReview(t.Context(), r, "who", counted(asked, "alice", nil)); answer != "alice" || err != nil {
+			if answer, err := cachedReview(t.Context(), r, "who", countCalls(asked, "alice", nil)); answer != "alice" || err != nil {
 				t.Errorf("the patient one got %q, %v", answer, err)
 			}
 		})
@@ -93,7 +93,7 @@ func TestACallerWhoLeavesTakesNoAnswerFromTheOthers(t *testing.T) {
 	})
 }
 
-func TestQuestionsAtATimeAndAnswersKeptAreBounded(t *testing.T) {
+func TestReviewCacheAndConcurrencyAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := emptyReviewer(5)
 		var now atomic.Int32
@@ -122,8 +122,8 @@ func TestQuestionsAtATimeAndAnswersKeptAreBounded(t *testing.T) {
 	})
 }
 
-func TestWithoutATokenTheAPIServerIsNotEvenAsked(t *testing.T) {
-	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "127.0.0.1:1"} }, shop{}.handler())
+func TestCallWithoutTokenMakesNoReview(t *testing.T) {
+	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "127.0.0.1:1"} }, fakeStoreService{}.handler())
 	for name, value := range map[string]string{"none": "", "basic": "Basic YWxpY2U6c2VjcmV0", "empty": "Bearer ", "bare": "abc"} {
 		request := connect.NewRequest(&storev1.GetStoreRequest{Name: "demo"})
 		request.Header().Set("Authorization", value)
@@ -134,8 +134,8 @@ func TestWithoutATokenTheAPIServerIsNotEvenAsked(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatIsDownMakesCallsUnavailable(t *testing.T) {
-	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "http://127.0.0.1:1"} }, shop{}.handler())
+func TestUnreachableAPIServerIsUnavailable(t *testing.T) {
+	tr := serve(t, func(c *Config) { c.Auth, c.Kube = Kubernetes, &rest.Config{Host: "http://127.0.0.1:1"} }, fakeStoreService{}.handler())
 	request := connect.NewRequest(&storev1.GetStoreRequest{Name: "demo"})
 	request.Header().Set("Authorization", "Bearer secret-of-alice")
 	client := connect.NewClient[storev1.GetStoreRequest, storev1.GetStoreResponse](tr.client, tr.url+"/entail.store.v1.StoreService/GetStore")
@@ -147,7 +147,7 @@ func TestAnAPIServerThatIsDownMakesCallsUnavailable(t *testing.T) {
 	tr.log.mustNotHold(t, "secret-of-alice")
 }
 
-func TestEverybodyMayCallOnLoopbackOnly(t *testing.T) {
+func TestAuthModeNoneRequiresLoopback(t *testing.T) {
 	everywhere := &net.TCPAddr{IP: net.IPv4zero, Port: 80}
 	if None.checkAddress(everywhere) == nil || Kubernetes.checkAddress(everywhere) != nil {
 		t.Error("guard lets the wrong one through")

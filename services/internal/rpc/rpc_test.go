@@ -20,29 +20,29 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shop serves the stores that its function returns.
-type shop struct {
+// fakeStoreService serves the stores that its function returns.
+type fakeStoreService struct {
 	storev1connect.UnimplementedStoreServiceHandler
 
 	get func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error)
 }
 
-func (s shop) GetStore(ctx context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+func (s fakeStoreService) GetStore(ctx context.Context, request *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 	if s.get == nil {
 		return &storev1.GetStoreResponse{Store: &storev1.Store{Name: request.GetName()}}, nil
 	}
 	return s.get(ctx, request)
 }
 
-func (shop) ListStores(context.Context, *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
+func (fakeStoreService) ListStores(context.Context, *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
 	return &storev1.ListStoresResponse{}, nil
 }
 
-func (shop) GetModel(context.Context, *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
+func (fakeStoreService) GetModel(context.Context, *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
 	return &storev1.GetModelResponse{}, nil
 }
 
-func (s shop) handler() Handler {
+func (s fakeStoreService) handler() Handler {
 	stores := event.GroupResource{Group: "core.platform-mesh.io", Resource: "stores"}
 	return NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]AccessRule{
 		storev1connect.StoreServiceListStoresProcedure:   RequireVerb("list", stores),
@@ -53,41 +53,41 @@ func (s shop) handler() Handler {
 	})
 }
 
-// journal is a log that tests can read while it is written.
-type journal struct {
+// concurrentLog is a log that tests can read while it is written.
+type concurrentLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (j *journal) Write(p []byte) (int, error) {
+func (j *concurrentLog) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.Write(p)
 }
 
-func (j *journal) String() string {
+func (j *concurrentLog) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.String()
 }
 
-func (j *journal) logger() *slog.Logger {
+func (j *concurrentLog) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// trial is a running server on loopback.
-type trial struct {
+// runningServer is a running server on loopback.
+type runningServer struct {
 	*Server
-	log    *journal
+	log    *concurrentLog
 	url    string
 	client *http.Client
 	stop   func() error // waits until the server has stopped
 }
 
 // serve runs a server with the usual settings and the changes of the test.
-func serve(t *testing.T, change func(*Config), handlers ...Handler) *trial {
+func serve(t *testing.T, change func(*Config), handlers ...Handler) *runningServer {
 	t.Helper()
-	log := &journal{}
+	log := &concurrentLog{}
 	cfg := Config{Address: "127.0.0.1:0", Auth: None, Log: log.logger(), Metrics: prometheus.NewRegistry()}
 	if change != nil {
 		change(&cfg)
@@ -113,10 +113,10 @@ func serve(t *testing.T, change func(*Config), handlers ...Handler) *trial {
 			t.Errorf("stopping the server: %v", err)
 		}
 	})
-	return &trial{Server: s, log: log, url: "http://" + s.Addr().String(), client: &http.Client{Transport: transport}, stop: stop}
+	return &runningServer{Server: s, log: log, url: "http://" + s.Addr().String(), client: &http.Client{Transport: transport}, stop: stop}
 }
 
-func (tr *trial) stores() storev1connect.StoreServiceClient {
+func (tr *runningServer) stores() storev1connect.StoreServiceClient {
 	return storev1connect.NewStoreServiceClient(tr.client, tr.url)
 }
 
@@ -129,14 +129,14 @@ func loopbackListener(t *testing.T) net.Listener {
 	return l
 }
 
-func (j *journal) mustHold(t *testing.T, text string) {
+func (j *concurrentLog) mustHold(t *testing.T, text string) {
 	t.Helper()
 	if !strings.Contains(j.String(), text) {
 		t.Errorf("log lacks %q: %s", text, j)
 	}
 }
 
-func (j *journal) mustNotHold(t *testing.T, text string) {
+func (j *concurrentLog) mustNotHold(t *testing.T, text string) {
 	t.Helper()
 	if strings.Contains(j.String(), text) {
 		t.Errorf("log holds %q: %s", text, j)

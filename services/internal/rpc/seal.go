@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// PageRequest is a request for one page of a list, with the fields page_size and page_token.
-type PageRequest interface {
+// PageTokenRequest is a request for one page of a list, with the fields page_size and page_token.
+type PageTokenRequest interface {
 	proto.Message
 	GetPageToken() string
 }
@@ -21,7 +21,7 @@ const tokenSeparator = "."
 // OpenPageToken returns the position in the page token of a request. It returns an error if the token belongs to
 // another list or filter. seal makes the token of the next page from a position; it returns "" for "". more lists
 // inputs that are not part of the request but change the list.
-func OpenPageToken(r PageRequest, more ...string) (token string, seal func(next string) string, err error) {
+func OpenPageToken(r PageTokenRequest, more ...string) (token string, seal func(next string) string, err error) {
 	of := listHash(r, more) + tokenSeparator
 	token, ours := strings.CutPrefix(r.GetPageToken(), of)
 	if r.GetPageToken() != "" && !ours {
@@ -36,7 +36,7 @@ func OpenPageToken(r PageRequest, more ...string) (token string, seal func(next 
 }
 
 // listHash returns a short hash of the request without its page and minimum revision.
-func listHash(r PageRequest, more []string) string {
+func listHash(r PageTokenRequest, more []string) string {
 	const letters = 8
 	m := proto.Clone(r).ProtoReflect()
 	for _, name := range []protoreflect.Name{"page_size", "page_token", "min_revision"} {

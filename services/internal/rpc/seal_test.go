@@ -8,7 +8,7 @@ import (
 	tuplev1 "github.com/entail-dev/entail/gen/entail/tuple/v1"
 )
 
-func TestAPageTokenIsOfUseForItsOwnListAlone(t *testing.T) {
+func TestPageTokenIsBoundToList(t *testing.T) {
 	asked := &tuplev1.ListTuplesRequest{Store: "a", User: "user:1", PageSize: 3}
 	first, seal, err := OpenPageToken(asked, "S1")
 	if err != nil || first != "" || seal("") != "" {
@@ -19,7 +19,7 @@ func TestAPageTokenIsOfUseForItsOwnListAlone(t *testing.T) {
 		t.Errorf("the next page has %q, %v", got, err)
 	}
 	for name, other := range map[string]struct {
-		request PageRequest
+		request PageTokenRequest
 		more    string
 	}{
 		"another Store":         {&tuplev1.ListTuplesRequest{Store: "b", User: "user:1", PageToken: token}, "S1"},

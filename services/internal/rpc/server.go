@@ -37,7 +37,7 @@ type Config struct {
 	Address  string
 	Listener net.Listener
 	// TLS is off if no files are set.
-	TLS Files
+	TLS CertificateFiles
 	// Auth selects the authentication. [Kubernetes] requires Kube.
 	Auth AuthMode
 	Kube *rest.Config
@@ -116,7 +116,7 @@ func newHTTPServer(cfg Config, mux http.Handler) (*http.Server, error) {
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
-	if cfg.TLS == (Files{}) {
+	if cfg.TLS == (CertificateFiles{}) {
 		return server, nil
 	}
 	var err error

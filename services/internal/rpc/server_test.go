@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 )
 
-func TestOnePortSpeaksEveryProtocol(t *testing.T) {
-	tr := serve(t, nil, shop{}.handler())
+func TestServerSpeaksEveryProtocol(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	h2c := &http.Transport{Protocols: new(http.Protocols)}
 	h2c.Protocols.SetUnencryptedHTTP2(true)
 	t.Cleanup(h2c.CloseIdleConnections)
@@ -50,9 +50,9 @@ func TestOnePortSpeaksEveryProtocol(t *testing.T) {
 	}
 }
 
-func TestProbesTellWhetherAndWhyNot(t *testing.T) {
+func TestProbesReportState(t *testing.T) {
 	var missing error
-	tr := serve(t, func(c *Config) { c.Ready = func() error { return missing } }, shop{}.handler())
+	tr := serve(t, func(c *Config) { c.Ready = func() error { return missing } }, fakeStoreService{}.handler())
 	for _, missing = range []error{nil, errors.New("view: stores are missing"), nil} {
 		wantStatus, wantText, wantHealth := http.StatusOK, "ok", healthv1.HealthCheckResponse_SERVING
 		if missing != nil {
@@ -75,7 +75,7 @@ func TestProbesTellWhetherAndWhyNot(t *testing.T) {
 	}
 }
 
-func (tr *trial) get(t *testing.T, path string) (int, string) {
+func (tr *runningServer) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tr.url+path, nil)
 	if err != nil {
@@ -94,7 +94,7 @@ func (tr *trial) get(t *testing.T, path string) (int, string) {
 }
 
 // health sends a health check as any gRPC client would.
-func (tr *trial) health(t *testing.T, service string) healthv1.HealthCheckResponse_ServingStatus {
+func (tr *runningServer) health(t *testing.T, service string) healthv1.HealthCheckResponse_ServingStatus {
 	t.Helper()
 	conn, err := grpc.NewClient(tr.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -108,9 +108,9 @@ func (tr *trial) health(t *testing.T, service string) healthv1.HealthCheckRespon
 	return answer.GetStatus()
 }
 
-func TestReflectionListsServicesThatWereMountedLater(t *testing.T) {
+func TestReflectionListsServicesMountedLater(t *testing.T) {
 	tr := serve(t, nil)
-	if err := tr.Mount(shop{}.handler()); err != nil {
+	if err := tr.Mount(fakeStoreService{}.handler()); err != nil {
 		t.Fatal(err)
 	}
 	h2c := &http.Transport{Protocols: new(http.Protocols)}
@@ -129,15 +129,15 @@ func TestReflectionListsServicesThatWereMountedLater(t *testing.T) {
 	}
 }
 
-func TestMountRefusesWhatWouldFailLater(t *testing.T) {
-	lacking := shop{}.handler()
+func TestMountRefusesInvalidHandlers(t *testing.T) {
+	lacking := fakeStoreService{}.handler()
 	delete(lacking.access, storev1connect.StoreServiceGetModelProcedure)
 	tests := map[string]struct {
 		handlers []Handler
 		want     string
 	}{
 		"no rule":    {[]Handler{lacking}, "/entail.store.v1.StoreService/GetModel has no access rule"},
-		"twice":      {[]Handler{shop{}.handler(), shop{}.handler()}, "mounted twice"},
+		"twice":      {[]Handler{fakeStoreService{}.handler(), fakeStoreService{}.handler()}, "mounted twice"},
 		"no service": {[]Handler{{service: "entail.none.v1.NoService"}}, "entail.none.v1.NoService"},
 	}
 	for name, test := range tests {
@@ -149,7 +149,7 @@ func TestMountRefusesWhatWouldFailLater(t *testing.T) {
 	}
 }
 
-func TestNewRefusesSettingsThatCannotWork(t *testing.T) {
+func TestNewRefusesInvalidSettings(t *testing.T) {
 	taken := loopbackListener(t)
 	defer taken.Close()
 	tests := map[string]struct {
@@ -162,11 +162,11 @@ func TestNewRefusesSettingsThatCannotWork(t *testing.T) {
 		"no authentication":          {func(c *Config) { c.Auth = "" }, `use "kubernetes" or "none"`},
 		"nobody to ask":              {func(c *Config) { c.Auth = Kubernetes }, "needs an API server"},
 		"address taken":              {func(c *Config) { c.Address = taken.Addr().String() }, "address already in use"},
-		"no such certificate":        {func(c *Config) { c.TLS = Files{"/nowhere/tls.crt", "/nowhere/tls.key"} }, "/nowhere/tls.crt"},
+		"no such certificate":        {func(c *Config) { c.TLS = CertificateFiles{"/nowhere/tls.crt", "/nowhere/tls.key"} }, "/nowhere/tls.crt"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{Address: "127.0.0.1:0", Auth: None, Log: (&journal{}).logger(), Metrics: prometheus.NewRegistry()}
+			cfg := Config{Address: "127.0.0.1:0", Auth: None, Log: (&concurrentLog{}).logger(), Metrics: prometheus.NewRegistry()}
 			test.change(&cfg)
 			if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v", err)
@@ -175,8 +175,8 @@ func TestNewRefusesSettingsThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestAServerForEverybodyAnswersToLoopbackNamesOnly(t *testing.T) {
-	tr := serve(t, nil, shop{}.handler())
+func TestUnauthenticatedServerRequiresLoopbackHost(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	_, port, err := net.SplitHostPort(tr.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -202,9 +202,9 @@ func TestAServerForEverybodyAnswersToLoopbackNamesOnly(t *testing.T) {
 	}
 }
 
-func TestACallThatRunsWhenTheServerStopsIsFinished(t *testing.T) {
+func TestStopFinishesRunningCalls(t *testing.T) {
 	entered, finish := make(chan struct{}), make(chan struct{})
-	tr := serve(t, nil, shop{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
+	tr := serve(t, nil, fakeStoreService{get: func(context.Context, *storev1.GetStoreRequest) (*storev1.GetStoreResponse, error) {
 		close(entered)
 		<-finish
 		return &storev1.GetStoreResponse{Store: &storev1.Store{Name: "late"}}, nil
@@ -232,7 +232,7 @@ func TestACallThatRunsWhenTheServerStopsIsFinished(t *testing.T) {
 }
 
 // untilRefused waits until the server refuses new connections.
-func (tr *trial) untilRefused(t *testing.T) {
+func (tr *runningServer) untilRefused(t *testing.T) {
 	t.Helper()
 	for {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", tr.Addr().String())
@@ -243,10 +243,10 @@ func (tr *trial) untilRefused(t *testing.T) {
 	}
 }
 
-func TestACertificateIsReplacedWhileTheServerRuns(t *testing.T) {
+func TestCertificateIsReloaded(t *testing.T) {
 	files := newFiles(t)
 	files.write(t, "first")
-	tr := serve(t, func(c *Config) { c.TLS = files.Files })
+	tr := serve(t, func(c *Config) { c.TLS = files.CertificateFiles })
 	if got := tr.certificate(t); got != "first" {
 		t.Fatalf("certificate is %q", got)
 	}
@@ -265,7 +265,7 @@ func TestACertificateIsReplacedWhileTheServerRuns(t *testing.T) {
 }
 
 // certificate returns the name in the certificate that the server presents.
-func (tr *trial) certificate(t *testing.T) string {
+func (tr *runningServer) certificate(t *testing.T) string {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
 	conn, err := dialer.DialContext(t.Context(), "tcp", tr.Addr().String())

@@ -30,8 +30,8 @@ type zeroReader struct{}
 
 func (zeroReader) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestABodyOverTheBoundIsAnswered413(t *testing.T) {
-	tr := serve(t, nil, shop{}.handler())
+func TestBodyOverBoundReturns413(t *testing.T) {
+	tr := serve(t, nil, fakeStoreService{}.handler())
 	tests := map[string]struct {
 		body     []byte
 		encoding string
@@ -62,7 +62,7 @@ func TestABodyOverTheBoundIsAnswered413(t *testing.T) {
 	}
 }
 
-func TestNoMoreIsInflatedThanTellsThatItIsTooMuch(t *testing.T) {
+func TestGzipInflationIsBounded(t *testing.T) {
 	var i boundedInflater
 	compressed := zeros(t, 64*maxBody)
 	for range 2 {

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// ticker streams a number of messages, with pauses between them.
-type ticker struct {
+// tickingService streams a number of messages, with pauses between them.
+type tickingService struct {
 	inferencev1connect.UnimplementedInferenceServiceHandler
 	count int
 	pause time.Duration
@@ -24,7 +24,7 @@ type ticker struct {
 	right RequiredRight
 }
 
-func (k ticker) WatchInferences(ctx context.Context, r *inferencev1.WatchInferencesRequest, stream *connect.ServerStream[inferencev1.WatchInferencesResponse]) error {
+func (k tickingService) WatchInferences(ctx context.Context, r *inferencev1.WatchInferencesRequest, stream *connect.ServerStream[inferencev1.WatchInferencesResponse]) error {
 	if k.right.Verb != "" {
 		if err := CheckRight(ctx, k.right); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (k ticker) WatchInferences(ctx context.Context, r *inferencev1.WatchInferen
 	return nil
 }
 
-func (k ticker) handler() Handler {
+func (k tickingService) handler() Handler {
 	rules := event.GroupResource{Group: "role.k8s.com", Resource: "impliedroles"}
 	access := map[string]AccessRule{}
 	methods := inferencev1.File_entail_inference_v1_inference_proto.Services().ByName("InferenceService").Methods()
@@ -55,9 +55,9 @@ func (k ticker) handler() Handler {
 		inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler, k, access)
 }
 
-func TestAStreamOutlivesTheTimeToWriteAnAnswer(t *testing.T) {
+func TestStreamOutlivesWriteTimeout(t *testing.T) {
 	const answerTime, messages = time.Second, 10
-	h := ticker{count: messages, pause: answerTime / 4}.handler()
+	h := tickingService{count: messages, pause: answerTime / 4}.handler()
 	path, handler := h.mount()
 	mux := http.NewServeMux()
 	mux.Handle(path, extendStreamDeadlines(handler, h.streamProcedures()))
@@ -90,8 +90,8 @@ func TestAStreamOutlivesTheTimeToWriteAnAnswer(t *testing.T) {
 	}
 }
 
-func TestStreamsAreKnownByTheirDescriptors(t *testing.T) {
-	streams := ticker{}.handler().streamProcedures()
+func TestStreamProceduresComeFromDescriptors(t *testing.T) {
+	streams := tickingService{}.handler().streamProcedures()
 	if _, ok := streams[inferencev1connect.InferenceServiceWatchInferencesProcedure]; !ok || len(streams) != 1 {
 		t.Errorf("streams %v", streams)
 	}

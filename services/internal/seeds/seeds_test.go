@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// failing is a failed test that records its log instead of printing it.
-type failing struct {
+// failingTB is a failed test that records its log instead of printing it.
+type failingTB struct {
 	testing.TB
 	cleanups []func()
 	logged   []string
 }
 
-func (f *failing) Helper()                {}
-func (f *failing) Failed() bool           { return true }
-func (f *failing) Cleanup(cleanup func()) { f.cleanups = append(f.cleanups, cleanup) }
-func (f *failing) Logf(format string, args ...any) {
+func (f *failingTB) Helper()                {}
+func (f *failingTB) Failed() bool           { return true }
+func (f *failingTB) Cleanup(cleanup func()) { f.cleanups = append(f.cleanups, cleanup) }
+func (f *failingTB) Logf(format string, args ...any) {
 	f.logged = append(f.logged, fmt.Sprintf(format, args...))
 }
 
-func TestRangeBeginsWithTheSeedOfTheEnvironment(t *testing.T) {
+func TestSeedRangeBeginsWithEnvironmentSeed(t *testing.T) {
 	for value, want := range map[string][]uint64{
 		"":                     {0, 1, 2},
 		"0":                    {0, 1, 2},
@@ -35,7 +35,7 @@ func TestRangeBeginsWithTheSeedOfTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestParseRejectsWhatIsNoUnsignedNumber(t *testing.T) {
+func TestParseSeedRejectsInvalidNumber(t *testing.T) {
 	for _, value := range []string{"x", "-1", "1.5", " 1", "18446744073709551616"} {
 		if got, err := parseSeed(value); err == nil {
 			t.Errorf("%q: got %d, want an error", value, got)
@@ -43,10 +43,10 @@ func TestParseRejectsWhatIsNoUnsignedNumber(t *testing.T) {
 	}
 }
 
-func TestFirstLogsTheSeedOfAFailure(t *testing.T) {
+func TestFirstSeedLogsSeedOnFailure(t *testing.T) {
 	for value, want := range map[string]string{"": "", "40": "ENTAIL_SEED=40 repeats this"} {
 		t.Setenv(variable, value)
-		f := &failing{TB: t}
+		f := &failingTB{TB: t}
 		FirstSeed(f)
 		for _, cleanup := range f.cleanups {
 			cleanup()

@@ -27,9 +27,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAServiceWaitsForTheBusAndIsAliveMeanwhile(t *testing.T) {
+func TestServiceIsAliveWhileWaitingForNATS(t *testing.T) {
 	port := freePort(t)
-	tr := try(t, fmt.Sprintf("nats://127.0.0.1:%d", port), nothing)
+	tr := runService(t, fmt.Sprintf("nats://127.0.0.1:%d", port), nothing)
 	eventually(t, tr.readyzIs("starting: waiting for NATS"))
 	if status, text := tr.get("/healthz"); status != 200 {
 		t.Errorf("healthz is %d %s", status, text)
@@ -42,7 +42,7 @@ func TestAServiceWaitsForTheBusAndIsAliveMeanwhile(t *testing.T) {
 	}
 }
 
-func TestWhatIsAwaitedAtTheStartIsSaidOnceAndLaterAsAWarning(t *testing.T) {
+func TestRetryLogsOnceAndThenWarns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -68,7 +68,7 @@ func TestWhatIsAwaitedAtTheStartIsSaidOnceAndLaterAsAWarning(t *testing.T) {
 	})
 }
 
-func (tr *trial) logHolds(text string) func() error {
+func (tr *runningService) logHolds(text string) func() error {
 	return func() error {
 		if !strings.Contains(tr.log.String(), text) {
 			return fmt.Errorf("log lacks %s: %s", text, tr.log)
@@ -77,18 +77,18 @@ func (tr *trial) logHolds(text string) func() error {
 	}
 }
 
-func TestAServiceThatIsStoppedWhileItWaitsEndsWithoutError(t *testing.T) {
-	tr := try(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)), nothing)
+func TestServiceStopsCleanlyWhileWaiting(t *testing.T) {
+	tr := runService(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)), nothing)
 	eventually(t, tr.logHolds("waiting for NATS"))
 	if err := tr.stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestAServiceComesBackAfterTheBusWasAway(t *testing.T) {
+func TestServiceRecoversAfterNATSOutage(t *testing.T) {
 	port := freePort(t)
 	bus := startNATS(t, port, nil)
-	tr := try(t, bus.ClientURL(), nothing)
+	tr := runService(t, bus.ClientURL(), nothing)
 	tr.mustBecomeReady(t)
 	bus.Shutdown()
 	bus.WaitForShutdown()
@@ -98,9 +98,9 @@ func TestAServiceComesBackAfterTheBusWasAway(t *testing.T) {
 	bus.Shutdown()
 }
 
-func TestAServiceStopsWhileTheBusIsAway(t *testing.T) {
+func TestServiceStopsDuringNATSOutage(t *testing.T) {
 	bus := startNATS(t, -1, nil)
-	tr := try(t, bus.ClientURL(), nothing)
+	tr := runService(t, bus.ClientURL(), nothing)
 	tr.mustBecomeReady(t)
 	bus.Shutdown()
 	eventually(t, tr.readyzIs("nats: not connected"))
@@ -111,7 +111,7 @@ func TestAServiceStopsWhileTheBusIsAway(t *testing.T) {
 
 func TestAServiceWaitsForJetStream(t *testing.T) {
 	bus := startNATS(t, -1, func(o *natsserver.Options) { o.JetStream = false })
-	tr := try(t, bus.ClientURL(), nothing)
+	tr := runService(t, bus.ClientURL(), nothing)
 	eventually(t, tr.logHolds(`"msg":"waiting for JetStream"`))
 	if err := bus.EnableJetStream(&natsserver.JetStreamConfig{StoreDir: storeDir(t)}); err != nil {
 		t.Fatal(err)
@@ -119,15 +119,15 @@ func TestAServiceWaitsForJetStream(t *testing.T) {
 	tr.mustBecomeReady(t)
 }
 
-// streamless is a NATS server without streams, as before the first start of the watcher.
-func streamless(o *natsserver.Options) { o.StoreDir += "/empty" }
+// startNATSWithoutStreams is a NATS server without streams, as before the first start of the watcher.
+func startNATSWithoutStreams(o *natsserver.Options) { o.StoreDir += "/empty" }
 
-func TestAServiceWaitsForTheStreamsAndTheWatcherDoesNot(t *testing.T) {
-	bus := startNATS(t, -1, streamless)
+func TestServiceWaitsForStreamsUnlessWatcher(t *testing.T) {
+	bus := startNATS(t, -1, startNATSWithoutStreams)
 	cfg := Defaults()
 	cfg.NATS.URL = bus.ClientURL()
-	tryAs(t, topology.Watcher, cfg, nothing).mustBecomeReady(t)
-	tr := tryConfig(t, cfg, nothing)
+	runServiceAs(t, topology.Watcher, cfg, nothing).mustBecomeReady(t)
+	tr := runServiceWith(t, cfg, nothing)
 	eventually(t, tr.logHolds("stream ENTAIL_CHANGES is missing, "))
 	js := jetStream(t, bus)
 	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
@@ -136,7 +136,7 @@ func TestAServiceWaitsForTheStreamsAndTheWatcherDoesNot(t *testing.T) {
 	tr.mustBecomeReady(t)
 }
 
-func TestAServiceNeitherMakesNorChangesStreams(t *testing.T) {
+func TestServiceChangesNoStreams(t *testing.T) {
 	bus := startNATS(t, -1, nil)
 	js := jetStream(t, bus)
 	stream, err := js.Stream(t.Context(), topology.Changes)
@@ -148,7 +148,7 @@ func TestAServiceNeitherMakesNorChangesStreams(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	tr := try(t, bus.ClientURL(), nothing)
+	tr := runService(t, bus.ClientURL(), nothing)
 	eventually(t, tr.logHolds("stream ENTAIL_CHANGES differs in MaxMsgs"))
 	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
@@ -156,9 +156,9 @@ func TestAServiceNeitherMakesNorChangesStreams(t *testing.T) {
 	tr.mustBecomeReady(t)
 }
 
-func TestAnswersArriveWhereNoOtherServiceListens(t *testing.T) {
+func TestInboxPrefixIsPrivate(t *testing.T) {
 	inboxes := make(chan string, 1)
-	tr := try(t, startNATS(t, -1, nil).ClientURL(), func(_ context.Context, rt *Runtime) (App, error) {
+	tr := runService(t, startNATS(t, -1, nil).ClientURL(), func(_ context.Context, rt *Runtime) (App, error) {
 		inboxes <- rt.NATS.NewInbox()
 		return nothing(t.Context(), rt)
 	})
@@ -196,7 +196,7 @@ func TestEveryKindOfCredentialsWorks(t *testing.T) {
 			cfg := Defaults()
 			cfg.NATS.URL = startNATS(t, -1, test.server).ClientURL()
 			test.client(&cfg.NATS)
-			tr := tryConfig(t, cfg, nothing)
+			tr := runServiceWith(t, cfg, nothing)
 			tr.mustBecomeReady(t)
 			if log := tr.log.String(); strings.Contains(log, "hunter2") || strings.Contains(log, seed) {
 				t.Errorf("log holds a secret: %s", log)
@@ -205,17 +205,17 @@ func TestEveryKindOfCredentialsWorks(t *testing.T) {
 	}
 }
 
-func TestTheBusIsTrustedOnlyUnderItsAuthority(t *testing.T) {
+func TestNATSCertificateIsVerified(t *testing.T) {
 	certificate, authority := selfSigned(t)
 	bus := startNATS(t, -1, func(o *natsserver.Options) {
 		o.TLSConfig, o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}, true
 	})
 	cfg := Defaults()
 	cfg.NATS.URL = bus.ClientURL()
-	stranger := tryConfig(t, cfg, nothing)
+	stranger := runServiceWith(t, cfg, nothing)
 	eventually(t, stranger.logHolds("certificate signed by unknown authority"))
 	cfg.NATS.CAFile = writeFile(t, string(authority))
-	tryConfig(t, cfg, nothing).mustBecomeReady(t)
+	runServiceWith(t, cfg, nothing).mustBecomeReady(t)
 }
 
 func selfSigned(t *testing.T) (tls.Certificate, []byte) {
@@ -235,12 +235,12 @@ func selfSigned(t *testing.T) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-func TestAPasswordIsReadAgainAtEveryConnect(t *testing.T) {
+func TestPasswordFileIsRereadAtConnect(t *testing.T) {
 	file := writeFile(t, "wrong")
 	cfg := Defaults()
 	cfg.NATS.URL = startNATS(t, -1, func(o *natsserver.Options) { o.Username, o.Password = "me", "hunter2" }).ClientURL()
 	cfg.NATS.User, cfg.NATS.PasswordFile = "me", file
-	tr := tryConfig(t, cfg, nothing)
+	tr := runServiceWith(t, cfg, nothing)
 	eventually(t, tr.logHolds("Authorization Violation"))
 	if err := os.WriteFile(file, []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -248,10 +248,10 @@ func TestAPasswordIsReadAgainAtEveryConnect(t *testing.T) {
 	tr.mustBecomeReady(t)
 }
 
-func TestAFileThatHoldsNoSeedIsRefused(t *testing.T) {
+func TestNKeyFileWithoutSeedIsRefused(t *testing.T) {
 	cfg := Defaults()
 	cfg.NATS.NKeyFile = writeFile(t, "not a seed")
-	if err := tryConfig(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "reading NATS seed of "+cfg.NATS.NKeyFile) {
+	if err := runServiceWith(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "reading NATS seed of "+cfg.NATS.NKeyFile) {
 		t.Fatalf("ended with %v", err)
 	}
 }
@@ -282,7 +282,7 @@ func newNKey(t *testing.T) (seed, public string) {
 	return string(private), public
 }
 
-func TestTasksThatAreLateAreToldOf(t *testing.T) {
+func TestStopTasksNamesLateTasks(t *testing.T) {
 	release := make(chan struct{})
 	late := startTasks(t.Context(), func(error) {}, func(context.Context) error {
 		<-release

@@ -12,28 +12,28 @@ import (
 //
 // Errors of the Kubernetes client become warnings, because the client retries. Its other records become debug records.
 func CaptureLibraryLogs(log *slog.Logger) {
-	klog.SetSlogLogger(slog.New(loweringHandler{log.Handler()}))
+	klog.SetSlogLogger(slog.New(levelLoweringHandler{log.Handler()}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces not exported", "error", err) }))
 }
 
-// loweringHandler lowers the level of a library's records.
-type loweringHandler struct{ slog.Handler }
+// levelLoweringHandler lowers the level of a library's records.
+type levelLoweringHandler struct{ slog.Handler }
 
-func (q loweringHandler) Enabled(ctx context.Context, level slog.Level) bool {
+func (q levelLoweringHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return q.Handler.Enabled(ctx, lowerLevel(level))
 }
 
-func (q loweringHandler) Handle(ctx context.Context, record slog.Record) error {
+func (q levelLoweringHandler) Handle(ctx context.Context, record slog.Record) error {
 	record.Level = lowerLevel(record.Level)
 	return q.Handler.Handle(ctx, record)
 }
 
-func (q loweringHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return loweringHandler{q.Handler.WithAttrs(attrs)}
+func (q levelLoweringHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return levelLoweringHandler{q.Handler.WithAttrs(attrs)}
 }
 
-func (q loweringHandler) WithGroup(name string) slog.Handler {
-	return loweringHandler{q.Handler.WithGroup(name)}
+func (q levelLoweringHandler) WithGroup(name string) slog.Handler {
+	return levelLoweringHandler{q.Handler.WithGroup(name)}
 }
 
 func lowerLevel(level slog.Level) slog.Level {

@@ -49,7 +49,7 @@ type KubeConfig struct {
 type RPCConfig struct {
 	Listen string
 	Auth   rpc.AuthMode
-	TLS    rpc.Files
+	TLS    rpc.CertificateFiles
 }
 
 // EmbedConfig holds settings that have no flags.

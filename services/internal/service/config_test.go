@@ -19,7 +19,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
-func TestEverySettingIsAFlagAndAVariable(t *testing.T) {
+func TestEverySettingIsFlagAndVariable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func environment(values map[string]string) func(string) (string, bool) {
 	}
 }
 
-func TestWrongSettingsAreRefusedWithWhatToDo(t *testing.T) {
+func TestValidateExplainsInvalidSettings(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Config)
 		want   string
@@ -112,7 +112,7 @@ func TestWrongSettingsAreRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAreToldAtOnce(t *testing.T) {
+func TestValidateReportsAllErrors(t *testing.T) {
 	cfg := Defaults()
 	cfg.Cluster, cfg.Resync, cfg.RPC.Listen = "A", -1, "nowhere"
 	for _, flag := range []string{"--cluster", "--resync", "--listen"} {
@@ -122,7 +122,7 @@ func TestAllMistakesAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestSecretsInTheURLAreNeitherPrintedNorQuoted(t *testing.T) {
+func TestURLCredentialsAreRedacted(t *testing.T) {
 	cfg := Defaults()
 	for _, url := range []string{
 		"nats://me:hunter2@a:1", "nats://hunter2@a:1", "nats://a:1, nats://me:hunter2@b:2", "nats://me:hunter2@a:port", "http://hunter2@a:1", "nats://hunter2@",

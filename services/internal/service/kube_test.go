@@ -19,7 +19,7 @@ contexts:
 current-context: east
 `
 
-func TestTheAPIServerIsFoundAsKubectlWould(t *testing.T) {
+func TestRESTConfigFollowsKubectl(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(twoClusters), 0o600); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ const (
 func Main(name string, flags func(*pflag.FlagSet), run func(context.Context) error) {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	flags(fs)
-	os.Exit(program{name: name, flags: fs, env: os.LookupEnv, out: os.Stdout, err: os.Stderr}.main(os.Args[1:], run))
+	os.Exit(serviceProgram{name: name, flags: fs, env: os.LookupEnv, out: os.Stdout, err: os.Stderr}.main(os.Args[1:], run))
 }
 
 const usage = `Usage: %s [flags]
@@ -44,14 +44,14 @@ Every flag can be a variable: --nats-url is %s.
 Flags:
 %s`
 
-type program struct {
+type serviceProgram struct {
 	name     string
 	flags    *pflag.FlagSet
 	env      func(string) (string, bool)
 	out, err io.Writer
 }
 
-func (p program) main(args []string, run func(context.Context) error) int {
+func (p serviceProgram) main(args []string, run func(context.Context) error) int {
 	p.flags.SortFlags = false
 	p.flags.Usage = func() {}
 	showVersion := p.flags.Bool("version", false, "print version and commit and exit")
@@ -83,7 +83,7 @@ func (p program) main(args []string, run func(context.Context) error) int {
 	return 0
 }
 
-func (p program) rejectArguments() error {
+func (p serviceProgram) rejectArguments() error {
 	if p.flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q: there are only flags", p.flags.Arg(0))
 	}

@@ -19,13 +19,13 @@ func runProgram(args []string, env map[string]string, run func(context.Context, 
 	var stdout, stderr bytes.Buffer
 	fs := pflag.NewFlagSet("test-sync", pflag.ContinueOnError)
 	fs.StringVar(&greeting, "greeting", "hello", "what to say")
-	code = program{name: "test-sync", flags: fs, env: environment(env), out: &stdout, err: &stderr}.main(args, func(ctx context.Context) error {
+	code = serviceProgram{name: "test-sync", flags: fs, env: environment(env), out: &stdout, err: &stderr}.main(args, func(ctx context.Context) error {
 		return run(ctx, greeting)
 	})
 	return code, stdout.String(), stderr.String()
 }
 
-func TestMainTellsByItsExitCodeHowItWent(t *testing.T) {
+func TestMainSetsExitCode(t *testing.T) {
 	broken := errors.New("broken")
 	tests := map[string]struct {
 		args      []string
@@ -53,7 +53,7 @@ func TestMainTellsByItsExitCodeHowItWent(t *testing.T) {
 	}
 }
 
-func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
+func TestFlagsOverrideEnvironment(t *testing.T) {
 	env := map[string]string{"ENTAIL_GREETING": "from the environment"}
 	for want, args := range map[string][]string{"from the environment": nil, "from the flag": {"--greeting=from the flag"}} {
 		runProgram(args, env, func(_ context.Context, greeting string) error {
@@ -71,7 +71,7 @@ func TestTheCommandLineWinsOverTheEnvironment(t *testing.T) {
 	})
 }
 
-func TestAVariableThatDoesNotParseIsNamed(t *testing.T) {
+func TestInvalidVariableIsNamed(t *testing.T) {
 	cfg, fs := Defaults(), pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
 	err := setFlagsFromEnv(fs, environment(map[string]string{"ENTAIL_RESYNC": "soon", "ENTAIL_LOG_LEVEL": "loud"}))
@@ -80,7 +80,7 @@ func TestAVariableThatDoesNotParseIsNamed(t *testing.T) {
 	}
 }
 
-func TestASignalEndsTheContext(t *testing.T) {
+func TestMainCancelsContextOnSignal(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		code, _, errs := runProgram(nil, nil, func(ctx context.Context, _ string) error {
 			if err := syscall.Kill(syscall.Getpid(), signal); err != nil {
@@ -95,7 +95,7 @@ func TestASignalEndsTheContext(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheKubernetesClientAreWarnings(t *testing.T) {
+func TestCaptureLibraryLogsLowersLevel(t *testing.T) {
 	var log bytes.Buffer
 	CaptureLibraryLogs(slog.New(slog.NewJSONHandler(&log, nil)))
 	t.Cleanup(func() { CaptureLibraryLogs(slog.New(slog.DiscardHandler)) })

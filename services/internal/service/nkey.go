@@ -15,11 +15,11 @@ var errSeedReplaced = errors.New("the seed was replaced; the next attempt uses t
 
 // nkeyOption returns an option that authenticates with the seed in the file. It reads the file at each connect.
 func nkeyOption(file string) (nats.Option, error) {
-	if _, err := readSeed(file); err != nil {
+	if _, err := readNKeySeed(file); err != nil {
 		return nil, err
 	}
 	return func(o *nats.Options) error {
-		pair, err := readSeed(file)
+		pair, err := readNKeySeed(file)
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func nkeyOption(file string) (nats.Option, error) {
 		public, conn := o.Nkey, atomic.Pointer[nats.Conn]{}
 		o.ConnectedCB = func(c *nats.Conn) { conn.Store(c) }
 		o.SignatureCB = func(nonce []byte) ([]byte, error) {
-			pair, err := readSeed(file)
+			pair, err := readNKeySeed(file)
 			if err != nil {
 				return nil, err
 			}
@@ -49,7 +49,7 @@ func nkeyOption(file string) (nats.Option, error) {
 	}, nil
 }
 
-func readSeed(file string) (nkeys.KeyPair, error) {
+func readNKeySeed(file string) (nkeys.KeyPair, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading NATS seed: %w", err)

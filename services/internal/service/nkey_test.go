@@ -8,7 +8,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 )
 
-func TestASeedIsReadAgainAtEveryConnect(t *testing.T) {
+func TestNKeyFileIsRereadAtConnect(t *testing.T) {
 	first, one := newNKey(t)
 	second, two := newNKey(t)
 	file := writeFile(t, first)
@@ -19,7 +19,7 @@ func TestASeedIsReadAgainAtEveryConnect(t *testing.T) {
 	})
 	cfg := Defaults()
 	cfg.NATS.URL, cfg.NATS.NKeyFile = bus.ClientURL(), file
-	tr := tryConfig(t, cfg, nothing)
+	tr := runServiceWith(t, cfg, nothing)
 	tr.mustBecomeReady(t)
 	replaced := options.Clone()
 	replaced.Nkeys = []*natsserver.NkeyUser{{Nkey: two}}

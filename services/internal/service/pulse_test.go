@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// relay forwards connections to a server. It can discard all further data of the open connections without closing
+// tcpRelay forwards connections to a server. It can discard all further data of the open connections without closing
 // them, like a broken machine on the network path.
-type relay struct {
+type tcpRelay struct {
 	url    string
 	epoch  atomic.Int32
 	opened atomic.Int32
 }
 
-func newRelay(t *testing.T, target string) *relay {
+func newTCPRelay(t *testing.T, target string) *tcpRelay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	r := &relay{url: "nats://" + listener.Addr().String()}
+	r := &tcpRelay{url: "nats://" + listener.Addr().String()}
 	go func() {
 		for {
 			client, err := listener.Accept()
@@ -49,7 +49,7 @@ func newRelay(t *testing.T, target string) *relay {
 	return r
 }
 
-func (r *relay) carry(epoch int32, to io.WriteCloser, from io.Reader) {
+func (r *tcpRelay) carry(epoch int32, to io.WriteCloser, from io.Reader) {
 	buffer := make([]byte, 4<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -69,10 +69,10 @@ func (r *relay) carry(epoch int32, to io.WriteCloser, from io.Reader) {
 	}
 }
 
-func TestASilentConnectionIsReplaced(t *testing.T) {
+func TestSilentNATSConnectionIsReplaced(t *testing.T) {
 	bus := startNATS(t, -1, nil)
-	r := newRelay(t, bus.Addr().String())
-	tr := try(t, r.url, nothing)
+	r := newTCPRelay(t, bus.Addr().String())
+	tr := runService(t, r.url, nothing)
 	tr.mustBecomeReady(t)
 	begun := time.Now()
 	r.epoch.Add(1)
@@ -86,12 +86,12 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 	t.Logf("connection replaced after %s", time.Since(begun).Round(100*time.Millisecond))
 }
 
-// TestAServerWhoseJetStreamIsSilentIsLeft connects to a server that answers pings but no JetStream requests. The
+// TestServerWithSilentJetStreamIsLeft connects to a server that answers pings but no JetStream requests. The
 // service must reconnect to the other server.
-func TestAServerWhoseJetStreamIsSilentIsLeft(t *testing.T) {
+func TestServerWithSilentJetStreamIsLeft(t *testing.T) {
 	alone := startNATS(t, -1, nil)
 	better := startNATS(t, -1, nil)
-	tr := try(t, alone.ClientURL()+","+better.ClientURL(), nothing)
+	tr := runService(t, alone.ClientURL()+","+better.ClientURL(), nothing)
 	tr.mustBecomeReady(t)
 	if alone.NumClients() == 0 {
 		alone, better = better, alone
@@ -108,9 +108,9 @@ func TestAServerWhoseJetStreamIsSilentIsLeft(t *testing.T) {
 	tr.mustBecomeReady(t)
 }
 
-func TestAServiceIsNotReadyWhileJetStreamIsSilent(t *testing.T) {
+func TestServiceIsNotReadyWhileJetStreamIsSilent(t *testing.T) {
 	bus := startNATS(t, -1, nil)
-	tr := try(t, bus.ClientURL(), nothing)
+	tr := runService(t, bus.ClientURL(), nothing)
 	tr.mustBecomeReady(t)
 	if err := bus.DisableJetStream(); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func Run(ctx context.Context, name string, cfg Config, build BuildFunc, early ..
 		return fmt.Errorf("preparing %s: %w", name, err)
 	}
 	rt.Log.Info("starting", "config", cfg)
-	p := &process{rt: rt, cfg: cfg, build: build, early: early, ready: &readiness{}}
+	p := &serviceRun{rt: rt, cfg: cfg, build: build, early: early, ready: &readiness{}}
 	err = errors.Join(p.runProcess(ctx), flush())
 	rt.Log.Info("stopped")
 	return err
@@ -61,8 +61,8 @@ func newRuntime(ctx context.Context, name string, cfg Config) (*Runtime, func() 
 	}, flush, nil
 }
 
-// process is one run of a service.
-type process struct {
+// serviceRun is one run of a service.
+type serviceRun struct {
 	rt    *Runtime
 	cfg   Config
 	build BuildFunc
@@ -75,7 +75,7 @@ type process struct {
 	tasks  *taskGroup
 }
 
-func (p *process) runProcess(ctx context.Context) error {
+func (p *serviceRun) runProcess(ctx context.Context) error {
 	alive, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	if err := p.openRPCServer(); err != nil {
@@ -108,7 +108,7 @@ func (p *process) runProcess(ctx context.Context) error {
 	return err
 }
 
-func (p *process) openRPCServer() error {
+func (p *serviceRun) openRPCServer() error {
 	server, err := rpc.New(rpc.Config{
 		Address: p.cfg.RPC.Listen, Listener: p.cfg.Embed.Listener, TLS: p.cfg.RPC.TLS, Auth: p.cfg.RPC.Auth, Kube: p.rt.Kube,
 		Ready: p.ready.Err, Log: p.rt.Log, Metrics: p.rt.Metrics, Tracer: p.rt.Tracer, Propagator: p.rt.Propagator,
@@ -122,7 +122,7 @@ func (p *process) openRPCServer() error {
 }
 
 // startService connects to NATS, builds the service, and starts its tasks.
-func (p *process) startService(ctx context.Context, fail func(error)) error {
+func (p *serviceRun) startService(ctx context.Context, fail func(error)) error {
 	var err error
 	if p.bus, err = connectNATS(ctx, p.rt, p.cfg, fail); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (p *process) startService(ctx context.Context, fail func(error)) error {
 	return nil
 }
 
-func (p *process) closeService() error {
+func (p *serviceRun) closeService() error {
 	if p.app.Close == nil {
 		return nil
 	}

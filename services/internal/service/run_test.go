@@ -18,14 +18,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestShutdownIsInOrderAndNoError(t *testing.T) {
-	var steps sequence
+func TestShutdownStopsPartsInOrder(t *testing.T) {
+	var steps stepRecorder
 	bus := startNATS(t, -1, nil)
 	heard := make(chan string, 1)
-	s := &slowShop{entered: make(chan struct{}), finish: make(chan struct{}), steps: &steps}
-	var tr *trial
+	s := &slowStoreService{entered: make(chan struct{}), finish: make(chan struct{}), steps: &steps}
+	var tr *runningService
 	stopping := make(chan struct{})
-	tr = try(t, bus.ClientURL(), func(_ context.Context, rt *Runtime) (App, error) {
+	tr = runService(t, bus.ClientURL(), func(_ context.Context, rt *Runtime) (App, error) {
 		task := func(ctx context.Context) error {
 			<-ctx.Done()
 			status, text := tr.get("/readyz")
@@ -93,21 +93,21 @@ func untilRefused(t *testing.T, url string) {
 	})
 }
 
-// slowShop lists stores only after finish is closed.
-type slowShop struct {
+// slowStoreService lists stores only after finish is closed.
+type slowStoreService struct {
 	storev1connect.UnimplementedStoreServiceHandler
 	entered, finish chan struct{}
-	steps           *sequence
+	steps           *stepRecorder
 }
 
-func (s *slowShop) ListStores(context.Context, *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
+func (s *slowStoreService) ListStores(context.Context, *storev1.ListStoresRequest) (*storev1.ListStoresResponse, error) {
 	close(s.entered)
 	<-s.finish
 	s.steps.add("call ends")
 	return &storev1.ListStoresResponse{}, nil
 }
 
-func (s *slowShop) handler() rpc.Handler {
+func (s *slowStoreService) handler() rpc.Handler {
 	read := rpc.RequireVerb("get", event.GroupResource{Resource: "stores"})
 	return rpc.NewHandler[storev1connect.StoreServiceHandler](storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, s, map[string]rpc.AccessRule{
 		storev1connect.StoreServiceListStoresProcedure:   read,
@@ -118,7 +118,7 @@ func (s *slowShop) handler() rpc.Handler {
 	})
 }
 
-func TestAFailingPartEndsTheServiceWithItsError(t *testing.T) {
+func TestFailingTaskEndsService(t *testing.T) {
 	bus := startNATS(t, -1, nil)
 	broken := errors.New("broken")
 	tests := map[string]struct {
@@ -127,21 +127,21 @@ func TestAFailingPartEndsTheServiceWithItsError(t *testing.T) {
 	}{
 		"build": {func(context.Context, *Runtime) (App, error) { return App{}, broken }, "building the service: broken"},
 		"task, told once": {func(context.Context, *Runtime) (App, error) {
-			return App{Tasks: []func(context.Context) error{waiting, func(context.Context) error { return broken }}}, nil
+			return App{Tasks: []func(context.Context) error{waitingTask, func(context.Context) error { return broken }}}, nil
 		}, "broken"},
 		"task that just ends": {func(context.Context, *Runtime) (App, error) {
 			return App{Tasks: []func(context.Context) error{func(context.Context) error { return nil }}}, nil
 		}, "a task ended though nothing told it to"},
 		"handler": {func(context.Context, *Runtime) (App, error) {
 			return App{Handlers: []rpc.Handler{rpc.NewHandler[storev1connect.StoreServiceHandler](
-				storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, &slowShop{}, nil)}}, nil
+				storev1connect.StoreServiceName, storev1connect.NewStoreServiceHandler, &slowStoreService{}, nil)}}, nil
 		}, "mounting entail.store.v1.StoreService: procedure /entail.store.v1.StoreService/DiffModel has no access rule\n" +
 			"procedure /entail.store.v1.StoreService/GetModel has no access rule\nprocedure /entail.store.v1.StoreService/GetStore has no access rule\n" +
 			"procedure /entail.store.v1.StoreService/ListStores has no access rule\nprocedure /entail.store.v1.StoreService/PreviewModel has no access rule"},
 		"bus closed for good": {func(_ context.Context, rt *Runtime) (App, error) {
 			return App{Tasks: []func(context.Context) error{func(ctx context.Context) error {
 				rt.NATS.Close()
-				return waiting(ctx)
+				return waitingTask(ctx)
 			}}}, nil
 		}, "the connection to NATS is closed for good"},
 		"close": {func(context.Context, *Runtime) (App, error) {
@@ -153,18 +153,18 @@ func TestAFailingPartEndsTheServiceWithItsError(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if err := try(t, bus.ClientURL(), test.build).ended(); err == nil || err.Error() != test.want {
+			if err := runService(t, bus.ClientURL(), test.build).ended(); err == nil || err.Error() != test.want {
 				t.Fatalf("ended with %v, want %s", err, test.want)
 			}
 		})
 	}
 }
 
-func TestReadinessIsTheBusAndEveryCheck(t *testing.T) {
+func TestReadinessRequiresNATSAndChecks(t *testing.T) {
 	bus := startNATS(t, -1, nil)
 	missing := make(chan error, 1)
 	missing <- errors.New("stores are missing")
-	tr := try(t, bus.ClientURL(), func(context.Context, *Runtime) (App, error) {
+	tr := runService(t, bus.ClientURL(), func(context.Context, *Runtime) (App, error) {
 		check := ReadinessCheck{Name: "view", Err: func() error {
 			select {
 			case err := <-missing:
@@ -174,7 +174,7 @@ func TestReadinessIsTheBusAndEveryCheck(t *testing.T) {
 				return nil
 			}
 		}}
-		return App{Tasks: []func(context.Context) error{waiting}, Ready: []ReadinessCheck{check}}, nil
+		return App{Tasks: []func(context.Context) error{waitingTask}, Ready: []ReadinessCheck{check}}, nil
 	})
 	eventually(t, tr.readyzIs("view: stores are missing"))
 	<-missing
@@ -186,7 +186,7 @@ func TestReadinessIsTheBusAndEveryCheck(t *testing.T) {
 	}
 }
 
-func (tr *trial) readyzIs(want string) func() error {
+func (tr *runningService) readyzIs(want string) func() error {
 	return func() error {
 		if status, text := tr.get("/readyz"); status != http.StatusServiceUnavailable || text != want {
 			return fmt.Errorf("readyz is %d %s, want 503 %s", status, text, want)
@@ -195,7 +195,7 @@ func (tr *trial) readyzIs(want string) func() error {
 	}
 }
 
-func TestAServiceStartsWithAllStreamsAndItsOwnMetrics(t *testing.T) {
+func TestServiceStartsWithMetrics(t *testing.T) {
 	bus := startNATS(t, -1, nil)
 	var one, two *Runtime
 	keep := func(to **Runtime) BuildFunc {
@@ -204,7 +204,7 @@ func TestAServiceStartsWithAllStreamsAndItsOwnMetrics(t *testing.T) {
 			return nothing(ctx, rt)
 		}
 	}
-	first, second := try(t, bus.ClientURL(), keep(&one)), try(t, bus.ClientURL(), keep(&two))
+	first, second := runService(t, bus.ClientURL(), keep(&one)), runService(t, bus.ClientURL(), keep(&two))
 	first.mustBecomeReady(t)
 	second.mustBecomeReady(t)
 	for _, name := range []string{topology.Changes, topology.Sync, topology.Results, topology.DeadLetters} {
@@ -221,17 +221,17 @@ func TestAServiceStartsWithAllStreamsAndItsOwnMetrics(t *testing.T) {
 	if err := errors.Join(first.stop(), second.stop()); err != nil {
 		t.Error(err)
 	}
-	for _, tr := range []*trial{first, second} {
+	for _, tr := range []*runningService{first, second} {
 		if log := tr.log.String(); !strings.Contains(log, `"service":"test-sync","config":{"cluster":"local"`) {
 			t.Errorf("log lacks the settings: %s", log)
 		}
 	}
 }
 
-func TestWrongSettingsEndTheServiceBeforeItStarts(t *testing.T) {
+func TestInvalidSettingsPreventStart(t *testing.T) {
 	cfg := Defaults()
 	cfg.Resync = 0
-	if err := tryConfig(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "settings of test-sync: --resync 0s") {
+	if err := runServiceWith(t, cfg, nothing).ended(); err == nil || !strings.Contains(err.Error(), "settings of test-sync: --resync 0s") {
 		t.Fatalf("ended with %v", err)
 	}
 }

@@ -99,31 +99,31 @@ func listener(t *testing.T) net.Listener {
 	return l
 }
 
-// trial is a running service.
-type trial struct {
+// runningService is a running service.
+type runningService struct {
 	url string
-	log *journal
+	log *concurrentLog
 	// stop ends the service and returns its error. ended only waits for the end.
 	stop  func() error
 	ended func() error
 }
 
-// try runs a service with a NATS server. The service never calls the API server.
-func try(t *testing.T, natsURL string, build BuildFunc) *trial {
+// runService runs a service with a NATS server. The service never calls the API server.
+func runService(t *testing.T, natsURL string, build BuildFunc) *runningService {
 	t.Helper()
 	cfg := Defaults()
 	cfg.NATS.URL = natsURL
-	return tryConfig(t, cfg, build)
+	return runServiceWith(t, cfg, build)
 }
 
-func tryConfig(t *testing.T, cfg Config, build BuildFunc) *trial {
+func runServiceWith(t *testing.T, cfg Config, build BuildFunc) *runningService {
 	t.Helper()
-	return tryAs(t, "test-sync", cfg, build)
+	return runServiceAs(t, "test-sync", cfg, build)
 }
 
-func tryAs(t *testing.T, name string, cfg Config, build BuildFunc) *trial {
+func runServiceAs(t *testing.T, name string, cfg Config, build BuildFunc) *runningService {
 	t.Helper()
-	log, l := &journal{}, listener(t)
+	log, l := &concurrentLog{}, listener(t)
 	cfg.RPC.Auth = rpc.None
 	cfg.Embed.Log, cfg.Embed.Listener, cfg.Embed.Kube = log.logger(), l, &rest.Config{Host: "https://127.0.0.1:1"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,11 +145,11 @@ func tryAs(t *testing.T, name string, cfg Config, build BuildFunc) *trial {
 		_ = stop() // tests that need the error have called stop before
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return &trial{url: "http://" + l.Addr().String(), log: log, stop: stop, ended: ended}
+	return &runningService{url: "http://" + l.Addr().String(), log: log, stop: stop, ended: ended}
 }
 
 // get returns the status and the text of a probe, or 0 without an answer.
-func (tr *trial) get(path string) (int, string) {
+func (tr *runningService) get(path string) (int, string) {
 	response, err := http.Get(tr.url + path)
 	if err != nil {
 		return 0, err.Error()
@@ -162,7 +162,7 @@ func (tr *trial) get(path string) (int, string) {
 	return response.StatusCode, strings.TrimSpace(string(body))
 }
 
-func (tr *trial) mustBecomeReady(t *testing.T) {
+func (tr *runningService) mustBecomeReady(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
 		if status, text := tr.get("/readyz"); status != http.StatusOK {
@@ -187,52 +187,52 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// journal is a log that tests can read while it is written.
-type journal struct {
+// concurrentLog is a log that tests can read while it is written.
+type concurrentLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (j *journal) Write(p []byte) (int, error) {
+func (j *concurrentLog) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.Write(p)
 }
 
-func (j *journal) String() string {
+func (j *concurrentLog) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.String()
 }
 
-func (j *journal) logger() *slog.Logger {
+func (j *concurrentLog) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// sequence records steps in order.
-type sequence struct {
+// stepRecorder records steps in order.
+type stepRecorder struct {
 	mu    sync.Mutex
 	steps []string
 }
 
-func (s *sequence) add(step string) {
+func (s *stepRecorder) add(step string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steps = append(s.steps, step)
 }
 
-func (s *sequence) String() string {
+func (s *stepRecorder) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.steps, ", ")
 }
 
-// waiting is a task that only waits for its end.
-func waiting(ctx context.Context) error {
+// waitingTask is a task that only waits for its end.
+func waitingTask(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
 func nothing(context.Context, *Runtime) (App, error) {
-	return App{Tasks: []func(context.Context) error{waiting}}, nil
+	return App{Tasks: []func(context.Context) error{waitingTask}}, nil
 }

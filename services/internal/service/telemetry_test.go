@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
-func TestTracesOfCallsGoToTheEndpointWithTheServicesName(t *testing.T) {
+func TestTracesAreExportedWithServiceName(t *testing.T) {
 	exports := make(chan []byte, 10)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -23,10 +23,10 @@ func TestTracesOfCallsGoToTheEndpointWithTheServicesName(t *testing.T) {
 	}))
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	s := &slowShop{entered: make(chan struct{}), finish: make(chan struct{}), steps: &sequence{}}
+	s := &slowStoreService{entered: make(chan struct{}), finish: make(chan struct{}), steps: &stepRecorder{}}
 	close(s.finish)
-	tr := try(t, startNATS(t, -1, nil).ClientURL(), func(context.Context, *Runtime) (App, error) {
-		return App{Handlers: []rpc.Handler{s.handler()}, Tasks: []func(context.Context) error{waiting}}, nil
+	tr := runService(t, startNATS(t, -1, nil).ClientURL(), func(context.Context, *Runtime) (App, error) {
+		return App{Handlers: []rpc.Handler{s.handler()}, Tasks: []func(context.Context) error{waitingTask}}, nil
 	})
 	tr.mustBecomeReady(t)
 	if _, err := storev1connect.NewStoreServiceClient(http.DefaultClient, tr.url).ListStores(t.Context(), &storev1.ListStoresRequest{}); err != nil {
@@ -47,7 +47,7 @@ func TestTracesOfCallsGoToTheEndpointWithTheServicesName(t *testing.T) {
 	}
 }
 
-func TestNothingIsExportedUnlessAskedFor(t *testing.T) {
+func TestTracesAreOffByDefault(t *testing.T) {
 	tests := map[string]struct {
 		env  map[string]string
 		want bool

@@ -36,8 +36,8 @@ func newBacklogExporter(read func(ctx context.Context) (topology.ConsumerBacklog
 	}
 }
 
-// runBacklog exports the backlog every backlogInterval until ctx ends.
-func (b *backlogExporter) runBacklog(ctx context.Context) error {
+// runExportLoop exports the backlog every backlogInterval until ctx ends.
+func (b *backlogExporter) runExportLoop(ctx context.Context) error {
 	for {
 		b.exportBacklog(ctx)
 		if !backoff.Sleep(ctx, backlogInterval) {

@@ -59,7 +59,7 @@ func BuildParts(rt *service.Runtime, cfg Config, needs RequiredBackends) (*Servi
 	if needs.OpenFGA != nil {
 		server := *needs.OpenFGA
 		server.Log, server.Tracer = rt.Log, rt.Tracer
-		if p.OpenFGA, err = fga.Dial(server, elector.FenceCalls()); err != nil {
+		if p.OpenFGA, err = fga.Dial(server, elector.FenceDialOption()); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +69,7 @@ func BuildParts(rt *service.Runtime, cfg Config, needs RequiredBackends) (*Servi
 	}
 	p.View = informer.New(shown)
 	p.Status = NewStatusWriter(api, p.View, rt.Log)
-	durable, _ := topology.ServiceNamed(rt.Name)
+	durable, _ := topology.FindService(rt.Name)
 	p.Engine = controller.Config{
 		JS: rt.JS, Log: rt.Log, Metrics: rt.Metrics, Binding: &leader.ConsumerBinding{}, Tracer: rt.Tracer,
 		Service: durable, View: p.View, Elector: elector, Workers: cfg.Workers, Resync: cfg.Resync,
@@ -97,7 +97,7 @@ func NewApp[K comparable](p *ServiceParts, r controller.Reconciler[K], handlers 
 		Tasks: []func(context.Context) error{
 			p.View.Run,
 			func(ctx context.Context) error { return controller.Run(ctx, p.Engine, r) },
-			p.backlog.runBacklog,
+			p.backlog.runExportLoop,
 		},
 	}
 	if p.OpenFGA != nil {

@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestSettingsAreFlagsWithBounds(t *testing.T) {
+func TestConfigBindsFlagsAndValidates(t *testing.T) {
 	cfg := setup.Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
@@ -79,13 +79,13 @@ func runtime(t *testing.T) *service.Runtime {
 	}
 }
 
-// idle is a reconciler without work.
-type idle struct{}
+// idleReconciler is a reconciler without work.
+type idleReconciler struct{}
 
-func (idle) AffectedKeys(event.Key) []string                              { return nil }
-func (idle) Reconcile(context.Context, *controller.Request[string]) error { return nil }
+func (idleReconciler) AffectedKeys(event.Key) []string                              { return nil }
+func (idleReconciler) Reconcile(context.Context, *controller.Request[string]) error { return nil }
 
-func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
+func TestAppFeedsInformerAndClosesClients(t *testing.T) {
 	rt := runtime(t)
 	openFGA := fga.Config{Target: "127.0.0.1:1"}
 	parts, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{OpenFGA: &openFGA, OneCluster: true})
@@ -93,7 +93,7 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	informer.RegisterLister[struct{}](parts.View, kinds.Stores(), nil)
-	app := setup.NewApp(parts, idle{})
+	app := setup.NewApp(parts, idleReconciler{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var tasks sync.WaitGroup
 	for _, task := range app.Tasks {
@@ -117,7 +117,7 @@ func TestAnAppFeedsItsViewFollowsTheBusAndClosesWhatItOpened(t *testing.T) {
 	}
 }
 
-func TestNothingIsChangedWithoutTheTurn(t *testing.T) {
+func TestWritesRequireTerm(t *testing.T) {
 	rt := runtime(t)
 	reached := atomic.Int32{}
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -130,7 +130,7 @@ func TestNothingIsChangedWithoutTheTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := setup.NewApp(parts, idle{})
+	app := setup.NewApp(parts, idleReconciler{})
 	defer func() {
 		if err := app.Close(); err != nil {
 			t.Error(err)
@@ -162,14 +162,14 @@ func wantUnready(t *testing.T, app service.App, want ...string) {
 	}
 }
 
-func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
+func TestBacklogIsExportedAsMetrics(t *testing.T) {
 	rt := runtime(t)
 	parts, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	informer.RegisterLister[struct{}](parts.View, kinds.Stores(), nil)
-	durable, _ := topology.ServiceNamed(topology.TupleSync)
+	durable, _ := topology.FindService(topology.TupleSync)
 	consumer, err := topology.EnsureConsumer(t.Context(), rt.JS, durable, topology.DefaultTakeoverBounds())
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	app := setup.NewApp(parts, idle{})
+	app := setup.NewApp(parts, idleReconciler{})
 	tasks.Go(func() { _ = app.Tasks[len(app.Tasks)-1](ctx) })
 	testenv.Eventually(t, time.Minute, func() error {
 		families, err := rt.Metrics.Gather()
@@ -212,13 +212,13 @@ func TestMetricsTellWhatADurableHasBeforeIt(t *testing.T) {
 	})
 }
 
-func TestWhatCannotWorkIsRefusedAtTheStart(t *testing.T) {
+func TestBuildPartsRefusesInvalidSettings(t *testing.T) {
 	rt := runtime(t)
 	if _, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{OpenFGA: &fga.Config{}}); err == nil {
 		t.Error("an OpenFGA without a target was taken")
 	}
 	parts, err := setup.BuildParts(rt, setup.Defaults(), setup.RequiredBackends{})
-	if err != nil || parts.OpenFGA != nil || setup.NewApp(parts, idle{}).Close() != nil {
+	if err != nil || parts.OpenFGA != nil || setup.NewApp(parts, idleReconciler{}).Close() != nil {
 		t.Errorf("without OpenFGA: %v", err)
 	}
 }

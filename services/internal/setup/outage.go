@@ -31,8 +31,8 @@ type Outage struct {
 	pace  func(context.Context) error
 }
 
-// AwaitPace waits until the rate limit allows another status.
-func (o Outage) AwaitPace(ctx context.Context) error { return o.pace(ctx) }
+// WaitForStatusRateLimit waits until the rate limit allows another status.
+func (o Outage) WaitForStatusRateLimit(ctx context.Context) error { return o.pace(ctx) }
 
 // Message describes the outage for the status of an object.
 func (o Outage) Message() string {
@@ -68,8 +68,8 @@ func NewOutageReporter[K comparable](log *slog.Logger, write func(ctx context.Co
 	return &OutageReporter[K]{write: write, log: log, pace: flowcontrol.NewTokenBucketRateLimiter(outageStatuses, 1), lines: map[K]*outageWait{}}
 }
 
-// Watch runs a reconciliation and records how long OpenFGA has not answered its calls.
-func (o *OutageReporter[K]) Watch(ctx context.Context, key K, pass func(ctx context.Context) error) error {
+// RunPass runs a reconciliation and records how long OpenFGA has not answered its calls.
+func (o *OutageReporter[K]) RunPass(ctx context.Context, key K, pass func(ctx context.Context) error) error {
 	o.mu.Lock()
 	l := o.lines[key]
 	if l == nil {
@@ -78,7 +78,7 @@ func (o *OutageReporter[K]) Watch(ctx context.Context, key K, pass func(ctx cont
 	}
 	o.mu.Unlock()
 	err := pass(l.openFGA.WithMonitor(ctx))
-	if since, _, _ := l.openFGA.AnswerState(); since.IsZero() {
+	if since, _, _ := l.openFGA.ResponseState(); since.IsZero() {
 		o.forgetKey(key)
 	}
 	return err
@@ -105,7 +105,7 @@ func (o *OutageReporter[K]) Run(ctx context.Context) error {
 				o.log.DebugContext(ctx, "outage not written", slog.Any("key", key), slog.Any("error", err))
 				continue
 			}
-			o.recordWrite(key)
+			o.recordStatusWrite(key)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	defer o.mu.Unlock()
 	due := map[K]Outage{}
 	for key, l := range o.lines {
-		since, last, err := l.openFGA.AnswerState()
+		since, last, err := l.openFGA.ResponseState()
 		switch {
 		case since.IsZero() || time.Since(since) < patience || time.Since(l.written) < patience:
 		case time.Since(last) > abandoned:
@@ -128,7 +128,7 @@ func (o *OutageReporter[K]) dueOutages() map[K]Outage {
 	return due
 }
 
-func (o *OutageReporter[K]) recordWrite(key K) {
+func (o *OutageReporter[K]) recordStatusWrite(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if l := o.lines[key]; l != nil {

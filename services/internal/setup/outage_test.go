@@ -13,9 +13,9 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-// hang calls OpenFGA and waits until ctx ends. If silent is true, the call gets no answer.
-func hang(ctx context.Context, silent bool) error {
-	answered := fga.StartCall(ctx)
+// callHangingOpenFGA calls OpenFGA and waits until ctx ends. If silent is true, the call gets no answer.
+func callHangingOpenFGA(ctx context.Context, silent bool) error {
+	answered := fga.RecordCallStart(ctx)
 	if silent {
 		<-ctx.Done()
 		answered(fault.Unavailable(ctx.Err()))
@@ -26,14 +26,14 @@ func hang(ctx context.Context, silent bool) error {
 	return nil
 }
 
-func TestAnOutageIsToldAfterAWhileAndAtAPace(t *testing.T) {
+func TestOutageReporterWaitsAndLimitsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 50
 		var mu sync.Mutex
 		told := map[int]time.Duration{}
 		begun := time.Now()
 		o := NewOutageReporter(slog.New(slog.DiscardHandler), func(ctx context.Context, key int, why Outage) error {
-			if err := why.AwaitPace(ctx); err != nil {
+			if err := why.WaitForStatusRateLimit(ctx); err != nil {
 				return err
 			}
 			mu.Lock()
@@ -51,7 +51,7 @@ func TestAnOutageIsToldAfterAWhileAndAtAPace(t *testing.T) {
 		running.Go(func() { _ = o.Run(ctx) })
 		for key := range keys {
 			running.Go(func() {
-				_ = o.Watch(ctx, key, func(ctx context.Context) error { return hang(ctx, key < keys-1) })
+				_ = o.RunPass(ctx, key, func(ctx context.Context) error { return callHangingOpenFGA(ctx, key < keys-1) })
 			})
 		}
 		synctest.Wait()

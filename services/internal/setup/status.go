@@ -41,7 +41,7 @@ type StatusWriter struct {
 // StatusClient holds the methods of [kube.Client] that a StatusWriter uses.
 type StatusClient interface {
 	ApplyStatus(ctx context.Context, kind kinds.Kind, obj event.Change, status any) (event.Change, error)
-	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+	ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	RecordEvent(ctx context.Context, obj event.Change, note condition.EventContent) error
 }
 
@@ -56,7 +56,7 @@ func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s
 	now := s.Object
 	if !s.Same {
 		var err error
-		now, err = w.Apply(ctx, p, s.Kind, s.Object, s.Fields)
+		now, err = w.ApplyOwnFields(ctx, p, s.Kind, s.Object, s.Fields)
 		if errors.Is(err, kube.ErrNotFound) {
 			// The object was deleted. The change for the deletion will arrive.
 			return s.Object, nil
@@ -64,15 +64,15 @@ func (w *StatusWriter) Write(ctx context.Context, p controller.UntypedRequest, s
 		if err != nil {
 			return s.Object, err
 		}
-		w.Note(ctx, s.Object, s.Notes...)
+		w.RecordEvents(ctx, s.Object, s.Notes...)
 	}
 	p.Report(s.Object, s.Outcome, s.Message)
 	return now, nil
 }
 
-// Apply writes this service's fields of an object's status. The error is [reconcile.ErrStale] if the object has
-// changed, and [kube.ErrNotFound] if it does not exist.
-func (w *StatusWriter) Apply(ctx context.Context, p controller.UntypedRequest, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
+// ApplyOwnFields writes this service's fields of an object's status. The error is [reconcile.ErrStale] if the object
+// has changed, and [kube.ErrNotFound] if it does not exist.
+func (w *StatusWriter) ApplyOwnFields(ctx context.Context, p controller.UntypedRequest, kind kinds.Kind, obj event.Change, fields any) (event.Change, error) {
 	now, err := w.kube.ApplyStatus(ctx, kind, obj, fields)
 	switch {
 	case errors.Is(err, kube.ErrConflict):
@@ -85,7 +85,7 @@ func (w *StatusWriter) Apply(ctx context.Context, p controller.UntypedRequest, k
 
 // Refresh stores the newest state of an object in the informer and returns [reconcile.ErrStale].
 func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.Change) error {
-	now, err := w.kube.Newest(ctx, kind, obj)
+	now, err := w.kube.ReadNewest(ctx, kind, obj)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (w *StatusWriter) Refresh(ctx context.Context, kind kinds.Kind, obj event.C
 	return fmt.Errorf("%s: %w", obj.Key, reconcile.ErrStale)
 }
 
-// Note records Events about an object.
-func (w *StatusWriter) Note(ctx context.Context, about event.Change, notes ...condition.EventContent) {
+// RecordEvents records Events about an object.
+func (w *StatusWriter) RecordEvents(ctx context.Context, about event.Change, notes ...condition.EventContent) {
 	for _, n := range notes {
 		if err := w.kube.RecordEvent(ctx, about, n); err != nil {
 			level := slog.LevelDebug

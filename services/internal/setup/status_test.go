@@ -18,14 +18,14 @@ import (
 	"github.com/entail-dev/entail/services/internal/setup"
 )
 
-// objects is a fake API server with one object. It refuses each write with err.
-type objects struct {
+// fakeStatusAPI is a fake API server with one object. It refuses each write with err.
+type fakeStatusAPI struct {
 	is    event.Change
 	err   error
 	calls []string
 }
 
-func (o *objects) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any) (event.Change, error) {
+func (o *fakeStatusAPI) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change, status any) (event.Change, error) {
 	o.calls = append(o.calls, fmt.Sprint("status ", status))
 	if o.err == nil && obj.ResourceVersion != o.is.ResourceVersion {
 		return event.Change{}, kube.ErrConflict
@@ -35,16 +35,16 @@ func (o *objects) ApplyStatus(_ context.Context, _ kinds.Kind, obj event.Change,
 	return now, o.err
 }
 
-func (o *objects) Newest(context.Context, kinds.Kind, event.Change) (event.Change, error) {
+func (o *fakeStatusAPI) ReadNewest(context.Context, kinds.Kind, event.Change) (event.Change, error) {
 	return o.is, nil
 }
 
-func (o *objects) RecordEvent(_ context.Context, _ event.Change, note condition.EventContent) error {
+func (o *fakeStatusAPI) RecordEvent(_ context.Context, _ event.Change, note condition.EventContent) error {
 	o.calls = append(o.calls, "note "+note.Reason)
 	return errors.New("too many")
 }
 
-func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
+func TestStatusWriterWritesToObservedState(t *testing.T) {
 	about := event.Change{
 		Key: event.Key{GroupResource: kinds.Stores().GroupResource, Name: "a"}, UID: "u", ResourceVersion: "3", Object: []byte("{}"), Traceparent: "trace",
 	}
@@ -73,7 +73,7 @@ func TestAStatusIsWrittenToTheStateThatItIsAbout(t *testing.T) {
 			if err := v.Apply(t.Context(), about); err != nil {
 				t.Fatal(err)
 			}
-			api := &objects{is: c.is, err: c.err}
+			api := &fakeStatusAPI{is: c.is, err: c.err}
 			pass := controller.NewRequest(v, "key", false)
 			_, err := setup.NewStatusWriter(api, v, slog.New(slog.DiscardHandler)).Write(t.Context(), pass, setup.StatusUpdate{
 				Kind: kinds.Stores(), Object: about, Fields: "ours", Same: c.same,

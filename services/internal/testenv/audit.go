@@ -41,7 +41,7 @@ func (a auditLogDir) unusedRights(service string) ([]Right, error) {
 }
 
 func unusedRightsIn(service string, log io.Reader) ([]Right, error) {
-	left := append(ServiceRights(service), secretRights(service)...)
+	left := append(ServiceRights(service), userNamespaceSecretRights(service)...)
 	seen := map[authorizationCheck]bool{}
 	for decoder := json.NewDecoder(log); ; {
 		var e auditEvent

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// calm is the time without calls after which [Env.AwaitSettled] returns.
+	// calm is the time without calls after which [Env.AwaitNoCalls] returns.
 	calm = 400 * time.Millisecond
 	// settleWithin bounds each wait, even on a busy machine.
 	settleWithin = 2 * time.Minute
@@ -47,8 +47,8 @@ func NewEnv(t testing.TB) *Env {
 	return b
 }
 
-// AwaitSettled waits until no call was made for 0.4 s (calm).
-func (b *Env) AwaitSettled() {
+// AwaitNoCalls waits until no call was made for 0.4 s (calm).
+func (b *Env) AwaitNoCalls() {
 	b.T.Helper()
 	state := func() string { return fmt.Sprint(b.OpenFGA.CallsByOp(), b.Kube.WritesByOp()) }
 	last, since := state(), time.Now()
@@ -63,7 +63,7 @@ func (b *Env) AwaitSettled() {
 	})
 }
 
-// AwaitCaughtUp waits until a service has settled every message. AwaitSettled is not enough: the service may retry a
+// AwaitCaughtUp waits until a service has settled every message. AwaitNoCalls is not enough: the service may retry a
 // failed message after up to half a minute, without calls in between.
 func (b *Env) AwaitCaughtUp(service string) {
 	b.T.Helper()
@@ -90,7 +90,7 @@ func (b *Env) CheckNoWrites(what string, do func()) {
 	b.T.Helper()
 	openFGA, kube := b.OpenFGA.WritesByOp(), b.Kube.WritesByOp()
 	do()
-	b.AwaitSettled()
+	b.AwaitNoCalls()
 	if f, k := SubtractCounts(openFGA, b.OpenFGA.WritesByOp()), SubtractCounts(kube, b.Kube.WritesByOp()); len(f) != 0 || len(k) != 0 {
 		b.T.Errorf("%s made writes to OpenFGA (%v) and to the API server (%v)", what, f, k)
 	}
@@ -109,7 +109,7 @@ func SubtractCounts(before, now map[string]int) map[string]int {
 // RequestResync makes a service compare everything with its backends.
 func (b *Env) RequestResync(service string) {
 	b.T.Helper()
-	msg := nats.NewMsg(topology.WakeSubject(service))
+	msg := nats.NewMsg(topology.ResyncSubject(service))
 	msg.Header.Set(topology.ReplayHeader, "resync")
 	if _, err := b.JS.PublishMsg(b.T.Context(), msg); err != nil {
 		b.T.Fatal(err)

@@ -55,8 +55,8 @@ func (k *KubeServer) CreateAdministrator(t testing.TB, name string) *http.Client
 	return client
 }
 
-// AwaitCode calls ask until its error has the code want.
-func AwaitCode(t testing.TB, deadline time.Duration, want connect.Code, ask func(context.Context) error) {
+// AwaitErrorCode calls ask until its error has the code want.
+func AwaitErrorCode(t testing.TB, deadline time.Duration, want connect.Code, ask func(context.Context) error) {
 	t.Helper()
 	Eventually(t, deadline, func() error {
 		if err := ask(t.Context()); connect.CodeOf(err) != want {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// verdict records why a test failed.
-type verdict struct {
+// failureRecorder records why a test failed.
+type failureRecorder struct {
 	testing.TB
 	text string
 }
 
-func (*verdict) Helper() {}
+func (*failureRecorder) Helper() {}
 
-func (v *verdict) Fatalf(format string, args ...any) {
+func (v *failureRecorder) Fatalf(format string, args ...any) {
 	v.text = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
@@ -40,7 +40,7 @@ func TestEventuallyReturnsAtTheFirstSuccess(t *testing.T) {
 
 func TestEventuallyFailsWithTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		watched, calls := &verdict{TB: t}, 0
+		watched, calls := &failureRecorder{TB: t}, 0
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

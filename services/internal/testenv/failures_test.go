@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestFailuresFailCallsAsOftenAsTold(t *testing.T) {
+func TestFailureInjectorFailsGivenShare(t *testing.T) {
 	one, cut := errors.New("one"), errors.New("cut")
 	for name, c := range map[string]struct {
 		percent int32
@@ -45,7 +45,7 @@ func TestFailuresFailCallsAsOftenAsTold(t *testing.T) {
 	}
 }
 
-func TestKubeTrafficAnswersInsteadOfTheServer(t *testing.T) {
+func TestKubeTrafficInjectsAnswers(t *testing.T) {
 	reached := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	defer server.Close()

@@ -30,8 +30,8 @@ func client(t *testing.T, k *KubeServer) *kube.Client {
 	return client
 }
 
-// hold creates a Store with a finalizer.
-func hold(t *testing.T, k *KubeServer, client *kube.Client, name string) event.Change {
+// createStoreWithFinalizer creates a Store with a finalizer.
+func createStoreWithFinalizer(t *testing.T, k *KubeServer, client *kube.Client, name string) event.Change {
 	t.Helper()
 	k.Apply(t, kinds.Stores(), name, corev1alpha1.StoreSpec{CoreModule: "module core"})
 	obj, err := client.Get(t.Context(), kinds.Stores(), "", name)
@@ -44,12 +44,12 @@ func hold(t *testing.T, k *KubeServer, client *kube.Client, name string) event.C
 	return obj
 }
 
-func TestATestLeavesNothingToTheNext(t *testing.T) {
+func TestKubeServerIsCleanedBetweenTests(t *testing.T) {
 	t.Run("leaves a mess", func(t *testing.T) {
 		k := StartKube(t)
 		client := client(t, k)
-		hold(t, k, client, "held")
-		hold(t, k, client, "deleted")
+		createStoreWithFinalizer(t, k, client, "held")
+		createStoreWithFinalizer(t, k, client, "deleted")
 		if err := k.DynamicClient(t).Resource(kinds.Stores().GroupVersionResource()).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -76,10 +76,10 @@ func TestATestLeavesNothingToTheNext(t *testing.T) {
 	})
 }
 
-func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
+func TestKubeTrafficCountsWritesOnly(t *testing.T) {
 	k := StartKube(t)
 	client := client(t, k)
-	obj := hold(t, k, client, "demo")
+	obj := createStoreWithFinalizer(t, k, client, "demo")
 	const patch = "PATCH /apis/core.platform-mesh.io/v1alpha1/stores/demo"
 	if got := k.WritesByOp(); k.Writes() != 1 || got[patch] != 1 {
 		t.Errorf("counted %v; want the finalizer", got)
@@ -100,7 +100,7 @@ func TestOnlyWritesToTheAPIServerAreCounted(t *testing.T) {
 	}
 }
 
-func TestRequestsToTheAPIServerFailOnPurpose(t *testing.T) {
+func TestKubeTrafficInjectsFaults(t *testing.T) {
 	k := StartKube(t)
 	client := client(t, k)
 	broken := errors.New("broken on purpose")

@@ -163,8 +163,8 @@ func DecodeObject[T any](t testing.TB, u unstructured.Unstructured) *T {
 	return object
 }
 
-// ListAs returns the result of [Env.List] as typed values.
-func ListAs[T any](b *Env, kind kinds.Kind) []*T {
+// ListTyped returns the result of [Env.List] as typed values.
+func ListTyped[T any](b *Env, kind kinds.Kind) []*T {
 	b.T.Helper()
 	items := b.List(kind).Items
 	all := make([]*T, len(items))
@@ -184,8 +184,8 @@ func (b *Env) Get(kind kinds.Kind, name string, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
 }
 
-// Await reads an object until check returns nil, and returns the object.
-func Await[T any](b *Env, kind kinds.Kind, name string, check func(*T) error) *T {
+// AwaitObject reads an object until check returns nil, and returns the object.
+func AwaitObject[T any](b *Env, kind kinds.Kind, name string, check func(*T) error) *T {
 	b.T.Helper()
 	var object *T
 	Eventually(b.T, objectTimeout, func() error {
@@ -211,7 +211,7 @@ type conditionedObject struct {
 func (b *Env) AwaitCondition(kind kinds.Kind, name, conditionType, reason string) metav1.Condition {
 	b.T.Helper()
 	var found metav1.Condition
-	Await(b, kind, name, func(o *conditionedObject) error {
+	AwaitObject(b, kind, name, func(o *conditionedObject) error {
 		i := slices.IndexFunc(o.Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == conditionType && c.Reason == reason && c.ObservedGeneration == o.Generation
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fga"
 )
 
-func TestOpenFGAIsHandedOnWithoutStores(t *testing.T) {
+func TestOpenFGAPoolDeletesStores(t *testing.T) {
 	makeStore := func(t *testing.T, client *fga.Client, name string) {
 		t.Helper()
 		if _, err := client.CreateStore(t.Context(), name); err != nil {
@@ -48,7 +48,7 @@ func TestOpenFGAIsHandedOnWithoutStores(t *testing.T) {
 	}
 }
 
-func TestOpenFGAIsForOneTestAtATime(t *testing.T) {
+func TestOpenFGAPoolGivesServerToOneTest(t *testing.T) {
 	one, other := LazyOpenFGA(t), LazyOpenFGA(t)
 	if _, err := one.Client(t).CreateStore(t.Context(), "own"); err != nil {
 		t.Fatal(err)

@@ -65,9 +65,9 @@ func (o *OpenSearchServer) AdminLogin() (user, password string) {
 	return opensearch.Admin, o.search.server.AdminPassword()
 }
 
-// DoAsAdmin sends a request as the administrator and returns the status and the body. The request bypasses [Traffic].
-// An example of a path is "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
-func (o *OpenSearchServer) DoAsAdmin(t testing.TB, method, path string, body any) (status int, answer []byte) {
+// RequestAsAdmin sends a request as the administrator and returns the status and the body. The request bypasses
+// [Traffic]. An example of a path is "/_plugins/_security/api/roles". A body that is not nil is sent as JSON.
+func (o *OpenSearchServer) RequestAsAdmin(t testing.TB, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
 	status, answer, err := o.search.doRequest(t.Context(), method, path, body)
 	if err != nil {
@@ -79,11 +79,11 @@ func (o *OpenSearchServer) DoAsAdmin(t testing.TB, method, path string, body any
 // TryLogin logs in as a user. It returns the status, which is 200 or 401, and the body.
 func (o *OpenSearchServer) TryLogin(t testing.TB, user, password string) (status int, answer []byte) {
 	t.Helper()
-	return o.DoAs(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
+	return o.RequestAs(t, user, password, http.MethodGet, "/_plugins/_security/authinfo", nil)
 }
 
-// DoAs sends a request as a user with a password. See [OpenSearchServer.DoAsAdmin].
-func (o *OpenSearchServer) DoAs(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
+// RequestAs sends a request as a user with a password. See [OpenSearchServer.RequestAsAdmin].
+func (o *OpenSearchServer) RequestAs(t testing.TB, user, password, method, path string, body any) (status int, answer []byte) {
 	t.Helper()
 	request, err := o.search.newRequest(t.Context(), method, path, body)
 	if err != nil {
@@ -120,7 +120,7 @@ func (o *OpenSearchServer) Start(t testing.TB) {
 // server then answers requests of its security API with an error until it restarts.
 func (o *OpenSearchServer) DeleteSecurityIndex(t testing.TB) {
 	t.Helper()
-	if status, answer := o.DoAsAdmin(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
+	if status, answer := o.RequestAsAdmin(t, http.MethodDelete, "/.opendistro_security", nil); status != http.StatusOK {
 		t.Fatalf("wiping the index: %d %s", status, answer)
 	}
 }

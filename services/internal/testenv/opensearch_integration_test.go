@@ -17,14 +17,14 @@ const (
 
 func (o *OpenSearchServer) wants(t *testing.T, status int, method, path string, body any) []byte {
 	t.Helper()
-	got, answer := o.DoAsAdmin(t, method, path, body)
+	got, answer := o.RequestAsAdmin(t, method, path, body)
 	if got != status {
 		t.Fatalf("%s %s: %d %s; want %d", method, path, got, answer, status)
 	}
 	return answer
 }
 
-func TestWhatATestLeavesInOpenSearchIsGoneAfterIt(t *testing.T) {
+func TestOpenSearchIsResetAfterTest(t *testing.T) {
 	t.Run("one", func(t *testing.T) {
 		o := StartOpenSearch(t)
 		o.wants(t, http.StatusCreated, http.MethodPut, anne, map[string]any{"password": passwordOfAnne})
@@ -46,7 +46,7 @@ func TestWhatATestLeavesInOpenSearchIsGoneAfterIt(t *testing.T) {
 	})
 }
 
-func TestTrafficToOpenSearchIsCountedAndFailsOnPurpose(t *testing.T) {
+func TestOpenSearchTrafficCountsAndInjectsFaults(t *testing.T) {
 	o := StartOpenSearch(t)
 	cfg, err := o.search.server.ClientTLSConfig(true)
 	if err != nil {

@@ -41,8 +41,10 @@ func ServiceRights(service string) []Right {
 	return append(splitRights("", account.Everywhere), splitRights(rbac.Namespace, account.Own)...)
 }
 
-// secretRights returns the rights of a service on Secrets in namespaces that users choose.
-func secretRights(service string) []Right { return splitRights("", accountOf(service).Secrets) }
+// userNamespaceSecretRights returns the rights of a service on Secrets in namespaces that users choose.
+func userNamespaceSecretRights(service string) []Right {
+	return splitRights("", accountOf(service).Secrets)
+}
 
 func accountOf(service string) rbac.Account {
 	accounts := rbac.Accounts()
@@ -76,7 +78,7 @@ func (k *KubeServer) RevokeRight(t testing.TB, service string, right Right) (res
 		t.Fatalf("%s has no right to %s", service, right)
 	}
 	right = all[i]
-	role := ruledRole{client, right.namespace, "entail-" + service}
+	role := roleWithRules{client, right.namespace, "entail-" + service}
 	before, err := role.editRules(t.Context(), func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rulesWithout(rules, right) })
 	if err != nil {
 		t.Fatal(err)
@@ -114,14 +116,14 @@ func awaitRight(t testing.TB, client kubernetes.Interface, service string, right
 	})
 }
 
-// ruledRole is a Role, or a ClusterRole if namespace is empty.
-type ruledRole struct {
+// roleWithRules is a Role, or a ClusterRole if namespace is empty.
+type roleWithRules struct {
 	client          kubernetes.Interface
 	namespace, name string
 }
 
 // editRules changes the rules of the role and returns the previous ones.
-func (r ruledRole) editRules(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
+func (r roleWithRules) editRules(ctx context.Context, edit func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (before []rbacv1.PolicyRule, err error) {
 	if r.namespace != "" {
 		roles := r.client.RbacV1().Roles(r.namespace)
 		role, err := roles.Get(ctx, r.name, metav1.GetOptions{})

@@ -43,7 +43,7 @@ type RightsSuite struct {
 	Fill func()
 	// Uses describes, for each right, how a test makes the service need it. Keys are "verb resource", "verb *" or "*
 	// resource", in order of precedence. The suite itself describes the rights that all services share.
-	Uses map[string]RightUse
+	Uses map[string]RightTrigger
 	// Only selects the rights to test. Nil selects all.
 	Only func(Right) bool
 
@@ -61,8 +61,8 @@ type RightCase struct {
 	Name string
 }
 
-// RightUse describes how a test makes a service need a right. Functions may be nil.
-type RightUse struct {
+// RightTrigger describes how a test makes a service need a right. Functions may be nil.
+type RightTrigger struct {
 	// Prepare runs while the service has the right. Need runs after the right was revoked.
 	Prepare, Need func(RightCase)
 	// Report is the text that the service logs without the right. The default is the API server's denial.
@@ -79,8 +79,8 @@ type RightUse struct {
 	Elsewhere string
 }
 
-// Test runs the suite. A nightly run tests all rights, other runs test a sample.
-func (s *RightsSuite) Test(t *testing.T) {
+// Run runs the suite. A nightly run tests all rights, other runs test a sample.
+func (s *RightsSuite) Run(t *testing.T) {
 	t.Helper()
 	outer := s.T
 	s.T, s.whole = t, t
@@ -107,7 +107,7 @@ func (s *RightsSuite) Test(t *testing.T) {
 		of := right.GroupResource
 		of.Resource, _, _ = strings.Cut(of.Resource, "/")
 		c.Kind, _ = kinds.ByResource(of)
-		switch use := s.rightUseFor(c); {
+		switch use := s.triggerFor(c); {
 		case slices.Contains(chosen, right) && use.Elsewhere == "":
 			t.Run(right.String(), func(t *testing.T) { s.testRevoked(t, c, use) })
 		case use.Keep != nil:
@@ -138,7 +138,7 @@ func (s *RightsSuite) Restart(between ...func()) {
 
 // testRevoked revokes one right, makes the service need it, checks that the service reports the missing right, and
 // restores the right.
-func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightUse) {
+func (s *RightsSuite) testRevoked(t *testing.T, c RightCase, use RightTrigger) {
 	t.Helper()
 	s.T = t
 	defer func() { s.T = s.whole }()
@@ -187,12 +187,12 @@ func sampleRights(rights []Right, commit string) []Right {
 	}
 	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool {
 		same := byVerb[r.Verb]
-		return !r.isAdmissionVerb() && r != same[pickNumber(commit, len(same))]
+		return !r.isAdmissionVerb() && r != same[hashToNumber(commit, len(same))]
 	})
 }
 
-// pickNumber returns a number below n that depends on the commit. Without a commit it returns 0.
-func pickNumber(commit string, n int) int {
+// hashToNumber returns a number below n that depends on the commit. Without a commit it returns 0.
+func hashToNumber(commit string, n int) int {
 	if commit == "" {
 		return 0
 	}
@@ -201,33 +201,33 @@ func pickNumber(commit string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// rightUseFor returns the use of a right, from the service's table or from the shared table.
-func (s *RightsSuite) rightUseFor(c RightCase) RightUse {
+// triggerFor returns the use of a right, from the service's table or from the shared table.
+func (s *RightsSuite) triggerFor(c RightCase) RightTrigger {
 	s.T.Helper()
 	for _, key := range []string{c.Verb + " " + c.Resource, c.Verb + " *", "* " + c.Resource} {
-		for _, table := range []map[string]RightUse{s.Uses, s.sharedUses()} {
+		for _, table := range []map[string]RightTrigger{s.Uses, s.sharedTriggers()} {
 			if use, known := table[key]; known {
 				return use
 			}
 		}
 	}
 	s.T.Fatalf("%s: no test needs the right to %s; add a use of it to the table", s.Service, c.Right)
-	return RightUse{}
+	return RightTrigger{}
 }
 
-func (s *RightsSuite) sharedUses() map[string]RightUse {
+func (s *RightsSuite) sharedTriggers() map[string]RightTrigger {
 	call := func(want connect.Code) func(RightCase) {
 		return func(c RightCase) {
 			_, s.caller = s.Kube.CreateCaller(s.T, c.Name) // The caller is new, so the service has no cached answer.
 			s.awaitCode(want)
 		}
 	}
-	called := RightUse{
+	called := RightTrigger{
 		Need: call(connect.CodeInternal),
 		Done: func(RightCase) { s.awaitCode(connect.CodePermissionDenied) },
 		Keep: call(connect.CodePermissionDenied),
 	}
-	uses := map[string]RightUse{
+	uses := map[string]RightTrigger{
 		"create tokenreviews":         called,
 		"create subjectaccessreviews": called,
 		"get *":                       {Need: s.publishOversized, Keep: s.publishOversized},
@@ -239,7 +239,7 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 	}
 	for _, verb := range []string{"get", "create", "update", "patch"} {
 		if s.Guard != "" {
-			use := RightUse{Prepare: registered, Need: s.removeRegistration, Done: registered}
+			use := RightTrigger{Prepare: registered, Need: s.removeRegistration, Done: registered}
 			uses[verb+" validatingwebhookconfigurations"], uses[verb+" secrets"] = use, use
 		}
 	}
@@ -249,7 +249,7 @@ func (s *RightsSuite) sharedUses() map[string]RightUse {
 // awaitCode calls the service until the answer has the code want.
 func (s *RightsSuite) awaitCode(want connect.Code) {
 	s.T.Helper()
-	AwaitCode(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
+	AwaitErrorCode(s.T, rightsTimeout, want, func(ctx context.Context) error { return s.Call(ctx, s.caller, s.URL()) })
 }
 
 // publishOversized publishes that an object is too large for NATS. The service then reads the object from the API

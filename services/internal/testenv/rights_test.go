@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rbac"
 )
 
-func TestSampleHasEveryVerbOfEveryService(t *testing.T) {
+func TestSampleRightsHasEveryVerb(t *testing.T) {
 	for _, account := range rbac.Accounts() {
 		rights := ServiceRights(account.Service)
 		chosen := sampleRights(rights, "0123abc")
@@ -30,7 +30,7 @@ func TestSampleHasEveryVerbOfEveryService(t *testing.T) {
 	}
 }
 
-func TestSampleReachesEveryRightByCommits(t *testing.T) {
+func TestSampleRightsCoversAllRightsOverCommits(t *testing.T) {
 	for _, account := range rbac.Accounts() {
 		rights := ServiceRights(account.Service)
 		for _, right := range rights {

@@ -28,7 +28,7 @@ func dial(t *testing.T, server *OpenFGAServer) *fga.Client {
 	return client
 }
 
-func TestBarriersGoOnAfterALostConnection(t *testing.T) {
+func TestWriteBarriersResumesAfterLostConnection(t *testing.T) {
 	server := StartNATS(t)
 	js := server.JetStream(t)
 	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
@@ -48,7 +48,7 @@ func TestBarriersGoOnAfterALostConnection(t *testing.T) {
 	Eventually(t, deadline, func() error { return barriers.Write(t.Context(), 0) })
 }
 
-func TestOnlyWritesToOpenFGAAreCounted(t *testing.T) {
+func TestOpenFGATrafficCountsWritesOnly(t *testing.T) {
 	server := LazyOpenFGA(t)
 	client := dial(t, server)
 	id, err := client.CreateStore(t.Context(), "counted")
@@ -69,7 +69,7 @@ func TestOnlyWritesToOpenFGAAreCounted(t *testing.T) {
 	}
 }
 
-func TestCallsToOpenFGAFailOnPurpose(t *testing.T) {
+func TestOpenFGATrafficInjectsFaults(t *testing.T) {
 	server := LazyOpenFGA(t)
 	client := dial(t, server)
 	broken := errors.New("broken on purpose")
@@ -102,7 +102,7 @@ func TestCallsToOpenFGAFailOnPurpose(t *testing.T) {
 	}
 }
 
-func TestASlowCallEndsWithItsContext(t *testing.T) {
+func TestDelayedCallEndsWithContext(t *testing.T) {
 	server := LazyOpenFGA(t)
 	client := dial(t, server)
 	server.FailBefore(func(ctx context.Context, _ string) error {

@@ -187,7 +187,7 @@ func (t *DisruptionSuite) checkNoWritesAtRest() {
 	if t.hasDurable() {
 		t.Bed.AwaitCaughtUp(t.Service)
 	}
-	t.Bed.AwaitSettled()
+	t.Bed.AwaitNoCalls()
 	if err := t.AsDeclared(); err != nil {
 		t.Bed.T.Errorf("at rest: %v", err)
 	}

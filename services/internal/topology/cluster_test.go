@@ -56,7 +56,7 @@ func cluster(t *testing.T) jetstream.JetStream {
 	return js
 }
 
-func TestTheCopiesOfAStreamAreRaisedButNeverLowered(t *testing.T) {
+func TestRepairStreamRaisesReplicasOnly(t *testing.T) {
 	t.Parallel()
 	js := cluster(t)
 	for _, test := range []struct{ asked, want int }{{1, 1}, {3, 3}, {1, 3}} {
@@ -71,7 +71,7 @@ func TestTheCopiesOfAStreamAreRaisedButNeverLowered(t *testing.T) {
 		}
 	}
 	differences, err := topology.CompareStreams(t.Context(), js, 1)
-	if err != nil || len(differences) != len(topology.StreamNames()) || differences[0].Copies != 3 || differences[0].NeedsRestore() {
+	if err != nil || len(differences) != len(topology.StreamNames()) || differences[0].Copies != 3 || differences[0].NeedsRepair() {
 		t.Errorf("differences %+v, %v; want to be told of all copies", differences, err)
 	}
 }

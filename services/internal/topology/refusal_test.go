@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func TestARefusalThatNoTimeCuresNeedsAPerson(t *testing.T) {
+func TestClassifyRefusalMarksPermanentErrorsTerminal(t *testing.T) {
 	for name, test := range map[string]struct {
 		err      error
 		terminal bool
@@ -37,45 +37,45 @@ func TestARefusalThatNoTimeCuresNeedsAPerson(t *testing.T) {
 	}
 }
 
-func TestADifferenceSaysWhatItIs(t *testing.T) {
+func TestStreamDifferenceString(t *testing.T) {
 	for want, d := range map[string]StreamDifference{
 		"stream A is missing":                      {Stream: "A", Missing: true},
 		"stream A differs in MaxMsgs, AllowDirect": {Stream: "A", Fields: []string{"MaxMsgs", "AllowDirect"}},
 	} {
-		if d.String() != want || !d.NeedsRestore() {
-			t.Errorf("it says %q, wrong %t; want %q", d, d.NeedsRestore(), want)
+		if d.String() != want || !d.NeedsRepair() {
+			t.Errorf("it says %q, wrong %t; want %q", d, d.NeedsRepair(), want)
 		}
 	}
-	if more := (StreamDifference{Stream: "A", Copies: 3}); more.NeedsRestore() {
+	if more := (StreamDifference{Stream: "A", Copies: 3}); more.NeedsRepair() {
 		t.Error("more copies than were asked for are said to be wrong")
 	}
 }
 
-func TestNoTwoServicesShareASubject(t *testing.T) {
+func TestServiceSubjectsAreDistinct(t *testing.T) {
 	owners := map[string]string{}
 	for _, service := range append(DurableServices(), Service{Name: Watcher}) {
-		for _, subject := range []string{WakeSubject(service.Name), EndMarkSubject(service.Name), ProbeSubject(service.Name), LeaseSubject(service.Name), InboxPrefix(service.Name)} {
+		for _, subject := range []string{ResyncSubject(service.Name), EndMarkSubject(service.Name), ProbeSubject(service.Name), LeaseSubject(service.Name), InboxPrefix(service.Name)} {
 			if other := owners[subject]; other != "" {
 				t.Errorf("%s is of %s and of %s", subject, other, service.Name)
 			}
 			owners[subject] = service.Name
-			if strings.HasPrefix(subject, wakePrefix) != IsWakeSubject(subject) {
-				t.Errorf("%s is told for a wake: %t", subject, IsWakeSubject(subject))
+			if strings.HasPrefix(subject, wakePrefix) != IsServiceSubject(subject) {
+				t.Errorf("%s is told for a wake: %t", subject, IsServiceSubject(subject))
 			}
 		}
 	}
-	if IsWakeSubject(ChangeSubject(event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "wake"})) {
+	if IsServiceSubject(ChangeSubject(event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "wake"})) {
 		t.Error("a change is told for a wake")
 	}
 }
 
-func TestAServiceIsFoundByItsName(t *testing.T) {
+func TestServiceNamed(t *testing.T) {
 	for _, service := range DurableServices() {
-		if found, ok := ServiceNamed(service.Name); !ok || !slices.Equal(found.Kinds, service.Kinds) {
+		if found, ok := FindService(service.Name); !ok || !slices.Equal(found.Kinds, service.Kinds) {
 			t.Errorf("%s: %+v, %t", service.Name, found, ok)
 		}
 	}
-	if found, ok := ServiceNamed("nobody"); ok {
+	if found, ok := FindService("nobody"); ok {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -95,7 +95,7 @@ func (message) Metadata() (*jetstream.MsgMetadata, error) {
 	return nil, jetstream.ErrNotJSMessage
 }
 
-func TestDecodeRefusesMessagesWhosePartsDisagree(t *testing.T) {
+func TestDecodeChangeRefusesInconsistentMessage(t *testing.T) {
 	stored := func(edit func(*event.Change)) event.Change {
 		c := event.Change{
 			Key: event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"}, UID: "u1", ResourceVersion: "5", Epoch: "e",

@@ -32,8 +32,8 @@ type StreamDifference struct {
 	want jetstream.StreamConfig
 }
 
-// NeedsRestore reports whether the stream must be created or updated.
-func (d StreamDifference) NeedsRestore() bool { return d.Missing || len(d.Fields) > 0 }
+// NeedsRepair reports whether the stream must be created or updated.
+func (d StreamDifference) NeedsRepair() bool { return d.Missing || len(d.Fields) > 0 }
 
 // String describes the difference.
 func (d StreamDifference) String() string {
@@ -57,7 +57,7 @@ func CompareStreams(ctx context.Context, js jetstream.JetStream, replicas int) (
 		})
 	}
 	looking.Wait()
-	return slices.DeleteFunc(differences, func(d StreamDifference) bool { return !d.NeedsRestore() && d.Copies == 0 }), errors.Join(errs...)
+	return slices.DeleteFunc(differences, func(d StreamDifference) bool { return !d.NeedsRepair() && d.Copies == 0 }), errors.Join(errs...)
 }
 
 func compareStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (StreamDifference, error) {
@@ -93,10 +93,10 @@ func differingFields[T any](have, want T) []string {
 	return names
 }
 
-// RestoreStream creates or updates a stream as defined. Only the watcher calls it. The error is [fault.Terminal] if a
+// RepairStream creates or updates a stream as defined. Only the watcher calls it. The error is [fault.Terminal] if a
 // retry cannot help.
-func RestoreStream(ctx context.Context, js jetstream.JetStream, d StreamDifference) error {
-	if !d.NeedsRestore() {
+func RepairStream(ctx context.Context, js jetstream.JetStream, d StreamDifference) error {
+	if !d.NeedsRepair() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -116,7 +116,7 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, replicas int) er
 	differences, err := CompareStreams(ctx, js, replicas)
 	errs := []error{err}
 	for _, d := range differences {
-		errs = append(errs, RestoreStream(ctx, js, d))
+		errs = append(errs, RepairStream(ctx, js, d))
 	}
 	return errors.Join(errs...)
 }
@@ -126,7 +126,7 @@ func CheckStreams(ctx context.Context, js jetstream.JetStream) error {
 	differences, err := CompareStreams(ctx, js, 1)
 	var wrong []string
 	for _, d := range differences {
-		if d.NeedsRestore() {
+		if d.NeedsRepair() {
 			wrong = append(wrong, d.String())
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestRevisionsAreReadAsTheyWereWritten(t *testing.T) {
+func TestParseRevisionInvertsFormatRevision(t *testing.T) {
 	for _, began := range []time.Time{time.Unix(1, 0), time.Unix(1_800_000_000, 120_000_000)} {
 		sequence, life, err := ParseRevision(FormatRevision(7, began.UTC().Format(time.RFC3339Nano)))
 		if err != nil || sequence != 7 || !life.Equal(began) {
@@ -15,7 +15,7 @@ func TestRevisionsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRevisionIsToldWhyAndWhatOneLooksLike(t *testing.T) {
+func TestParseRevisionExplainsInvalidText(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                            "there is no @ in it",
 		"7":                           "there is no @ in it",

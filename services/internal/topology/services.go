@@ -65,8 +65,8 @@ func ReaderServices() []Service {
 	return []Service{{Name: Webhook, Kinds: read, Targets: true}}
 }
 
-// ServiceNamed returns the service with a name.
-func ServiceNamed(name string) (Service, bool) {
+// FindService returns the service with a name.
+func FindService(name string) (Service, bool) {
 	all := append(DurableServices(), ReaderServices()...)
 	i := slices.IndexFunc(all, func(s Service) bool { return s.Name == name })
 	if i < 0 {

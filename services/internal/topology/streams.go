@@ -117,7 +117,7 @@ func withoutServerFields(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 }
 
 func consumerConfig(service Service, takeover TakeoverBounds) jetstream.ConsumerConfig {
-	filters := []string{WakeSubject(service.Name)}
+	filters := []string{ResyncSubject(service.Name)}
 	for _, r := range service.Kinds {
 		filters = append(filters, ChangesFilter("", r))
 	}

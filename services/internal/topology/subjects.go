@@ -150,9 +150,9 @@ func DeadLettersFilter(service string) string {
 	return deadLettersPrefix + service + ".>"
 }
 
-// WakeSubject returns the subject that makes the leader of a service reconcile everything. It belongs to
+// ResyncSubject returns the subject that makes the leader of a service reconcile everything. It belongs to
 // ENTAIL_CHANGES, so that only the pinned replica receives it.
-func WakeSubject(service string) string { return wakePrefix + service }
+func ResyncSubject(service string) string { return wakePrefix + service }
 
 // EndMarkSubject returns the subject for the end marks of a service's informer. An informer writes an end mark to
 // ENTAIL_CHANGES; once it receives the mark, it has read everything before. No durable consumer receives end marks.
@@ -161,8 +161,9 @@ func EndMarkSubject(service string) string { return wakePrefix + "end-" + servic
 // ProbeSubject returns the subject on which a service publishes to check that NATS accepts messages.
 func ProbeSubject(service string) string { return wakePrefix + "view-" + service }
 
-// IsWakeSubject reports whether services publish on a subject of ENTAIL_CHANGES: wakes, leases, probes and end marks.
-func IsWakeSubject(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
+// IsServiceSubject reports whether services publish on a subject of ENTAIL_CHANGES: wakes, leases, probes and end
+// marks.
+func IsServiceSubject(subject string) bool { return strings.HasPrefix(subject, wakePrefix) }
 
 // LeaseSubject returns the subject for the lease of a service's leader.
 func LeaseSubject(service string) string { return wakePrefix + "turn-" + service }

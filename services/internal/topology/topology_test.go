@@ -38,7 +38,7 @@ func bus(t *testing.T) jetstream.JetStream {
 	return js
 }
 
-func TestEnsureMayRunAnyNumberOfTimes(t *testing.T) {
+func TestEnsureStreamsIsIdempotent(t *testing.T) {
 	t.Parallel()
 	js := bus(t)
 	for range 3 {
@@ -66,7 +66,7 @@ func TestEnsureMayRunAnyNumberOfTimes(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersIsNamedAndRestored(t *testing.T) {
+func TestCompareStreamsNamesDifferences(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		harm func(*jetstream.StreamConfig)
@@ -105,7 +105,7 @@ func TestWhatDiffersIsNamedAndRestored(t *testing.T) {
 }
 
 func transform() *jetstream.SubjectTransformConfig {
-	return &jetstream.SubjectTransformConfig{Source: topology.WakeSubject("x"), Destination: "entail.changes.forged"}
+	return &jetstream.SubjectTransformConfig{Source: topology.ResyncSubject("x"), Destination: "entail.changes.forged"}
 }
 
 func configOf(t *testing.T, js jetstream.JetStream, stream string) jetstream.StreamConfig {
@@ -117,7 +117,7 @@ func configOf(t *testing.T, js jetstream.JetStream, stream string) jetstream.Str
 	return s.CachedInfo().Config
 }
 
-func TestADurableIsMadeOnceAndRestored(t *testing.T) {
+func TestEnsureConsumerCreatesAndRepairs(t *testing.T) {
 	t.Parallel()
 	js := bus(t)
 	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
@@ -156,7 +156,7 @@ func TestADurableIsMadeOnceAndRestored(t *testing.T) {
 	ensure(3)
 }
 
-func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {
+func TestStreamsKeepNewestStateAndEveryDeadLetter(t *testing.T) {
 	t.Parallel()
 	js := bus(t)
 	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
@@ -187,7 +187,7 @@ func TestOnlyTheNewestStateOfAnObjectIsKeptButEveryDeadLetter(t *testing.T) {
 	}
 }
 
-func TestAnObjectsSubjectIsInItsKindsFilterAndNoOther(t *testing.T) {
+func TestChangesFilterMatchesItsKindOnly(t *testing.T) {
 	t.Parallel()
 	key := event.Key{Cluster: "c.1", GroupResource: kinds.Stores().GroupResource, Name: "x"}
 	subject := topology.ChangeSubject(key)
@@ -204,15 +204,15 @@ func TestAnObjectsSubjectIsInItsKindsFilterAndNoOther(t *testing.T) {
 	if got, uid, err := topology.ParseChangeSubject(subject); err != nil || got != key || uid != "" {
 		t.Errorf("parsed %v, %q, %v", got, uid, err)
 	}
-	if _, _, err := topology.ParseChangeSubject(topology.WakeSubject("s")); err == nil {
+	if _, _, err := topology.ParseChangeSubject(topology.ResyncSubject("s")); err == nil {
 		t.Error("a wake was read as a change")
 	}
 }
 
-func TestBarrierSubjectIsNoSubjectOfChanges(t *testing.T) {
+func TestBarrierSubjectIsOutsideChangeFilters(t *testing.T) {
 	t.Parallel()
 	barrier := topology.BarrierSubject("c.1")
-	if !topology.IsBarrierSubject(barrier) || topology.IsWakeSubject(barrier) || topology.IsBarrierSubject(topology.EndMarkSubject("watcher")) {
+	if !topology.IsBarrierSubject(barrier) || topology.IsServiceSubject(barrier) || topology.IsBarrierSubject(topology.EndMarkSubject("watcher")) {
 		t.Errorf("%s is no barrier", barrier)
 	}
 	if !server.SubjectsCollide(barrier, topology.BarrierSubject("")) || server.SubjectsCollide(barrier, topology.ChangesFilter("", kinds.Stores().GroupResource)) {
@@ -220,7 +220,7 @@ func TestBarrierSubjectIsNoSubjectOfChanges(t *testing.T) {
 	}
 }
 
-func TestATombstoneHasASubjectOfItsOwnThatItsConsumersSee(t *testing.T) {
+func TestTombstoneSubjectMatchesConsumerFilter(t *testing.T) {
 	t.Parallel()
 	key := event.Key{Cluster: "c.1", GroupResource: kinds.RoleBindings().GroupResource, Namespace: "n", Name: "x.y"}
 	subject := topology.TombstoneSubject(key, "u.1")
@@ -247,7 +247,7 @@ func TestEveryConsumedKindIsWatched(t *testing.T) {
 		if strings.ContainsAny(service.Name, ". *>") {
 			t.Errorf("%q is no durable's name", service.Name)
 		}
-		if found, ok := topology.ServiceNamed(service.Name); !ok || found.Name != service.Name {
+		if found, ok := topology.FindService(service.Name); !ok || found.Name != service.Name {
 			t.Errorf("%s is not found by its name", service.Name)
 		}
 		for _, kind := range service.Kinds {

@@ -26,7 +26,7 @@ func recorded(t *testing.T) (*sdktrace.TracerProvider, *tracetest.SpanRecorder) 
 	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), spans
 }
 
-func TestARequestIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
+func TestWrapTransportContinuesTrace(t *testing.T) {
 	var told string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		told = r.Header.Get("Traceparent")
@@ -61,7 +61,7 @@ func TestARequestIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 	}
 }
 
-func TestACallIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
+func TestUnaryClientInterceptorContinuesTrace(t *testing.T) {
 	provider, spans := recorded(t)
 	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestACallIsASpanOfTheTraceThatLeadsToIt(t *testing.T) {
 	}
 }
 
-func TestALogLineNamesItsTrace(t *testing.T) {
+func TestLogHandlerAddsTraceID(t *testing.T) {
 	var lines bytes.Buffer
 	log := slog.New(LogHandler(slog.NewJSONHandler(&lines, nil))).With("service", "test")
 	log.InfoContext(t.Context(), "without")
@@ -100,7 +100,7 @@ func TestALogLineNamesItsTrace(t *testing.T) {
 	}
 }
 
-func TestATraceGoesOnUnderItsName(t *testing.T) {
+func TestContinueTrace(t *testing.T) {
 	if got := TraceparentOf(ContinueTrace(t.Context(), parent)); got != parent {
 		t.Errorf("got %q", got)
 	}

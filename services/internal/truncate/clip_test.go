@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/truncate"
 )
 
-func TestTextIsCutBetweenCharacters(t *testing.T) {
+func TestTextTruncatesAtRune(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		size int
@@ -32,7 +32,7 @@ func TestTextIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-func TestALineHasNoBreaks(t *testing.T) {
+func TestLineHasNoBreaks(t *testing.T) {
 	if got := truncate.Line("a\nb\r\tc\x00", 100); got != "a b  c " {
 		t.Errorf("got %q", got)
 	}

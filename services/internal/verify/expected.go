@@ -22,9 +22,9 @@ type comparedFields struct {
 	declared, recorded string
 }
 
-// ExpectObject returns the expected state of an object in the informer. of returns the fields that must match.
+// NewExpectedState returns the expected state of an object in the informer. of returns the fields that must match.
 // declared holds the fields of other writers, and recorded holds the fields of this service.
-func ExpectObject[T any](o informer.Object[T], of func(*T) (declared, recorded any)) ExpectedState {
+func NewExpectedState[T any](o informer.Object[T], of func(*T) (declared, recorded any)) ExpectedState {
 	fieldsOf := func(uid string, value *T) (f comparedFields, err error) {
 		declared, recorded := of(value)
 		if f.declared, err = encodeJSON([]any{uid, declared}); err == nil {

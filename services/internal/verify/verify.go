@@ -28,19 +28,19 @@ var ErrContradicted = errors.New("the API server returns another state of it tha
 // Verifier compares objects of one cluster with its API server.
 type Verifier struct {
 	cluster      string
-	api          reader
+	api          objectReader
 	view         *informer.Informer
 	log          *slog.Logger
 	contradicted *prometheus.CounterVec
 }
 
-// reader reads from the API server.
-type reader interface {
-	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+// objectReader reads from the API server.
+type objectReader interface {
+	ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 }
 
 // New returns a verifier and registers its metric.
-func New(v *informer.Informer, api reader, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Verifier {
+func New(v *informer.Informer, api objectReader, cluster string, log *slog.Logger, metrics prometheus.Registerer) *Verifier {
 	r := &Verifier{
 		cluster: cluster, api: api, view: v, log: log,
 		contradicted: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -80,7 +80,7 @@ func (r *Verifier) verifyExpected(ctx context.Context, e ExpectedState) error {
 	if e.change.Version == kind.Older && kind.Older != "" {
 		kind.Version = kind.Older
 	}
-	now, err := r.api.Newest(ctx, kind, e.change)
+	now, err := r.api.ReadNewest(ctx, kind, e.change)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", e.change.Key, err)
 	}

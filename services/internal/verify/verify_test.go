@@ -22,8 +22,9 @@ import (
 
 const cluster = "local"
 
-// bed holds an informer with one AuthorizationModel, and an API server that returns another state of it, or none.
-type bed struct {
+// verifierEnv holds an informer with one AuthorizationModel, and an API server that returns another state of it, or
+// none.
+type verifierEnv struct {
 	*Verifier
 
 	t       *testing.T
@@ -33,18 +34,18 @@ type bed struct {
 	reads   int
 }
 
-func newBed(t *testing.T) *bed {
+func newVerifierEnv(t *testing.T) *verifierEnv {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	v := informer.New(informer.Config{Log: log})
-	b := &bed{t: t, metrics: prometheus.NewRegistry()}
+	b := &verifierEnv{t: t, metrics: prometheus.NewRegistry()}
 	b.models = informer.RegisterLister[corev1alpha1.AuthorizationModel](v, kinds.AuthorizationModels(), nil)
 	b.Verifier = New(v, b, cluster, log, b.metrics)
 	return b
 }
 
-// Newest returns the state at the API server.
-func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
+// ReadNewest returns the state at the API server.
+func (b *verifierEnv) ReadNewest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
 	if b.reads++; b.is.UID == "" {
 		c.Deleted = true
 		return c, nil
@@ -73,7 +74,7 @@ func state(t *testing.T, version int, uid, text string) event.Change {
 }
 
 // put stores a state in the informer.
-func (b *bed) put(c event.Change) event.Change {
+func (b *verifierEnv) put(c event.Change) event.Change {
 	b.t.Helper()
 	if err := b.view.Apply(b.t.Context(), c); err != nil {
 		b.t.Fatal(err)
@@ -81,21 +82,21 @@ func (b *bed) put(c event.Change) event.Change {
 	return c
 }
 
-func (b *bed) drop(version int, uid, text string) {
+func (b *verifierEnv) drop(version int, uid, text string) {
 	b.t.Helper()
 	c := state(b.t, version, uid, text)
 	c.Deleted = true
 	b.put(c)
 }
 
-func (b *bed) expected() ExpectedState {
+func (b *verifierEnv) expected() ExpectedState {
 	o, _ := b.models.GetOrTombstone(key())
 	o.Key = key()
-	return ExpectObject(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec.Model, m.Status.Live })
+	return NewExpectedState(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec.Model, m.Status.Live })
 }
 
 // contradicted returns the value of the metric.
-func (b *bed) contradicted() (times float64) {
+func (b *verifierEnv) contradicted() (times float64) {
 	families, err := b.metrics.Gather()
 	if err != nil {
 		b.t.Fatal(err)
@@ -110,24 +111,28 @@ func (b *bed) contradicted() (times float64) {
 
 func TestVerifyReturnsStaleUnlessTheAPIServerReturnsTheExpectedState(t *testing.T) {
 	for name, test := range map[string]struct {
-		arrange      func(b *bed)
+		arrange      func(b *verifierEnv)
 		want         error
 		contradicted float64
 	}{
-		"same":                      {func(b *bed) { b.is = b.put(state(b.t, 1, "a", "x")) }, nil, 0},
-		"same fields, newer":        {func(b *bed) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 2, "a", "x") }, nil, 0},
-		"view newer":                {func(b *bed) { b.is = b.put(state(b.t, 1, "a", "x")); b.put(state(b.t, 2, "a", "y")) }, reconcile.ErrStale, 1},
-		"view far newer":            {func(b *bed) { b.is = b.put(state(b.t, 1, "a", "x")); b.put(state(b.t, 900000, "a", "y")) }, reconcile.ErrStale, 1},
-		"other content":             {func(b *bed) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 1, "a", "y") }, reconcile.ErrStale, 1},
-		"view lags":                 {func(b *bed) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 2, "a", "y") }, reconcile.ErrStale, 0},
-		"other UID":                 {func(b *bed) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 2, "b", "x") }, reconcile.ErrStale, 0},
-		"absent at the server":      {func(b *bed) { b.put(state(b.t, 1, "a", "x")) }, reconcile.ErrStale, 0},
-		"deleted in the view alone": {func(b *bed) { b.is = b.put(state(b.t, 1, "a", "x")); b.drop(2, "a", "x") }, reconcile.ErrStale, 1},
-		"deleted":                   {func(b *bed) { b.put(state(b.t, 1, "a", "x")); b.drop(2, "a", "x") }, nil, 0},
-		"created again":             {func(b *bed) { b.put(state(b.t, 1, "a", "x")); b.drop(2, "a", "x"); b.is = state(b.t, 3, "b", "x") }, reconcile.ErrStale, 0},
+		"same":                      {func(b *verifierEnv) { b.is = b.put(state(b.t, 1, "a", "x")) }, nil, 0},
+		"same fields, newer":        {func(b *verifierEnv) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 2, "a", "x") }, nil, 0},
+		"view newer":                {func(b *verifierEnv) { b.is = b.put(state(b.t, 1, "a", "x")); b.put(state(b.t, 2, "a", "y")) }, reconcile.ErrStale, 1},
+		"view far newer":            {func(b *verifierEnv) { b.is = b.put(state(b.t, 1, "a", "x")); b.put(state(b.t, 900000, "a", "y")) }, reconcile.ErrStale, 1},
+		"other content":             {func(b *verifierEnv) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 1, "a", "y") }, reconcile.ErrStale, 1},
+		"view lags":                 {func(b *verifierEnv) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 2, "a", "y") }, reconcile.ErrStale, 0},
+		"other UID":                 {func(b *verifierEnv) { b.put(state(b.t, 1, "a", "x")); b.is = state(b.t, 2, "b", "x") }, reconcile.ErrStale, 0},
+		"absent at the server":      {func(b *verifierEnv) { b.put(state(b.t, 1, "a", "x")) }, reconcile.ErrStale, 0},
+		"deleted in the view alone": {func(b *verifierEnv) { b.is = b.put(state(b.t, 1, "a", "x")); b.drop(2, "a", "x") }, reconcile.ErrStale, 1},
+		"deleted":                   {func(b *verifierEnv) { b.put(state(b.t, 1, "a", "x")); b.drop(2, "a", "x") }, nil, 0},
+		"created again": {func(b *verifierEnv) {
+			b.put(state(b.t, 1, "a", "x"))
+			b.drop(2, "a", "x")
+			b.is = state(b.t, 3, "b", "x")
+		}, reconcile.ErrStale, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newVerifierEnv(t)
 			test.arrange(b)
 			if err := b.Verify(t.Context(), b.expected()); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
@@ -143,12 +148,12 @@ func TestVerifyReturnsStaleUnlessTheAPIServerReturnsTheExpectedState(t *testing.
 }
 
 func TestVerifyReadsNoObjectOfAnotherCluster(t *testing.T) {
-	b := newBed(t)
+	b := newVerifierEnv(t)
 	c := state(t, 1, "a", "x")
 	c.Key.Cluster = "east"
 	b.put(c)
 	o, _ := b.models.Get(c.Key)
-	err := b.Verify(t.Context(), ExpectObject(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec, nil }))
+	err := b.Verify(t.Context(), NewExpectedState(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) { return m.Spec, nil }))
 	if !errors.Is(err, ErrContradicted) || !fault.IsUnavailable(err) || b.reads != 0 {
 		t.Errorf("got %v after %d reads, want %v after none", err, b.reads, ErrContradicted)
 	}
@@ -164,7 +169,7 @@ func TestVerifyAnswerReturnsStaleIfDeclaredFieldsDiffer(t *testing.T) {
 		"other UID":   {state(t, 2, "b", "x"), reconcile.ErrStale},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newVerifierEnv(t)
 			b.put(state(t, 1, "a", "x"))
 			err := b.VerifyWriteAnswer(t.Context(), b.expected(), test.answer)
 			if !errors.Is(err, test.want) || (b.contradicted() > 0) != (test.want != nil) || b.reads != 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestABuildIsItsVersionAndCommit(t *testing.T) {
+func TestBuildHasVersionAndCommit(t *testing.T) {
 	stamped := Build{Version: "v1.2.3", Revision: "abc", Modified: true, Go: "go1", Platform: "linux/arm64"}
 	tests := map[string]struct {
 		build Build

@@ -10,7 +10,7 @@ import (
 )
 
 // DeclaredBody returns the content that an object declares, or nil for a kind that has no entity of its own.
-func DeclaredBody(o opensearchv1.Declared) Body {
+func DeclaredBody(o opensearchv1.DeclaredObject) Body {
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:
 		attributes := map[string]any{}
@@ -89,8 +89,8 @@ func PasswordTag(key []byte, uid, password string) string {
 
 // ApprovalDigest returns the value of the annotation that lets a user receive, or a binding give, protected roles. It covers
 // this object, the name and password reference of a user, and these lists only.
-func ApprovalDigest(o opensearchv1.Declared) string {
-	parts := [][]string{{string(o.GetUID()), o.Entity()}}
+func ApprovalDigest(o opensearchv1.DeclaredObject) string {
+	parts := [][]string{{string(o.GetUID()), o.OpenSearchName()}}
 	switch o := o.(type) {
 	case *opensearchv1.OpensearchUser:
 		parts = append(parts, []string{o.Spec.PasswordFrom.Name, o.Spec.PasswordFrom.Key}, sortUnique(o.Spec.BackendRoles),

@@ -99,8 +99,8 @@ func (e Entity) attributeOf(name string) string {
 	return text
 }
 
-// textsOf returns the texts of a field.
-func (b Body) textsOf(field string) []string {
+// stringListOf returns the texts of a field.
+func (b Body) stringListOf(field string) []string {
 	values, _ := b[field].([]any)
 	texts := make([]string, 0, len(values))
 	for _, v := range values {

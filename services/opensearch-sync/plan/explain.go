@@ -12,16 +12,16 @@ type ExplainedEntry struct {
 }
 
 // MappingEntries returns the entries of a mapping.
-func (e Entity) MappingEntries() MappingEntries { return roleMapping{Entity: e}.presentEntries() }
+func (e Entity) MappingEntries() MappingEntries { return roleMapping{Entity: e}.actualEntries() }
 
 // ExplainMapping lists the entries that the mapping of a role has or shall have, with the source of each.
 func ExplainMapping(role string, bindings []RoleBinding, actual Entity) []ExplainedEntry {
 	m := roleMapping{role: role, exists: true, Entity: actual, bindings: bindings}
-	has := m.presentEntries()
+	has := m.actualEntries()
 	foreign := m.foreignEntries(has)
 	all := has
 	for _, b := range bindings {
-		if m.isWantedBy(b) {
+		if m.isDeclaredBy(b) {
 			all = all.union(b.Entries)
 		}
 	}
@@ -38,7 +38,7 @@ func ExplainMapping(role string, bindings []RoleBinding, actual Entity) []Explai
 		for _, value := range list.of(all) {
 			e := ExplainedEntry{List: list.name, Value: value, Foreign: slices.Contains(list.of(foreign), value), Exists: slices.Contains(list.of(has), value)}
 			for _, b := range bindings {
-				if m.isWantedBy(b) && slices.Contains(list.of(b.Entries), value) {
+				if m.isDeclaredBy(b) && slices.Contains(list.of(b.Entries), value) {
 					e.Bindings = append(e.Bindings, b.UID)
 				}
 			}

@@ -39,12 +39,12 @@ func FindProtectedGrants(roles, mappings map[string]Entity) (all ProtectedGrants
 // RolesOfUser returns the protected roles that a user of this name and content has, sorted. It leaves out what admission decides.
 // A backend role counts as the role of its name: no API shows whether roles_mapping_resolution makes it one.
 func (g ProtectedGrants) RolesOfUser(name string, user Body) (roles []string) {
-	backendRoles := user.textsOf(fieldBackendRoles)
+	backendRoles := user.stringListOf(fieldBackendRoles)
 	for _, m := range g {
 		undecided := slices.DeleteFunc(slices.Clone(backendRoles), func(b string) bool { return roleOfBackendRole(b) == m.role })
 		together := len(m.all) > 0 && !slices.ContainsFunc(m.all, func(one nameMatcher) bool { return !slices.ContainsFunc(backendRoles, one) })
 		byBackend := slices.ContainsFunc(undecided, func(b string) bool { return b == m.role || matchesAny(m.backend, b) })
-		if together || byBackend || matchesAny(m.users, name) || !isAdmissionDecided(m.role) && slices.Contains(user.textsOf(fieldRoles), m.role) {
+		if together || byBackend || matchesAny(m.users, name) || !isCheckedByAdmission(m.role) && slices.Contains(user.stringListOf(fieldRoles), m.role) {
 			roles = append(roles, m.role)
 		}
 	}
@@ -52,18 +52,18 @@ func (g ProtectedGrants) RolesOfUser(name string, user Body) (roles []string) {
 	return roles
 }
 
-// UndecidedRoles returns the names of the protected roles for which admission does not require the verb bind.
-func UndecidedRoles(roles map[string]Entity) map[string]bool {
+// RolesUncheckedByAdmission returns the names of the protected roles that admission lets give without the verb bind.
+func RolesUncheckedByAdmission(roles map[string]Entity) map[string]bool {
 	all := map[string]bool{}
 	for role, entity := range roles {
-		all[role] = entity.Guarded && !isAdmissionDecided(role)
+		all[role] = entity.Guarded && !isCheckedByAdmission(role)
 	}
 	return all
 }
 
-// isAdmissionDecided reports whether admission requires the verb bind to give a role. The policies of users and bindings in
+// isCheckedByAdmission reports whether admission requires the verb bind to give a role. The policies of users and bindings in
 // deploy/admission/opensearch.yaml have the same list.
-func isAdmissionDecided(role string) bool {
+func isCheckedByAdmission(role string) bool {
 	switch role {
 	case "all_access", "kibana_read_only", "kibana_server", "kibana_user", "logstash", "manage_snapshots", "own_index", "ppl_full_access",
 		"point_in_time_full_access", "query_assistant_access", "readall", "readall_and_monitor", "index_management_full_access",

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
+func TestRolesOfUserFindsProtectedRoles(t *testing.T) {
 	static := NewEntity(map[string]any{"static": true})
 	for name, c := range map[string]struct {
 		role    string
@@ -41,7 +41,7 @@ func TestGrantsToFindsProtectedRolesOfUser(t *testing.T) {
 	}
 }
 
-func TestGrantsToFindsRolesWithoutAMappingOfTheUser(t *testing.T) {
+func TestRolesOfUserFindsRolesWithoutMapping(t *testing.T) {
 	guarded := NewEntity(map[string]any{"reserved": true})
 	grants := FindProtectedGrants(map[string]Entity{"company": guarded, "all_access": guarded, "logstash": guarded, "logs": {}},
 		map[string]Entity{"mapped": NewEntity(map[string]any{"reserved": true, "users": []any{"anna"}})})
@@ -69,13 +69,13 @@ func TestGrantsToFindsRolesWithoutAMappingOfTheUser(t *testing.T) {
 }
 
 // A rune above U+FFFF is two characters in Java.
-func TestMatcherReadsQuestionMarkLikeJava(t *testing.T) {
+func TestNameMatcherReadsQuestionMarkLikeJava(t *testing.T) {
 	if matches := newNameMatcher("boss-??"); !matches("boss-\U0001F600") || !matches("boss-ab") || matches("boss-abc") {
 		t.Error("the pattern boss-?? matches other names than in OpenSearch")
 	}
 }
 
-func TestUndecidedLeavesOutTheRolesOfAdmission(t *testing.T) {
+func TestRolesUncheckedByAdmissionOmitsCheckedRoles(t *testing.T) {
 	data, err := os.ReadFile("../../../deploy/admission/opensearch.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestUndecidedLeavesOutTheRolesOfAdmission(t *testing.T) {
 		roles[name[1]] = Entity{Guarded: true}
 		roles[name[1]+"-more"] = Entity{Guarded: true} // Only a prefix covers it.
 	}
-	for role, undecided := range UndecidedRoles(roles) {
+	for role, undecided := range RolesUncheckedByAdmission(roles) {
 		name, longer := strings.CutSuffix(role, "-more")
 		covered := strings.HasSuffix(name, "_") || !longer
 		if want := role == "company" || role != "logs" && !covered; undecided != want {
@@ -98,7 +98,7 @@ func TestUndecidedLeavesOutTheRolesOfAdmission(t *testing.T) {
 	}
 }
 
-func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
+func TestPlanObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 	roles := map[string]Entity{"all_access": NewEntity(map[string]any{"reserved": true}), "company": NewEntity(map[string]any{"reserved": true})}
 	byName := map[string]any{"users": []any{"anna"}}
 	byRole := map[string]any{"backend_roles": []any{"b"}}
@@ -111,22 +111,22 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 		"a new user whose name has the role":        {byName, nil, nil, "", BindNeeded},
 		"a new user whose backend role has it":      {byRole, nil, nil, "", BindNeeded},
 		"a new user who is approved":                {byName, func(o *DeclaredObject) { o.Approved = true }, nil, "put", Synced},
-		"another password":                          {byName, nil, new(thing(owned("u", "old"), "a", "b")), "", BindNeeded},
-		"another password and a backend role less":  {byName, nil, new(thing(owned("u", "old"), "a", "b", "power")), "add", BindNeeded},
-		"a changed Secret of a user in step":        {byName, func(o *DeclaredObject) { o.InStep = true }, new(thing(owned("u", "old"), "a", "b")), "put", Synced},
-		"an adopted user":                           {byName, func(o *DeclaredObject) { o.Adopt = true }, new(thing(nil, "a", "b")), "", BindNeeded},
-		"another backend role of a user who has it": {byName, nil, new(thing(owned("u", "tag"), "a")), "add", Synced},
-		"the backend role that has it":              {byRole, nil, new(thing(owned("u", "tag"), "a")), "", BindNeeded},
-		"a backend role less":                       {byRole, nil, new(thing(owned("u", "tag"), "a", "b", "power")), "add", Synced},
-		"a user in step":                            {byName, nil, new(thing(owned("u", "tag"), "a", "b")), "", Synced},
-		"a direct role more":                        {byName, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"own"} }, new(thing(owned("u", "tag"), "a")), "add", Synced},
-		"a protected direct role":                   {nil, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"company"} }, new(thing(owned("u", "tag"), "a", "b")), "", BindNeeded},
+		"another password":                          {byName, nil, new(listedUser(owned("u", "old"), "a", "b")), "", BindNeeded},
+		"another password and a backend role less":  {byName, nil, new(listedUser(owned("u", "old"), "a", "b", "power")), "add", BindNeeded},
+		"a changed Secret of a user in step":        {byName, func(o *DeclaredObject) { o.InStep = true }, new(listedUser(owned("u", "old"), "a", "b")), "put", Synced},
+		"an adopted user":                           {byName, func(o *DeclaredObject) { o.Adopt = true }, new(listedUser(nil, "a", "b")), "", BindNeeded},
+		"another backend role of a user who has it": {byName, nil, new(listedUser(owned("u", "tag"), "a")), "add", Synced},
+		"the backend role that has it":              {byRole, nil, new(listedUser(owned("u", "tag"), "a")), "", BindNeeded},
+		"a backend role less":                       {byRole, nil, new(listedUser(owned("u", "tag"), "a", "b", "power")), "add", Synced},
+		"a user in step":                            {byName, nil, new(listedUser(owned("u", "tag"), "a", "b")), "", Synced},
+		"a direct role more":                        {byName, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"own"} }, new(listedUser(owned("u", "tag"), "a")), "add", Synced},
+		"a protected direct role":                   {nil, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"company"} }, new(listedUser(owned("u", "tag"), "a", "b")), "", BindNeeded},
 		"a protected direct role that it has": {nil, func(o *DeclaredObject) { o.Body[fieldRoles] = []any{"company"} }, new(func() Entity {
-			e := thing(owned("u", "tag"), "a")
+			e := listedUser(owned("u", "tag"), "a")
 			e.Body[fieldRoles] = []any{"company"}
 			return e
 		}()), "add", Synced},
-		"a user who leaves": {byName, func(o *DeclaredObject) { o.Leaving = true }, new(thing(owned("u", "tag"))), "remove", Synced},
+		"a user who leaves": {byName, func(o *DeclaredObject) { o.Leaving = true }, new(listedUser(owned("u", "tag"))), "remove", Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := user("u", c.edit)
@@ -135,7 +135,7 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 			if c.has != nil {
 				actual["anna"] = *c.has
 			}
-			d := Objects(Users, []DeclaredObject{o}, actual)
+			d := PlanObjects(Users, []DeclaredObject{o}, actual)
 			got := d.Outcomes["u"]
 			if verbs(d.Actions, "anna") != c.want || got.Reason != c.reason {
 				t.Errorf("got %q, %+v; want %q, %s", verbs(d.Actions, "anna"), got, c.want, c.reason)
@@ -151,23 +151,23 @@ func TestObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 }
 
 // An object without approval writes nothing, so it must not keep the user of a deleted object of the same name.
-func TestObjectsRemoveGoneUserWhoseSuccessorIsNotApproved(t *testing.T) {
+func TestPlanObjectsRemovesDeletedUserWithUnapprovedSuccessor(t *testing.T) {
 	grants := FindProtectedGrants(map[string]Entity{"all_access": NewEntity(map[string]any{"reserved": true})},
 		map[string]Entity{"all_access": NewEntity(map[string]any{"users": []any{"anna"}})})
 	gone := user("old", func(o *DeclaredObject) { o.Leaving, o.Gone, o.Grants = true, true, grants })
 	next := user("next", func(o *DeclaredObject) { o.Grants = grants })
-	actual := map[string]Entity{"anna": thing(owned("old", "tag"))}
-	if got := verbs(Objects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got != "remove" {
+	actual := map[string]Entity{"anna": listedUser(owned("old", "tag"))}
+	if got := verbs(PlanObjects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got != "remove" {
 		t.Errorf("got %q, want the user of the deleted object removed", got)
 	}
 	next.Approved = true
-	if got := verbs(Objects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got == "remove" {
+	if got := verbs(PlanObjects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got == "remove" {
 		t.Errorf("got %q, want the user kept for the approved object", got)
 	}
 }
 
-func TestShowsComparesListingWithAction(t *testing.T) {
-	listed := map[string]Entity{"anna": thing(owned("u", "tag"), "b", "a")}
+func TestContainsResultComparesListingWithAction(t *testing.T) {
+	listed := map[string]Entity{"anna": listedUser(owned("u", "tag"), "b", "a")}
 	body := func(roles ...any) Body {
 		return Users.completeBody(Body{"backend_roles": roles, "attributes": owned("u", "tag")})
 	}

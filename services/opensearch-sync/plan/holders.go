@@ -24,7 +24,7 @@ type UserAccount struct {
 // ListAccounts returns the users of a listing, sorted by name.
 func ListAccounts(users map[string]Entity) (all []UserAccount) {
 	for name, user := range users {
-		all = append(all, UserAccount{name, user.textsOf(fieldRoles), user.textsOf(fieldBackendRoles)})
+		all = append(all, UserAccount{name, user.stringListOf(fieldRoles), user.stringListOf(fieldBackendRoles)})
 	}
 	slices.SortFunc(all, func(a, b UserAccount) int { return strings.Compare(a.Name, b.Name) })
 	return all

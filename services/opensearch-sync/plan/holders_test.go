@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestHoldersHaveARoleDirectlyOrByBackendRoles(t *testing.T) {
+func TestFindHoldersIncludesBackendRoles(t *testing.T) {
 	user := func(direct []any, backend ...any) Entity {
 		return Entity{Body: Body{"opendistro_security_roles": direct, "backend_roles": backend}}
 	}

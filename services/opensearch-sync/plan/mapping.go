@@ -33,7 +33,7 @@ type RoleBinding struct {
 	Obstacle *Verdict
 	// InStep means that the last status reports this generation as ready on this server.
 	InStep bool
-	// Undecided holds the protected roles that the binding may only give with an approval; see [UndecidedRoles]. Approval is the
+	// Undecided holds the protected roles that the binding may only give with an approval; see [RolesUncheckedByAdmission]. Approval is the
 	// annotation value that allows them. Approved means that the object has it.
 	Undecided map[string]bool
 	Approval  string
@@ -61,14 +61,14 @@ type MappingDecision struct {
 	Again bool
 }
 
-// MakeMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
+// PlanMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
 // entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a change
 // is contested, it may still take effect, so records keep all entries.
-func MakeMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
+func PlanMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
 	concerned := map[string][]RoleBinding{}
 	for _, b := range bindings {
-		verdict := InStepVerdict()
+		verdict := SyncedVerdict()
 		if b.Obstacle != nil {
 			verdict = *b.Obstacle
 		}
@@ -87,7 +87,7 @@ func MakeMappings(bindings []RoleBinding, actual map[string]Entity, roles map[st
 			}
 			if !equalEntries(of.Entries, b.Entries) && !b.Leaving && slices.Contains(b.Roles, role) {
 				outcome := d.Outcomes[b.UID]
-				outcome.setWorse(new(bindNeededVerdict("the binding gives", role, b.Approval)))
+				outcome.replaceIfWorse(new(missingBindVerbVerdict("the binding gives", role, b.Approval)))
 				d.Outcomes[b.UID] = outcome
 			}
 			concerned[role] = append(concerned[role], of)
@@ -111,7 +111,7 @@ type roleMapping struct {
 	contested bool
 }
 
-func (m roleMapping) isWantedBy(b RoleBinding) bool {
+func (m roleMapping) isDeclaredBy(b RoleBinding) bool {
 	return !b.Leaving && !b.Elsewhere && b.Obstacle == nil && slices.Contains(b.Roles, m.role)
 }
 
@@ -131,7 +131,7 @@ func (m roleMapping) keptEntries(b RoleBinding) MappingEntries {
 // droppedEntries returns the recorded entries that a binding no longer gives.
 func (m roleMapping) droppedEntries(b RoleBinding) MappingEntries {
 	dropped := b.Record[m.role].minus(m.keptEntries(b))
-	if m.isWantedBy(b) {
+	if m.isDeclaredBy(b) {
 		dropped = dropped.minus(b.Entries)
 	}
 	return dropped
@@ -142,12 +142,12 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	if len(owners) == 0 {
 		return
 	}
-	has := m.presentEntries()
+	has := m.actualEntries()
 	foreign := m.foreignEntries(has)
-	want, conflict := m.wantedEntries(foreign)
+	want, conflict := m.desiredEntries(foreign)
 	// A record has room for one joint list and must hold it before the write. An old list of ours is therefore removed
 	// first, and the next run writes the new one.
-	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.mayAndListChange(want.And))
+	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.canAndListChange(want.And))
 	if changing {
 		want.And = nil
 	}
@@ -162,9 +162,9 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 			stays = record
 		}
 		switch {
-		case m.isWantedBy(b):
+		case m.isDeclaredBy(b):
 			mine, wrong := m.entriesGiven(b, foreign, conflict[b.UID], changing)
-			outcome.setWorse(wrong)
+			outcome.replaceIfWorse(wrong)
 			outcome.Unseen = outcome.Unseen || !record.minus(has).minus(mine).isEmpty()
 			putEntries(outcome.After, m.role, mine.union(stays))
 			putEntries(outcome.Before, m.role, record.withExistingAnd(has).union(mine).union(stays))
@@ -213,13 +213,13 @@ func (m roleMapping) entriesGiven(b RoleBinding, foreign MappingEntries, conflic
 		if wrong == nil {
 			wrong = new(pendingVerdict(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
 		}
-		mine = mine.intersect(m.presentEntries()) // These entries remain from an earlier role of the name.
+		mine = mine.intersect(m.actualEntries()) // These entries remain from an earlier role of the name.
 	}
 	return mine, wrong
 }
 
-// mayAndListChange reports whether a joint list other than the given one may still appear on the server.
-func (m roleMapping) mayAndListChange(than []string) bool {
+// canAndListChange reports whether a joint list other than the given one may still appear on the server.
+func (m roleMapping) canAndListChange(than []string) bool {
 	return m.contested && slices.ContainsFunc(m.bindings, func(b RoleBinding) bool {
 		and := b.Record[m.role].And
 		return len(and) > 0 && !equalSet(and, than)
@@ -234,7 +234,7 @@ func putEntries(record map[string]MappingEntries, role string, e MappingEntries)
 
 // addMappingAction adds the action that turns the present mapping into want, if one is needed and possible.
 func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, owners []string) {
-	has := m.presentEntries()
+	has := m.actualEntries()
 	if m.Guarded || equalEntries(has, want) {
 		if m.Guarded && !equalEntries(has, want) {
 			m.refuseBindings(d, failedVerdict(Reserved, fmt.Sprintf("OpenSearch reserves the mapping of role %q for itself", m.role)))
@@ -262,11 +262,11 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 // refuseBindings applies a verdict to all bindings that want the role, and leaves their records unchanged.
 func (m roleMapping) refuseBindings(d *MappingDecision, v Verdict) {
 	for _, b := range m.bindings {
-		if !m.isWantedBy(b) {
+		if !m.isDeclaredBy(b) {
 			continue
 		}
 		outcome := d.Outcomes[b.UID]
-		outcome.setWorse(&v)
+		outcome.replaceIfWorse(&v)
 		outcome.After, outcome.Before = maps.Clone(outcome.After), maps.Clone(outcome.Before)
 		delete(outcome.After, m.role)
 		delete(outcome.Before, m.role)
@@ -276,9 +276,10 @@ func (m roleMapping) refuseBindings(d *MappingDecision, v Verdict) {
 	}
 }
 
-func (m roleMapping) presentEntries() MappingEntries {
+func (m roleMapping) actualEntries() MappingEntries {
 	return MappingEntries{
-		Users: m.textsOf("users"), BackendRoles: m.textsOf(fieldBackendRoles), Hosts: m.textsOf("hosts"), And: m.textsOf("and_backend_roles"),
+		Users: m.stringListOf("users"), BackendRoles: m.stringListOf(fieldBackendRoles), Hosts: m.stringListOf("hosts"),
+		And: m.stringListOf("and_backend_roles"),
 	}
 }
 
@@ -300,21 +301,21 @@ func (m roleMapping) foreignEntries(has MappingEntries) MappingEntries {
 	return foreign
 }
 
-// wantedEntries returns the entries that the mapping must have: the foreign ones in their order, and those of the bindings. A
+// desiredEntries returns the entries that the mapping must have: the foreign ones in their order, and those of the bindings. A
 // binding conflicts if its And differs from the one that is kept.
-func (m roleMapping) wantedEntries(foreign MappingEntries) (want MappingEntries, conflict map[string]bool) {
+func (m roleMapping) desiredEntries(foreign MappingEntries) (want MappingEntries, conflict map[string]bool) {
 	want, conflict = foreign, map[string]bool{}
-	keep := m.presentEntries()
+	keep := m.actualEntries()
 	var gives MappingEntries
 	for _, b := range m.bindings { // A role has one joint list. The present one stays while a binding wants or keeps it.
-		holds := m.isWantedBy(b) && equalSet(b.Entries.And, keep.And) || equalSet(m.keptEntries(b).And, keep.And)
+		holds := m.isDeclaredBy(b) && equalSet(b.Entries.And, keep.And) || equalSet(m.keptEntries(b).And, keep.And)
 		if holds && len(foreign.And) == 0 {
 			want.And = keep.And
 		}
 	}
 	for _, b := range m.bindings {
 		switch {
-		case !m.isWantedBy(b):
+		case !m.isDeclaredBy(b):
 			gives = gives.union(m.keptEntries(b).intersect(keep))
 			continue
 		case len(b.Entries.And) == 0 || equalSet(b.Entries.And, want.And):

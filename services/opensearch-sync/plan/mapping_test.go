@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world models the role mappings on a server, with bindings and entries of other writers.
-type world struct {
+// mappingSimulation models the role mappings on a server, with bindings and entries of other writers.
+type mappingSimulation struct {
 	actual   map[string]Entity
 	roles    map[string]bool
 	bindings map[string]RoleBinding
@@ -26,7 +26,7 @@ func mapped(e MappingEntries) Entity {
 }
 
 // apply executes the first upTo actions, one after the other.
-func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
+func (w *mappingSimulation) apply(t *rapid.T, actions []Action, upTo int) {
 	for i, a := range actions {
 		if i >= upTo {
 			return
@@ -60,7 +60,7 @@ func (w *world) apply(t *rapid.T, actions []Action, upTo int) {
 }
 
 // come ends all late actions. They take effect if comes is true.
-func (w *world) come(comes bool) {
+func (w *mappingSimulation) come(comes bool) {
 	for _, a := range w.late {
 		switch {
 		case !comes:
@@ -75,8 +75,8 @@ func (w *world) come(comes bool) {
 
 // pass simulates one run of the service. It is killed after some actions, and the next action gets no answer if lost is
 // true.
-func (w *world) pass(t *rapid.T, killed int, lost bool) (again bool) {
-	d := MakeMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
+func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool) (again bool) {
+	d := PlanMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
 		b.Record = o.Before
@@ -100,9 +100,9 @@ func (w *world) pass(t *rapid.T, killed int, lost bool) (again bool) {
 	return d.Again
 }
 
-func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
+func TestPlanMappingsConvergesInRandomHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{
+		w := &mappingSimulation{
 			actual: map[string]Entity{}, roles: map[string]bool{"r0": true, "r1": true, "r2": true},
 			bindings: map[string]RoleBinding{}, foreign: map[string]MappingEntries{},
 		}
@@ -170,14 +170,14 @@ func TestWhateverHappensMappingsAreWhatBindingsAndOthersSay(t *testing.T) {
 				t.Fatalf("role %s has %+v, want %+v", role, has, want)
 			}
 		}
-		if d := MakeMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, false); len(d.Actions) > 0 {
+		if d := PlanMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, false); len(d.Actions) > 0 {
 			t.Fatalf("in step, there is still to do %+v", d.Actions)
 		}
 	})
 }
 
 // A recorded change without an answer may take effect when the binding no longer wants it.
-func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
+func TestPlanMappingsKeepsRecordWhileUncertain(t *testing.T) {
 	was, is := MappingEntries{Users: []string{"anna", "ben"}, And: []string{"a", "b"}}, MappingEntries{Users: []string{"anna"}}
 	next := MappingEntries{Users: is.Users, And: []string{"c"}}
 	for name, c := range map[string]struct {
@@ -203,7 +203,7 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
-			d := MakeMappings([]RoleBinding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
+			d := PlanMappings([]RoleBinding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
 			for _, a := range d.Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
@@ -215,7 +215,7 @@ func TestARecordForgetsNothingWhileItIsContested(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneAboutAMapping(t *testing.T) {
+func TestPlanMappings(t *testing.T) {
 	give := func(uid string, e MappingEntries, edit func(*RoleBinding)) RoleBinding {
 		b := RoleBinding{UID: uid, Roles: []string{"logs"}, Entries: e}
 		if edit != nil {
@@ -259,7 +259,7 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
-			d := MakeMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
+			d := PlanMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
 			for _, a := range d.Actions {
 				if actual[a.Name] = (Entity{Body: a.Body}); a.Body == nil {
 					delete(actual, a.Name)
@@ -273,22 +273,22 @@ func TestWhatIsDoneAboutAMapping(t *testing.T) {
 	}
 }
 
-func TestMappingsOfReportTheWorstOfAllRoles(t *testing.T) {
+func TestPlanMappingsReportsWorstVerdict(t *testing.T) {
 	guarded := Entity{Guarded: true}
 	b := RoleBinding{UID: "1", Roles: []string{"another", "kibana_server", "nosuch"}, Entries: MappingEntries{Users: []string{"anna"}}}
-	d := MakeMappings([]RoleBinding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
+	d := PlanMappings([]RoleBinding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
 	if got := d.Outcomes["1"]; got.Reason != Reserved || len(got.Before)+len(got.After) != 0 {
 		t.Errorf("got %+v, want %s and no record", got, Reserved)
 	}
 	b.Entries.And = []string{"a"}
 	other := RoleBinding{UID: "0", Roles: b.Roles, Entries: MappingEntries{And: []string{"b"}}}
-	d = MakeMappings([]RoleBinding{other, b}, map[string]Entity{}, map[string]bool{}, false)
+	d = PlanMappings([]RoleBinding{other, b}, map[string]Entity{}, map[string]bool{}, false)
 	if got := d.Outcomes["1"]; got.Reason != AndConflict {
 		t.Errorf("got %+v, want %s", got, AndConflict)
 	}
 }
 
-func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
+func TestPlanMappingsKeepsEntriesOfOtherClusterObjects(t *testing.T) {
 	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
 	logs := func(e MappingEntries) map[string]MappingEntries { return map[string]MappingEntries{"logs": e} }
 	leaves := RoleBinding{UID: "1", Leaving: true, Record: logs(anna)}
@@ -319,7 +319,7 @@ func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{"logs": mapped(c.has)}
-			for _, a := range MakeMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
+			for _, a := range PlanMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
 			if got := actual["logs"].MappingEntries(); !equalEntries(got, c.want) {
@@ -329,18 +329,18 @@ func TestMappingsOfLeavesOnlyWhatAnotherClusterObjectGives(t *testing.T) {
 	}
 }
 
-func TestDriftIsWhatOthersChangedOfWhatWasInStep(t *testing.T) {
+func TestDriftedFieldsOfSyncedObject(t *testing.T) {
 	binding := RoleBinding{UID: "1", Roles: []string{"logs"}, Entries: MappingEntries{Users: []string{"anna"}}, Record: map[string]MappingEntries{"logs": {Users: []string{"anna"}}}}
 	mapping := func(edit func(*RoleBinding)) []Action {
 		b := binding
 		edit(&b)
-		return MakeMappings([]RoleBinding{b}, map[string]Entity{}, map[string]bool{"logs": true}, false).Actions
+		return PlanMappings([]RoleBinding{b}, map[string]Entity{}, map[string]bool{"logs": true}, false).Actions
 	}
 	users := func(has map[string]Entity, edit func(*DeclaredObject)) []Action {
-		return Objects(Users, []DeclaredObject{user("u", edit)}, has).Actions
+		return PlanObjects(Users, []DeclaredObject{user("u", edit)}, has).Actions
 	}
 	is := func(attributes map[string]any, roles ...any) map[string]Entity {
-		return map[string]Entity{"anna": thing(attributes, roles...)}
+		return map[string]Entity{"anna": listedUser(attributes, roles...)}
 	}
 	inStep := func(o *DeclaredObject) { o.Synced, o.InStep = true, true }
 	for name, c := range map[string]struct {
@@ -360,7 +360,7 @@ func TestDriftIsWhatOthersChangedOfWhatWasInStep(t *testing.T) {
 	}
 }
 
-func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
+func TestPlanMappingsRequiresApprovalForUncheckedRole(t *testing.T) {
 	anna, both := MappingEntries{Users: []string{"anna"}}, MappingEntries{Users: []string{"anna", "ben"}}
 	pair := MappingEntries{And: []string{"a", "b"}}
 	for name, c := range map[string]struct {
@@ -384,7 +384,7 @@ func TestMappingsOfGivesUndecidedRoleOnlyWithApproval(t *testing.T) {
 				c.b.Roles = []string{"company"}
 			}
 			actual := map[string]Entity{"company": mapped(c.has)}
-			d := MakeMappings([]RoleBinding{c.b}, actual, map[string]bool{"company": true}, false)
+			d := PlanMappings([]RoleBinding{c.b}, actual, map[string]bool{"company": true}, false)
 			for _, a := range d.Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}

@@ -7,12 +7,12 @@ const (
 	maxContent = 1 << 20
 )
 
-// Meter measures the memory that a JSON text takes once it is decoded.
-type Meter struct{ quoted, escaped bool }
+// MemoryMeter measures the memory that a JSON text takes once it is decoded.
+type MemoryMeter struct{ quoted, escaped bool }
 
 // CostOf returns the cost of the next part of the text. Every value except the first follows one of the counted
 // characters.
-func (m *Meter) CostOf(part []byte) int {
+func (m *MemoryMeter) CostOf(part []byte) int {
 	cost := len(part)
 	for _, c := range part {
 		switch {

@@ -37,16 +37,16 @@ type Verdict struct {
 	Reason, Message string
 }
 
-// setWorse replaces v by other if other is worse. An error is worse than a wait, and a wait is worse than success.
-func (v *Verdict) setWorse(other *Verdict) {
+// replaceIfWorse replaces v by other if other is worse: an error is worse than a wait, a wait worse than success.
+func (v *Verdict) replaceIfWorse(other *Verdict) {
 	rank := map[opensearchv1.State]int{opensearchv1.Error: 2, opensearchv1.Pending: 1}
 	if other != nil && rank[other.State] > rank[v.State] {
 		*v = *other
 	}
 }
 
-// InStepVerdict returns the verdict for an object that OpenSearch holds as declared.
-func InStepVerdict() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
+// SyncedVerdict returns the verdict for an object that OpenSearch holds as declared.
+func SyncedVerdict() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
 
 func failedVerdict(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Error, Reason: reason, Message: message}
@@ -110,8 +110,8 @@ type ObjectDecision struct {
 	Again bool
 }
 
-// Objects plans for all objects of a kind in a cluster that declare entities of their own.
-func Objects(k EntityKind, objects []DeclaredObject, actual map[string]Entity) ObjectDecision {
+// PlanObjects plans for all objects of a kind in a cluster that declare entities of their own.
+func PlanObjects(k EntityKind, objects []DeclaredObject, actual map[string]Entity) ObjectDecision {
 	d := ObjectDecision{Outcomes: map[string]ObjectOutcome{}}
 	byName, live := map[string][]DeclaredObject{}, map[string]bool{}
 	for _, o := range objects {
@@ -128,7 +128,7 @@ func Objects(k EntityKind, objects []DeclaredObject, actual map[string]Entity) O
 		n := namedEntity{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o DeclaredObject) bool {
 			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.RolesOfUser(o.Name, o.Body)) == 0)
 		})}
-		n.decideName(&d)
+		n.decideEntity(&d)
 	}
 	return d
 }
@@ -168,7 +168,7 @@ func (n namedEntity) isOwnEntityOf(o DeclaredObject) bool {
 	return uid != "" && (uid == o.UID || uid == o.Source)
 }
 
-func (n namedEntity) decideName(d *ObjectDecision) {
+func (n namedEntity) decideEntity(d *ObjectDecision) {
 	slices.SortFunc(n.objects, func(a, b DeclaredObject) int {
 		if owns := n.isOwnedBy(a); owns != n.isOwnedBy(b) {
 			return map[bool]int{true: -1, false: 1}[owns]
@@ -180,7 +180,7 @@ func (n namedEntity) decideName(d *ObjectDecision) {
 		if !o.Leaving {
 			continue
 		}
-		d.Outcomes[o.UID] = ObjectOutcome{Verdict: InStepVerdict(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
+		d.Outcomes[o.UID] = ObjectOutcome{Verdict: SyncedVerdict(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
 		if n.there && n.isOwnedBy(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
 			leaving = true
 			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
@@ -208,10 +208,10 @@ func (n namedEntity) decideLiveObject(d *ObjectDecision, o DeclaredObject) {
 	owns := n.isOwnedBy(o)
 	switch {
 	case n.there && n.Guarded:
-		d.Outcomes[o.UID] = n.guardedOutcome()
+		d.Outcomes[o.UID] = n.protectedEntityOutcome()
 		return
 	case n.there && !owns && !o.Adopt:
-		d.Outcomes[o.UID] = n.foreignOutcome()
+		d.Outcomes[o.UID] = n.foreignEntityOutcome()
 		return
 	case o.Obstacle != nil:
 		d.Outcomes[o.UID] = ObjectOutcome{Verdict: *o.Obstacle, Existing: o.Existing, Owns: owns}
@@ -223,22 +223,22 @@ func (n namedEntity) decideLiveObject(d *ObjectDecision, o DeclaredObject) {
 		d.Outcomes[o.UID] = ObjectOutcome{Owns: true, Verdict: OverwrittenVerdict()}
 		return
 	}
-	outcome := ObjectOutcome{Verdict: InStepVerdict(), Owns: true}
+	outcome := ObjectOutcome{Verdict: SyncedVerdict(), Owns: true}
 	if o.PasswordMissing != nil { // Revocations must not wait for the password.
-		outcome.Verdict, o = *o.PasswordMissing, o.KeepPassword(n.Entity)
+		outcome.Verdict, o = *o.PasswordMissing, o.WithExistingPassword(n.Entity)
 	}
 	if n.kind != Users {
 		outcome.Existing = new(false)
 	}
 	d.Outcomes[o.UID] = outcome
-	want := n.wantedBody(o)
+	want := n.desiredBody(o)
 	password := n.kind == Users && (!n.there || n.attributeOf(opensearchv1.PasswordAttribute) != o.Tag)
 	if n.there && !password && n.kind.equalBodies(want, n.Body) {
 		return
 	}
 	if roles := n.unapprovedRoles(o, password); len(roles) > 0 {
-		d.Outcomes[o.UID] = ObjectOutcome{Owns: owns, Verdict: bindNeededVerdict("the name, the roles or the backend roles bring", roles[0], o.Approval)}
-		if want, password = n.reducedBody(o), false; !owns || n.kind.equalBodies(want, n.Body) {
+		d.Outcomes[o.UID] = ObjectOutcome{Owns: owns, Verdict: missingBindVerbVerdict("the name, the roles or the backend roles bring", roles[0], o.Approval)}
+		if want, password = n.bodyWithoutUnapproved(o), false; !owns || n.kind.equalBodies(want, n.Body) {
 			return
 		}
 	}
@@ -252,18 +252,18 @@ func (n namedEntity) decideLiveObject(d *ObjectDecision, o DeclaredObject) {
 	d.Actions = append(d.Actions, a)
 }
 
-// bindNeededVerdict returns the verdict for an object that receives or gives a protected role without approval.
-func bindNeededVerdict(how, role, approval string) Verdict {
+// missingBindVerbVerdict returns the verdict for an object that receives or gives a protected role without approval.
+func missingBindVerbVerdict(how, role, approval string) Verdict {
 	return failedVerdict(BindNeeded, fmt.Sprintf("%s role %q, which OpenSearch protects; annotate the object with %s=%s, "+
 		"which takes the verb bind on all opensearchroles of the namespace", how, role, opensearchv1.BindAnnotation, approval))
 }
 
-// reducedBody returns the desired user without what needs approval: the password, the roles and the backend roles stay, and
+// bodyWithoutUnapproved returns the desired user without what needs approval: the password, the roles and the backend roles stay, and
 // only a role that the object no longer has is removed.
-func (n namedEntity) reducedBody(o DeclaredObject) Body {
-	want := n.wantedBody(o.KeepPassword(n.Entity))
+func (n namedEntity) bodyWithoutUnapproved(o DeclaredObject) Body {
+	want := n.desiredBody(o.WithExistingPassword(n.Entity))
 	for _, field := range []string{fieldBackendRoles, fieldRoles} {
-		want[field] = toAnySlice(slices.DeleteFunc(n.textsOf(field), func(role string) bool { return !slices.Contains(o.Body.textsOf(field), role) }))
+		want[field] = toAnySlice(slices.DeleteFunc(n.stringListOf(field), func(role string) bool { return !slices.Contains(o.Body.stringListOf(field), role) }))
 	}
 	return want
 }
@@ -282,8 +282,8 @@ func (n namedEntity) unapprovedRoles(o DeclaredObject, password bool) []string {
 	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
 }
 
-// wantedBody returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.
-func (n namedEntity) wantedBody(o DeclaredObject) Body {
+// desiredBody returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.
+func (n namedEntity) desiredBody(o DeclaredObject) Body {
 	if n.kind != Users {
 		return o.Body
 	}
@@ -302,9 +302,9 @@ func (n namedEntity) wantedBody(o DeclaredObject) Body {
 // missing. A new password in a Secret is no drift.
 func (n namedEntity) driftedFields(o DeclaredObject) []string {
 	if !n.there {
-		return n.kind.changedFields(n.wantedBody(o), nil)
+		return n.kind.changedFields(n.desiredBody(o), nil)
 	}
-	return n.kind.changedFields(n.wantedBody(o.KeepPassword(n.Entity)), n.Body)
+	return n.kind.changedFields(n.desiredBody(o.WithExistingPassword(n.Entity)), n.Body)
 }
 
 // isOverwrittenByOperator reports whether the public operator has written a user after opensearch-sync.
@@ -324,7 +324,7 @@ func OverwrittenVerdict() Verdict {
 		"another controller has written the user since: stop one of the two, or annotate the object with "+opensearchv1.AdoptAnnotation+"=true")
 }
 
-func (n namedEntity) guardedOutcome() ObjectOutcome {
+func (n namedEntity) protectedEntityOutcome() ObjectOutcome {
 	if n.kind == Users {
 		return ObjectOutcome{Verdict: failedVerdict(Reserved, "OpenSearch reserves the user for itself: choose another name")}
 	}
@@ -333,7 +333,7 @@ func (n namedEntity) guardedOutcome() ObjectOutcome {
 	}}
 }
 
-func (n namedEntity) foreignOutcome() ObjectOutcome {
+func (n namedEntity) foreignEntityOutcome() ObjectOutcome {
 	hint := "annotate the object with " + opensearchv1.AdoptAnnotation + "=true to take it over, or choose another name"
 	if n.kind != Users {
 		return ObjectOutcome{Existing: new(true), Verdict: Verdict{

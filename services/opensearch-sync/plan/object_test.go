@@ -18,7 +18,7 @@ func user(uid string, edit func(*DeclaredObject)) DeclaredObject {
 	return o
 }
 
-func thing(attributes map[string]any, roles ...any) Entity {
+func listedUser(attributes map[string]any, roles ...any) Entity {
 	return NewEntity(map[string]any{"backend_roles": roles, "attributes": attributes, "hash": "", "reserved": false, "opendistro_security_roles": []any{}})
 }
 
@@ -28,9 +28,9 @@ func owned(uid, tag string) map[string]any {
 
 func secretless(o *DeclaredObject) { o.Tag, o.PasswordMissing = "", &Verdict{Reason: "SecretMissing"} }
 
-func TestWhatIsDoneAboutUsers(t *testing.T) {
+func TestPlanObjectsOfUsers(t *testing.T) {
 	operated := map[string]any{"k8s-uid": "u", "secret-version": "7"}
-	reserved := thing(nil)
+	reserved := listedUser(nil)
 	reserved.Guarded = true
 	for name, c := range map[string]struct {
 		objects []DeclaredObject
@@ -40,36 +40,36 @@ func TestWhatIsDoneAboutUsers(t *testing.T) {
 		want, reason string
 	}{
 		"is not there":               {objects: []DeclaredObject{user("u", nil)}, none: true, want: "put", reason: Synced},
-		"is as it should be":         {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("u", "tag"), "b", "a"), reason: Synced},
-		"has other backend roles":    {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("u", "tag"), "b"), want: "add", reason: Synced},
-		"has another password":       {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("u", "old"), "a", "b"), want: "put", reason: Synced},
-		"is of others":               {objects: []DeclaredObject{user("u", nil)}, has: thing(nil, "b", "a"), reason: Foreign},
-		"is of another object":       {objects: []DeclaredObject{user("u", nil)}, has: thing(owned("v", "tag"), "b", "a"), reason: Foreign},
-		"is adopted":                 {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Adopt = true })}, has: thing(nil, "b", "a"), want: "put", reason: Synced},
+		"is as it should be":         {objects: []DeclaredObject{user("u", nil)}, has: listedUser(owned("u", "tag"), "b", "a"), reason: Synced},
+		"has other backend roles":    {objects: []DeclaredObject{user("u", nil)}, has: listedUser(owned("u", "tag"), "b"), want: "add", reason: Synced},
+		"has another password":       {objects: []DeclaredObject{user("u", nil)}, has: listedUser(owned("u", "old"), "a", "b"), want: "put", reason: Synced},
+		"is of others":               {objects: []DeclaredObject{user("u", nil)}, has: listedUser(nil, "b", "a"), reason: Foreign},
+		"is of another object":       {objects: []DeclaredObject{user("u", nil)}, has: listedUser(owned("v", "tag"), "b", "a"), reason: Foreign},
+		"is adopted":                 {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Adopt = true })}, has: listedUser(nil, "b", "a"), want: "put", reason: Synced},
 		"is reserved":                {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Adopt = true })}, has: reserved, reason: Reserved},
-		"was migrated":               {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Source = "old" })}, has: thing(owned("old", "x"), "a", "b"), want: "put", reason: Synced},
-		"claims a living one's":      {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Source = "v" }), user("v", func(o *DeclaredObject) { o.Name = "ben" })}, has: thing(owned("v", "x"), "a", "b"), reason: Foreign},
+		"was migrated":               {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Source = "old" })}, has: listedUser(owned("old", "x"), "a", "b"), want: "put", reason: Synced},
+		"claims a living one's":      {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Source = "v" }), user("v", func(o *DeclaredObject) { o.Name = "ben" })}, has: listedUser(owned("v", "x"), "a", "b"), reason: Foreign},
 		"lacks its Secret":           {objects: []DeclaredObject{user("u", secretless)}, none: true, reason: "SecretMissing"},
-		"lost its Secret":            {objects: []DeclaredObject{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b"), reason: "SecretMissing"},
-		"loses a role after it":      {objects: []DeclaredObject{user("u", secretless)}, has: thing(owned("u", "tag"), "a", "b", "power"), want: "add", reason: "SecretMissing"},
-		"is of others, and lacks it": {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { secretless(o); o.Adopt = true })}, has: thing(nil, "power"), reason: "SecretMissing"},
-		"comes from the operator":    {objects: []DeclaredObject{user("u", nil)}, has: thing(operated, "a", "b"), want: "put", reason: Synced},
-		"is written by the operator": {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Synced = true })}, has: thing(operated, "a", "b"), reason: OtherWriter},
-		"leaves":                     {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
-		"leaves what is of others":   {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: thing(nil), reason: Synced},
+		"lost its Secret":            {objects: []DeclaredObject{user("u", secretless)}, has: listedUser(owned("u", "tag"), "a", "b"), reason: "SecretMissing"},
+		"loses a role after it":      {objects: []DeclaredObject{user("u", secretless)}, has: listedUser(owned("u", "tag"), "a", "b", "power"), want: "add", reason: "SecretMissing"},
+		"is of others, and lacks it": {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { secretless(o); o.Adopt = true })}, has: listedUser(nil, "power"), reason: "SecretMissing"},
+		"comes from the operator":    {objects: []DeclaredObject{user("u", nil)}, has: listedUser(operated, "a", "b"), want: "put", reason: Synced},
+		"is written by the operator": {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Synced = true })}, has: listedUser(operated, "a", "b"), reason: OtherWriter},
+		"leaves":                     {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: listedUser(owned("u", "tag")), want: "remove", reason: Synced},
+		"leaves what is of others":   {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: listedUser(nil), reason: Synced},
 		"leaves what is gone":        {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, none: true, reason: Synced},
-		"was deleted by force":       {objects: []DeclaredObject{user("u", gone)}, has: thing(owned("u", "tag")), want: "remove", reason: Synced},
-		"took another's name":        {objects: []DeclaredObject{user("u", gone)}, has: thing(owned("v", "tag")), reason: Synced},
-		"follows one deleted so":     {objects: []DeclaredObject{user("v", gone), user("u", nil)}, has: thing(owned("v", "x"), "a", "b"), want: "put", reason: Synced},
-		"follows, without a Secret":  {objects: []DeclaredObject{user("v", gone), user("u", secretless)}, has: thing(owned("v", "x")), want: "remove", reason: NameTaken},
+		"was deleted by force":       {objects: []DeclaredObject{user("u", withoutObject)}, has: listedUser(owned("u", "tag")), want: "remove", reason: Synced},
+		"took another's name":        {objects: []DeclaredObject{user("u", withoutObject)}, has: listedUser(owned("v", "tag")), reason: Synced},
+		"follows one deleted so":     {objects: []DeclaredObject{user("v", withoutObject), user("u", nil)}, has: listedUser(owned("v", "x"), "a", "b"), want: "put", reason: Synced},
+		"follows, without a Secret":  {objects: []DeclaredObject{user("v", withoutObject), user("u", secretless)}, has: listedUser(owned("v", "x")), want: "remove", reason: NameTaken},
 		"leaves to a reserved one":   {objects: []DeclaredObject{user("u", func(o *DeclaredObject) { o.Leaving = true })}, has: reserved, reason: Synced},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actual := map[string]Entity{"anna": c.has, "other": thing(nil)}
+			actual := map[string]Entity{"anna": c.has, "other": listedUser(nil)}
 			if c.none {
 				delete(actual, "anna")
 			}
-			d := Objects(Users, c.objects, actual)
+			d := PlanObjects(Users, c.objects, actual)
 			if got := verbs(d.Actions, "anna"); got != c.want || d.Outcomes["u"].Reason != c.reason {
 				t.Errorf("it is %q, %+v; want %q, %s", got, d.Outcomes["u"], c.want, c.reason)
 			}
@@ -93,10 +93,10 @@ func verbs(actions []Action, name string) (all string) {
 	return all
 }
 
-// gone marks an object as deleted by force.
-func gone(o *DeclaredObject) { o.Leaving, o.Gone = true, true }
+// withoutObject marks an object as deleted by force.
+func withoutObject(o *DeclaredObject) { o.Leaving, o.Gone = true, true }
 
-func TestWhatIsDoneAboutRoles(t *testing.T) {
+func TestPlanObjectsOfRoles(t *testing.T) {
 	role := func(edit func(*DeclaredObject)) []DeclaredObject {
 		o := DeclaredObject{UID: "u", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}}
 		edit(&o)
@@ -121,14 +121,14 @@ func TestWhatIsDoneAboutRoles(t *testing.T) {
 		"leaves":                {role(func(o *DeclaredObject) { o.Existing, o.Leaving = new(false), true }), &same, "remove", Synced, nil},
 		"leaves another's":      {role(func(o *DeclaredObject) { o.Existing, o.Leaving = new(true), true }), &same, "", Synced, nil},
 		"leaves, never written": {role(func(o *DeclaredObject) { o.Leaving = true }), &same, "", Synced, nil},
-		"gone by force":         {role(func(o *DeclaredObject) { gone(o); o.Existing = new(false) }), &same, "remove", Synced, nil},
+		"gone by force":         {role(func(o *DeclaredObject) { withoutObject(o); o.Existing = new(false) }), &same, "remove", Synced, nil},
 		"gone, and another's": {role(func(o *DeclaredObject) {
-			gone(o)
+			withoutObject(o)
 			o.Existing, o.Body = new(false), Body{"cluster_permissions": []any{"z"}}
 		}), &same, "", Synced, nil},
-		"gone, never written":   {role(gone), &same, "", Synced, nil},
-		"follows one gone":      {append(role(func(*DeclaredObject) {}), gones(new(false))...), &same, "", Synced, new(false)},
-		"follows a foreign one": {append(role(func(*DeclaredObject) {}), gones(new(true))...), &same, "", Exists, new(true)},
+		"gone, never written":   {role(withoutObject), &same, "", Synced, nil},
+		"follows one gone":      {append(role(func(*DeclaredObject) {}), withoutObjects(new(false))...), &same, "", Synced, new(false)},
+		"follows a foreign one": {append(role(func(*DeclaredObject) {}), withoutObjects(new(true))...), &same, "", Exists, new(true)},
 		"leaves a static one":   {role(func(o *DeclaredObject) { o.Existing, o.Leaving = new(false), true }), &static, "", Synced, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestWhatIsDoneAboutRoles(t *testing.T) {
 			if c.has != nil {
 				actual["logs"] = *c.has
 			}
-			d := Objects(Roles, c.objects, actual)
+			d := PlanObjects(Roles, c.objects, actual)
 			got := d.Outcomes["u"]
 			if verbs(d.Actions, "logs") != c.want || got.Reason != c.reason || (got.Existing == nil) != (c.existing == nil) ||
 				c.existing != nil && *got.Existing != *c.existing {
@@ -146,12 +146,12 @@ func TestWhatIsDoneAboutRoles(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesAndAskedForWhatIsNotThereWasPerhapsNotSeen(t *testing.T) {
+func TestPlanObjectsKeepsDeletedObjectWhileWriteIsUncertain(t *testing.T) {
 	leaving := DeclaredObject{UID: "u", Name: "logs", Leaving: true}
 	recorded := leaving
 	recorded.Existing = new(false)
 	forced := leaving
-	gone(&forced)
+	withoutObject(&forced)
 	there := NewEntity(map[string]any{"cluster_permissions": []any{"x"}})
 	for name, c := range map[string]struct {
 		kind EntityKind
@@ -168,44 +168,44 @@ func TestWhoLeavesAndAskedForWhatIsNotThereWasPerhapsNotSeen(t *testing.T) {
 		"a role that was never written": {Roles, leaving, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := Objects(c.kind, []DeclaredObject{c.o}, c.has); d.Outcomes["u"].Unseen != c.want {
+			if d := PlanObjects(c.kind, []DeclaredObject{c.o}, c.has); d.Outcomes["u"].Unseen != c.want {
 				t.Errorf("unseen is %t", d.Outcomes["u"].Unseen)
 			}
 		})
 	}
 }
 
-func gones(existing *bool) []DeclaredObject {
+func withoutObjects(existing *bool) []DeclaredObject {
 	return []DeclaredObject{{UID: "v", Name: "logs", Body: Body{"cluster_permissions": []any{"x"}}, Leaving: true, Gone: true, Existing: existing}}
 }
 
-func TestOnlyWhatDiffersIsWrittenOfAUserWhosePasswordStays(t *testing.T) {
-	d := Objects(Users, []DeclaredObject{user("u", nil)}, map[string]Entity{"anna": thing(owned("u", "tag"), "b")})
+func TestPlanObjectsPatchesUserWithoutPasswordChange(t *testing.T) {
+	d := PlanObjects(Users, []DeclaredObject{user("u", nil)}, map[string]Entity{"anna": listedUser(owned("u", "tag"), "b")})
 	if len(d.Actions) != 1 || !slices.Equal(d.Actions[0].Fields, []string{"backend_roles"}) || d.Actions[0].Password {
 		t.Errorf("to do is %+v", d.Actions)
 	}
-	if d = Objects(Users, []DeclaredObject{user("u", nil)}, nil); len(d.Actions) != 1 || d.Actions[0].Fields != nil || !d.Actions[0].Password {
+	if d = PlanObjects(Users, []DeclaredObject{user("u", nil)}, nil); len(d.Actions) != 1 || d.Actions[0].Fields != nil || !d.Actions[0].Password {
 		t.Errorf("of a new one, to do is %+v", d.Actions)
 	}
 }
 
-func TestOfTwoObjectsOfANameOneHasIt(t *testing.T) {
+func TestPlanObjectsGivesNameToOneObject(t *testing.T) {
 	first, second := user("a", nil), user("b", func(o *DeclaredObject) { o.Created = time.Unix(2, 0) })
-	d := Objects(Users, []DeclaredObject{second, first}, nil)
+	d := PlanObjects(Users, []DeclaredObject{second, first}, nil)
 	if verbs(d.Actions, "anna") != "put" || d.Actions[0].For[0] != "a" || d.Outcomes["b"].Reason != NameTaken {
 		t.Errorf("both are new: %+v", d)
 	}
-	has := map[string]Entity{"anna": thing(owned("b", "tag"), "a", "b")}
-	if d = Objects(Users, []DeclaredObject{second, first}, has); len(d.Actions) > 0 || d.Outcomes["a"].Reason != NameTaken {
+	has := map[string]Entity{"anna": listedUser(owned("b", "tag"), "a", "b")}
+	if d = PlanObjects(Users, []DeclaredObject{second, first}, has); len(d.Actions) > 0 || d.Outcomes["a"].Reason != NameTaken {
 		t.Errorf("the younger has it: %+v", d)
 	}
 	second.Leaving = true
-	if d = Objects(Users, []DeclaredObject{second, first}, has); verbs(d.Actions, "anna") != "remove" || d.Outcomes["a"].State != opensearchv1.Pending || !d.Again {
+	if d = PlanObjects(Users, []DeclaredObject{second, first}, has); verbs(d.Actions, "anna") != "remove" || d.Outcomes["a"].State != opensearchv1.Pending || !d.Again {
 		t.Errorf("the younger leaves: %+v", d)
 	}
 }
 
-func TestBatchesAreAsLargeAsTheServerBears(t *testing.T) {
+func TestSplitIntoRequestsBoundsBatches(t *testing.T) {
 	var actions []Action
 	for i := range 501 {
 		actions = append(actions, Action{Name: string(rune('a' + i%26)), Password: i == 0})
@@ -227,7 +227,7 @@ func TestBatchesAreAsLargeAsTheServerBears(t *testing.T) {
 	}
 }
 
-func TestATagTellsPasswordsObjectsAndKeysApart(t *testing.T) {
+func TestPasswordTagDependsOnPasswordObjectAndKey(t *testing.T) {
 	tags := []string{PasswordTag([]byte("k"), "u", "p"), PasswordTag([]byte("k"), "u", "q"), PasswordTag([]byte("k"), "v", "p"), PasswordTag([]byte("l"), "u", "p")}
 	for _, tag := range tags {
 		if len(tag) != 32 {

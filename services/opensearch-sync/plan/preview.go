@@ -70,8 +70,8 @@ func publicBody(b Body) Body {
 	return all
 }
 
-// KeepPassword returns o with the password tag that the entity has now, so that the password stays.
-func (o DeclaredObject) KeepPassword(is Entity) DeclaredObject {
+// WithExistingPassword returns o with the password tag that the entity has now, so that the password stays.
+func (o DeclaredObject) WithExistingPassword(is Entity) DeclaredObject {
 	o.Tag = is.attributeOf(opensearchv1.PasswordAttribute)
 	return o
 }

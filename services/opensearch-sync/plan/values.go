@@ -19,7 +19,7 @@ type patternValue struct {
 }
 
 // patternValues returns the patterns of an object.
-func patternValues(o opensearchv1.Declared) (all []patternValue) {
+func patternValues(o opensearchv1.DeclaredObject) (all []patternValue) {
 	add := func(action bool, field string, texts []string) {
 		for _, text := range texts {
 			all = append(all, patternValue{field, text, action})
@@ -54,7 +54,7 @@ func patternValues(o opensearchv1.Declared) (all []patternValue) {
 // CheckPatternValues returns why OpenSearch would store the values of an object but could not use them, or nil. One pattern
 // that does not compile can keep OpenSearch from loading every later change. If groups is not nil, it lists the
 // existing action groups, and CheckValues also checks the names of actions.
-func CheckPatternValues(o opensearchv1.Declared, groups map[string]bool) *Verdict {
+func CheckPatternValues(o opensearchv1.DeclaredObject, groups map[string]bool) *Verdict {
 	if contentCost(o) > maxContent {
 		return new(failedVerdict(TooLarge, fmt.Sprintf(
 			"it asks for more than %d KiB, counting %d bytes for each value besides its text: split it into several objects", maxContent>>10, valueCost)))
@@ -83,7 +83,7 @@ func CheckPatternValues(o opensearchv1.Declared, groups map[string]bool) *Verdic
 }
 
 // contentCost returns the cost of the content that an object declares. A binding declares its entries in each role.
-func contentCost(o opensearchv1.Declared) int {
+func contentCost(o opensearchv1.DeclaredObject) int {
 	times, content := 1, any(DeclaredBody(o))
 	if b, ok := o.(*opensearchv1.OpensearchUserRoleBinding); ok {
 		times, content = len(b.Spec.Roles), [][]string{b.Spec.Users, b.Spec.BackendRoles, b.Spec.Hosts, b.Spec.AndBackendRoles}
@@ -92,7 +92,7 @@ func contentCost(o opensearchv1.Declared) int {
 	if err != nil {
 		return maxContent + 1 // Decoded JSON can always be encoded.
 	}
-	return times * new(Meter).CostOf(text)
+	return times * new(MemoryMeter).CostOf(text)
 }
 
 var (
@@ -121,15 +121,15 @@ const (
 	repeatChoices = 6
 )
 
-// choices counts the choices that a regular expression leaves to java.util.regex, which tries all of them.
-type choices struct {
+// regexpChoices counts the choices that a regular expression leaves to java.util.regex, which tries all of them.
+type regexpChoices struct {
 	count int
 	// groups holds, for the expression and each open group, whether it has a choice.
 	groups []bool
 }
 
 // countPart adds the choices of the next part of an expression. The error is errSlow if there are too many.
-func (c *choices) countPart(part, rest string) error {
+func (c *regexpChoices) countPart(part, rest string) error {
 	last := len(c.groups) - 1
 	switch {
 	case strings.HasPrefix(part, "(") && part != "(?i)":
@@ -163,7 +163,7 @@ func checkPattern(text string) error {
 	if len(text) < 2 {
 		return errors.New("a slash stands alone")
 	}
-	rest, parsed, found := variable.ReplaceAllString(text[1:len(text)-1], "x"), strings.Builder{}, choices{groups: []bool{false}}
+	rest, parsed, found := variable.ReplaceAllString(text[1:len(text)-1], "x"), strings.Builder{}, regexpChoices{groups: []bool{false}}
 	for rest != "" {
 		at := token.FindStringIndex(rest)
 		if at == nil || at[0] != 0 {

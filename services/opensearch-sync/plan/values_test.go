@@ -37,7 +37,7 @@ func TestIsQueryAcceptsWhatOpenSearchParses(t *testing.T) {
 	}
 }
 
-func TestCheckValuesNamesTheField(t *testing.T) {
+func TestCheckPatternValuesNamesField(t *testing.T) {
 	role := func(p opensearchv1.IndexPermission) *opensearchv1.OpensearchRole {
 		return &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{IndexPermissions: []opensearchv1.IndexPermission{p}}}
 	}
@@ -45,7 +45,7 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 		return &opensearchv1.OpensearchUserRoleBinding{Spec: s}
 	}
 	bad := []string{"ok", "/[/"}
-	for field, o := range map[string]opensearchv1.Declared{
+	for field, o := range map[string]opensearchv1.DeclaredObject{
 		"indexPermissions[0].indexPatterns":  role(opensearchv1.IndexPermission{IndexPatterns: bad}),
 		"indexPermissions[0].allowedActions": role(opensearchv1.IndexPermission{AllowedActions: bad}),
 		"indexPermissions[0].maskedFields":   role(opensearchv1.IndexPermission{MaskedFields: []string{"/[/::SHA-1"}}),
@@ -66,7 +66,7 @@ func TestCheckValuesNamesTheField(t *testing.T) {
 			t.Errorf("got %+v, want Invalid for spec.%s", v, field)
 		}
 	}
-	for name, o := range map[string]opensearchv1.Declared{
+	for name, o := range map[string]opensearchv1.DeclaredObject{
 		"user":    &opensearchv1.OpensearchUser{Spec: opensearchv1.OpensearchUserSpec{Attributes: map[string]string{"a": strings.Repeat("a", maxContent)}}},
 		"role":    role(opensearchv1.IndexPermission{AllowedActions: make([]string, maxContent/valueCost)}),
 		"binding": bound(opensearchv1.OpensearchUserRoleBindingSpec{Roles: make([]string, 100), Users: []string{strings.Repeat("a", maxContent/100)}}),

@@ -151,7 +151,8 @@ func (c *checker) bindToTypes(b *draftBinding) {
 	}
 	for other, names := range others {
 		c.findings.Add(b.Source.PlaceAt(b.At), policy.CodeDupBinding,
-			fmt.Sprintf("action %s is bound to %s twice: here on %s, and on %s", quoteName(b.Action), firstWords(names), quoteName(b.On), quoteName(other.On)),
+			fmt.Sprintf("action %s is bound to %s twice: here on %s, and on %s", quoteName(b.Action), joinFirstWords(names),
+				quoteName(b.On), quoteName(other.On)),
 			"keep one binding, with the conditions of both").
 			AddRelated(other.Source.PlaceAt(other.At), "the first")
 	}

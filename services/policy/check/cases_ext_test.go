@@ -27,8 +27,8 @@ const (
 	overlap = "unions: [{name: u, resourceTypes: [foo, bar]}, {name: v, resourceTypes: [bar]}]\n"
 )
 
-// refusal is an invalid policy. A ^ in its text is not part of it, but marks the place of a finding.
-type refusal struct {
+// invalidPolicy is an invalid policy. A ^ in its text is not part of it, but marks the place of a finding.
+type invalidPolicy struct {
 	// text is added to the base as a second document; alone is the whole policy.
 	text, alone string
 	options     policy.Options
@@ -38,8 +38,8 @@ type refusal struct {
 	says []string
 }
 
-func names() map[string]refusal {
-	return map[string]refusal{
+func names() map[string]invalidPolicy {
+	return map[string]invalidPolicy{
 		"type in upper case":            {text: "resourceTypes: [{name: ^Baz, idPrefix: permbaz}]", want: "E-NAME"},
 		"type with a digit first":       {text: "resourceTypes: [{name: ^1baz, idPrefix: permbaz}]", want: "E-NAME"},
 		"type with a dash":              {text: "resourceTypes: [{name: ^b-az, idPrefix: permbaz}]", want: "E-NAME"},
@@ -76,8 +76,8 @@ func names() map[string]refusal {
 	}
 }
 
-func duplicates() map[string]refusal {
-	return map[string]refusal{
+func duplicates() map[string]invalidPolicy {
+	return map[string]invalidPolicy{
 		"type twice":             {text: "resourceTypes: [{name: ^foo, idPrefix: permbaz}]", want: "E-DUP-TYPE", says: []string{"p.yaml:2:10"}},
 		"type twice, the same":   {text: "resourceTypes: [{name: ^bar, idPrefix: permbar}]", want: "E-DUP-TYPE"},
 		"action twice":           {text: "actions: [{name: ^get}]", want: "E-DUP-ACTION", says: []string{"p.yaml:4:18"}},
@@ -105,8 +105,8 @@ func duplicates() map[string]refusal {
 	}
 }
 
-func references() map[string]refusal {
-	return map[string]refusal{
+func references() map[string]invalidPolicy {
+	return map[string]invalidPolicy{
 		"unknown member":                 {text: "unions: [{name: u, resourceTypes: [foo, ^qux]}]\n" + bazTo("via", "u"), want: "E-UNKNOWN-TYPE"},
 		"union of a union":               {text: "unions: [{name: u, resourceTypes: [foo, ^v]}, {name: v, resourceTypes: [bar]}]\n" + bazTo("via", "u, v"), want: "E-UNION-OF-UNION"},
 		"union of itself":                {text: "unions: [{name: u, resourceTypes: [foo, ^u]}]\n" + bazTo("via", "u"), want: "E-UNION-OF-UNION"},
@@ -158,8 +158,8 @@ func references() map[string]refusal {
 	}
 }
 
-func collisions() map[string]refusal {
-	return map[string]refusal{
+func collisions() map[string]invalidPolicy {
+	return map[string]invalidPolicy{
 		"relation named as an action": {
 			alone: strings.Replace(base, "own", "^own", 1) + "---\nactions: [{name: own}]\nactionBindings: [{actionName: own, typeName: foo, conditions: [{roleBinding: {}}]}]",
 			want:  "E-COLLISION", says: []string{"p.yaml:10:18"},
@@ -189,8 +189,8 @@ func collisions() map[string]refusal {
 	}
 }
 
-func warnings() map[string]refusal {
-	return map[string]refusal{
+func warnings() map[string]invalidPolicy {
+	return map[string]invalidPolicy{
 		"nothing but the base": {},
 		"unused action":        {text: "actions: [{name: ^put}]", want: "W-UNUSED-ACTION"},
 		"unused union":         {text: "unions: [{name: ^u, resourceTypes: [foo]}]", want: "W-UNUSED-UNION"},
@@ -222,11 +222,11 @@ func warnings() map[string]refusal {
 	}
 }
 
-func TestNamesAreRefusedWhereTheyAre(t *testing.T)      { testRefusals(t, names()) }
-func TestDuplicatesAreRefusedAndNameBoth(t *testing.T)  { testRefusals(t, duplicates()) }
-func TestReferencesLeadSomewhere(t *testing.T)          { testRefusals(t, references()) }
-func TestOneTypeHasNoNameTwice(t *testing.T)            { testRefusals(t, collisions()) }
-func TestAPolicyIsWarnedOfWhatHasNoEffect(t *testing.T) { testRefusals(t, warnings()) }
+func TestInvalidNamesAreReportedWithPlace(t *testing.T)    { testRefusals(t, names()) }
+func TestDuplicatesAreReportedWithBothPlaces(t *testing.T) { testRefusals(t, duplicates()) }
+func TestUnknownReferencesAreReported(t *testing.T)        { testRefusals(t, references()) }
+func TestNameCollisionsAreReported(t *testing.T)           { testRefusals(t, collisions()) }
+func TestDeclarationsWithoutEffectAreWarned(t *testing.T)  { testRefusals(t, warnings()) }
 
 // bazTo declares type baz with a relation and without bindings.
 func bazTo(relation, targets string) string {

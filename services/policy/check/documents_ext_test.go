@@ -44,7 +44,7 @@ actionBindings:
 	}
 }
 
-func TestWhatMayBeInAnUnreadableDocumentIsNotMissed(t *testing.T) {
+func TestUnreadableDocumentSuppressesMissingErrors(t *testing.T) {
 	t.Parallel()
 	const uses = "actionBindings: [{actionName: put, typeName: baz, conditions: [{relationshipAction: {relation: via, actionName: put}}]}]\n"
 	for name, test := range map[string]struct{ text, want string }{
@@ -76,12 +76,12 @@ func TestWhatMayBeInAnUnreadableDocumentIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestFindingsAreTheSameInAnyOrder(t *testing.T) {
+func TestFindingsAreIndependentOfOrder(t *testing.T) {
 	t.Parallel()
-	for seed := range policytest.TestSeeds(t, 300) {
+	for seed := range policytest.SeedRange(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		documents, _ := syntax.ParseFiles(files(policytest.GeneratePolicy(seed)...), syntax.ParseLimits{})
-		spoil(random, documents)
+		damagePolicy(random, documents)
 		_, want := check.Documents(documents, policy.Options{Strict: true})
 		random.Shuffle(len(documents), func(i, j int) { documents[i], documents[j] = documents[j], documents[i] })
 		if _, found := check.Documents(documents, policy.Options{Strict: true}); detail(found) != detail(want) {
@@ -90,7 +90,7 @@ func TestFindingsAreTheSameInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestDocumentsThatAreObjectsAreOnePolicyToo(t *testing.T) {
+func TestDocumentsOfObjectsFormOnePolicy(t *testing.T) {
 	t.Parallel()
 	object := func(name, text string) *syntax.Document {
 		documents, _ := syntax.ParseFiles(files(text), syntax.ParseLimits{})
@@ -116,7 +116,7 @@ func TestDocumentsThatAreObjectsAreOnePolicyToo(t *testing.T) {
 	}
 }
 
-func TestNothingIsDeclaredForAReasonThatIsToldAlone(t *testing.T) {
+func TestRootCauseIsReportedAlone(t *testing.T) {
 	t.Parallel()
 	_, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte("resourceTypess: []\n")}}, syntax.ParseLimits{}, policy.Options{})
 	if len(found) != 1 || found[0].Code != policy.CodeUnknownKey {

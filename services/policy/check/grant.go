@@ -15,7 +15,7 @@ type waitingGrant struct {
 // reportUngranted reports the actions that no subject can ever have, whatever roles are bound. It starts with the actions
 // that role bindings give. From there, grants spread backwards along relations, to the bindings that wait for them.
 func (c *checker) reportUngranted() {
-	if !c.registerWaiting() {
+	if !c.registerWaitingGrants() {
 		return
 	}
 	var queue []*draftType
@@ -48,8 +48,9 @@ func (c *checker) reportUngranted() {
 	c.reportUngrantedBindings()
 }
 
-// registerWaiting registers the bindings without a role binding at their relations, and reports whether any exists.
-func (c *checker) registerWaiting() bool {
+// registerWaitingGrants registers the bindings without a role binding at their relations, and reports whether any
+// exists.
+func (c *checker) registerWaitingGrants() bool {
 	found := false
 	for _, b := range c.bindings {
 		if b.RoleBinding || b.action == nil {
@@ -59,7 +60,7 @@ func (c *checker) registerWaiting() bool {
 			found = true
 			for _, s := range b.steps {
 				if r := t.relationNamed(s.Relation); r != nil && s.action != nil {
-					c.registerReader(r)
+					c.registerRelationAtTargets(r)
 					r.waiting = append(r.waiting, waitingGrant{binding: b, action: s.action})
 				}
 			}
@@ -68,8 +69,8 @@ func (c *checker) registerWaiting() bool {
 	return found
 }
 
-// registerReader registers a relation at its targets.
-func (c *checker) registerReader(r *draftRelation) {
+// registerRelationAtTargets registers a relation at its targets.
+func (c *checker) registerRelationAtTargets(r *draftRelation) {
 	if len(r.waiting) > 0 {
 		return
 	}
@@ -112,7 +113,7 @@ func (c *checker) reportUngrantedBindings() {
 			}
 		}
 		if len(names) > 0 {
-			c.findings.Add(b.Source.PlaceAt(b.At), policy.CodeNeverGranted, "nobody can ever have action "+quoteName(b.Action)+" on "+firstWords(names),
+			c.findings.Add(b.Source.PlaceAt(b.At), policy.CodeNeverGranted, "nobody can ever have action "+quoteName(b.Action)+" on "+joinFirstWords(names),
 				"add `roleBinding: {}` here, or where the relations lead")
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// reference decides about policies by the algorithm in the description of the language, step by step and without
+// referenceChecker decides about policies by the algorithm in the description of the language, step by step and without
 // optimization. slip selects one of the mistakes that are easily made with it.
-type reference struct {
+type referenceChecker struct {
 	slip    string
 	types   map[string]syntax.ResourceType
 	unions  map[string]syntax.Union
@@ -20,12 +20,12 @@ type reference struct {
 	valid   bool
 }
 
-func (r *reference) assert(ok bool) { r.valid = r.valid && ok }
+func (r *referenceChecker) assert(ok bool) { r.valid = r.valid && ok }
 
-func (r *reference) does(slip string) bool { return r.slip == slip }
+func (r *referenceChecker) does(slip string) bool { return r.slip == slip }
 
 func accepts(documents []*syntax.Document, slip string) bool {
-	r := &reference{
+	r := &referenceChecker{
 		slip: slip, types: map[string]syntax.ResourceType{}, unions: map[string]syntax.Union{}, actions: map[string]bool{},
 		bound: map[[2]string]syntax.Binding{}, targets: map[[2]string][]string{}, valid: true,
 	}
@@ -51,7 +51,7 @@ func accepts(documents []*syntax.Document, slip string) bool {
 	return r.valid
 }
 
-func (r *reference) declare(all syntax.Document) {
+func (r *referenceChecker) declare(all syntax.Document) {
 	prefixes := map[string]bool{}
 	r.assert(len(all.ResourceTypes) > 0)
 	for _, t := range all.ResourceTypes {
@@ -77,7 +77,7 @@ func (r *reference) declare(all syntax.Document) {
 	r.assert(len(all.Actions) == 0 || !r.does("1: the loop has another variable"))
 }
 
-func (r *reference) members(name syntax.Name) []string {
+func (r *referenceChecker) members(name syntax.Name) []string {
 	u, isUnion := r.unions[name.Text]
 	if !isUnion || r.does("9: a mapping is looked up among names") {
 		return []string{name.Text}
@@ -90,7 +90,7 @@ func (r *reference) members(name syntax.Name) []string {
 	return members
 }
 
-func (r *reference) expand(all syntax.Document) {
+func (r *referenceChecker) expand(all syntax.Document) {
 	for _, b := range all.Bindings {
 		_, isUnion := r.unions[b.Type.Text]
 		r.assert(isUnion || !r.does("7: every binding of a type fails"))
@@ -127,7 +127,7 @@ func unique(names []syntax.Name) bool {
 	return len(slices.Compact(texts)) == len(names)
 }
 
-func (r *reference) checkUnion(u syntax.Union) {
+func (r *referenceChecker) checkUnion(u syntax.Union) {
 	r.assert(len(u.Members) > 0 || r.does("18: empty lists are not checked"))
 	r.assert(unique(u.Members))
 	for _, m := range u.Members {
@@ -137,7 +137,7 @@ func (r *reference) checkUnion(u syntax.Union) {
 	}
 }
 
-func (r *reference) checkType(t syntax.ResourceType) {
+func (r *referenceChecker) checkType(t syntax.ResourceType) {
 	var relations []syntax.Name
 	for _, rel := range t.Relationships {
 		relations = append(relations, rel.Relation)
@@ -152,7 +152,7 @@ func (r *reference) checkType(t syntax.ResourceType) {
 	r.assert(unique(relations) || r.does("18: duplicates inside are not checked"))
 }
 
-func (r *reference) checkBinding(typeName string, b syntax.Binding) {
+func (r *referenceChecker) checkBinding(typeName string, b syntax.Binding) {
 	_, isType := r.types[typeName]
 	r.assert(isType && r.actions[b.Action.Text])
 	r.assert(len(b.Conditions) > 0 || r.does("18: empty lists are not checked"))
@@ -181,7 +181,7 @@ func (r *reference) checkBinding(typeName string, b syntax.Binding) {
 }
 
 // checkNames checks that no type has a name twice, and checks the type of roles.
-func (r *reference) checkNames() {
+func (r *referenceChecker) checkNames() {
 	roles := false
 	for key, b := range r.bound {
 		role := slices.ContainsFunc(b.Conditions, func(c syntax.Condition) bool { return c.RoleBinding })

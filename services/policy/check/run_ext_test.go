@@ -19,7 +19,7 @@ func files(texts ...string) []syntax.File {
 	return all
 }
 
-func testRefusals(t *testing.T, refusals map[string]refusal) {
+func testRefusals(t *testing.T, refusals map[string]invalidPolicy) {
 	t.Helper()
 	t.Parallel()
 	for name, test := range refusals {

@@ -32,11 +32,11 @@ func (c *checker) verifyStep(b *draftBinding, s resolvedStep) {
 	place := b.Source.PlaceAt(s.At)
 	if len(without) > 0 {
 		c.reportAbsent(place, policy.CodeUnknownRelation,
-			"relation "+quoteName(s.Relation)+" is not on "+firstWords(without)+", to which "+quoteName(b.Action)+" is bound",
+			"relation "+quoteName(s.Relation)+" is not on "+joinFirstWords(without)+", to which "+quoteName(b.Action)+" is bound",
 			"declare the relationship there, or take another relation")
 	}
 	if len(dead) > 0 {
-		c.reportAbsent(place, policy.CodeActionNotOnTarget, "action "+quoteName(s.Action)+" is not bound where the relation leads: "+firstWords(dead),
+		c.reportAbsent(place, policy.CodeActionNotOnTarget, "action "+quoteName(s.Action)+" is not bound where the relation leads: "+joinFirstWords(dead),
 			"bind it to those types too, or take them out of the relation's targets")
 	}
 }

@@ -12,8 +12,8 @@ func quoteName(name string) string { return words.QuoteName(name) }
 // mostWords bounds the names that a finding lists.
 const mostWords = 5
 
-// firstWords returns "a, b, c", cut off after mostWords.
-func firstWords(words []string) string {
+// joinFirstWords returns "a, b, c", cut off after mostWords.
+func joinFirstWords(words []string) string {
 	if len(words) <= mostWords {
 		return strings.Join(words, ", ")
 	}

@@ -19,19 +19,19 @@ var asked = flag.Uint64("policies", 60, "generated policies that the engines are
 
 const questionsOfPolicy = 20
 
-// tally counts the answers of an engine, the answers with deep or cyclic relationships, and the questions that it gave
-// up.
-type tally struct{ yes, no, deep, givenUp int }
+// answerCounts counts the answers of an engine, the answers with deep or cyclic relationships, and the questions that
+// it gave up.
+type answerCounts struct{ yes, no, deep, givenUp int }
 
-// TestTheEnginesDecideAsTheDocumentsSay compares both engines with the documents, on random relationships.
-func TestTheEnginesDecideAsTheDocumentsSay(t *testing.T) {
+// TestTheEnginesEqualDocumentsOnRandomTuples compares both engines with the documents, on random relationships.
+func TestTheEnginesEqualDocumentsOnRandomTuples(t *testing.T) {
 	client := openFGA(t)
-	tallies := map[string]*tally{"SpiceDB": {}, "OpenFGA": {}}
-	for seed := range policytest.TestSeeds(t, *asked) {
+	tallies := map[string]*answerCounts{"SpiceDB": {}, "OpenFGA": {}}
+	for seed := range policytest.SeedRange(t, *asked) {
 		texts := policytest.GeneratePolicy(seed)
 		p := valid(t, policy.Options{}, texts...)
 		random := rand.New(rand.NewPCG(seed, 1))
-		w := readSource(t, texts).randomWorld(random)
+		w := readPlainPolicy(t, texts).randomWorld(random)
 		questions := w.questions(random, questionsOfPolicy)
 		engines := map[string]engine{}
 		if schema, found := spicedb.CompileSchema(p, spicedb.Options{}); !found.HasErrors() {
@@ -67,18 +67,18 @@ func formOf(seed uint64) string {
 }
 
 // ask compares answers with the documents. An engine may give up only on deep relationships.
-func (of *tally) ask(t *testing.T, w world, e engine, questions []decision) {
+func (of *answerCounts) ask(t *testing.T, w plainPolicyWithTuples, e engine, questions []decision) {
 	t.Helper()
 	const deep = 8
 	for _, q := range questions {
-		answer, err := e.allowed(t.Context(), q.fact)
-		isDeep := w.depth(pair{q.Object, q.Relation}, deep) == deep
+		answer, err := e.allowed(t.Context(), q.relationshipTuple)
+		isDeep := w.depth(typeAndName{q.Object, q.Relation}, deep) == deep
 		switch {
 		case err != nil && isDeep && tooDeep(err):
 			of.givenUp++
 			continue
 		case err != nil || answer != q.Allowed:
-			t.Errorf("%v: %v, want %v (%v)", q.fact, answer, q.Allowed, err)
+			t.Errorf("%v: %v, want %v (%v)", q.relationshipTuple, answer, q.Allowed, err)
 		case answer:
 			of.yes++
 		default:
@@ -96,7 +96,7 @@ func tooDeep(err error) bool {
 }
 
 // depth returns the number of steps from an action on an object, at most most.
-func (w world) depth(p pair, most int) int {
+func (w plainPolicyWithTuples) depth(p typeAndName, most int) int {
 	deepest := 0
 	for _, n := range w.next[p] {
 		if deepest < most {

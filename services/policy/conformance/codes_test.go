@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// TestThePageOfCodesSaysWhatTheLibrarySays checks the page to which findings link.
-func TestThePageOfCodesSaysWhatTheLibrarySays(t *testing.T) {
+// TestCodePageMatchesLibrary checks the page to which findings link.
+func TestCodePageMatchesLibrary(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/reference/policy-codes.md")
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 
 // engine is a server with a compiled policy.
 type engine interface {
-	write(ctx context.Context, facts ...fact) error
+	write(ctx context.Context, facts ...relationshipTuple) error
 	// allowed reports whether a user may take an action; an error means no answer.
-	allowed(ctx context.Context, question fact) (bool, error)
+	allowed(ctx context.Context, question relationshipTuple) (bool, error)
 }
 
-// TestTheEnginesDecideAsTheExampleSays also requires that the engines accept valid tuples and reject others.
-func TestTheEnginesDecideAsTheExampleSays(t *testing.T) {
+// TestTheEnginesDecideExample also requires that the engines accept valid tuples and reject others.
+func TestTheEnginesDecideExample(t *testing.T) {
 	text, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +40,8 @@ func TestTheEnginesDecideAsTheExampleSays(t *testing.T) {
 				}
 			}
 			for _, d := range decisions() {
-				if allowed, err := e.allowed(t.Context(), d.fact); err != nil || allowed != d.Allowed {
-					t.Errorf("%v: %v, want %v (%v)", d.fact, allowed, d.Allowed, err)
+				if allowed, err := e.allowed(t.Context(), d.relationshipTuple); err != nil || allowed != d.Allowed {
+					t.Errorf("%v: %v, want %v (%v)", d.relationshipTuple, allowed, d.Allowed, err)
 				}
 			}
 		})

@@ -2,18 +2,18 @@ package conformance
 
 import "strings"
 
-// fact is a relationship: a user, or a userset of another object, has a relation to an object.
-type fact struct{ Object, Relation, User string }
+// relationshipTuple is a relationship: a user, or a userset of another object, has a relation to an object.
+type relationshipTuple struct{ Object, Relation, User string }
 
 // decision is a question and its answer.
 type decision struct {
-	fact
+	relationshipTuple
 	Allowed bool
 }
 
 // facts returns facts for the example policy, testdata/loadbalancer: a chain of owners, a role of alice at its top, and
 // one of carol in the middle.
-func facts() []fact {
+func facts() []relationshipTuple {
 	return parseTuples(`
 		tenant:child#parent@tenant:root
 		organization:o#parent@tenant:child
@@ -26,12 +26,12 @@ func facts() []fact {
 }
 
 // parseTuples reads tuples in the usual notation: object#relation@user.
-func parseTuples(text string) []fact {
-	var tuples []fact
+func parseTuples(text string) []relationshipTuple {
+	var tuples []relationshipTuple
 	for field := range strings.FieldsSeq(text) {
 		on, user, _ := strings.Cut(field, "@")
 		object, relation, _ := strings.Cut(on, "#")
-		tuples = append(tuples, fact{object, relation, user})
+		tuples = append(tuples, relationshipTuple{object, relation, user})
 	}
 	return tuples
 }
@@ -43,8 +43,8 @@ func decisions() []decision {
 	for i, object := range objects {
 		for _, user := range []string{"alice", "bob", "carol"} {
 			all = append(all,
-				decision{fact{object, "loadbalancer_get", "user:" + user}, user == "alice"},
-				decision{fact{object, "loadbalancer_create", "user:" + user}, user == "carol" && i >= 3},
+				decision{relationshipTuple{object, "loadbalancer_get", "user:" + user}, user == "alice"},
+				decision{relationshipTuple{object, "loadbalancer_create", "user:" + user}, user == "carol" && i >= 3},
 			)
 		}
 	}
@@ -52,7 +52,7 @@ func decisions() []decision {
 }
 
 // impossible returns tuples that an engine must reject.
-func impossible() []fact {
+func impossible() []relationshipTuple {
 	return parseTuples(`
 		project:p#parent@tenant:root
 		tenant:root#loadbalancer_get_role@role:viewer

@@ -166,9 +166,9 @@ func manifests() map[string][2]string {
 	return of
 }
 
-// TestManifestsAreJudgedAsTheAPIServerDoes compares with the definition of the custom resource, and requires that it
+// TestManifestChecksEqualAPIServer compares with the definition of the custom resource, and requires that it
 // accepts the output of fmt.
-func TestManifestsAreJudgedAsTheAPIServerDoes(t *testing.T) {
+func TestManifestChecksEqualAPIServer(t *testing.T) {
 	t.Parallel()
 	crd := policyDocuments(t)
 	for name, m := range manifests() {

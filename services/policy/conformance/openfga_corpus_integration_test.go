@@ -4,8 +4,8 @@ package conformance
 
 import "testing"
 
-// TestOpenFGATakesTenThousandPoliciesThatPassItsCheck is separate because the race detector makes it slow.
-func TestOpenFGATakesTenThousandPoliciesThatPassItsCheck(t *testing.T) {
+// TestOpenFGAAccepts10000CheckedPolicies is separate because the race detector makes it slow.
+func TestOpenFGAAccepts10000CheckedPolicies(t *testing.T) {
 	t.Parallel()
 	testOpenFGACorpus(t, 10_000)
 }

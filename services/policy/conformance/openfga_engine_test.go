@@ -49,7 +49,7 @@ func newOpenFGA(t *testing.T, client *fga.Client, model *openfgav1.Authorization
 	return openFGAStore{client, store, id}
 }
 
-func (o openFGAStore) write(ctx context.Context, facts ...fact) error {
+func (o openFGAStore) write(ctx context.Context, facts ...relationshipTuple) error {
 	var keys []*openfgav1.TupleKey
 	for _, f := range facts {
 		keys = append(keys, &openfgav1.TupleKey{Object: f.Object, Relation: f.Relation, User: f.User})
@@ -57,7 +57,7 @@ func (o openFGAStore) write(ctx context.Context, facts ...fact) error {
 	return o.client.Write(ctx, o.store, o.model, keys, nil)
 }
 
-func (o openFGAStore) allowed(ctx context.Context, question fact) (bool, error) {
+func (o openFGAStore) allowed(ctx context.Context, question relationshipTuple) (bool, error) {
 	answer, err := o.client.Check(ctx, &openfgav1.CheckRequest{
 		StoreId: o.store, TupleKey: &openfgav1.CheckRequestTupleKey{Object: question.Object, Relation: question.Relation, User: question.User},
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/openfga"
 )
 
-func TestOpenFGAReadsModulesAndTheirManifestWhoeverProvidesThem(t *testing.T) {
+func TestOpenFGAReadsModulesAndModFile(t *testing.T) {
 	t.Parallel()
 	for name, owner := range map[string]string{
 		"nobody known": "", "dash": "foo-api", "underscore": "foo_api", "path": "foo/api", "core": "core", "spaces": "the foo team", "word": "define",

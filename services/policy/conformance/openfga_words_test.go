@@ -38,8 +38,8 @@ func taken(t *testing.T, dsl string) bool {
 	return err == nil
 }
 
-// TestTheWordsOfOpenFGAAreThoseThatItKeeps compares with the parser and the library of the server.
-func TestTheWordsOfOpenFGAAreThoseThatItKeeps(t *testing.T) {
+// TestReservedWordsEqualOpenFGA compares with the parser and the library of the server.
+func TestReservedWordsEqualOpenFGA(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{
 		"self", "this", "and", "or", "but", "not", "from", "with", "define", "relations", "relation", "condition", "in", "true", "false", "null",

@@ -8,19 +8,19 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// source is a plain reading of the documents of a policy. It uses nothing of the checker and the compilers. It is slow,
-// and short enough to be obviously correct.
-type source struct {
+// plainPolicy is a plain reading of the documents of a policy. It uses nothing of the checker and the compilers. It is
+// slow, and short enough to be obviously correct.
+type plainPolicy struct {
 	// targets holds the target types by type and relation.
-	targets map[pair][]string
+	targets map[typeAndName][]string
 	// bindings holds the bindings by type and action.
-	bindings map[pair]syntax.Binding
+	bindings map[typeAndName]syntax.Binding
 }
 
-// pair is a type or an object, with one of its relations or actions.
-type pair struct{ of, name string }
+// typeAndName is a type or an object, with one of its relations or actions.
+type typeAndName struct{ of, name string }
 
-func readSource(t *testing.T, texts []string) source {
+func readPlainPolicy(t *testing.T, texts []string) plainPolicy {
 	t.Helper()
 	var files []syntax.File
 	for _, text := range texts {
@@ -42,16 +42,16 @@ func readSource(t *testing.T, texts []string) source {
 		}
 		return []syntax.Name{name}
 	}
-	s := source{targets: map[pair][]string{}, bindings: map[pair]syntax.Binding{}}
+	s := plainPolicy{targets: map[typeAndName][]string{}, bindings: map[typeAndName]syntax.Binding{}}
 	for _, d := range documents {
 		for _, declared := range d.ResourceTypes {
 			for _, r := range declared.Relationships {
-				s.targets[pair{declared.Name.Text, r.Relation.Text}] = typesOf(r.Targets, members)
+				s.targets[typeAndName{declared.Name.Text, r.Relation.Text}] = typesOf(r.Targets, members)
 			}
 		}
 		for _, b := range d.Bindings {
 			for _, on := range members(b.Type) {
-				s.bindings[pair{on.Text, b.Action.Text}] = b
+				s.bindings[typeAndName{on.Text, b.Action.Text}] = b
 			}
 		}
 	}
@@ -60,9 +60,9 @@ func readSource(t *testing.T, texts []string) source {
 }
 
 // addRoles adds the type of roles, unless it is declared or no binding uses roles.
-func (s source) addRoles() {
+func (s plainPolicy) addRoles() {
 	for _, b := range s.bindings {
-		if subjects := (pair{"role", "subject"}); slices.ContainsFunc(b.Conditions, byRole) && s.targets[subjects] == nil {
+		if subjects := (typeAndName{"role", "subject"}); slices.ContainsFunc(b.Conditions, byRole) && s.targets[subjects] == nil {
 			s.targets[subjects] = []string{"user"}
 		}
 	}
@@ -81,61 +81,61 @@ func typesOf(names []syntax.Name, members func(syntax.Name) []syntax.Name) []str
 	return slices.Compact(all)
 }
 
-// world is a source with relationships between objects.
-type world struct {
-	source
-	facts   []fact
+// plainPolicyWithTuples is a source with relationships between objects.
+type plainPolicyWithTuples struct {
+	plainPolicy
+	facts   []relationshipTuple
 	objects []string
 	// related holds the users of facts by object and relation.
-	related map[pair][]string
+	related map[typeAndName][]string
 	// next holds, for each action on an object, the actions on other objects that give it.
-	next map[pair][]pair
+	next map[typeAndName][]typeAndName
 }
 
-func (s source) world(facts []fact, objects []string) world {
-	w := world{source: s, facts: facts, objects: objects, related: map[pair][]string{}, next: map[pair][]pair{}}
+func (s plainPolicy) world(facts []relationshipTuple, objects []string) plainPolicyWithTuples {
+	w := plainPolicyWithTuples{plainPolicy: s, facts: facts, objects: objects, related: map[typeAndName][]string{}, next: map[typeAndName][]typeAndName{}}
 	for _, f := range facts {
-		on := pair{f.Object, f.Relation}
+		on := typeAndName{f.Object, f.Relation}
 		w.related[on] = append(w.related[on], f.User)
 	}
 	for _, object := range objects {
 		for on := range s.bindings {
 			if on.of == typeOf(object) {
-				w.expand(pair{object, on.name})
+				w.expand(typeAndName{object, on.name})
 			}
 		}
 	}
 	return w
 }
 
-func (w world) expand(p pair) {
+func (w plainPolicyWithTuples) expand(p typeAndName) {
 	w.next[p] = nil
-	for _, c := range w.bindings[pair{typeOf(p.of), p.name}].Conditions {
+	for _, c := range w.bindings[typeAndName{typeOf(p.of), p.name}].Conditions {
 		if step := c.RelationshipAction; step != nil {
-			for _, object := range w.related[pair{p.of, step.Relation.Text}] {
-				w.next[p] = append(w.next[p], pair{object, step.Action.Text})
+			for _, object := range w.related[typeAndName{p.of, step.Relation.Text}] {
+				w.next[p] = append(w.next[p], typeAndName{object, step.Action.Text})
 			}
 		}
 	}
 }
 
 // bound reports whether one of the user's roles is bound to the object for the action.
-func (w world) bound(user string, p pair) bool {
+func (w plainPolicyWithTuples) bound(user string, p typeAndName) bool {
 	hasRole := func(subjects string) bool {
-		return slices.Contains(w.related[pair{strings.TrimSuffix(subjects, "#subject"), "subject"}], user)
+		return slices.Contains(w.related[typeAndName{strings.TrimSuffix(subjects, "#subject"), "subject"}], user)
 	}
-	return slices.ContainsFunc(w.bindings[pair{typeOf(p.of), p.name}].Conditions, byRole) &&
-		slices.ContainsFunc(w.related[pair{p.of, p.name + "_role"}], hasRole)
+	return slices.ContainsFunc(w.bindings[typeAndName{typeOf(p.of), p.name}].Conditions, byRole) &&
+		slices.ContainsFunc(w.related[typeAndName{p.of, p.name + "_role"}], hasRole)
 }
 
 // allowed returns everything that a user may do. It starts with the actions that roles give, and adds the actions that
 // follow until nothing is added.
-func (w world) allowed(user string) map[pair]bool {
-	may := map[pair]bool{}
+func (w plainPolicyWithTuples) allowed(user string) map[typeAndName]bool {
+	may := map[typeAndName]bool{}
 	for before := -1; before < len(may); {
 		before = len(may)
 		for p, next := range w.next {
-			if !may[p] && (w.bound(user, p) || slices.ContainsFunc(next, func(n pair) bool { return may[n] })) {
+			if !may[p] && (w.bound(user, p) || slices.ContainsFunc(next, func(n typeAndName) bool { return may[n] })) {
 				may[p] = true
 			}
 		}
@@ -145,10 +145,10 @@ func (w world) allowed(user string) map[pair]bool {
 
 // walks returns the steps of an engine without memory, up to a depth. It returns false if an action needs more than
 // most steps.
-func (w world) walks(depth, most int) (map[pair]int, bool) {
-	walks := map[pair]int{}
+func (w plainPolicyWithTuples) walks(depth, most int) (map[typeAndName]int, bool) {
+	walks := map[typeAndName]int{}
 	for range depth {
-		longer := map[pair]int{}
+		longer := map[typeAndName]int{}
 		for p, next := range w.next {
 			longer[p] = 1
 			for _, n := range next {

@@ -4,8 +4,8 @@ package conformance
 
 import "testing"
 
-// TestSpiceDBTakesTenThousandPoliciesThatPassItsCheck is separate because the race detector makes it slow.
-func TestSpiceDBTakesTenThousandPoliciesThatPassItsCheck(t *testing.T) {
+// TestSpiceDBAccepts10000CheckedPolicies is separate because the race detector makes it slow.
+func TestSpiceDBAccepts10000CheckedPolicies(t *testing.T) {
 	t.Parallel()
 	testSpiceDBCorpus(t, 10_000)
 }

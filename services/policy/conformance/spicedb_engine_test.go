@@ -34,7 +34,7 @@ func newSpiceDB(t *testing.T, schema []byte) spiceDBServer {
 	return spiceDBServer{authzed.NewPermissionsServiceClient(conn)}
 }
 
-func (s spiceDBServer) write(ctx context.Context, facts ...fact) error {
+func (s spiceDBServer) write(ctx context.Context, facts ...relationshipTuple) error {
 	const most = 50
 	for some := range slices.Chunk(facts, most) {
 		var updates []*authzed.RelationshipUpdate
@@ -51,7 +51,7 @@ func (s spiceDBServer) write(ctx context.Context, facts ...fact) error {
 	return nil
 }
 
-func (s spiceDBServer) allowed(ctx context.Context, question fact) (bool, error) {
+func (s spiceDBServer) allowed(ctx context.Context, question relationshipTuple) (bool, error) {
 	answer, err := s.client.CheckPermission(ctx, &authzed.CheckPermissionRequest{
 		Consistency: &authzed.Consistency{Requirement: &authzed.Consistency_FullyConsistent{FullyConsistent: true}},
 		Resource:    reference(question.Object), Permission: question.Relation, Subject: subject(question.User),

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/spicedb"
 )
 
-func TestSpiceDBTakesTheExample(t *testing.T) {
+func TestSpiceDBAcceptsExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../testdata/loadbalancer/schema.zed")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestSpiceDBTakesTheExample(t *testing.T) {
 	}
 }
 
-func TestSpiceDBTakesEveryPolicyThatPassesItsCheck(t *testing.T) {
+func TestSpiceDBAcceptsCheckedPolicies(t *testing.T) {
 	t.Parallel()
 	if refused := testSpiceDBCorpus(t, 1000); refused == 0 || refused > 100 {
 		t.Errorf("%d policies are not for SpiceDB", refused)
@@ -33,7 +33,7 @@ func TestSpiceDBTakesEveryPolicyThatPassesItsCheck(t *testing.T) {
 func testSpiceDBCorpus(t *testing.T, policies uint64) int {
 	t.Helper()
 	refused := 0
-	for seed := range policytest.TestSeeds(t, policies) {
+	for seed := range policytest.SeedRange(t, policies) {
 		texts := policytest.GeneratePolicy(seed)
 		schema, found := spicedb.CompileSchema(valid(t, policy.Options{}, texts...), spicedb.Options{})
 		if found.HasErrors() {
@@ -63,8 +63,8 @@ func plain(t *testing.T, typ, relation, action string) string {
 	return strings.NewReplacer("typename", typ, "relationname", relation, "actionname", action).Replace(string(schema))
 }
 
-// TestTheCheckKnowsWhichNamesSpiceDBTakes compares with SpiceDB on the same names.
-func TestTheCheckKnowsWhichNamesSpiceDBTakes(t *testing.T) {
+// TestSpiceDBNameCheckEqualsSpiceDB compares with SpiceDB on the same names.
+func TestSpiceDBNameCheckEqualsSpiceDB(t *testing.T) {
 	t.Parallel()
 	names := []string{
 		"definition", "caveat", "relation", "permission", "nil", "with", "self", "expiration", "and", "use", "import", "partial", "any", "all", "true", "this",
@@ -92,7 +92,7 @@ func TestTheCheckKnowsWhichNamesSpiceDBTakes(t *testing.T) {
 	}
 }
 
-func TestTheCheckKnowsWhichPrefixesSpiceDBTakes(t *testing.T) {
+func TestSpiceDBPrefixCheckEqualsSpiceDB(t *testing.T) {
 	t.Parallel()
 	p := valid(t, policy.Options{}, one("foo", "own", "get"))
 	for _, prefix := range []string{"foo", "fo", "f", "foo/bar", "foo/b", "Foo", "foo-bar", "foo_", "a1b", "1ab", "with", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("abc/", 31) + "abc"} {
@@ -108,7 +108,7 @@ func TestTheCheckKnowsWhichPrefixesSpiceDBTakes(t *testing.T) {
 	}
 }
 
-func TestSpiceDBTakesOtherOptions(t *testing.T) {
+func TestSpiceDBAcceptsOtherOptions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		options policy.Options

@@ -16,20 +16,20 @@ const (
 )
 
 // randomWorld relates objects at random, with cycles. The same seed gives the same world.
-func (s source) randomWorld(random *rand.Rand) world {
+func (s plainPolicy) randomWorld(random *rand.Rand) plainPolicyWithTuples {
 	objects := s.someObjects()
 	of := func(typ string) string { return fmt.Sprintf("%s:%d", typ, random.IntN(objectsOfType)) }
-	var facts []fact
+	var facts []relationshipTuple
 	for _, on := range sorted(s.targets) {
 		for range 2 * objectsOfType {
 			targets := s.targets[on]
-			facts = append(facts, fact{of(on.of), on.name, of(targets[random.IntN(len(targets))])})
+			facts = append(facts, relationshipTuple{of(on.of), on.name, of(targets[random.IntN(len(targets))])})
 		}
 	}
 	for _, on := range sorted(s.bindings) {
 		for _, c := range s.bindings[on].Conditions {
 			if c.RoleBinding {
-				facts = append(facts, fact{of(on.of), on.name + "_role", of("role") + "#subject"})
+				facts = append(facts, relationshipTuple{of(on.of), on.name + "_role", of("role") + "#subject"})
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func (s source) randomWorld(random *rand.Rand) world {
 }
 
 // someObjects returns a few objects of each type.
-func (s source) someObjects() []string {
+func (s plainPolicy) someObjects() []string {
 	types := map[string]bool{}
 	for on, targets := range s.targets {
 		types[on.of] = true
@@ -66,14 +66,14 @@ func (s source) someObjects() []string {
 }
 
 // questions returns some questions about all users: as many with the answer yes as with no, if enough exist.
-func (w world) questions(random *rand.Rand, most int) []decision {
+func (w plainPolicyWithTuples) questions(random *rand.Rand, most int) []decision {
 	var yes, no []decision
-	for _, typ := range w.targets[pair{"role", "subject"}] {
+	for _, typ := range w.targets[typeAndName{"role", "subject"}] {
 		for i := range objectsOfType {
 			user := fmt.Sprintf("%s:%d", typ, i)
 			may := w.allowed(user)
 			for p := range w.next {
-				if q := (decision{fact{p.of, p.name, user}, may[p]}); q.Allowed {
+				if q := (decision{relationshipTuple{p.of, p.name, user}, may[p]}); q.Allowed {
 					yes = append(yes, q)
 				} else {
 					no = append(no, q)
@@ -83,23 +83,23 @@ func (w world) questions(random *rand.Rand, most int) []decision {
 	}
 	var some []decision
 	for _, of := range [][]decision{yes, no} {
-		slices.SortFunc(of, func(a, b decision) int { return compareFacts(a.fact, b.fact) })
+		slices.SortFunc(of, func(a, b decision) int { return compareFacts(a.relationshipTuple, b.relationshipTuple) })
 		random.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
 		some = append(some, of[:min(len(of), most/2)]...)
 	}
 	return some
 }
 
-func unique(facts []fact) []fact {
+func unique(facts []relationshipTuple) []relationshipTuple {
 	slices.SortFunc(facts, compareFacts)
 	return slices.Compact(facts)
 }
 
-func compareFacts(a, b fact) int {
+func compareFacts(a, b relationshipTuple) int {
 	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.User, b.User))
 }
 
 // sorted returns the keys of a map in a fixed order.
-func sorted[V any](m map[pair]V) []pair {
-	return slices.SortedFunc(maps.Keys(m), func(a, b pair) int { return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.name, b.name)) })
+func sorted[V any](m map[typeAndName]V) []typeAndName {
+	return slices.SortedFunc(maps.Keys(m), func(a, b typeAndName) int { return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.name, b.name)) })
 }

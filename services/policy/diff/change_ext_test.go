@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/diff"
 )
 
-func TestTheWorstClassCounts(t *testing.T) {
+func TestWorstClass(t *testing.T) {
 	t.Parallel()
 	classes := append(diff.AllClasses(), diff.None)
 	for i, worse := range classes {
@@ -26,7 +26,7 @@ func TestTheWorstClassCounts(t *testing.T) {
 	}
 }
 
-func TestTextGroupsByClassTheWorstFirst(t *testing.T) {
+func TestRenderTextGroupsByClassWorstFirst(t *testing.T) {
 	t.Parallel()
 	after := edit(t, base, "idPrefix: prj", "idPrefix: project", "      - relation: friend\n        targetTypes: [tenant]\n", "", "  - name: edit\n", "")
 	got := diff.RenderText(diff.Policies(parse(t, policy.Options{}, base), parse(t, policy.Options{}, after)))
@@ -42,7 +42,7 @@ harmless:
 	}
 }
 
-func TestNoChangeSaysSo(t *testing.T) {
+func TestRenderTextOfNoChange(t *testing.T) {
 	t.Parallel()
 	if got := diff.RenderText(nil); got != "no change in meaning\n" {
 		t.Errorf("got %q", got)
@@ -53,7 +53,7 @@ func TestNoChangeSaysSo(t *testing.T) {
 	}
 }
 
-func TestJSONIsForPrograms(t *testing.T) {
+func TestRenderJSON(t *testing.T) {
 	t.Parallel()
 	changes := diff.Policies(parse(t, policy.Options{}, base), parse(t, policy.Options{}, edit(t, base, "  - name: edit\n", "  - name: edit\n  - name: drop\n")))
 	data, err := diff.RenderJSON(changes)

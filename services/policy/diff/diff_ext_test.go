@@ -74,7 +74,7 @@ func summary(changes []diff.PolicyChange) []string {
 	return lines
 }
 
-func TestEveryEditHasItsClassAndSoHasUndoingIt(t *testing.T) {
+func TestEveryEditAndItsInverseHaveClass(t *testing.T) {
 	t.Parallel()
 	const viewOfProject = `
   - actionName: view
@@ -151,7 +151,7 @@ func TestEveryEditHasItsClassAndSoHasUndoingIt(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyLooksDifferentIsNoChange(t *testing.T) {
+func TestEquivalentPoliciesHaveNoChange(t *testing.T) {
 	t.Parallel()
 	types, rest, _ := strings.Cut(base, "actions:\n")
 	union := edit(t, base,
@@ -183,7 +183,7 @@ func TestWhatOnlyLooksDifferentIsNoChange(t *testing.T) {
 	}
 }
 
-func TestAUnionMemberChangesAllThatNamesTheUnion(t *testing.T) {
+func TestUnionMemberChangeAffectsAllUses(t *testing.T) {
 	t.Parallel()
 	const document = `
 resourceTypes:
@@ -214,7 +214,7 @@ actionBindings:
 	}
 }
 
-func TestOptionsChangeWhatIsStored(t *testing.T) {
+func TestOptionChangesAreReported(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		options policy.Options
@@ -244,7 +244,7 @@ func TestOptionsChangeWhatIsStored(t *testing.T) {
 	}
 }
 
-func TestChangesAreWhereTheyWereWritten(t *testing.T) {
+func TestChangesHavePlaces(t *testing.T) {
 	t.Parallel()
 	after := edit(t, base, "friend\n        targetTypes: [tenant]", "friend\n        targetTypes: [tenant, project]", "idPrefix: ten", "idPrefix: tnt")
 	for _, c := range diff.Policies(parse(t, policy.Options{}, base), parse(t, policy.Options{}, after)) {

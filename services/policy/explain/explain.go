@@ -61,13 +61,13 @@ func (e *explainer) buildTree(t *policy.Type, action string) *ActionTree {
 	}
 	e.states[this] = open
 	e.depth++
-	e.addWays(tree, t, b)
+	e.addGrantPaths(tree, t, b)
 	e.depth--
 	e.states[this] = done
 	return tree
 }
 
-func (e *explainer) addWays(tree *ActionTree, t *policy.Type, b *policy.Binding) {
+func (e *explainer) addGrantPaths(tree *ActionTree, t *policy.Type, b *policy.Binding) {
 	if b.RoleBinding {
 		o := e.policy.Options
 		tree.Role = &RoleBindingWay{Relation: o.RoleRelationOf(b.Action), Holder: o.RoleType + "#" + o.RoleRelation}

@@ -40,7 +40,7 @@ func text(t *testing.T, p *policy.Policy, typeName, action string) string {
 	return tree.RenderText()
 }
 
-func TestAnActionIsExplainedToItsRoleBindings(t *testing.T) {
+func TestActionTreeReachesRoleBindings(t *testing.T) {
 	t.Parallel()
 	const want = `loadbalancer_get on loadbalancer (p.yaml:37:5, load-balancer-api)
 ├─ role binding in loadbalancer_get_role, of role#subject
@@ -63,7 +63,7 @@ func TestAnActionIsExplainedToItsRoleBindings(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyCanHaveIsMarked(t *testing.T) {
+func TestActionTreeMarksUngrantable(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
 resourceTypes:
@@ -84,7 +84,7 @@ actionBindings:
 	}
 }
 
-func TestATreeTellsProgramsTheSame(t *testing.T) {
+func TestActionTreeJSONEqualsText(t *testing.T) {
 	t.Parallel()
 	tree, err := explain.Action(fixture(t), "tenant", "loadbalancer_get")
 	if err != nil {
@@ -103,7 +103,7 @@ func TestATreeTellsProgramsTheSame(t *testing.T) {
 	}
 }
 
-func TestWhatThereIsNotIsAnErrorThatHelps(t *testing.T) {
+func TestUnknownActionSuggestsNames(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
 resourceTypes:
@@ -161,7 +161,7 @@ func chain(length, wide int) string {
 	return "resourceTypes:\n" + types.String() + "actions: [name: view]\nactionBindings:\n" + bindings.String()
 }
 
-func TestAnExplanationIsBounded(t *testing.T) {
+func TestActionTreeIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		document, want string

@@ -25,7 +25,7 @@ func findBoundType(p *policy.Policy, typeName, action string) (*policy.Type, err
 	declared := collectNames(p.Actions, func(a *policy.Action) string { return a.Name })
 	switch {
 	case slices.Contains(declared, action):
-		return nil, fmt.Errorf("action %s is not bound to type %s: %s, and %s", action, t.Name, actionsText(t.Name, bound), boundTypesText(p, action))
+		return nil, fmt.Errorf("action %s is not bound to type %s: %s, and %s", action, t.Name, suggestActionsText(t.Name, bound), boundTypesText(p, action))
 	case len(bound) > 0:
 		return nil, fmt.Errorf("type %s has no action %.64q: %s", t.Name, action, suggestNames(action, "actions", bound))
 	default:
@@ -33,7 +33,7 @@ func findBoundType(p *policy.Policy, typeName, action string) (*policy.Type, err
 	}
 }
 
-func actionsText(typeName string, actions []string) string {
+func suggestActionsText(typeName string, actions []string) string {
 	if len(actions) == 0 {
 		return "nothing is bound to " + typeName
 	}

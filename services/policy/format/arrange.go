@@ -104,7 +104,7 @@ func arrangeNode(n *yaml.Node, s mappingShape) {
 	}
 	for _, item := range n.Content {
 		if item.Kind == yaml.ScalarNode {
-			wrapInName(item)
+			wrapItemInNameKey(item)
 		}
 		arrangeNode(item, s)
 	}
@@ -131,8 +131,8 @@ func arrangeFields(n *yaml.Node, s mappingShape) {
 	n.Content = slices.Concat(pairs...)
 }
 
-// wrapInName replaces the item x by `name: x`.
-func wrapInName(item *yaml.Node) {
+// wrapItemInNameKey replaces the item x by `name: x`.
+func wrapItemInNameKey(item *yaml.Node) {
 	key := &yaml.Node{Kind: yaml.ScalarNode, Value: keyName}
 	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: item.Tag, Style: item.Style, Value: item.Value, Anchor: item.Anchor, LineComment: item.LineComment}
 	*item = yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, value}, HeadComment: item.HeadComment, FootComment: item.FootComment}

@@ -47,8 +47,8 @@ func scanComments(text string) (bare string, comments []placedComment) {
 	return s.bare.String(), s.comments
 }
 
-func (s *commentScanner) scanLine(scanLine string) {
-	content := strings.TrimRight(scanLine, "\r\n")
+func (s *commentScanner) scanLine(line string) {
+	content := strings.TrimRight(line, "\r\n")
 	for i := range len(content) {
 		s.at.column++
 		if content[i] == '#' && s.quote == 0 && s.spaced {
@@ -58,7 +58,7 @@ func (s *commentScanner) scanLine(scanLine string) {
 		s.scanCharacter(content, i)
 		s.bare.WriteByte(content[i])
 	}
-	s.bare.WriteString(scanLine[len(content):])
+	s.bare.WriteString(line[len(content):])
 }
 
 func (s *commentScanner) addComment(text string) {

@@ -14,9 +14,10 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// commented adds comments to a text: beside lines, between them at any indentation, and in documents of their own. By
-// the number of each comment, it returns the expected content of its line, or of the next line that is no comment.
-func commented(text string, random *rand.Rand) (out string, with, above map[int]string) {
+// addRandomComments adds comments to a text: beside lines, between them at any indentation, and in documents of their
+// own. By the number of each comment, it returns the expected content of its line, or of the next line that is no
+// comment.
+func addRandomComments(text string, random *rand.Rand) (out string, with, above map[int]string) {
 	var b strings.Builder
 	with, above = map[int]string{}, map[int]string{}
 	number := 0
@@ -65,8 +66,8 @@ func isIn(line, word string) bool {
 	return strings.Contains(strings.ToLower(line), word)
 }
 
-// says returns the policy in the files, in canonical form.
-func says(t *testing.T, texts []string) string {
+// canonicalPolicy returns the policy in the files, in canonical form.
+func canonicalPolicy(t *testing.T, texts []string) string {
 	t.Helper()
 	var files []syntax.File
 	for i, text := range texts {
@@ -79,13 +80,13 @@ func says(t *testing.T, texts []string) string {
 	return string(policytest.CanonicalYAML(p))
 }
 
-func TestNoCommentIsLostOrMoved(t *testing.T) {
+func TestSourceKeepsComments(t *testing.T) {
 	t.Parallel()
-	for seed := range policytest.TestSeeds(t, 300) {
+	for seed := range policytest.SeedRange(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		texts, outs := policytest.GeneratePolicy(seed), []string(nil)
 		for _, text := range texts {
-			text, with, above := commented(text, random)
+			text, with, above := addRandomComments(text, random)
 			out, found := format.Source(syntax.File{Content: []byte(text)})
 			if found.HasErrors() {
 				t.Fatalf("seed %d: %v in\n%s", seed, found, text)
@@ -119,7 +120,7 @@ func TestNoCommentIsLostOrMoved(t *testing.T) {
 			}
 			outs = append(outs, string(out))
 		}
-		if is, was := says(t, outs), says(t, texts); is != was {
+		if is, was := canonicalPolicy(t, outs), canonicalPolicy(t, texts); is != was {
 			t.Fatalf("seed %d: it says\n%s\nand said\n%s", seed, is, was)
 		}
 	}

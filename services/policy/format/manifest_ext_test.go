@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func TestDocumentsBecomeManifests(t *testing.T) {
+func TestToManifests(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata:\n  name: "
 	for name, test := range map[string]struct {

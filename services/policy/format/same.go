@@ -7,8 +7,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-// haveSameContent reports whether documents have the same content, apart from positions.
-func haveSameContent(a, b []*syntax.Document) bool {
+// equalContent reports whether documents have the same content, apart from positions.
+func equalContent(a, b []*syntax.Document) bool {
 	return slices.EqualFunc(a, b, func(a, b *syntax.Document) bool {
 		return reflect.DeepEqual(withoutPositions(a), withoutPositions(b))
 	})

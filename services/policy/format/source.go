@@ -62,7 +62,7 @@ func parseDocuments(name string, content []byte) ([]*syntax.Document, policy.Dia
 // sometimes moves comments.
 func verifyOutput(before []*syntax.Document, out []byte) error {
 	after, found := parseDocuments("", out)
-	if found.HasErrors() || !haveSameContent(before, after) {
+	if found.HasErrors() || !equalContent(before, after) {
 		return errors.New("it would not say the same")
 	}
 	again, err := formatDocuments(out, func(*yaml.Node) error { return nil })

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func TestFilesAreFormattedOneWay(t *testing.T) {
+func TestSourceHasOneFormat(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ text, want string }{
 		"keys, order and style": {
@@ -87,7 +87,7 @@ func TestFilesAreFormattedOneWay(t *testing.T) {
 	}
 }
 
-func TestTheExampleIsFormattedButForItsCase(t *testing.T) {
+func TestExampleIsFormattedExceptCase(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
 	if err != nil {
@@ -99,9 +99,9 @@ func TestTheExampleIsFormattedButForItsCase(t *testing.T) {
 	}
 }
 
-func TestWhatIsFormattedStaysSo(t *testing.T) {
+func TestSourceIsIdempotent(t *testing.T) {
 	t.Parallel()
-	for seed := range policytest.TestSeeds(t, 300) {
+	for seed := range policytest.SeedRange(t, 300) {
 		for _, text := range policytest.GeneratePolicy(seed) {
 			once, found := format.Source(syntax.File{Content: []byte(text)})
 			if found.HasErrors() {
@@ -114,7 +114,7 @@ func TestWhatIsFormattedStaysSo(t *testing.T) {
 	}
 }
 
-func TestFilesWithErrorsAreNotFormatted(t *testing.T) {
+func TestSourceRefusesErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]policy.Code{
 		"actions: [\n": policy.CodeSyntax, "action: []\n": policy.CodeUnknownKey, "- a\n": policy.CodeKind,

@@ -53,8 +53,8 @@ type vertex struct {
 	left, right  []*vertex
 }
 
-// middleY returns the height at which lines meet the vertex.
-func (n *vertex) middleY() int { return n.y + n.body/2 }
+// connectionY returns the height at which lines meet the vertex.
+func (n *vertex) connectionY() int { return n.y + n.body/2 }
 
 // arrowLine is the part of an arrow from one box or label to the next. All vertices between are bends.
 type arrowLine struct {
@@ -86,12 +86,12 @@ func newDrawing(g *Graph) (*graphDrawing, error) {
 			return nil, errors.New("the graph has too many arrows to draw them: filter by type, action or owner")
 		}
 	}
-	d.fillColumns()
+	d.placeVerticesInColumns()
 	return d, nil
 }
 
-// fillColumns puts the vertices into their columns.
-func (d *graphDrawing) fillColumns() {
+// placeVerticesInColumns puts the vertices into their columns.
+func (d *graphDrawing) placeVerticesInColumns() {
 	for _, n := range d.vertices {
 		n.computeSize(d.brief)
 		if len(n.left)+len(n.right) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/policytest"
 )
 
-// anyGraph returns a random graph with cycles, loops, lone boxes, and several arrows between the same boxes.
-func anyGraph(r *rand.Rand) *Graph {
+// randomGraph returns a random graph with cycles, loops, lone boxes, and several arrows between the same boxes.
+func randomGraph(r *rand.Rand) *Graph {
 	g := &Graph{Brief: r.IntN(2) == 0}
 	owners := []string{"", "iam", "a-very-long-owner-indeed"}
 	for i := range 1 + r.IntN(25) {
@@ -36,11 +36,11 @@ func anyGraph(r *rand.Rand) *Graph {
 	return g
 }
 
-// forAnyGraph runs a test on drawings of random graphs.
-func forAnyGraph(t *testing.T, test func(t *testing.T, g *Graph, d *graphDrawing)) {
+// forEachRandomGraph runs a test on drawings of random graphs.
+func forEachRandomGraph(t *testing.T, test func(t *testing.T, g *Graph, d *graphDrawing)) {
 	t.Helper()
-	for seed := range policytest.TestSeeds(t, 100) {
-		g := anyGraph(rand.New(rand.NewPCG(seed, seed)))
+	for seed := range policytest.SeedRange(t, 100) {
+		g := randomGraph(rand.New(rand.NewPCG(seed, seed)))
 		d, err := newDrawing(g)
 		if err != nil {
 			t.Fatal(err)
@@ -51,9 +51,9 @@ func forAnyGraph(t *testing.T, test func(t *testing.T, g *Graph, d *graphDrawing
 	}
 }
 
-func TestNothingInADrawingOverlaps(t *testing.T) {
+func TestDrawingHasNoOverlap(t *testing.T) {
 	t.Parallel()
-	forAnyGraph(t, func(t *testing.T, _ *Graph, d *graphDrawing) {
+	forEachRandomGraph(t, func(t *testing.T, _ *Graph, d *graphDrawing) {
 		d.reduceCrossings()
 		d.placeVertices()
 		for i, a := range d.vertices {
@@ -69,9 +69,9 @@ func TestNothingInADrawingOverlaps(t *testing.T) {
 	})
 }
 
-func TestEveryArrowReachesEachOfItsTargetsOnce(t *testing.T) {
+func TestArrowsReachEachTargetOnce(t *testing.T) {
 	t.Parallel()
-	forAnyGraph(t, func(t *testing.T, g *Graph, d *graphDrawing) {
+	forEachRandomGraph(t, func(t *testing.T, g *Graph, d *graphDrawing) {
 		d.reduceCrossings()
 		d.placeVertices()
 		var want, got []string
@@ -112,9 +112,9 @@ func TestEveryArrowReachesEachOfItsTargetsOnce(t *testing.T) {
 	})
 }
 
-func TestOrderNeverAddsCrossings(t *testing.T) {
+func TestReduceCrossingsNeverAddsCrossings(t *testing.T) {
 	t.Parallel()
-	forAnyGraph(t, func(t *testing.T, _ *Graph, d *graphDrawing) {
+	forEachRandomGraph(t, func(t *testing.T, _ *Graph, d *graphDrawing) {
 		if got, want := d.countCrossings(), crossingsOneByOne(d); got != want {
 			t.Fatalf("counted %d crossings of %d", got, want)
 		}
@@ -151,7 +151,7 @@ func crossingsOneByOne(d *graphDrawing) int {
 	return total
 }
 
-func TestCrossingsThatCanBeAvoidedAre(t *testing.T) {
+func TestReduceCrossingsAvoidsCrossings(t *testing.T) {
 	t.Parallel()
 	var boxes []*Node
 	for i := range 8 {
@@ -171,8 +171,8 @@ func TestCrossingsThatCanBeAvoidedAre(t *testing.T) {
 	}
 }
 
-// chain returns a graph in which each box leads to the next, and one more box leads to the end.
-func chain(length int) *Graph {
+// chainGraph returns a graph in which each box leads to the next, and one more box leads to the end.
+func chainGraph(length int) *Graph {
 	g := &Graph{}
 	for i := range length {
 		g.Nodes = append(g.Nodes, &Node{Name: fmt.Sprint(i)})
@@ -186,9 +186,9 @@ func chain(length int) *Graph {
 	return g
 }
 
-func TestABoxStandsNearToWhatItLeadsTo(t *testing.T) {
+func TestPlaceVerticesKeepsNeighborsClose(t *testing.T) {
 	t.Parallel()
-	g := chain(5)
+	g := chainGraph(5)
 	d, err := newDrawing(g)
 	if err != nil {
 		t.Fatal(err)
@@ -200,9 +200,9 @@ func TestABoxStandsNearToWhatItLeadsTo(t *testing.T) {
 	}
 }
 
-func TestLoneBoxesStandInRowsBelow(t *testing.T) {
+func TestPlaceVerticesPutsLoneBoxesBelow(t *testing.T) {
 	t.Parallel()
-	g := chain(2)
+	g := chainGraph(2)
 	for i := range 100 {
 		g.Nodes = append(g.Nodes, &Node{Name: fmt.Sprintf("lone%d", i)})
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/entail-dev/entail/services/policy/graph"
 )
 
-// hostile returns a graph with names that have a meaning in the formats, and with texts that any document may contain.
-func hostile() *graph.Graph {
+// hostileGraph returns a graph with names that have a meaning in the formats, and with texts that any document may
+// contain.
+func hostileGraph() *graph.Graph {
 	end := &graph.Node{
 		Name: "end", Owner: "\"]; <script>a(1)</script> & #quot; `md` %% \\n \x00\u202e]|{}",
 		Actions: []graph.Action{{Name: "view", ByRole: true}, {Name: strings.Repeat("é", 200)}},
@@ -29,9 +30,9 @@ func hostile() *graph.Graph {
 	}}
 }
 
-func TestDOTQuotesWhatItShows(t *testing.T) {
+func TestDOTQuotesTexts(t *testing.T) {
 	t.Parallel()
-	got, err := hostile().RenderDOT()
+	got, err := hostileGraph().RenderDOT()
 	flows := `click` + strings.Repeat(`\nview <- edit`, 11) + `\nand 9 more`
 	want := `digraph policy {
   rankdir=LR;
@@ -50,9 +51,9 @@ func TestDOTQuotesWhatItShows(t *testing.T) {
 	}
 }
 
-func TestMermaidNumbersWhatMeansSomethingToIt(t *testing.T) {
+func TestMermaidEscapesSpecialCharacters(t *testing.T) {
 	t.Parallel()
-	got, err := hostile().RenderMermaid()
+	got, err := hostileGraph().RenderMermaid()
 	flows := `<i>click</i>` + strings.Repeat(`<br/>view #60;- edit`, 11) + `<br/>and 9 more`
 	want := `flowchart LR
   t_end["<b>end</b><br/><i>#34;#93;#59; #60;script#62;a#40;1#41;#60;/script#62; #38; #35;quot#59; #96;md#96; #37;#37; #92;n ` +
@@ -69,9 +70,9 @@ func TestMermaidNumbersWhatMeansSomethingToIt(t *testing.T) {
 	}
 }
 
-func TestSVGIsXMLThatShowsEverythingAndRunsNothing(t *testing.T) {
+func TestSVGIsSafeXML(t *testing.T) {
 	t.Parallel()
-	got, err := hostile().RenderSVG()
+	got, err := hostileGraph().RenderSVG()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +114,8 @@ func TestSVGIsXMLThatShowsEverythingAndRunsNothing(t *testing.T) {
 	}
 }
 
-// web returns a graph of boxes, each with arrows to a number of the next boxes.
-func web(boxes, arrows int) *graph.Graph {
+// graphOfManyArrows returns a graph of boxes, each with arrows to a number of the next boxes.
+func graphOfManyArrows(boxes, arrows int) *graph.Graph {
 	g := &graph.Graph{}
 	for i := range boxes {
 		g.Nodes = append(g.Nodes, &graph.Node{Name: fmt.Sprintf("type%d", i)})
@@ -155,7 +156,7 @@ func TestEveryFormatIsBounded(t *testing.T) {
 			t.Parallel()
 			want := map[string]string{"dot": test.dot, "mmd": test.mmd, "svg": test.svg}
 			for extension, draw := range formats() {
-				got, err := draw(web(test.boxes, test.arrows))
+				got, err := draw(graphOfManyArrows(test.boxes, test.arrows))
 				if text := fmt.Sprint(err); err != nil && (text != want[extension] || got != nil) || err == nil && want[extension] != "" {
 					t.Errorf("%s: got %d bytes, %v, want %q", extension, len(got), err, want[extension])
 				}

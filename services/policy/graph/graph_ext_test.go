@@ -42,7 +42,7 @@ func formats() map[string]func(*graph.Graph) ([]byte, error) {
 	}
 }
 
-func TestTheFixtureIsDrawnAsItAlwaysWas(t *testing.T) {
+func TestFixtureEqualsGoldenDrawing(t *testing.T) {
 	t.Parallel()
 	for extension, draw := range formats() {
 		t.Run(extension, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTheFixtureIsDrawnAsItAlwaysWas(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfDocumentsIsNotVisible(t *testing.T) {
+func TestGraphIsIndependentOfDocumentOrder(t *testing.T) {
 	t.Parallel()
 	documents := fixture(t)
 	slices.Reverse(documents)
@@ -112,7 +112,7 @@ func summary(g *graph.Graph) []string {
 	return all
 }
 
-func TestAFilterChoosesWhatMatchesAndWhatItIsConnectedWith(t *testing.T) {
+func TestFilterSelectsMatchesAndNeighbors(t *testing.T) {
 	t.Parallel()
 	p := parse(t, `
 # Provided by iam
@@ -190,7 +190,7 @@ func expression(s string) *regexp.Regexp {
 	return regexp.MustCompile(s)
 }
 
-func TestRolesAreDrawnOnlyIfADocumentDeclaresThem(t *testing.T) {
+func TestGraphOmitsUndeclaredRoles(t *testing.T) {
 	t.Parallel()
 	const bound = "resourceTypes: [{name: a, idPrefix: aaa}]\nactions: [name: view]\nactionBindings: [{actionName: view, typeName: a, conditions: [roleBinding: {}]}]"
 	const role = "resourceTypes:\n- {name: user, idPrefix: usr}\n- {name: role, idPrefix: rol, relationships: [{relation: subject, targetTypes: [user]}]}"

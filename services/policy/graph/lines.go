@@ -56,8 +56,8 @@ func (n *Node) subtitle() string {
 	}
 }
 
-// filterHint returns the filter that shows more of a node; it is empty for a union.
-func (n *Node) filterHint() string {
+// expandFilterHint returns the filter that shows more of a node; it is empty for a union.
+func (n *Node) expandFilterHint() string {
 	switch {
 	case n.Union:
 		return ""

@@ -107,7 +107,7 @@ func moveToNeighbors(column []*vertex, neighbours func(*vertex) []*vertex) {
 		if near := neighbours(n); len(near) > 0 {
 			sum := 0
 			for _, m := range near {
-				sum += m.middleY()
+				sum += m.connectionY()
 			}
 			wish = sum/len(near) - n.body/2
 		}
@@ -147,7 +147,7 @@ func (d *graphDrawing) attachLineEnds() {
 		if ends[s] == nil {
 			sides = append(sides, s)
 		}
-		ends[s] = append(ends[s], lineEnd{height, next.middleY()})
+		ends[s] = append(ends[s], lineEnd{height, next.connectionY()})
 	}
 	for _, l := range d.lines {
 		last := len(l.vertices) - 1
@@ -158,7 +158,7 @@ func (d *graphDrawing) attachLineEnds() {
 		all := ends[s]
 		slices.SortStableFunc(all, func(a, b lineEnd) int { return cmp.Compare(a.other, b.other) })
 		for i, e := range all {
-			*e.height = s.of.middleY()
+			*e.height = s.of.connectionY()
 			if s.of.box != nil {
 				*e.height = s.of.y + s.of.body*(i+1)/(len(all)+1)
 			}

@@ -51,7 +51,7 @@ unions: [{name: owners, resourceTypes: [tenant, project]}]
 	return documents
 }
 
-func TestSixtyTypesAreDrawnInBrief(t *testing.T) {
+func TestLargeGraphIsDrawnInBrief(t *testing.T) {
 	t.Parallel()
 	g := graph.FromPolicy(parse(t, services(12, 5)...), graph.Filter{})
 	if len(g.Nodes) != 63 || !g.Brief {
@@ -92,7 +92,7 @@ func TestSixtyTypesAreDrawnInBrief(t *testing.T) {
 	}
 }
 
-func TestAGraphIsReducedToWhatIsAskedFor(t *testing.T) {
+func TestSimplifyReducesGraph(t *testing.T) {
 	t.Parallel()
 	p := parse(t, services(2, 3)...)
 	for name, test := range map[string]struct {

@@ -91,7 +91,7 @@ func (p *svgPainter) drawLine(l *arrowLine) {
 	x, y := l.vertices[0].sideX(leftwards), l.from
 	p.printf("<path class=\"line\" d=\"M%d %d", x, y)
 	for i, n := range l.vertices[1:] {
-		toX, toY := n.sideX(!leftwards), n.middleY()
+		toX, toY := n.sideX(!leftwards), n.connectionY()
 		if i+1 == last {
 			toY = l.to
 		}
@@ -122,7 +122,7 @@ func (p *svgPainter) drawVertex(n *vertex) {
 		p.drawLabel(n.label, n.x, n.y)
 	case n.box != nil:
 		p.printf("<g id=\"%s\">\n", escapeSVG(n.box.uniqueID()))
-		if hint := n.box.filterHint(); hint != "" {
+		if hint := n.box.expandFilterHint(); hint != "" {
 			p.printf("<title>%s</title>\n", escapeSVG(printableText(hint)))
 		}
 		p.drawLoops(n)

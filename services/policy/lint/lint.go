@@ -33,7 +33,7 @@ func Policy(p *policy.Policy) policy.Diagnostics {
 	}
 	l.warnNearLimits()
 	l.warnRecursion()
-	l.warnRepetition()
+	l.warnRepeatedBindings()
 	l.warnMissingVerbs()
 	return l.found.Diagnostics()
 }
@@ -56,8 +56,8 @@ func (l *linter) warnNearLimits() {
 	}
 }
 
-// warnRepetition reports bindings that differ only in their type.
-func (l *linter) warnRepetition() {
+// warnRepeatedBindings reports bindings that differ only in their type.
+func (l *linter) warnRepeatedBindings() {
 	groups := map[string][]*policy.Binding{}
 	for _, t := range l.policy.Types {
 		for _, b := range t.Bindings {

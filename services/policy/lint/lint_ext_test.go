@@ -28,7 +28,7 @@ func lintText(t *testing.T, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestLintSaysWhatAPolicyShouldNotHave(t *testing.T) {
+func TestPolicyReportsEachWarning(t *testing.T) {
 	t.Parallel()
 	const foo = "resourceTypes: [{name: foo, idPrefix: foo}]\n"
 	roles := func(action string, types ...string) string {
@@ -80,7 +80,7 @@ func TestLintSaysWhatAPolicyShouldNotHave(t *testing.T) {
 	}
 }
 
-func TestTheExampleNestsTenantsWithoutEnd(t *testing.T) {
+func TestPolicyWarnsOfRecursionInExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../testdata/loadbalancer/policy.yaml")
 	if err != nil {

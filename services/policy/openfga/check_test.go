@@ -21,7 +21,7 @@ func one(typ, relation, action string, role bool) string {
 		"actions: [{name: %[3]s}]\nactionBindings: [{actionName: %[3]s, typeName: %[1]s, conditions: [{%[4]s}]}]\n", typ, relation, action, condition)
 }
 
-func TestWhatOpenFGADoesNotTakeIsRefused(t *testing.T) {
+func TestCheckModelRefusesInvalidModels(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		text    string

@@ -17,11 +17,11 @@ func CompileDSL(p *policy.Policy, o Options) ([]byte, policy.Diagnostics) {
 }
 
 // writeUnlessErrors returns the output, unless the findings have errors.
-func (m *policyModel) writeUnlessErrors(found policy.Diagnostics, writeUnlessErrors func(modelWriter)) ([]byte, policy.Diagnostics) {
+func (m *policyModel) writeUnlessErrors(found policy.Diagnostics, write func(modelWriter)) ([]byte, policy.Diagnostics) {
 	if found.HasErrors() {
 		return nil, found
 	}
-	text, _ := output.WriteWithinLimit(-1, func(w *output.MeasuringWriter) { writeUnlessErrors(modelWriter{out: w, options: m.policy.Options}) })
+	text, _ := output.WriteWithinLimit(-1, func(w *output.MeasuringWriter) { write(modelWriter{out: w, options: m.policy.Options}) })
 	return text, found
 }
 

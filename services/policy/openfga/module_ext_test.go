@@ -23,7 +23,7 @@ func modulesOf(t *testing.T, o policy.Options, text string) []openfga.Module {
 	return modules
 }
 
-func TestModulesAreNamedForWhoProvidesThem(t *testing.T) {
+func TestCompileModulesNamesModulesByOwner(t *testing.T) {
 	t.Parallel()
 	const foo = "resourceTypes: [{name: foo, idPrefix: foo}, {name: bar, idPrefix: bar}]\n"
 	const get = "actions: [{name: get}, {name: put}]\n"
@@ -68,7 +68,7 @@ func TestModulesAreNamedForWhoProvidesThem(t *testing.T) {
 	}
 }
 
-func TestTheManifestListsTheModules(t *testing.T) {
+func TestModFileListsModules(t *testing.T) {
 	t.Parallel()
 	modules := modulesOf(t, policy.Options{}, "# Provided by b\nresourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n---\n# Provided by a-b\n"+
 		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")
@@ -81,7 +81,7 @@ func TestTheManifestListsTheModules(t *testing.T) {
 	}
 }
 
-func TestExternalTypesOfSubjectsAreInNoModule(t *testing.T) {
+func TestCompileModulesOmitsExternalTypes(t *testing.T) {
 	t.Parallel()
 	p, found := check.Files([]syntax.File{{Name: "p.yaml", Content: []byte("resourceTypes: [{name: foo, idPrefix: foo}]\nactions: [{name: get}]\n" +
 		"actionBindings: [{actionName: get, typeName: foo, conditions: [{roleBinding: {}}]}]\n")}}, syntax.ParseLimits{}, policy.Options{})

@@ -21,7 +21,7 @@ func found() policy.Diagnostics {
 	return f.Diagnostics()
 }
 
-func TestTextIsForPeople(t *testing.T) {
+func TestRenderText(t *testing.T) {
 	t.Parallel()
 	const want = `E-EMPTY there is no policy
     hint: name files
@@ -36,7 +36,7 @@ policydocument/team/lb: spec.actions[0].name: W-UNUSED-ACTION no binding has the
 	}
 }
 
-func TestJSONHasEveryField(t *testing.T) {
+func TestRenderJSONHasEveryField(t *testing.T) {
 	t.Parallel()
 	out, err := report.RenderJSON(found())
 	if err != nil {
@@ -62,7 +62,7 @@ func TestJSONHasEveryField(t *testing.T) {
 	}
 }
 
-func TestSARIFNamesRulesAndPlaces(t *testing.T) {
+func TestRenderSARIFNamesRulesAndPlaces(t *testing.T) {
 	t.Parallel()
 	out, err := report.RenderSARIF(found())
 	if err != nil {

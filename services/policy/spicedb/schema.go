@@ -49,14 +49,14 @@ func (w schemaWriter) writeDefinition(t *policy.Type) {
 	for _, r := range t.Relations {
 		w.writeRelation(r)
 	}
-	gap := w.groupGap(start)
+	gap := w.blankLineIfNeeded(start)
 	for _, b := range t.Bindings {
 		if b.RoleBinding {
 			w.out.WriteText(gap, "  relation ", b.Action, w.options.RoleSuffix, ": ", w.prefix, w.options.RoleType, "#", w.options.RoleRelation, "\n")
 			gap = ""
 		}
 	}
-	gap = w.groupGap(start)
+	gap = w.blankLineIfNeeded(start)
 	for _, b := range t.Bindings {
 		w.out.WriteText(gap)
 		w.writePermission(b)
@@ -65,8 +65,8 @@ func (w schemaWriter) writeDefinition(t *policy.Type) {
 	w.out.WriteText("}\n")
 }
 
-// groupGap returns the text between groups of lines: an empty line if lines precede.
-func (w schemaWriter) groupGap(start int) string {
+// blankLineIfNeeded returns the text between groups of lines: an empty line if lines precede.
+func (w schemaWriter) blankLineIfNeeded(start int) string {
 	if w.out.Size() > start {
 		return "\n"
 	}

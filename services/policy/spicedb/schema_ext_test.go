@@ -23,7 +23,7 @@ func valid(t *testing.T, o policy.Options, text string) *policy.Policy {
 
 const types = "resourceTypes: [{name: foo, idPrefix: foo, relationships: [{relation: own, targetTypes: [bar]}]}, {name: bar, idPrefix: bar}]\nactions: [{name: get}]\n"
 
-func TestEachConditionIsAClause(t *testing.T) {
+func TestCompileSchemaWritesClausePerCondition(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		text    string
@@ -76,7 +76,7 @@ func TestEachConditionIsAClause(t *testing.T) {
 	}
 }
 
-func TestWhatSpiceDBDoesNotTakeIsRefused(t *testing.T) {
+func TestCheckSchemaRefusesInvalidPolicies(t *testing.T) {
 	t.Parallel()
 	one := func(typ, relation, action string) string {
 		return fmt.Sprintf("resourceTypes: [{name: %[1]s, idPrefix: foo, relationships: [{relation: %[2]s, targetTypes: [%[1]s]}]}]\n"+

@@ -41,12 +41,12 @@ func (d *documentDecoder) decodeRelationship(n tree.Node) Relationship {
 func (d *documentDecoder) decodeUnion(n tree.Node) Union {
 	fields := d.decodeMapping(n, "a union", "name", "resourceTypes", "resourceTypeNames")
 	members, also := fields[1], fields[2]
-	d.reportFileOnlyForm(also.Line == 0, also, "it has the key resourceTypeNames", "write resourceTypes")
+	d.reportFileOnlySyntax(also.Line == 0, also, "it has the key resourceTypeNames", "write resourceTypes")
 	if also.Kind == tree.Scalar {
 		also = tree.Node{Kind: tree.Sequence, Children: []tree.Node{also}, Line: also.Line, Column: also.Column}
 	}
 	if members.Line > 0 && also.Line > 0 {
-		d.reportError(laterNode(members, also), policy.CodeDupKey,
+		d.reportError(laterPositionedNode(members, also), policy.CodeDupKey,
 			"resourceTypes and resourceTypeNames are the same key, given twice", "keep resourceTypes, with the members of both")
 	}
 	return Union{
@@ -64,7 +64,7 @@ func (d *documentDecoder) decodeReference(n tree.Node) Name {
 		}
 		return name
 	}
-	d.reportFileOnlyForm(n.Kind != tree.Scalar, n, "it has a type that is just its name", "write `name: "+n.Text+"`")
+	d.reportFileOnlySyntax(n.Kind != tree.Scalar, n, "it has a type that is just its name", "write `name: "+n.Text+"`")
 	return d.decodeName(n, "the name of a type")
 }
 
@@ -133,7 +133,7 @@ func (d *documentDecoder) reportUnreadable(n tree.Node, message, hint string) {
 
 func positionOf(n tree.Node) policy.Position { return policy.TextPosition(n.Line, n.Column) }
 
-func laterNode(a, b tree.Node) tree.Node {
+func laterPositionedNode(a, b tree.Node) tree.Node {
 	if a.Line > b.Line || a.Line == b.Line && a.Column > b.Column {
 		return a
 	}

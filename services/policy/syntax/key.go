@@ -28,7 +28,7 @@ func (d *documentDecoder) decodeMapping(n tree.Node, what string, keys ...string
 			}
 			continue
 		}
-		d.reportSpelling(key, keys[index])
+		d.reportKeySpelling(key, keys[index])
 		if written[index].Line > 0 {
 			d.reportError(key, policy.CodeDupKey, what+" has the key "+keys[index]+" twice",
 				"keep one of them; upper and lower case make no difference").

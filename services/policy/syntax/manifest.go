@@ -88,22 +88,22 @@ func (d *documentDecoder) reportUnknownKeys(n tree.Node, what string, keys ...st
 	}
 }
 
-// reportFileOnlyForm reports a form that is valid in a file, but not in a manifest.
-func (d *documentDecoder) reportFileOnlyForm(is bool, n tree.Node, message, hint string) {
+// reportFileOnlySyntax reports a form that is valid in a file, but not in a manifest.
+func (d *documentDecoder) reportFileOnlySyntax(is bool, n tree.Node, message, hint string) {
 	if d.manifest && !is {
 		d.reportError(n, policy.CodeManifest, "the custom resource does not take this document: "+message,
 			hint+"; `entail policy fmt -w` writes the form that it takes")
 	}
 }
 
-// reportSpelling reports a key of a manifest with another spelling. The API server treats it as unknown.
-func (d *documentDecoder) reportSpelling(key tree.Node, as string) {
-	d.reportFileOnlyForm(key.Text == as, key, "it has the key "+words.QuoteName(key.Text), "write "+as)
+// reportKeySpelling reports a key of a manifest with another spelling. The API server treats it as unknown.
+func (d *documentDecoder) reportKeySpelling(key tree.Node, as string) {
+	d.reportFileOnlySyntax(key.Text == as, key, "it has the key "+words.QuoteName(key.Text), "write "+as)
 }
 
 // reportInvalidText reports a text that a manifest cannot have: Kubernetes reads it as another type, or it is too long.
 func (d *documentDecoder) reportInvalidText(n tree.Node, most int) {
-	d.reportFileOnlyForm(n.Kind != tree.Scalar || !n.Plain || tree.IsTextScalar(n.Text), n,
+	d.reportFileOnlySyntax(n.Kind != tree.Scalar || !n.Plain || tree.IsTextScalar(n.Text), n,
 		"YAML has "+words.QuoteName(n.Text)+" for a number, a truth value or the like", "put it in quotes")
 	if length := utf8.RuneCountInString(n.Text); d.manifest && length > most {
 		d.reportError(n, policy.CodeLimit, fmt.Sprintf("the text has %d characters, and the custom resource takes %d", length, most), "shorten it")

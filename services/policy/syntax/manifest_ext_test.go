@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func TestAManifestHoldsADocument(t *testing.T) {
+func TestManifestHoldsDocument(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: iapl.infratographer.com/v1alpha1\nkind: PolicyDocument\nmetadata: {name: lb-api, namespace: team}\n"
 	const manifest = head + `spec:

@@ -38,9 +38,9 @@ func (f fieldPositioner) nextPosition(path string) policy.Position {
 	return f.source.AddFieldPosition(path)
 }
 
-func (f fieldPositioner) positionNames(positionNames []Name, path string) {
-	for i := range positionNames {
-		positionNames[i].At = f.nextPosition(fmt.Sprintf("%s[%d]", path, i))
+func (f fieldPositioner) positionNames(names []Name, path string) {
+	for i := range names {
+		names[i].At = f.nextPosition(fmt.Sprintf("%s[%d]", path, i))
 	}
 }
 

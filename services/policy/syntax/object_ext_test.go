@@ -8,7 +8,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func TestFieldsOfObjectsHavePaths(t *testing.T) {
+func TestSetObjectPositions(t *testing.T) {
 	t.Parallel()
 	d := &syntax.Document{
 		Source: &policy.DocumentSource{File: "policydocument/team/lb"},
@@ -56,7 +56,7 @@ func TestFieldsOfObjectsHavePaths(t *testing.T) {
 	}
 }
 
-func TestTheOwnerOfAnObjectCanNameAModule(t *testing.T) {
+func TestObjectOwnerIsValidModuleName(t *testing.T) {
 	t.Parallel()
 	for object, want := range map[string]string{
 		"team/lb-api":                            "team_lb-api",

@@ -46,7 +46,7 @@ func ParseFiles(files []File, limits ParseLimits) ([]*Document, policy.Diagnosti
 	p := fileParser{limits: limits, budget: tree.ParseBudget{Depth: limits.Depth, Nodes: limits.Nodes, General: limits.GeneralBytes}}
 	for _, f := range files {
 		if p.bytes += len(f.Content); p.bytes > limits.Bytes {
-			p.reportRefused(&policy.DocumentSource{File: f.Name}, fmt.Sprintf("the files have more than %d bytes", limits.Bytes))
+			p.reportRefusedSource(&policy.DocumentSource{File: f.Name}, fmt.Sprintf("the files have more than %d bytes", limits.Bytes))
 			break
 		}
 		if !p.parseFile(f) {
@@ -71,7 +71,7 @@ func (p *fileParser) parseFile(f File) bool {
 		number++
 		source := &policy.DocumentSource{File: f.Name, Document: number, Owner: ownerFromComment(part.Text)}
 		if p.count++; p.count > p.limits.Documents {
-			p.reportRefused(source, fmt.Sprintf("there are more than %d documents", p.limits.Documents))
+			p.reportRefusedSource(source, fmt.Sprintf("there are more than %d documents", p.limits.Documents))
 			return false
 		}
 		if !p.parseDocument(source, part) {
@@ -109,7 +109,7 @@ func (p *fileParser) reportUnreadable(source *policy.DocumentSource, part tree.D
 	return !e.Limit
 }
 
-func (p *fileParser) reportRefused(source *policy.DocumentSource, message string) {
+func (p *fileParser) reportRefusedSource(source *policy.DocumentSource, message string) {
 	p.documents = append(p.documents, &Document{Source: source, faulty: true, incomplete: true})
 	p.findings.Add(source.PlaceAt(policy.Position{}), policy.CodeLimit, message, "split the policy, or raise the limit")
 }

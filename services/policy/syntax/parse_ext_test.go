@@ -26,7 +26,7 @@ func summary(found policy.Diagnostics) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestTheFormOfDocumentsIsChecked(t *testing.T) {
+func TestDocumentFormIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		text, want string
@@ -104,8 +104,8 @@ func TestTheFormOfDocumentsIsChecked(t *testing.T) {
 	}
 }
 
-// says returns the content of documents without positions.
-func says(documents []*syntax.Document) string {
+// contentWithoutPositions returns the content of documents without positions.
+func contentWithoutPositions(documents []*syntax.Document) string {
 	var b strings.Builder
 	for _, d := range documents {
 		fmt.Fprintf(&b, "%s:\n", d.Source.Owner)
@@ -143,7 +143,7 @@ func texts(names []syntax.Name) []string {
 	return all
 }
 
-func TestWhatIsWrittenDifferentlySaysTheSame(t *testing.T) {
+func TestEquivalentSpellingsParseEqually(t *testing.T) {
 	t.Parallel()
 	const plain = "resourceTypes:\n  - name: foo\n    idPrefix: permfoo\n    relationships:\n      - relation: own\n        targetTypes:\n          - name: foo\n" +
 		"      - relation: via\n        targetTypes:\n          - name: foo\nunions:\n  - name: u\n    resourceTypes:\n      - name: foo\n"
@@ -176,14 +176,14 @@ func TestWhatIsWrittenDifferentlySaysTheSame(t *testing.T) {
 			if len(found) > 0 && name != "a mistyped key" {
 				t.Fatal(found)
 			}
-			if says(got) != says(want) {
-				t.Errorf("it says\n%s\nand not\n%s", says(got), says(want))
+			if contentWithoutPositions(got) != contentWithoutPositions(want) {
+				t.Errorf("it says\n%s\nand not\n%s", contentWithoutPositions(got), contentWithoutPositions(want))
 			}
 		})
 	}
 }
 
-func TestNamesKnowTheirPlace(t *testing.T) {
+func TestNamesHavePositions(t *testing.T) {
 	t.Parallel()
 	documents, found := read("actions: []\n", "\n# Provided by x\nactions:\n- name: a\n---\n# provided by: nobody\n# Provided by y-api\nactions:\n- {name: 'b'}\n")
 	if len(found) > 0 || len(documents) != 3 {
@@ -202,7 +202,7 @@ func TestNamesKnowTheirPlace(t *testing.T) {
 	}
 }
 
-func TestRBACOfPermissionsAPIIsNamed(t *testing.T) {
+func TestRBACKeyIsReportedByName(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"rbac: {roleResource: role}\n", "actionBindings: [{actionName: get, typeName: foo, conditions: [{rolebindingv2: {}}]}]\n",
@@ -215,7 +215,7 @@ func TestRBACOfPermissionsAPIIsNamed(t *testing.T) {
 	}
 }
 
-func TestLinesEndAsEditorsCountThem(t *testing.T) {
+func TestPositionsCountLinesLikeEditors(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]string{"CR": "\r", "NEL": "\u0085", "LS": "\u2028", "PS": "\u2029", "CR CR LF": "\r\r\n"} {
 		_, found := syntax.ParseFiles([]syntax.File{{Name: "p.yaml", Content: []byte("actions:\r\n- name: a # b" + end + "- name: c\n")}}, syntax.ParseLimits{})

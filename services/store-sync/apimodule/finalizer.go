@@ -15,16 +15,16 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// SyncBindingFinalizer keeps the finalizer on a kcp APIBinding while the binding lives. It removes the finalizer of a deleted binding
+// SyncAPIBindingFinalizer keeps the finalizer on a kcp APIBinding while the binding lives. It removes the finalizer of a deleted binding
 // after it has deleted the AuthorizationModels that only this binding needed. It waits for nothing else.
-func (p *Provider) SyncBindingFinalizer(ctx context.Context, r controller.UntypedRequest, binding event.Key) error {
+func (p *Provider) SyncAPIBindingFinalizer(ctx context.Context, r controller.UntypedRequest, binding event.Key) error {
 	b, ok := p.state.bindings.Get(binding)
 	if !ok || binding.Cluster != p.state.shared.Cluster || b.Value.IsPlatformBinding() && !slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer) {
 		return nil
 	}
 	wanted := b.Value.NeedsFinalizer() && b.Value.DeletionTimestamp == nil
 	if held := slices.Contains(b.Value.Finalizers, corev1alpha1.BindingFinalizer); held != wanted {
-		if err := p.setBindingFinalizer(ctx, r, b, wanted); err != nil {
+		if err := p.setAPIBindingFinalizer(ctx, r, b, wanted); err != nil {
 			return err
 		}
 	}
@@ -32,12 +32,12 @@ func (p *Provider) SyncBindingFinalizer(ctx context.Context, r controller.Untype
 	return nil
 }
 
-func (p *Provider) setBindingFinalizer(ctx context.Context, r controller.UntypedRequest, b informer.Object[plan.APIBinding], wanted bool) error {
+func (p *Provider) setAPIBindingFinalizer(ctx context.Context, r controller.UntypedRequest, b informer.Object[plan.APIBinding], wanted bool) error {
 	kind, edit := kinds.APIBindings(), p.applier.Kube.AddFinalizer
 	kind.Version = b.Version
 	if !wanted {
 		edit = p.applier.Kube.RemoveFinalizer
-		if err := p.deleteUnneededModels(ctx, r, b.Value); err != nil {
+		if err := p.deleteUnneededBindingModels(ctx, r, b.Value); err != nil {
 			return err
 		}
 	}
@@ -48,15 +48,15 @@ func (p *Provider) setBindingFinalizer(ctx context.Context, r controller.Untyped
 	return r.RecordWrite(ctx, b.Change, now)
 }
 
-// deleteUnneededModels deletes the AuthorizationModels that were generated for a binding and that nothing needs any more.
-func (p *Provider) deleteUnneededModels(ctx context.Context, r controller.UntypedRequest, b *plan.APIBinding) error {
+// deleteUnneededBindingModels deletes the AuthorizationModels that were generated for a binding and that nothing needs any more.
+func (p *Provider) deleteUnneededBindingModels(ctx context.Context, r controller.UntypedRequest, b *plan.APIBinding) error {
 	stores := map[event.Key]bool{}
 	for _, m := range p.state.shared.ModelsGeneratedFor(b.Status.ExportCluster + "/" + b.ExportName()) {
 		stores[module.ReferencedStoreKey(m)] = true
 	}
 	for store := range stores {
 		found := p.state.collectSnapshot(store, p.moduleTemplate())
-		if err := p.applier.ApplyPlan(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.Make(found.input).Delete}); err != nil {
+		if err := p.applier.ApplyPlan(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.PlanModels(found.input).Delete}); err != nil {
 			return err
 		}
 	}

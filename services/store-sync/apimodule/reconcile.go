@@ -105,7 +105,7 @@ func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, 
 		return nil, discoverErr
 	}
 	found := p.state.collectSnapshot(store, p.moduleTemplate())
-	todo := plan.Make(found.input)
+	todo := plan.PlanModels(found.input)
 	if s, live := p.state.shared.Stores.GetOrTombstone(store); live && s.Value.DeletionTimestamp != nil || !live && s.UID != "" {
 		todo.Apply = nil
 	}
@@ -137,13 +137,13 @@ func (p *Provider) DirectModules(store event.Key) (modules []model.Module, ready
 	if !ok {
 		return nil, true
 	}
-	modules, ready = p.discovery.Modules()
-	return p.markYieldingModules(store, modules), ready || s.Value.DeletionTimestamp != nil
+	modules, ready = p.discovery.DiscoveredModules()
+	return p.markModulesWithGeneratedModel(store, modules), ready || s.Value.DeletionTimestamp != nil
 }
 
-// markYieldingModules returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
+// markModulesWithGeneratedModel returns the modules, and sets Yields on those of resources for which the Store gets AuthorizationModels. The
 // annotation of an AuthorizationModel does not prove that, because any author can write it.
-func (p *Provider) markYieldingModules(store event.Key, modules []model.Module) []model.Module {
+func (p *Provider) markModulesWithGeneratedModel(store event.Key, modules []model.Module) []model.Module {
 	offered, wanted := map[string]bool{}, map[string]bool{}
 	for _, m := range modules {
 		offered[m.API] = true

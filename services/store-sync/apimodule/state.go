@@ -114,8 +114,8 @@ func (s *state) storesBindingExport(cluster, export string) []event.Key {
 
 // storeSnapshot holds everything that the AuthorizationModels of APIs in one Store depend on.
 type storeSnapshot struct {
-	input    plan.Input
-	carriers *module.CarrierModels
+	input    plan.ModelsInput
+	carriers *module.GeneratedModels
 	// definitions are the labelled CustomResourceDefinitions.
 	definitions []event.Change
 }
@@ -123,11 +123,11 @@ type storeSnapshot struct {
 // collectSnapshot collects the state from the view. AuthorizationModels are made in the cluster of their API.
 func (s *state) collectSnapshot(store event.Key, template plan.ModuleTemplate) *storeSnapshot {
 	found := &storeSnapshot{
-		input: plan.Input{
+		input: plan.ModelsInput{
 			Template: template, Unsure: map[string]bool{},
 			Taken: func(name string) bool { _, taken := s.shared.Models.Get(s.shared.ModelKey(name)); return taken },
 		},
-		carriers: s.shared.CarrierModelsOf(store, corev1alpha1.ResourceAnnotation),
+		carriers: s.shared.GeneratedModelsOf(store, corev1alpha1.ResourceAnnotation),
 	}
 	found.input.Has = found.carriers.Models
 	if store.Cluster == s.shared.Cluster {
@@ -152,7 +152,7 @@ func (s *state) addModelsForBindings(found *storeSnapshot, store event.Key, expo
 		if b.Value.Status.ExportCluster != s.shared.Cluster || len(stores) > 0 && !slices.Contains(stores, store) {
 			continue
 		}
-		wanted, all := plan.ModelsWantedByBinding(s.resolveBoundAPI(b))
+		wanted, all := plan.ModelsWantedByBinding(s.resolveBinding(b))
 		found.addWantedModels(b.Change, wanted...)
 		if !all {
 			found.input.Unsure[s.shared.Cluster+"/"+export] = true
@@ -167,9 +167,9 @@ func (f *storeSnapshot) addWantedModels(cause event.Change, wanted ...plan.Wante
 	f.input.Wanted = append(f.input.Wanted, wanted...)
 }
 
-// resolveBoundAPI returns a binding with the objects that it leads to.
-func (s *state) resolveBoundAPI(b informer.Object[plan.APIBinding]) plan.BoundAPI {
-	found := plan.BoundAPI{Binding: b.Value, Schemas: map[string]*plan.ResourceSchema{}}
+// resolveBinding returns a binding with the objects that it leads to.
+func (s *state) resolveBinding(b informer.Object[plan.APIBinding]) plan.ResolvedBinding {
+	found := plan.ResolvedBinding{Binding: b.Value, Schemas: map[string]*plan.ResourceSchema{}}
 	if i, known := s.accounts.Get(accountInfoKey(b.Key.Cluster)); known {
 		found.Account = i.Value
 	}

@@ -20,14 +20,14 @@ import (
 
 // fixture is a provider with a view filled by hand.
 type fixture struct {
-	*moduletest.ViewFeed
+	*moduletest.InformerFeeder
 
 	provider *Provider
 }
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	f := moduletest.NewViewFeed(t)
+	f := moduletest.NewInformerFeeder(t)
 	return fixture{f, New(f.View, discovery.Defaults(), &module.Applier{State: module.NewStoreListers(f.View, moduletest.Cluster)})}
 }
 
@@ -56,7 +56,7 @@ const (
 	localSchema  = `{"metadata":{"name":"v1.widgets"},"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"widgets","singular":"widget"}}}`
 )
 
-func TestAnAPITouchesTheStoresWhoseModelsItBelongsInto(t *testing.T) {
+func TestAffectedKeysOfAPI(t *testing.T) {
 	f := newFixture(t)
 	demo, other := f.PutStore("local", "demo", ""), f.PutStore("local", "other", "")
 	f.PutStore("local", "orgs", "")
@@ -91,7 +91,7 @@ func TestAnAPITouchesTheStoresWhoseModelsItBelongsInto(t *testing.T) {
 	}
 }
 
-func TestADeletedDefinitionTouchesTheStoreOfItsLabel(t *testing.T) {
+func TestAffectedKeysOfDeletedDefinition(t *testing.T) {
 	f := newFixture(t)
 	crd := f.PutObject(kinds.CustomResourceDefinitions(), "local", "widgets.example.com", json.RawMessage(widgetsCRD), moduletest.MarkDeleted)
 	if got := f.provider.AffectedKeys(crd); !slices.Equal(got, []event.Key{storeKey("demo")}) {
@@ -102,7 +102,7 @@ func TestADeletedDefinitionTouchesTheStoreOfItsLabel(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsServedHereIsServed(t *testing.T) {
+func TestServedResourcesListsServedDefinitions(t *testing.T) {
 	f := newFixture(t)
 	f.raw(kinds.CustomResourceDefinitions(), "local", "widgets.example.com", widgetsCRD)
 	f.raw(kinds.CustomResourceDefinitions(), "east", "widgets.example.com", widgetsCRD)
@@ -113,7 +113,7 @@ func TestOnlyWhatIsServedHereIsServed(t *testing.T) {
 	}
 }
 
-func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
+func TestModulesAreGeneratedInClusterOfAPI(t *testing.T) {
 	f := newFixture(t)
 	f.raw(kinds.APIBindings(), "team", "b", localBinding)
 	f.raw(kinds.APIExports(), "local", "widgets", localExport)
@@ -136,22 +136,22 @@ func TestTheModulesOfAStoreAreMadeInTheClusterOfTheirAPI(t *testing.T) {
 		}},
 		Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"}},
 	})
-	if g := f.snapshot(acme()); len(g.input.Has) != 1 || !g.input.Unsure["local/widgets"] || len(plan.Make(g.input).Delete) != 0 {
+	if g := f.snapshot(acme()); len(g.input.Has) != 1 || !g.input.Unsure["local/widgets"] || len(plan.PlanModels(g.input).Delete) != 0 {
 		t.Errorf("without its export: %+v", g.input)
 	}
 }
 
-// silent is an API server without resources.
-type silent struct{ asked int }
+// emptyAPIServer is an API server without resources.
+type emptyAPIServer struct{ asked int }
 
-func (s *silent) DiscoverResources(context.Context, string) ([]metav1.APIResource, error) {
+func (s *emptyAPIServer) DiscoverResources(context.Context, string) ([]metav1.APIResource, error) {
 	s.asked++
 	return nil, nil
 }
 
-func TestDiscoveryIsDoneForStoresThatWantItAndWhenADefinitionChanged(t *testing.T) {
+func TestDiscoveryRunsForStoresThatUseIt(t *testing.T) {
 	f := newFixture(t)
-	api := &silent{}
+	api := &emptyAPIServer{}
 	cfg := discovery.Config{Ordinary: []string{"ui.platform-mesh.io/v1alpha1"}, AccountType: "account"}
 	f.provider.discovery = discovery.New(cfg, api, f.provider.state)
 	expect := func(what string, store event.Key, want int) {
@@ -172,7 +172,7 @@ func TestDiscoveryIsDoneForStoresThatWantItAndWhenADefinitionChanged(t *testing.
 	expect("after a change", demo, 2)
 }
 
-func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
+func TestModelsOfOtherClustersAreKept(t *testing.T) {
 	f := newFixture(t)
 	demo := f.PutStore("local", "demo", "id1")
 	f.PutObject(kinds.AuthorizationModels(), "east", "widgets-demo", corev1alpha1.AuthorizationModel{
@@ -180,15 +180,15 @@ func TestWhatAnotherClusterMadeForAStoreHereStays(t *testing.T) {
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}},
 	})
 	g := f.snapshot(demo)
-	if todo := plan.Make(g.input); len(g.input.Has) != 0 || len(todo.Delete) != 0 {
+	if todo := plan.PlanModels(g.input); len(g.input.Has) != 0 || len(todo.Delete) != 0 {
 		t.Errorf("has %v, would delete %v", g.input.Has, todo.Delete)
 	}
 }
 
-func TestABindingInAnotherClusterIsNotOursToHold(t *testing.T) {
+func TestBindingOfOtherClusterGetsNoFinalizer(t *testing.T) {
 	f := newFixture(t)
 	binding := f.raw(kinds.APIBindings(), "east", "b", localBinding)
-	if err := f.provider.SyncBindingFinalizer(t.Context(), nil, binding); err != nil { // It must not write to an API server or report: it has neither.
+	if err := f.provider.SyncAPIBindingFinalizer(t.Context(), nil, binding); err != nil { // It must not write to an API server or report: it has neither.
 		t.Error(err)
 	}
 }

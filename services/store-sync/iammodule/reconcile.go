@@ -74,26 +74,26 @@ func (p *Provider) WaitingResources(store event.Key) (waiting []module.StatusTar
 	return waiting
 }
 
-func statusTargetsOf(found []protectedResource) (statusTargetsOf []module.StatusTarget) {
-	var all resourceTypes
+func statusTargetsOf(found []protectedResource) (targets []module.StatusTarget) {
+	var all iamTypesBuilder
 	for _, o := range found {
 		all = append(all, o.Value)
 	}
 	judge := cachedRegistryFunc(all)
 	for _, o := range found {
-		statusTargetsOf = append(statusTargetsOf, module.StatusTarget{
+		targets = append(targets, module.StatusTarget{
 			Change: o.Change, Kind: kinds.ProtectedResources(), Expected: expectedResource(o), Carrier: o.Key,
 			Status: func(v moduleplan.Verdict) moduleplan.ObjectStatus {
 				return plan.DesiredStatus(o.Value, judge(v.Room).FindingFor(o.Key.Name), v)
 			},
 		})
 	}
-	return statusTargetsOf
+	return targets
 }
 
 // cachedRegistryFunc returns a function that registers ProtectedResources within the room of the model. It caches the last
 // registry, because the room is the same for one pass. A zero room means that the room is unknown.
-func cachedRegistryFunc(all resourceTypes) func(model.Limits) *iam.Registry {
+func cachedRegistryFunc(all iamTypesBuilder) func(model.Limits) *iam.Registry {
 	var last model.Limits
 	var registry *iam.Registry
 	return func(room model.Limits) *iam.Registry {
@@ -170,11 +170,11 @@ func (p *Provider) DirectModules(store event.Key) (modules []model.Module, ready
 	if store != p.state.store {
 		return nil, true
 	}
-	var all resourceTypes
+	var all iamTypesBuilder
 	for _, o := range p.state.undeletedResources() {
 		all = append(all, modelRelevantFields(o.Value))
 	}
-	m := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}
+	m := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.PendingTypes{}}
 	if len(all) > 0 {
 		m.Types = all
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 type fixture struct {
-	*moduletest.ViewFeed
+	*moduletest.InformerFeeder
 
 	provider *Provider
 }
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	f := moduletest.NewViewFeed(t)
+	f := moduletest.NewInformerFeeder(t)
 	return fixture{f, New(f.View, "iam", &module.Applier{State: module.NewStoreListers(f.View, moduletest.Cluster)})}
 }
 
@@ -51,7 +51,7 @@ func (f fixture) typesOf(t *testing.T, store string, count int) []string {
 	return names
 }
 
-func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
+func TestProtectedResourceAffectsIAMStoreOnly(t *testing.T) {
 	f := newFixture(t)
 	if got := f.typesOf(t, "iam", 100); got != nil {
 		t.Errorf("with nothing registered the Store has %v", got)
@@ -81,10 +81,10 @@ func TestAProtectedResourceIsPartOfTheIAMStoreAlone(t *testing.T) {
 	}
 }
 
-func TestTheAnswerIsTheSameUntilSomethingMatters(t *testing.T) {
+func TestRegistryIsCachedUntilRelevantChange(t *testing.T) {
 	f := newFixture(t)
 	asked := 0
-	cache := module.NewLastAnswerCache(func([]model.Module) (int, error) { asked++; return asked, nil })
+	cache := module.NewPerStoreCache(func([]model.Module) (int, error) { asked++; return asked, nil })
 	ask := func() int {
 		modules, _ := f.provider.DirectModules(f.provider.state.store)
 		answer, _ := cache.Get(f.provider.state.store, modules)

@@ -13,7 +13,7 @@ import (
 )
 
 // An edit of a ProtectedResource removes no live text, and does not lose its kind to a new object.
-func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
+func TestEditWithoutRoomRemovesNothing(t *testing.T) {
 	edited := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "k", Generation: 2}}
 	edited.Spec.ServiceRef.Name, edited.Spec.Kind, edited.Spec.Plural = "a.example", "K", "ks"
 	edited.Spec.Permissions = []string{"get", "list", "added"}
@@ -21,7 +21,7 @@ func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
 	const core, text = "module core\n\ntype user\n", "module m\n\ntype doc\n  relations\n    define owner: [user]\n"
 	merged := func(live string, bytes int) (doc, kind bool, reason string) {
 		result, err := model.Merge(model.Module{DSL: core, Live: core}, []model.Module{
-			{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: resourceTypes{edited}},
+			{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: iamTypesBuilder{edited}},
 			{Origin: model.ModuleOrigin{Kind: model.AuthorizationModel, Name: "m"}, DSL: text, Live: live},
 		}, model.Limits{Bytes: bytes})
 		if err != nil {
@@ -30,7 +30,7 @@ func TestAnEditWhereThereIsNoRoomHarmsNobodyElse(t *testing.T) {
 		has := func(name string) bool {
 			return slices.ContainsFunc(result.Model.GetTypeDefinitions(), func(d *openfgav1.TypeDefinition) bool { return d.GetType() == name })
 		}
-		return has("doc"), has("a.example/K"), cachedRegistryFunc(resourceTypes{edited})(result.Room).FindingFor("k").Reason
+		return has("doc"), has("a.example/K"), cachedRegistryFunc(iamTypesBuilder{edited})(result.Room).FindingFor("k").Reason
 	}
 	for name, test := range map[string]struct {
 		live      string

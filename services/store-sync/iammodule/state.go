@@ -45,7 +45,7 @@ func (s *state) resourceOrTombstone(name string) protectedResource {
 
 // expectedResource returns the expected state of a ProtectedResource: the fields on which the model depends.
 func expectedResource(o protectedResource) verify.ExpectedState {
-	return verify.ExpectObject(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
+	return verify.NewExpectedState(o, func(p *iamv1alpha1.ProtectedResource) (declared, recorded any) {
 		b := modelRelevantFields(p)
 		return []any{b.ObjectMeta, b.Spec}, b.Status
 	})

@@ -7,20 +7,20 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-// resourceTypes makes the types of the model from ProtectedResources.
-type resourceTypes []*iamv1alpha1.ProtectedResource
+// iamTypesBuilder makes the types of the model from ProtectedResources.
+type iamTypesBuilder []*iamv1alpha1.ProtectedResource
 
 // LiveTypes returns the types of all kinds in force.
-func (t resourceTypes) LiveTypes() []*openfgav1.TypeDefinition {
+func (t iamTypesBuilder) LiveTypes() []*openfgav1.TypeDefinition {
 	return iam.RecordedRegistry(t).TypeDefinitions()
 }
 
 // UnchangedTypes returns the types of the kinds whose registration has the current generation.
-func (t resourceTypes) UnchangedTypes() []*openfgav1.TypeDefinition {
+func (t iamTypesBuilder) UnchangedTypes() []*openfgav1.TypeDefinition {
 	return iam.UnchangedRegistry(t).TypeDefinitions()
 }
 
 // TypesWithin returns the types that fit into the given room.
-func (t resourceTypes) TypesWithin(count, bytes int) []*openfgav1.TypeDefinition {
+func (t iamTypesBuilder) TypesWithin(count, bytes int) []*openfgav1.TypeDefinition {
 	return iam.RegistryWithinBudget(t, iam.ModelBudget{Types: count, Bytes: bytes}).TypeDefinitions()
 }

@@ -76,7 +76,7 @@ func (c *circle) decideUnits(out moduleSet) moduleSet {
 	for _, i := range c.units {
 		assumed := c.graph.emptySet()
 		assumed[i] = true
-		if _, possible := c.graph.boundLiveModules(out, assumed); !possible[i] {
+		if _, possible := c.graph.certainAndPossibleLiveModules(out, assumed); !possible[i] {
 			out[i] = true // The unit contradicts itself.
 		}
 	}
@@ -93,7 +93,7 @@ func (c *circle) decideUnits(out moduleSet) moduleSet {
 // searchLiveUnits returns the living units if the assumed units live and the refused units are out. It returns nil if
 // that is contradictory, or if the search has met too many contradictions.
 func (c *circle) searchLiveUnits(out, assumed, refused moduleSet) moduleSet {
-	sure, possible := c.graph.boundLiveModules(out, assumed)
+	sure, possible := c.graph.certainAndPossibleLiveModules(out, assumed)
 	if firstDifference(assumed, possible) >= 0 || slices.ContainsFunc(refused.listMembers(), func(i int) bool { return c.mustLive(i, sure, possible) }) {
 		c.contradictions++
 		return nil
@@ -121,13 +121,13 @@ func (c *circle) mustLive(i int, sure, possible moduleSet) bool {
 func (c *circle) searchGreedily(out moduleSet) moduleSet {
 	out, assumed := slices.Clone(out), c.graph.emptySet()
 	for {
-		sure, possible := c.graph.boundLiveModules(out, assumed)
+		sure, possible := c.graph.certainAndPossibleLiveModules(out, assumed)
 		i := c.firstUndecided(possible, sure.unionWith(assumed))
 		if i < 0 {
 			return sure
 		}
 		trial := assumed.withMember(i)
-		if _, possible = c.graph.boundLiveModules(out, trial); firstDifference(trial, possible) < 0 {
+		if _, possible = c.graph.certainAndPossibleLiveModules(out, trial); firstDifference(trial, possible) < 0 {
 			assumed = trial
 		} else {
 			out[i], assumed = true, c.graph.emptySet()

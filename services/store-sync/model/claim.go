@@ -21,10 +21,10 @@ const (
 // collectClaimsAndNeeds fills in claims and needs of the unit. It returns an error text if the unit defines a name twice.
 func (u *parsedModule) collectClaimsAndNeeds() string {
 	u.claims = map[definitionName]relationDefinition{}
-	var twice problemList
+	var twice problemMessages
 	add := func(n definitionName, d relationDefinition) {
 		if _, known := u.claims[n]; known {
-			twice.addProblem(fmt.Sprintf("%s%s is defined twice in the module: remove one", u.source.findDefinition(n), n))
+			twice.addProblem(fmt.Sprintf("%s%s is defined twice in the module: remove one", u.source.positionOfDefinition(n), n))
 		}
 		u.claims[n] = d
 		u.needs = append(u.needs, needsOfRelation(n, d)...)
@@ -51,16 +51,16 @@ func (u *parsedModule) collectClaimsAndNeeds() string {
 // apiRefusalReason returns what OpenFGA's API would refuse in the unit. The API checks a write request in this way before
 // validation.
 func (u *parsedModule) apiRefusalReason(limits Limits) string {
-	var all problemList
+	var all problemMessages
 	if have := utf8.RuneCountInString(u.name); have > longestName {
 		all.addProblem(fmt.Sprintf("the module's name has %d characters, of at most %d: shorten it", have, longestName))
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(u.claims), definitionName.compareName) {
 		if why := n.refusalReason(); why != "" {
-			all.addProblem(fmt.Sprintf("%s%s: %s", u.source.findDefinition(n), n, why))
+			all.addProblem(fmt.Sprintf("%s%s: %s", u.source.positionOfDefinition(n), n, why))
 		}
 		if slices.ContainsFunc(u.claims[n].types, func(r *openfgav1.RelationReference) bool { return r.GetCondition() == "$expression" }) {
-			all.addProblem(fmt.Sprintf("%s%s: inline expressions are an experiment in OpenFGA: give the condition a name", u.source.findDefinition(n), n))
+			all.addProblem(fmt.Sprintf("%s%s: inline expressions are an experiment in OpenFGA: give the condition a name", u.source.positionOfDefinition(n), n))
 		}
 	}
 	for _, why := range u.exceededLimits(limits) {
@@ -94,11 +94,11 @@ func (u *parsedModule) exceededLimits(limits Limits) []string {
 
 // addValidationErrors adds the errors of the generated checks of OpenFGA's API, and of its compiler for the conditions. The server
 // compiles conditions in random order, and no other module could repair them.
-func (u *parsedModule) addValidationErrors(all *problemList) {
+func (u *parsedModule) addValidationErrors(all *problemMessages) {
 	for _, t := range slices.Concat(u.types, u.extensions) {
 		if err := t.Validate(); err != nil {
 			n := definitionName{typ: t.GetType()}
-			all.addProblem(fmt.Sprintf("%sOpenFGA refuses %s: %v", u.source.findDefinition(n), n, err))
+			all.addProblem(fmt.Sprintf("%sOpenFGA refuses %s: %v", u.source.positionOfDefinition(n), n, err))
 		}
 	}
 	for _, c := range slices.Sorted(maps.Keys(u.conditions)) {
@@ -111,7 +111,7 @@ func (u *parsedModule) addValidationErrors(all *problemList) {
 		}
 		if err != nil {
 			first, _, _ := strings.Cut(err.Error(), "\n")
-			all.addProblem(fmt.Sprintf("%sOpenFGA refuses %s: %s", u.source.findDefinition(n), n, first))
+			all.addProblem(fmt.Sprintf("%sOpenFGA refuses %s: %s", u.source.positionOfDefinition(n), n, first))
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (c *costEstimator) referencedRelations(n definitionName) []definitionName {
 			all = append(all, definitionName{typ: t.GetType(), rel: t.GetRelation()})
 		}
 	}
-	eachRewrite(d.rewrite, func(node *openfgav1.Userset) {
+	forEachRewrite(d.rewrite, func(node *openfgav1.Userset) {
 		if to := node.GetComputedUserset(); to != nil {
 			all = append(all, definitionName{typ: n.typ, rel: to.GetRelation()})
 		}
@@ -107,7 +107,7 @@ func (c *costEstimator) cycleSearchCost(n definitionName) (*cycleWalkCost, bool)
 	}
 	w, ok := &cycleWalkCost{}, true
 	c.circles[n] = w
-	eachRewrite(c.relations[n].rewrite, func(node *openfgav1.Userset) {
+	forEachRewrite(c.relations[n].rewrite, func(node *openfgav1.Userset) {
 		w.steps, w.entries = w.steps+1, w.entries+1
 		if to := node.GetComputedUserset(); to != nil && ok {
 			var next *cycleWalkCost

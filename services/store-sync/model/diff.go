@@ -26,11 +26,11 @@ type DefinitionChange struct {
 // Diff lists the differences in meaning between two models, sorted by condition, type and relation. Nil stands for an
 // empty model. Diff also lists a relation if only a change elsewhere affects its subjects. The error is that of [RenderDSL].
 func Diff(before, after *openfgav1.AuthorizationModel) ([]DefinitionChange, error) {
-	was, err := newDiffSide(before)
+	was, err := newComparedModel(before)
 	if err != nil {
 		return nil, err
 	}
-	is, err := newDiffSide(after)
+	is, err := newComparedModel(after)
 	if err != nil {
 		return nil, err
 	}
@@ -43,34 +43,34 @@ func Diff(before, after *openfgav1.AuthorizationModel) ([]DefinitionChange, erro
 	slices.SortFunc(names, definitionName.compareName)
 	var changes []DefinitionChange
 	for _, n := range names {
-		if c, differs := compareDefinitionSides(n, was, is); differs {
+		if c, differs := compareDefinition(n, was, is); differs {
 			changes = append(changes, c)
 		}
 	}
 	return changes, nil
 }
 
-func compareDefinitionSides(n definitionName, was, is *diffSide) (DefinitionChange, bool) {
+func compareDefinition(n definitionName, was, is *comparedModel) (DefinitionChange, bool) {
 	old, had := was.definitions[n]
 	now, has := is.definitions[n]
 	c := DefinitionChange{Definition: now, Before: was.text[n], After: is.text[n], Added: !had, Removed: !has}
 	if !has {
 		c.Definition = old
 	}
-	c.Gained, c.Lost = is.reach[n].missingIn(was.reach[n]), was.reach[n].missingIn(is.reach[n])
+	c.Gained, c.Lost = is.reach[n].kindsMissingIn(was.reach[n]), was.reach[n].kindsMissingIn(is.reach[n])
 	moved := had && has && old.Module != now.Module
 	return c, c.Added || c.Removed || moved || c.Before != c.After || len(c.Gained)+len(c.Lost) > 0
 }
 
-// diffSide is one of the two models.
-type diffSide struct {
+// comparedModel is one of the two models.
+type comparedModel struct {
 	definitions map[definitionName]Definition
 	text        map[definitionName]string
 	reach       map[definitionName]subjectKinds
 }
 
-func newDiffSide(m *openfgav1.AuthorizationModel) (*diffSide, error) {
-	s := &diffSide{definitions: map[definitionName]Definition{}, text: map[definitionName]string{}, reach: map[definitionName]subjectKinds{}}
+func newComparedModel(m *openfgav1.AuthorizationModel) (*comparedModel, error) {
+	s := &comparedModel{definitions: map[definitionName]Definition{}, text: map[definitionName]string{}, reach: map[definitionName]subjectKinds{}}
 	if len(m.GetTypeDefinitions()) == 0 {
 		return s, nil
 	}

@@ -38,7 +38,7 @@ type book
     define guest: reader but not editor
 `
 
-func TestADiffTellsWhatDiffersAndWhoMayNowReachWhat(t *testing.T) {
+func TestDiffReportsDefinitionsAndSubjectKinds(t *testing.T) {
 	tests := map[string]struct {
 		old, new string
 		want     []string
@@ -111,7 +111,7 @@ func lines(changes []model.DefinitionChange) []string {
 	return all
 }
 
-func TestADiffKnowsConditionsAndEmptyModels(t *testing.T) {
+func TestDiffOfConditionsAndEmptyModels(t *testing.T) {
 	with := func(limit int) *openfgav1.AuthorizationModel {
 		return parsed(t, fmt.Sprintf("type user\ntype book\n  relations\n    define buyer: [user with cheap]\ncondition cheap(price: int) {\n  price < %d\n}\n", limit))
 	}

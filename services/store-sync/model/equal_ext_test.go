@@ -51,7 +51,7 @@ func edited(t *testing.T, before, after string) *openfgav1.AuthorizationModel {
 	return result.Model
 }
 
-func TestModelsOfEqualMeaningAreEqual(t *testing.T) {
+func TestEqualIgnoresSpelling(t *testing.T) {
 	for name, tt := range map[string]struct{ before, after string }{
 		"nothing changed":             {"module various", "module various"},
 		"comments":                    {"type team\n", "# a team\ntype team # of people\n"},
@@ -73,7 +73,7 @@ func TestModelsOfEqualMeaningAreEqual(t *testing.T) {
 	}
 }
 
-func TestModelsOfDifferentMeaningDiffer(t *testing.T) {
+func TestEqualDetectsDifference(t *testing.T) {
 	for name, tt := range map[string]struct{ before, after string }{
 		"a type more":                     {"type team\n", "type group\n\ntype team\n"},
 		"a type renamed":                  {"team", "crew"},
@@ -108,7 +108,7 @@ func TestModelsOfDifferentMeaningDiffer(t *testing.T) {
 	}
 }
 
-func TestWhatAServerOrAnotherToolAddsMakesNoDifference(t *testing.T) {
+func TestEqualIgnoresServerMetadata(t *testing.T) {
 	original := edited(t, "module various", "module various")
 	for name, change := range map[string]func(*openfgav1.AuthorizationModel){
 		"id":             func(m *openfgav1.AuthorizationModel) { m.Id = "01HVMMBCMGZNT3SED4Z17ECXCA" },
@@ -159,7 +159,7 @@ func TestWhatAServerOrAnotherToolAddsMakesNoDifference(t *testing.T) {
 	}
 }
 
-func TestTheDSLOfAModelMeansTheSame(t *testing.T) {
+func TestRenderDSLRoundTrips(t *testing.T) {
 	original := edited(t, "module various", "module core")
 	text, err := model.RenderDSL(original)
 	if err != nil {
@@ -186,7 +186,7 @@ func TestTheDSLOfAModelMeansTheSame(t *testing.T) {
 	}
 }
 
-func TestAModelThatTheDSLCannotExpressIsAnError(t *testing.T) {
+func TestRenderDSLRefusesInexpressibleModel(t *testing.T) {
 	this := &openfgav1.Userset{Userset: &openfgav1.Userset_This{This: &openfgav1.DirectUserset{}}}
 	owner := &openfgav1.Userset{Userset: &openfgav1.Userset_ComputedUserset{ComputedUserset: &openfgav1.ObjectRelation{Relation: "owner"}}}
 	for name, m := range map[string]*openfgav1.AuthorizationModel{

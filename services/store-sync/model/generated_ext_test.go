@@ -15,7 +15,7 @@ func generated(name, api, dsl string) model.Module {
 
 const thing = "module things\n\ntype thing\n  relations\n    define reader: [user]\n"
 
-func TestEqualTextForTwoAPIsIsAConflictAndElseADuplicate(t *testing.T) {
+func TestMergeTreatsEqualTextOfTwoAPIsAsConflict(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, second string
 		want          model.MergeState
@@ -38,7 +38,7 @@ func TestEqualTextForTwoAPIsIsAConflictAndElseADuplicate(t *testing.T) {
 	}
 }
 
-func TestAModuleThatCouldNotBeMadeIsRejectedAlone(t *testing.T) {
+func TestMergeRejectsUnrenderableModuleAlone(t *testing.T) {
 	bad := model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Name: "things"}, Fault: "no name\nfor it"}
 	result := mustMerge(t, bad, named("m1", thing))
 	if r := result.Reports[2]; r.State != model.Rejected || r.Message != "no name for it" {

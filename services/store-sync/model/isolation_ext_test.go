@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-func TestOfSixtyModulesWithThreeBrokenTheOthersLiveAndMendingOneBringsItIn(t *testing.T) {
+func TestMergeIsolatesBrokenModules(t *testing.T) {
 	var good, all []model.Module
 	for i := range 60 {
 		good = append(good, resource(i))
@@ -45,7 +45,7 @@ func TestOfSixtyModulesWithThreeBrokenTheOthersLiveAndMendingOneBringsItIn(t *te
 	}
 }
 
-func TestMergesDoNotShareState(t *testing.T) {
+func TestMergeSharesNoState(t *testing.T) {
 	modules := []model.Module{named("various", various), named("wrong", extension("owner", "[user]")), resource(1)}
 	want := mustMerge(t, modules...)
 	bytes := bytesOf(t, want.Model)

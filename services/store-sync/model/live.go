@@ -31,8 +31,8 @@ func (s moduleSource) parseLiveText(u *parsedModule) *parsedModule {
 	return live
 }
 
-// wholeModule returns the unit with the module's text.
-func (u *parsedModule) wholeModule() *parsedModule { return cmp.Or(u.original, u) }
+// moduleOfPart returns the unit with the module's text.
+func (u *parsedModule) moduleOfPart() *parsedModule { return cmp.Or(u.original, u) }
 
 // splitLiveDefinitions returns one unit for each definition of the module's last live text. These stay, as far as they remain valid,
 // if the module itself cannot live.
@@ -53,7 +53,7 @@ func (u *parsedModule) splitLiveDefinitions() []*parsedModule {
 
 func (u *parsedModule) newLiveDefinition(n definitionName) *parsedModule {
 	d := u.live.claims[n]
-	p := &parsedModule{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.wholeModule(), claims: map[definitionName]relationDefinition{n: d}}
+	p := &parsedModule{Module: u.Module, source: u.live.source, name: u.live.name, whole: u.moduleOfPart(), claims: map[definitionName]relationDefinition{n: d}}
 	switch {
 	case n.cond != "":
 		p.conditions = map[string]*openfgav1.Condition{n.cond: u.live.conditions[n.cond]}
@@ -112,10 +112,10 @@ func (m Module) claimWithLiveness(live precedence.Liveness) precedence.Claim {
 	}
 }
 
-// forgetDroppedDefinitions drops from a module's last live text the definitions that its readable new text does not have, unless the rest
+// dropRemovedDefinitions drops from a module's last live text the definitions that its readable new text does not have, unless the rest
 // needs them. Only the live parts of other modules count, because their new texts may still be rejected.
-func (g *moduleGraph) forgetDroppedDefinitions(u *parsedModule) {
-	if u.settled || u.wholeModule().claims == nil {
+func (g *moduleGraph) dropRemovedDefinitions(u *parsedModule) {
+	if u.settled || u.moduleOfPart().claims == nil {
 		return
 	}
 	rest := g.emptySet()
@@ -126,7 +126,7 @@ func (g *moduleGraph) forgetDroppedDefinitions(u *parsedModule) {
 	for _, p := range u.parts {
 		left[p.index] = true
 		for n := range p.claims {
-			_, rest[p.index] = u.wholeModule().claims[n]
+			_, rest[p.index] = u.moduleOfPart().claims[n]
 		}
 	}
 	for again := true; again; {
@@ -164,23 +164,23 @@ func (g *moduleGraph) missingPrerequisites(p *parsedModule, in, of moduleSet) []
 	return lacking
 }
 
-// remainingLiveText is what is left of the last live text of a module that does not live: without what the new text no longer
+// remainingPartOfLastLiveText is what is left of the last live text of a module that does not live: without what the new text no longer
 // has, and without what others define now. If that is the present text, which would count as live from then on, it is also without
 // what lives of a module with the earlier text alone.
-func (g *moduleGraph) remainingLiveText(u *parsedModule, lives moduleSet) (text string, less bool) {
-	text, less = g.remainingTextWhere(u, lives, g.isPartLive)
+func (g *moduleGraph) remainingPartOfLastLiveText(u *parsedModule, lives moduleSet) (text string, less bool) {
+	text, less = g.remainingPartWhere(u, lives, g.isPartLive)
 	if !u.settled && normalizeText(text).String() == u.source.String() {
-		return g.remainingTextWhere(u, lives, func(p *parsedModule, lives moduleSet) bool { return lives[p.index] })
+		return g.remainingPartWhere(u, lives, func(p *parsedModule, lives moduleSet) bool { return lives[p.index] })
 	}
 	return text, less
 }
 
-// remainingTextWhere returns the part of a last live text that holds, or that nobody else defines.
-func (g *moduleGraph) remainingTextWhere(u *parsedModule, lives moduleSet, holds func(*parsedModule, moduleSet) bool) (text string, less bool) {
+// remainingPartWhere returns the part of a last live text that holds, or that nobody else defines.
+func (g *moduleGraph) remainingPartWhere(u *parsedModule, lives moduleSet, holds func(*parsedModule, moduleSet) bool) (text string, less bool) {
 	left := map[definitionName]bool{}
 	for _, p := range u.parts {
 		for n := range p.claims {
-			left[n] = !g.gone[p.index] && (holds(p, lives) || g.rivalDefiner(n, p, lives) == nil)
+			left[n] = !g.gone[p.index] && (holds(p, lives) || g.conflictingDefiner(n, p, lives) == nil)
 		}
 	}
 	for n, stays := range left {

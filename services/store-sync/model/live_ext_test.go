@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// unlike returns definitions that a parser by lines would confuse.
-func unlike() map[string]string {
+// confusingDefinitions returns definitions that a parser by lines would confuse.
+func confusingDefinitions() map[string]string {
 	return map[string]string{
 		"as people write it":                 "\ntype kept\n  relations\n    define viewer: [user with c]\n\ncondition c(x: int) {\n  x == 1\n}\n",
 		"beside a condition like a type":     "\ncondition c(type: int) {\n  type == 1\n}\n",
@@ -18,16 +18,16 @@ func unlike() map[string]string {
 	}
 }
 
-func TestWhatSomebodyElseDefinesMeanwhileIsTheirs(t *testing.T) {
+func TestMergeGivesFreedDefinitionToNewOwner(t *testing.T) {
 	const boss = "module b\n\nextend type user\n  relations\n    define boss: [hub]\n"
-	for name, more := range unlike() {
+	for name, more := range confusingDefinitions() {
 		t.Run(name, func(t *testing.T) {
 			hub, old := named("a", "module a\n\ntype hub\n"), named("b", boss+more)
 			hub.Created, old.Created = time.Unix(1, 0), time.Unix(2, 0)
-			without := recorded(t, recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), hub, old}))
+			without := withLiveTextsOf(t, withLiveTextsOf(t, []model.Module{coreModule("module core\n\ntype user\n"), hub, old}))
 			heir := named("c", "module c\n\nextend type user\n  relations\n    define boss: [user]\n")
 			heir.Created = time.Unix(3, 0)
-			later := recorded(t, recorded(t, append(without[:1:1], without[2], heir)))
+			later := withLiveTextsOf(t, withLiveTextsOf(t, append(without[:1:1], without[2], heir)))
 			again := mergeAll(t, append(later, hub))
 			if is := states(again.Reports)[heir.Origin]; is != model.Merged {
 				t.Errorf("who defined it meanwhile is %s: %v", is, again.Reports)
@@ -39,11 +39,11 @@ func TestWhatSomebodyElseDefinesMeanwhileIsTheirs(t *testing.T) {
 	}
 }
 
-func TestWhatWasRemovedDoesNotComeBackByATypo(t *testing.T) {
-	for name, more := range unlike() {
+func TestMergeInvalidEditRestoresNoRemovedDefinition(t *testing.T) {
+	for name, more := range confusingDefinitions() {
 		t.Run(name, func(t *testing.T) {
 			const reader = "module b\n\ntype folder\n  relations\n    define reader: [user]\n"
-			modules := recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), named("b", reader+"    define writer: [user]\n"+more)})
+			modules := withLiveTextsOf(t, []model.Module{coreModule("module core\n\ntype user\n"), named("b", reader+"    define writer: [user]\n"+more)})
 			for _, edit := range []string{reader + "    define other: [nobody]\n" + more, typo} {
 				modules[1].DSL = edit
 				is := meaning(mergeAll(t, modules).Model)
@@ -53,7 +53,7 @@ func TestWhatWasRemovedDoesNotComeBackByATypo(t *testing.T) {
 				if _, there := is["folder#reader"]; !there {
 					t.Errorf("too much has gone with %q", edit)
 				}
-				modules = recorded(t, modules)
+				modules = withLiveTextsOf(t, modules)
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func TestMergeAcceptsTextThatNeedsTheLastLiveTextOfARejectedEdit(t *testing.T) {
 	const role, box = "type role\n  relations\n    define subject: [user]\n", "type box\n"
 	older, newer := named("a", "module a\n\n"+role), named("b", "module b\n\n"+box)
 	older.Created, newer.Created = time.Unix(1, 0), time.Unix(2, 0)
-	modules := recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), older, newer})
+	modules := withLiveTextsOf(t, []model.Module{coreModule("module core\n\ntype user\n"), older, newer})
 	modules[1].DSL += box // Module b has it, so the edit is rejected.
 	modules[2].DSL += "  relations\n    define holder: [role#subject]\n"
 	merged := mergeAll(t, modules)
@@ -73,13 +73,13 @@ func TestMergeAcceptsTextThatNeedsTheLastLiveTextOfARejectedEdit(t *testing.T) {
 }
 
 // Two modules have the same text, and a rejected edit of one removes a relation. The core module then takes over a type of both.
-func TestMergeKeepsLastLiveTextWhoseTwinRemovedPartOfIt(t *testing.T) {
+func TestMergeKeepsLastLiveTextOfDuplicate(t *testing.T) {
 	const text = "module m\n\ntype doc\n\ntype shelf\n  relations\n    define parent: [doc]\n"
 	older, newer := named("a", text), named("b", text)
 	older.Created, newer.Created = time.Unix(1, 0), time.Unix(2, 0)
-	modules := recorded(t, []model.Module{coreModule("module core\n\ntype user\n"), older, newer})
+	modules := withLiveTextsOf(t, []model.Module{coreModule("module core\n\ntype user\n"), older, newer})
 	modules[1].DSL = text + "    define owner: [user]\n"
-	modules = recorded(t, modules)
+	modules = withLiveTextsOf(t, modules)
 	modules[0].DSL = "module core\n\ntype user\n\ntype doc\n"
 	modules[1].DSL = "module m\n\ntype doc\n\ntype shelf\n"
 	if _, live := meaning(mergeAll(t, modules).Model)["shelf#parent"]; !live {
@@ -108,7 +108,7 @@ func TestMergeAcceptsRemovalThatAnotherModuleWouldMakeUpFor(t *testing.T) {
 			core, a, b, c := coreModule("module core\n\ntype user\n"), named("a", "module a\n\n"+of.a), named("b", "module b\n\n"+of.b), named("c", "module c\n\n"+of.c+fmt.Sprintf(night, 1))
 			a.Created, b.Created, c.Created = time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)
 			b.DSL += fmt.Sprintf(night, 2)
-			modules := recorded(t, []model.Module{core, a, b, c})
+			modules := withLiveTextsOf(t, []model.Module{core, a, b, c})
 			modules[1].DSL = strings.Replace(modules[1].DSL, "editor: [user]", "reader: [user]", 1)
 			modules[2].DSL = "module b\n\n" + of.removal + fmt.Sprintf(night, 2)
 			merged := mergeAll(t, modules)
@@ -126,7 +126,7 @@ func TestMergeKeepsLastLiveTextFromModulesThatNeedEachOther(t *testing.T) {
 	core, a := coreModule("module core\n\ntype user\n"), named("a", "module a\n\ntype doc\nextend type user\n  relations\n    define watcher: [secret#viewer]\n")
 	b, c := named("b", "module b\n\n"+secret), named("c", "module c\n\nextend type box\n  relations\n    define parent: [user]\nextend type user\n  relations\n    define watcher: [user]\n    define viewer: [user]\n")
 	a.Created, b.Created, c.Created = time.Unix(1, 0), time.Unix(2, 0), time.Unix(3, 0)
-	modules := recorded(t, []model.Module{core, a, b, c})
+	modules := withLiveTextsOf(t, []model.Module{core, a, b, c})
 	modules[0].DSL += "type doc\n"
 	modules[2].DSL += "type box\n  relations\n    define viewer: [user] or viewer from parent\n"
 	merged := mergeAll(t, modules)

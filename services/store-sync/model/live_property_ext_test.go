@@ -17,22 +17,23 @@ import (
 
 const typo = "module m\n\ntype x\n  relations\n    define p [user]\n"
 
-// lived draws the core module and some others after a history of edits, each with its recorded live text.
-func lived(t *rapid.T) []model.Module {
+// withRecordedLiveTexts draws the core module and some others after a history of edits, each with its recorded live
+// text.
+func withRecordedLiveTexts(t *rapid.T) []model.Module {
 	modules := append([]model.Module{coreModule(core)}, randomModules(t, rapid.IntRange(1, 6).Draw(t, "count"))...)
 	for i := range modules[1:] {
 		modules[i+1].Created = time.Unix(rapid.Int64Range(0, 3).Draw(t, "created"), 0)
 	}
-	modules = recorded(t, modules)
+	modules = withLiveTextsOf(t, modules)
 	for range rapid.IntRange(0, 3).Draw(t, "edits") {
 		i := rapid.IntRange(1, len(modules)-1).Draw(t, "edited")
 		modules[i].DSL = randomDSL(t, i-1)
-		modules = recorded(t, modules)
+		modules = withLiveTextsOf(t, modules)
 	}
 	return modules
 }
 
-func mergeAll(t failer, modules []model.Module) model.MergeResult {
+func mergeAll(t testingT, modules []model.Module) model.MergeResult {
 	result, err := model.Merge(modules[0], modules[1:], model.Limits{})
 	if err != nil {
 		t.Fatalf("merging: %v", err)
@@ -40,8 +41,8 @@ func mergeAll(t failer, modules []model.Module) model.MergeResult {
 	return result
 }
 
-// recorded returns the modules with the live texts of their merge.
-func recorded(t failer, modules []model.Module) []model.Module {
+// withLiveTextsOf returns the modules with the live texts of their merge.
+func withLiveTextsOf(t testingT, modules []model.Module) []model.Module {
 	live := map[model.ModuleOrigin]string{}
 	for _, r := range mergeAll(t, modules).Reports {
 		live[r.Origin] = r.Live
@@ -69,9 +70,9 @@ func meaning(m *openfgav1.AuthorizationModel) map[string]string {
 	return all
 }
 
-func TestTheModelIsAFunctionOfTextsAndWhatWasLiveInAnyOrder(t *testing.T) {
+func TestMergeDependsOnTextsAndLiveTextsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		modules := lived(t)
+		modules := withRecordedLiveTexts(t)
 		i := rapid.IntRange(1, len(modules)-1).Draw(t, "edited")
 		modules[i].DSL = randomDSL(t, i-1)
 		first := mergeAll(t, modules)
@@ -82,19 +83,19 @@ func TestTheModelIsAFunctionOfTextsAndWhatWasLiveInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestWhatIsRecordedOfAMergeGivesTheSameMerge(t *testing.T) {
+func TestMergeOfRecordedTextsIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		modules := lived(t)
+		modules := withRecordedLiveTexts(t)
 		before := mergeAll(t, modules)
-		if again := mergeAll(t, recorded(t, modules)); !model.Equal(before.Model, again.Model) {
+		if again := mergeAll(t, withLiveTextsOf(t, modules)); !model.Equal(before.Model, again.Model) {
 			t.Fatalf("the next merge is another:\n%v\n%v", before.Reports, again.Reports)
 		}
 	})
 }
 
-func TestTyposTakeNothingAway(t *testing.T) {
+func TestMergeInvalidEditsRemoveNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		modules := lived(t)
+		modules := withRecordedLiveTexts(t)
 		before := mergeAll(t, modules)
 		for i := range modules {
 			if rapid.Bool().Draw(t, "typo") {
@@ -108,9 +109,9 @@ func TestTyposTakeNothingAway(t *testing.T) {
 	})
 }
 
-func TestANewcomerTakesNothingOver(t *testing.T) {
+func TestMergeNewModuleTakesNothingOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		modules := lived(t)
+		modules := withRecordedLiveTexts(t)
 		before := meaning(mergeAll(t, modules).Model)
 		modules = append(modules, named("a", randomDSL(t, 99)))
 		result := mergeAll(t, modules)
@@ -147,7 +148,7 @@ func types(module string, names []string) string {
 }
 
 // This test compares the merge with a simple model of claims, for modules without needs.
-func TestNobodyLosesADefinitionButToABetterClaim(t *testing.T) {
+func TestMergeGivesDefinitionToBestClaim(t *testing.T) {
 	draw := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 3, rapid.ID[string])
 	rapid.Check(t, func(t *rapid.T) {
 		wants, lives := map[model.ModuleOrigin][]string{}, map[model.ModuleOrigin][]string{}

@@ -30,12 +30,12 @@ func Merge(core Module, others []Module, limits Limits) (MergeResult, error) {
 // again while rejected modules lose parts of their last live texts: such a part may be all that needed another one.
 func mergeTexts(core Module, others []Module, limits Limits, reserved bool) (MergeResult, error) {
 	result, err := mergeTextsOnce(core, others, limits, reserved)
-	if err != nil || !slices.ContainsFunc(result.Reports, ModuleReport.losesLivePart) {
+	if err != nil || !slices.ContainsFunc(result.Reports, ModuleReport.hasLostLivePart) {
 		return result, err
 	}
 	left := slices.Concat([]Module{core}, others)
 	for i := range left {
-		if r, known := result.ReportOf(left[i].Origin); known && r.losesLivePart() {
+		if r, known := result.ReportOf(left[i].Origin); known && r.hasLostLivePart() {
 			left[i].Live = r.Live
 		}
 	}
@@ -54,7 +54,7 @@ func mergeTextsOnce(core Module, others []Module, limits Limits, reserved bool) 
 	if reserved {
 		g.rejectReservedNames()
 	}
-	baseless := g.dropBaselessModules()
+	baseless := g.dropModulesOfUndefinedTypes()
 	lives, model, tooLarge := g.resolveWithinLimits(limits)
 	if lives[units[0].index] && !g.hasLiveType(lives) {
 		units[0].broken = "no module defines a type: start with one, such as `type user`"
@@ -77,9 +77,9 @@ func mergeTextsOnce(core Module, others []Module, limits Limits, reserved bool) 
 	return result, nil
 }
 
-// dropBaselessModules drops the modules that build on a type which the live core module does not define, and returns these
+// dropModulesOfUndefinedTypes drops the modules that build on a type which the live core module does not define, and returns these
 // types.
-func (g *moduleGraph) dropBaselessModules() map[string]bool {
+func (g *moduleGraph) dropModulesOfUndefinedTypes() map[string]bool {
 	out, baseless := slices.Clone(g.gone), map[string]bool{}
 	if !slices.ContainsFunc(g.units, func(u *parsedModule) bool { return u.Base != "" }) {
 		return baseless
@@ -191,7 +191,7 @@ func (g *moduleGraph) acceptValidModules(out moduleSet) (moduleSet, *openfgav1.A
 		}
 		f := g.findFaultyModule(lives, err)
 		out[f.unit] = true
-		g.units[f.unit].broken = g.explainFault(f)
+		g.units[f.unit].broken = g.faultMessage(f)
 	}
 }
 

@@ -14,7 +14,7 @@ func extension(relation, rewrite string) string {
 	return fmt.Sprintf("module %s\n\nextend type account\n  relations\n    define %s: %s\n", relation, relation, rewrite)
 }
 
-func TestABadModuleIsRejectedWithAReasonAndAllOthersLive(t *testing.T) {
+func TestMergeRejectsBadModuleWithReason(t *testing.T) {
 	for name, tt := range map[string]struct {
 		dsl     string
 		module  string
@@ -145,7 +145,7 @@ func TestABadModuleIsRejectedWithAReasonAndAllOthersLive(t *testing.T) {
 	}
 }
 
-func TestModulesThatNeedOneAnotherLiveWhateverTheirOrder(t *testing.T) {
+func TestMergeAcceptsMutualDependencies(t *testing.T) {
 	a := named("a", "module a\n\ntype folder\n  relations\n    define parent: [drive]\n    define viewer: [user] or viewer from parent\n")
 	b := named("b", "module b\n\ntype drive\n  relations\n    define viewer: [user, folder#viewer]\n\nextend type folder\n  relations\n    define editor: [user]\n")
 	for _, r := range mustMerge(t, a, b).Reports {
@@ -155,7 +155,7 @@ func TestModulesThatNeedOneAnotherLiveWhateverTheirOrder(t *testing.T) {
 	}
 }
 
-func TestOfTwoThatConflictTheLaterGivesWayUnlessTheEarlierIsRejectedItself(t *testing.T) {
+func TestMergeConflictRejectsLaterModule(t *testing.T) {
 	first := "module first\n\ntype x\n"
 	for name, tt := range map[string]struct {
 		modules []model.Module
@@ -217,7 +217,7 @@ func TestOfTwoThatConflictTheLaterGivesWayUnlessTheEarlierIsRejectedItself(t *te
 	}
 }
 
-func TestAModuleThatDependsOnARejectedOneSaysSo(t *testing.T) {
+func TestMergeReportsDependencyOnRejectedModule(t *testing.T) {
 	result := mustMerge(t,
 		named("a", "module a\n\ntype x\n  relations\n    define p: [nobody]\n"),
 		named("b", "module b\n\ntype y\n  relations\n    define p: [x]\n"))
@@ -227,7 +227,7 @@ func TestAModuleThatDependsOnARejectedOneSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheModulesOfAnInvalidPairAreNotBlamedForTheirDependents(t *testing.T) {
+func TestMergeFindsFaultyModuleOfInvalidPair(t *testing.T) {
 	// "p" sorts before "q", so that OpenFGA names the relation of the innocent module a.
 	a := named("a", "module a\n\ntype x\n  relations\n    define p: [y#q]\n")
 	b := named("b", "module b\n\ntype y\n  relations\n    define q: [y#q]\n")
@@ -240,7 +240,7 @@ func TestTheModulesOfAnInvalidPairAreNotBlamedForTheirDependents(t *testing.T) {
 	}
 }
 
-func TestTheCoreModuleCanBeMendedByOthersButNotReplaced(t *testing.T) {
+func TestMergeCoreModuleCannotBeReplaced(t *testing.T) {
 	for name, tt := range map[string]struct {
 		core    string
 		modules []model.Module
@@ -276,7 +276,7 @@ func TestTheCoreModuleCanBeMendedByOthersButNotReplaced(t *testing.T) {
 	}
 }
 
-func TestWhoFindsNoRoomInTheModelIsToldTheCounts(t *testing.T) {
+func TestMergeReportsLimitsExceeded(t *testing.T) {
 	var many []model.Module
 	for i := range 98 {
 		many = append(many, resource(i))
@@ -324,7 +324,7 @@ func TestWhoFindsNoRoomInTheModelIsToldTheCounts(t *testing.T) {
 	}
 }
 
-func TestAModuleTooLargeForAnyModelIsRejectedAlone(t *testing.T) {
+func TestMergeRejectsTooLargeModuleAlone(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("module m\n")
 	for i := range 101 {
@@ -336,7 +336,7 @@ func TestAModuleTooLargeForAnyModelIsRejectedAlone(t *testing.T) {
 	}
 }
 
-func TestModulesStandInCanonicalOrder(t *testing.T) {
+func TestMergeReportsAreInCanonicalOrder(t *testing.T) {
 	origins := []model.ModuleOrigin{
 		{Kind: model.AuthorizationModel, Name: "b"},
 		{Kind: model.AuthorizationModel, Scope: "a", Name: "z"},
@@ -358,7 +358,7 @@ func TestModulesStandInCanonicalOrder(t *testing.T) {
 	}
 }
 
-func TestDefinitionsTellWhereEveryPartComesFrom(t *testing.T) {
+func TestDefinitionsHaveOrigins(t *testing.T) {
 	a := named("a", "module mine\n\nextend type role\n  relations\n    define p: [user with c]\n\ntype x\n  relations\n    define p: [user]\n\ncondition c(x: int) {\n  x == 1\n}\n")
 	result := mustMerge(t, a)
 	got := map[string]string{}
@@ -380,7 +380,7 @@ func TestDefinitionsTellWhereEveryPartComesFrom(t *testing.T) {
 	}
 }
 
-func TestHostileModulesAreRefusedBeforeTheyCostTime(t *testing.T) {
+func TestMergeRefusesHostileModulesEarly(t *testing.T) {
 	hostile := map[string]string{}
 	var b strings.Builder
 	b.WriteString("module m\n\ntype x\n  relations\n    define r0: [user]\n")

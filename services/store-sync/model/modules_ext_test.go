@@ -63,13 +63,13 @@ type G_S
 	return model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Scope: fmt.Sprintf("group%d.example.org", i), Name: fmt.Sprintf("things%d", i)}, DSL: dsl}
 }
 
-// failer is a test, or a check of one property.
-type failer interface {
+// testingT is a test, or a check of one property.
+type testingT interface {
 	Fatalf(format string, args ...any)
 }
 
 // bytesOf marshals a model as the transport does, but deterministically.
-func bytesOf(t failer, m *openfgav1.AuthorizationModel) string {
+func bytesOf(t testingT, m *openfgav1.AuthorizationModel) string {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		t.Fatalf("marshalling the model: %v", err)

@@ -74,7 +74,7 @@ func needsOfRelation(by definitionName, d relationDefinition) []definitionNeed {
 			found[definitionNeed{by: by, what: definitionName{cond: r.GetCondition()}}] = true
 		}
 	}
-	eachRewrite(d.rewrite, func(node *openfgav1.Userset) {
+	forEachRewrite(d.rewrite, func(node *openfgav1.Userset) {
 		if c := node.GetComputedUserset(); c != nil {
 			found[definitionNeed{by: by, what: definitionName{typ: by.typ, rel: c.GetRelation()}}] = true
 		}
@@ -88,14 +88,14 @@ func needsOfRelation(by definitionName, d relationDefinition) []definitionNeed {
 	})
 }
 
-// eachRewrite calls f for a rewrite and for every rewrite inside it.
-func eachRewrite(rewrite *openfgav1.Userset, f func(*openfgav1.Userset)) {
+// forEachRewrite calls f for a rewrite and for every rewrite inside it.
+func forEachRewrite(rewrite *openfgav1.Userset, f func(*openfgav1.Userset)) {
 	if rewrite == nil {
 		return
 	}
 	f(rewrite)
 	for _, child := range childUsersets(rewrite) {
-		eachRewrite(child, f)
+		forEachRewrite(child, f)
 	}
 }
 

@@ -90,7 +90,7 @@ func parseDSL(text string) (
 // normalizeParsedType makes a parsed type equal to one decoded from the wire. The parser leaves the message for `[type]` nil.
 func normalizeParsedType(t *openfgav1.TypeDefinition) {
 	for _, rewrite := range t.GetRelations() {
-		eachRewrite(rewrite, func(node *openfgav1.Userset) {
+		forEachRewrite(rewrite, func(node *openfgav1.Userset) {
 			if this, ok := node.GetUserset().(*openfgav1.Userset_This); ok {
 				this.This = &openfgav1.DirectUserset{}
 			}
@@ -130,33 +130,33 @@ func (e normalizedText) explainParseError(err error) string {
 	if !errors.As(err, &many) {
 		return oneLine(err.Error())
 	}
-	var all problemList
+	var all problemMessages
 	for _, one := range many.Errors {
 		var line, column int
 		text := one.Error()
 		_, what, _ := strings.Cut(text, ": ")
 		if n, _ := fmt.Sscanf(text, "syntax error at line=%d, column=%d:", &line, &column); n == 2 {
-			text = fmt.Sprintf("%ssyntax error: %s", sourcePlace{e.numbers[min(line, len(e.numbers)-1)], column + 1}, what)
+			text = fmt.Sprintf("%ssyntax error: %s", sourcePosition{e.numbers[min(line, len(e.numbers)-1)], column + 1}, what)
 		}
 		all.addProblem(text)
 	}
 	return all.String()
 }
 
-// sourcePlace is a line and a column of a source, both counted from one. The zero place is unknown.
-type sourcePlace struct{ line, column int }
+// sourcePosition is a line and a column of a source, both counted from one. The zero place is unknown.
+type sourcePosition struct{ line, column int }
 
 // String returns the place as the beginning of a message.
-func (p sourcePlace) String() string {
+func (p sourcePosition) String() string {
 	if p.line == 0 {
 		return ""
 	}
 	return fmt.Sprintf("line %d:%d: ", p.line, p.column)
 }
 
-// findDefinition returns the place at which a source defines n, or begins to extend it. It reads the DSL line by line, which is
+// positionOfDefinition returns the place at which a source defines n, or begins to extend it. It reads the DSL line by line, which is
 // enough for a source that parses.
-func (e normalizedText) findDefinition(n definitionName) sourcePlace {
+func (e normalizedText) positionOfDefinition(n definitionName) sourcePosition {
 	current := "" // the type whose relations the lines define
 	for i, line := range e.lines {
 		keyword, rest := cutFirstWord(line)
@@ -174,10 +174,10 @@ func (e normalizedText) findDefinition(n definitionName) sourcePlace {
 			here = definitionName{cond: subject}
 		}
 		if here == n {
-			return sourcePlace{e.numbers[i], len(line) - len(after) - len(subject) + 1}
+			return sourcePosition{e.numbers[i], len(line) - len(after) - len(subject) + 1}
 		}
 	}
-	return sourcePlace{}
+	return sourcePosition{}
 }
 
 // cutFirstWord splits off the first word, which ends at white space, a colon or a parenthesis.
@@ -189,7 +189,7 @@ func cutFirstWord(s string) (word, rest string) {
 	return s, ""
 }
 
-// TextFlaw returns why no model can hold a text, whatever the other modules are. It returns "" if a model can.
-func TextFlaw(text string, limits Limits) string {
+// InvalidTextReason returns why no model can hold a text, whatever the other modules are. It returns "" if a model can.
+func InvalidTextReason(text string, limits Limits) string {
 	return parseModuleText(normalizeText(text), limits).broken
 }

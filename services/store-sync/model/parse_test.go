@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestPlacesAreThoseOfTheSourceAsItWasWritten(t *testing.T) {
+func TestMessagesHaveSourcePositions(t *testing.T) {
 	const source = `# a licence
 
 module m
@@ -25,7 +25,7 @@ condition now (at: timestamp) {
   at < at
 }
 `
-	for n, want := range map[definitionName]sourcePlace{
+	for n, want := range map[definitionName]sourcePosition{
 		{typ: "doc"}:                     {5, 6},
 		{typ: "doc", rel: "reader"}:      {8, 12},
 		{typ: "account"}:                 {10, 16},
@@ -39,15 +39,15 @@ condition now (at: timestamp) {
 		for ending, text := range map[string]string{
 			"unix": source, "windows": strings.ReplaceAll(source, "\n", "\r\n"), "old": strings.ReplaceAll(source, "\n", "\r"),
 		} {
-			if got := normalizeText(text).findDefinition(n); got != want {
+			if got := normalizeText(text).positionOfDefinition(n); got != want {
 				t.Errorf("with %s line ends %s is at %v, want %v", ending, n, got, want)
 			}
 		}
 	}
 }
 
-func TestMessagesHaveABound(t *testing.T) {
-	var all problemList
+func TestMessagesAreBounded(t *testing.T) {
+	var all problemMessages
 	for range 100 {
 		all.addProblem(strings.Repeat("ü", maxProblemBytes) + "\n\xff")
 	}
@@ -60,7 +60,7 @@ func TestMessagesHaveABound(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoMeaningIsNotOfTheEssence(t *testing.T) {
+func TestNormalizeTextDropsComments(t *testing.T) {
 	const want = "module m\ntype x\n  relations\n    define p: [x#p]\n"
 	for name, source := range map[string]string{
 		"as it is":         want,

@@ -15,7 +15,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-func TestAnyOrderOfTwentyModulesGivesEqualBytesAndReports(t *testing.T) {
+func TestMergeIsIndependentOfOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modules := randomModules(t, 20)
 		first, err := model.Merge(coreModule(core), modules, model.Limits{})
@@ -38,7 +38,7 @@ func TestAnyOrderOfTwentyModulesGivesEqualBytesAndReports(t *testing.T) {
 	})
 }
 
-func TestARejectedModuleHasNoInfluenceOnTheOthers(t *testing.T) {
+func TestMergeRejectedModuleAffectsNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modules := randomModules(t, rapid.IntRange(1, 10).Draw(t, "count"))
 		all, err := model.Merge(coreModule(core), modules, model.Limits{})
@@ -82,7 +82,7 @@ func combine(modules []model.Module) (*openfgav1.AuthorizationModel, error) {
 	return combined, err
 }
 
-func TestTheModelIsThatOfOpenFGAsOwnToolsAndNoRejectedModuleCouldBeAdded(t *testing.T) {
+func TestMergeEqualsOpenFGATools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		modules := randomModules(t, rapid.IntRange(1, 10).Draw(t, "count"))
 		result, err := model.Merge(coreModule(core), modules, model.Limits{})

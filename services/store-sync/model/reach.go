@@ -107,8 +107,8 @@ func (r *subjectKindResolver) typeRestrictionsOf(n definitionName) []*openfgav1.
 	return r.types[n.typ].GetMetadata().GetRelations()[n.rel].GetDirectlyRelatedUserTypes()
 }
 
-// missingIn lists the kinds of k that are missing in other, sorted.
-func (k subjectKinds) missingIn(other subjectKinds) []string {
+// kindsMissingIn lists the kinds of k that are missing in other, sorted.
+func (k subjectKinds) kindsMissingIn(other subjectKinds) []string {
 	var list []string
 	for kind := range k {
 		if _, both := other[kind]; !both {

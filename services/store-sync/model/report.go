@@ -21,10 +21,10 @@ func (g *moduleGraph) reportModule(u *parsedModule, lives moduleSet) ModuleRepor
 		r.State, r.Message = Rejected, g.rejectionReason(u, lives)
 	}
 	if r.State == Merged || r.State == Duplicate {
-		r.Takes = u.live != nil && !u.live.isSubsetOf(u.wholeModule())
+		r.Takes = u.live != nil && !u.live.isSubsetOf(u.moduleOfPart())
 		return r
 	}
-	r.Unread = u.wholeModule().claims == nil
+	r.Unread = u.moduleOfPart().claims == nil
 	if r.Live = u.Live; u.live == nil {
 		r.State = Rejected
 	}
@@ -32,15 +32,15 @@ func (g *moduleGraph) reportModule(u *parsedModule, lives moduleSet) ModuleRepor
 		return r
 	}
 	r.State = Rejected
-	r.Live, r.Takes = g.remainingLiveText(u, lives)
+	r.Live, r.Takes = g.remainingPartOfLastLiveText(u, lives)
 	if slices.ContainsFunc(u.parts, func(p *parsedModule) bool { return !g.gone[p.index] && g.isPartLive(p, lives) }) {
 		r.State = LastGoodLive
 	}
 	return r
 }
 
-// losesLivePart reports whether the module is rejected, and its last live text loses a part.
-func (r ModuleReport) losesLivePart() bool {
+// hasLostLivePart reports whether the module is rejected, and its last live text loses a part.
+func (r ModuleReport) hasLostLivePart() bool {
 	return r.Takes && r.State != Merged && r.State != Duplicate
 }
 
@@ -70,10 +70,10 @@ func (g *moduleGraph) rejectionReason(u *parsedModule, lives moduleSet) string {
 	if u.broken != "" {
 		return u.broken
 	}
-	var all problemList
+	var all problemMessages
 	for _, n := range slices.SortedFunc(maps.Keys(u.claims), definitionName.compareName) {
-		if other := g.rivalDefiner(n, u, lives); other != nil && !g.isFromTypeConflict(n, u, lives) {
-			all.addProblem(fmt.Sprintf("%s%s is already defined by %s: %s", u.source.findDefinition(n), n, other.Origin, u.conflictRemedy()))
+		if other := g.conflictingDefiner(n, u, lives); other != nil && !g.isCausedByTypeConflict(n, u, lives) {
+			all.addProblem(fmt.Sprintf("%s%s is already defined by %s: %s", u.source.positionOfDefinition(n), n, other.Origin, u.conflictRemedy()))
 		}
 	}
 	with := slices.Clone(lives)
@@ -84,7 +84,7 @@ func (g *moduleGraph) rejectionReason(u *parsedModule, lives moduleSet) string {
 	for _, n := range u.needs {
 		ofNothing := n.what.rel != "" && !g.hasDefinition(with, definitionName{typ: n.what.typ}) // The message about its missing type is enough.
 		if !ofNothing && !g.isNeedMet(with, n) {
-			all.addProblem(u.source.findDefinition(n.by).String() + g.unmetNeedMessage(n, with))
+			all.addProblem(u.source.positionOfDefinition(n.by).String() + g.unmetNeedMessage(n, with))
 		}
 	}
 	if len(all.shown) == 0 {
@@ -101,15 +101,15 @@ func (u *parsedModule) conflictRemedy() string {
 	return "rename it, or extend what is there"
 }
 
-// isFromTypeConflict reports whether a conflict over a relation follows from one over its type.
-func (g *moduleGraph) isFromTypeConflict(n definitionName, u *parsedModule, lives moduleSet) bool {
+// isCausedByTypeConflict reports whether a conflict over a relation follows from one over its type.
+func (g *moduleGraph) isCausedByTypeConflict(n definitionName, u *parsedModule, lives moduleSet) bool {
 	typ := definitionName{typ: n.typ}
 	_, claimed := u.claims[typ]
-	return n.rel != "" && claimed && g.rivalDefiner(typ, u, lives) != nil
+	return n.rel != "" && claimed && g.conflictingDefiner(typ, u, lives) != nil
 }
 
-// rivalDefiner returns a unit of the set that defines n and comes from another object, or nil.
-func (g *moduleGraph) rivalDefiner(n definitionName, u *parsedModule, in moduleSet) *parsedModule {
+// conflictingDefiner returns a unit of the set that defines n and comes from another object, or nil.
+func (g *moduleGraph) conflictingDefiner(n definitionName, u *parsedModule, in moduleSet) *parsedModule {
 	for _, i := range g.providers[n] {
 		if in[i] && g.units[i].Origin != u.Origin {
 			return g.units[i]
@@ -163,13 +163,13 @@ const (
 	maxProblemBytes = 400
 )
 
-// problemList collects the problems of a module in one message.
-type problemList struct {
+// problemMessages collects the problems of a module in one message.
+type problemMessages struct {
 	shown []string
 	more  int
 }
 
-func (p *problemList) addProblem(problem string) {
+func (p *problemMessages) addProblem(problem string) {
 	if len(p.shown) == maxProblems {
 		p.more++
 		return
@@ -178,7 +178,7 @@ func (p *problemList) addProblem(problem string) {
 }
 
 // String joins the problems.
-func (p *problemList) String() string {
+func (p *problemMessages) String() string {
 	s := strings.Join(p.shown, "; ")
 	if p.more > 0 {
 		s += fmt.Sprintf("; and %d more", p.more)

@@ -65,7 +65,7 @@ func newModuleGraph(modules []*parsedModule) *moduleGraph {
 	}
 	g.gone = g.emptySet()
 	for _, u := range modules {
-		g.forgetDroppedDefinitions(u)
+		g.dropRemovedDefinitions(u)
 	}
 	return g
 }
@@ -90,7 +90,7 @@ func (g *moduleGraph) rankDefiners(n definitionName, all []int) {
 // only the sure ones. Both sets become equal, unless needs and conflicts form a [circle].
 func (g *moduleGraph) resolveLiveModules(out moduleSet) moduleSet {
 	for {
-		sure, possible := g.boundLiveModules(out, g.emptySet())
+		sure, possible := g.certainAndPossibleLiveModules(out, g.emptySet())
 		i := firstDifference(possible, sure)
 		if i < 0 {
 			return sure
@@ -115,12 +115,13 @@ func firstDifference(s, t moduleSet) int {
 	return -1
 }
 
-// boundLiveModules returns the units that live for sure and those that possibly do, if the assumed ones live.
-func (g *moduleGraph) boundLiveModules(out, assumed moduleSet) (sure, possible moduleSet) {
+// certainAndPossibleLiveModules returns the units that live for sure and those that possibly do, if the assumed ones
+// live.
+func (g *moduleGraph) certainAndPossibleLiveModules(out, assumed moduleSet) (sure, possible moduleSet) {
 	sure = g.emptySet()
 	for {
-		possible = g.largestConsistentSet(out, sure.unionWith(assumed))
-		next := g.largestConsistentSet(out, possible.unionWith(assumed))
+		possible = g.largestSetWithoutConflicts(out, sure.unionWith(assumed))
+		next := g.largestSetWithoutConflicts(out, possible.unionWith(assumed))
 		if slices.Equal(sure, next) {
 			return sure, possible
 		}
@@ -128,9 +129,9 @@ func (g *moduleGraph) boundLiveModules(out, assumed moduleSet) (sure, possible m
 	}
 }
 
-// largestConsistentSet returns the largest set of units with three properties. No member is in out, none conflicts with an earlier one
+// largestSetWithoutConflicts returns the largest set of units with three properties. No member is in out, none conflicts with an earlier one
 // in `before`, and the set meets all their needs.
-func (g *moduleGraph) largestConsistentSet(out, before moduleSet) moduleSet {
+func (g *moduleGraph) largestSetWithoutConflicts(out, before moduleSet) moduleSet {
 	in := g.emptySet()
 	for i := range in {
 		in[i] = !out[i] && !slices.ContainsFunc(g.earlier[i], func(e int) bool { return before[e] })

@@ -32,7 +32,7 @@ func (g *moduleGraph) resolveWithinLimits(limits Limits) (moduleSet, *openfgav1.
 		}
 		lives, model = g.acceptValidModules(out)
 	}
-	g.admitModulesThatFit(out, waiting, limits)
+	g.addModulesThatFit(out, waiting, limits)
 	lives, model = g.acceptValidModules(out)
 	return lives, model, nil
 }
@@ -48,8 +48,8 @@ func (g *moduleGraph) notYetLiveModules(out moduleSet) []int {
 	return found
 }
 
-// admitModulesThatFit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
-func (g *moduleGraph) admitModulesThatFit(out moduleSet, waiting []int, limits Limits) {
+// addModulesThatFit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
+func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Limits) {
 	possible := slices.Clone(out)
 	for _, i := range waiting {
 		possible[i] = false

@@ -48,7 +48,7 @@ func (s store) roundTrip(t *testing.T, m *openfgav1.AuthorizationModel) (*openfg
 	return read.GetAuthorizationModel(), nil
 }
 
-func TestTheServerTakesEveryMergedModelAndReturnsAnEqualOne(t *testing.T) {
+func TestServerAcceptsMergedModels(t *testing.T) {
 	var many []model.Module
 	for i := range 97 {
 		many = append(many, resource(i))
@@ -80,12 +80,12 @@ func TestTheServerTakesEveryMergedModelAndReturnsAnEqualOne(t *testing.T) {
 	}
 }
 
-// whole reports whether all modules are part of the model.
-func whole(r model.MergeResult) bool {
+// allModulesLive reports whether all modules are part of the model.
+func allModulesLive(r model.MergeResult) bool {
 	return !slices.ContainsFunc(r.Reports, func(r model.ModuleReport) bool { return r.State != model.Merged })
 }
 
-func TestTheServerDrawsTheSameLimits(t *testing.T) {
+func TestLimitsEqualServerLimits(t *testing.T) {
 	s := newStore(t)
 	for types := 99; types <= 102; types++ {
 		var modules []model.Module
@@ -97,7 +97,7 @@ func TestTheServerDrawsTheSameLimits(t *testing.T) {
 			t.Fatal(mergeErr)
 		}
 		_, err := s.roundTrip(t, merged.Model)
-		if merged, _ = model.Merge(coreModule(core), modules, model.Limits{}); (err == nil) != whole(merged) {
+		if merged, _ = model.Merge(coreModule(core), modules, model.Limits{}); (err == nil) != allModulesLive(merged) {
 			t.Errorf("with %d types the server says %v, Merge %v", types, err, merged.Reports)
 		}
 	}
@@ -108,13 +108,13 @@ func TestTheServerDrawsTheSameLimits(t *testing.T) {
 		t.Cleanup(strict.Close)
 		_, err := store{server: strict, id: s.id}.roundTrip(t, merged)
 		fitting, _ := model.Merge(coreModule(core), []model.Module{named("various", various)}, model.Limits{Bytes: limit})
-		if (err == nil) != whole(fitting) || (err == nil) != (limit == size) {
+		if (err == nil) != allModulesLive(fitting) || (err == nil) != (limit == size) {
 			t.Errorf("with %d of %d bytes the server says %v, Merge %v", limit, size, err, fitting.Reports)
 		}
 	}
 }
 
-func TestWhatMergeRejectsAloneTheServerRefusesToo(t *testing.T) {
+func TestServerRefusesRejectedModules(t *testing.T) {
 	s := newStore(t)
 	good := mustMerge(t).Model
 	for name, change := range map[string]func(*openfgav1.AuthorizationModel){

@@ -22,17 +22,17 @@ type GeneratedTypes interface {
 	TypesWithin(types, bytes int) []*openfgav1.TypeDefinition
 }
 
-// NoTypes holds no types yet, but reserves the names that they may have.
-type NoTypes struct{}
+// PendingTypes holds no types yet, but reserves the names that they may have.
+type PendingTypes struct{}
 
 // LiveTypes implements [GeneratedTypes].
-func (NoTypes) LiveTypes() []*openfgav1.TypeDefinition { return nil }
+func (PendingTypes) LiveTypes() []*openfgav1.TypeDefinition { return nil }
 
 // UnchangedTypes implements [GeneratedTypes].
-func (NoTypes) UnchangedTypes() []*openfgav1.TypeDefinition { return nil }
+func (PendingTypes) UnchangedTypes() []*openfgav1.TypeDefinition { return nil }
 
 // TypesWithin implements [GeneratedTypes].
-func (NoTypes) TypesWithin(int, int) []*openfgav1.TypeDefinition { return nil }
+func (PendingTypes) TypesWithin(int, int) []*openfgav1.TypeDefinition { return nil }
 
 // separateGeneratedTypes separates the module without a text from the others.
 func separateGeneratedTypes(others []Module) (typed *Module, texts []Module) {
@@ -53,7 +53,7 @@ func mergeBesideTypes(typed, core Module, texts []Module, limits Limits) (MergeR
 			result, err = roomier, roomierErr
 		}
 	}
-	if result.Model == nil || typed.Types == (NoTypes{}) {
+	if result.Model == nil || typed.Types == (PendingTypes{}) {
 		return result, err
 	}
 	result.Room = limits.limitsBesideTypes(result.Model.GetTypeDefinitions())
@@ -97,7 +97,7 @@ func (g *moduleGraph) rejectReservedNames() {
 			g.gone[i] = true
 		default:
 			u.broken = fmt.Sprintf("%s%s: the types of this store whose names hold a '/' are those of protected kinds: choose another name, without '/'",
-				u.source.findDefinition(n), n)
+				u.source.positionOfDefinition(n), n)
 		}
 	}
 }

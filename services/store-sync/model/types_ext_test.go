@@ -35,7 +35,7 @@ func bareTypes(names []string) []*openfgav1.TypeDefinition {
 	return all
 }
 
-func protected(live int, names ...string) model.Module {
+func reservedTypes(live int, names ...string) model.Module {
 	return model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: subjectKinds{names, live, live}}
 }
 
@@ -54,8 +54,8 @@ func typesOf(m *openfgav1.AuthorizationModel) string {
 	return strings.Join(names, " ")
 }
 
-func TestTypesThatAreNoTextAreMergedWithTextsInAnyOrder(t *testing.T) {
-	others := []model.Module{protected(0, "z.example/Z", "a.example/A"), written("module m\n\ntype doc\n")}
+func TestMergeGeneratedTypesWithTexts(t *testing.T) {
+	others := []model.Module{reservedTypes(0, "z.example/Z", "a.example/A"), written("module m\n\ntype doc\n")}
 	var first []byte
 	for range 2 {
 		result, err := model.Merge(model.Module{DSL: coreText}, others, model.Limits{})
@@ -83,7 +83,7 @@ func TestTypesThatAreNoTextAreMergedWithTextsInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestNoTextMayTouchAReservedType(t *testing.T) {
+func TestMergeRejectsReservedTypes(t *testing.T) {
 	const ordinary = "module m\n\ntype doc\n"
 	tests := map[string]struct {
 		text, live string
@@ -102,7 +102,7 @@ func TestNoTextMayTouchAReservedType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := written(test.text)
 			m.Live = test.live
-			result, err := model.Merge(model.Module{DSL: coreText}, []model.Module{m, protected(1, "a.example/A")}, model.Limits{})
+			result, err := model.Merge(model.Module{DSL: coreText}, []model.Module{m, reservedTypes(1, "a.example/A")}, model.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,22 +116,22 @@ func TestNoTextMayTouchAReservedType(t *testing.T) {
 	}
 }
 
-func TestWithoutProtectedKindsNoNameIsReserved(t *testing.T) {
+func TestMergeReservesNothingWithoutGeneratedTypes(t *testing.T) {
 	result, err := model.Merge(model.Module{DSL: coreText}, []model.Module{written("module m\n\ntype a.example/A\n")}, model.Limits{})
 	if err != nil || typesOf(result.Model) != "a.example/A user" {
 		t.Errorf("the types are %s (%v)", typesOf(result.Model), err)
 	}
 }
 
-func TestNamesAreReservedBeforeTheFirstProtectedKind(t *testing.T) {
-	none := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}
+func TestPendingTypesReserveNames(t *testing.T) {
+	none := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.PendingTypes{}}
 	result, err := model.Merge(model.Module{DSL: coreText}, []model.Module{written("module m\n\ntype a.example/A\n"), none}, model.Limits{})
 	if err != nil || typesOf(result.Model) != "user" || len(result.Reports) != 2 || result.Reports[1].State != model.Rejected {
 		t.Errorf("the types are %s, the reports %+v (%v)", typesOf(result.Model), result.Reports, err)
 	}
 }
 
-func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
+func TestLiveTypesHaveRoomBeforeTexts(t *testing.T) {
 	text := written("module m\n\ntype doc\n")
 	tests := map[string]struct {
 		live, limit int
@@ -149,7 +149,7 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 			if test.settled {
 				m.Live = m.DSL
 			}
-			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, protected(test.live, "a.example/A", "b.example/B")}, model.Limits{Types: test.limit})
+			result, err := model.Merge(model.Module{DSL: coreText, Live: coreText}, []model.Module{m, reservedTypes(test.live, "a.example/A", "b.example/B")}, model.Limits{Types: test.limit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func TestWhatIsInForceHasItsRoomBeforeTexts(t *testing.T) {
 	}
 }
 
-func TestAChangeOfWhatIsInForceTakesTheRoomOfNewTextsAlone(t *testing.T) {
+func TestChangedTypesDisplaceNewTextsOnly(t *testing.T) {
 	const old = "module m\n\ntype doc\n"
 	changed := model.Module{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: subjectKinds{[]string{"a.example/A", "b.example/B"}, 2, 1}}
 	tests := map[string]struct{ text, live, want string }{
@@ -186,8 +186,8 @@ func TestAChangeOfWhatIsInForceTakesTheRoomOfNewTextsAlone(t *testing.T) {
 	}
 }
 
-func TestABrokenCoreIsToldBesideTypes(t *testing.T) {
-	result, err := model.Merge(model.Module{DSL: "nonsense"}, []model.Module{protected(0, "a.example/A")}, model.Limits{})
+func TestMergeReportsBrokenCoreBesideTypes(t *testing.T) {
+	result, err := model.Merge(model.Module{DSL: "nonsense"}, []model.Module{reservedTypes(0, "a.example/A")}, model.Limits{})
 	if err == nil || result.Model != nil {
 		t.Errorf("there is %v (%v)", result.Model, err)
 	}

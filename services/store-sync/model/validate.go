@@ -25,15 +25,15 @@ func validateModel(m *openfgav1.AuthorizationModel) (err error) {
 	return err
 }
 
-// moduleFault is a unit that makes a model invalid, and the error.
-type moduleFault struct {
+// faultyModule is a unit that makes a model invalid, and the error.
+type faultyModule struct {
 	unit int
 	err  error
 }
 
 // findFaultyModule finds a unit at fault in a set with an invalid model: its dependencies are valid, and it is not. If several
 // units depend on each other, blame returns the one with the weakest claim without which the others are valid.
-func (g *moduleGraph) findFaultyModule(in moduleSet, invalid error) moduleFault {
+func (g *moduleGraph) findFaultyModule(in moduleSet, invalid error) faultyModule {
 	f := g.findSuspectModule(in, invalid)
 	depends := g.dependencyClosure(in, f.unit)
 	below, circle := slices.Clone(depends), g.emptySet()
@@ -51,7 +51,7 @@ func (g *moduleGraph) findFaultyModule(in moduleSet, invalid error) moduleFault 
 			others[k] = !depends[k] || k == i
 		}
 		if g.units[i].OriginKind() != Core && g.units[i].whole == nil && validateModel(g.mergeIntoModel(g.resolveLiveModules(others))) == nil {
-			return moduleFault{i, f.err}
+			return faultyModule{i, f.err}
 		}
 	}
 	return f
@@ -60,11 +60,11 @@ func (g *moduleGraph) findFaultyModule(in moduleSet, invalid error) moduleFault 
 // findSuspectModule finds a unit whose model, together with its dependencies, is invalid. OpenFGA names the relation in most
 // errors. For other errors it finds the first unit that makes its predecessors invalid by binary search: more units
 // never make an invalid set valid.
-func (g *moduleGraph) findSuspectModule(in moduleSet, invalid error) moduleFault {
+func (g *moduleGraph) findSuspectModule(in moduleSet, invalid error) faultyModule {
 	if r, ok := errors.AsType[*typesystem.InvalidRelationError](invalid); ok {
 		for _, i := range g.providers[definitionName{typ: r.ObjectType, rel: r.Relation}] {
 			if in[i] {
-				return moduleFault{i, invalid}
+				return faultyModule{i, invalid}
 			}
 		}
 	}
@@ -75,18 +75,18 @@ func (g *moduleGraph) findSuspectModule(in moduleSet, invalid error) moduleFault
 	if err := validateModel(g.mergeIntoModel(g.dependencyClosure(in, units[:last+1]...))); err != nil {
 		invalid = err
 	}
-	return moduleFault{units[last], invalid}
+	return faultyModule{units[last], invalid}
 }
 
-// explainFault returns a message for users about a fault.
-func (g *moduleGraph) explainFault(f moduleFault) string {
+// faultMessage returns a message for users about a fault.
+func (g *moduleGraph) faultMessage(f faultyModule) string {
 	u := g.units[f.unit]
 	if relation, ok := errors.AsType[*typesystem.InvalidRelationError](f.err); ok {
 		n := definitionName{typ: relation.ObjectType, rel: relation.Relation}
-		return u.source.findDefinition(n).String() + relationFaultMessage(n, relation)
+		return u.source.positionOfDefinition(n).String() + relationFaultMessage(n, relation)
 	}
 	if costly, ok := errors.AsType[*validationCostError](f.err); ok {
-		return u.source.findDefinition(costly.name).String() + costly.Error()
+		return u.source.positionOfDefinition(costly.name).String() + costly.Error()
 	}
 	return oneLine("OpenFGA refuses the model with this module: " + f.err.Error())
 }

@@ -20,8 +20,8 @@ type Applier struct {
 	Log   *slog.Logger
 }
 
-// CarrierModels are the AuthorizationModels of this cluster that a provider generated for a Store.
-type CarrierModels struct {
+// GeneratedModels are the AuthorizationModels of this cluster that a provider generated for a Store.
+type GeneratedModels struct {
 	Models []*corev1alpha1.AuthorizationModel
 	// Causes holds the objects that need a model, by the value of the annotation. Otherwise is the cause of all others.
 	Causes    map[string]event.Change
@@ -31,10 +31,10 @@ type CarrierModels struct {
 	made       map[string]event.Change
 }
 
-// CarrierModelsOf returns the AuthorizationModels of this cluster that refer to a Store and have a value in the annotation.
+// GeneratedModelsOf returns the AuthorizationModels of this cluster that refer to a Store and have a value in the annotation.
 // The value names the object for which they were generated.
-func (s *StoreListers) CarrierModelsOf(store event.Key, annotation string) *CarrierModels {
-	c := &CarrierModels{Causes: map[string]event.Change{}, annotation: annotation, made: map[string]event.Change{}}
+func (s *StoreListers) GeneratedModelsOf(store event.Key, annotation string) *GeneratedModels {
+	c := &GeneratedModels{Causes: map[string]event.Change{}, annotation: annotation, made: map[string]event.Change{}}
 	for _, m := range s.ModelsOfStore(store) {
 		if m.Value.Annotations[annotation] != "" && m.Key.Cluster == s.Cluster {
 			c.Models, c.made[m.Key.Name] = append(c.Models, m.Value), m.Change
@@ -43,8 +43,8 @@ func (s *StoreListers) CarrierModelsOf(store event.Key, annotation string) *Carr
 	return c
 }
 
-// causeOfModel returns the object that needs an AuthorizationModel.
-func (c *CarrierModels) causeOfModel(m *corev1alpha1.AuthorizationModel) event.Change {
+// sourceOfModel returns the object that needs an AuthorizationModel.
+func (c *GeneratedModels) sourceOfModel(m *corev1alpha1.AuthorizationModel) event.Change {
 	if cause, ok := c.Causes[m.Annotations[c.annotation]]; ok {
 		return cause
 	}
@@ -52,11 +52,11 @@ func (c *CarrierModels) causeOfModel(m *corev1alpha1.AuthorizationModel) event.C
 }
 
 // ApplyPlan carries out a plan. An error for one AuthorizationModel does not stop the others.
-func (a *Applier) ApplyPlan(ctx context.Context, p controller.UntypedRequest, has *CarrierModels, todo plan.Plan) error {
+func (a *Applier) ApplyPlan(ctx context.Context, p controller.UntypedRequest, has *GeneratedModels, todo plan.Plan) error {
 	var errs []error
 	for i := range todo.Apply {
 		m := &todo.Apply[i]
-		errs = append(errs, a.writeAuthorizationModel(ctx, p, m, has.made[m.Name], has.causeOfModel(m)))
+		errs = append(errs, a.writeAuthorizationModel(ctx, p, m, has.made[m.Name], has.sourceOfModel(m)))
 	}
 	for _, name := range todo.Delete {
 		err := a.Kube.Delete(ctx, kinds.AuthorizationModels(), has.made[name])

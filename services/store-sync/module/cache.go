@@ -11,9 +11,9 @@ import (
 // maxCached bounds the number of Stores with a cached answer.
 const maxCached = 64
 
-// LastAnswerCache keeps the last answer for each recently used Store. Most passes follow a change of status and repeat the last
-// question. Create it with [NewLastAnswerCache].
-type LastAnswerCache[Q, A any] struct {
+// PerStoreCache keeps the last answer for each recently used Store. Most passes follow a change of status and repeat the last
+// question. Create it with [NewPerStoreCache].
+type PerStoreCache[Q, A any] struct {
 	kept   *lru.Cache
 	answer func(Q) (A, error)
 }
@@ -24,13 +24,13 @@ type cachedAnswer[Q, A any] struct {
 	err      error
 }
 
-// NewLastAnswerCache returns an empty cache for the answers of a function.
-func NewLastAnswerCache[Q, A any](answer func(Q) (A, error)) *LastAnswerCache[Q, A] {
-	return &LastAnswerCache[Q, A]{lru.New(maxCached), answer}
+// NewPerStoreCache returns an empty cache for the answers of a function.
+func NewPerStoreCache[Q, A any](answer func(Q) (A, error)) *PerStoreCache[Q, A] {
+	return &PerStoreCache[Q, A]{lru.New(maxCached), answer}
 }
 
 // Get returns the answer to a question about a Store. The caller must change neither of them afterwards.
-func (c *LastAnswerCache[Q, A]) Get(store event.Key, question Q) (A, error) {
+func (c *PerStoreCache[Q, A]) Get(store event.Key, question Q) (A, error) {
 	kept, _ := c.kept.Get(store)
 	known, ok := kept.(cachedAnswer[Q, A])
 	if !ok || !reflect.DeepEqual(known.question, question) {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-func TestOnlySoManyAnswersAreKept(t *testing.T) {
+func TestPerStoreCacheIsBounded(t *testing.T) {
 	asked := 0
-	c := NewLastAnswerCache(func(q int) (int, error) { asked++; return -q, nil })
+	c := NewPerStoreCache(func(q int) (int, error) { asked++; return -q, nil })
 	for i := range 2 * maxCached {
 		if got, _ := c.Get(StoreKey(strconv.Itoa(i), ""), i); got != -i {
 			t.Errorf("the answer to %d is %d", i, got)

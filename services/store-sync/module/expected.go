@@ -13,9 +13,9 @@ import (
 // ExpectedStore returns the expected state of a Store: the fields on which its model and its OpenFGA store depend. They
 // include our finalizer, but not tuple-sync's, which grants nothing.
 func ExpectedStore(o StoreObject) verify.ExpectedState {
-	return verify.ExpectObject(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+	return verify.NewExpectedState(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		declared = []any{
-			objectTimes(s.ObjectMeta), slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer), s.Annotations[iaplv1alpha1.RolesAnnotation],
+			creationAndDeletionTimes(s.ObjectMeta), slices.Contains(s.Finalizers, corev1alpha1.StoreFinalizer), s.Annotations[iaplv1alpha1.RolesAnnotation],
 			s.Spec.CoreModule, s.Spec.Discovery, s.Spec.DeletionPolicy, s.Spec.Adoption,
 		}
 		return declared, []any{s.Status.StoreID, s.Status.Adopted, s.Status.AuthorizationModelID, s.Status.Live, s.Status.Modules}
@@ -24,13 +24,15 @@ func ExpectedStore(o StoreObject) verify.ExpectedState {
 
 // ExpectedModel returns the expected state of an AuthorizationModel: the fields on which the Store's model depends.
 func ExpectedModel(o ModelObject) verify.ExpectedState {
-	return verify.ExpectObject(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) {
+	return verify.NewExpectedState(o, func(m *corev1alpha1.AuthorizationModel) (declared, recorded any) {
 		var generated []string
 		for _, name := range corev1alpha1.GeneratedAnnotations() {
 			generated = append(generated, m.Annotations[name])
 		}
-		return []any{objectTimes(m.ObjectMeta), generated, m.Spec.StoreRef, m.Spec.Model}, m.Status.Live
+		return []any{creationAndDeletionTimes(m.ObjectMeta), generated, m.Spec.StoreRef, m.Spec.Model}, m.Status.Live
 	})
 }
 
-func objectTimes(o metav1.ObjectMeta) any { return []any{o.CreationTimestamp, o.DeletionTimestamp} }
+func creationAndDeletionTimes(o metav1.ObjectMeta) any {
+	return []any{o.CreationTimestamp, o.DeletionTimestamp}
+}

@@ -18,8 +18,8 @@ import (
 	storeplan "github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-func TestWhatIsRefusedIsNothingToWhoAsksForWhatIsAccepted(t *testing.T) {
-	feed := moduletest.NewViewFeed(t)
+func TestParsedDocumentsReturnsAcceptedPartsOnly(t *testing.T) {
+	feed := moduletest.NewInformerFeeder(t)
 	shared := module.NewStoreListers(feed.View, moduletest.Cluster)
 	policies := policymodule.New(feed.View, &module.Applier{State: shared}, nil)
 	store := feed.PutStore(moduletest.Cluster, "demo", "id")

@@ -25,14 +25,14 @@ type policyDocument = informer.Object[iaplv1alpha1.PolicyDocument]
 type state struct {
 	shared    *module.StoreListers
 	documents *informer.Lister[iaplv1alpha1.PolicyDocument]
-	merged    Merged
+	merged    MergeAfterPlanFunc
 }
 
-// Merged returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the Store
+// MergeAfterPlanFunc returns the merge of a Store's modules after a plan, and the limits of its model. It returns false if the Store
 // does not exist or has no model.
-type Merged func(store event.Key, todo moduleplan.Plan) (model.MergeResult, model.Limits, bool)
+type MergeAfterPlanFunc func(store event.Key, todo moduleplan.Plan) (model.MergeResult, model.Limits, bool)
 
-func newState(v *informer.Informer, shared *module.StoreListers, merged Merged) *state {
+func newState(v *informer.Informer, shared *module.StoreListers, merged MergeAfterPlanFunc) *state {
 	return &state{shared: shared, merged: merged, documents: informer.RegisterLister(v, kinds.PolicyDocuments(),
 		map[string]func(*iaplv1alpha1.PolicyDocument) []string{
 			byStoreRef: func(d *iaplv1alpha1.PolicyDocument) []string { return []string{d.Spec.StoreRef.Name} },
@@ -48,12 +48,12 @@ func referencedStoreKey(d policyDocument) event.Key {
 type storeSnapshot struct {
 	input     plan.Input
 	documents []policyDocument
-	carriers  *module.CarrierModels
+	carriers  *module.GeneratedModels
 }
 
 // collectSnapshot collects the state from the view, and adds the previewed documents.
 func (s *state) collectSnapshot(store event.Key, previewed ...plan.Document) *storeSnapshot {
-	found := &storeSnapshot{carriers: s.shared.CarrierModelsOf(store, corev1alpha1.DocumentAnnotation)}
+	found := &storeSnapshot{carriers: s.shared.GeneratedModelsOf(store, corev1alpha1.DocumentAnnotation)}
 	found.input.Store.Name = store.Name
 	for _, d := range s.documents.ListByIndex(byStoreRef, store.Name) {
 		if referencedStoreKey(d) != store || d.Key.Cluster != store.Cluster {
@@ -98,7 +98,7 @@ func documentDerivedFields(m *corev1alpha1.AuthorizationModel) *corev1alpha1.Aut
 
 // expectedDocument returns the expected state of a document: the fields on which a policy depends.
 func expectedDocument(d policyDocument) verify.ExpectedState {
-	return verify.ExpectObject(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
+	return verify.NewExpectedState(d, func(d *iaplv1alpha1.PolicyDocument) (declared, recorded any) {
 		return []any{d.UID, d.CreationTimestamp, d.Spec}, nil
 	})
 }

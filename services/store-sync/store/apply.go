@@ -87,7 +87,7 @@ func (a *actionApplier) observeOpenFGA(ctx context.Context, action plan.Action, 
 }
 
 // readIAMStoreOwners reads from the tuples in the IAM store to which cluster it belongs.
-func (a *actionApplier) readIAMStoreOwners(ctx context.Context, name, storeID string) (found plan.IAMStoreOwners, err error) {
+func (a *actionApplier) readIAMStoreOwners(ctx context.Context, name, storeID string) (found plan.IAMStoreOwnerTuples, err error) {
 	cluster, err := a.kube.ClusterUID(ctx)
 	if err != nil {
 		return found, err
@@ -150,7 +150,7 @@ func isRefusal(err error) bool {
 
 // addFinalizers adds our finalizer to the Store, and tuple-sync's if the Store declares tuples. One call adds both.
 func (a *actionApplier) addFinalizers(ctx context.Context, p controller.UntypedRequest, in plan.Input) error {
-	seen, err := changeWithEncodedStore(in)
+	seen, err := encodeStoreChange(in)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (a *actionApplier) addFinalizers(ctx context.Context, p controller.UntypedR
 
 // removeFinalizer removes our finalizer.
 func (a *actionApplier) removeFinalizer(ctx context.Context, p controller.UntypedRequest, in plan.Input, obs *plan.Observed) error {
-	seen, err := changeWithEncodedStore(in)
+	seen, err := encodeStoreChange(in)
 	if err != nil {
 		return err
 	}
@@ -175,8 +175,8 @@ func (a *actionApplier) removeFinalizer(ctx context.Context, p controller.Untype
 	return p.RecordWrite(ctx, in.Change, now)
 }
 
-// changeWithEncodedStore returns the change of the Store with its object, so that one call can change the finalizers.
-func changeWithEncodedStore(in plan.Input) (seen event.Change, err error) {
+// encodeStoreChange returns the change of the Store with its object, so that one call can change the finalizers.
+func encodeStoreChange(in plan.Input) (seen event.Change, err error) {
 	seen = in.Change
 	if seen.Object, err = json.Marshal(in.Store); err != nil {
 		return seen, fmt.Errorf("encoding %s: %w", seen.Key, err)
@@ -184,9 +184,9 @@ func changeWithEncodedStore(in plan.Input) (seen event.Change, err error) {
 	return seen, nil
 }
 
-// discardUnrecordedStore deletes an OpenFGA store that was created for a Store which vanished before its status recorded it. No Store
+// deleteUnrecordedStore deletes an OpenFGA store that was created for a Store which vanished before its status recorded it. No Store
 // would own it.
-func (a *actionApplier) discardUnrecordedStore(ctx context.Context, in plan.Input, obs plan.Observed) error {
+func (a *actionApplier) deleteUnrecordedStore(ctx context.Context, in plan.Input, obs plan.Observed) error {
 	if last := cmp.Or(in.Store, in.Gone); obs.Created == "" || last != nil && last.Status.StoreID == obs.Created {
 		return nil
 	}

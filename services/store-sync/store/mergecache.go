@@ -9,24 +9,24 @@ import (
 // MergeCache merges the modules of Stores. It caches results, because parsing takes milliseconds per module.
 type MergeCache struct {
 	limits model.Limits
-	kept   *module.LastAnswerCache[mergeSources, model.MergeResult]
+	kept   *module.PerStoreCache[mergeInput, model.MergeResult]
 }
 
-type mergeSources struct {
+type mergeInput struct {
 	core   model.Module
 	others []model.Module
 }
 
 // NewMergeCache returns an empty cache.
 func NewMergeCache(limits model.Limits) *MergeCache {
-	merge := func(s mergeSources) (model.MergeResult, error) { return model.Merge(s.core, s.others, limits) }
-	return &MergeCache{limits: limits, kept: module.NewLastAnswerCache(merge)}
+	merge := func(s mergeInput) (model.MergeResult, error) { return model.Merge(s.core, s.others, limits) }
+	return &MergeCache{limits: limits, kept: module.NewPerStoreCache(merge)}
 }
 
 // Merge merges the modules of a live Store.
 func (c *MergeCache) Merge(in plan.Input) (model.MergeResult, error) {
 	core, others := plan.ModuleSources(in)
-	return c.kept.Get(in.Key, mergeSources{core, others})
+	return c.kept.Get(in.Key, mergeInput{core, others})
 }
 
 // Limits returns the limits of a model.

@@ -12,7 +12,7 @@ func declared(core string) plan.Input {
 	return plan.Input{Key: storeKey("demo"), Store: &corev1alpha1.Store{Spec: corev1alpha1.StoreSpec{CoreModule: core}}}
 }
 
-func TestTheSameModulesAreMergedOnce(t *testing.T) {
+func TestMergeCacheMergesOnce(t *testing.T) {
 	c := NewMergeCache(model.Limits{})
 	first, err := c.Merge(declared("module core\n\ntype user\n"))
 	if err != nil {
@@ -28,7 +28,7 @@ func TestTheSameModulesAreMergedOnce(t *testing.T) {
 	}
 }
 
-func TestAMergeThatFailedFailsAgain(t *testing.T) {
+func TestMergeCacheKeepsError(t *testing.T) {
 	c := NewMergeCache(model.Limits{})
 	for range 2 {
 		if _, err := c.Merge(declared("")); err == nil {

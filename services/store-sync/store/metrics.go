@@ -8,23 +8,23 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/module"
 )
 
-// outdatedTextCollector exports the objects with an earlier text live. Elements that an edit removed may still be in the model.
-type outdatedTextCollector struct {
+// outdatedModuleCollector exports the objects with an earlier text live. Elements that an edit removed may still be in the model.
+type outdatedModuleCollector struct {
 	state *module.StoreListers
 	since *prometheus.Desc
 }
 
 // NewMetrics returns the metrics of Stores.
 func NewMetrics(state *State) prometheus.Collector {
-	return &outdatedTextCollector{state.Shared, prometheus.NewDesc("entail_last_good_live_since_seconds",
+	return &outdatedModuleCollector{state.Shared, prometheus.NewDesc("entail_last_good_live_since_seconds",
 		"Unix time at which the present text of an object became invalid. Its last valid version stays in force since.", []string{"resource", "name"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (o *outdatedTextCollector) Describe(described chan<- *prometheus.Desc) { described <- o.since }
+func (o *outdatedModuleCollector) Describe(described chan<- *prometheus.Desc) { described <- o.since }
 
 // Collect implements prometheus.Collector.
-func (o *outdatedTextCollector) Collect(found chan<- prometheus.Metric) {
+func (o *outdatedModuleCollector) Collect(found chan<- prometheus.Metric) {
 	for _, m := range o.state.Models.All() {
 		o.collectMetric(found, m.Key, m.Value.Kept())
 	}
@@ -33,7 +33,7 @@ func (o *outdatedTextCollector) Collect(found chan<- prometheus.Metric) {
 	}
 }
 
-func (o *outdatedTextCollector) collectMetric(found chan<- prometheus.Metric, of event.Key, c *metav1.Condition) {
+func (o *outdatedModuleCollector) collectMetric(found chan<- prometheus.Metric, of event.Key, c *metav1.Condition) {
 	if c != nil {
 		found <- prometheus.MustNewConstMetric(o.since, prometheus.GaugeValue, float64(c.LastTransitionTime.Unix()), of.Resource, of.Name)
 	}

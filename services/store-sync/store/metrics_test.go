@@ -14,7 +14,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-func TestAMetricSaysSinceWhenAnEarlierTextIsLive(t *testing.T) {
+func TestMetricReportsAgeOfOutdatedText(t *testing.T) {
 	f, s := newState(t)
 	kept := func(typ, reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: typ, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(time.Unix(1000, 0))}}

@@ -76,7 +76,7 @@ func (r *Reconciler) WriteOutageStatuses(ctx context.Context, key event.Key, why
 func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Key], members []module.StatusTarget, obs *plan.Observed) error {
 	in := r.takeSnapshot(p, *obs)
 	if in.Store == nil && obs.Created != "" {
-		return r.applier.discardUnrecordedStore(ctx, in, *obs)
+		return r.applier.deleteUnrecordedStore(ctx, in, *obs)
 	}
 	if id := invalidStoreID(in); id != "" {
 		obs.Missing = id
@@ -104,7 +104,7 @@ func (r *Reconciler) runPlan(ctx context.Context, p *controller.Request[event.Ke
 			obs.Foreign = append(obs.Foreign, action.StoreID)
 		case errors.Is(err, kube.ErrNotFound):
 			// The object is gone, or another has its name now. The event of that is on its way.
-			return r.applier.discardUnrecordedStore(ctx, in, *obs)
+			return r.applier.deleteUnrecordedStore(ctx, in, *obs)
 		case errors.Is(err, kube.ErrForbidden) && action.Verb.ChangesFinalizer() && in.Store != nil:
 			obs.Forbidden = err
 			return errors.Join(err, r.statuses.writeStoreStatus(ctx, p, in, *obs))

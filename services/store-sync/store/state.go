@@ -65,7 +65,7 @@ func (s *State) storesAffectedByStore(k event.Key) []event.Key {
 		keys = append(keys, k)
 	}
 	o, _ := s.Shared.Stores.Get(k)
-	for _, r := range s.rivalStores(k, o.Value) {
+	for _, r := range s.competingStores(k, o.Value) {
 		if r.Key.Cluster == s.Shared.Cluster {
 			keys = append(keys, r.Key)
 		}
@@ -115,7 +115,7 @@ func (s *State) Snapshot(key event.Key, obs plan.Observed) plan.Input {
 	for _, o := range in.Earlier {
 		ids = append(ids, o.Status.StoreID)
 	}
-	in.Rivals = s.rivalStores(key, cmp.Or(in.Store, in.Gone), ids...)
+	in.Rivals = s.competingStores(key, cmp.Or(in.Store, in.Gone), ids...)
 	return in
 }
 
@@ -141,8 +141,8 @@ func (s *State) MergeAfterPlanFunc(merges *MergeCache) func(store event.Key, tod
 	}
 }
 
-// rivalStores returns the other Stores with the same name, with the same OpenFGA store, or with one of ids.
-func (s *State) rivalStores(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.RivalStore {
+// competingStores returns the other Stores with the same name, with the same OpenFGA store, or with one of ids.
+func (s *State) competingStores(k event.Key, o *corev1alpha1.Store, ids ...string) []plan.CompetingStore {
 	found := s.Shared.StoresByName(k.Name)
 	if o != nil {
 		ids = append(ids, o.Status.StoreID)
@@ -150,11 +150,11 @@ func (s *State) rivalStores(k event.Key, o *corev1alpha1.Store, ids ...string) [
 	for _, id := range ids {
 		found = append(found, s.Shared.StoresRecording(id)...)
 	}
-	var rivals []plan.RivalStore
+	var rivals []plan.CompetingStore
 	for _, r := range found {
-		known := slices.ContainsFunc(rivals, func(other plan.RivalStore) bool { return other.Key == r.Key })
+		known := slices.ContainsFunc(rivals, func(other plan.CompetingStore) bool { return other.Key == r.Key })
 		if r.Key != k && !known {
-			rivals = append(rivals, plan.RivalStore{Change: r.Change, Value: r.Value})
+			rivals = append(rivals, plan.CompetingStore{Change: r.Change, Value: r.Value})
 		}
 	}
 	return rivals

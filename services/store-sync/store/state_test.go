@@ -18,20 +18,20 @@ import (
 )
 
 // newState returns the state of a view filled by hand.
-func newState(t *testing.T) (*moduletest.ViewFeed, *State) {
+func newState(t *testing.T) (*moduletest.InformerFeeder, *State) {
 	t.Helper()
-	f := moduletest.NewViewFeed(t)
+	f := moduletest.NewInformerFeeder(t)
 	return f, NewState(module.NewStoreListers(f.View, moduletest.Cluster))
 }
 
 // refer puts an AuthorizationModel here that refers to a Store.
-func refer(f *moduletest.ViewFeed, name string, ref corev1alpha1.StoreRef) event.Key {
+func refer(f *moduletest.InformerFeeder, name string, ref corev1alpha1.StoreRef) event.Key {
 	return f.PutObject(kinds.AuthorizationModels(), "local", name, moduletest.NewModel(name, ref))
 }
 
 func storeKey(name string) event.Key { return module.StoreKey(name, "local") }
 
-func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
+func TestAffectedStores(t *testing.T) {
 	f, s := newState(t)
 	demo, other := f.PutStore("local", "demo", "id1"), f.PutStore("local", "other", "id2")
 	twin, foreign := f.PutStore("local", "twin", "id2"), f.PutStore("east", "demo", "id3")
@@ -68,7 +68,7 @@ func TestAnObjectTouchesTheStoresThatDependOnIt(t *testing.T) {
 	}
 }
 
-func TestASnapshotHoldsWhatBelongsToTheStore(t *testing.T) {
+func TestSnapshotHoldsObjectsOfStore(t *testing.T) {
 	f, s := newState(t)
 	demo := f.PutStore("local", "demo", "id1")
 	f.PutStore("local", "twin", "id1")
@@ -99,7 +99,7 @@ func TestASnapshotHoldsWhatBelongsToTheStore(t *testing.T) {
 	}
 }
 
-func TestAStoreOfAnotherClusterIsNotOursToTouch(t *testing.T) {
+func TestSnapshotOfOtherClusterIsReadOnly(t *testing.T) {
 	f, s := newState(t)
 	foreign := f.PutStore("east", "demo", "id1")
 	refer(f, "guest", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"})
@@ -112,7 +112,7 @@ func TestAStoreOfAnotherClusterIsNotOursToTouch(t *testing.T) {
 	}
 }
 
-func TestADeletedStoreIsRemembered(t *testing.T) {
+func TestSnapshotIncludesDeletedStore(t *testing.T) {
 	f, s := newState(t)
 	demo := f.PutStore("local", "demo", "id1")
 	f.PutObject(kinds.Stores(), "local", "demo", corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "id1"}}, moduletest.MarkDeleted)
@@ -121,7 +121,7 @@ func TestADeletedStoreIsRemembered(t *testing.T) {
 	}
 }
 
-func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T) {
+func TestModuleStatusReportsStoreOfOtherCluster(t *testing.T) {
 	f, s := newState(t)
 	guest := refer(f, "guest", corev1alpha1.StoreRef{Name: "demo", Cluster: "east"})
 	for state, want := range map[corev1alpha1.ModuleState]string{
@@ -144,7 +144,7 @@ func TestAModuleHereIsToldWhatBecameOfItInTheStoreOfAnotherCluster(t *testing.T)
 	}
 }
 
-func TestAModuleForAnUnknownClusterIsToldWhichNamesAreMeant(t *testing.T) {
+func TestModuleForUnknownClusterExplainsNames(t *testing.T) {
 	f, s := newState(t)
 	lost := refer(f, "lost", corev1alpha1.StoreRef{Name: "demo", Cluster: "nowhere"})
 	verdict := plan.ModuleVerdict(s.Snapshot(s.AffectedStores(lost)[0], plan.Observed{}), plan.Observed{}, lost)

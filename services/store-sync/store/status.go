@@ -57,7 +57,7 @@ func (w *statusWriter) withLatestState(o statusObject) statusObject {
 // view.
 func (w *statusWriter) writeStatuses(ctx context.Context, p controller.UntypedRequest, in plan.Input, obs plan.Observed, members []module.StatusTarget) error {
 	refused := w.writeModelStatuses(ctx, p, in, obs)
-	if mustEndPass(refused) {
+	if isFatalForPass(refused) {
 		return refused
 	}
 	switch {
@@ -86,7 +86,7 @@ func (w *statusWriter) writeModelStatuses(ctx context.Context, p controller.Unty
 			continue
 		}
 		_, err := w.writeStatus(ctx, p, statusObjectOfModule(m), plan.DesiredModuleStatus(m.Value, plan.ModuleVerdict(in, obs, m.Key)))
-		if mustEndPass(err) {
+		if isFatalForPass(err) {
 			return err
 		}
 		refused = append(refused, err)
@@ -94,15 +94,15 @@ func (w *statusWriter) writeModelStatuses(ctx context.Context, p controller.Unty
 	return errors.Join(refused...)
 }
 
-// mustEndPass reports whether an error ends the pass. The API server's refusal to write one object does not.
-func mustEndPass(err error) bool {
+// isFatalForPass reports whether an error ends the pass. The API server's refusal to write one object does not.
+func isFatalForPass(err error) bool {
 	return errors.Is(err, reconcile.ErrStale) || fault.IsUnavailable(err) && !errors.Is(err, kube.ErrForbidden)
 }
 
 // recordLiveTexts records the next live text in all objects from which the next model removes something. It also clears the
 // digests that the model would make wrong. It reports nothing, because the pass continues.
 func (w *statusWriter) recordLiveTexts(ctx context.Context, p controller.UntypedRequest, in plan.Input) error {
-	store, modules := plan.LiveTextRecords(in)
+	store, modules := plan.StatusesToWriteBeforeModel(in)
 	for _, m := range in.Modules {
 		if fields, ok := modules[m.Key]; ok {
 			if err := w.applyStatusFields(ctx, p, statusObjectOfModule(m), fields); err != nil {
@@ -123,7 +123,7 @@ func (w *statusWriter) writeOutageStatuses(ctx context.Context, p controller.Unt
 ) error {
 	var errs []error
 	write := func(o statusObject, fields any) {
-		err := why.AwaitPace(ctx)
+		err := why.WaitForStatusRateLimit(ctx)
 		if err == nil {
 			err = w.applyStatusFields(ctx, p, o, fields)
 		}
@@ -151,7 +151,7 @@ func (w *statusWriter) writeOutageStatuses(ctx context.Context, p controller.Unt
 // applyStatusFields writes status fields that the pass needs to continue. If the object is gone, the pass is stale.
 func (w *statusWriter) applyStatusFields(ctx context.Context, p controller.UntypedRequest, o statusObject, fields any) error {
 	o = w.withLatestState(o)
-	now, err := w.writer.Apply(ctx, p, o.kind, o.is.Change(), fields)
+	now, err := w.writer.ApplyOwnFields(ctx, p, o.kind, o.is.Change(), fields)
 	switch {
 	case err == nil:
 		return w.verifier.VerifyWriteAnswer(ctx, o.is, now)

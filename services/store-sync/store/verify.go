@@ -42,7 +42,7 @@ func (r *Reconciler) verifyAction(ctx context.Context, action plan.Action, in pl
 // of them still exists, the view lags behind and the plan is stale.
 func (r *Reconciler) verifyDroppedModules(ctx context.Context, in plan.Input, obs plan.Observed) error {
 	var missing []verify.ExpectedState
-	if plan.DropsModules(in) {
+	if plan.MayDropModules(in) {
 		known := map[string]bool{}
 		for _, m := range in.Modules {
 			known[m.Key.Name] = known[m.Key.Name] || m.Key.Cluster == in.Key.Cluster

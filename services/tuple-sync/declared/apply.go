@@ -157,7 +157,7 @@ func (a *planApplier) reportUnreadableRecord(ctx context.Context, p *passState, 
 	if err != nil {
 		return err
 	}
-	switch _, err = a.status.Apply(ctx, p.reporter, o.kind, o.change, fields); {
+	switch _, err = a.status.ApplyOwnFields(ctx, p.reporter, o.kind, o.change, fields); {
 	case errors.Is(err, kube.ErrForbidden): // Only this status waits; other objects continue.
 		p.forbidden = err
 	case errors.Is(err, reconcile.ErrStale), fault.IsUnavailable(err):
@@ -165,7 +165,7 @@ func (a *planApplier) reportUnreadableRecord(ctx context.Context, p *passState, 
 	case err != nil: // Other objects continue.
 		a.log.WarnContext(ctx, "unreadable record not told", slog.String("object", o.Key.String()), slog.Any("error", err))
 	default:
-		a.status.Note(ctx, o.change, condition.EventContent{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
+		a.status.RecordEvents(ctx, o.change, condition.EventContent{Warning: true, Reason: u.Condition.Reason, Message: u.Condition.Message})
 	}
 	return nil
 }
@@ -277,8 +277,8 @@ func (a *planApplier) checkStoreExists(ctx context.Context, storeID string) erro
 	return err
 }
 
-// readRelevantTuples reads the store, and keeps the tuples that are strays, recorded removals, declared or recorded.
-func (a *planApplier) readRelevantTuples(ctx context.Context, in *plan.Input) error {
+// readObservedTuples reads the store, and keeps the tuples that are strays, recorded removals, declared or recorded.
+func (a *planApplier) readObservedTuples(ctx context.Context, in *plan.Input) error {
 	in.Observed, in.Written = map[tuple.ID]tuple.Tuple{}, map[tuple.ID]time.Time{}
 	ours := map[tuple.ID]struct{}{}
 	for _, o := range in.Owners {

@@ -15,25 +15,25 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// bus feeds a state with objects.
-type bus struct {
+// stateFeeder feeds a state with objects.
+type stateFeeder struct {
 	t     *testing.T
 	view  *informer.Informer
 	state *State
 	count int
 }
 
-func newBus(t *testing.T, accountType string) *bus {
+func newStateFeeder(t *testing.T, accountType string) *stateFeeder {
 	t.Helper()
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
-	return &bus{t: t, view: v, state: NewState(v, event.Key{}, accountType)}
+	return &stateFeeder{t: t, view: v, state: NewState(v, event.Key{}, accountType)}
 }
 
 func keyOf(kind kinds.Kind, name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: kind.GroupResource, Name: name}
 }
 
-func (b *bus) tell(key event.Key, object any, deleted bool) {
+func (b *stateFeeder) tell(key event.Key, object any, deleted bool) {
 	b.t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -46,8 +46,8 @@ func (b *bus) tell(key event.Key, object any, deleted bool) {
 	}
 }
 
-// distinct returns keys without duplicates, which the engine drops.
-func distinct(keys []Key) []Key {
+// withoutDuplicates returns keys without duplicates, which the engine drops.
+func withoutDuplicates(keys []Key) []Key {
 	var all []Key
 	for _, k := range keys {
 		if !slices.Contains(all, k) {
@@ -57,7 +57,7 @@ func distinct(keys []Key) []Key {
 	return all
 }
 
-func TestAnObjectTouchesEveryStoreThatMayHaveToChange(t *testing.T) {
+func TestAffectedKeysIncludeEveryStore(t *testing.T) {
 	store, module := keyOf(kinds.Stores(), "a"), keyOf(kinds.AuthorizationModels(), "m")
 	one := []corev1alpha1.Tuple{{Object: "doc:1", Relation: "viewer", User: "user:1"}}
 	recorded := func(id string) corev1alpha1.StoreStatus {
@@ -84,34 +84,34 @@ func TestAnObjectTouchesEveryStoreThatMayHaveToChange(t *testing.T) {
 		"what was never there":                    {of: keyOf(kinds.Stores(), "never")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBus(t, "")
+			b := newStateFeeder(t, "")
 			b.tell(store, corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: c.store}, c.gone == "a")
 			b.tell(module, corev1alpha1.AuthorizationModel{
 				ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: c.ref}},
 				Status: corev1alpha1.AuthorizationModelStatus{ManagedTuples: c.module.ManagedTuples, StoreID: c.module.ManagedTuplesStoreID},
 			}, c.gone == "m")
-			if got := distinct(b.state.AffectedKeys(c.of)); !slices.Equal(got, c.want) {
+			if got := withoutDuplicates(b.state.AffectedKeys(c.of)); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-func TestAReferenceToAnotherClusterIsNotToTheStoreOfThatNameHere(t *testing.T) {
-	b := newBus(t, "")
+func TestAffectedKeysOfReferenceToOtherCluster(t *testing.T) {
+	b := newStateFeeder(t, "")
 	store, module := keyOf(kinds.Stores(), "a"), keyOf(kinds.AuthorizationModels(), "m")
 	b.tell(store, corev1alpha1.Store{Status: corev1alpha1.StoreStatus{StoreID: "S"}}, false)
 	b.tell(module, corev1alpha1.AuthorizationModel{Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "a", Cluster: "far"}}}, false)
-	if got := distinct(b.state.AffectedKeys(module)); !slices.Equal(got, []Key{{Owner: module}}) {
+	if got := withoutDuplicates(b.state.AffectedKeys(module)); !slices.Equal(got, []Key{{Owner: module}}) {
 		t.Errorf("got %v", got)
 	}
-	if got := distinct(b.state.AffectedKeys(store)); !slices.Equal(got, []Key{{StoreID: "S"}}) {
+	if got := withoutDuplicates(b.state.AffectedKeys(store)); !slices.Equal(got, []Key{{StoreID: "S"}}) {
 		t.Errorf("the Store touches %v", got)
 	}
 }
 
-func TestAnAccountInfoTouchesTheStoreOfItsOrganization(t *testing.T) {
-	b := newBus(t, "account")
+func TestAffectedKeysOfAccountInfo(t *testing.T) {
+	b := newStateFeeder(t, "account")
 	store := keyOf(kinds.Stores(), "a")
 	b.tell(store, corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1alpha1.StoreStatus{StoreID: "S1"}}, false)
 	info := event.Key{Cluster: "team", GroupResource: kinds.AccountInfos().GroupResource, Name: "account"}
@@ -120,7 +120,7 @@ func TestAnAccountInfoTouchesTheStoreOfItsOrganization(t *testing.T) {
 		b.tell(info, corev1alpha1.AccountInfo{
 			ObjectMeta: metav1.ObjectMeta{Name: "account"}, Spec: corev1alpha1.AccountInfoSpec{Account: account, Organization: account},
 		}, deleted)
-		if got := distinct(b.state.AffectedKeys(info)); !slices.Equal(got, []Key{{StoreID: "S1"}}) {
+		if got := withoutDuplicates(b.state.AffectedKeys(info)); !slices.Equal(got, []Key{{StoreID: "S1"}}) {
 			t.Errorf("it touches %v", got)
 		}
 		o, _ := b.state.findObject(store)

@@ -31,7 +31,7 @@ type ownerObject struct {
 	// it.
 	modelID string
 	// recorded is the record as stored; unreadable is the error of reading it.
-	recorded   storedRecord
+	recorded   statusRecord
 	unreadable error
 	// removed is a Store's record of removed tuples.
 	removed *corev1alpha1.RemovedTuples
@@ -88,7 +88,7 @@ func newModelObject(p *tupleListCache, o informer.Object[corev1alpha1.Authorizat
 }
 
 // setRecord sets the record of an object.
-func (o *ownerObject) setRecord(p *tupleListCache, r storedRecord) {
+func (o *ownerObject) setRecord(p *tupleListCache, r statusRecord) {
 	o.recorded = r
 	o.Record, o.unreadable = r.decodeRecord(p)
 }
@@ -99,9 +99,9 @@ func newDeletedObject(last event.Change, r plan.TupleRecord, c plan.OwnerConditi
 	return ownerObject{kind: kind, change: last, Owner: plan.Owner{Key: last.Key, UID: last.UID, Deleted: true, Record: r, Condition: c}}
 }
 
-// newPreRewindObject returns the state of a living object from before its cluster's history was rewound. It is an owner of
+// newObjectBeforeRewind returns the state of a living object from before its cluster's history was rewound. It is an owner of
 // its own, and declares nothing.
-func newPreRewindObject(last event.Change, r plan.TupleRecord, c plan.OwnerCondition) ownerObject {
+func newObjectBeforeRewind(last event.Change, r plan.TupleRecord, c plan.OwnerCondition) ownerObject {
 	o := newDeletedObject(last, r, c)
 	o.UID, o.former = last.UID+"@"+last.Epoch, true
 	return o

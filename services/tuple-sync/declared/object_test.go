@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-func TestAnObjectIsOutdatedWhileAnotherTextOfItIsLive(t *testing.T) {
+func TestObjectIsOutdatedWhileOtherTextIsLive(t *testing.T) {
 	merged := metav1.Condition{Type: corev1alpha1.Merged, Status: metav1.ConditionTrue, ObservedGeneration: 2}
 	for name, c := range map[string]struct {
 		live       *corev1alpha1.LiveModel

@@ -14,7 +14,7 @@ import (
 func (r *Reconciler) WriteOutageStatuses(ctx context.Context, key Key, why setup.Outage) error {
 	p := controller.NewRequest(r.applier.view, key, false)
 	var errs []error
-	for _, o := range r.state.objectsOfKey(key) {
+	for _, o := range r.state.liveObjectsOfKey(key) {
 		u := plan.OutageStatusUpdate(&o.Owner, why.Message())
 		if u == nil || o.unreadable != nil || o.Key.Cluster != r.home {
 			continue
@@ -23,10 +23,10 @@ func (r *Reconciler) WriteOutageStatuses(ctx context.Context, key Key, why setup
 		if err != nil {
 			return err
 		}
-		if err := why.AwaitPace(ctx); err != nil {
+		if err := why.WaitForStatusRateLimit(ctx); err != nil {
 			return err
 		}
-		_, err = r.applier.status.Apply(ctx, p, o.kind, o.change, fields)
+		_, err = r.applier.status.ApplyOwnFields(ctx, p, o.kind, o.change, fields)
 		errs = append(errs, err)
 	}
 	return fault.Join(errs...)

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-func TestAPackedListIsUnpackedOnce(t *testing.T) {
+func TestTupleListCacheUnpacksOnce(t *testing.T) {
 	list := numbered(0, 3)
 	slices.Reverse(list)
 	written, read := newTupleListCache(), newTupleListCache()
@@ -33,7 +33,7 @@ func TestAPackedListIsUnpackedOnce(t *testing.T) {
 	}
 }
 
-func TestALongListOfTheViewIsReadOnce(t *testing.T) {
+func TestTupleListCacheParsesLongListOnce(t *testing.T) {
 	p, long := newTupleListCache(), toAPITuples(numbered(0, corev1alpha1.LongRecord+1))
 	first, again, other := p.parseDeclaredList(long), p.parseDeclaredList(long), p.parseDeclaredList(slices.Clone(long))
 	if !slices.Equal(first, tuple.ParseDeclaredList(long)) || &again[0] != &first[0] || &other[0] == &first[0] {
@@ -44,7 +44,7 @@ func TestALongListOfTheViewIsReadOnce(t *testing.T) {
 	}
 }
 
-func TestNotAllListsAreRemembered(t *testing.T) {
+func TestTupleListCacheSkipsShortLists(t *testing.T) {
 	p := newTupleListCache()
 	for i := range maxPacks + 10 {
 		if _, err := p.packTuples(numbered(i, i+1)); err != nil {
@@ -56,7 +56,7 @@ func TestNotAllListsAreRemembered(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedOfListsTakesLittleRoom(t *testing.T) {
+func TestTupleListCacheIsBounded(t *testing.T) {
 	p := newTupleListCache()
 	large := numbered(0, 1)
 	large[0].Context = strings.Repeat("c", maxPackBytes/4)

@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.UntypedRequest
 		if err != nil {
 			return err
 		}
-		decided := plan.Make(s.input)
+		decided := plan.PlanStore(s.input)
 		if err := r.applier.applyPlan(ctx, p, s, decided); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.UntypedRequest
 			p.reporter.RequeueAfter(s.wait)
 			return nil
 		}
-		if slices.ContainsFunc(s.input.Owners, func(o plan.Owner) bool { return o.IsDeletingButNeeded() }) {
+		if slices.ContainsFunc(s.input.Owners, func(o plan.Owner) bool { return o.IsDeletionDeferred() }) {
 			p.reporter.RequeueAfter(interval)
 		}
 		if decided.IsIdle() {
@@ -113,10 +113,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.UntypedRequest
 func (r *Reconciler) takeSnapshot(ctx context.Context, p *passState) (*planSnapshot, error) {
 	storeID := p.key.StoreID
 	s := &planSnapshot{
-		input:   plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.unrecordedWrites(storeID)},
+		input:   plan.Input{StoreID: storeID, Writer: r.replica, Strays: r.records.unfinishedWrites(storeID)},
 		objects: map[string]*ownerObject{}, begun: r.now(),
 	}
-	declared, thorough, first := false, p.resync, r.records.noteFirstPass(storeID)
+	declared, thorough, first := false, p.resync, r.records.markFirstPass(storeID)
 	objects := r.relatedObjects(p)
 	modelID := modelIDOfStore(storeID, objects)
 	s.life = storeID + "/" + modelID
@@ -129,7 +129,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, p *passState) (*planSnaps
 		}
 		_, o.Unwritable = p.unwritable[o.UID]
 		declared = declared || len(o.Declared) > 0
-		thorough = r.records.trustOrDoubtRecord(storeID, &o, first, s.begun) || thorough
+		thorough = r.records.keepOrSuspectRecord(storeID, &o, first, s.begun) || thorough
 		s.wait = max(s.wait, o.Contested)
 		owner := o.Owner
 		if !o.IsStore && o.modelID > modelID {
@@ -165,14 +165,14 @@ func modelIDOfStore(storeID string, objects []ownerObject) string {
 // relatedObjects returns all objects related to the key of p. It watches them, so that a change of one enqueues the key even
 // if the object is no longer related.
 func (r *Reconciler) relatedObjects(p *passState) []ownerObject {
-	objects := r.state.objectsOfKey(p.key)
+	objects := r.state.liveObjectsOfKey(p.key)
 	for p.reporter.Watch(watchedKeys(objects)...) {
-		objects = r.state.objectsOfKey(p.key)
+		objects = r.state.liveObjectsOfKey(p.key)
 	}
 	if p.key.StoreID == "" {
 		return objects
 	}
-	return append(objects, r.records.orphanedObjects(r.state, p.key.StoreID, objects)...)
+	return append(objects, r.records.deletedObjectsWithTuples(r.state, p.key.StoreID, objects)...)
 }
 
 func watchedKeys(objects []ownerObject) []event.Key {

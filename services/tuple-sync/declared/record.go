@@ -9,25 +9,25 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// storedRecord is the record of tuples as a status stores it: one by one, or packed if they are many. A reader combines
+// statusRecord is the record of tuples as a status stores it: one by one, or packed if they are many. A reader combines
 // both.
-type storedRecord struct {
+type statusRecord struct {
 	StoreID string
 	Tuples  []corev1alpha1.Tuple
 	Ledger  *corev1alpha1.Ledger
 }
 
-func storedRecordOfStore(s *corev1alpha1.Store) storedRecord {
-	return storedRecord{s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.Ledger}.withDefaultStore(s.Status.StoreID)
+func storedRecordOfStore(s *corev1alpha1.Store) statusRecord {
+	return statusRecord{s.Status.ManagedTuplesStoreID, s.Status.ManagedTuples, s.Status.Ledger}.withDefaultStore(s.Status.StoreID)
 }
 
-func storedRecordOfModel(m *corev1alpha1.AuthorizationModel, target string) storedRecord {
-	return storedRecord{m.Status.StoreID, m.Status.ManagedTuples, m.Status.Ledger}.withDefaultStore(target)
+func storedRecordOfModel(m *corev1alpha1.AuthorizationModel, target string) statusRecord {
+	return statusRecord{m.Status.StoreID, m.Status.ManagedTuples, m.Status.Ledger}.withDefaultStore(target)
 }
 
 // withDefaultStore fills in the store of a record. A record without a store is from before that field existed, and belongs to target.
 // An empty record has no store.
-func (r storedRecord) withDefaultStore(target string) storedRecord {
+func (r statusRecord) withDefaultStore(target string) statusRecord {
 	switch {
 	case r.isEmpty():
 		r.StoreID = ""
@@ -37,10 +37,10 @@ func (r storedRecord) withDefaultStore(target string) storedRecord {
 	return r
 }
 
-func (r storedRecord) isEmpty() bool { return len(r.Tuples) == 0 && r.Ledger == nil }
+func (r statusRecord) isEmpty() bool { return len(r.Tuples) == 0 && r.Ledger == nil }
 
 // decodeRecord decodes the record. On an error it is incomplete, but its store is known.
-func (r storedRecord) decodeRecord(p *tupleListCache) (plan.TupleRecord, error) {
+func (r statusRecord) decodeRecord(p *tupleListCache) (plan.TupleRecord, error) {
 	if r.isEmpty() {
 		return plan.TupleRecord{}, nil
 	}
@@ -64,27 +64,27 @@ func (r storedRecord) decodeRecord(p *tupleListCache) (plan.TupleRecord, error) 
 
 // encodeRecord returns the record to store for tuples. While tuples are being written, additions to a long list are stored
 // beside it, which avoids packing it again.
-func (r storedRecord) encodeRecord(p *tupleListCache, storeID string, tuples []tuple.Tuple, writing bool) (storedRecord, error) {
+func (r statusRecord) encodeRecord(p *tupleListCache, storeID string, tuples []tuple.Tuple, writing bool) (statusRecord, error) {
 	if len(tuples) <= corev1alpha1.LongRecord {
-		return storedRecord{StoreID: storeID, Tuples: toAPITuples(tuples)}, nil
+		return statusRecord{StoreID: storeID, Tuples: toAPITuples(tuples)}, nil
 	}
 	next := corev1alpha1.Ledger{Revision: 1, Encoding: corev1alpha1.EncodingZstd}
 	if r.Ledger != nil && len(r.Tuples) == 0 && r.StoreID == storeID {
 		next.Revision += r.Ledger.Revision
 		if has, err := r.decodeRecord(p); err == nil && slices.Equal(has.Tuples, tuples) && (writing || len(r.Ledger.Pending) == 0) {
-			return storedRecord{StoreID: storeID, Ledger: r.Ledger}, nil
+			return statusRecord{StoreID: storeID, Ledger: r.Ledger}, nil
 		}
 		if packed, err := p.unpackTuples(r.Ledger.Data); err == nil && writing {
 			added, ok := subtractTuples(tuples, packed)
 			if next.Data, next.Pending = r.Ledger.Data, toAPITuples(added); ok && len(added) <= corev1alpha1.LongRecord {
-				return storedRecord{StoreID: storeID, Ledger: &next}, nil
+				return statusRecord{StoreID: storeID, Ledger: &next}, nil
 			}
 		}
 	}
 	var err error
 	next.Data, err = p.packTuples(tuples)
 	next.Pending = nil
-	return storedRecord{StoreID: storeID, Ledger: &next}, err
+	return statusRecord{StoreID: storeID, Ledger: &next}, err
 }
 
 func toAPITuples(tuples []tuple.Tuple) []corev1alpha1.Tuple {

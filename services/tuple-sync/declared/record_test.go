@@ -19,8 +19,8 @@ func numbered(from, to int) []tuple.Tuple {
 	return list
 }
 
-// keep records tuples, and expects to read them again.
-func keep(t *testing.T, r storedRecord, tuples []tuple.Tuple, writing bool) storedRecord {
+// packAndUnpack records tuples, and expects to read them again.
+func packAndUnpack(t *testing.T, r statusRecord, tuples []tuple.Tuple, writing bool) statusRecord {
 	t.Helper()
 	next, err := r.encodeRecord(newTupleListCache(), "S", tuples, writing)
 	if err != nil {
@@ -33,55 +33,55 @@ func keep(t *testing.T, r storedRecord, tuples []tuple.Tuple, writing bool) stor
 	return next
 }
 
-func TestALongRecordIsPackedAndWhatIsAddedKeptBeside(t *testing.T) {
-	short := keep(t, storedRecord{}, numbered(0, corev1alpha1.LongRecord), true)
+func TestStatusRecordPacksLongRecord(t *testing.T) {
+	short := packAndUnpack(t, statusRecord{}, numbered(0, corev1alpha1.LongRecord), true)
 	if short.Ledger != nil || len(short.Tuples) != corev1alpha1.LongRecord {
 		t.Errorf("a short one is %+v", short)
 	}
-	long := keep(t, short, numbered(0, 300), true)
+	long := packAndUnpack(t, short, numbered(0, 300), true)
 	if len(long.Tuples) > 0 || long.Ledger.Revision != 1 || len(long.Ledger.Pending) > 0 {
 		t.Errorf("a long one is %+v", long.Ledger)
 	}
-	same := keep(t, long, numbered(0, 300), false)
+	same := packAndUnpack(t, long, numbered(0, 300), false)
 	if same.Ledger.Revision != 1 {
 		t.Errorf("the same is revision %d", same.Ledger.Revision)
 	}
-	more := keep(t, long, numbered(0, 302), true)
+	more := packAndUnpack(t, long, numbered(0, 302), true)
 	if more.Ledger.Revision != 2 || len(more.Ledger.Pending) != 2 || !bytes.Equal(more.Ledger.Data, long.Ledger.Data) {
 		t.Errorf("with two more it is revision %d with %v pending", more.Ledger.Revision, more.Ledger.Pending)
 	}
-	if again := keep(t, more, numbered(0, 302), true); again.Ledger != more.Ledger {
+	if again := packAndUnpack(t, more, numbered(0, 302), true); again.Ledger != more.Ledger {
 		t.Errorf("the same is revision %d", again.Ledger.Revision)
 	}
-	done := keep(t, more, numbered(1, 302), false)
+	done := packAndUnpack(t, more, numbered(1, 302), false)
 	if done.Ledger.Revision != 3 || len(done.Ledger.Pending) > 0 {
 		t.Errorf("in the end it is revision %d with %v pending", done.Ledger.Revision, done.Ledger.Pending)
 	}
-	if many := keep(t, done, numbered(1, 1000), true); len(many.Ledger.Pending) > 0 {
+	if many := packAndUnpack(t, done, numbered(1, 1000), true); len(many.Ledger.Pending) > 0 {
 		t.Errorf("%d are pending", len(many.Ledger.Pending))
 	}
-	if few := keep(t, done, numbered(0, 3), false); few.Ledger != nil || len(few.Tuples) != 3 {
+	if few := packAndUnpack(t, done, numbered(0, 3), false); few.Ledger != nil || len(few.Tuples) != 3 {
 		t.Errorf("a short one is %+v", few)
 	}
 }
 
-func TestWhoFindsBothFormsTakesAll(t *testing.T) {
-	both := keep(t, storedRecord{}, numbered(0, 300), false)
+func TestStatusRecordReadsBothForms(t *testing.T) {
+	both := packAndUnpack(t, statusRecord{}, numbered(0, 300), false)
 	both.Tuples = toAPITuples(numbered(299, 303))
 	got, err := both.decodeRecord(newTupleListCache())
 	if err != nil || !slices.Equal(got.Tuples, numbered(0, 303)) {
 		t.Errorf("read are %d tuples, %v", len(got.Tuples), err)
 	}
-	if one := keep(t, both, numbered(0, 303), false); len(one.Tuples) > 0 {
+	if one := packAndUnpack(t, both, numbered(0, 303), false); len(one.Tuples) > 0 {
 		t.Errorf("%d tuples are listed", len(one.Tuples))
 	}
 }
 
-func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
+func TestStatusRecordUnreadableIsError(t *testing.T) {
 	for name, l := range map[string]corev1alpha1.Ledger{
 		"noise": {Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")}, "another encoding": {Encoding: "xz"},
 	} {
-		if got, err := (storedRecord{StoreID: "S", Ledger: &l}).decodeRecord(newTupleListCache()); err == nil || got.StoreID != "S" {
+		if got, err := (statusRecord{StoreID: "S", Ledger: &l}).decodeRecord(newTupleListCache()); err == nil || got.StoreID != "S" {
 			t.Errorf("%s: read is %+v, %v", name, got, err)
 		}
 	}

@@ -67,8 +67,8 @@ func newVerifiedRecords(settling time.Duration) *verifiedRecords {
 	}
 }
 
-// noteFirstPass reports whether this is the first pass of a store. Passes of one store run one after the other.
-func (r *verifiedRecords) noteFirstPass(storeID string) bool {
+// markFirstPass reports whether this is the first pass of a store. Passes of one store run one after the other.
+func (r *verifiedRecords) markFirstPass(storeID string) bool {
 	_, again := r.passed.Get(storeID)
 	r.passed.Add(storeID, nil, memoryTTL)
 	return !again
@@ -106,9 +106,9 @@ func (r *verifiedRecords) startUncertainty(storeID string, o ownerObject, until 
 	}
 }
 
-// trustOrDoubtRecord keeps the record of an object or starts its contest, and reports whether the store must be read before the
+// keepOrSuspectRecord keeps the record of an object or starts its contest, and reports whether the store must be read before the
 // record is used. In the first pass of a store, only deleted objects and contested records need that.
-func (r *verifiedRecords) trustOrDoubtRecord(storeID string, o *ownerObject, first bool, now time.Duration) (thorough bool) {
+func (r *verifiedRecords) keepOrSuspectRecord(storeID string, o *ownerObject, first bool, now time.Duration) (thorough bool) {
 	if o.Record.StoreID == storeID && !r.isTrusted(*o) {
 		thorough = o.Deleted || !first
 		if o.Condition.Reason == plan.Syncing {
@@ -138,8 +138,8 @@ func (r *verifiedRecords) recordStartedWrite(storeID string, tuples []tuple.Tupl
 	}
 }
 
-// unrecordedWrites returns tuples that this process wrote for a plan that did not finish.
-func (r *verifiedRecords) unrecordedWrites(storeID string) []tuple.Tuple {
+// unfinishedWrites returns tuples that this process wrote for a plan that did not finish.
+func (r *verifiedRecords) unfinishedWrites(storeID string) []tuple.Tuple {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.written[storeID]))
@@ -189,10 +189,10 @@ func (r *verifiedRecords) dropRecord(storeID, uid string) {
 	}
 }
 
-// orphanedObjects returns objects that were deleted without our finalizer, and whose tuples may still be in a store. They come
+// deletedObjectsWithTuples returns objects that were deleted without our finalizer, and whose tuples may still be in a store. They come
 // from tombstones, or from kept records of objects that vanished without one. live lists the other objects of the
 // store.
-func (r *verifiedRecords) orphanedObjects(s *State, storeID string, live []ownerObject) []ownerObject {
+func (r *verifiedRecords) deletedObjectsWithTuples(s *State, storeID string, live []ownerObject) []ownerObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := map[string]struct{}{}

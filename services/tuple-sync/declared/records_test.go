@@ -8,11 +8,11 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestVerifiedRecordsAreBounded(t *testing.T) {
 	r := newVerifiedRecords(0)
 	for i := range maxRemembered + 10 {
 		r.markCleanedUp("S1", ownerObject{Owner: plan.Owner{UID: fmt.Sprint(i)}})
-		if !r.noteFirstPass(fmt.Sprint(i)) || r.noteFirstPass(fmt.Sprint(i)) {
+		if !r.markFirstPass(fmt.Sprint(i)) || r.markFirstPass(fmt.Sprint(i)) {
 			t.Fatal("the first pass is not told from others")
 		}
 	}
@@ -21,12 +21,12 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsTriedAgainForLongIsRememberedOnce(t *testing.T) {
+func TestVerifiedRecordsKeepRetriedWriteOnce(t *testing.T) {
 	r := newVerifiedRecords(0)
 	for range 3 {
 		r.recordStartedWrite("S1", []tuple.Tuple{{ID: tuple.ID{Object: "doc:1", Relation: "viewer", User: "user:a"}}})
 	}
-	if n := len(r.unrecordedWrites("S1")); n != 1 {
+	if n := len(r.unfinishedWrites("S1")); n != 1 {
 		t.Errorf("%d are remembered", n)
 	}
 }

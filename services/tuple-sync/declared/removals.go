@@ -66,7 +66,7 @@ func (r *Reconciler) readStoreIfNeeded(ctx context.Context, p *passState, s *pla
 		p.resync = thorough
 	}
 	if thorough {
-		return r.applier.readRelevantTuples(ctx, &s.input)
+		return r.applier.readObservedTuples(ctx, &s.input)
 	}
 	if len(s.input.Removals.List) > 0 {
 		r.records.markCompared(s.life)
@@ -171,5 +171,5 @@ func (a *planApplier) reportRestoredTuples(ctx context.Context, s *planSnapshot,
 	a.restored(n)
 	message := fmt.Sprintf("OpenFGA held %d removed tuples again, for example %s, as after a restore; tuple-sync removed them.", n, decided.Restored[0])
 	a.log.WarnContext(ctx, "restored tuples removed", slog.String("store", s.input.StoreID), slog.Int("tuples", n))
-	a.status.Note(ctx, s.store.change, condition.EventContent{Warning: true, Reason: tuplesRestored, Message: message})
+	a.status.RecordEvents(ctx, s.store.change, condition.EventContent{Warning: true, Reason: tuplesRestored, Message: message})
 }

@@ -74,8 +74,8 @@ func (s *State) UnreadableCount() int {
 	return s.Stores.CountByIndex(byUnreadable, plan.RecordUnreadable) + s.Models.CountByIndex(byUnreadable, plan.RecordUnreadable)
 }
 
-// KeepIAMStoreUntil sets the condition that the deletion of the Store of IAM waits for.
-func (s *State) KeepIAMStoreUntil(emptied func() bool) { s.emptied = emptied }
+// SetIAMStoreEmptied sets the condition that the deletion of the Store of IAM waits for.
+func (s *State) SetIAMStoreEmptied(emptied func() bool) { s.emptied = emptied }
 
 // planSnapshot holds the input of a plan, and its objects by UID.
 type planSnapshot struct {
@@ -149,8 +149,8 @@ func (s *State) findObject(key event.Key) (ownerObject, bool) {
 	return ownerObject{}, false
 }
 
-// objectsOfKey returns the live objects of a key.
-func (s *State) objectsOfKey(key Key) []ownerObject {
+// liveObjectsOfKey returns the live objects of a key.
+func (s *State) liveObjectsOfKey(key Key) []ownerObject {
 	if key.StoreID != "" {
 		return s.liveObjectsOf(key.StoreID)
 	}
@@ -188,11 +188,11 @@ func (s *State) liveObjectsOf(storeID string) []ownerObject {
 // deletedObjectsOf returns the objects that were deleted with a record of a store.
 func (s *State) deletedObjectsOf(storeID string) []ownerObject {
 	var objects []ownerObject
-	add := func(last event.Change, from storedRecord, conditions []metav1.Condition) {
+	add := func(last event.Change, from statusRecord, conditions []metav1.Condition) {
 		r, _ := from.decodeRecord(s.packs) // An unreadable record gives nothing to remove.
 		gone := newDeletedObject
 		if s.isLiveWithUID(last.Key, last.UID) {
-			gone = newPreRewindObject
+			gone = newObjectBeforeRewind
 		}
 		objects = append(objects, gone(last, r, findPlanCondition(conditions, corev1alpha1.TuplesSynced)))
 	}

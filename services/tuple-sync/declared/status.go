@@ -99,7 +99,7 @@ func (a *planApplier) writeStatus(ctx context.Context, p *passState, o *ownerObj
 		if err != nil {
 			return err
 		}
-		_, err = a.status.Apply(ctx, p.reporter, o.kind, o.change, fields)
+		_, err = a.status.ApplyOwnFields(ctx, p.reporter, o.kind, o.change, fields)
 		if errors.Is(err, kube.ErrNotFound) {
 			err = a.status.Refresh(ctx, o.kind, o.change)
 		}
@@ -136,7 +136,7 @@ func (a *planApplier) reportOutcomes(p *passState, s *planSnapshot, decided plan
 		o := s.objects[action.Evaluation.Owner.UID]
 		if o.Deleted && o.Contested == 0 {
 			a.records.markCleanedUp(p.key.StoreID, *o)
-		} else if action.Evaluation.HasWholeRecord() && s.input.Model != nil {
+		} else if action.Evaluation.HasCompleteRecordAfterPlan() && s.input.Model != nil {
 			a.records.keepVerifiedRecord(p.key.StoreID, *o)
 		}
 		if _, taken := a.state.findObject(o.Key); taken && o.Deleted {

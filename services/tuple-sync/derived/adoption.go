@@ -40,13 +40,13 @@ func (r *Reconciler) storeStateOf(store informer.Object[corev1alpha1.Store]) sto
 	return storeState{}
 }
 
-// currentObstacle returns the reason why nothing of IAM is in force. It returns nil if no reason exists, or none is known yet.
-func (r *Reconciler) currentObstacle() *condition.Condition {
+// iamStoreObstacle returns the reason why nothing of IAM is in force. It returns nil if no reason exists, or none is known yet.
+func (r *Reconciler) iamStoreObstacle() *condition.Condition {
 	store, known := r.State.iamStore()
 	switch {
 	case !known:
 		return noIAMStoreCondition(fmt.Sprintf("Store %s has no model in OpenFGA, so OpenFGA holds nothing of IAM", r.State.store.Name))
-	case r.State.isStoreEnding(store):
+	case r.State.isStoreDeletable(store):
 		return noIAMStoreCondition(fmt.Sprintf(
 			"Store %s is being deleted and no kind is registered: all tuples of IAM are removed from OpenFGA", store.Key.Name))
 	}
@@ -75,11 +75,11 @@ func (r *Reconciler) checkStoreAndOwner(ctx context.Context, p ReconcileRequest)
 		case found:
 			return r.checkAdoption(ctx, store)
 		}
-		r.copy.forgetCopy()
+		r.copy.dropReplica()
 		h := newStoreState(store)
 		h.obstacle = noIAMStoreCondition(fmt.Sprintf("OpenFGA does not have store %s any more; store-sync makes another", id))
 		r.home.Store(h)
-		if r.State.isStoreEnding(store) {
+		if r.State.isStoreDeletable(store) {
 			r.emptied.Store(true)
 			return nil
 		}
@@ -121,7 +121,7 @@ func (r *Reconciler) checkAdoption(ctx context.Context, store informer.Object[co
 // logs that and writes an event for the Store.
 func (r *Reconciler) reportObstacle(ctx context.Context, p ReconcileRequest) {
 	why := condition.Condition{}
-	if is := r.currentObstacle(); is != nil {
+	if is := r.iamStoreObstacle(); is != nil {
 		why = *is
 	}
 	if why == r.told {
@@ -137,6 +137,6 @@ func (r *Reconciler) reportObstacle(ctx context.Context, p ReconcileRequest) {
 	if store, known := r.State.iamStore(); known && why.Reason == iamv1alpha1.NotAdopted {
 		r.refused.Set(1)
 		r.Log.WarnContext(ctx, "IAM store is not known to be ours", slog.String("store_id", store.Value.Status.StoreID))
-		r.Status.Note(ctx, store.Change, condition.EventContent{Warning: true, Reason: why.Reason, Message: why.Message})
+		r.Status.RecordEvents(ctx, store.Change, condition.EventContent{Warning: true, Reason: why.Reason, Message: why.Message})
 	}
 }

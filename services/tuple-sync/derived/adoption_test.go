@@ -21,14 +21,14 @@ import (
 func owner(cluster string) tuple.Tuple { return fromIAMTuple(iam.StoreOwnerTuple("iam", cluster)) }
 
 // declare has the Store be so, with its OpenFGA store.
-func (b *bed) declare(spec corev1alpha1.StoreSpec) {
+func (b *reconcilerEnv) declare(spec corev1alpha1.StoreSpec) {
 	b.t.Helper()
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: spec, Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
 	b.work()
 }
 
 // tells is what an object says of being ready.
-func (b *bed) tells(kind kinds.Kind, name string) string {
+func (b *reconcilerEnv) tells(kind kinds.Kind, name string) string {
 	b.t.Helper()
 	var o iamv1alpha1.PolicyBinding // All have their conditions in the same place.
 	if err := b.api[b.keyOf(kind, name)].Decode(&o); err != nil {
@@ -47,7 +47,7 @@ func namesOwner(t *openfgav1.Tuple) bool {
 }
 
 // gauge returns the value of a metric of the derived tuples.
-func (b *bed) gauge(name string) float64 {
+func (b *reconcilerEnv) gauge(name string) float64 {
 	b.t.Helper()
 	families, err := b.metrics.Gather()
 	for _, f := range families {
@@ -59,7 +59,7 @@ func (b *bed) gauge(name string) float64 {
 	return 0
 }
 
-func (b *bed) wantAll(want string) {
+func (b *reconcilerEnv) wantAll(want string) {
 	b.t.Helper()
 	for name, kind := range map[string]kinds.Kind{"viewer": kinds.IAMRoles(), "bob": kinds.PolicyBindings(), "alice-staff": kinds.GroupMemberships()} {
 		if got := b.tells(kind, name); !strings.HasPrefix(got, want) {
@@ -68,14 +68,14 @@ func (b *bed) wantAll(want string) {
 	}
 }
 
-// foreign has a store that others have filled before IAM finds it.
-func foreign(t *testing.T, held ...tuple.Tuple) (b *bed, theirs []string) {
+// fillWithForeignTuples has a store that others have filled before IAM finds it.
+func fillWithForeignTuples(t *testing.T, held ...tuple.Tuple) (b *reconcilerEnv, theirs []string) {
 	t.Helper()
-	b = newBed(t)
+	b = newReconcilerEnv(t)
 	b.drop(kinds.Stores(), "iam")
 	b.work()
 	b.openFGA.tuples, b.openFGA.writes = nil, nil
-	for _, h := range append(held, door("their-user"), tuple.Tuple{ID: tuple.ID{Object: "their/thing:1", Relation: "owner", User: "their/user:x"}}) {
+	for _, h := range append(held, undeclaredTuple("their-user"), tuple.Tuple{ID: tuple.ID{Object: "their/thing:1", Relation: "owner", User: "their/user:x"}}) {
 		b.openFGA.change(h, true)
 	}
 	return b, b.openFGA.holds()
@@ -87,7 +87,7 @@ func declaring(cluster string) corev1alpha1.StoreSpec {
 }
 
 // Existing stores of the same name, with types of the same names, lose nothing when IAM is installed.
-func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
+func TestForeignStoreIsNotWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec corev1alpha1.StoreSpec
 		held []tuple.Tuple
@@ -104,7 +104,7 @@ func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, theirs := foreign(t, test.held...)
+			b, theirs := fillWithForeignTuples(t, test.held...)
 			if name == "ours under a condition" {
 				b.openFGA.tuples[0].Key.Condition = &openfgav1.RelationshipCondition{Name: "c"}
 			}
@@ -122,7 +122,7 @@ func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
 			if b.gauge("entail_iam_store_not_adopted") != 1 {
 				t.Error("nothing counts it")
 			}
-			b.declare(taken())
+			b.declare(adoptingStore())
 			b.follow()
 			b.wantAll("True/")
 			if b.openFGA.tuples = slices.DeleteFunc(b.openFGA.tuples, namesOwner); b.gauge("entail_iam_store_not_adopted") != 0 {
@@ -134,8 +134,8 @@ func TestAStoreThatIsNotOursIsLeftAlone(t *testing.T) {
 }
 
 // What store-sync made says whose it is, but a moment after it is there: nobody is told otherwise in between.
-func TestAStoreIsOursOnceItSaysSo(t *testing.T) {
-	b, theirs := foreign(t)
+func TestStoreIsAdoptedAfterOwnerTuple(t *testing.T) {
+	b, theirs := fillWithForeignTuples(t)
 	b.declare(declaring("this"))
 	b.peopled()
 	if held := b.openFGA.holds(); !slices.Equal(held, theirs) || len(b.notes) > 0 {
@@ -146,13 +146,13 @@ func TestAStoreIsOursOnceItSaysSo(t *testing.T) {
 	b.follow()
 	b.wantAll("True/")
 	b.openFGA.change(owner("this"), false) // Who may write there takes it away, and opens a door.
-	b.openFGA.change(door("eve"), true)
+	b.openFGA.change(undeclaredTuple("eve"), true)
 	b.openFGA.change(owner("another"), true)
 	b.follow()
 	b.openFGA.tuples = slices.DeleteFunc(b.openFGA.tuples, namesOwner)
 	b.inStep("though its owner was taken away,")
 	b.declare(corev1alpha1.StoreSpec{}) // Nobody says any more that it is ours.
-	b.openFGA.change(door("eve"), true)
+	b.openFGA.change(undeclaredTuple("eve"), true)
 	before := b.openFGA.holds()
 	b.follow()
 	if after := b.openFGA.holds(); !slices.Equal(before, after) {
@@ -163,10 +163,10 @@ func TestAStoreIsOursOnceItSaysSo(t *testing.T) {
 
 // A store with tuples of others is adopted only if the API server returns the Store that asks for it.
 func TestAdoptionIsVerifiedAtTheAPIServer(t *testing.T) {
-	b, theirs := foreign(t)
+	b, theirs := fillWithForeignTuples(t)
 	b.declare(corev1alpha1.StoreSpec{})
 	is := b.api[b.keyOf(kinds.Stores(), "iam")]
-	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
+	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: adoptingStore(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
 	b.api[is.Key] = is
 	b.try(20)
 	if held := b.openFGA.holds(); !slices.Equal(held, theirs) {
@@ -175,8 +175,8 @@ func TestAdoptionIsVerifiedAtTheAPIServer(t *testing.T) {
 }
 
 // A Store that is not ours is deleted without us, and its OpenFGA store stays as it is.
-func TestAStoreThatIsNotOursIsNotHeld(t *testing.T) {
-	b, theirs := foreign(t)
+func TestForeignStoreGetsNoFinalizer(t *testing.T) {
+	b, theirs := fillWithForeignTuples(t)
 	b.declare(corev1alpha1.StoreSpec{})
 	b.unprotect()
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{
@@ -189,15 +189,15 @@ func TestAStoreThatIsNotOursIsNotHeld(t *testing.T) {
 }
 
 // A status must not report success while no store exists.
-func TestNothingIsReadyWithoutAStore(t *testing.T) {
-	for name, lose := range map[string]func(*bed){
-		"the Store is gone":               func(b *bed) { b.drop(kinds.Stores(), "iam") },
-		"the Store names none":            func(b *bed) { b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken()}) },
-		"OpenFGA does not have it":        func(b *bed) { b.openFGA.gone = true; b.ask(Key{sort: tail}) },
-		"it is to go, and all kinds went": func(b *bed) { b.unprotect(); b.doom() },
+func TestNothingIsReadyWithoutStore(t *testing.T) {
+	for name, lose := range map[string]func(*reconcilerEnv){
+		"the Store is gone":               func(b *reconcilerEnv) { b.drop(kinds.Stores(), "iam") },
+		"the Store names none":            func(b *reconcilerEnv) { b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: adoptingStore()}) },
+		"OpenFGA does not have it":        func(b *reconcilerEnv) { b.openFGA.gone = true; b.ask(Key{sort: tail}) },
+		"it is to go, and all kinds went": func(b *reconcilerEnv) { b.unprotect(); b.doom() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			b.peopled()
 			b.wantAll("True/")
 			lose(b)
@@ -209,7 +209,7 @@ func TestNothingIsReadyWithoutAStore(t *testing.T) {
 				return
 			}
 			b.openFGA.gone = false
-			b.declare(taken())
+			b.declare(adoptingStore())
 			b.follow()
 			b.wantAll("True/")
 			b.inStep("with a store again,")
@@ -218,10 +218,10 @@ func TestNothingIsReadyWithoutAStore(t *testing.T) {
 }
 
 // Changes made while the Store named no store are applied when it names the same store again.
-func TestNothingIsForgottenWhileThereIsNoStore(t *testing.T) {
-	b := newBed(t)
+func TestChangesWithoutStoreAreAppliedLater(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
-	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken()})
+	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: adoptingStore()})
 	b.done = nil
 	b.drop(kinds.PolicyBindings(), "bob")
 	for k := range b.dirty {
@@ -230,13 +230,13 @@ func TestNothingIsForgottenWhileThereIsNoStore(t *testing.T) {
 		}
 	}
 	b.work()
-	b.declare(taken())
+	b.declare(adoptingStore())
 	b.inStep("naming it again,")
 }
 
 // An administrator can list the losses before an adoption.
-func TestWhatGoesWithAnAdoptionIsKnownBefore(t *testing.T) {
-	b, theirs := foreign(t)
+func TestPreviewAdoptionListsRemovedTuples(t *testing.T) {
+	b, theirs := fillWithForeignTuples(t)
 	tuples := func() (all []tuple.Tuple) {
 		for _, h := range b.openFGA.tuples {
 			all = append(all, tuple.FromOpenFGA(h.GetKey()))
@@ -260,7 +260,7 @@ func TestWhatGoesWithAnAdoptionIsKnownBefore(t *testing.T) {
 		b.openFGA.change(tuple.Tuple{ID: tuple.ID{Object: object, Relation: relation, User: user}}, true)
 	}
 	preview(false, len(theirs)) // What is wanted stays.
-	b.declare(taken())
+	b.declare(adoptingStore())
 	b.follow()
 	preview(true, 0)
 	b.openFGA.gone = true

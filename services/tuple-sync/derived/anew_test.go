@@ -12,14 +12,14 @@ import (
 )
 
 // holdsAny says whether a tuple has any of the texts in it.
-func (b *bed) holdsAny(texts ...string) bool {
+func (b *reconcilerEnv) holdsAny(texts ...string) bool {
 	return slices.ContainsFunc(b.openFGA.holds(), func(t string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(t, text) })
 	})
 }
 
-func TestWhatAnAccountHasGoesWithItAndIsNotTheNextOnes(t *testing.T) {
-	b := newBed(t)
+func TestServiceAccountTuplesGoWithAccount(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	account := func(state iamv1alpha1.ActivationState) {
 		b.put(kinds.IAMServiceAccounts(), "robot", &iamv1alpha1.ServiceAccount{Spec: iamv1alpha1.ServiceAccountSpec{State: state}})
@@ -48,8 +48,8 @@ func TestWhatAnAccountHasGoesWithItAndIsNotTheNextOnes(t *testing.T) {
 }
 
 // Of an account of the core API only the UID is compared, and somebody may give a namespace to one of IAM.
-func TestWhoIsInactiveHasNothingWhateverTheyAreTakenFor(t *testing.T) {
-	b := newBed(t)
+func TestInactiveAccountHasNoTuples(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	account := func(state iamv1alpha1.ActivationState) {
 		b.put(kinds.IAMServiceAccounts(), "robot", &iamv1alpha1.ServiceAccount{Spec: iamv1alpha1.ServiceAccountSpec{State: state}})
@@ -77,8 +77,8 @@ func TestWhoIsInactiveHasNothingWhateverTheyAreTakenFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsOnAnObjectGoesWithItAndIsNotOnTheNextOne(t *testing.T) {
-	b := newBed(t)
+func TestGrantsGoWithObject(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 	on := &iamv1alpha1.PolicyBinding{}
@@ -105,8 +105,8 @@ func TestWhatIsOnAnObjectGoesWithItAndIsNotOnTheNextOne(t *testing.T) {
 	b.inStep("made anew")
 }
 
-func TestHeirsOfHeirsFollowARole(t *testing.T) {
-	b := newBed(t)
+func TestIndirectInheritorsFollowRole(t *testing.T) {
+	b := newReconcilerEnv(t)
 	base := func(permissions ...string) {
 		b.put(kinds.IAMRoles(), "base", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: permissions}})
 	}

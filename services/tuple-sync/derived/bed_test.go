@@ -46,12 +46,12 @@ const (
 	getProject  = "resourcemanager.miloapis.com/projects.get"
 )
 
-// bed is a reconciler between an API server and an OpenFGA store, both in memory.
-type bed struct {
+// reconcilerEnv is a reconciler between an API server and an OpenFGA store, both in memory.
+type reconcilerEnv struct {
 	*Reconciler
 
 	t       testing.TB
-	openFGA *server
+	openFGA *simulatedOpenFGA
 	// api are the objects, gone those of the past, and notes the Events about them.
 	api, gone map[event.Key]event.Change
 	notes     []condition.EventContent
@@ -75,23 +75,23 @@ type bed struct {
 	metrics *prometheus.Registry
 }
 
-// newBed has an IAM store, a model with documents in projects, and the ProtectedResources for these.
-func newBed(t testing.TB) *bed {
+// newReconcilerEnv has an IAM store, a model with documents in projects, and the ProtectedResources for these.
+func newReconcilerEnv(t testing.TB) *reconcilerEnv {
 	t.Helper()
-	b := &bed{
-		t: t, openFGA: &server{}, api: map[event.Key]event.Change{}, gone: map[event.Key]event.Change{}, fail: func() error { return nil },
+	b := &reconcilerEnv{
+		t: t, openFGA: &simulatedOpenFGA{}, api: map[event.Key]event.Change{}, gone: map[event.Key]event.Change{}, fail: func() error { return nil },
 		reads: map[event.GroupResource]int{},
 	}
 	b.openFGA.fail = func() error { return b.fail() }
 	b.open()
 	b.register(registered())
-	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
+	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: adoptingStore(), Status: corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"}})
 	b.work()
 	return b
 }
 
-// taken is a Store that takes the OpenFGA store over with all that is in it.
-func taken() corev1alpha1.StoreSpec {
+// adoptingStore is a Store that takes the OpenFGA store over with all that is in it.
+func adoptingStore() corev1alpha1.StoreSpec {
 	return corev1alpha1.StoreSpec{Adoption: corev1alpha1.AdoptionAlways}
 }
 
@@ -107,7 +107,7 @@ func protect(typ, plural string, parents ...string) *iamv1alpha1.ProtectedResour
 }
 
 // open starts a reconciler without state, and passes all existing and deleted objects to it.
-func (b *bed) open() {
+func (b *reconcilerEnv) open() {
 	b.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	v := informer.New(informer.Config{Log: log})
@@ -129,11 +129,11 @@ func (b *bed) open() {
 	}
 }
 
-func newState(v *informer.Informer, b *bed) *State {
+func newState(v *informer.Informer, b *reconcilerEnv) *State {
 	return NewState(v, informer.RegisterLister[corev1alpha1.Store](v, kinds.Stores(), nil), b.keyOf(kinds.Stores(), "iam"), false)
 }
 
-func (b *bed) keyOf(kind kinds.Kind, name string) event.Key {
+func (b *reconcilerEnv) keyOf(kind kinds.Kind, name string) event.Key {
 	k := event.Key{Cluster: cluster, GroupResource: kind.GroupResource, Name: name}
 	if !kind.Global {
 		k.Namespace = ns
@@ -142,13 +142,13 @@ func (b *bed) keyOf(kind kinds.Kind, name string) event.Key {
 }
 
 // ask has keys take their turn.
-func (b *bed) ask(keys ...Key) {
+func (b *reconcilerEnv) ask(keys ...Key) {
 	for _, k := range keys {
 		b.enqueue(b.Priority(k), k)
 	}
 }
 
-func (b *bed) enqueue(priority int, keys ...Key) {
+func (b *reconcilerEnv) enqueue(priority int, keys ...Key) {
 	for _, k := range keys {
 		if has, asked := b.dirty[k]; !asked || has < priority {
 			b.dirty[k] = priority
@@ -157,7 +157,7 @@ func (b *bed) enqueue(priority int, keys ...Key) {
 }
 
 // put makes an object be there, or be so, and the bus tell of it. Its UID is its name's, and a version's if it is made anew.
-func (b *bed) put(kind kinds.Kind, name string, object metav1.Object) event.Key {
+func (b *reconcilerEnv) put(kind kinds.Kind, name string, object metav1.Object) event.Key {
 	b.t.Helper()
 	k := b.keyOf(kind, name)
 	c, there := b.api[k]
@@ -174,7 +174,7 @@ func (b *bed) put(kind kinds.Kind, name string, object metav1.Object) event.Key 
 }
 
 // written is a new state of an object.
-func (b *bed) written(c event.Change, object any) event.Change {
+func (b *reconcilerEnv) written(c event.Change, object any) event.Change {
 	b.t.Helper()
 	var err error
 	if c.Object, err = json.Marshal(object); err != nil {
@@ -186,14 +186,14 @@ func (b *bed) written(c event.Change, object any) event.Change {
 	return c
 }
 
-func (b *bed) take(c event.Change) {
+func (b *reconcilerEnv) take(c event.Change) {
 	b.t.Helper()
 	if err := b.View.Apply(b.t.Context(), c); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bed) drop(kind kinds.Kind, name string) {
+func (b *reconcilerEnv) drop(kind kinds.Kind, name string) {
 	b.t.Helper()
 	c := b.api[b.keyOf(kind, name)]
 	if delete(b.api, c.Key); c.UID == "" {
@@ -206,7 +206,7 @@ func (b *bed) drop(kind kinds.Kind, name string) {
 }
 
 // next returns the next key.
-func (b *bed) next() Key {
+func (b *reconcilerEnv) next() Key {
 	return slices.SortedFunc(maps.Keys(b.dirty), func(x, y Key) int {
 		names := strings.Compare(x.String(), y.String())
 		if b.backwards {
@@ -217,7 +217,7 @@ func (b *bed) next() Key {
 }
 
 // work reconciles all keys until none is left.
-func (b *bed) work() {
+func (b *reconcilerEnv) work() {
 	b.t.Helper()
 	b.done = nil
 	for len(b.dirty) > 0 {
@@ -229,7 +229,7 @@ func (b *bed) work() {
 }
 
 // turn gives the next key its turn. One that fails comes again, which only what is to fail may do.
-func (b *bed) turn() {
+func (b *reconcilerEnv) turn() {
 	b.t.Helper()
 	k := b.next()
 	priority := b.dirty[k]
@@ -243,7 +243,7 @@ func (b *bed) turn() {
 }
 
 // try gives as many turns, though nothing may come of them.
-func (b *bed) try(turns int) {
+func (b *reconcilerEnv) try(turns int) {
 	b.t.Helper()
 	for range turns {
 		if len(b.dirty) > 0 {
@@ -255,30 +255,30 @@ func (b *bed) try(turns int) {
 // errTrouble is the error of failing calls.
 var errTrouble = fault.Unavailable(errors.New("no answer"))
 
-func (b *bed) pass(k Key, resync bool) error {
+func (b *reconcilerEnv) pass(k Key, resync bool) error {
 	b.passing = true
 	defer func() { b.passing = false }()
 	return b.Reconcile(b.t.Context(), ReconcileRequest{
-		Key: k, Resync: resync, Reporter: watcher{controller.NewRequest(b.View, k, resync), b}, Enqueue: b.enqueue,
+		Key: k, Resync: resync, Reporter: keyWatcher{controller.NewRequest(b.View, k, resync), b}, Enqueue: b.enqueue,
 	})
 }
 
-// watcher makes objects lead to a key.
-type watcher struct {
+// keyWatcher makes objects lead to a key.
+type keyWatcher struct {
 	*controller.Request[Key]
 
-	bed *bed
+	bed *reconcilerEnv
 }
 
-func (w watcher) Watch(objects ...event.Key) bool {
+func (w keyWatcher) Watch(objects ...event.Key) bool {
 	for _, k := range objects {
 		w.bed.routes[k] = append(w.bed.routes[k], w.Key)
 	}
 	return false
 }
 
-// Newest, RemoveFinalizer, Epoch, ApplyStatus and Event implement the API server.
-func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
+// ReadNewest, RemoveFinalizer, Epoch, ApplyStatus and Event implement the API server.
+func (b *reconcilerEnv) ReadNewest(_ context.Context, _ kinds.Kind, c event.Change) (event.Change, error) {
 	b.reads[c.Key.GroupResource]++
 	now, there := b.api[c.Key]
 	if !there {
@@ -288,7 +288,7 @@ func (b *bed) Newest(_ context.Context, _ kinds.Kind, c event.Change) (event.Cha
 	return now, nil
 }
 
-func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, finalizer string) (event.Change, error) {
+func (b *reconcilerEnv) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, finalizer string) (event.Change, error) {
 	if b.stuck != nil {
 		return c, b.stuck
 	}
@@ -302,9 +302,9 @@ func (b *bed) RemoveFinalizer(_ context.Context, _ kinds.Kind, c event.Change, f
 	return b.written(b.api[c.Key], o), nil
 }
 
-func (b *bed) ClusterUID(context.Context) (string, error) { return "this", nil }
+func (b *reconcilerEnv) ClusterUID(context.Context) (string, error) { return "this", nil }
 
-func (b *bed) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, status any) (event.Change, error) {
+func (b *reconcilerEnv) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, status any) (event.Change, error) {
 	now, there := b.api[c.Key]
 	switch {
 	case !there || now.UID != c.UID:
@@ -335,16 +335,18 @@ func (b *bed) ApplyStatus(_ context.Context, _ kinds.Kind, c event.Change, statu
 	return b.written(b.api[c.Key], object), nil
 }
 
-func (b *bed) RecordEvent(_ context.Context, _ event.Change, note condition.EventContent) error {
+func (b *reconcilerEnv) RecordEvent(_ context.Context, _ event.Change, note condition.EventContent) error {
 	b.notes = append(b.notes, note)
 	return nil
 }
 
 // Get returns the one model.
-func (b *bed) Get(context.Context, string, string) (*plan.Model, error) { return b.model, nil }
+func (b *reconcilerEnv) Get(context.Context, string, string) (*plan.Model, error) {
+	return b.model, nil
+}
 
 // Write writes to the store, and refuses what it is to.
-func (s *server) Write(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
+func (s *simulatedOpenFGA) Write(_ context.Context, w tuple.Write) (map[tuple.Tuple]error, error) {
 	if err := s.fail(); err != nil {
 		return nil, err
 	}
@@ -370,23 +372,23 @@ func (s *server) Write(_ context.Context, w tuple.Write) (map[tuple.Tuple]error,
 }
 
 // change is a write of somebody.
-func (s *server) change(t tuple.Tuple, written bool) {
+func (s *simulatedOpenFGA) change(t tuple.Tuple, written bool) {
 	s.commit(time.Unix(1e9+int64(len(s.list)), 0), &openfgav1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}, written)
 }
 
 // inStep wants the store to hold what is declared, and somebody to have something.
-func (b *bed) inStep(when string) {
+func (b *reconcilerEnv) inStep(when string) {
 	b.t.Helper()
 	if got, want := b.openFGA.holds(), b.wanted(); !slices.Equal(got, want) || len(got) == 0 {
 		b.t.Errorf("%s the store holds\n%v\nwant\n%v", when, got, want)
 	}
 }
 
-func (s *server) GetStore(context.Context, string) (fga.Store, bool, error) {
+func (s *simulatedOpenFGA) GetStore(context.Context, string) (fga.Store, bool, error) {
 	return fga.Store{}, !s.gone, nil
 }
 
-func (s *server) FindStores(context.Context, string) ([]fga.Store, error) {
+func (s *simulatedOpenFGA) FindStores(context.Context, string) ([]fga.Store, error) {
 	if s.gone {
 		return nil, nil
 	}
@@ -394,7 +396,7 @@ func (s *server) FindStores(context.Context, string) ([]fga.Store, error) {
 }
 
 // holds returns all tuples in order.
-func (s *server) holds() []string {
+func (s *simulatedOpenFGA) holds() []string {
 	var all []string
 	for _, t := range s.tuples {
 		all = append(all, t.GetKey().GetObject()+"#"+t.GetKey().GetRelation()+"@"+t.GetKey().GetUser())
@@ -404,7 +406,7 @@ func (s *server) holds() []string {
 }
 
 // peopled declares that alice, who is of the staff, and bob may get all documents.
-func (b *bed) peopled() {
+func (b *reconcilerEnv) peopled() {
 	b.t.Helper()
 	b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
 	b.put(kinds.IAMUsers(), "bob", &iamv1alpha1.User{})
@@ -416,20 +418,20 @@ func (b *bed) peopled() {
 	b.work()
 }
 
-func (b *bed) join(name, user, group string) {
+func (b *reconcilerEnv) join(name, user, group string) {
 	b.t.Helper()
 	m := &iamv1alpha1.GroupMembership{}
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = user, group, ns
 	b.put(kinds.GroupMemberships(), name, m)
 }
 
-func (b *bed) subject(kind kinds.Kind, name string) iamv1alpha1.Subject {
+func (b *reconcilerEnv) subject(kind kinds.Kind, name string) iamv1alpha1.Subject {
 	k := b.keyOf(kind, name)
 	return iamv1alpha1.Subject{Kind: kind.Kind, Namespace: k.Namespace, Name: name, UID: b.api[k].UID}
 }
 
 // bind grants subjects a role on all documents.
-func (b *bed) bind(name, role string, subjects ...iamv1alpha1.Subject) {
+func (b *reconcilerEnv) bind(name, role string, subjects ...iamv1alpha1.Subject) {
 	b.t.Helper()
 	p := &iamv1alpha1.PolicyBinding{Spec: iamv1alpha1.PolicyBindingSpec{RoleRef: iamv1alpha1.RoleReference{Name: role}, Subjects: subjects}}
 	p.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: "a.example", Kind: "Doc"}
@@ -437,7 +439,7 @@ func (b *bed) bind(name, role string, subjects ...iamv1alpha1.Subject) {
 }
 
 // follow reads the store as the reconciler does every second.
-func (b *bed) follow() {
+func (b *reconcilerEnv) follow() {
 	b.t.Helper()
 	b.ask(Key{sort: tail})
 	b.work()
@@ -447,7 +449,7 @@ func (b *bed) follow() {
 func alwaysHeld(string) bool { return true }
 
 // wanted are all tuples, by what a view says that was told of everything at once.
-func (b *bed) wanted() []string {
+func (b *reconcilerEnv) wanted() []string {
 	b.t.Helper()
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
 	s := newState(v, b)
@@ -457,7 +459,7 @@ func (b *bed) wanted() []string {
 		}
 	}
 	store, _ := s.iamStore()
-	objects, all := s.declaredLookup(s.currentBasis(store), b.model), map[string]bool{}
+	objects, all := s.declaredLookup(s.currentInputIdentity(store), b.model), map[string]bool{}
 	for k := range b.api {
 		if s.tableOf(k.GroupResource) == nil {
 			continue

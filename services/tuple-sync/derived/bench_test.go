@@ -17,7 +17,7 @@ import (
 )
 
 // bindMany declares so many bindings of one role on the projects of an organization, of which nothing is in the store yet.
-func (b *bed) bindMany(bindings, projects, users int) {
+func (b *reconcilerEnv) bindMany(bindings, projects, users int) {
 	b.t.Helper()
 	b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getProject}}})
 	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
@@ -43,7 +43,7 @@ func (b *bed) bindMany(bindings, projects, users int) {
 }
 
 // fill has the store and all statuses say what is declared.
-func (b *bed) fill() {
+func (b *reconcilerEnv) fill() {
 	b.t.Helper()
 	n, err := b.declaredSnapshot(b.t.Context())
 	if err != nil {
@@ -63,12 +63,12 @@ func (b *bed) fill() {
 			b.openFGA.tuples = append(b.openFGA.tuples, &openfgav1.Tuple{Key: &openfgav1.TupleKey{User: t.User, Relation: t.Relation, Object: t.Object}})
 		}
 	}
-	b.copy.forgetCopy()
+	b.copy.dropReplica()
 	b.drain()
 }
 
 // drain gives all keys their turns, the more urgent first, and counts these.
-func (b *bed) drain() (passes int) {
+func (b *reconcilerEnv) drain() (passes int) {
 	b.t.Helper()
 	for len(b.dirty) > 0 {
 		asked := b.dirty
@@ -87,7 +87,7 @@ func (b *bed) drain() (passes int) {
 func BenchmarkStart(b *testing.B) {
 	for _, bindings := range []int{20_000, 100_000} {
 		b.Run(fmt.Sprint(bindings), func(b *testing.B) {
-			bed := newBed(b)
+			bed := newReconcilerEnv(b)
 			bed.bindMany(bindings, bindings/100, bindings/10)
 			bed.fill()
 			writes, version := len(bed.openFGA.writes), bed.version
@@ -108,7 +108,7 @@ func BenchmarkStart(b *testing.B) {
 			all := float64(b.N * bindings)
 			held := inUse()
 			b.ReportMetric(float64(int64(held)-int64(before))/float64(bindings), "B/binding")
-			bed.copy.forgetCopy()
+			bed.copy.dropReplica()
 			b.ReportMetric(float64(int64(held)-int64(inUse()))/float64(bindings), "B-copy/binding")
 			runtime.KeepAlive(bed)
 			b.ReportMetric(float64(loading.Nanoseconds())/all, "ns-view/binding")

@@ -40,7 +40,7 @@ func (m *tupleReplica) readNewChanges(ctx context.Context, storeID string) error
 	if m.token == "" && !m.last.IsZero() {
 		since = m.last.Add(-late)
 	}
-	read := newChangesRead(m.token, nil)
+	read := newChangeListReader(m.token, nil)
 	err := m.readRemainingChanges(ctx, storeID, since, read)
 	m.markContradictedObjects(read.is) // As far as it was read: that is not read again.
 	m.token = read.token
@@ -75,7 +75,7 @@ func (m *tupleReplica) rereadRecentChanges(ctx context.Context, storeID string) 
 	if !since.IsZero() {
 		since = since.Add(-late)
 	}
-	read := newChangesRead("", tips)
+	read := newChangeListReader("", tips)
 	err := m.readRemainingChanges(ctx, storeID, since, read)
 	m.markContradictedObjects(read.is)
 	lost := len(read.missing) > 0
@@ -119,17 +119,17 @@ func (m *tupleReplica) isRereadDue() bool {
 	return bootclock.Since(m.back) >= looksBack
 }
 
-// changesRead collects a part of the list of changes. It holds whether each tuple exists, the expected changes not found
+// changeListReader collects a part of the list of changes. It holds whether each tuple exists, the expected changes not found
 // yet, the last change of each page, and the continuation token.
-type changesRead struct {
+type changeListReader struct {
 	is      map[iam.Tuple]bool
 	missing map[tupleChange]bool
 	tips    []tupleChange
 	token   string
 }
 
-func newChangesRead(token string, look []tupleChange) *changesRead {
-	r := &changesRead{is: map[iam.Tuple]bool{}, missing: map[tupleChange]bool{}, token: token}
+func newChangeListReader(token string, look []tupleChange) *changeListReader {
+	r := &changeListReader{is: map[iam.Tuple]bool{}, missing: map[tupleChange]bool{}, token: token}
 	for _, c := range look {
 		r.missing[c] = true
 	}
@@ -137,7 +137,7 @@ func newChangesRead(token string, look []tupleChange) *changesRead {
 }
 
 // readRemainingChanges reads the rest of the list. On an error, r holds everything read before it.
-func (m *tupleReplica) readRemainingChanges(ctx context.Context, storeID string, since time.Time, r *changesRead) error {
+func (m *tupleReplica) readRemainingChanges(ctx context.Context, storeID string, since time.Time, r *changeListReader) error {
 	for {
 		page, next, err := m.openFGA.ReadChanges(ctx, storeID, r.token, since)
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// server is an OpenFGA store: what it holds, and its list of changes, in their order.
-type server struct {
+// simulatedOpenFGA is an OpenFGA store: what it holds, and its list of changes, in their order.
+type simulatedOpenFGA struct {
 	tuples []*openfgav1.Tuple
 	list   []*openfgav1.TupleChange
 	loads  int
@@ -36,7 +36,7 @@ type server struct {
 	asked func()
 }
 
-func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple, error] {
+func (s *simulatedOpenFGA) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple, error] {
 	s.loads++
 	if s.reading != nil {
 		close(s.begun)
@@ -55,14 +55,14 @@ func (s *server) ReadTuples(context.Context, string) iter.Seq2[*openfgav1.Tuple,
 	}
 }
 
-func (s *server) ReadObjectTuples(_ context.Context, _, object string) ([]*openfgav1.Tuple, error) {
+func (s *simulatedOpenFGA) ReadObjectTuples(_ context.Context, _, object string) ([]*openfgav1.Tuple, error) {
 	if s.asked != nil {
 		defer s.asked()
 	}
 	return slices.DeleteFunc(slices.Clone(s.tuples), func(t *openfgav1.Tuple) bool { return t.GetKey().GetObject() != object }), nil
 }
 
-func (s *server) ReadOwnerTuples(context.Context, string) (owners []iam.Tuple, err error) {
+func (s *simulatedOpenFGA) ReadOwnerTuples(context.Context, string) (owners []iam.Tuple, err error) {
 	for _, t := range s.tuples {
 		k := t.GetKey()
 		if named := (iam.Tuple{User: k.GetUser(), Relation: k.GetRelation(), Object: k.GetObject()}); k.GetCondition() == nil && iam.IsOwnerTuple(named) {
@@ -72,7 +72,7 @@ func (s *server) ReadOwnerTuples(context.Context, string) (owners []iam.Tuple, e
 	return owners, nil
 }
 
-func (s *server) stumbles(call string) error {
+func (s *simulatedOpenFGA) stumbles(call string) error {
 	if s.stumble == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (s *server) stumbles(call string) error {
 }
 
 // ReadChanges has the time of the last change that was read as its token: what is committed late is before that.
-func (s *server) ReadChanges(_ context.Context, _, token string, since time.Time) ([]*openfgav1.TupleChange, string, error) {
+func (s *simulatedOpenFGA) ReadChanges(_ context.Context, _, token string, since time.Time) ([]*openfgav1.TupleChange, string, error) {
 	from := since
 	if token != "" {
 		var err error
@@ -111,7 +111,7 @@ func tupleOf(object, user string) *openfgav1.TupleKey {
 }
 
 // commit makes a change of some time be there.
-func (s *server) commit(at time.Time, t *openfgav1.TupleKey, written bool) {
+func (s *simulatedOpenFGA) commit(at time.Time, t *openfgav1.TupleKey, written bool) {
 	operation := openfgav1.TupleOperation_TUPLE_OPERATION_WRITE
 	if !written {
 		operation = openfgav1.TupleOperation_TUPLE_OPERATION_DELETE
@@ -172,8 +172,8 @@ func (m *tupleReplica) fails(t *testing.T) {
 	}
 }
 
-func TestWhatIsCommittedLateIsFound(t *testing.T) {
-	s, now := &server{}, time.Now()
+func TestRereadRecentChangesFindsLateCommit(t *testing.T) {
+	s, now := &simulatedOpenFGA{}, time.Now()
 	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	m.wantDoubts(t, "at first")
@@ -191,8 +191,8 @@ func TestWhatIsCommittedLateIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatOthersHaveCommittedLateGoes(t *testing.T) {
-	b := newBed(t)
+func TestLateForeignWriteIsRemoved(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.openFGA.commit(time.Now(), tupleOf("a", "alice"), true)
 	b.ask(Key{sort: tail})
 	b.work()
@@ -205,13 +205,13 @@ func TestWhatOthersHaveCommittedLateGoes(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
-	s, now := &server{}, time.Now()
+func TestRestoredDatabaseIsReloaded(t *testing.T) {
+	s, now := &simulatedOpenFGA{}, time.Now()
 	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	s.commit(now.Add(time.Second), tupleOf("b", "bob"), true)
 	m.wantDoubts(t, "at first")
-	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
+	backup := simulatedOpenFGA{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
 	s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false) // Revoked, by us.
 	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.UserSubject("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
 	m.wantDoubts(t, "after a revocation")
@@ -231,17 +231,17 @@ func TestADatabaseThatWasRestoredIsReadAnew(t *testing.T) {
 }
 
 // Writes after a restore of the database must not hide the restore.
-func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
+func TestRestoredDatabaseWithLaterWritesIsReloaded(t *testing.T) {
 	for name, backed := range map[string]int{"long before": 1, "after it was looked back": 2} {
 		t.Run(name, func(t *testing.T) {
-			s, now := &server{}, time.Now()
+			s, now := &simulatedOpenFGA{}, time.Now()
 			m := newReplica(s)
 			s.commit(now, tupleOf("a", "alice"), true)
 			m.wantDoubts(t, "at first")
 			s.commit(now.Add(time.Minute), tupleOf("b", "bob"), true)
 			m.wait()
 			m.wantDoubts(t, "when it was looked back", "b")
-			backup := server{tuples: slices.Clone(s.tuples[:backed]), list: slices.Clone(s.list[:backed])}
+			backup := simulatedOpenFGA{tuples: slices.Clone(s.tuples[:backed]), list: slices.Clone(s.list[:backed])}
 			s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false)
 			m.wantDoubts(t, "after a revocation", "a")
 			s.tuples, s.list = backup.tuples, backup.list
@@ -269,8 +269,8 @@ func TestARestoredDatabaseIsReadAnewThoughSomebodyHasWrittenToIt(t *testing.T) {
 }
 
 // A running rereadChanges blocks no pass.
-func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
-	b := newBed(t)
+func TestRereadRecentChangesBlocksNoPass(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.follow()
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
@@ -291,12 +291,12 @@ func TestWhoLooksBackHoldsUpNobody(t *testing.T) {
 }
 
 // A restored database may fail at first; rereadChanges stays due until it succeeds.
-func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
-	s, now := &server{}, time.Now()
+func TestRestoredDatabaseReloadIsRetried(t *testing.T) {
+	s, now := &simulatedOpenFGA{}, time.Now()
 	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	m.wantDoubts(t, "at first")
-	backup := server{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
+	backup := simulatedOpenFGA{tuples: slices.Clone(s.tuples), list: slices.Clone(s.list)}
 	s.commit(now.Add(time.Hour), tupleOf("a", "alice"), false)
 	m.recordWrite("store", iam.GroupType+":a", nil, []iam.Tuple{{User: iam.UserSubject("alice"), Relation: "member", Object: iam.GroupType + ":a"}})
 	m.wantDoubts(t, "after a revocation")
@@ -315,8 +315,8 @@ func TestARestoredDatabaseIsReadAnewThoughThatFailsAtFirst(t *testing.T) {
 }
 
 // The part of the list that was read before an error is kept.
-func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
-	s, now := &server{page: 2}, time.Now()
+func TestPartialChangeListIsKept(t *testing.T) {
+	s, now := &simulatedOpenFGA{page: 2}, time.Now()
 	m := newReplica(s)
 	s.commit(now, tupleOf("a", "alice"), true)
 	m.wantDoubts(t, "at first")
@@ -338,16 +338,16 @@ func TestAListThatFailsHalfwayIsNotForgotten(t *testing.T) {
 }
 
 // While a doubted object is being read, the copy still reports the doubt. A doubt raised meanwhile stays.
-func TestADoubtStandsUntilTheObjectWasRead(t *testing.T) {
+func TestSuspectLastsUntilObjectIsRead(t *testing.T) {
 	object := iam.GroupType + ":a"
-	s := &server{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}
+	s := &simulatedOpenFGA{tuples: []*openfgav1.Tuple{{Key: tupleOf("a", "alice")}}}
 	m := newReplica(s)
 	if err := m.loadAndFollow(t.Context(), "store"); err != nil {
 		t.Fatal(err)
 	}
 	joined := &iamv1alpha1.GroupMembership{Status: iamv1alpha1.GroupMembershipStatus{User: &iamv1alpha1.Member{Name: "alice", UID: "1"}}}
 	joined.Spec.UserRef.Name = "alice"
-	n := &iamSnapshot{of: inputBasis{storeID: "store"}, objects: &iam.Lookup{
+	n := &iamSnapshot{of: inputIdentity{storeID: "store"}, objects: &iam.Lookup{
 		GroupOf:       func(string) *iamv1alpha1.Group { return &iamv1alpha1.Group{ObjectMeta: metav1.ObjectMeta{UID: "a"}} },
 		MembershipsOf: func(string, string) []*iamv1alpha1.GroupMembership { return []*iamv1alpha1.GroupMembership{joined} },
 		User: func(name string) *iamv1alpha1.User {

@@ -12,18 +12,18 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// door returns a tuple that no object declares.
-func door(user string) tuple.Tuple {
+// undeclaredTuple returns a tuple that no object declares.
+func undeclaredTuple(user string) tuple.Tuple {
 	return tuple.Tuple{ID: tuple.ID{Object: iam.GroupType + ":door", Relation: "member", User: iam.UserSubject(user)}}
 }
 
 // Any number of undeclared tuples of one object cause one Event.
-func TestTuplesThatNobodyDeclaresAreToldOfOnce(t *testing.T) {
-	b := newBed(t)
+func TestUndeclaredTuplesCauseOneEvent(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	before := b.openFGA.holds()
 	for i := range 250 {
-		b.openFGA.change(door(fmt.Sprint("eve", i)), true)
+		b.openFGA.change(undeclaredTuple(fmt.Sprint("eve", i)), true)
 	}
 	b.follow()
 	if after := b.openFGA.holds(); !slices.Equal(before, after) {
@@ -39,8 +39,8 @@ func TestTuplesThatNobodyDeclaresAreToldOfOnce(t *testing.T) {
 }
 
 // A tuple removed because its declaration ended is no back door.
-func TestARevocationIsNotToldAsSomebodysDoing(t *testing.T) {
-	b := newBed(t)
+func TestRevocationCausesNoUndeclaredEvent(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.follow()
 	held := len(b.openFGA.holds())

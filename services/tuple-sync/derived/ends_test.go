@@ -15,16 +15,16 @@ import (
 )
 
 // doom starts the deletion of the Store.
-func (b *bed) doom() {
+func (b *reconcilerEnv) doom() {
 	b.t.Helper()
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())},
-		Spec:       taken(),
+		Spec:       adoptingStore(),
 		Status:     corev1alpha1.StoreStatus{StoreID: "store", AuthorizationModelID: "M"},
 	})
 }
 
-func (b *bed) unprotect() {
+func (b *reconcilerEnv) unprotect() {
 	b.t.Helper()
 	for _, name := range []string{"docs", "projects", "orgs"} {
 		b.drop(kinds.ProtectedResources(), name)
@@ -32,13 +32,13 @@ func (b *bed) unprotect() {
 }
 
 // OpenFGA still answers requests for the store of a deleted Store, by its last model.
-func TestAStoreThatGoesWithTheLastKindIsEmptiedFirst(t *testing.T) {
-	for name, steps := range map[string][]func(*bed){
-		"the Store first": {(*bed).doom, (*bed).unprotect},
-		"the kinds first": {(*bed).unprotect, (*bed).doom},
+func TestDeletingStoreIsEmptiedFirst(t *testing.T) {
+	for name, steps := range map[string][]func(*reconcilerEnv){
+		"the Store first": {(*reconcilerEnv).doom, (*reconcilerEnv).unprotect},
+		"the kinds first": {(*reconcilerEnv).unprotect, (*reconcilerEnv).doom},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			b.peopled()
 			if len(b.openFGA.holds()) == 0 {
 				t.Fatal("nobody has anything")
@@ -58,8 +58,8 @@ func TestAStoreThatGoesWithTheLastKindIsEmptiedFirst(t *testing.T) {
 	}
 }
 
-func TestAStoreThatGoesIsNotHeldByWhatOpenFGADoesNotHave(t *testing.T) {
-	b := newBed(t)
+func TestDeletingStoreWithoutOpenFGAStoreIsReleased(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.unprotect()
 	b.doom()
@@ -69,8 +69,8 @@ func TestAStoreThatGoesIsNotHeldByWhatOpenFGADoesNotHave(t *testing.T) {
 	}
 }
 
-func TestAStoreThatGoesIsNotHeldByAModelItNeverHad(t *testing.T) {
-	b := newBed(t)
+func TestDeletingStoreWithoutModelIsReleased(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
 	if b.follow(); !b.IsIAMStoreEmptied() {
 		t.Error("it waits")
@@ -78,8 +78,8 @@ func TestAStoreThatGoesIsNotHeldByAModelItNeverHad(t *testing.T) {
 }
 
 // A blocked deletion of an object, or a failing write to it, blocks no revocation.
-func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
-	b := newBed(t)
+func TestRemainingFinalizerKeepsNoAccess(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	before := b.openFGA.holds()
 	b.stuck = errTrouble
@@ -100,8 +100,8 @@ func TestAFinalizerThatStaysKeepsNoAccess(t *testing.T) {
 }
 
 // A predecessor of this service set finalizers on six kinds; their names are known.
-func TestWhatOtherSoftwareHeldIsLetGo(t *testing.T) {
-	b := newBed(t)
+func TestLegacyFinalizersAreRemoved(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	const theirs = "others.example/finalizer"
 	held := func(by string) metav1.ObjectMeta { return metav1.ObjectMeta{Finalizers: []string{theirs, by}} }
@@ -129,8 +129,8 @@ func TestWhatOtherSoftwareHeldIsLetGo(t *testing.T) {
 }
 
 // Whoever is going when a membership is made, though nobody has told yet, is not whom it is for.
-func TestAMembershipIsNotForAUserWhoIsGoing(t *testing.T) {
-	b := newBed(t)
+func TestMembershipIgnoresDeletingUser(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	k := b.put(kinds.IAMUsers(), "carol", &iamv1alpha1.User{})
 	b.work()

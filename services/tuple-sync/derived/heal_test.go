@@ -12,8 +12,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-func TestAStoreThatIsLostIsFilledAnew(t *testing.T) {
-	b := newBed(t)
+func TestLostStoreIsRefilled(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.openFGA.tuples, b.openFGA.list, b.openFGA.gone = nil, nil, true
 	b.ask(Key{sort: tail})
@@ -21,13 +21,13 @@ func TestAStoreThatIsLostIsFilledAnew(t *testing.T) {
 		t.Error("nobody waits for another")
 	}
 	b.openFGA.gone = false // As store-sync makes one.
-	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: taken(), Status: corev1alpha1.StoreStatus{StoreID: "another", AuthorizationModelID: "M"}})
+	b.put(kinds.Stores(), "iam", &corev1alpha1.Store{Spec: adoptingStore(), Status: corev1alpha1.StoreStatus{StoreID: "another", AuthorizationModelID: "M"}})
 	b.work()
 	b.inStep("made anew,")
 }
 
-func TestAStoreThatWasEmptiedIsFilledAgain(t *testing.T) {
-	b := newBed(t)
+func TestEmptiedStoreIsRefilled(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.openFGA.tuples, b.openFGA.list = nil, nil // Not a word of it in the list of changes.
 	if err := b.pass(Key{sort: tail}, true); err != nil {
@@ -39,15 +39,15 @@ func TestAStoreThatWasEmptiedIsFilledAgain(t *testing.T) {
 }
 
 // Streams of kinds are independent: the result is complete in any order of arrival.
-func TestABindingThatComesBeforeAllThatItNames(t *testing.T) {
-	whole := newBed(t)
+func TestBindingBeforeReferencedObjects(t *testing.T) {
+	whole := newReconcilerEnv(t)
 	whole.peopled()
 	of := []kinds.Kind{
 		kinds.PolicyBindings(), kinds.GroupMemberships(), kinds.IAMRoles(), kinds.IAMGroups(), kinds.IAMUsers(), kinds.ProtectedResources(),
 	}
 	for i := range of {
-		b := newBed(t)
-		b.openFGA, b.api, b.gone = &server{fail: b.openFGA.fail}, whole.api, map[event.Key]event.Change{}
+		b := newReconcilerEnv(t)
+		b.openFGA, b.api, b.gone = &simulatedOpenFGA{fail: b.openFGA.fail}, whole.api, map[event.Key]event.Change{}
 		all := whole.api
 		b.api = map[event.Key]event.Change{}
 		b.open()
@@ -66,8 +66,8 @@ func TestABindingThatComesBeforeAllThatItNames(t *testing.T) {
 }
 
 // A replica of OpenFGA that lags may not find a model for a moment. Pending removals survive that.
-func TestNothingIsForgottenWhileTheModelIsNotFound(t *testing.T) {
-	b := newBed(t)
+func TestMissingModelKeepsReplica(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	model := b.model
 	b.model = nil
@@ -82,8 +82,8 @@ func TestNothingIsForgottenWhileTheModelIsNotFound(t *testing.T) {
 }
 
 // However long a read of the whole store takes, no revocation waits for it.
-func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
-	b := newBed(t)
+func TestHangingStoreReadBlocksNoRevocation(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.openFGA.begun, b.openFGA.reading = make(chan struct{}), make(chan struct{})
 	read := make(chan error)
@@ -91,7 +91,7 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(b.dirty, Key{sort: whole})
-	go func() { read <- b.compareStoreWithCopy(t.Context()) }()
+	go func() { read <- b.compareStoreWithReplica(t.Context()) }()
 	<-b.openFGA.begun
 	b.drop(kinds.PolicyBindings(), "bob")
 	b.follow()
@@ -103,8 +103,8 @@ func TestAReaderThatHangsHoldsUpNoRevocation(t *testing.T) {
 }
 
 // No revocation waits for a slow rereadChanges either.
-func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
-	b := newBed(t)
+func TestHangingChangesReadBlocksNoRevocation(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.follow()
 	begun, read, done := make(chan struct{}), make(chan struct{}), make(chan error)
@@ -123,8 +123,8 @@ func TestAReaderOfChangesThatHangsHoldsUpNoRevocation(t *testing.T) {
 }
 
 // What was loaded anew in between counts, although the bus then tells of what was before.
-func TestAKindThatComesBackAsItWasIsRegisteredAnew(t *testing.T) {
-	b := newBed(t)
+func TestRegistrationIsRecomputedAfterReload(t *testing.T) {
+	b := newReconcilerEnv(t)
 	k := b.keyOf(kinds.ProtectedResources(), "docs")
 	if b.State.updateRegistration(k) {
 		t.Error("nothing has changed")

@@ -16,18 +16,18 @@ import (
 )
 
 // Large grants delay no revocation.
-func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
-	for name, take := range map[string]func(*bed){
-		"a binding goes":             func(b *bed) { b.drop(kinds.PolicyBindings(), "bob") },
-		"a subject is taken out":     func(b *bed) { b.bind("bob", "viewer", b.subject(kinds.IAMUsers(), "alice")) },
-		"a user is Inactive":         func(b *bed) { b.inactive("bob") },
-		"a user is to go":            func(b *bed) { b.going("bob") },
-		"a role gives nothing more":  func(b *bed) { b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{}) },
-		"somebody opened a door":     func(b *bed) { b.openFGA.change(door("bob"), true); b.ask(Key{sort: tail}) },
-		"one is taken from the many": func(b *bed) { b.drop(kinds.PolicyBindings(), "zz-300") },
-		"an owner is taken out":      func(b *bed) { b.doc("mine", "") },
-		"an owner is another":        func(b *bed) { b.doc("mine", "api") },
-		"a record is taken out": func(b *bed) {
+func TestRevocationOvertakesLargeGrants(t *testing.T) {
+	for name, take := range map[string]func(*reconcilerEnv){
+		"a binding goes":             func(b *reconcilerEnv) { b.drop(kinds.PolicyBindings(), "bob") },
+		"a subject is taken out":     func(b *reconcilerEnv) { b.bind("bob", "viewer", b.subject(kinds.IAMUsers(), "alice")) },
+		"a user is Inactive":         func(b *reconcilerEnv) { b.inactive("bob") },
+		"a user is to go":            func(b *reconcilerEnv) { b.going("bob") },
+		"a role gives nothing more":  func(b *reconcilerEnv) { b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{}) },
+		"somebody opened a door":     func(b *reconcilerEnv) { b.openFGA.change(undeclaredTuple("bob"), true); b.ask(Key{sort: tail}) },
+		"one is taken from the many": func(b *reconcilerEnv) { b.drop(kinds.PolicyBindings(), "zz-300") },
+		"an owner is taken out":      func(b *reconcilerEnv) { b.doc("mine", "") },
+		"an owner is another":        func(b *reconcilerEnv) { b.doc("mine", "api") },
+		"a record is taken out": func(b *reconcilerEnv) {
 			c := b.api[b.keyOf(kinds.Projects(), "web")]
 			p := &resourcemanagerv1alpha1.Project{}
 			if err := c.Decode(p); err != nil {
@@ -38,7 +38,7 @@ func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			b.peopled()
 			b.owned()
 			b.put(kinds.IAMRoles(), "helper", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getProject}}})
@@ -77,17 +77,17 @@ func TestWhatIsTakenAwayOvertakesThousandsThatGive(t *testing.T) {
 	}
 }
 
-func (b *bed) inactive(user string) {
+func (b *reconcilerEnv) inactive(user string) {
 	b.put(kinds.IAMUsers(), user, &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}})
 }
 
-func (b *bed) going(user string) {
+func (b *reconcilerEnv) going(user string) {
 	b.put(kinds.IAMUsers(), user, &iamv1alpha1.User{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
 }
 
 // The mark of an object ends.
-func TestWhatTookSomethingAwayIsUsualAgain(t *testing.T) {
-	b := newBed(t)
+func TestClearRevokingEndsPriority(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.drop(kinds.PolicyBindings(), "bob")
 	b.fail = func() error { return errTrouble }

@@ -22,15 +22,15 @@ func (r *Reconciler) WriteOutageStatuses(ctx context.Context, key Key, why setup
 	p := controller.NewRequest(r.View, key, false)
 	var errs []error
 	for _, k := range r.objectsWaitingForKey(key) {
-		f, s := r.outageStatus(ctx, k, why.Message())
+		f, s := r.buildOutageStatus(ctx, k, why.Message())
 		if s == nil {
 			continue
 		}
-		if err := why.AwaitPace(ctx); err != nil {
+		if err := why.WaitForStatusRateLimit(ctx); err != nil {
 			return err
 		}
 		kind, _ := kinds.ByResource(k.GroupResource)
-		_, err := r.Status.Apply(ctx, p, kind, f.change, s.fields)
+		_, err := r.Status.ApplyOwnFields(ctx, p, kind, f.change, s.fields)
 		errs = append(errs, err)
 	}
 	return fault.Join(errs...)
@@ -50,10 +50,10 @@ func (r *Reconciler) objectsWaitingForKey(key Key) (owners []event.Key) {
 	return owners
 }
 
-// outageStatus returns the status of an object during an outage, or nil if nothing is to be written. That is so for objects
+// buildOutageStatus returns the status of an object during an outage, or nil if nothing is to be written. That is so for objects
 // that are in step or already report the outage. While the content of OpenFGA is unknown, a status of the present
 // generation stays.
-func (r *Reconciler) outageStatus(ctx context.Context, k event.Key, message string) (declaredObject, *statusUpdate) {
+func (r *Reconciler) buildOutageStatus(ctx context.Context, k event.Key, message string) (declaredObject, *statusUpdate) {
 	f, live := r.State.tableOf(k.GroupResource).liveOrDeleted(k)
 	if !live || !f.alive {
 		return f, nil
@@ -72,11 +72,11 @@ func (r *Reconciler) outageStatus(ctx context.Context, k event.Key, message stri
 	}
 	n, err := r.declaredSnapshot(ctx)
 	switch {
-	case err != nil || n == nil || !r.copy.isCopyOf(n.of.storeID):
+	case err != nil || n == nil || !r.copy.isReplicaOf(n.of.storeID):
 		if said {
 			return f, nil
 		}
-	case r.waitUnlessInStep(n, Key{sort: status, owner: k}):
+	case r.waitUnlessSynced(n, Key{sort: status, owner: k}):
 		return f, nil
 	}
 	return f, s

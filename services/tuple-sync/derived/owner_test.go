@@ -13,7 +13,7 @@ import (
 )
 
 // parentOf returns the organization of a project in the store.
-func (b *bed) parentOf(project string) string {
+func (b *reconcilerEnv) parentOf(project string) string {
 	object := projectType + ":" + project + "#p@"
 	for _, held := range b.openFGA.holds() {
 		if parent, ok := strings.CutPrefix(held, object+orgType+":"); ok {
@@ -24,9 +24,9 @@ func (b *bed) parentOf(project string) string {
 }
 
 // A new organization under an old name does not receive the projects of the previous one.
-func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
+func TestProjectIsBoundToFirstOrganization(t *testing.T) {
 	for _, backwards := range []bool{false, true} {
-		b := newBed(t)
+		b := newReconcilerEnv(t)
 		b.backwards = backwards
 		organization := func(name string) { b.put(kinds.Organizations(), name, &resourcemanagerv1alpha1.Organization{}) }
 		want := func(when, parent string) {
@@ -57,9 +57,9 @@ func TestAProjectBelongsToTheOrganizationThatWasFirstFound(t *testing.T) {
 }
 
 // The reconciler does not overwrite a Ready condition of other software.
-func TestWhatOthersSayOfWhetherAnObjectIsReadyStands(t *testing.T) {
+func TestForeignReadyConditionIsKept(t *testing.T) {
 	for reason, want := range map[string]string{"Unknown": "True/Reconciled", "SigningUp": "Unknown/SigningUp"} {
-		b := newBed(t)
+		b := newReconcilerEnv(t)
 		b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{
 			Conditions: []metav1.Condition{{Type: iamv1alpha1.Ready, Status: metav1.ConditionUnknown, Reason: reason}},
 		}})

@@ -23,13 +23,13 @@ type AdoptionPreview struct {
 // PreviewAdoption returns the effect of adopting the OpenFGA store. It changes nothing.
 func (r *Reconciler) PreviewAdoption(ctx context.Context) (AdoptionPreview, error) {
 	p := AdoptionPreview{}
-	if why := r.currentObstacle(); why != nil {
+	if why := r.iamStoreObstacle(); why != nil {
 		p.Message = why.Message
 	}
 	store, known := r.State.iamStore()
 	if known {
 		model, err := r.Models.Get(ctx, store.Value.Status.StoreID, store.Value.Status.AuthorizationModelID)
-		of := r.State.currentBasis(store)
+		of := r.State.currentInputIdentity(store)
 		p.StoreID, p.Adopted, p.ends = of.storeID, r.storeStateOf(store).adopted, of.ends
 		if model != nil {
 			p.objects = r.State.declaredLookup(of, model)

@@ -42,7 +42,7 @@ type Config struct {
 
 // APIServer holds the calls to the API server other than status writes.
 type APIServer interface {
-	Newest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
+	ReadNewest(ctx context.Context, kind kinds.Kind, obj event.Change) (event.Change, error)
 	RemoveFinalizer(ctx context.Context, kind kinds.Kind, obj event.Change, finalizer string) (event.Change, error)
 	// ClusterUID returns the UID of the cluster.
 	ClusterUID(ctx context.Context) (string, error)
@@ -75,7 +75,7 @@ type Reconciler struct {
 	copy *tupleReplica
 	// swept is the basis for which all objects were last enqueued. loaded is the number of resets of the copy at that
 	// time. Only the tail uses them.
-	swept  inputBasis
+	swept  inputIdentity
 	loaded int
 	// asked is the moment when all objects were last enqueued. If nothing has changed since, spread has nothing to do.
 	asked atomic.Pointer[inputVersion]
@@ -119,7 +119,7 @@ func (r *Reconciler) AffectedKeys(k event.Key) []Key {
 		return []Key{{sort: tail}}
 	case k.Cluster != r.State.store.Cluster || r.State.tableOf(k.GroupResource) == nil:
 		return nil
-	case k.Target && r.isIdleTarget(k):
+	case k.Target && r.isUnusedTarget(k):
 		r.State.clearRevoking(k) // There is nothing to spread.
 		return nil
 	case k.GroupResource == kinds.ProtectedResources().GroupResource:
@@ -132,7 +132,7 @@ func (r *Reconciler) AffectedKeys(k event.Key) []Key {
 	if isUIDRecordingKind(k.GroupResource) {
 		keys = append(keys, Key{sort: record, owner: k})
 	}
-	for _, object := range r.State.affectedTupleHolders(k, r.copy.mayHoldTuples) {
+	for _, object := range r.State.affectedTupleHolders(k, r.copy.canHoldTuples) {
 		keys = append(keys, Key{sort: tuples, object: object})
 	}
 	return keys
@@ -144,7 +144,7 @@ func (r *Reconciler) Priority(k Key) int {
 	case tail: // Every other key needs the owner of the store.
 		return revokes
 	case spread:
-		if r.State.mayRevoke(k.owner) {
+		if r.State.isMarkedRevoking(k.owner) {
 			return takes
 		}
 		return spreads
@@ -161,11 +161,11 @@ func (r *Reconciler) Priority(k Key) int {
 func (r *Reconciler) Reconcile(ctx context.Context, p ReconcileRequest) error {
 	switch p.Key.sort {
 	case tail:
-		return r.syncIAMStore(ctx, p)
+		return r.checkIAMStoreAndRequeue(ctx, p)
 	case back:
 		return r.rereadRecentChanges(ctx, p)
 	case whole:
-		return r.compareStoreWithCopy(ctx)
+		return r.compareStoreWithReplica(ctx)
 	case spread:
 		return r.enqueueDependents(ctx, p)
 	case tuples:
@@ -182,20 +182,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, p ReconcileRequest) error {
 // inputVersion identifies the input of a decision: the version of the declared objects, at least, and the basis.
 type inputVersion struct {
 	changes uint64
-	of      inputBasis
+	of      inputIdentity
 }
 
 // iamSnapshot is the input of a pass: the store, its model, and the declared objects under this model.
 type iamSnapshot struct {
 	moment  inputVersion
-	of      inputBasis
+	of      inputIdentity
 	model   *plan.Model
 	objects *iam.Lookup
 	store   event.Change
 }
 
-// freshSnapshot returns the present snapshot, and makes sure that the copy is of this store and fresh.
-func (r *Reconciler) freshSnapshot(ctx context.Context) (*iamSnapshot, error) {
+// snapshotWithFreshReplica returns the present snapshot, and makes sure that the copy is of this store and fresh.
+func (r *Reconciler) snapshotWithFreshReplica(ctx context.Context) (*iamSnapshot, error) {
 	n, err := r.declaredSnapshot(ctx)
 	if n == nil || err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (r *Reconciler) declaredSnapshot(ctx context.Context) (*iamSnapshot, error)
 		r.missed.Store(true) // The tail enqueues everything once a store exists.
 		return nil, nil      //nolint:nilnil // That there is none is an answer.
 	}
-	n := &iamSnapshot{of: r.State.currentBasis(store), store: store.Change}
+	n := &iamSnapshot{of: r.State.currentInputIdentity(store), store: store.Change}
 	n.moment = inputVersion{changes, n.of}
 	var err error
 	if n.model, err = r.Models.Get(ctx, n.of.storeID, n.of.modelID); err != nil {

@@ -45,14 +45,14 @@ func (r *Reconciler) recordUID(ctx context.Context, p ReconcileRequest) error {
 		if uid == "" || err != nil {
 			return err
 		}
-		now, err := r.Status.Apply(ctx, p.Reporter, u.kind, u.change, u.fields(uid))
+		now, err := r.Status.ApplyOwnFields(ctx, p.Reporter, u.kind, u.change, u.fields(uid))
 		if err != nil {
 			if errors.Is(err, kube.ErrNotFound) {
 				return nil // The event of the deletion follows.
 			}
 			return err
 		}
-		for _, object := range r.State.affectedOpenFGAObjects(p.Key.owner, r.copy.mayHoldTuples) {
+		for _, object := range r.State.affectedOpenFGAObjects(p.Key.owner, r.copy.canHoldTuples) {
 			p.Enqueue(changes, Key{sort: tuples, object: object})
 		}
 		p.Enqueue(statuses, Key{sort: status, owner: p.Key.owner})
@@ -64,7 +64,7 @@ func (r *Reconciler) recordUID(ctx context.Context, p ReconcileRequest) error {
 // is being deleted.
 func (r *Reconciler) readPresentUID(ctx context.Context, seen declaredObject) (uid string, err error) {
 	kind, _ := kinds.ByResource(seen.change.Key.GroupResource)
-	now, err := r.Cluster.Newest(ctx, kind, seen.change)
+	now, err := r.Cluster.ReadNewest(ctx, kind, seen.change)
 	if err != nil || now.Deleted {
 		return "", err
 	}

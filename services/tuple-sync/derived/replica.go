@@ -73,7 +73,7 @@ type tupleReplica struct {
 
 func newReplica(openFGA StoreReader) *tupleReplica {
 	m := &tupleReplica{openFGA: openFGA, waiting: map[string]map[Key]bool{}, engaged: map[string]int{}}
-	m.forgetCopy()
+	m.dropReplica()
 	return m
 }
 
@@ -86,11 +86,11 @@ func (m *tupleReplica) replaceContent(storeID string, objects map[string]objectT
 	m.loads, m.read, m.tips, m.back = m.loads+1, 0, nil, bootclock.Now()
 }
 
-// forgetCopy drops the copy, so that the next follow loads the store again.
-func (m *tupleReplica) forgetCopy() { m.replaceContent("", map[string]objectTuples{}) }
+// dropReplica drops the copy, so that the next follow loads the store again.
+func (m *tupleReplica) dropReplica() { m.replaceContent("", map[string]objectTuples{}) }
 
-// isCopyOf reports whether this is a copy of the given store.
-func (m *tupleReplica) isCopyOf(storeID string) bool {
+// isReplicaOf reports whether this is a copy of the given store.
+func (m *tupleReplica) isReplicaOf(storeID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.storeID == storeID
@@ -120,7 +120,7 @@ func (m *tupleReplica) loadAndFollow(ctx context.Context, storeID string) error 
 
 // loadAndFollowLocked does the work of [tupleReplica.loadAndFollow]. The caller holds reading.
 func (m *tupleReplica) loadAndFollowLocked(ctx context.Context, storeID string) error {
-	if !m.isCopyOf(storeID) {
+	if !m.isReplicaOf(storeID) {
 		if err := m.loadStore(ctx, storeID); err != nil {
 			return err
 		}
@@ -263,9 +263,9 @@ func (m *tupleReplica) beginWrite(object string) (end func()) {
 	}
 }
 
-// mayHoldTuples reports whether an object may hold tuples: by the copy, because of a doubt, or because a pass may be writing
+// canHoldTuples reports whether an object may hold tuples: by the copy, because of a doubt, or because a pass may be writing
 // it.
-func (m *tupleReplica) mayHoldTuples(object string) bool {
+func (m *tupleReplica) canHoldTuples(object string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.objects[object]) > 0 || m.doubted[object] > 0 || m.engaged[object] > 0
@@ -333,8 +333,8 @@ func (m *tupleReplica) isVerifiedAt(n *iamSnapshot, object string) bool {
 	return ok && m.settled == n.moment && m.storeID == n.of.storeID
 }
 
-// copiedTuples returns the tuples of an object by the copy, and whether they are sure.
-func (m *tupleReplica) copiedTuples(storeID, object string) (is objectTuples, sure bool) {
+// replicatedTuples returns the tuples of an object by the copy, and whether they are sure.
+func (m *tupleReplica) replicatedTuples(storeID, object string) (is objectTuples, sure bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.objects[object]), m.isObjectCertain(storeID, object)

@@ -54,14 +54,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, p ReconcileRequest) error 
 		if f.meta == nil {
 			return nil
 		}
-		if why := r.currentObstacle(); why != nil {
+		if why := r.iamStoreObstacle(); why != nil {
 			return r.writeNotReadyStatus(ctx, p, f, *why)
 		}
 		n, err := r.declaredSnapshot(ctx)
 		if err != nil {
 			return err
 		}
-		if n == nil || r.State.findMissingUIDRecord(k) != nil || !r.waitUnlessInStep(n, p.Key) {
+		if n == nil || r.State.findMissingUIDRecord(k) != nil || !r.waitUnlessSynced(n, p.Key) {
 			p.Reporter.Report(f.change, eventv1.Outcome_OUTCOME_PENDING, "the IAM store does not hold it yet")
 			return nil
 		}
@@ -88,10 +88,10 @@ func (r *Reconciler) writeNotReadyStatus(ctx context.Context, p ReconcileRequest
 	return r.applyStatus(ctx, p, f, s)
 }
 
-// waitUnlessInStep reports whether all OpenFGA objects of a declared object hold exactly their wanted tuples. If not, the key
+// waitUnlessSynced reports whether all OpenFGA objects of a declared object hold exactly their wanted tuples. If not, the key
 // waits for the first that does not.
-func (r *Reconciler) waitUnlessInStep(n *iamSnapshot, key Key) bool {
-	for _, object := range r.State.statusDependsOn(key.owner, r.copy.mayHoldTuples) {
+func (r *Reconciler) waitUnlessSynced(n *iamSnapshot, key Key) bool {
+	for _, object := range r.State.statusDependsOn(key.owner, r.copy.canHoldTuples) {
 		if r.copy.hasExactlyDesired(n, object) {
 			continue
 		}
@@ -160,15 +160,15 @@ func (r *Reconciler) buildStatus(n *iamSnapshot, k event.Key, away ...condition.
 		s.has, s.fields = membershipStatus{o.Value.Status.User, s.before}, membershipStatus{o.Value.Status.User, s.after}
 		return s
 	case kinds.IAMUsers().GroupResource:
-		return readyOnlyStatus(r.State.users, k, plan.UserCondition, away)
+		return readyConditionStatus(r.State.users, k, plan.UserCondition, away)
 	case kinds.IAMServiceAccounts().GroupResource:
-		return readyOnlyStatus(r.State.accounts, k, plan.ServiceAccountCondition, away)
+		return readyConditionStatus(r.State.accounts, k, plan.ServiceAccountCondition, away)
 	case kinds.IAMGroups().GroupResource:
-		return readyOnlyStatus(r.State.groups, k, plan.GroupCondition, away)
+		return readyConditionStatus(r.State.groups, k, plan.GroupCondition, away)
 	case kinds.Organizations().GroupResource:
-		return readyOnlyStatus(r.State.organizations, k, plan.OrganizationCondition, away)
+		return readyConditionStatus(r.State.organizations, k, plan.OrganizationCondition, away)
 	case kinds.Projects().GroupResource:
-		s := readyOnlyStatus(r.State.projects, k, func(p *resourcemanagerv1alpha1.Project) condition.Condition {
+		s := readyConditionStatus(r.State.projects, k, func(p *resourcemanagerv1alpha1.Project) condition.Condition {
 			return plan.ProjectCondition(n.objects, p)
 		}, away)
 		if o, _ := r.State.projects.rows.Get(k); s != nil {
@@ -184,9 +184,9 @@ type objectWithConditions[T any] interface {
 	GetConditions() []metav1.Condition
 }
 
-// readyOnlyStatus returns the status of an object that has only the condition Ready. It returns nil if Ready has a reason of
+// readyConditionStatus returns the status of an object that has only the condition Ready. It returns nil if Ready has a reason of
 // other software, whose condition then stays.
-func readyOnlyStatus[T any, P objectWithConditions[T]](t *table[T, P], k event.Key, judge func(*T) condition.Condition,
+func readyConditionStatus[T any, P objectWithConditions[T]](t *table[T, P], k event.Key, judge func(*T) condition.Condition,
 	away []condition.Condition,
 ) *statusUpdate {
 	o, _ := t.rows.Get(k)
@@ -232,7 +232,7 @@ func (r *Reconciler) applyStatus(ctx context.Context, p ReconcileRequest, f decl
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_PENDING, ready.Message // The author of the object cannot correct it here.
 	case ready.Type == iamv1alpha1.Ready && ready.Status != metav1.ConditionTrue:
 		status.Outcome, status.Message = eventv1.Outcome_OUTCOME_REJECTED, ready.Message
-		if c, ok := condition.ChangedCondition(s.before, s.after, iamv1alpha1.Ready); ok {
+		if c, ok := condition.FindChangedCondition(s.before, s.after, iamv1alpha1.Ready); ok {
 			status.Notes = []condition.EventContent{{Warning: true, Reason: c.Reason, Message: c.Message}}
 		}
 	}

@@ -21,9 +21,9 @@ import (
 
 // Whatever changes and fails, the store finally holds what follows from the objects. A reconciler that then starts again
 // writes nothing.
-func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
+func TestStoreConvergesInRandomHistories(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 150) {
-		b, r := newBed(t), rand.New(rand.NewPCG(seed, 1))
+		b, r := newReconcilerEnv(t), rand.New(rand.NewPCG(seed, 1))
 		b.fail = func() error {
 			if r.IntN(12) == 0 {
 				return errTrouble
@@ -37,7 +37,7 @@ func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 			case 0:
 				b.open() // After a crash.
 			case 1:
-				b.openFGA.change(door("eve"), true)
+				b.openFGA.change(undeclaredTuple("eve"), true)
 			case 2: // Somebody else's hand on what is declared.
 				b.openFGA.tuples = b.openFGA.tuples[:r.IntN(len(b.openFGA.tuples)+1)]
 				b.open()
@@ -59,9 +59,9 @@ func TestWhateverHappensTheStoreHoldsWhatIsDeclared(t *testing.T) {
 }
 
 // Objects may be deleted in any order: each removes its tuples, and none is left.
-func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
+func TestDeletionInAnyOrderLeavesNoTuples(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 80) {
-		b, r := newBed(t), rand.New(rand.NewPCG(seed, 2))
+		b, r := newReconcilerEnv(t), rand.New(rand.NewPCG(seed, 2))
 		b.backwards = seed%2 == 1
 		b.varied()
 		all := slices.SortedFunc(maps.Keys(b.api), func(x, y event.Key) int { return strings.Compare(x.String(), y.String()) })
@@ -87,7 +87,7 @@ func TestInWhateverOrderAllGoesNothingIsLeft(t *testing.T) {
 }
 
 // anything does one thing that people do.
-func (b *bed) anything(r *rand.Rand) {
+func (b *reconcilerEnv) anything(r *rand.Rand) {
 	b.t.Helper()
 	some := func(prefix string) string { return fmt.Sprintf("%s-%d", prefix, r.IntN(3)) }
 	switch r.IntN(11) {
@@ -123,7 +123,7 @@ func (b *bed) anything(r *rand.Rand) {
 }
 
 // bindAny binds a role to who is there or not, on a kind, or on an object that is there or not.
-func (b *bed) bindAny(r *rand.Rand, some func(string) string) {
+func (b *reconcilerEnv) bindAny(r *rand.Rand, some func(string) string) {
 	b.t.Helper()
 	p := &iamv1alpha1.PolicyBinding{ObjectMeta: metav1.ObjectMeta{}}
 	p.Spec.RoleRef.Name = some("role")

@@ -16,21 +16,23 @@ import (
 // recent is the number of states of a name that always count: the newest two.
 const recent = 2
 
-// tupleCheck reports whether an OpenFGA object may hold tuples now.
-type tupleCheck func(object string) bool
+// tupleHolderCheck reports whether an OpenFGA object may hold tuples now.
+type tupleHolderCheck func(object string) bool
 
 // affectedOpenFGAObjects returns the OpenFGA objects whose tuples depend on k, whether it exists or was deleted. A name may
 // have had any number of earlier objects. Those count only while their OpenFGA objects may hold tuples.
-func (s *State) affectedOpenFGAObjects(k event.Key, mayHold tupleCheck) (objects []string) {
+func (s *State) affectedOpenFGAObjects(k event.Key, mayHold tupleHolderCheck) (objects []string) {
 	switch k.GroupResource {
 	case kinds.PolicyBindings().GroupResource:
-		objects = versionObjects(s.bindings, k, mayHold, s.objectsOfBinding)
+		objects = openFGAObjectsOfVersions(s.bindings, k, mayHold, s.objectsOfBinding)
 	case kinds.IAMRoles().GroupResource:
-		objects = versionObjects(s.roles, k, mayHold, func(r *iamv1alpha1.Role, _ tupleCheck) []string { return []string{iam.RoleObject(r)} })
+		objects = openFGAObjectsOfVersions(s.roles, k, mayHold, func(r *iamv1alpha1.Role, _ tupleHolderCheck) []string { return []string{iam.RoleObject(r)} })
 	case kinds.IAMGroups().GroupResource:
-		objects = versionObjects(s.groups, k, mayHold, func(g *iamv1alpha1.Group, _ tupleCheck) []string { return []string{iam.GroupObject(g)} })
+		objects = openFGAObjectsOfVersions(s.groups, k, mayHold, func(g *iamv1alpha1.Group, _ tupleHolderCheck) []string {
+			return []string{iam.GroupObject(g)}
+		})
 	case kinds.GroupMemberships().GroupResource:
-		objects = versionObjects(s.memberships, k, mayHold, s.groupsOfMembership)
+		objects = openFGAObjectsOfVersions(s.memberships, k, mayHold, s.groupsOfMembership)
 	}
 	if f, _ := s.tableOf(k.GroupResource).liveOrDeleted(k); f.object != "" {
 		objects = append(objects, f.object)
@@ -38,10 +40,10 @@ func (s *State) affectedOpenFGAObjects(k event.Key, mayHold tupleCheck) (objects
 	return objects
 }
 
-// versionObjects returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it
+// openFGAObjectsOfVersions returns the OpenFGA objects of all states of a name. If no state older than the recent ones matters, it
 // marks these as idle.
-func versionObjects[T any, P objectConstraint[T]](
-	t *table[T, P], k event.Key, mayHold tupleCheck, of func(*T, tupleCheck) []string,
+func openFGAObjectsOfVersions[T any, P objectConstraint[T]](
+	t *table[T, P], k event.Key, mayHold tupleHolderCheck, of func(*T, tupleHolderCheck) []string,
 ) (objects []string) {
 	all, resting := t.undrainedVersions(k), true
 	for i, o := range all {
@@ -49,7 +51,7 @@ func versionObjects[T any, P objectConstraint[T]](
 			continue
 		}
 		for _, object := range of(o.Value, mayHold) {
-			if needsCheck(i, object, mayHold) {
+			if needsTupleCheck(i, object, mayHold) {
 				objects, resting = append(objects, object), resting && i < recent
 			}
 		}
@@ -60,15 +62,15 @@ func versionObjects[T any, P objectConstraint[T]](
 	return objects
 }
 
-// needsCheck reports whether an OpenFGA object counts. The states of its name are ordered from new to old, and nth is the
+// needsTupleCheck reports whether an OpenFGA object counts. The states of its name are ordered from new to old, and nth is the
 // position.
-func needsCheck(nth int, object string, mayHold tupleCheck) bool {
+func needsTupleCheck(nth int, object string, mayHold tupleHolderCheck) bool {
 	return nth < recent || mayHold(object)
 }
 
 // affectedTupleHolders returns the objects of [State.affectedOpenFGAObjects] that can hold tuples. IAM's own kinds hold none unless a
 // ProtectedResource registers them. A new registration enqueues everything.
-func (s *State) affectedTupleHolders(k event.Key, mayHold tupleCheck) []string {
+func (s *State) affectedTupleHolders(k event.Key, mayHold tupleHolderCheck) []string {
 	return slices.DeleteFunc(s.affectedOpenFGAObjects(k, mayHold), func(object string) bool {
 		typ := iam.TypeOfObject(object)
 		return s.types[typ] != nil && s.resources.rows.CountByIndex(byType, typ) == 0
@@ -77,7 +79,7 @@ func (s *State) affectedTupleHolders(k event.Key, mayHold tupleCheck) []string {
 
 // statusDependsOn returns the OpenFGA objects that the status of k depends on. A binding's status also depends on the
 // tuples of its role.
-func (s *State) statusDependsOn(k event.Key, mayHold tupleCheck) []string {
+func (s *State) statusDependsOn(k event.Key, mayHold tupleHolderCheck) []string {
 	objects := s.affectedOpenFGAObjects(k, mayHold)
 	if b, ok := s.bindings.rows.Get(k); ok {
 		if r := s.roles.getLive(cmp.Or(b.Value.Spec.RoleRef.Namespace, b.Value.Namespace), b.Value.Spec.RoleRef.Name); r != nil {
@@ -88,11 +90,11 @@ func (s *State) statusDependsOn(k event.Key, mayHold tupleCheck) []string {
 }
 
 // objectsOfBinding returns the target of a binding, and its grants for all roles that have or had the name.
-func (s *State) objectsOfBinding(b *iamv1alpha1.PolicyBinding, mayHold tupleCheck) []string {
+func (s *State) objectsOfBinding(b *iamv1alpha1.PolicyBinding, mayHold tupleHolderCheck) []string {
 	target := iam.TargetOfBinding(b)
 	objects := []string{target}
 	for i, r := range s.roles.allVersions(s.roles.keyOf(cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace), b.Spec.RoleRef.Name)) {
-		if grant := iam.GrantObject(r, target); needsCheck(i, grant, mayHold) {
+		if grant := iam.GrantObject(r, target); needsTupleCheck(i, grant, mayHold) {
 			objects = append(objects, grant)
 		}
 	}
@@ -100,9 +102,9 @@ func (s *State) objectsOfBinding(b *iamv1alpha1.PolicyBinding, mayHold tupleChec
 }
 
 // groupsOfMembership returns the groups that have or had the name.
-func (s *State) groupsOfMembership(m *iamv1alpha1.GroupMembership, mayHold tupleCheck) (objects []string) {
+func (s *State) groupsOfMembership(m *iamv1alpha1.GroupMembership, mayHold tupleHolderCheck) (objects []string) {
 	for i, g := range s.groups.allVersions(s.groups.keyOf(m.Spec.GroupRef.Namespace, m.Spec.GroupRef.Name)) {
-		if group := iam.GroupObject(g); needsCheck(i, group, mayHold) {
+		if group := iam.GroupObject(g); needsTupleCheck(i, group, mayHold) {
 			objects = append(objects, group)
 		}
 	}
@@ -183,7 +185,7 @@ func (s *State) addInheritors(role string, keys map[event.Key]bool) {
 // service.
 func (r *Reconciler) enqueueDependents(ctx context.Context, p ReconcileRequest) error {
 	r.State.clearRevoking(p.Key.owner)
-	n, err := r.freshSnapshot(ctx)
+	n, err := r.snapshotWithFreshReplica(ctx)
 	if err != nil {
 		r.State.markRevoking(p.Key.owner) // The retry is as urgent.
 		return errors.Join(err, r.removeLegacyFinalizer(ctx, p))
@@ -193,7 +195,7 @@ func (r *Reconciler) enqueueDependents(ctx context.Context, p ReconcileRequest) 
 	}
 	objects := map[string]bool{}
 	for _, k := range append(r.State.declaredDependentsOf(p.Key.owner), p.Key.owner) {
-		for _, object := range r.State.affectedTupleHolders(k, r.copy.mayHoldTuples) {
+		for _, object := range r.State.affectedTupleHolders(k, r.copy.canHoldTuples) {
 			objects[object] = true
 		}
 		if k != p.Key.owner {

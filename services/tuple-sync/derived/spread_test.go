@@ -10,15 +10,15 @@ import (
 )
 
 // has reports whether a user is in a group, by OpenFGA.
-func (b *bed) has(group, user string) bool {
+func (b *reconcilerEnv) has(group, user string) bool {
 	return slices.Contains(b.openFGA.holds(), iam.GroupType+":"+b.api[b.keyOf(kinds.IAMGroups(), group)].UID+"#member@"+iam.UserSubject(user))
 }
 
 // What a membership says can change, also after everything else has come, and after another replica took over.
-func TestAMembershipThatIsEditedIsLeftBehindNowhere(t *testing.T) {
-	for name, again := range map[string]func(*bed){"by who has seen it all": func(*bed) {}, "by who has just begun": (*bed).open} {
+func TestEditedMembershipLeavesNoTuples(t *testing.T) {
+	for name, again := range map[string]func(*reconcilerEnv){"by who has seen it all": func(*reconcilerEnv) {}, "by who has just begun": (*reconcilerEnv).open} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
 			b.put(kinds.IAMUsers(), "bob", &iamv1alpha1.User{})
 			b.join("m", "alice", "later")
@@ -46,8 +46,8 @@ func TestAMembershipThatIsEditedIsLeftBehindNowhere(t *testing.T) {
 }
 
 // What nobody registers holds nothing, and need not be looked at; what somebody comes to register is.
-func TestObjectsAreLookedAtOnceTheirKindIsRegistered(t *testing.T) {
-	b := newBed(t)
+func TestRegisteredKindEnqueuesObjects(t *testing.T) {
+	b := newReconcilerEnv(t)
 	alice := b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
 	typ := iam.OpenFGAType(alice.Group, kinds.IAMUsers().Kind)
 	its := Key{sort: tuples, object: iam.ObjectName(typ, "", "alice")}

@@ -7,9 +7,9 @@ import (
 )
 
 // Grants follow from the view alone. The API server is read once, before the store is adopted.
-func TestGrantsReadNoObjectFromTheAPIServer(t *testing.T) {
+func TestGrantsNeedNoAPIServerRead(t *testing.T) {
 	const bindings = 60
-	b := newBed(t)
+	b := newReconcilerEnv(t)
 	b.bindMany(bindings, bindings, 1)
 	for _, when := range []string{"with an empty store", "with all in step", "with one more binding"} {
 		if when == "with one more binding" {

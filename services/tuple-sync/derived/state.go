@@ -57,11 +57,11 @@ type State struct {
 	projects      *table[resourcemanagerv1alpha1.Project, *resourcemanagerv1alpha1.Project]
 	// targets holds the objects of all other registered kinds. observed holds which of these kinds the watcher follows.
 	targets  *table[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
-	observed *observedKinds
+	observed *targetKindObservations
 	// kinds holds all tables but targets.
-	kinds map[event.GroupResource]anyTable
+	kinds map[event.GroupResource]objectTable
 	// types holds the same tables by OpenFGA type.
-	types map[string]anyTable
+	types map[string]objectTable
 	// trust lets bindings act on objects of kinds that the watcher does not follow.
 	trust bool
 
@@ -81,12 +81,12 @@ type State struct {
 // lookupCache keeps the last result of [State.declaredLookup], with its basis.
 type lookupCache struct {
 	mu      sync.Mutex
-	of      inputBasis
+	of      inputIdentity
 	objects *iam.Lookup
 }
 
-// inputBasis identifies the inputs that all tuples depend on.
-type inputBasis struct {
+// inputIdentity identifies the inputs that all tuples depend on.
+type inputIdentity struct {
 	storeID, modelID string
 	revision         uint64
 	// ends means that the store must become empty.
@@ -148,14 +148,14 @@ func NewState(v *informer.Informer, stores *informer.Lister[corev1alpha1.Store],
 		kind: kinds.Projects(), cluster: cluster, target: iam.TargetOfProject,
 		matters: func(p *resourcemanagerv1alpha1.Project) (_, _ any) { return p.Spec, p.Status.Organization },
 	})
-	s.kinds = map[event.GroupResource]anyTable{
+	s.kinds = map[event.GroupResource]objectTable{
 		kinds.ProtectedResources().GroupResource: s.resources, kinds.IAMRoles().GroupResource: s.roles,
 		kinds.PolicyBindings().GroupResource: s.bindings, kinds.IAMGroups().GroupResource: s.groups,
 		kinds.GroupMemberships().GroupResource: s.memberships, kinds.IAMUsers().GroupResource: s.users,
 		kinds.IAMServiceAccounts().GroupResource: s.accounts, kinds.Organizations().GroupResource: s.organizations,
 		kinds.Projects().GroupResource: s.projects,
 	}
-	s.types = map[string]anyTable{}
+	s.types = map[string]objectTable{}
 	for _, kind := range kinds.IAMKinds() {
 		s.types[iam.OpenFGAType(kind.Group, kind.Kind)] = s.kinds[kind.GroupResource]
 	}
@@ -254,8 +254,8 @@ func (s *State) iamStore() (o informer.Object[corev1alpha1.Store], known bool) {
 	return o, ok && o.Value.Status.StoreID != "" && o.Value.Status.AuthorizationModelID != ""
 }
 
-func (s *State) currentBasis(o informer.Object[corev1alpha1.Store]) inputBasis {
-	return inputBasis{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.isStoreEnding(o)}
+func (s *State) currentInputIdentity(o informer.Object[corev1alpha1.Store]) inputIdentity {
+	return inputIdentity{o.Value.Status.StoreID, o.Value.Status.AuthorizationModelID, s.revision.Load(), s.isStoreDeletable(o)}
 }
 
 // changeCount returns a number that grows whenever the declared objects may have changed.
@@ -266,9 +266,9 @@ func (s *State) changeCount() (n uint64) {
 	return n + s.observed.revision.Load()
 }
 
-// isStoreEnding reports whether the Store is being deleted and no ProtectedResource is alive. The OpenFGA store is emptied
+// isStoreDeletable reports whether the Store is being deleted and no ProtectedResource is alive. The OpenFGA store is emptied
 // first, because clients could otherwise still query it.
-func (s *State) isStoreEnding(store informer.Object[corev1alpha1.Store]) bool {
+func (s *State) isStoreDeletable(store informer.Object[corev1alpha1.Store]) bool {
 	return store.Value.DeletionTimestamp != nil && !slices.ContainsFunc(s.resources.liveKeys(), func(k event.Key) bool {
 		f, live := s.resources.liveOrDeleted(k)
 		return live && f.alive
@@ -276,7 +276,7 @@ func (s *State) isStoreEnding(store informer.Object[corev1alpha1.Store]) bool {
 }
 
 // declaredLookup returns the declared objects under a model. A kind whose type the model lacks does not count as registered.
-func (s *State) declaredLookup(of inputBasis, model *plan.Model) *iam.Lookup {
+func (s *State) declaredLookup(of inputIdentity, model *plan.Model) *iam.Lookup {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	if s.registry.objects == nil || s.registry.of != of {
@@ -304,12 +304,12 @@ func (s *State) newLookup(model *plan.Model) *iam.Lookup {
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.getLive("", name) },
 		Target: func(object string) (iam.BindingTarget, bool) {
 			if kind := s.tableOfType(iam.TypeOfObject(object)); kind != nil {
-				return kind.targetOf(object)
+				return kind.bindingTargetOf(object)
 			}
 			return iam.BindingTarget{}, false
 		},
 		Trusted: func(typ string) bool { return s.trust && s.tableOfType(typ) == nil },
-		Scope:   s.scopeOf,
+		Scope:   s.typeScope,
 		Inactive: func(subject string) bool {
 			a := firstOrNil(s.accounts.liveValuesBy(itself, subject))
 			return a != nil && a.Spec.State == iamv1alpha1.Inactive
@@ -333,7 +333,7 @@ func firstOrNil[T any](all []*T) *T {
 
 // expectedStore returns the expected state of the Store: its deletion, its adoption, its OpenFGA store and its model.
 func expectedStore(o informer.Object[corev1alpha1.Store]) verify.ExpectedState {
-	return verify.ExpectObject(o, func(s *corev1alpha1.Store) (declared, recorded any) {
+	return verify.NewExpectedState(o, func(s *corev1alpha1.Store) (declared, recorded any) {
 		return []any{s.DeletionTimestamp, s.Spec.Adoption}, []any{s.Status.StoreID, s.Status.AuthorizationModelID}
 	})
 }

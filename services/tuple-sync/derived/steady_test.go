@@ -14,18 +14,18 @@ import (
 )
 
 // An object in step is not compared again until something changes.
-func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
-	for name, change := range map[string]func(b *bed, group string){
-		"what is declared": func(b *bed, _ string) { b.join("m", "bob", "staff") },
-		"what is there": func(b *bed, group string) {
+func TestVerifiedObjectIsRecheckedAfterChange(t *testing.T) {
+	for name, change := range map[string]func(b *reconcilerEnv, group string){
+		"what is declared": func(b *reconcilerEnv, _ string) { b.join("m", "bob", "staff") },
+		"what is there": func(b *reconcilerEnv, group string) {
 			b.copy.recordWrite("store", group, nil, []iam.Tuple{{User: iam.UserSubject("alice"), Relation: "member", Object: group}})
 		},
-		"what is sure":       func(b *bed, group string) { b.copy.markSuspect(group) },
-		"which store":        func(b *bed, _ string) { b.copy.forgetCopy() },
-		"what is registered": func(b *bed, _ string) { b.State.revision.Add(1) },
+		"what is sure":       func(b *reconcilerEnv, group string) { b.copy.markSuspect(group) },
+		"which store":        func(b *reconcilerEnv, _ string) { b.copy.dropReplica() },
+		"what is registered": func(b *reconcilerEnv, _ string) { b.State.revision.Add(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
 			b.put(kinds.IAMUsers(), "bob", &iamv1alpha1.User{})
 			b.put(kinds.IAMGroups(), "staff", &iamv1alpha1.Group{})
@@ -51,8 +51,8 @@ func TestWhatWasInStepIsNotSoForEver(t *testing.T) {
 }
 
 // A client may create and delete any number of bindings; nothing of deleted ones is kept.
-func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
-	b := newBed(t)
+func TestDeletedBindingsAreForgotten(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	for i := range 30 {
 		p := &iamv1alpha1.PolicyBinding{Spec: iamv1alpha1.PolicyBindingSpec{
@@ -81,14 +81,14 @@ func TestOfWhatComesAndGoesNothingIsKept(t *testing.T) {
 }
 
 // An earlier state of a name counts while its tuples may be in OpenFGA, or are being written.
-func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
-	for name, there := range map[string]func(b *bed, grant string){
-		"it is":         func(*bed, string) {},
-		"it is doubted": func(b *bed, grant string) { b.copy.forgetCopy(); b.copy.markSuspect(grant) },
-		"it is written": func(b *bed, grant string) { b.copy.forgetCopy(); t.Cleanup(b.copy.beginWrite(grant)) },
+func TestUndrainedVersionsOfNameAreChecked(t *testing.T) {
+	for name, there := range map[string]func(b *reconcilerEnv, grant string){
+		"it is":         func(*reconcilerEnv, string) {},
+		"it is doubted": func(b *reconcilerEnv, grant string) { b.copy.dropReplica(); b.copy.markSuspect(grant) },
+		"it is written": func(b *reconcilerEnv, grant string) { b.copy.dropReplica(); t.Cleanup(b.copy.beginWrite(grant)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			b.peopled()
 			again := func(role string) {
 				b.put(kinds.IAMRoles(), role, &iamv1alpha1.Role{})
@@ -110,8 +110,8 @@ func TestWhatMayBeThereIsLookedAtWhoeverHadTheNameSince(t *testing.T) {
 }
 
 // A status change, however often, causes no new comparison.
-func TestWhatIsSaidOfAnObjectLeavesAllInStep(t *testing.T) {
-	b := newBed(t)
+func TestStatusChangeCausesNoComparison(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.put(kinds.IAMUsers(), "alice", &iamv1alpha1.User{})
 	b.put(kinds.IAMGroups(), "staff", &iamv1alpha1.Group{})
 	b.join("m", "alice", "staff")

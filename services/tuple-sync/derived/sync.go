@@ -21,7 +21,7 @@ func (r *Reconciler) syncObject(ctx context.Context, p ReconcileRequest) error {
 	var doors []iam.Tuple
 	more := false
 	err := reconcile.RetryWhileStale(p.Key, func() error {
-		n, err := r.freshSnapshot(ctx)
+		n, err := r.snapshotWithFreshReplica(ctx)
 		if n == nil || err != nil {
 			return err
 		}
@@ -57,24 +57,24 @@ func isStoreLost(err error) bool {
 }
 
 // removeTuples removes tuples by one write.
-func (r *Reconciler) removeTuples(ctx context.Context, p ReconcileRequest, n *iamSnapshot, removeTuples []iam.Tuple) error {
-	if len(removeTuples) == 0 {
+func (r *Reconciler) removeTuples(ctx context.Context, p ReconcileRequest, n *iamSnapshot, remove []iam.Tuple) error {
+	if len(remove) == 0 {
 		return nil
 	}
 	_, err := r.Writer.Write(ctx, tuple.Write{
-		StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: fromIAMTuples(removeTuples), Sure: true,
+		StoreID: n.of.storeID, ModelID: n.of.modelID, Remove: fromIAMTuples(remove), Sure: true,
 		Term: p.Reporter.Term(),
 	})
 	switch {
 	case isStoreLost(err):
-		r.copy.forgetCopy()
+		r.copy.dropReplica()
 		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
 		r.copy.markSuspect(p.Key.object)
 		return err
 	}
 	p.Reporter.CountWrite(n.store)
-	r.copy.recordWrite(n.of.storeID, p.Key.object, nil, removeTuples)
+	r.copy.recordWrite(n.of.storeID, p.Key.object, nil, remove)
 	return nil
 }
 
@@ -86,14 +86,14 @@ const (
 )
 
 // addTuples adds tuples. It returns more if the bound of one pass left some.
-func (r *Reconciler) addTuples(ctx context.Context, p ReconcileRequest, n *iamSnapshot, addTuples []iam.Tuple) (more bool, err error) {
-	now := addTuples[:min(len(addTuples), chunks*chunk)]
+func (r *Reconciler) addTuples(ctx context.Context, p ReconcileRequest, n *iamSnapshot, add []iam.Tuple) (more bool, err error) {
+	now := add[:min(len(add), chunks*chunk)]
 	for some := range slices.Chunk(now, chunk) {
 		if err := r.addTupleChunk(ctx, p, n, some); err != nil {
 			return false, err
 		}
 	}
-	return len(now) < len(addTuples), nil
+	return len(now) < len(add), nil
 }
 
 // addTupleChunk adds tuples by one write. If OpenFGA refuses some, it remembers them with the model, and the key is planned
@@ -102,7 +102,7 @@ func (r *Reconciler) addTupleChunk(ctx context.Context, p ReconcileRequest, n *i
 	refused, err := r.Writer.Write(ctx, tuple.Write{StoreID: n.of.storeID, ModelID: n.of.modelID, Add: fromIAMTuples(add), Term: p.Reporter.Term()})
 	switch {
 	case isStoreLost(err):
-		r.copy.forgetCopy()
+		r.copy.dropReplica()
 		return fault.Unavailable(err) // store-sync creates another.
 	case err != nil:
 		r.copy.markSuspect(p.Key.object)
@@ -131,7 +131,7 @@ func (r *Reconciler) reportUndeclaredRemoved(ctx context.Context, object string,
 	r.Log.WarnContext(ctx, "tuples of IAM removed that nobody declares", slog.String("object", object), slog.Int("tuples", len(doors)),
 		slog.String("such_as", fromIAMTuple(doors[0]).String()))
 	if store, known := r.State.iamStore(); known {
-		r.Status.Note(ctx, store.Change, condition.EventContent{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})
+		r.Status.RecordEvents(ctx, store.Change, condition.EventContent{Warning: true, Reason: "UndeclaredTupleRemoved", Message: told})
 	}
 }
 

@@ -38,10 +38,10 @@ type declaredObject struct {
 	expected verify.ExpectedState
 }
 
-// anyTable is a table of any kind.
-type anyTable interface {
+// objectTable is a table of any kind.
+type objectTable interface {
 	liveOrDeleted(k event.Key) (o declaredObject, live bool)
-	targetOf(object string) (t iam.BindingTarget, alive bool)
+	bindingTargetOf(object string) (t iam.BindingTarget, alive bool)
 	objectsOwnedBy(owner string) []declaredObject
 	// hasObjectsOwnedBy reports whether an owner has objects.
 	hasObjectsOwnedBy(owner string) bool
@@ -77,7 +77,7 @@ type tableConfig[T any] struct {
 	typ func(*T) string
 	// target describes an object as a target or a parent.
 	target func(*T) (iam.BindingTarget, bool)
-	// matters returns the fields that decisions depend on; see [verify.ExpectObject].
+	// matters returns the fields that decisions depend on; see [verify.NewExpectedState].
 	matters func(*T) (declared, recorded any)
 	indexes map[string]func(*T) []string
 	// unsure reports whether the objects of a kind may be outdated; nil for tables that never are.
@@ -122,7 +122,7 @@ func registerTable[T any, P objectConstraint[T]](v *informer.Informer, s *State,
 	maps.Copy(indexes, c.indexes)
 	t.rows = informer.RegisterLister(v, c.kind, indexes)
 	t.rows.SetEquivalence(t.isEqualForDecisions, func(k event.Key, was, is *informer.Object[T]) {
-		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.mayRemoveTuples(was.Value, is.Value)) {
+		if k.Cluster == c.cluster && (was.UID != is.UID || was.Value == nil || is.Value == nil || t.canRemoveTuples(was.Value, is.Value)) {
 			s.markRevoking(k)
 		}
 	})
@@ -204,7 +204,7 @@ func (t *table[T, P]) toDeclaredObject(o informer.Object[T]) declaredObject {
 }
 
 func (t *table[T, P]) expectedObject(o informer.Object[T]) verify.ExpectedState {
-	return verify.ExpectObject(o, t.decisionFields)
+	return verify.NewExpectedState(o, t.decisionFields)
 }
 
 // decisionFields returns the fields that decisions depend on. It leaves out labels and most of the status.
@@ -220,9 +220,9 @@ func (t *table[T, P]) isEqualForDecisions(was, is *T) bool {
 	return equality.Semantic.DeepEqual([]any{declaredWas, recordedWas}, []any{declared, recorded})
 }
 
-// mayRemoveTuples reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
+// canRemoveTuples reports whether a change may remove tuples. The first value of a recorded field removes none, because nothing
 // was granted without it.
-func (t *table[T, P]) mayRemoveTuples(was, is *T) bool {
+func (t *table[T, P]) canRemoveTuples(was, is *T) bool {
 	declaredWas, recordedWas := t.decisionFields(was)
 	declared, recorded := t.decisionFields(is)
 	before := reflect.ValueOf(recordedWas)
@@ -240,8 +240,8 @@ func (t *table[T, P]) liveOrDeleted(k event.Key) (declaredObject, bool) {
 	return t.toDeclaredObject(o), live
 }
 
-// trustedObjectsNamed returns the live objects behind an OpenFGA object, without kinds that may be outdated.
-func (t *table[T, P]) trustedObjectsNamed(object string) []informer.Object[T] {
+// trustedObjectsOf returns the live objects behind an OpenFGA object, without kinds that may be outdated.
+func (t *table[T, P]) trustedObjectsOf(object string) []informer.Object[T] {
 	all := t.liveObjectsBy(byObject, object)
 	if t.cfg.unsure == nil {
 		return all
@@ -249,9 +249,10 @@ func (t *table[T, P]) trustedObjectsNamed(object string) []informer.Object[T] {
 	return slices.DeleteFunc(all, func(o informer.Object[T]) bool { return t.cfg.unsure(o.Key.GroupResource) })
 }
 
-// targetOf returns the target behind an OpenFGA object. It is not alive if none exists, or if it is being deleted.
-func (t *table[T, P]) targetOf(object string) (targetOf iam.BindingTarget, alive bool) {
-	for _, o := range t.trustedObjectsNamed(object) {
+// bindingTargetOf returns the target behind an OpenFGA object. It is not alive if none exists, or if it is being
+// deleted.
+func (t *table[T, P]) bindingTargetOf(object string) (target iam.BindingTarget, alive bool) {
+	for _, o := range t.trustedObjectsOf(object) {
 		return t.cfg.target(o.Value)
 	}
 	return iam.BindingTarget{}, false

@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// syncIAMStore examines the store as a whole, and runs again after interval.
-func (r *Reconciler) syncIAMStore(ctx context.Context, p ReconcileRequest) error {
+// checkIAMStoreAndRequeue examines the store as a whole, and runs again after interval.
+func (r *Reconciler) checkIAMStoreAndRequeue(ctx context.Context, p ReconcileRequest) error {
 	err := r.checkStoreAndOwner(ctx, p)
 	if r.reportObstacle(ctx, p); err != nil {
 		return err
@@ -17,7 +17,7 @@ func (r *Reconciler) syncIAMStore(ctx context.Context, p ReconcileRequest) error
 		return err
 	}
 	if n == nil { // A change of the Store wakes the tail; an unadopted store is polled.
-		if store, known := r.State.iamStore(); known && !r.State.isStoreEnding(store) {
+		if store, known := r.State.iamStore(); known && !r.State.isStoreDeletable(store) {
 			p.Reporter.RequeueAfter(interval)
 		}
 		return nil
@@ -37,7 +37,7 @@ func (r *Reconciler) syncIAMStore(ctx context.Context, p ReconcileRequest) error
 		r.asked.Store(&n.moment)
 		r.swept, r.loaded = n.of, loaded
 	} else {
-		r.enqueueChangedKinds(n, p, told)
+		r.enqueueDependentsOfChangedKinds(n, p, told)
 	}
 	if r.copy.isRereadDue() {
 		p.Enqueue(mayTake, Key{sort: back})
@@ -51,7 +51,7 @@ func (r *Reconciler) syncIAMStore(ctx context.Context, p ReconcileRequest) error
 // rereadRecentChanges runs [tupleReplica.rereadRecentChanges] for the present store, beside the passes that decide.
 func (r *Reconciler) rereadRecentChanges(ctx context.Context, p ReconcileRequest) error {
 	n, err := r.declaredSnapshot(ctx)
-	if n == nil || err != nil || !r.copy.isCopyOf(n.of.storeID) {
+	if n == nil || err != nil || !r.copy.isReplicaOf(n.of.storeID) {
 		return err
 	}
 	err = r.copy.rereadRecentChanges(ctx, n.of.storeID)
@@ -73,8 +73,8 @@ func (r *Reconciler) IsIAMStoreEmptied() bool {
 	return !known || r.emptied.Load()
 }
 
-// compareStoreWithCopy compares the whole store with the copy. The tail enqueues the differing objects. No pass waits for it.
-func (r *Reconciler) compareStoreWithCopy(ctx context.Context) error {
+// compareStoreWithReplica compares the whole store with the copy. The tail enqueues the differing objects. No pass waits for it.
+func (r *Reconciler) compareStoreWithReplica(ctx context.Context) error {
 	n, err := r.declaredSnapshot(ctx)
 	if n == nil || err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *Reconciler) enqueueAll(n *iamSnapshot, p ReconcileRequest) {
 // enqueueDeclaredObjects adds the OpenFGA objects of declared objects to objects, and enqueues their statuses.
 func (r *Reconciler) enqueueDeclaredObjects(p ReconcileRequest, keys []event.Key, objects map[string]bool) {
 	for _, k := range keys {
-		for _, object := range r.State.affectedTupleHolders(k, r.copy.mayHoldTuples) {
+		for _, object := range r.State.affectedTupleHolders(k, r.copy.canHoldTuples) {
 			objects[object] = true
 		}
 		r.requeueStatus(p, k)
@@ -127,7 +127,7 @@ func (r *Reconciler) priorityOfObject(n *iamSnapshot, object string) int {
 	case r.copy.hasExactlyDesired(n, object):
 		return changes
 	}
-	has, _ := r.copy.copiedTuples(n.of.storeID, object)
+	has, _ := r.copy.replicatedTuples(n.of.storeID, object)
 	if _, remove := r.tupleDifference(n, object, has); len(remove) > 0 {
 		return revokes
 	}

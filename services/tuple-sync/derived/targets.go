@@ -18,8 +18,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/derived/plan"
 )
 
-// observedKinds holds the registered kinds, and whether the watcher follows their objects.
-type observedKinds struct {
+// targetKindObservations holds the registered kinds, and whether the watcher follows their objects.
+type targetKindObservations struct {
 	mu sync.RWMutex
 	// names holds the type of each kind, and scopes what is known of it. types holds the same by type. Two kinds may
 	// have one type while a plural name changes.
@@ -39,7 +39,7 @@ type kindScope struct{ namespaced, followed bool }
 
 // registerTargets registers the table of targets. The stream brings the kinds.
 func (s *State) registerTargets(v *informer.Informer, cluster string) {
-	s.observed = &observedKinds{
+	s.observed = &targetKindObservations{
 		names: map[event.GroupResource]string{}, scopes: map[event.GroupResource]kindScope{}, types: map[string]kindScope{},
 		problems: map[event.GroupResource]string{}, told: newObservationChanges(),
 		of: func(kind event.GroupResource) informer.TargetKindStatus { return v.TargetKindStatus(cluster, kind) },
@@ -57,7 +57,7 @@ func (s *State) registerTargets(v *informer.Informer, cluster string) {
 }
 
 // updateObservation stores a new observation of a kind. The tail enqueues everything that depends on it.
-func (o *observedKinds) updateObservation(kind event.GroupResource) {
+func (o *targetKindObservations) updateObservation(kind event.GroupResource) {
 	is := o.of(kind)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,15 +71,16 @@ func (o *observedKinds) updateObservation(kind event.GroupResource) {
 	if delete(o.scopes, kind); is.Kind != "" {
 		o.names[kind], o.scopes[kind] = typ, now
 	}
-	o.combineScopes(before)
-	o.combineScopes(typ)
+	o.recomputeTypeScope(before)
+	o.recomputeTypeScope(typ)
 	if delete(o.problems, kind); is.Problem != "" {
 		o.problems[kind] = is.Problem
 	}
 }
 
-// combineScopes sets the scope of a type from all kinds that have it; a followed kind wins. The caller holds the lock.
-func (o *observedKinds) combineScopes(typ string) {
+// recomputeTypeScope sets the scope of a type from all kinds that have it; a followed kind wins. The caller holds the
+// lock.
+func (o *targetKindObservations) recomputeTypeScope(typ string) {
 	delete(o.types, typ)
 	for kind, named := range o.names {
 		if named == typ && !o.types[typ].followed {
@@ -89,7 +90,7 @@ func (o *observedKinds) combineScopes(typ string) {
 }
 
 // isUnobserved reports whether a kind is known and not followed. Its objects in the table may be outdated.
-func (o *observedKinds) isUnobserved(kind event.GroupResource) bool {
+func (o *targetKindObservations) isUnobserved(kind event.GroupResource) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	is, told := o.scopes[kind]
@@ -107,7 +108,7 @@ func newObservationChanges() observationChanges {
 }
 
 // takeChanges returns the changes since its last call.
-func (o *observedKinds) takeChanges() observationChanges {
+func (o *targetKindObservations) takeChanges() observationChanges {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	told := o.told
@@ -115,8 +116,8 @@ func (o *observedKinds) takeChanges() observationChanges {
 	return told
 }
 
-// enqueueChangedKinds enqueues everything that depends on the changed kinds.
-func (r *Reconciler) enqueueChangedKinds(n *iamSnapshot, p ReconcileRequest, told observationChanges) {
+// enqueueDependentsOfChangedKinds enqueues everything that depends on the changed kinds.
+func (r *Reconciler) enqueueDependentsOfChangedKinds(n *iamSnapshot, p ReconcileRequest, told observationChanges) {
 	if len(told.kinds) == 0 {
 		return
 	}
@@ -146,14 +147,14 @@ func (r *Reconciler) enqueueChangedKinds(n *iamSnapshot, p ReconcileRequest, tol
 	r.enqueueObjects(n, p, objects)
 }
 
-func (o *observedKinds) scopeOf(typ string) kindScope {
+func (o *targetKindObservations) typeScope(typ string) kindScope {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.types[typ]
 }
 
 // tableOf returns the table of a kind, or nil.
-func (s *State) tableOf(of event.GroupResource) anyTable {
+func (s *State) tableOf(of event.GroupResource) objectTable {
 	if of.Target {
 		return s.targets
 	}
@@ -161,29 +162,29 @@ func (s *State) tableOf(of event.GroupResource) anyTable {
 }
 
 // allTables returns all tables.
-func (s *State) allTables() []anyTable {
+func (s *State) allTables() []objectTable {
 	return append(slices.Collect(maps.Values(s.kinds)), s.targets)
 }
 
 // tableOfType returns the table of a type; nil if the watcher does not follow its objects.
-func (s *State) tableOfType(typ string) anyTable {
+func (s *State) tableOfType(typ string) objectTable {
 	if kind := s.types[typ]; kind != nil {
 		return kind
 	}
-	if s.observed.scopeOf(typ).followed {
+	if s.observed.typeScope(typ).followed {
 		return s.targets
 	}
 	return nil
 }
 
-// scopeOf reports whether the objects of a type have namespaces, and whether the watcher follows them.
-func (s *State) scopeOf(typ string) (namespaced, followed bool) {
+// typeScope reports whether the objects of a type have namespaces, and whether the watcher follows them.
+func (s *State) typeScope(typ string) (namespaced, followed bool) {
 	for _, kind := range kinds.IAMKinds() {
 		if iam.OpenFGAType(kind.Group, kind.Kind) == typ {
 			return !kind.Global, true
 		}
 	}
-	of := s.observed.scopeOf(typ)
+	of := s.observed.typeScope(typ)
 	return of.namespaced, of.followed
 }
 
@@ -197,17 +198,17 @@ func (s *State) ownedTargets() (objects []string) {
 	return objects
 }
 
-// isReferenced reports whether a target matters: it has a binding or an owner, or it owns something. Most targets do not.
-func (s *State) isReferenced(f declaredObject) bool {
+// isTargetReferenced reports whether a target matters: it has a binding or an owner, or it owns something. Most targets do not.
+func (s *State) isTargetReferenced(f declaredObject) bool {
 	owner := ownerIndexKey(iam.TypeOfObject(f.object), f.meta.Name)
 	return len(f.target.Owners) > 0 || s.bindings.rows.CountByIndex(byTarget, f.object) > 0 ||
-		slices.ContainsFunc(s.allTables(), func(k anyTable) bool { return k.hasObjectsOwnedBy(owner) })
+		slices.ContainsFunc(s.allTables(), func(k objectTable) bool { return k.hasObjectsOwnedBy(owner) })
 }
 
-// isIdleTarget reports whether a target has no tuples and none can follow from it.
-func (r *Reconciler) isIdleTarget(k event.Key) bool {
+// isUnusedTarget reports whether a target has no tuples and none can follow from it.
+func (r *Reconciler) isUnusedTarget(k event.Key) bool {
 	f, _ := r.State.targets.liveOrDeleted(k)
-	return f.meta == nil || r.copy.tupleCount(f.object) == 0 && !r.State.isReferenced(f)
+	return f.meta == nil || r.copy.tupleCount(f.object) == 0 && !r.State.isTargetReferenced(f)
 }
 
 // observedCondition returns the condition Observed of a registered kind.

@@ -17,7 +17,7 @@ import (
 func BenchmarkTargets(b *testing.B) {
 	const targets = 50_000
 	for b.Loop() {
-		bed := newBed(b)
+		bed := newReconcilerEnv(b)
 		bed.State.observed.types[docType] = kindScope{followed: true}
 		bed.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
 		bed.project("web", "acme")
@@ -48,7 +48,7 @@ func BenchmarkTargets(b *testing.B) {
 // on others.
 func BenchmarkObservations(b *testing.B) {
 	const bindings, observations = 300, 16
-	bed := newBed(b)
+	bed := newReconcilerEnv(b)
 	bed.peopled()
 	for i := range bindings {
 		bed.bind(fmt.Sprintf("binding-%d", i), "viewer", bed.subject(kinds.IAMUsers(), "bob"))

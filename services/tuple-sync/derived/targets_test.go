@@ -22,8 +22,8 @@ import (
 )
 
 // A registered kind may have very many objects without any binding. They block no pass.
-func TestATargetThatNobodyMeansIsNotLookedAt(t *testing.T) {
-	b := newBed(t)
+func TestUnreferencedTargetIsSkipped(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.owned()
 	asked := func(what string, want bool) {
 		t.Helper()
@@ -53,8 +53,8 @@ func TestATargetThatNobodyMeansIsNotLookedAt(t *testing.T) {
 }
 
 // Whether the objects of a kind are known has that looked at which depends on it, and nothing else: many kinds may come and go.
-func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
-	b := newBed(t)
+func TestObservationEnqueuesDependentsOnly(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.owned()
 	mine := b.keyOf(docKind(), "mine")
@@ -97,8 +97,8 @@ func TestOfAKindThatIsObservedOnlyWhatDependsOnItIsLookedAt(t *testing.T) {
 }
 
 // Whoever gives a kind another plural may tell of the new one before the old one is gone.
-func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
-	b := newBed(t)
+func TestKindIsObservedUnderOneOfTwoPlurals(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.peopled()
 	b.owned()
 	b.bindDoc("mine")
@@ -136,8 +136,8 @@ func TestAKindIsKnownByOnePluralWhenItIsNotByAnother(t *testing.T) {
 }
 
 // What a binding says of its target follows from what is told of the kind.
-func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
-	b := newBed(t)
+func TestBindingStatusReportsUnobservedTarget(t *testing.T) {
+	b := newReconcilerEnv(t)
 	b.owned()
 	b.bindDoc("none")
 	docs, told := b.keyOf(docKind(), "none").GroupResource, informer.TargetKindStatus{}
@@ -171,7 +171,7 @@ func TestABindingSaysWhyItsTargetIsNotKnown(t *testing.T) {
 }
 
 // targetOf returns the reason of a binding's condition TargetValid.
-func (b *bed) targetOf(binding string) string {
+func (b *reconcilerEnv) targetOf(binding string) string {
 	b.t.Helper()
 	var p iamv1alpha1.PolicyBinding
 	if err := b.api[b.keyOf(kinds.PolicyBindings(), binding)].Decode(&p); err != nil {
@@ -186,26 +186,26 @@ func (b *bed) targetOf(binding string) string {
 
 // What was granted on an object is not had on the next of its name, nor on one that is being deleted, though nobody meant the
 // object before somebody was granted something on it.
-func TestWhatIsGrantedOnATargetGoesWithIt(t *testing.T) {
+func TestGrantsOnTargetGoWithTarget(t *testing.T) {
 	for name, c := range map[string]struct {
-		goes func(b *bed)
+		goes func(b *reconcilerEnv)
 		has  bool
 	}{
-		"it stays":                 {func(b *bed) { b.doc("one", "") }, true},
-		"it is gone":               {func(b *bed) { b.drop(docKind(), "one") }, false},
-		"another has come":         {func(b *bed) { b.drop(docKind(), "one"); b.work(); b.doc("one", "") }, false},
-		"another has come at once": {func(b *bed) { b.drop(docKind(), "one"); b.doc("one", "") }, false},
-		"another is there, and nobody saw it go": {func(b *bed) {
+		"it stays":                 {func(b *reconcilerEnv) { b.doc("one", "") }, true},
+		"it is gone":               {func(b *reconcilerEnv) { b.drop(docKind(), "one") }, false},
+		"another has come":         {func(b *reconcilerEnv) { b.drop(docKind(), "one"); b.work(); b.doc("one", "") }, false},
+		"another has come at once": {func(b *reconcilerEnv) { b.drop(docKind(), "one"); b.doc("one", "") }, false},
+		"another is there, and nobody saw it go": {func(b *reconcilerEnv) {
 			delete(b.api, b.keyOf(docKind(), "one"))
 			b.doc("one", "")
 			if k := (Key{sort: spread, owner: b.keyOf(docKind(), "one")}); b.dirty[k] != takes {
 				b.t.Error("what takes something away is as urgent as what gives")
 			}
 		}, false},
-		"it is being deleted": {func(b *bed) { b.put(docKind(), "one", dying(target("Doc"))) }, false},
+		"it is being deleted": {func(b *reconcilerEnv) { b.put(docKind(), "one", deletingObject(target("Doc"))) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			b.owned()
 			b.doc("one", "")
 			b.work()
@@ -229,36 +229,40 @@ func TestWhatIsGrantedOnATargetGoesWithIt(t *testing.T) {
 
 // What belongs to a target does not belong to the next of its name, nor to one that is being deleted, and comes back with its
 // kind. Nothing else leads to the target.
-func TestWhatBelongsToATargetIsItsAsLongAsBothAreThere(t *testing.T) {
+func TestParentLinkLastsWhileBothObjectsExist(t *testing.T) {
 	const folderType = "a.example/Folder"
 	folders := kinds.TargetKind(event.GroupResource{Group: "a.example", Resource: "folders"}, "v1", "Folder")
 	for name, c := range map[string]struct {
-		goes func(b *bed, in metav1.OwnerReference)
+		goes func(b *reconcilerEnv, in metav1.OwnerReference)
 		has  bool
 	}{
-		"it stays":               {func(b *bed, _ metav1.OwnerReference) { b.put(folders, "all", target("Folder")) }, true},
-		"it is gone":             {func(b *bed, _ metav1.OwnerReference) { b.drop(folders, "all") }, false},
-		"it is being deleted":    {func(b *bed, _ metav1.OwnerReference) { b.put(folders, "all", dying(target("Folder"))) }, false},
-		"what is in it is, too":  {func(b *bed, in metav1.OwnerReference) { b.put(docKind(), "one", dying(target("Doc", in))) }, false},
-		"what is in it is gone":  {func(b *bed, _ metav1.OwnerReference) { b.drop(docKind(), "one") }, false},
-		"what is in it is moved": {func(b *bed, _ metav1.OwnerReference) { b.doc("one", "web") }, false},
-		"another has come": {func(b *bed, _ metav1.OwnerReference) {
+		"it stays":   {func(b *reconcilerEnv, _ metav1.OwnerReference) { b.put(folders, "all", target("Folder")) }, true},
+		"it is gone": {func(b *reconcilerEnv, _ metav1.OwnerReference) { b.drop(folders, "all") }, false},
+		"it is being deleted": {func(b *reconcilerEnv, _ metav1.OwnerReference) {
+			b.put(folders, "all", deletingObject(target("Folder")))
+		}, false},
+		"what is in it is, too": {func(b *reconcilerEnv, in metav1.OwnerReference) {
+			b.put(docKind(), "one", deletingObject(target("Doc", in)))
+		}, false},
+		"what is in it is gone":  {func(b *reconcilerEnv, _ metav1.OwnerReference) { b.drop(docKind(), "one") }, false},
+		"what is in it is moved": {func(b *reconcilerEnv, _ metav1.OwnerReference) { b.doc("one", "web") }, false},
+		"another has come": {func(b *reconcilerEnv, _ metav1.OwnerReference) {
 			b.drop(folders, "all")
 			b.put(folders, "all", target("Folder"))
 		}, false},
-		"another is there, and nobody saw it go": {func(b *bed, _ metav1.OwnerReference) {
+		"another is there, and nobody saw it go": {func(b *reconcilerEnv, _ metav1.OwnerReference) {
 			delete(b.api, b.keyOf(folders, "all"))
 			b.put(folders, "all", target("Folder"))
 		}, false},
-		"its kind is not registered": {func(b *bed, _ metav1.OwnerReference) { b.drop(kinds.ProtectedResources(), "folders") }, false},
-		"its kind is registered again": {func(b *bed, _ metav1.OwnerReference) {
+		"its kind is not registered": {func(b *reconcilerEnv, _ metav1.OwnerReference) { b.drop(kinds.ProtectedResources(), "folders") }, false},
+		"its kind is registered again": {func(b *reconcilerEnv, _ metav1.OwnerReference) {
 			b.drop(kinds.ProtectedResources(), "folders")
 			b.follow()
 			b.put(kinds.ProtectedResources(), "folders", protect(folderType, "folders"))
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newReconcilerEnv(t)
 			protected := registered()
 			protected["folders"], protected["docs"] = protect(folderType, "folders"), protect(docType, "docs", projectType, folderType)
 			b.register(protected)
@@ -292,7 +296,7 @@ func grantOf(tuples []string, object string) string {
 }
 
 // owned creates an organization with two projects, and a document in one.
-func (b *bed) owned() {
+func (b *reconcilerEnv) owned() {
 	b.t.Helper()
 	b.State.observed.types[docType] = kindScope{followed: true}
 	b.put(kinds.Organizations(), "acme", &resourcemanagerv1alpha1.Organization{})
@@ -314,7 +318,7 @@ func registered() map[string]*iamv1alpha1.ProtectedResource {
 }
 
 // register registers kinds, and no others, in a model that has a type for each.
-func (b *bed) register(protected map[string]*iamv1alpha1.ProtectedResource) {
+func (b *reconcilerEnv) register(protected map[string]*iamv1alpha1.ProtectedResource) {
 	b.t.Helper()
 	m := &openfgav1.AuthorizationModel{
 		Id: "M", SchemaVersion: "1.1", TypeDefinitions: iam.NewRegistry(slices.Collect(maps.Values(protected))).TypeDefinitions(),
@@ -336,7 +340,7 @@ func docKind() kinds.Kind {
 }
 
 // doc makes a document, of a project if that has a name.
-func (b *bed) doc(name, project string) {
+func (b *reconcilerEnv) doc(name, project string) {
 	b.t.Helper()
 	if project == "" {
 		b.put(docKind(), name, target("Doc"))
@@ -353,13 +357,13 @@ func target(kind string, owners ...metav1.OwnerReference) *metav1.PartialObjectM
 	}
 }
 
-func dying(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+func deletingObject(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	o.DeletionTimestamp = new(metav1.Now())
 	return o
 }
 
 // bindDoc gives whoever is of the sales a role on a document, if that is the one which has the name now.
-func (b *bed) bindDoc(name string) {
+func (b *reconcilerEnv) bindDoc(name string) {
 	b.t.Helper()
 	b.put(kinds.IAMRoles(), "viewer", &iamv1alpha1.Role{Spec: iamv1alpha1.RoleSpec{IncludedPermissions: []string{getDoc}}})
 	p := &iamv1alpha1.PolicyBinding{}

@@ -9,7 +9,7 @@ import (
 )
 
 // project declares a Project of an organization.
-func (b *bed) project(name, organization string) {
+func (b *reconcilerEnv) project(name, organization string) {
 	b.t.Helper()
 	p := &resourcemanagerv1alpha1.Project{}
 	p.Spec.OwnerRef.Name = organization
@@ -18,7 +18,7 @@ func (b *bed) project(name, organization string) {
 
 // varied declares objects of every kind, with names that were deleted and created again. They give no more than peopled
 // gives.
-func (b *bed) varied() {
+func (b *reconcilerEnv) varied() {
 	b.t.Helper()
 	b.peopled()
 	b.put(kinds.IAMUsers(), "idle", &iamv1alpha1.User{Status: iamv1alpha1.UserStatus{State: iamv1alpha1.Inactive}})

@@ -36,7 +36,7 @@ func parse(t *testing.T, data []byte) *x509.Certificate {
 	return certificate
 }
 
-func TestAnAuthorityIsKeptUntilACertificateCouldOutliveIt(t *testing.T) {
+func TestAuthorityIsRenewedBeforeCertificatesOutliveIt(t *testing.T) {
 	start := time.Now()
 	for name, test := range map[string]struct {
 		later time.Duration
@@ -59,7 +59,7 @@ func TestAnAuthorityIsKeptUntilACertificateCouldOutliveIt(t *testing.T) {
 	}
 }
 
-func TestADamagedAuthorityIsReplaced(t *testing.T) {
+func TestDamagedAuthorityIsReplaced(t *testing.T) {
 	other := t.TempDir()
 	load(t, other, time.Now())
 	otherKey, err := os.ReadFile(filepath.Join(other, "ca.key"))
@@ -91,7 +91,7 @@ func TestADamagedAuthorityIsReplaced(t *testing.T) {
 	}
 }
 
-func TestACertificateOfAServerHoldsForItsHosts(t *testing.T) {
+func TestServerCertificateIsValidForHosts(t *testing.T) {
 	authority := load(t, t.TempDir(), time.Now())
 	pair, err := authority.IssueServerCertificate([]string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestACertificateOfAServerHoldsForItsHosts(t *testing.T) {
 	}
 }
 
-func TestACertificateOfAClientCarriesUserAndGroups(t *testing.T) {
+func TestClientCertificateHasUserAndGroups(t *testing.T) {
 	authority := load(t, t.TempDir(), time.Now())
 	pair, err := authority.IssueClientCertificate("alice", []string{"dev", "system:masters"})
 	if err != nil {
@@ -128,7 +128,7 @@ func TestACertificateOfAClientCarriesUserAndGroups(t *testing.T) {
 	}
 }
 
-func TestTheKeyOfServiceAccountsOutlivesRestartsAndIsReplacedWhenDamaged(t *testing.T) {
+func TestServiceAccountKeyIsKeptUnlessDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "service-account.key")
 	first, err := LoadSigningKey(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestTheKeyOfServiceAccountsOutlivesRestartsAndIsReplacedWhenDamaged(t *test
 	}
 }
 
-func TestAKubeconfigNeedsNoOtherFile(t *testing.T) {
+func TestKubeconfigIsSelfContained(t *testing.T) {
 	dir := t.TempDir()
 	cluster := ClusterAccess{Server: "https://127.0.0.1:6443", Authority: load(t, dir, time.Now())}
 	path := filepath.Join(dir, "alice.kubeconfig")

@@ -19,7 +19,7 @@ func open(t *testing.T, path string) *Dir {
 	return dir
 }
 
-func TestADirectoryHasOneOwnerAtATime(t *testing.T) {
+func TestDirectoryHasOneOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	first := open(t, path)
 	_, err := Open(path)
@@ -32,7 +32,7 @@ func TestADirectoryHasOneOwnerAtATime(t *testing.T) {
 	open(t, path)
 }
 
-func TestADirectoryIsForItsOwnerAlone(t *testing.T) {
+func TestDirectoryIsPrivate(t *testing.T) {
 	dir := open(t, filepath.Join(t.TempDir(), "state"))
 	info, err := os.Stat(dir.Path())
 	if err != nil {
@@ -43,7 +43,7 @@ func TestADirectoryIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestAFileIsReplacedWholeAndForItsOwnerAlone(t *testing.T) {
+func TestWriteFileIsAtomicAndPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("a long old content"), 0o644); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAFileIsReplacedWholeAndForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestAWriteThatFailsLeavesNothingBehind(t *testing.T) {
+func TestFailedWriteLeavesNoFile(t *testing.T) {
 	parent := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(parent, "taken", "full"), 0o700); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestAWriteThatFailsLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAFreePortIsKeptOverRestarts(t *testing.T) {
+func TestPortIsKeptAcrossRestarts(t *testing.T) {
 	dir := open(t, t.TempDir())
 	first := listenOn(t, dir)
 	port := portOf(first)
@@ -86,7 +86,7 @@ func TestAFreePortIsKeptOverRestarts(t *testing.T) {
 	}
 }
 
-func TestAKeptPortThatSomebodyTookIsReplaced(t *testing.T) {
+func TestPortInUseIsReplaced(t *testing.T) {
 	dir := open(t, t.TempDir())
 	thief, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestAKeptPortThatSomebodyTookIsReplaced(t *testing.T) {
 	}
 }
 
-func TestADamagedNoteOfThePortIsIgnored(t *testing.T) {
+func TestDamagedPortFileIsIgnored(t *testing.T) {
 	for name, note := range map[string]string{"empty": "", "text": "port", "too large": "70000", "negative": "-1"} {
 		t.Run(name, func(t *testing.T) {
 			dir := open(t, t.TempDir())
@@ -117,7 +117,7 @@ func TestADamagedNoteOfThePortIsIgnored(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsRefusedWithTheWayOut(t *testing.T) {
+func TestPortInUseErrorHasRemedy(t *testing.T) {
 	dir := open(t, t.TempDir())
 	thief, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -130,7 +130,7 @@ func TestATakenPortIsRefusedWithTheWayOut(t *testing.T) {
 	}
 }
 
-func TestALogIsContinuedUntilItIsLarge(t *testing.T) {
+func TestLogRotatesWhenLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	for range 2 {
 		log, err := OpenLog(path)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestACommandLineThatCannotWorkIsRefusedWithTheWayOut(t *testing.T) {
+func TestParseRefusesInvalidCommandLine(t *testing.T) {
 	dir := t.TempDir()
 	for name, test := range map[string]struct {
 		args []string
@@ -55,7 +55,7 @@ func TestACommandLineThatCannotWorkIsRefusedWithTheWayOut(t *testing.T) {
 	}
 }
 
-func TestUsersAndTheirGroupsAreRead(t *testing.T) {
+func TestParseReadsUsersAndGroups(t *testing.T) {
 	for name, test := range map[string]struct {
 		value  string
 		groups []string
@@ -77,7 +77,7 @@ func TestUsersAndTheirGroupsAreRead(t *testing.T) {
 	}
 }
 
-func TestAServiceAccountHasTheGroupsOfItsTokens(t *testing.T) {
+func TestServiceAccountHasTokenGroups(t *testing.T) {
 	options, err := Parse([]string{"--data-dir", t.TempDir(), "--user", "system:serviceaccount:team:ci"}, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestAServiceAccountHasTheGroupsOfItsTokens(t *testing.T) {
 	}
 }
 
-func TestANodeBringsThoseWhoRunPods(t *testing.T) {
+func TestNodeEnablesPodControllers(t *testing.T) {
 	options, err := Parse([]string{"--data-dir", t.TempDir(), "--user", "alice", "--node", "one", "--node", "two"}, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestANodeBringsThoseWhoRunPods(t *testing.T) {
 	}
 }
 
-func TestAServerWithANameMayBeReachedFromElsewhere(t *testing.T) {
+func TestNamedServerListensOnAllAddresses(t *testing.T) {
 	for _, name := range []string{"kubernetes", "kube.example.org", "192.0.2.1", "2001:db8::1"} {
 		options, err := Parse([]string{"--data-dir", t.TempDir(), "--server-name", name, "--bind-address", "0.0.0.0"}, &bytes.Buffer{})
 		if err != nil || options.ServerName != name || !options.BindAddress.IsUnspecified() {
@@ -120,7 +120,7 @@ func TestAServerWithANameMayBeReachedFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestPathsBecomeAbsolute(t *testing.T) {
+func TestParseMakesPathsAbsolute(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("authz.yaml", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestHelpNamesEveryFlagAndIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAGivenArgumentTakesThePlaceOfTheDefault(t *testing.T) {
+func TestArgumentOverridesDefault(t *testing.T) {
 	for name, test := range map[string]struct {
 		defaults, given, want []string
 	}{

@@ -61,7 +61,7 @@ func loaded(t *testing.T) *apiserverapi.AuthorizationConfiguration {
 	return config
 }
 
-func TestTheAPIServerTakesTheConfiguration(t *testing.T) {
+func TestAPIServerAcceptsConfiguration(t *testing.T) {
 	all := loaded(t).Authorizers
 	last := all[len(all)-1]
 	if last.Type != "Webhook" || last.Webhook == nil {
@@ -76,7 +76,7 @@ func TestTheAPIServerTakesTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerTakesTheKubeconfig(t *testing.T) {
+func TestAPIServerAcceptsKubeconfig(t *testing.T) {
 	config, err := clientcmd.Load(read(t, "webhook.kubeconfig"))
 	if err == nil {
 		_, err = clientcmd.NewDefaultClientConfig(*config, nil).RawConfig()
@@ -120,7 +120,7 @@ func isTaken(t *testing.T, flags []string) error {
 }
 
 // k3s passes each value on as a flag, and its own mode unless it is told of a configuration.
-func TestTheAPIServerOfK3sTakesItsFlags(t *testing.T) {
+func TestK3sAcceptsFlags(t *testing.T) {
 	var config struct {
 		Flags []string `json:"kube-apiserver-arg"`
 	}
@@ -164,10 +164,10 @@ func mounts(t *testing.T, config *kubeadmapi.ClusterConfiguration) {
 	}
 }
 
-func TestKubeadmTakesItsConfiguration(t *testing.T) { mounts(t, kubeadm(t, read(t, "kubeadm.yaml"))) }
+func TestKubeadmAcceptsConfiguration(t *testing.T) { mounts(t, kubeadm(t, read(t, "kubeadm.yaml"))) }
 
 // kind's patches have no version: kind puts one of kubeadm's into its own configuration of that version.
-func TestThePatchOfKindIsOneForKubeadm(t *testing.T) {
+func TestKindPatchIsKubeadmPatch(t *testing.T) {
 	var config struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`

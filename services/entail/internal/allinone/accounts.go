@@ -19,7 +19,7 @@ import (
 func (m *localSystem) applyServiceAccounts(ctx context.Context, deploy fs.FS) error {
 	var err error
 	if m.servers.accounts = m.servers.local != nil; !m.servers.accounts {
-		m.servers.accounts, err = mayImpersonateServices(ctx, m.servers.kube)
+		m.servers.accounts, err = canImpersonateServices(ctx, m.servers.kube)
 	}
 	if err != nil {
 		return err
@@ -35,9 +35,9 @@ func (m *localSystem) applyServiceAccounts(ctx context.Context, deploy fs.FS) er
 	return devserver.ApplyPeopleRoles(ctx, m.servers.kube, deploy)
 }
 
-// mayImpersonateServices reports whether the user of cfg may impersonate every service. A user that is impersonated already may
+// canImpersonateServices reports whether the user of cfg may impersonate every service. A user that is impersonated already may
 // not.
-func mayImpersonateServices(ctx context.Context, cfg *rest.Config) (bool, error) {
+func canImpersonateServices(ctx context.Context, cfg *rest.Config) (bool, error) {
 	if cfg.Impersonate.UserName != "" {
 		return false, nil
 	}

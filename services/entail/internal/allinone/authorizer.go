@@ -27,9 +27,9 @@ type localAuthorizer struct {
 
 func (a *localAuthorizer) filePath(name string) string { return filepath.Join(a.dir, name) }
 
-// prepareAuthorizer writes the files that the API server and the webhook read. It does nothing for an external cluster,
-// which has its own authorizers.
-func (m *localSystem) prepareAuthorizer() error {
+// writeAuthorizerFiles writes the files that the API server and the webhook read. It does nothing for an external
+// cluster, which has its own authorizers.
+func (m *localSystem) writeAuthorizerFiles() error {
 	if m.cfg.HasExternalCluster() {
 		return nil
 	}

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-func TestTheLocalAPIServerReadsWhatIsShippedButForNodes(t *testing.T) {
+func TestAuthorizationConfigIsShippedOneWithoutNodeAuthorizer(t *testing.T) {
 	cfg := Defaults()
 	cfg.Ports = Ports{}
 	m := &localSystem{cfg: cfg, dir: t.TempDir()}
-	if err := m.prepareAuthorizer(); err != nil {
+	if err := m.writeAuthorizerFiles(); err != nil {
 		t.Fatal(err)
 	}
 	defer m.authorizer.listener.Close()
@@ -32,11 +32,11 @@ func TestTheLocalAPIServerReadsWhatIsShippedButForNodes(t *testing.T) {
 	}
 }
 
-func TestAClusterOfTheUsersAsksNobodyHere(t *testing.T) {
+func TestExternalClusterNeedsNoLocalAuthorizer(t *testing.T) {
 	cfg := Defaults()
 	cfg.UseCluster = true
 	m := &localSystem{cfg: cfg, dir: t.TempDir()}
-	if err := m.prepareAuthorizer(); err != nil || m.authorizer != nil || m.cfg.authorization != "" {
+	if err := m.writeAuthorizerFiles(); err != nil || m.authorizer != nil || m.cfg.authorization != "" {
 		t.Errorf("%+v, %v", m.authorizer, err)
 	}
 }

@@ -106,7 +106,7 @@ func manifest(kind, name string) string {
 	return fmt.Sprintf("apiVersion: core.platform-mesh.io/v1alpha1\nkind: %s\nmetadata: {name: %s}\n---\n", kind, name)
 }
 
-func TestSamplesAreCreatedOnlyWhereTheyAreMissing(t *testing.T) {
+func TestCreateMissingSamplesKeepsExistingObjects(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
 		there   map[string]bool
@@ -138,7 +138,7 @@ func TestSamplesAreCreatedOnlyWhereTheyAreMissing(t *testing.T) {
 	}
 }
 
-func everyAccount() map[string]bool {
+func allAccountNames() map[string]bool {
 	all := map[string]bool{}
 	for _, a := range rbac.Accounts() {
 		all[a.Service] = true
@@ -146,9 +146,9 @@ func everyAccount() map[string]bool {
 	return all
 }
 
-func TestServicesActAsTheirAccountsWhereTheUserMayImpersonateAll(t *testing.T) {
+func TestServicesImpersonateAccountsIfUserCanImpersonateAll(t *testing.T) {
 	but := func(service string) map[string]bool {
-		all := everyAccount()
+		all := allAccountNames()
 		delete(all, service)
 		return all
 	}
@@ -159,17 +159,17 @@ func TestServicesActAsTheirAccountsWhereTheUserMayImpersonateAll(t *testing.T) {
 		want    bool
 		failed  bool
 	}{
-		"all":                      {allowed: everyAccount(), want: true},
+		"all":                      {allowed: allAccountNames(), want: true},
 		"none":                     {},
 		"not the last":             {allowed: but("implied-role")},
 		"not the first":            {allowed: but("watcher")},
-		"who impersonates already": {allowed: everyAccount(), as: "somebody"},
+		"who impersonates already": {allowed: allAccountNames(), as: "somebody"},
 		"a cluster that tells not": {broken: true, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := serveAPI(t, &api{allowed: test.allowed, broken: test.broken})
 			cfg.Impersonate.UserName = test.as
-			got, err := mayImpersonateServices(t.Context(), cfg)
+			got, err := canImpersonateServices(t.Context(), cfg)
 			if got != test.want || (err != nil) != test.failed {
 				t.Errorf("got %t, %v", got, err)
 			}
@@ -177,7 +177,7 @@ func TestServicesActAsTheirAccountsWhereTheUserMayImpersonateAll(t *testing.T) {
 	}
 }
 
-func TestWhoServicesActAsIsTold(t *testing.T) {
+func TestStartPrintsIdentityOfServices(t *testing.T) {
 	var told bytes.Buffer
 	m := &localSystem{cfg: Config{Progress: &told}, servers: &servers{kube: serveAPI(t, &api{})}}
 	if err := m.applyServiceAccounts(t.Context(), fstest.MapFS{}); err != nil {
@@ -199,7 +199,7 @@ func TestWhoServicesActAsIsTold(t *testing.T) {
 	}
 }
 
-func TestAServiceIsAwaitedUntilItIsReady(t *testing.T) {
+func TestAwaitReadyReturnsWhenServiceIsReady(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked++; asked < 3 || r.URL.Path != "/readyz" {
@@ -228,7 +228,7 @@ func TestAServiceIsAwaitedUntilItIsReady(t *testing.T) {
 	}
 }
 
-func TestAServiceThatEndsByItselfEndsEverything(t *testing.T) {
+func TestRunEndsWhenServiceEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		run  func(context.Context, suppliedSettings) error
 		want string // cause of the end of everything
@@ -242,7 +242,7 @@ func TestAServiceThatEndsByItselfEndsEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alive, fail := context.WithCancelCause(t.Context())
 			defer fail(nil)
-			m := &localSystem{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: fail, servers: standing(t)}
+			m := &localSystem{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: fail, servers: startServersForTest(t)}
 			w, err := m.startService(t.Context(), serviceRunner{name: "store-sync", run: test.run})
 			if err != nil {
 				t.Fatal(err)
@@ -264,8 +264,8 @@ func TestAServiceThatEndsByItselfEndsEverything(t *testing.T) {
 	}
 }
 
-// standing starts NATS, and returns servers with which a service can start.
-func standing(t *testing.T) *servers {
+// startServersForTest starts NATS, and returns servers with which a service can start.
+func startServersForTest(t *testing.T) *servers {
 	t.Helper()
 	logs := newLogs(t.TempDir(), &bytes.Buffer{})
 	s := &servers{kube: &rest.Config{Host: "http://127.0.0.1:1"}}
@@ -276,8 +276,8 @@ func standing(t *testing.T) *servers {
 	return s
 }
 
-func TestAServiceIsGivenWhatThisProcessHas(t *testing.T) {
-	s := standing(t)
+func TestSuppliedSettingsApplyToService(t *testing.T) {
+	s := startServersForTest(t)
 	given := make(chan suppliedSettings, 1)
 	m := &localSystem{logs: newLogs(t.TempDir(), &bytes.Buffer{}), fail: func(error) {}, servers: s}
 	w, err := m.startService(t.Context(), serviceRunner{name: "tuple-sync", run: func(_ context.Context, around suppliedSettings) error {
@@ -296,7 +296,7 @@ func TestAServiceIsGivenWhatThisProcessHas(t *testing.T) {
 	}
 }
 
-func TestTheUsersClusterIsFoundByItsFile(t *testing.T) {
+func TestExternalClusterIsReadFromKubeconfig(t *testing.T) {
 	path := file(t, `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "https://cluster.example"}}],
 contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x, users: [{name: u, user: {token: t}}]}`)
 	s := &servers{}
@@ -306,12 +306,12 @@ contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x, users
 	if err := s.useExternalCluster(Config{Kubeconfig: path + ".other"}); err == nil || !strings.Contains(err.Error(), "read the kubeconfig of your cluster") {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if s.apiServerEnded() != nil {
+	if s.apiServerDone() != nil {
 		t.Error("a cluster of the user's is said to fail")
 	}
 }
 
-func TestSettingsAreFlagsAndTheStateIsTheUsersAlone(t *testing.T) {
+func TestConfigBindsFlagsAndStateDirIsPrivate(t *testing.T) {
 	cfg := Defaults()
 	fs := pflag.NewFlagSet("up", pflag.ContinueOnError)
 	cfg.BindFlags(fs)
@@ -337,8 +337,8 @@ func TestSettingsAreFlagsAndTheStateIsTheUsersAlone(t *testing.T) {
 	}
 }
 
-func TestEndpointsSayWhereEverythingIs(t *testing.T) {
-	s := standing(t)
+func TestEndpointsListAllAddresses(t *testing.T) {
+	s := startServersForTest(t)
 	openFGA := newLogs(t.TempDir(), &bytes.Buffer{})
 	if err := s.startOpenFGA(Config{}, t.TempDir(), openFGA); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ type Config struct {
 	Ports    Ports
 	// Cluster is the name of the cluster in the stream, and in references to its Stores.
 	Cluster  string
-	Services Services
+	Services ServicesConfig
 	// Kubeconfig is the kubeconfig file of an external cluster. UseCluster selects the cluster that kubectl would use.
 	// Without both, a local API server is started.
 	Kubeconfig string
@@ -61,7 +61,7 @@ type Ports struct {
 
 // Defaults returns the default settings. Most ports are well-known ones plus 10,000, which seldom clash.
 func Defaults() Config {
-	services := Services{
+	services := ServicesConfig{
 		Watcher: watcher.Defaults(), StoreSync: storesync.Defaults(), TupleSync: tuplesync.Defaults(), ImpliedRole: impliedrole.Defaults(),
 		Webhook: webhook.Defaults(), OpenSearchSync: opensearchsync.Defaults(),
 	}

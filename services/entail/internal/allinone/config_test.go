@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// taken returns a port on which another listener is open.
-func taken(t *testing.T) int {
+// portInUse returns a port on which another listener is open.
+func portInUse(t *testing.T) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
@@ -17,25 +17,25 @@ func taken(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
+func TestValidateSettingsNamesFlagOfUnusablePort(t *testing.T) {
 	tests := map[string]struct {
 		set  func(*Config)
 		want []string
 	}{
 		"free ports":           {set: func(*Config) {}},
-		"a port that is taken": {set: func(c *Config) { c.Ports.NATS = taken(t) }, want: []string{"NATS", "taken", "--nats-port"}},
+		"a port that is taken": {set: func(c *Config) { c.Ports.NATS = portInUse(t) }, want: []string{"NATS", "taken", "--nats-port"}},
 		"two that are taken": {set: func(c *Config) {
-			c.Ports.NATS, c.Ports.Watcher = taken(t), taken(t)
+			c.Ports.NATS, c.Ports.Watcher = portInUse(t), portInUse(t)
 		}, want: []string{"--nats-port", "--watcher-port"}},
 		"a port that is no port":   {set: func(c *Config) { c.Ports.OpenFGA = 70000 }, want: []string{"--openfga-port 70000", "1 to 65535"}},
 		"the same port twice":      {set: func(c *Config) { c.Ports.OpenFGA, c.Ports.NATS = 1, 1 }, want: []string{"--nats-port", "--openfga-port"}},
-		"OpenSearch's, without it": {set: func(c *Config) { c.Ports.OpenSearch = taken(t) }},
-		"OpenSearch's":             {set: func(c *Config) { c.Ports.OpenSearch, c.OpenSearch = taken(t), true }, want: []string{"OpenSearch", "--opensearch-port"}},
+		"OpenSearch's, without it": {set: func(c *Config) { c.Ports.OpenSearch = portInUse(t) }},
+		"OpenSearch's":             {set: func(c *Config) { c.Ports.OpenSearch, c.OpenSearch = portInUse(t), true }, want: []string{"OpenSearch", "--opensearch-port"}},
 		"OpenSearch with a cluster of the user's": {
 			set: func(c *Config) { c.OpenSearch, c.UseCluster = true, true }, want: []string{"--opensearch works with the local API server"},
 		},
 		"the API server's, with a cluster of the user's": {set: func(c *Config) {
-			c.Ports.Kube, c.UseCluster = taken(t), true
+			c.Ports.Kube, c.UseCluster = portInUse(t), true
 		}},
 	}
 	for name, test := range tests {
@@ -56,7 +56,7 @@ func TestPortsThatCannotBeHadAreRefusedWithTheirFlag(t *testing.T) {
 	}
 }
 
-func TestDefaultPortsDiffer(t *testing.T) {
+func TestDefaultPortsAreDistinct(t *testing.T) {
 	cfg := Defaults()
 	seen := map[int]string{}
 	for _, p := range cfg.Ports.allPorts() {

@@ -31,7 +31,7 @@ func stateDirectory(t testing.TB) string {
 	return dir
 }
 
-func TestTheSecretLeadsToOpenSearchAsItsAdministratorOverRestarts(t *testing.T) {
+func TestConnectionSecretReachesOpenSearchAfterRestart(t *testing.T) {
 	server, dir, cfg := testenv.StartKube(t), stateDirectory(t), Defaults()
 	cfg.Ports.OpenSearch = 0
 	secrets := kubernetes.NewForConfigOrDie(server.AdminConfig()).CoreV1().Secrets(connectionNamespace)

@@ -27,7 +27,7 @@ import (
 
 // On disk, passwords are only in the store of the API server, which holds Secrets. They are in no file of NATS, OpenFGA
 // or OpenSearch, and in no log.
-func TestPasswordsAreInNoFileButThoseOfTheAPIServer(t *testing.T) {
+func TestPasswordsAreStoredOnlyByAPIServer(t *testing.T) {
 	const before, after = "cobalt-Ferret-91-orbit", "cobalt-Ferret-92-orbit" // The sample has the first one.
 	m := upWithOpenSearch(t)
 	loginOf(t, m.at, before)

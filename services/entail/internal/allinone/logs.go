@@ -25,20 +25,20 @@ type logs struct {
 
 func newLogs(dir string, terminal io.Writer) *logs {
 	return &logs{dir: dir, terminal: slog.NewTextHandler(terminal, &slog.HandlerOptions{
-		Level: slog.LevelWarn, ReplaceAttr: keepTimeOfDay,
+		Level: slog.LevelWarn, ReplaceAttr: dropDateFromTime,
 	})}
 }
 
-// keepTimeOfDay removes the date from the time, because a terminal shows the present day.
-func keepTimeOfDay(groups []string, a slog.Attr) slog.Attr {
+// dropDateFromTime removes the date from the time, because a terminal shows the present day.
+func dropDateFromTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		a.Value = slog.StringValue(a.Value.Time().Format(time.TimeOnly))
 	}
 	return a
 }
 
-// openLog returns the logger of one part.
-func (l *logs) openLog(name string) (*slog.Logger, error) {
+// openPartLogger returns the logger of one part.
+func (l *logs) openPartLogger(name string) (*slog.Logger, error) {
 	file := &logFile{path: filepath.Join(l.dir, name+".log")}
 	if err := file.rotateFile(); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config) error {
 	alive, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	m := &localSystem{cfg: cfg, dir: dir, logs: newLogs(filepath.Join(dir, "logs"), cfg.Progress), fail: fail}
-	err = m.startAll(alive)
+	err = m.startServersAndServices(alive)
 	if err == nil {
 		<-alive.Done()
 		err = context.Cause(alive)
@@ -49,7 +49,7 @@ func Run(ctx context.Context, cfg Config) error {
 		err = nil // The caller ended ctx, perhaps during the start.
 	}
 	m.printProgressf("stopping")
-	return errors.Join(err, m.stopAll())
+	return errors.Join(err, m.stopServicesAndServers())
 }
 
 // localSystem holds all running parts, from the servers up to the services.
@@ -69,15 +69,15 @@ func (m *localSystem) printProgressf(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.cfg.Progress, format+"\n", args...)
 }
 
-// startAll starts everything, and calls Ready once it serves.
-func (m *localSystem) startAll(ctx context.Context) error {
+// startServersAndServices starts everything, and calls Ready once it serves.
+func (m *localSystem) startServersAndServices(ctx context.Context) error {
 	begun := time.Now()
-	libraries, err := m.logs.openLog("libraries")
+	libraries, err := m.logs.openPartLogger("libraries")
 	if err != nil {
 		return err
 	}
 	service.CaptureLibraryLogs(libraries)
-	if err := m.prepareAuthorizer(); err != nil {
+	if err := m.writeAuthorizerFiles(); err != nil {
 		return err
 	}
 	m.printProgressf("starting servers: %s", strings.Join(m.cfg.serverNames(), ", "))
@@ -104,9 +104,9 @@ func (m *localSystem) startAll(ctx context.Context) error {
 
 func (m *localSystem) failWhenServerEnds(ctx context.Context) {
 	select {
-	case <-m.servers.apiServerEnded():
+	case <-m.servers.apiServerDone():
 		m.fail(fmt.Errorf("%w: its log is in %s", errAPIServer, filepath.Join(m.dir, "kube")))
-	case <-m.servers.openSearchEnded():
+	case <-m.servers.openSearchDone():
 		m.fail(fmt.Errorf("%w: its log is in %s", errOpenSearch, filepath.Join(m.dir, "opensearch")))
 	case <-ctx.Done():
 	}
@@ -140,9 +140,9 @@ func (m *localSystem) createConfiguredSamples(ctx context.Context) error {
 	return err
 }
 
-// stopAll stops everything from the top: first the watcher, which publishes changes, then the other services, then the
-// servers.
-func (m *localSystem) stopAll() error {
+// stopServicesAndServers stops everything from the top: first the watcher, which publishes changes, then the other
+// services, then the servers.
+func (m *localSystem) stopServicesAndServers() error {
 	var errs []error
 	for _, w := range m.services {
 		errs = append(errs, w.stopAndWait())

@@ -26,7 +26,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // On a slow machine, the API server sometimes gets no answer from a webhook. Here no webhook answers for a while.
-func TestSamplesWaitForWhoIsAskedAboutThem(t *testing.T) {
+func TestCreateSamplesRetriesUnavailableWebhook(t *testing.T) {
 	server := testenv.StartKube(t)
 	api := kubernetes.NewForConfigOrDie(server.AdminConfig())
 	webhooks := api.AdmissionregistrationV1().ValidatingWebhookConfigurations()

@@ -38,11 +38,11 @@ func BenchmarkSecretToRefusal(b *testing.B) {
 	}
 	access.QPS = -1
 	secrets, others := kubernetes.NewForConfigOrDie(access), dynamic.NewForConfigOrDie(access)
-	write := writer(b, secrets)
+	write := passwordWriter(b, secrets)
 	passwords, last := 0, "cobalt-Ferret-91-orbit" // The password of the sample.
 	for _, beside := range []int{0, 100} {
 		b.Run(fmt.Sprint("beside=", beside), func(b *testing.B) {
-			declareBeside(b, secrets, others, beside)
+			declareManyUsers(b, secrets, others, beside)
 			loginOf(b, m.at, last)
 			if err := write(last); err != nil {
 				b.Fatal(err)
@@ -58,12 +58,12 @@ func BenchmarkSecretToRefusal(b *testing.B) {
 					if _, err := secrets.CoreV1().Secrets("default").Patch(b.Context(), "search-passwords", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 						b.Fatal(err)
 					}
-					refused(b, m.at, "anna", last, next)
+					awaitPasswordRefused(b, m.at, "anna", last, next)
 					took = append(took, time.Since(began))
 					began = time.Now()
 					written := make(chan error, 1)
 					go func() { written <- write(next) }()
-					refused(b, m.at, "bare", last, next)
+					awaitPasswordRefused(b, m.at, "bare", last, next)
 					bare = append(bare, time.Since(began))
 					if err := <-written; err != nil {
 						b.Fatal(err)
@@ -84,9 +84,9 @@ func report(b *testing.B, name string, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)*99/100].Milliseconds()), "ms/"+name+"p99")
 }
 
-// writer returns a function that writes the password of an undeclared user, as an administrator and through one
+// passwordWriter returns a function that writes the password of an undeclared user, as an administrator and through one
 // connection.
-func writer(b *testing.B, secrets kubernetes.Interface) func(password string) error {
+func passwordWriter(b *testing.B, secrets kubernetes.Interface) func(password string) error {
 	b.Helper()
 	s, err := secrets.CoreV1().Secrets("default").Get(b.Context(), "local-opensearch", metav1.GetOptions{})
 	if err != nil {
@@ -116,8 +116,8 @@ func writer(b *testing.B, secrets kubernetes.Interface) func(password string) er
 	}
 }
 
-// declareBeside declares n users with their own Secrets, and waits until OpenSearch has all of them.
-func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.Interface, n int) {
+// declareManyUsers declares n users with their own Secrets, and waits until OpenSearch has all of them.
+func declareManyUsers(b *testing.B, secrets kubernetes.Interface, objects dynamic.Interface, n int) {
 	b.Helper()
 	kind := kinds.OpenSearchUsers()
 	users := objects.Resource(kind.GroupVersionResource()).Namespace("default")
@@ -150,9 +150,9 @@ func declareBeside(b *testing.B, secrets kubernetes.Interface, objects dynamic.I
 	})
 }
 
-// refused waits until the next password is accepted, then requires that the last one is refused. It does not try the
-// last one earlier: OpenSearch caches for a moment a login that was in progress during the change.
-func refused(b *testing.B, at Endpoints, name, last, next string) {
+// awaitPasswordRefused waits until the next password is accepted, then requires that the last one is refused. It does
+// not try the last one earlier: OpenSearch caches for a moment a login that was in progress during the change.
+func awaitPasswordRefused(b *testing.B, at Endpoints, name, last, next string) {
 	b.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()

@@ -64,7 +64,7 @@ func startServers(ctx context.Context, cfg Config, dir string, l *logs) (*server
 }
 
 func (s *servers) startNATS(cfg Config, dir string, l *logs) error {
-	log, err := l.openLog("nats")
+	log, err := l.openPartLogger("nats")
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *servers) startNATS(cfg Config, dir string, l *logs) error {
 }
 
 func (s *servers) startOpenFGA(cfg Config, dir string, l *logs) error {
-	log, err := l.openLog("openfga")
+	log, err := l.openPartLogger("openfga")
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *servers) startOpenSearch(ctx context.Context, cfg Config, dir string) e
 	if err != nil {
 		return err
 	}
-	if err := opensearch.Admit(dir); err != nil {
+	if err := opensearch.AllowServerUserThrough(dir); err != nil {
 		return err
 	}
 	s.openSearch, err = opensearch.Start(ctx, opensearch.Config{
@@ -128,16 +128,16 @@ func (s *servers) useExternalCluster(cfg Config) error {
 	return nil
 }
 
-// apiServerEnded returns a channel that is closed when the local API server ends unexpectedly.
-func (s *servers) apiServerEnded() <-chan struct{} {
+// apiServerDone returns a channel that is closed when the local API server ends unexpectedly.
+func (s *servers) apiServerDone() <-chan struct{} {
 	if s.local == nil {
 		return nil
 	}
 	return s.local.Done()
 }
 
-// openSearchEnded returns a channel that is closed when OpenSearch ends unexpectedly.
-func (s *servers) openSearchEnded() <-chan struct{} {
+// openSearchDone returns a channel that is closed when OpenSearch ends unexpectedly.
+func (s *servers) openSearchDone() <-chan struct{} {
 	if s.openSearch == nil {
 		return nil
 	}

@@ -171,7 +171,7 @@ func (m *localSystem) startServices(ctx context.Context) ([]*runningService, err
 
 // startService runs a service until [runningService.stopAndWait]. The end of ctx does not stop it, because services stop in order.
 func (m *localSystem) startService(ctx context.Context, r serviceRunner) (*runningService, error) {
-	log, err := m.logs.openLog(r.name)
+	log, err := m.logs.openPartLogger(r.name)
 	if err != nil {
 		return nil, err
 	}

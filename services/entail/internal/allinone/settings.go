@@ -20,9 +20,9 @@ import (
 	"github.com/entail-dev/entail/services/webhook"
 )
 
-// Services holds the settings of each service. [Run] overrides cluster, servers, addresses and logs. It keeps a target
-// of OpenFGA; an empty one means the embedded OpenFGA.
-type Services struct {
+// ServicesConfig holds the settings of each service. [Run] overrides cluster, servers, addresses and logs. It keeps a
+// target of OpenFGA; an empty one means the embedded OpenFGA.
+type ServicesConfig struct {
 	Watcher        watcher.Config
 	StoreSync      storesync.Config
 	TupleSync      tuplesync.Config
@@ -31,8 +31,8 @@ type Services struct {
 	OpenSearchSync opensearchsync.Config
 }
 
-// serviceSettings is a service with its settings. openFGA is nil for a service that does not use OpenFGA.
-type serviceSettings struct {
+// namedServiceConfig is a service with its settings. openFGA is nil for a service that does not use OpenFGA.
+type namedServiceConfig struct {
 	name     string
 	settings interface {
 		BindFlags(fs *pflag.FlagSet)
@@ -42,8 +42,8 @@ type serviceSettings struct {
 	openFGA *fga.Config
 }
 
-func (s *Services) allSettings() []serviceSettings {
-	return []serviceSettings{
+func (s *ServicesConfig) allSettings() []namedServiceConfig {
+	return []namedServiceConfig{
 		{topology.Watcher, &s.Watcher, &s.Watcher.Config, nil},
 		{topology.StoreSync, &s.StoreSync, &s.StoreSync.Config.Config, &s.StoreSync.OpenFGA},
 		{topology.TupleSync, &s.TupleSync, &s.TupleSync.Config.Config, &s.TupleSync.OpenFGA},
@@ -54,7 +54,7 @@ func (s *Services) allSettings() []serviceSettings {
 }
 
 // validateServices returns the errors with which services would refuse to start.
-func (s Services) validateServices(cluster string) error {
+func (s ServicesConfig) validateServices(cluster string) error {
 	var errs []error
 	for _, t := range s.allSettings() {
 		t.common.Cluster = cluster
@@ -71,7 +71,7 @@ func (s Services) validateServices(cluster string) error {
 // serviceFlags is the value of --set, which sets one flag of one service at a time.
 type serviceFlags []*pflag.FlagSet
 
-func (s *Services) newServiceFlags() serviceFlags {
+func (s *ServicesConfig) newServiceFlags() serviceFlags {
 	var all serviceFlags
 	for _, t := range s.allSettings() {
 		fs := pflag.NewFlagSet(t.name, pflag.ContinueOnError)

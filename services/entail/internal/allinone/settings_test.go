@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// parsed returns the settings of a command line.
-func parsed(t *testing.T, args ...string) Config {
+// parseFlags returns the settings of a command line.
+func parseFlags(t *testing.T, args ...string) Config {
 	t.Helper()
 	cfg := Defaults()
 	cfg.Ports = Ports{}
@@ -22,8 +22,8 @@ func parsed(t *testing.T, args ...string) Config {
 	return cfg
 }
 
-func TestServicesTakeTheirFlags(t *testing.T) {
-	cfg := parsed(t, "--set", "tuple-sync.allow-member-tuples-enabled=true", "--set=tuple-sync.workers=3", "--set=store-sync.resync=1m",
+func TestServiceFlagsSetServiceSettings(t *testing.T) {
+	cfg := parseFlags(t, "--set", "tuple-sync.allow-member-tuples-enabled=true", "--set=tuple-sync.workers=3", "--set=store-sync.resync=1m",
 		"--set=store-sync.discover=a/v1,b/v1", "--set=implied-role.project-roles=r#s=t", "--set=store-sync.openfga-target=elsewhere:1",
 		"--set=webhook.decide=openfga")
 	s := cfg.Services
@@ -41,21 +41,21 @@ func TestServicesTakeTheirFlags(t *testing.T) {
 	}
 }
 
-func TestSettingsThatNoServiceStartsWithAreRefusedFirst(t *testing.T) {
+func TestValidateServicesRefusesInvalidSettingsBeforeStart(t *testing.T) {
 	for args, want := range map[string]string{
 		"--set=tuple-sync.resync=1ms":                 "settings of tuple-sync: --resync 1ms",
 		"--set=watcher.kinds=none":                    "settings of watcher: --kinds",
 		"--cluster=root:orgs":                         "small letters",
 		"--set=store-sync.openfga-token-file=a/b/c/d": "",
 	} {
-		cfg := parsed(t, args)
+		cfg := parseFlags(t, args)
 		if err := cfg.validateSettings(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}
 }
 
-func TestTheStateKeepsTheNameOfItsCluster(t *testing.T) {
+func TestStateDirRequiresSameClusterName(t *testing.T) {
 	dir := t.TempDir()
 	for _, step := range []struct {
 		cluster string

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestStateIsForOneProcessAtATime(t *testing.T) {
+func TestLockStateExcludesSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := lockState(dir)
 	if err != nil {
@@ -31,11 +31,11 @@ func TestStateIsForOneProcessAtATime(t *testing.T) {
 	again()
 }
 
-func TestLogsGoToFilesAndOnlyWarningsToTheTerminal(t *testing.T) {
+func TestLogsWriteFilesAndWarningsToTerminal(t *testing.T) {
 	var terminal bytes.Buffer
 	dir := t.TempDir()
 	l := newLogs(dir, &terminal)
-	log, err := l.openLog("watcher")
+	log, err := l.openPartLogger("watcher")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestLogsGoToFilesAndOnlyWarningsToTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
+func TestLogFileRotatesOnceWhenFull(t *testing.T) {
 	file := &logFile{path: filepath.Join(t.TempDir(), "x.log")}
 	if err := file.rotateFile(); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAFullLogIsKeptOnceAndBeginsAnew(t *testing.T) {
 	}
 }
 
-func TestManifestsAreReadInOrder(t *testing.T) {
+func TestReadSampleObjectsSortsFiles(t *testing.T) {
 	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
 		objects, err := (sampleSource{path: path}).readSampleObjects()
 		if err != nil {
@@ -90,7 +90,7 @@ func TestManifestsAreReadInOrder(t *testing.T) {
 	}
 }
 
-func TestManifestsThatCannotBeAreRefused(t *testing.T) {
+func TestReadSampleObjectsRefusesInvalidManifests(t *testing.T) {
 	tests := map[string]struct{ content, want string }{
 		"not YAML":    {content: "a: b: c", want: "mapping values"},
 		"no kind":     {content: "metadata: {name: x}", want: "document 1 lacks a kind or a name"},
@@ -110,7 +110,7 @@ func TestManifestsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestCreatedObjectsSayWhatKubectlApplyLooksFor(t *testing.T) {
+func TestCreatedSamplesHaveLastAppliedAnnotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.yaml")
 	if err := os.WriteFile(path, []byte("{apiVersion: v1, kind: A, metadata: {name: x}}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestCreatedObjectsSayWhatKubectlApplyLooksFor(t *testing.T) {
 	}
 }
 
-func TestSamplesForOpenSearchComeWithIt(t *testing.T) {
+func TestSamplesIncludeOpenSearchOnlyIfItRuns(t *testing.T) {
 	for _, path := range []string{"../../../../deploy/samples", BuiltIn} {
 		for _, openSearch := range []bool{false, true} {
 			objects, err := (sampleSource{path: path, openSearch: openSearch}).readSampleObjects()

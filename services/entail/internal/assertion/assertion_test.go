@@ -65,7 +65,7 @@ func run(t *testing.T, assertions string) assertion.Result {
 	return result
 }
 
-func TestWhatThePolicyDecidesHolds(t *testing.T) {
+func TestRunScenariosPassesCorrectAssertions(t *testing.T) {
 	result := run(t, `
 allow:
   - user:alice loadbalancer_get tenant:root
@@ -89,7 +89,7 @@ deny: [user:alice loadbalancer_get tenant:root]
 	}
 }
 
-func TestAFailureTellsTheWayOrWhereItEnds(t *testing.T) {
+func TestFailureHasTrailOfAnswer(t *testing.T) {
 	result := run(t, `
 name: wrong
 allow:
@@ -123,7 +123,7 @@ deny:
 	}
 }
 
-func TestWhatIsTooDeepForOpenFGAFailsAlone(t *testing.T) {
+func TestRunScenariosReportsTooDeepAssertionAlone(t *testing.T) {
 	var deep strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&deep, "  - tenant:t%d#parent@tenant:t%d\n", i+1, i)
@@ -134,7 +134,7 @@ func TestWhatIsTooDeepForOpenFGAFailsAlone(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAskedFails(t *testing.T) {
+func TestRunScenariosReportsUnknownTypeOrAction(t *testing.T) {
 	tests := map[string]struct{ assertions, want string }{
 		"an unknown type":             {"deny: [user:a loadbalancer_get lb:x]", `no type "lb": it has loadbalancer, organization`},
 		"an unknown action":           {"deny: [user:a loadbalancer_gett loadbalancer:x]", `no action "loadbalancer_gett": it has loadbalancer_create, loadbalancer_get`},
@@ -162,7 +162,7 @@ func TestWhatCannotBeAskedFails(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoneIsRefused(t *testing.T) {
+func TestParseScenariosRefusesInvalidFile(t *testing.T) {
 	tests := map[string]struct{ content, want string }{
 		"empty":           {"", "no assertions"},
 		"asserts nothing": {"name: x", "document 1 asserts nothing"},

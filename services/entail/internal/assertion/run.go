@@ -112,7 +112,7 @@ func (t *scenarioRun) runScenario(ctx context.Context, name string) (err error) 
 		tuples = append(tuples, relation)
 	}
 	t.world = newExplainer(t.Policy, tuples)
-	for want, lines := range map[bool][]Line{true: t.Allow, false: t.Deny} {
+	for want, lines := range map[bool][]NumberedLine{true: t.Allow, false: t.Deny} {
 		for _, line := range lines {
 			if err := t.checkAssertion(ctx, line, want); err != nil {
 				return err
@@ -133,10 +133,10 @@ func (t *scenarioRun) writeTuple(ctx context.Context, r tuple) error {
 }
 
 // checkAssertion checks one assertion and compares the answer.
-func (t *scenarioRun) checkAssertion(ctx context.Context, line Line, want bool) error {
-	q, err := line.parseQuestion()
+func (t *scenarioRun) checkAssertion(ctx context.Context, line NumberedLine, want bool) error {
+	q, err := line.parseAccessCheck()
 	if err == nil {
-		err = t.validateQuestion(q)
+		err = t.validateAccessCheck(q)
 	}
 	if err != nil {
 		t.addFailure(line, err.Error())
@@ -161,8 +161,8 @@ func (t *scenarioRun) checkAssertion(ctx context.Context, line Line, want bool) 
 	return nil
 }
 
-// validateQuestion rejects a question about a type or action that the policy lacks. A misspelled name would always be denied.
-func (t *scenarioRun) validateQuestion(q accessQuestion) error {
+// validateAccessCheck rejects a question about a type or action that the policy lacks. A misspelled name would always be denied.
+func (t *scenarioRun) validateAccessCheck(q accessCheck) error {
 	kind := t.Policy.FindType(typeOfObject(q.object))
 	if kind == nil {
 		return fmt.Errorf("the policy has no type %q: it has %s", typeOfObject(q.object),
@@ -175,7 +175,7 @@ func (t *scenarioRun) validateQuestion(q accessQuestion) error {
 	return nil
 }
 
-func (t *scenarioRun) addFailure(line Line, message string, trail ...string) {
+func (t *scenarioRun) addFailure(line NumberedLine, message string, trail ...string) {
 	t.result.Failures = append(t.result.Failures, Failure{File: t.File, Line: line.Line, Scenario: t.Name, Message: message, Trail: trail})
 }
 
@@ -187,5 +187,5 @@ func joinNames[T any](list []T, name func(T) string) string {
 	if len(all) == 0 {
 		return "none"
 	}
-	return strings.Join(clipLines(slices.Sorted(maps.Keys(all))), ", ")
+	return strings.Join(truncateLines(slices.Sorted(maps.Keys(all))), ", ")
 }

@@ -23,20 +23,20 @@ type Scenario struct {
 	// Name appears in failures.
 	Name string `yaml:"name"`
 	// Tuples holds relationships in the form object#relation@user.
-	Tuples []Line `yaml:"tuples"`
+	Tuples []NumberedLine `yaml:"tuples"`
 	// Allow and Deny hold questions in the form "subject action object".
-	Allow []Line `yaml:"allow"`
-	Deny  []Line `yaml:"deny"`
+	Allow []NumberedLine `yaml:"allow"`
+	Deny  []NumberedLine `yaml:"deny"`
 }
 
-// Line is a text with its line number in the file.
-type Line struct {
+// NumberedLine is a text with its line number in the file.
+type NumberedLine struct {
 	Text string
 	Line int
 }
 
 // UnmarshalYAML accepts only a text.
-func (l *Line) UnmarshalYAML(node *yaml.Node) error {
+func (l *NumberedLine) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" {
 		return fmt.Errorf("line %d: a text is expected, in quotes if need be", node.Line)
 	}
@@ -49,7 +49,7 @@ type tuple struct{ object, relation, user string }
 
 func (t tuple) String() string { return t.object + "#" + t.relation + "@" + t.user }
 
-func (l Line) parseTuple() (tuple, error) {
+func (l NumberedLine) parseTuple() (tuple, error) {
 	object, rest, ok := strings.Cut(l.Text, "#")
 	relation, user, found := strings.Cut(rest, "@")
 	if !ok || !found || typeOfObject(object) == "" || relation == "" || typeOfObject(user) == "" {
@@ -58,15 +58,15 @@ func (l Line) parseTuple() (tuple, error) {
 	return tuple{object, relation, user}, nil
 }
 
-// accessQuestion is whether subject may take action on object.
-type accessQuestion struct{ subject, action, object string }
+// accessCheck is whether subject may take action on object.
+type accessCheck struct{ subject, action, object string }
 
-func (l Line) parseQuestion() (accessQuestion, error) {
+func (l NumberedLine) parseAccessCheck() (accessCheck, error) {
 	words := strings.Fields(l.Text)
 	if len(words) != 3 || typeOfObject(words[0]) == "" || typeOfObject(words[2]) == "" {
-		return accessQuestion{}, fmt.Errorf("%.200q is not a question: write subject action object, such as user:alice tenant_get tenant:a", l.Text)
+		return accessCheck{}, fmt.Errorf("%.200q is not a question: write subject action object, such as user:alice tenant_get tenant:a", l.Text)
 	}
-	return accessQuestion{words[0], words[1], words[2]}, nil
+	return accessCheck{words[0], words[1], words[2]}, nil
 }
 
 // typeOfObject returns the type of type:id, or an empty text for any other form.

@@ -36,7 +36,7 @@ type searchNode struct {
 
 // explainAnswer returns the path by which the subject has the action, or the ends of all paths. It searches breadth first, so
 // the path is a shortest one.
-func (w *explainer) explainAnswer(q accessQuestion) []string {
+func (w *explainer) explainAnswer(q accessCheck) []string {
 	queue := []*searchNode{{object: q.object, action: q.action}}
 	seen := map[[2]string]bool{{q.object, q.action}: true}
 	var ends []string
@@ -65,7 +65,7 @@ func (w *explainer) explainAnswer(q accessQuestion) []string {
 			}
 		}
 	}
-	return clipLines(ends)
+	return truncateLines(ends)
 }
 
 func (w *explainer) actionBindingAt(at *searchNode) *policy.Binding {
@@ -103,7 +103,7 @@ func (p *searchNode) pathSteps() []string {
 	return append(p.from.pathSteps(), fmt.Sprintf("%s: %s if %s of %s, its %s", p.from.object, p.from.action, p.action, p.object, p.by))
 }
 
-func clipLines(lines []string) []string {
+func truncateLines(lines []string) []string {
 	if len(lines) <= maxTrail {
 		return lines
 	}

@@ -48,7 +48,7 @@ func newExplainRoleCommand(around IOStreams) *cobra.Command {
 		}
 		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
 			Namespace: namespace, Subject: subject, Groups: groups, Role: role, MaxPaths: maxReasons,
-		}, report.Page.WriteRoleExplanation)
+		}, report.Printer.WriteRoleExplanation)
 		return err
 	}
 	return cmd
@@ -76,7 +76,7 @@ func newWhatHasCommand(around IOStreams) *cobra.Command {
 		}
 		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
 			Namespace: namespace, Subject: subject, Groups: groups,
-		}, report.Page.WriteEffectiveRoles)
+		}, report.Printer.WriteEffectiveRoles)
 		return err
 	}
 	return cmd
@@ -112,7 +112,7 @@ func newPreviewBindingCommand(around IOStreams) *cobra.Command {
 		}
 		request.Namespace, request.Name, request.Remove = namespace, args[0], remove
 		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
-			func(p report.Page, m *inferencev1.PreviewBindingResponse) { p.WriteRolePreview(m.GetPreview()) })
+			func(p report.Printer, m *inferencev1.PreviewBindingResponse) { p.WriteRolePreview(m.GetPreview()) })
 		if err != nil {
 			return err
 		}

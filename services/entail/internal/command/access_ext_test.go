@@ -15,27 +15,27 @@ import (
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
 )
 
-func (i *inferences) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
+func (i *fakeInferenceService) ExplainRole(_ context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
 	i.asked = r
 	return &inferencev1.ExplainRoleResponse{}, nil
 }
 
-func (i *inferences) ListEffectiveRoles(_ context.Context, r *inferencev1.ListEffectiveRolesRequest) (*inferencev1.ListEffectiveRolesResponse, error) {
+func (i *fakeInferenceService) ListEffectiveRoles(_ context.Context, r *inferencev1.ListEffectiveRolesRequest) (*inferencev1.ListEffectiveRolesResponse, error) {
 	i.asked = r
 	return &inferencev1.ListEffectiveRolesResponse{Roles: []*inferencev1.EffectiveRole{{Role: &inferencev1.Role{Name: "writer"}}}}, nil
 }
 
-func (i *inferences) PreviewBinding(_ context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
+func (i *fakeInferenceService) PreviewBinding(_ context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
 	i.asked = r
 	return &inferencev1.PreviewBindingResponse{Preview: i.preview}, nil
 }
 
-func (i *inferences) CheckDrift(_ context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
+func (i *fakeInferenceService) CheckDrift(_ context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
 	i.asked = r
 	return i.drift, nil
 }
 
-func (i *inferences) WatchInferences(
+func (i *fakeInferenceService) WatchInferences(
 	_ context.Context, r *inferencev1.WatchInferencesRequest, to *connect.ServerStream[inferencev1.WatchInferencesResponse],
 ) error {
 	i.asked = r
@@ -45,13 +45,13 @@ func (i *inferences) WatchInferences(
 	})
 }
 
-func TestSubjectsAreReadAsTheyAreWritten(t *testing.T) {
+func TestParseSubjectReadsEachForm(t *testing.T) {
 	for argument, want := range map[string]string{
 		"alice": "User  alice", "user:group:x": "User  group:x", "system:serviceaccount:ns:bot": "User  system:serviceaccount:ns:bot",
 		"group:system:authenticated": "Group  system:authenticated", "group:a/b": "Group  a/b",
 		"serviceaccount:bot": "ServiceAccount  bot", "serviceaccount:ns/bot": "ServiceAccount ns bot",
 	} {
-		var i inferences
+		var i fakeInferenceService
 		got := i.ask(t, "what-has", argument, "-n", "team-a", "--group", "g,h")
 		r, ok := i.asked.(*inferencev1.ListEffectiveRolesRequest)
 		if !ok || got.code != 0 || !strings.Contains(got.out, "writer") || r.GetNamespace() != "team-a" || len(r.GetGroups()) != 2 {
@@ -62,14 +62,14 @@ func TestSubjectsAreReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "user:", "serviceaccount:ns/"} {
-		if got := new(inferences).ask(t, "what-has", bad); got.code != 2 {
+		if got := new(fakeInferenceService).ask(t, "what-has", bad); got.code != 2 {
 			t.Errorf("%q: exit code %d, want 2", bad, got.code)
 		}
 	}
 }
 
-func TestWhoAsksWhyNamesRoleAndSubject(t *testing.T) {
-	var i inferences
+func TestExplainRoleRequiresRoleAndSubject(t *testing.T) {
+	var i fakeInferenceService
 	got := i.ask(t, "explain", "role", "clusterrole/view", "--for", "alice")
 	r, ok := i.asked.(*inferencev1.ExplainRoleRequest)
 	if !ok || got.code != 0 || r.GetRole().GetKind() != "ClusterRole" || r.GetSubject().GetName() != "alice" || r.GetNamespace() != "default" {
@@ -83,8 +83,8 @@ func TestWhoAsksWhyNamesRoleAndSubject(t *testing.T) {
 	}
 }
 
-func TestPreviewBindingAsksForWhatItWouldBe(t *testing.T) {
-	i := inferences{preview: &inferencev1.Preview{}}
+func TestPreviewBindingSendsRequestedBinding(t *testing.T) {
+	i := fakeInferenceService{preview: &inferencev1.Preview{}}
 	got := i.ask(t, "preview", "binding", "b", "-n", "team-a", "--role", "admin", "--subject", "alice,group:g")
 	r, ok := i.asked.(*inferencev1.PreviewBindingRequest)
 	if !ok || got.code != 0 || r.GetName() != "b" || r.GetRole().GetName() != "admin" || len(r.GetSubjects()) != 2 || r.GetRemove() {
@@ -108,8 +108,8 @@ func TestPreviewBindingAsksForWhatItWouldBe(t *testing.T) {
 	}
 }
 
-func TestDriftIsAFailure(t *testing.T) {
-	i := inferences{drift: &inferencev1.CheckDriftResponse{InStep: true}}
+func TestDriftExitsWithErrorOnDrift(t *testing.T) {
+	i := fakeInferenceService{drift: &inferencev1.CheckDriftResponse{InStep: true}}
 	if got := i.ask(t, "inferences", "drift", "-n", "team-a"); got.code != 0 || !strings.Contains(got.out, "All is as it should be") {
 		t.Errorf("in step: %+v", got)
 	}
@@ -119,8 +119,8 @@ func TestDriftIsAFailure(t *testing.T) {
 	}
 }
 
-func TestWatchTellsOfChangesUntilTheStreamEnds(t *testing.T) {
-	var i inferences
+func TestWatchPrintsChangesUntilStreamEnds(t *testing.T) {
+	var i fakeInferenceService
 	got := i.ask(t, "inferences", "watch", "-n", "team-a", "--resume", "x.0")
 	r, ok := i.asked.(*inferencev1.WatchInferencesRequest)
 	if !ok || got.code != 0 || got.out != "team-a: admin implies nothing any more\n" || r.GetNamespace() != "team-a" || r.GetResumeToken() != "x.0" {
@@ -130,7 +130,7 @@ func TestWatchTellsOfChangesUntilTheStreamEnds(t *testing.T) {
 
 const loadKubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: x, namespace: team-k}}\n"
 
-func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
+func TestNamespaceDefaultsToKubeconfigContext(t *testing.T) {
 	config := written(t, loadKubeconfig)
 	for what, c := range map[string]struct {
 		kubeconfig, want string
@@ -141,7 +141,7 @@ func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
 		"without any":       {"/does/not/exist", "default", nil},
 		"of a broken one":   {written(t, "{"), "default", nil},
 	} {
-		i := inferences{env: map[string]string{"KUBECONFIG": c.kubeconfig}}
+		i := fakeInferenceService{env: map[string]string{"KUBECONFIG": c.kubeconfig}}
 		got := i.ask(t, append([]string{"explain", "role", "view", "--for", "alice"}, c.args...)...)
 		if r, ok := i.asked.(*inferencev1.ExplainRoleRequest); !ok || r.GetNamespace() != c.want {
 			t.Errorf("%s: asked %v, got %+v", what, i.asked, got)
@@ -149,12 +149,12 @@ func TestTheNamespaceIsThatOfTheKubeconfig(t *testing.T) {
 	}
 }
 
-func TestAnswersAreAsFreshAsAskedFor(t *testing.T) {
+func TestMinRevisionIsSentWithRequest(t *testing.T) {
 	for _, line := range []string{
 		"inferences", "inferences drift", "who-has view", "what-has alice", "explain role view --for alice", "explain rolebinding b",
 		"preview binding b --remove", "preview rules --remove x",
 	} {
-		i := inferences{pages: 2, preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true}}
+		i := fakeInferenceService{pages: 2, preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true}}
 		got := i.ask(t, append(strings.Fields(line), "--min-revision", "7@x")...)
 		if r, ok := i.asked.(interface{ GetMinRevision() string }); !ok || got.code != 0 || r.GetMinRevision() != "7@x" {
 			t.Errorf("%s: asked %v, got %+v", line, i.asked, got)
@@ -162,10 +162,10 @@ func TestAnswersAreAsFreshAsAskedFor(t *testing.T) {
 	}
 }
 
-// namespaced is a request with a namespace.
-type namespaced interface{ GetNamespace() string }
+// namespacedRequest is a request with a namespace.
+type namespacedRequest interface{ GetNamespace() string }
 
-func TestEveryCommandIsAboutTheNamespaceOfTheKubeconfig(t *testing.T) {
+func TestEveryCommandUsesNamespaceOfKubeconfig(t *testing.T) {
 	one, _, _ := strings.Cut(strings.ReplaceAll(ruleFile, ", namespace: team-a", ""), "---")
 	env := map[string]string{"KUBECONFIG": written(t, loadKubeconfig)}
 	for line, want := range map[string]string{
@@ -175,18 +175,18 @@ func TestEveryCommandIsAboutTheNamespaceOfTheKubeconfig(t *testing.T) {
 		"preview binding b --remove": "team-k", "preview rules --remove x": "team-k", "preview rules -f " + written(t, one): "team-k",
 		"preview rules -n team-b -f " + written(t, one): "team-b",
 	} {
-		i := inferences{env: env, pages: 2, preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true}}
+		i := fakeInferenceService{env: env, pages: 2, preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true}}
 		got := i.ask(t, strings.Fields(line)...)
-		if r, ok := i.asked.(namespaced); !ok || got.code != 0 || r.GetNamespace() != want {
+		if r, ok := i.asked.(namespacedRequest); !ok || got.code != 0 || r.GetNamespace() != want {
 			t.Errorf("%s: asked %v, want it in %q; got %+v", line, i.asked, want, got)
 		}
 	}
-	var i inferences
+	var i fakeInferenceService
 	if got := i.ask(t, "inferences", "-A", "-n", "team-a"); got.code != 2 || i.asked != nil {
 		t.Errorf("all namespaces, and one: %+v", got)
 	}
 	var traced string
-	env["ENTAIL_SERVER"] = serve(t, answers{trace: func(r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+	env["ENTAIL_SERVER"] = serve(t, fakeSyncService{trace: func(r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
 		traced = r.GetNamespace()
 		return demo(step(eventv1.Outcome_OUTCOME_APPLIED)), nil
 	}}, nil)
@@ -195,7 +195,7 @@ func TestEveryCommandIsAboutTheNamespaceOfTheKubeconfig(t *testing.T) {
 	}
 }
 
-func TestTheShellWaitsForNoServer(t *testing.T) {
+func TestCompletionIgnoresUnreachableServer(t *testing.T) {
 	asked, release := make(chan struct{}, 10), make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}

@@ -25,7 +25,7 @@ type apiCall[Client any] struct {
 }
 
 func newAPICall[Client any](
-	cmd *cobra.Command, around IOStreams, of queryAPI, client func(connect.HTTPClient, string, ...connect.ClientOption) Client,
+	cmd *cobra.Command, around IOStreams, of apiEndpoint, client func(connect.HTTPClient, string, ...connect.ClientOption) Client,
 ) *apiCall[Client] {
 	q := &apiCall[Client]{connection: apiConnection{api: of}, client: client, format: report.Table, getenv: around.Getenv}
 	q.connection.bindFlags(cmd.Flags(), around.Getenv)
@@ -36,7 +36,7 @@ func newAPICall[Client any](
 // callAndPrint calls a method of the client and writes the answer.
 func callAndPrint[Client, Request any, Answer proto.Message](
 	cmd *cobra.Command, q *apiCall[Client], method func(Client, context.Context, Request) (Answer, error), request Request,
-	table func(report.Page, Answer),
+	table func(report.Printer, Answer),
 ) (Answer, error) {
 	client, err := newAPIClient(&q.connection, q.client)
 	if err != nil {
@@ -46,16 +46,16 @@ func callAndPrint[Client, Request any, Answer proto.Message](
 	if err != nil {
 		return answer, err
 	}
-	return answer, q.printAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { table(p, answer) })
+	return answer, q.printAnswer(cmd.OutOrStdout(), answer, func(p report.Printer) { table(p, answer) })
 }
 
 // printAnswer writes m for programs, or the table for people.
-func (q *apiCall[Client]) printAnswer(w io.Writer, m proto.Message, table func(report.Page)) error {
+func (q *apiCall[Client]) printAnswer(w io.Writer, m proto.Message, table func(report.Printer)) error {
 	if q.format != report.Table {
 		return report.WriteMessage(w, q.format, m)
 	}
 	out := bufio.NewWriter(w)
-	table(report.Page{
+	table(report.Printer{
 		Out: out, Color: supportsColor(w, q.getenv), Now: time.Now(),
 		Zone: time.Local, //nolint:gosmopolitan // People read a clock on their wall.
 	})

@@ -70,7 +70,7 @@ func newBatchCheckCommand(around IOStreams) *cobra.Command {
 			}
 			return cmp.Or(err, batchError(worst))
 		}
-		return cmp.Or(q.printAnswer(cmd.OutOrStdout(), nil, func(p report.Page) { p.WriteBatchAnswers(answers) }), batchError(worst))
+		return cmp.Or(q.printAnswer(cmd.OutOrStdout(), nil, func(p report.Printer) { p.WriteBatchAnswers(answers) }), batchError(worst))
 	}
 	return cmd
 }

@@ -25,7 +25,7 @@ grant nothing and remove nothing. Replace the keys of NATS first, then resume.`,
 	}
 	q := newSyncCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := callAndPrint(cmd, q, syncv1connect.SyncServiceClient.Resume, &syncv1.ResumeRequest{}, report.Page.WriteResumeResult)
+		_, err := callAndPrint(cmd, q, syncv1connect.SyncServiceClient.Resume, &syncv1.ResumeRequest{}, report.Printer.WriteResumeResult)
 		return err
 	}
 	return cmd

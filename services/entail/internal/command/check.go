@@ -31,7 +31,7 @@ func newCheckCommand(around IOStreams) *cobra.Command {
 			Store: args[0], Key: &tuplev1.TupleKey{User: args[1], Relation: args[2], Object: args[3]},
 			Context: question.context, ContextualTuples: question.tuples, After: question.after,
 		}
-		answer, err := callAndPrint(cmd, q, tuplev1connect.TupleServiceClient.Check, request, func(p report.Page, m *tuplev1.CheckResponse) {
+		answer, err := callAndPrint(cmd, q, tuplev1connect.TupleServiceClient.Check, request, func(p report.Printer, m *tuplev1.CheckResponse) {
 			p.WriteCheckAnswer(request, m)
 		})
 		if err == nil && !answer.GetAllowed() {
@@ -67,7 +67,7 @@ func newWhyCommand(around IOStreams) *cobra.Command {
 			Context: question.context, ContextualTuples: question.tuples, After: question.after,
 		}
 		answer, err := callAndPrint(cmd, q, tuplev1connect.TupleServiceClient.ExplainCheck, request,
-			func(p report.Page, m *tuplev1.ExplainCheckResponse) { p.WriteDecision(m, all) })
+			func(p report.Printer, m *tuplev1.ExplainCheckResponse) { p.WriteDecision(m, all) })
 		switch {
 		case err != nil:
 			return withUndecided(err)

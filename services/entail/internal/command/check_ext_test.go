@@ -75,9 +75,9 @@ func (s *questions) Expand(context.Context, *tuplev1.ExpandRequest) (*tuplev1.Ex
 }
 
 // ask runs a command with a file questions.txt in the current directory.
-func (s *questions) ask(t *testing.T, args ...string) outcome {
+func (s *questions) ask(t *testing.T, args ...string) commandResult {
 	t.Helper()
-	server := &tuples{questions: *s}
+	server := &fakeTupleService{questions: *s}
 	got := server.run(t, args...)
 	*s = server.questions
 	return got

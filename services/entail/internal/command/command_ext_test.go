@@ -20,44 +20,44 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// answers is a SyncService with prepared answers.
-type answers struct {
+// fakeSyncService is a SyncService with prepared answers.
+type fakeSyncService struct {
 	syncv1connect.UnimplementedSyncServiceHandler
 	trace  func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error)
 	replay func(*syncv1.ReplayRequest) (*syncv1.ReplayResponse, error)
 	list   func(*syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error)
 }
 
-func (a answers) TraceObject(_ context.Context, r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+func (a fakeSyncService) TraceObject(_ context.Context, r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
 	return a.trace(r)
 }
 
-func (a answers) Replay(_ context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
+func (a fakeSyncService) Replay(_ context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
 	return a.replay(r)
 }
 
-func (a answers) ListDeadLetters(_ context.Context, r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
+func (a fakeSyncService) ListDeadLetters(_ context.Context, r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
 	return a.list(r)
 }
 
-func (answers) GetStatus(context.Context, *syncv1.GetStatusRequest) (*syncv1.GetStatusResponse, error) {
+func (fakeSyncService) GetStatus(context.Context, *syncv1.GetStatusRequest) (*syncv1.GetStatusResponse, error) {
 	return &syncv1.GetStatusResponse{Services: []*syncv1.Service{{Name: "store-sync"}}}, nil
 }
 
-func (answers) Resume(context.Context, *syncv1.ResumeRequest) (*syncv1.ResumeResponse, error) {
+func (fakeSyncService) Resume(context.Context, *syncv1.ResumeRequest) (*syncv1.ResumeResponse, error) {
 	return &syncv1.ResumeResponse{Halted: "three forgeries"}, nil
 }
 
-func (answers) GetDeadLetter(_ context.Context, r *syncv1.GetDeadLetterRequest) (*syncv1.GetDeadLetterResponse, error) {
+func (fakeSyncService) GetDeadLetter(_ context.Context, r *syncv1.GetDeadLetterRequest) (*syncv1.GetDeadLetterResponse, error) {
 	return &syncv1.GetDeadLetterResponse{DeadLetter: &syncv1.DeadLetter{Id: r.GetId(), Reason: "no sense"}}, nil
 }
 
-func (answers) DiscardDeadLetter(_ context.Context, r *syncv1.DiscardDeadLetterRequest) (*syncv1.DiscardDeadLetterResponse, error) {
+func (fakeSyncService) DiscardDeadLetter(_ context.Context, r *syncv1.DiscardDeadLetterRequest) (*syncv1.DiscardDeadLetterResponse, error) {
 	letter := &syncv1.DeadLetter{Id: r.GetId(), Service: "tuple-sync", OriginalSequence: 42}
 	return &syncv1.DiscardDeadLetterResponse{DeadLetter: letter, MessageRemoved: r.GetId() == 8}, nil
 }
 
-func serve(t *testing.T, a answers, wrap func(http.Handler) http.Handler) (url string) {
+func serve(t *testing.T, a fakeSyncService, wrap func(http.Handler) http.Handler) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle(syncv1connect.NewSyncServiceHandler(a))
@@ -70,19 +70,19 @@ func serve(t *testing.T, a answers, wrap func(http.Handler) http.Handler) (url s
 	return server.URL
 }
 
-// outcome holds the output and the exit code of a run.
-type outcome struct {
+// commandResult holds the output and the exit code of a run.
+type commandResult struct {
 	code     int
 	out, err string
 }
 
-func run(t *testing.T, env map[string]string, args ...string) outcome {
+func run(t *testing.T, env map[string]string, args ...string) commandResult {
 	t.Helper()
 	var out, err bytes.Buffer
 	code := command.Run(t.Context(), args, command.IOStreams{
 		In: strings.NewReader(""), Out: &out, Err: &err, Getenv: func(name string) string { return env[name] },
 	})
-	return outcome{code: code, out: out.String(), err: err.String()}
+	return commandResult{code: code, out: out.String(), err: err.String()}
 }
 
 func demo(steps ...*syncv1.Step) *syncv1.TraceObjectResponse {
@@ -96,17 +96,17 @@ func step(outcome eventv1.Outcome) *syncv1.Step {
 	return &syncv1.Step{Current: true, Result: &eventv1.ResourceResult{Service: "store-sync", Outcome: outcome, Message: "m"}}
 }
 
-func refusing(code connect.Code) answers {
+func startRefusingService(code connect.Code) fakeSyncService {
 	err := connect.NewError(code, errors.New("the reason"))
-	return answers{
+	return fakeSyncService{
 		trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) { return nil, err },
 		list:  func(*syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) { return nil, err },
 	}
 }
 
-func TestExitCodesTellScriptsWhatWentWrong(t *testing.T) {
+func TestExitCodesDistinguishFailures(t *testing.T) {
 	tests := map[string]struct {
-		server answers
+		server fakeSyncService
 		args   []string
 		want   int
 	}{
@@ -125,12 +125,12 @@ func TestExitCodesTellScriptsWhatWentWrong(t *testing.T) {
 		"a server that is no URL":      {args: []string{"status", "--server", "localhost:1"}, want: 2},
 		"a token file that is missing": {args: []string{"status", "--token-file", "/nowhere"}, want: 2},
 		"a CA file that is missing":    {args: []string{"status", "--ca-file", "/nowhere"}, want: 2},
-		"a refused question":           {server: refusing(connect.CodeInvalidArgument), args: []string{"trace", "store/x"}, want: 2},
-		"an unknown object":            {server: refusing(connect.CodeNotFound), args: []string{"trace", "store/x"}, want: 3},
-		"a server without an answer":   {server: refusing(connect.CodeUnavailable), args: []string{"trace", "store/x"}, want: 4},
+		"a refused question":           {server: startRefusingService(connect.CodeInvalidArgument), args: []string{"trace", "store/x"}, want: 2},
+		"an unknown object":            {server: startRefusingService(connect.CodeNotFound), args: []string{"trace", "store/x"}, want: 3},
+		"a server without an answer":   {server: startRefusingService(connect.CodeUnavailable), args: []string{"trace", "store/x"}, want: 4},
 		"a server that does not exist": {args: []string{"status", "--server", "http://127.0.0.1:1"}, want: 4},
-		"a server that fails":          {server: refusing(connect.CodeInternal), args: []string{"deadletters", "list"}, want: 1},
-		"a question that is forbidden": {server: refusing(connect.CodePermissionDenied), args: []string{"trace", "store/x"}, want: 1},
+		"a server that fails":          {server: startRefusingService(connect.CodeInternal), args: []string{"deadletters", "list"}, want: 1},
+		"a question that is forbidden": {server: startRefusingService(connect.CodePermissionDenied), args: []string{"trace", "store/x"}, want: 1},
 		"help":                         {args: []string{"trace", "--help"}, want: 0},
 		"completion":                   {args: []string{"completion", "bash"}, want: 0},
 	}
@@ -147,17 +147,17 @@ func TestExitCodesTellScriptsWhatWentWrong(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestDescribeErrorAddsRemedy(t *testing.T) {
 	tests := map[string]struct {
-		server answers
+		server fakeSyncService
 		args   []string
 		want   string
 	}{
 		"no server":          {args: []string{"status", "--server", "http://127.0.0.1:1"}, want: "is `entail up` running?"},
-		"no permission":      {server: refusing(connect.CodePermissionDenied), args: []string{"trace", "store/x"}, want: "--token-file"},
+		"no permission":      {server: startRefusingService(connect.CodePermissionDenied), args: []string{"trace", "store/x"}, want: "--token-file"},
 		"a wrong command":    {args: []string{"bogus"}, want: "--help shows how"},
 		"a token in clear":   {args: []string{"status", "--server", "http://203.0.113.1"}, want: "use an https URL"},
-		"the server's words": {server: refusing(connect.CodeNotFound), args: []string{"trace", "store/x"}, want: "the reason"},
+		"the server's words": {server: startRefusingService(connect.CodeNotFound), args: []string{"trace", "store/x"}, want: "the reason"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -169,9 +169,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTraceAsksForTheObjectAndWritesTheAnswer(t *testing.T) {
+func TestTraceRequestsObjectAndPrintsAnswer(t *testing.T) {
 	var asked *syncv1.TraceObjectRequest
-	server := serve(t, answers{trace: func(r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+	server := serve(t, fakeSyncService{trace: func(r *syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
 		asked = r
 		return demo(step(eventv1.Outcome_OUTCOME_APPLIED)), nil
 	}}, nil)
@@ -194,7 +194,7 @@ func TestTraceAsksForTheObjectAndWritesTheAnswer(t *testing.T) {
 
 func TestTraceWaitsUntilEveryServiceIsDone(t *testing.T) {
 	var asked atomic.Int32
-	server := serve(t, answers{trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+	server := serve(t, fakeSyncService{trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
 		switch asked.Add(1) {
 		case 1:
 			return nil, connect.NewError(connect.CodeNotFound, errors.New("not yet"))
@@ -223,7 +223,7 @@ func TestTraceWaitFailsWhenTheObjectDoesNotArrive(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			server := serve(t, answers{trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
+			server := serve(t, fakeSyncService{trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
 				return demo(test.step), nil
 			}}, nil)
 			got := run(t, nil, "trace", "store/demo", "--wait", "10ms", "--server", server)
@@ -234,9 +234,9 @@ func TestTraceWaitFailsWhenTheObjectDoesNotArrive(t *testing.T) {
 	}
 }
 
-func TestReplayNamesALetterOrAnObject(t *testing.T) {
+func TestReplayRequestNamesDeadLetterOrObject(t *testing.T) {
 	var asked *syncv1.ReplayRequest
-	server := serve(t, answers{
+	server := serve(t, fakeSyncService{
 		trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) { return demo(), nil },
 		replay: func(r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
 			asked = r
@@ -254,7 +254,7 @@ func TestReplayNamesALetterOrAnObject(t *testing.T) {
 }
 
 func TestBusResumePrintsWhyServicesWereHalted(t *testing.T) {
-	server := serve(t, answers{}, nil)
+	server := serve(t, fakeSyncService{}, nil)
 	if got := run(t, nil, "bus", "resume", "--server", server); got.out != "services are resumed; they were halted: three forgeries\n" {
 		t.Errorf("got %q %q", got.out, got.err)
 	}
@@ -262,7 +262,7 @@ func TestBusResumePrintsWhyServicesWereHalted(t *testing.T) {
 
 func TestDeadLettersListFollowsPagesUpToTheLimit(t *testing.T) {
 	var sizes []int32
-	server := serve(t, answers{list: func(r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
+	server := serve(t, fakeSyncService{list: func(r *syncv1.ListDeadLettersRequest) (*syncv1.ListDeadLettersResponse, error) {
 		sizes = append(sizes, r.GetPageSize())
 		page := &syncv1.ListDeadLettersResponse{NextPageToken: r.GetPageToken() + "x"}
 		for range min(r.GetPageSize(), 2) {
@@ -279,8 +279,8 @@ func TestDeadLettersListFollowsPagesUpToTheLimit(t *testing.T) {
 	}
 }
 
-func TestDeadLettersDiscardTellsWhatItPutAway(t *testing.T) {
-	server := serve(t, answers{}, nil)
+func TestDeadLettersDiscardPrintsDiscardedLetter(t *testing.T) {
+	server := serve(t, fakeSyncService{}, nil)
 	for id, want := range map[string]string{
 		"7": "dead letter 7 of tuple-sync discarded\n",
 		"8": "dead letter 8 of tuple-sync discarded; message 42 was no change, and has left the bus\n",
@@ -291,7 +291,7 @@ func TestDeadLettersDiscardTellsWhatItPutAway(t *testing.T) {
 	}
 }
 
-func TestATokenReachesTheServer(t *testing.T) {
+func TestTokenIsSentToServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -309,7 +309,7 @@ func TestATokenReachesTheServer(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var header atomic.Value
-			server := serve(t, answers{}, func(next http.Handler) http.Handler {
+			server := serve(t, fakeSyncService{}, func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					header.Store(r.Header.Get("Authorization"))
 					next.ServeHTTP(w, r)
@@ -323,7 +323,7 @@ func TestATokenReachesTheServer(t *testing.T) {
 	}
 }
 
-func TestVersionIsForPeopleAndPrograms(t *testing.T) {
+func TestVersionPrintsTextAndJSON(t *testing.T) {
 	if got := run(t, nil, "version"); got.code != 0 || !strings.HasPrefix(got.out, "entail ") {
 		t.Errorf("got %q", got.out)
 	}

@@ -32,19 +32,19 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-// queryAPI is a query API: its name, the environment variable with its URL, and its port in `entail up`. A flag wins over
+// apiEndpoint is a query API: its name, the environment variable with its URL, and its port in `entail up`. A flag wins over
 // both.
-type queryAPI struct {
+type apiEndpoint struct {
 	name, env string
 	port      int
 }
 
 func newSyncCall(cmd *cobra.Command, around IOStreams) *apiCall[syncv1connect.SyncServiceClient] {
-	return newAPICall(cmd, around, queryAPI{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
+	return newAPICall(cmd, around, apiEndpoint{"SyncService", "ENTAIL_SERVER", allinone.Defaults().Ports.Watcher}, syncv1connect.NewSyncServiceClient)
 }
 
 func newAccessCall(cmd *cobra.Command, around IOStreams) *apiCall[accessv1connect.AccessServiceClient] {
-	of := queryAPI{"AccessService", "ENTAIL_ACCESS_SERVER", allinone.Defaults().Ports.Webhook}
+	of := apiEndpoint{"AccessService", "ENTAIL_ACCESS_SERVER", allinone.Defaults().Ports.Webhook}
 	q := newAPICall(cmd, around, of, accessv1connect.NewAccessServiceClient)
 	bindMinRevisionFlag(cmd, &q.connection)
 	cmd.Flags().StringVar(&q.connection.after, "after", "",
@@ -66,7 +66,7 @@ func newInferenceCall(cmd *cobra.Command, around IOStreams) *apiCall[inferencev1
 
 // newInferenceWatchCall has no --min-revision: a watch resumes from tokens.
 func newInferenceWatchCall(cmd *cobra.Command, around IOStreams) *apiCall[inferencev1connect.InferenceServiceClient] {
-	of := queryAPI{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
+	of := apiEndpoint{"InferenceService", "ENTAIL_INFERENCE_SERVER", allinone.Defaults().Ports.ImpliedRole}
 	return newAPICall(cmd, around, of, inferencev1connect.NewInferenceServiceClient)
 }
 
@@ -75,21 +75,21 @@ func newStoreCall(cmd *cobra.Command, around IOStreams) *apiCall[storev1connect.
 }
 
 func newTupleCall(cmd *cobra.Command, around IOStreams) *apiCall[tuplev1connect.TupleServiceClient] {
-	of := queryAPI{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
+	of := apiEndpoint{"TupleService", "ENTAIL_TUPLE_SERVER", allinone.Defaults().Ports.TupleSync}
 	return newAPICall(cmd, around, of, tuplev1connect.NewTupleServiceClient)
 }
 
 func newOpenSearchCall(cmd *cobra.Command, around IOStreams) *apiCall[opensearchv1connect.OpenSearchServiceClient] {
-	of := queryAPI{"OpenSearchService", "ENTAIL_OPENSEARCH_SERVER", allinone.Defaults().Ports.OpenSearchSync}
+	of := apiEndpoint{"OpenSearchService", "ENTAIL_OPENSEARCH_SERVER", allinone.Defaults().Ports.OpenSearchSync}
 	return newAPICall(cmd, around, of, opensearchv1connect.NewOpenSearchServiceClient)
 }
 
 // storeAPI returns the API of store-sync, which serves StoreService and PolicyService.
-func storeAPI() queryAPI {
-	return queryAPI{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
+func storeAPI() apiEndpoint {
+	return apiEndpoint{"StoreService", "ENTAIL_STORE_SERVER", allinone.Defaults().Ports.StoreSync}
 }
 
-func (a queryAPI) defaultServerURL() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
+func (a apiEndpoint) defaultServerURL() string { return fmt.Sprintf("http://127.0.0.1:%d", a.port) }
 
 // Environment variables; a flag wins over its variable.
 const (
@@ -106,7 +106,7 @@ const (
 
 // apiConnection holds the settings with which a command reaches an API.
 type apiConnection struct {
-	api                              queryAPI
+	api                              apiEndpoint
 	server, token, tokenFile, caFile string
 	minRevision, after               string
 	// object is the parsed value of after.

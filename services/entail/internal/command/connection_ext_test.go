@@ -17,11 +17,11 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// secured starts a SyncService over TLS, and returns its URL and the file with its authority.
-func secured(t *testing.T) (url, authority string) {
+// startTLSService starts a SyncService over TLS, and returns its URL and the file with its authority.
+func startTLSService(t *testing.T) (url, authority string) {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle(syncv1connect.NewSyncServiceHandler(answers{}))
+	mux.Handle(syncv1connect.NewSyncServiceHandler(fakeSyncService{}))
 	server := httptest.NewTLSServer(mux)
 	t.Cleanup(server.Close)
 	authority = filepath.Join(t.TempDir(), "ca.pem")
@@ -32,8 +32,8 @@ func secured(t *testing.T) (url, authority string) {
 	return server.URL, authority
 }
 
-func TestAServerIsTrustedByTheAuthorityThatOneNames(t *testing.T) {
-	url, authority := secured(t)
+func TestCAFileIsUsedToVerifyServer(t *testing.T) {
+	url, authority := startTLSService(t)
 	none := filepath.Join(t.TempDir(), "none.pem")
 	if err := os.WriteFile(none, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func TestAServerIsTrustedByTheAuthorityThatOneNames(t *testing.T) {
 	}
 }
 
-func TestATokenIsOneWord(t *testing.T) {
-	server := serve(t, answers{}, nil)
+func TestReadTokenRefusesTokenWithSpaces(t *testing.T) {
+	server := serve(t, fakeSyncService{}, nil)
 	for name, content := range map[string]string{
 		"nothing": "", "blank": " \n", "two words": "a b", "two lines": "a\nb", "too long": strings.Repeat("a", 64<<10+1),
 	} {
@@ -75,7 +75,7 @@ func TestATokenIsOneWord(t *testing.T) {
 	}
 }
 
-func TestATokenTravelsInTheClearOnLoopbackOnly(t *testing.T) {
+func TestTokenRequiresTLSExceptOnLoopback(t *testing.T) {
 	for server, refused := range map[string]bool{
 		"http://127.0.0.1:1": false, "http://localhost:1": false, "http://[::1]:1": false,
 		"http://192.0.2.1:1": true, "http://entail.example": true, "http://127.0.0.1.example": true, "http://localhost.example": true,
@@ -87,7 +87,7 @@ func TestATokenTravelsInTheClearOnLoopbackOnly(t *testing.T) {
 	}
 }
 
-func TestWhatAServerIsAskedForHasABound(t *testing.T) {
+func TestReadEveryPageStopsAtLimit(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no address": {"status", "--server", "://"}, "no host": {"status", "--server", "http://"}, "another scheme": {"status", "--server", "ftp://host"},
 	} {
@@ -97,7 +97,7 @@ func TestWhatAServerIsAskedForHasABound(t *testing.T) {
 	}
 }
 
-func TestTheDocumentedServerIsAskedUnlessAnotherIsNamed(t *testing.T) {
+func TestServerURLDefaultsToDocumentedPort(t *testing.T) {
 	for command, want := range map[string]string{
 		"status --help": "http://127.0.0.1:18091", "inferences --help": "http://127.0.0.1:18094", "model show --help": "http://127.0.0.1:18092",
 	} {
@@ -110,7 +110,7 @@ func TestTheDocumentedServerIsAskedUnlessAnotherIsNamed(t *testing.T) {
 	}
 }
 
-func TestKindsAreOfferedForTheFirstArgument(t *testing.T) {
+func TestCompletionOffersKindsForFirstArgument(t *testing.T) {
 	for args, want := range map[string]string{"trace ": "store/", "replay ": "authorizationmodel/", "trace": "rolebinding/\n", "replay": ":6\n"} {
 		if got := run(t, nil, "__complete", strings.TrimSpace(args), ""); !strings.Contains(got.out, want) {
 			t.Errorf("%s: %q", args, got.out)
@@ -121,17 +121,17 @@ func TestKindsAreOfferedForTheFirstArgument(t *testing.T) {
 	}
 }
 
-// broken is a writer that always fails, like a full disk or a closed pipe.
-type broken struct{}
+// failingWriter is a writer that always fails, like a full disk or a closed pipe.
+type failingWriter struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestAnAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
-	server := serve(t, answers{trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) { return demo(), nil }}, nil)
+func TestPrintAnswerReportsWriteError(t *testing.T) {
+	server := serve(t, fakeSyncService{trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) { return demo(), nil }}, nil)
 	for _, args := range [][]string{{"status"}, {"status", "-o", "json"}, {"status", "-o", "yaml"}, {"trace", "store/demo"}, {"deadletters", "show", "7"}} {
 		var told strings.Builder
 		code := command.Run(t.Context(), append(args, "--server", server), command.IOStreams{
-			In: strings.NewReader(""), Out: broken{}, Err: &told, Getenv: func(string) string { return "" },
+			In: strings.NewReader(""), Out: failingWriter{}, Err: &told, Getenv: func(string) string { return "" },
 		})
 		if code != 1 || !strings.Contains(told.String(), "write answer: broken pipe") {
 			t.Errorf("%v: exit code %d, %q", args, code, told.String())
@@ -139,8 +139,8 @@ func TestAnAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
 	}
 }
 
-func TestALetterIsNamedByANumber(t *testing.T) {
-	server := serve(t, answers{}, nil)
+func TestParseLetterIDRequiresNumber(t *testing.T) {
+	server := serve(t, fakeSyncService{}, nil)
 	for _, args := range [][]string{{"deadletters", "show"}, {"deadletters", "discard"}, {"replay"}} {
 		for _, id := range []string{"0", "-1", "x", "1.5", "18446744073709551616"} {
 			got := run(t, nil, append(append(args, "--server", server, "--"), id)...)
@@ -151,12 +151,12 @@ func TestALetterIsNamedByANumber(t *testing.T) {
 	}
 }
 
-func TestAServersRefusalReachesTheTerminalInItsOwnWords(t *testing.T) {
+func TestRefusalIsPrintedUnchanged(t *testing.T) {
 	for code, want := range map[connect.Code]string{
 		connect.CodeInternal: "the reason", connect.CodeUnimplemented: "this address does not serve the API", connect.CodeUnavailable: "is `entail up` running?", connect.CodeDeadlineExceeded: "--server names another server",
 		connect.CodeUnauthenticated: "ENTAIL_TOKEN gives a token", connect.CodePermissionDenied: "--token-file",
 	} {
-		got := run(t, nil, "deadletters", "list", "--server", serve(t, refusing(code), nil))
+		got := run(t, nil, "deadletters", "list", "--server", serve(t, startRefusingService(code), nil))
 		if !strings.HasPrefix(got.err, "entail: the reason") || !strings.Contains(got.err, want) || strings.Contains(got.err, code.String()) {
 			t.Errorf("%s: %q", code, got.err)
 		}

@@ -36,7 +36,7 @@ the rights of the user, the key of OpenFGA, and the password of its database. It
 		}
 		keeper := credential.Keeper(credential.DirKeeper(dir))
 		if secrets {
-			client, err := secretsClient(kubeconfig)
+			client, err := newSecretsClient(kubeconfig)
 			if err != nil {
 				return err
 			}
@@ -51,8 +51,8 @@ the rights of the user, the key of OpenFGA, and the password of its database. It
 	return cmd
 }
 
-func secretsClient(kubeconfig string) (*corev1client.CoreV1Client, error) {
-	cfg, err := clusterConfig(kubeconfig)
+func newSecretsClient(kubeconfig string) (*corev1client.CoreV1Client, error) {
+	cfg, err := loadRESTConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func newDeadLettersListCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), letters, func(p report.Page) { p.WriteDeadLetters(letters.GetDeadLetters()) })
+		return q.printAnswer(cmd.OutOrStdout(), letters, func(p report.Printer) { p.WriteDeadLetters(letters.GetDeadLetters()) })
 	}
 	return cmd
 }
@@ -68,7 +68,7 @@ func newDeadLettersShowCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = callAndPrint(cmd, q, syncv1connect.SyncServiceClient.GetDeadLetter, &syncv1.GetDeadLetterRequest{Id: id}, report.Page.WriteDeadLetter)
+		_, err = callAndPrint(cmd, q, syncv1connect.SyncServiceClient.GetDeadLetter, &syncv1.GetDeadLetterRequest{Id: id}, report.Printer.WriteDeadLetter)
 		return err
 	}
 	return cmd
@@ -90,7 +90,7 @@ also removes the message from NATS. It processes nothing; replay does.`,
 			return err
 		}
 		_, err = callAndPrint(cmd, q, syncv1connect.SyncServiceClient.DiscardDeadLetter, &syncv1.DiscardDeadLetterRequest{Id: id},
-			report.Page.WriteDiscardResult)
+			report.Printer.WriteDiscardResult)
 		return err
 	}
 	return cmd

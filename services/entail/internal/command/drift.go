@@ -25,7 +25,7 @@ func newDriftCommand(around IOStreams) *cobra.Command {
 	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace in question")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		drift, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.CheckDrift,
-			&inferencev1.CheckDriftRequest{Namespace: namespace}, report.Page.WriteDrift)
+			&inferencev1.CheckDriftRequest{Namespace: namespace}, report.Printer.WriteDrift)
 		if err == nil && !drift.GetInStep() {
 			err = errDrift
 		}
@@ -58,7 +58,7 @@ func newWatchCommand(around IOStreams) *cobra.Command {
 		defer stream.Close()
 		for stream.Receive() {
 			m := stream.Msg()
-			if err := q.printAnswer(cmd.OutOrStdout(), m, func(p report.Page) { p.WriteWatchMessage(m) }); err != nil {
+			if err := q.printAnswer(cmd.OutOrStdout(), m, func(p report.Printer) { p.WriteWatchMessage(m) }); err != nil {
 				return err
 			}
 		}

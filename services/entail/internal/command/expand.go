@@ -21,7 +21,7 @@ func newExpandCommand(around IOStreams) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request := &tuplev1.ExpandRequest{Store: args[0], Relation: args[1], Object: args[2]}
 		var unreadable error
-		_, err := callAndPrint(cmd, q, tuplev1connect.TupleServiceClient.Expand, request, func(p report.Page, m *tuplev1.ExpandResponse) {
+		_, err := callAndPrint(cmd, q, tuplev1connect.TupleServiceClient.Expand, request, func(p report.Printer, m *tuplev1.ExpandResponse) {
 			unreadable = p.WriteExpansion(m)
 		})
 		if err == nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// everything starts all APIs with good answers, and returns the environment with their URLs.
-func everything(t *testing.T) (env map[string]string) {
+// startAllAPIs starts all APIs with good answers, and returns the environment with their URLs.
+func startAllAPIs(t *testing.T) (env map[string]string) {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle(syncv1connect.NewSyncServiceHandler(answers{
+	mux.Handle(syncv1connect.NewSyncServiceHandler(fakeSyncService{
 		trace: func(*syncv1.TraceObjectRequest) (*syncv1.TraceObjectResponse, error) {
 			return demo(step(eventv1.Outcome_OUTCOME_APPLIED)), nil
 		},
@@ -36,13 +36,13 @@ func everything(t *testing.T) (env map[string]string) {
 			return &syncv1.ListDeadLettersResponse{}, nil
 		},
 	}))
-	mux.Handle(inferencev1connect.NewInferenceServiceHandler(&inferences{
+	mux.Handle(inferencev1connect.NewInferenceServiceHandler(&fakeInferenceService{
 		pages: 2, held: make([]*inferencev1.WhoHasRoleRequest, 1), preview: &inferencev1.Preview{}, drift: &inferencev1.CheckDriftResponse{InStep: true},
 	}))
-	mux.Handle(storev1connect.NewStoreServiceHandler(&models{preview: &storev1.PreviewModelResponse{Accepted: true}}))
-	mux.Handle(tuplev1connect.NewTupleServiceHandler(&tuples{}))
-	mux.Handle(accessv1connect.NewAccessServiceHandler(&access{allowed: true}))
-	mux.Handle(opensearchv1connect.NewOpenSearchServiceHandler(&search{}))
+	mux.Handle(storev1connect.NewStoreServiceHandler(&fakeStoreService{preview: &storev1.PreviewModelResponse{Accepted: true}}))
+	mux.Handle(tuplev1connect.NewTupleServiceHandler(&fakeTupleService{}))
+	mux.Handle(accessv1connect.NewAccessServiceHandler(&fakeAccessService{allowed: true}))
+	mux.Handle(opensearchv1connect.NewOpenSearchServiceHandler(&fakeOpenSearchService{}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return map[string]string{
@@ -52,9 +52,9 @@ func everything(t *testing.T) (env map[string]string) {
 	}
 }
 
-// TestTheExamplesOfTheHelpWork runs each example; package policycommand tests those of `entail policy`.
-func TestTheExamplesOfTheHelpWork(t *testing.T) {
-	env := everything(t)
+// TestHelpExamplesRun runs each example; package policycommand tests those of `entail policy`.
+func TestHelpExamplesRun(t *testing.T) {
+	env := startAllAPIs(t)
 	t.Chdir(t.TempDir())
 	first, _, _ := strings.Cut(ruleFile, "---")
 	for file, text := range map[string]string{
@@ -66,7 +66,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 		}
 	}
 	ran := 0
-	for _, cmd := range leaves(command.Root(command.IOStreams{Getenv: func(name string) string { return env[name] }})) {
+	for _, cmd := range leafCommands(command.Root(command.IOStreams{Getenv: func(name string) string { return env[name] }})) {
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
@@ -110,9 +110,9 @@ func TestHelpOpensWithVerbAndHasExamples(t *testing.T) {
 	walk(root)
 }
 
-// leaves returns the commands without subcommands. It leaves out those that run servers or change a cluster, and those
-// that other tests cover.
-func leaves(cmd *cobra.Command) []*cobra.Command {
+// leafCommands returns the commands without subcommands. It leaves out those that run servers or change a cluster, and
+// those that other tests cover.
+func leafCommands(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range cmd.Commands() {
 		if slices.Contains([]string{"up", "install", "uninstall", "policy", "completion", "help"}, sub.Name()) {
@@ -121,7 +121,7 @@ func leaves(cmd *cobra.Command) []*cobra.Command {
 		if sub.Runnable() {
 			all = append(all, sub)
 		}
-		all = append(all, leaves(sub)...)
+		all = append(all, leafCommands(sub)...)
 	}
 	return all
 }

@@ -36,7 +36,7 @@ func newIAMKindsCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteProtectedResources(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteProtectedResources(all) })
 	}
 	return cmd
 }
@@ -59,7 +59,8 @@ func newIAMModelCommand(around IOStreams) *cobra.Command {
 	}
 	q := newAccessCall(cmd, around)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := callAndPrint(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{}, report.Page.WriteIAMModelStatus)
+		_, err := callAndPrint(cmd, q, accessv1connect.AccessServiceClient.GetModelStatus, &accessv1.GetModelStatusRequest{},
+			report.Printer.WriteIAMModelStatus)
 		return err
 	}
 	return cmd
@@ -134,7 +135,7 @@ declares. It changes nothing. To take the store over, set spec.adoption: Always 
 			return err
 		}
 		all.Tuples, all.NextPageToken = tuples, next
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteAdoptionPreview(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteAdoptionPreview(all) })
 	}
 	return cmd
 }

@@ -41,11 +41,11 @@ func newInferencesCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		table := report.Page.WriteInferences
+		table := report.Printer.WriteInferences
 		if tree {
-			table = report.Page.WriteInferenceTree
+			table = report.Printer.WriteInferenceTree
 		}
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) {
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) {
 			table(p, all)
 			if len(all.GetInferences()) == 0 && namespace != "" {
 				_, _ = fmt.Fprintf(p.Out, "This answer is for namespace %s; -A includes all namespaces.\n", namespace)
@@ -88,7 +88,7 @@ func newExplainRoleBindingCommand(around IOStreams) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		_, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
-		}, report.Page.WriteBindingExplanation)
+		}, report.Printer.WriteBindingExplanation)
 		return err
 	}
 	return cmd
@@ -118,7 +118,7 @@ func newWhoHasCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteRoleHolders(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteRoleHolders(all) })
 	}
 	return cmd
 }

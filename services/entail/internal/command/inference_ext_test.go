@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/gen/entail/inference/v1/inferencev1connect"
 )
 
-// inferences is an InferenceService with prepared answers that keeps the last request.
-type inferences struct {
+// fakeInferenceService is an InferenceService with prepared answers that keeps the last request.
+type fakeInferenceService struct {
 	inferencev1connect.UnimplementedInferenceServiceHandler
 	explained *inferencev1.ExplainBindingRequest
 	held      []*inferencev1.WhoHasRoleRequest
@@ -29,7 +29,7 @@ type inferences struct {
 	env map[string]string
 }
 
-func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
+func (i *fakeInferenceService) ListInferences(_ context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
 	i.pages++
 	i.asked = r
 	if i.pages > 3 {
@@ -44,12 +44,12 @@ func (i *inferences) ListInferences(_ context.Context, r *inferencev1.ListInfere
 	return page, nil
 }
 
-func (i *inferences) ExplainBinding(_ context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
+func (i *fakeInferenceService) ExplainBinding(_ context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
 	i.explained, i.asked = r, r
 	return &inferencev1.ExplainBindingResponse{Name: r.GetName(), Role: &inferencev1.Role{Name: "admin"}}, nil
 }
 
-func (i *inferences) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
+func (i *fakeInferenceService) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
 	i.asked = r
 	i.held = append(i.held, &inferencev1.WhoHasRoleRequest{Role: r.GetRole(), Namespace: r.GetNamespace(), PageToken: r.GetPageToken()})
 	answer := &inferencev1.WhoHasRoleResponse{Holders: []*inferencev1.Holder{{Subject: &inferencev1.Subject{Kind: "User", Name: "alice"}}}}
@@ -59,13 +59,13 @@ func (i *inferences) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequ
 	return answer, nil
 }
 
-func (i *inferences) PreviewRules(_ context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
+func (i *fakeInferenceService) PreviewRules(_ context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
 	i.previewed, i.asked = r, r
 	return &inferencev1.PreviewRulesResponse{Preview: i.preview}, nil
 }
 
 // ask runs a command against i.
-func (i *inferences) ask(t *testing.T, args ...string) outcome {
+func (i *fakeInferenceService) ask(t *testing.T, args ...string) commandResult {
 	t.Helper()
 	_, handler := inferencev1connect.NewInferenceServiceHandler(i)
 	server := httptest.NewServer(handler)
@@ -76,39 +76,39 @@ func (i *inferences) ask(t *testing.T, args ...string) outcome {
 }
 
 func TestInferencesFollowsPages(t *testing.T) {
-	var i inferences
+	var i fakeInferenceService
 	got := i.ask(t, "inferences", "-n", "team-a")
 	if got.code != 0 || i.pages != 3 || !strings.Contains(got.out, "role1") || !strings.Contains(got.out, "role3") || !strings.Contains(got.out, "team-a") {
 		t.Errorf("%d pages: %+v", i.pages, got)
 	}
 }
 
-func TestWhereThereIsNothingIsSaid(t *testing.T) {
+func TestEmptyListPrintsMessage(t *testing.T) {
 	for where, want := range map[string]string{
 		"-n team-a": "No role implies another.\nThis answer is for namespace team-a; -A includes all namespaces.\n", "-A": "No role implies another.\n",
 	} {
-		i := inferences{pages: 3}
+		i := fakeInferenceService{pages: 3}
 		if got := i.ask(t, append([]string{"inferences"}, strings.Fields(where)...)...); got.out != want || got.code != 0 {
 			t.Errorf("%s: %+v", where, got)
 		}
 	}
 }
 
-func TestExplainRoleBindingAsksForIt(t *testing.T) {
-	var i inferences
+func TestExplainRoleBindingSendsRequest(t *testing.T) {
+	var i fakeInferenceService
 	got := i.ask(t, "explain", "rolebinding", "b", "-n", "team-a")
 	if i.explained.GetName() != "b" || i.explained.GetNamespace() != "team-a" || !strings.Contains(got.out, "RoleBinding b grants admin") {
 		t.Errorf("asked %v, got %+v", i.explained, got)
 	}
 }
 
-func TestWhoHasKnowsBothKindsOfRoles(t *testing.T) {
+func TestWhoHasAcceptsRoleAndClusterRole(t *testing.T) {
 	tests := map[string]struct{ kind, name string }{
 		"writer": {"Role", "writer"}, "role/writer": {"Role", "writer"}, "clusterrole/view": {"ClusterRole", "view"}, "ClusterRole/view": {"ClusterRole", "view"},
 	}
 	for argument, want := range tests {
 		t.Run(argument, func(t *testing.T) {
-			var i inferences
+			var i fakeInferenceService
 			got := i.ask(t, "who-has", argument)
 			if got.code != 0 || strings.Count(got.out, "user:alice") != 2 || len(i.held) != 2 || i.held[1].GetPageToken() != "more" {
 				t.Fatalf("asked %v, got %+v", i.held, got)
@@ -119,7 +119,7 @@ func TestWhoHasKnowsBothKindsOfRoles(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"a/b", "role/", "role/a/b", ""} {
-		if got := new(inferences).ask(t, "who-has", bad); got.code != 2 {
+		if got := new(fakeInferenceService).ask(t, "who-has", bad); got.code != 2 {
 			t.Errorf("%q: exit code %d, want 2", bad, got.code)
 		}
 	}
@@ -147,8 +147,8 @@ func written(t *testing.T, content string) string {
 	return file
 }
 
-func TestPreviewRulesSendsWhatTheFileSays(t *testing.T) {
-	i := inferences{preview: &inferencev1.Preview{Created: 2}}
+func TestPreviewRulesSendsRulesOfFile(t *testing.T) {
+	i := fakeInferenceService{preview: &inferencev1.Preview{Created: 2}}
 	got := i.ask(t, "preview", "rules", "-n", "team-a", "-f", written(t, ruleFile), "--remove", "three,four")
 	want := `one:false:admin>writer two:false:admin>ClusterRole/view three:true four:true`
 	var sent []string
@@ -183,7 +183,7 @@ func TestPreviewRulesReadsLists(t *testing.T) {
 		"JSON after JSON":              {list + kind, "one two"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var i inferences
+			var i fakeInferenceService
 			got := i.ask(t, "preview", "rules", "-n", "team-a", "-f", written(t, strings.ReplaceAll(c.file, ", namespace: team-a", "")))
 			var names []string
 			for _, change := range i.previewed.GetChanges() {
@@ -196,8 +196,8 @@ func TestPreviewRulesReadsLists(t *testing.T) {
 	}
 }
 
-func TestPreviewRulesFailsWhenARuleWouldNotCount(t *testing.T) {
-	i := inferences{preview: &inferencev1.Preview{Refusals: []*inferencev1.Refusal{{Name: "one", Reason: "ProhibitedRole", Message: "m"}}}}
+func TestPreviewRulesFailsForRejectedRule(t *testing.T) {
+	i := fakeInferenceService{preview: &inferencev1.Preview{Refusals: []*inferencev1.Refusal{{Name: "one", Reason: "ProhibitedRole", Message: "m"}}}}
 	got := i.ask(t, "preview", "rules", "--remove", "x")
 	if got.code != 1 || !strings.Contains(got.out, "Rule one would not count") || !strings.Contains(got.err, "would not be accepted") {
 		t.Errorf("got %+v", got)
@@ -207,7 +207,7 @@ func TestPreviewRulesFailsWhenARuleWouldNotCount(t *testing.T) {
 	}
 }
 
-func TestPreviewRulesRefusesWhatItCannotRead(t *testing.T) {
+func TestPreviewRulesRefusesUnreadableFile(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want string
@@ -227,7 +227,7 @@ func TestPreviewRulesRefusesWhatItCannotRead(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var i inferences
+			var i fakeInferenceService
 			got := i.ask(t, append([]string{"preview", "rules"}, test.args...)...)
 			if got.code != 2 || !strings.Contains(got.err, test.want) || i.previewed != nil {
 				t.Errorf("got %+v, want %q", got, test.want)

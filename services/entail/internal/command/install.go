@@ -28,7 +28,7 @@ deploy/overlays or docker-compose.yaml.`,
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster (default as kubectl, or in-cluster)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := clusterConfig(kubeconfig)
+		cfg, err := loadRESTConfig(kubeconfig)
 		if err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ deploy/overlays or docker-compose.yaml.`,
 	return cmd
 }
 
-// clusterConfig returns the configuration of a kubeconfig file, or the one that kubectl would use.
-func clusterConfig(kubeconfig string) (*rest.Config, error) {
+// loadRESTConfig returns the configuration of a kubeconfig file, or the one that kubectl would use.
+func loadRESTConfig(kubeconfig string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()

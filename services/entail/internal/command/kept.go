@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// keptObject is an object whose earlier version is live because its current one is invalid.
-type keptObject struct {
+// objectOnOldVersion is an object whose earlier version is live because its current one is invalid.
+type objectOnOldVersion struct {
 	Kind      string    `json:"kind"`
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
@@ -32,8 +32,8 @@ type keptObject struct {
 	Message string `json:"message"`
 }
 
-// printKeptObjects prints one line for each.
-func printKeptObjects(cmd *cobra.Command, texts []keptObject) {
+// printObjectsOnOldVersion prints one line for each.
+func printObjectsOnOldVersion(cmd *cobra.Command, texts []objectOnOldVersion) {
 	for _, e := range texts {
 		name := strings.ToLower(e.Kind) + "/" + e.Name
 		if e.Namespace != "" {
@@ -43,8 +43,8 @@ func printKeptObjects(cmd *cobra.Command, texts []keptObject) {
 	}
 }
 
-// marshalWithKeptObjects returns m as JSON with the field earlierTexts. The field is absent if known is false.
-func marshalWithKeptObjects(m proto.Message, texts []keptObject, known bool) ([]byte, error) {
+// marshalWithObjectsOnOldVersion returns m as JSON with the field earlierTexts. The field is absent if known is false.
+func marshalWithObjectsOnOldVersion(m proto.Message, texts []objectOnOldVersion, known bool) ([]byte, error) {
 	document, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(m)
 	if err != nil || !known {
 		return document, err
@@ -59,20 +59,20 @@ func marshalWithKeptObjects(m proto.Message, texts []keptObject, known bool) ([]
 	return json.Marshal(fields)
 }
 
-// listKeptObjects lists these objects with the rights of the caller, as kubectl does. known is false without a kubeconfig
+// listObjectsOnOldVersion lists these objects with the rights of the caller, as kubectl does. known is false without a kubeconfig
 // or without the rights.
-func (c kubeconfigCluster) listKeptObjects(cmd *cobra.Command) (texts []keptObject, known bool) {
+func (c kubeconfigCluster) listObjectsOnOldVersion(cmd *cobra.Command) (texts []objectOnOldVersion, known bool) {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
-	texts = []keptObject{}
+	texts = []objectOnOldVersion{}
 	objects, err := c.newDynamicClient()
 	if err == nil {
-		err = cmp.Or(appendKeptObjects[corev1alpha1.Store](ctx, objects, kinds.Stores(), &texts),
-			appendKeptObjects[corev1alpha1.AuthorizationModel](ctx, objects, kinds.AuthorizationModels(), &texts),
-			appendKeptObjects[iaplv1alpha1.PolicyDocument](ctx, objects, kinds.PolicyDocuments(), &texts))
+		err = cmp.Or(appendObjectsOnOldVersion[corev1alpha1.Store](ctx, objects, kinds.Stores(), &texts),
+			appendObjectsOnOldVersion[corev1alpha1.AuthorizationModel](ctx, objects, kinds.AuthorizationModels(), &texts),
+			appendObjectsOnOldVersion[iaplv1alpha1.PolicyDocument](ctx, objects, kinds.PolicyDocuments(), &texts))
 	}
 	if err != nil {
 		cmd.PrintErrf("Not checked which objects have an earlier valid version in force: %v\n", err)
@@ -80,11 +80,11 @@ func (c kubeconfigCluster) listKeptObjects(cmd *cobra.Command) (texts []keptObje
 	return texts, err == nil
 }
 
-// appendKeptObjects appends the objects of one kind.
-func appendKeptObjects[T any, P interface {
+// appendObjectsOnOldVersion appends the objects of one kind.
+func appendObjectsOnOldVersion[T any, P interface {
 	*T
 	Kept() *metav1.Condition
-}](ctx context.Context, objects dynamic.Interface, kind kinds.Kind, texts *[]keptObject) error {
+}](ctx context.Context, objects dynamic.Interface, kind kinds.Kind, texts *[]objectOnOldVersion) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return objects.Resource(kind.GroupVersionResource()).List(ctx, options)
 	}
@@ -95,7 +95,7 @@ func appendKeptObjects[T any, P interface {
 			return err
 		}
 		if kept := is.Kept(); kept != nil {
-			*texts = append(*texts, keptObject{kind.Kind, u.GetNamespace(), u.GetName(), kept.LastTransitionTime.UTC(), kept.Message})
+			*texts = append(*texts, objectOnOldVersion{kind.Kind, u.GetNamespace(), u.GetName(), kept.LastTransitionTime.UTC(), kept.Message})
 		}
 		return nil
 	})

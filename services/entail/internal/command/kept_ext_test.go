@@ -17,8 +17,8 @@ import (
 	iaplv1alpha1 "github.com/entail-dev/entail/services/internal/api/iapl/v1alpha1"
 )
 
-// apiServer starts an API server that only lists these objects, and returns a kubeconfig for it.
-func apiServer(t *testing.T, lists map[string]any) (kubeconfig string) {
+// startListAPIServer starts an API server that only lists these objects, and returns a kubeconfig for it.
+func startListAPIServer(t *testing.T, lists map[string]any) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		list, ok := lists[r.URL.Path]
@@ -36,7 +36,7 @@ func apiServer(t *testing.T, lists map[string]any) (kubeconfig string) {
 "contexts": [{"name": "a", "context": {"cluster": "a"}}]}`, server.URL))
 }
 
-func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T) {
+func TestStatusListsOutdatedObjectsAndObjectStates(t *testing.T) {
 	condition := func(typ, reason string) []metav1.Condition {
 		return []metav1.Condition{{
 			Type: typ, Status: metav1.ConditionFalse, Reason: reason, Message: "line 5: to revoke now, do so", LastTransitionTime: metav1.NewTime(time.Unix(1000, 0)),
@@ -82,8 +82,8 @@ func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T
 		lists["/apis/opensearch.org/v1/"+kind] = list("List", []any{})
 	}
 	lists["/apis/opensearch.org/v1/opensearchusers"] = list("OpensearchUserList", []any{user("CREATED"), user("ERROR"), user("CREATED"), user("")})
-	url := serve(t, answers{}, nil)
-	env := map[string]string{"KUBECONFIG": apiServer(t, lists)}
+	url := serve(t, fakeSyncService{}, nil)
+	env := map[string]string{"KUBECONFIG": startListAPIServer(t, lists)}
 	got := run(t, env, "status", "--server", url)
 	const says = ": an earlier valid version is in force since 1970-01-01T00:16:40Z: line 5: to revoke now, do so\n"
 	if got.code != 0 || !strings.HasSuffix(got.out, "store/kept"+says+"authorizationmodel/docs"+says+"policydocument/policy in namespace team"+says+"opensearchusers: 2 CREATED, 1 ERROR, 1 not seen yet\n") || got.err != "" {
@@ -112,7 +112,7 @@ func TestStatusTellsOfWhomAnEarlierTextIsLiveAndWhatBecameOfObjects(t *testing.T
 	if got := run(t, nil, "status", "--server", url); got.code != 0 || got.err != "" || strings.Contains(got.out, "earlier") {
 		t.Errorf("without a kubeconfig: %+v", got)
 	}
-	env["KUBECONFIG"] = apiServer(t, nil)
+	env["KUBECONFIG"] = startListAPIServer(t, nil)
 	if got := run(t, env, "status", "--server", url); got.code != 0 || !strings.Contains(got.err, "version in force: ") || !strings.Contains(got.err, "opensearchusers is not known: ") {
 		t.Errorf("without the right to see them: %+v", got)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-func TestManifestsArePrintedForKubectl(t *testing.T) {
+func TestManifestsPrintsYAMLStream(t *testing.T) {
 	list := run(t, nil, "manifests")
 	files := strings.Fields(list.out)
 	if list.code != 0 || !slices.Contains(files, "samples/store.yaml") || !slices.Contains(files, "base/watcher/rbac.yaml") {
@@ -31,7 +31,7 @@ func TestManifestsArePrintedForKubectl(t *testing.T) {
 	}
 }
 
-func TestManifestsAreWrittenAndNeverOverwritten(t *testing.T) {
+func TestManifestsWritesNewFilesOnly(t *testing.T) {
 	dir := t.TempDir()
 	if got := run(t, nil, "manifests", "--dir", dir); got.code != 0 {
 		t.Fatalf("got %+v", got)
@@ -48,7 +48,7 @@ func TestManifestsAreWrittenAndNeverOverwritten(t *testing.T) {
 	}
 }
 
-func TestWrongUsageOfManifestsAndSettingsIsRefused(t *testing.T) {
+func TestManifestsAndSettingsRefuseWrongUsage(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want []string

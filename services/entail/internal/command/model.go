@@ -36,9 +36,9 @@ func newModelShowCommand(around IOStreams) *cobra.Command {
 	q := newStoreCall(cmd, around)
 	cmd.Flags().BoolVar(&provenance, "provenance", false, "show the object that each type and relation comes from")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		table := report.Page.WriteModel
+		table := report.Printer.WriteModel
 		if provenance {
-			table = report.Page.WriteModelProvenance
+			table = report.Printer.WriteModelProvenance
 		}
 		_, err := callAndPrint(cmd, q, storev1connect.StoreServiceClient.GetModel, &storev1.GetModelRequest{Name: args[0]}, table)
 		return err
@@ -72,7 +72,7 @@ names; all other files count as one new document. The columns list types of subj
 			return err
 		}
 		request := &storev1.PreviewModelRequest{Name: args[0], Module: string(module), Documents: documents, Replaces: replaces}
-		preview, err := callAndPrint(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Page.WriteModelPreview)
+		preview, err := callAndPrint(cmd, q, storev1connect.StoreServiceClient.PreviewModel, request, report.Printer.WriteModelPreview)
 		if err == nil && !preview.GetAccepted() {
 			err = errRejected
 		}
@@ -95,7 +95,7 @@ func newModelDiffCommand(around IOStreams) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request := &storev1.DiffModelRequest{Name: args[0], FromModelId: from, ToModelId: to}
 		_, err := callAndPrint(cmd, q, storev1connect.StoreServiceClient.DiffModel, request,
-			func(p report.Page, m *storev1.DiffModelResponse) { p.WriteModelChanges(m.GetChanges()) })
+			func(p report.Printer, m *storev1.DiffModelResponse) { p.WriteModelChanges(m.GetChanges()) })
 		return err
 	}
 	return cmd

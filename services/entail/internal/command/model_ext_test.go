@@ -13,29 +13,29 @@ import (
 	"github.com/entail-dev/entail/gen/entail/store/v1/storev1connect"
 )
 
-// models is a StoreService with prepared answers that keeps the last request.
-type models struct {
+// fakeStoreService is a StoreService with prepared answers that keeps the last request.
+type fakeStoreService struct {
 	storev1connect.UnimplementedStoreServiceHandler
 	preview   *storev1.PreviewModelResponse
 	previewed *storev1.PreviewModelRequest
 	compared  *storev1.DiffModelRequest
 }
 
-func (m *models) GetModel(_ context.Context, r *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
+func (m *fakeStoreService) GetModel(_ context.Context, r *storev1.GetModelRequest) (*storev1.GetModelResponse, error) {
 	return &storev1.GetModelResponse{Dsl: "type " + r.GetName(), Definitions: []*storev1.Definition{{Type: r.GetName(), Source: "core"}}}, nil
 }
 
-func (m *models) PreviewModel(_ context.Context, r *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
+func (m *fakeStoreService) PreviewModel(_ context.Context, r *storev1.PreviewModelRequest) (*storev1.PreviewModelResponse, error) {
 	m.previewed = r
 	return m.preview, nil
 }
 
-func (m *models) DiffModel(_ context.Context, r *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
+func (m *fakeStoreService) DiffModel(_ context.Context, r *storev1.DiffModelRequest) (*storev1.DiffModelResponse, error) {
 	m.compared = r
 	return &storev1.DiffModelResponse{}, nil
 }
 
-func (m *models) ask(t *testing.T, args ...string) outcome {
+func (m *fakeStoreService) ask(t *testing.T, args ...string) commandResult {
 	t.Helper()
 	_, handler := storev1connect.NewStoreServiceHandler(m)
 	server := httptest.NewServer(handler)
@@ -43,8 +43,8 @@ func (m *models) ask(t *testing.T, args ...string) outcome {
 	return run(t, map[string]string{"ENTAIL_STORE_SERVER": server.URL}, append([]string{"model"}, args...)...)
 }
 
-func TestModelShowAndDiffAskForAStore(t *testing.T) {
-	var m models
+func TestModelShowAndDiffRequireStore(t *testing.T) {
+	var m fakeStoreService
 	if got := m.ask(t, "show", "demo"); got.out != "type demo\n" {
 		t.Errorf("show: %+v", got)
 	}
@@ -58,7 +58,7 @@ func TestModelShowAndDiffAskForAStore(t *testing.T) {
 
 func TestModelPreviewFailsWhenTheModuleWouldBeRejected(t *testing.T) {
 	file := written(t, "module x\n")
-	m := models{preview: &storev1.PreviewModelResponse{Accepted: true}}
+	m := fakeStoreService{preview: &storev1.PreviewModelResponse{Accepted: true}}
 	if got := m.ask(t, "preview", "demo", "-f", file, "--replaces", "y"); got.code != 0 || m.previewed.GetModule() != "module x\n" || m.previewed.GetReplaces() != "y" {
 		t.Errorf("got %+v, asked %v", got, m.previewed)
 	}
@@ -73,8 +73,8 @@ func TestModelPreviewFailsWhenTheModuleWouldBeRejected(t *testing.T) {
 	}
 }
 
-func TestModelPreviewTakesPolicies(t *testing.T) {
-	m := models{preview: &storev1.PreviewModelResponse{Message: "errors in the documents: 1", Findings: &policyv1.Findings{
+func TestModelPreviewAcceptsPolicies(t *testing.T) {
+	m := fakeStoreService{preview: &storev1.PreviewModelResponse{Message: "errors in the documents: 1", Findings: &policyv1.Findings{
 		Diagnostics: []*policyv1.Diagnostic{{
 			Place: &policyv1.Place{File: "policydocument/team/lb", Path: "spec.actions[0].name"}, Code: "E-DUP-ACTION", Message: "twice", Hint: "keep one",
 		}}, Total: 2, Truncated: true,

@@ -17,8 +17,8 @@ func newOpenSearchCommand(around IOStreams) *cobra.Command {
 	return cmd
 }
 
-// bindOpenSearchCluster defines the flags that name an OpenSearchCluster.
-func bindOpenSearchCluster(cmd *cobra.Command) *opensearchv1.ClusterRef {
+// bindOpenSearchClusterFlags defines the flags that name an OpenSearchCluster.
+func bindOpenSearchClusterFlags(cmd *cobra.Command) *opensearchv1.ClusterRef {
 	of := &opensearchv1.ClusterRef{}
 	cmd.Flags().StringVarP(&of.Namespace, "namespace", "n", "default", "`namespace` of the OpenSearchCluster")
 	cmd.Flags().StringVar(&of.Name, "cluster", "search", "`name` of the OpenSearchCluster")
@@ -31,10 +31,10 @@ func newOpenSearchUsersCommand(around IOStreams) *cobra.Command {
 		Example: "  entail opensearch users\n  entail opensearch users -n team-a --cluster logs -o json",
 		Args:    cobra.NoArgs,
 	}
-	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchClusterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListUsers, &opensearchv1.ListUsersRequest{Cluster: of},
-			report.Page.WriteOpenSearchUsers)
+			report.Printer.WriteOpenSearchUsers)
 		return err
 	}
 	return cmd
@@ -46,10 +46,10 @@ func newOpenSearchRolesCommand(around IOStreams) *cobra.Command {
 		Example: "  entail opensearch roles\n  entail opensearch roles -n team-a --cluster logs",
 		Args:    cobra.NoArgs,
 	}
-	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchClusterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListRoles, &opensearchv1.ListRolesRequest{Cluster: of},
-			report.Page.WriteOpenSearchRoles)
+			report.Printer.WriteOpenSearchRoles)
 		return err
 	}
 	return cmd
@@ -64,16 +64,16 @@ object's record. It stays when bindings are deleted.`,
 		Example: "  entail opensearch mapping readall\n  entail opensearch mapping\n  entail opensearch mapping readall -o json",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchClusterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ListMappings, &opensearchv1.ListMappingsRequest{Cluster: of},
-				report.Page.WriteOpenSearchMappings)
+				report.Printer.WriteOpenSearchMappings)
 			return err
 		}
 		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.ExplainMapping,
 			&opensearchv1.ExplainMappingRequest{Cluster: of, Role: args[0]},
-			report.Page.WriteMappingExplanation)
+			report.Printer.WriteMappingExplanation)
 		return err
 	}
 	return cmd
@@ -85,10 +85,10 @@ func newOpenSearchStatusCommand(around IOStreams) *cobra.Command {
 		Example: "  entail opensearch status\n  entail opensearch status -n team-a --cluster logs",
 		Args:    cobra.NoArgs,
 	}
-	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchClusterFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		_, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.GetSyncStatus, &opensearchv1.GetSyncStatusRequest{Cluster: of},
-			report.Page.WriteOpenSearchStatus)
+			report.Printer.WriteOpenSearchStatus)
 		return err
 	}
 	return cmd

@@ -19,13 +19,13 @@ import (
 // readersFile is a binding of the cluster.
 const readersFile = "kind: OpensearchUserRoleBinding\nmetadata: {name: readers}\nspec: {users: [anna]}\n"
 
-// search is an OpenSearchService of a cluster with one object of each kind.
-type search struct {
+// fakeOpenSearchService is an OpenSearchService of a cluster with one object of each kind.
+type fakeOpenSearchService struct {
 	opensearchv1connect.UnimplementedOpenSearchServiceHandler
 	asked []*opensearchv1.ClusterRef
 }
 
-func (s *search) ListUsers(_ context.Context, r *opensearchv1.ListUsersRequest) (*opensearchv1.ListUsersResponse, error) {
+func (s *fakeOpenSearchService) ListUsers(_ context.Context, r *opensearchv1.ListUsersRequest) (*opensearchv1.ListUsersResponse, error) {
 	s.asked = append(s.asked, r.GetCluster())
 	return &opensearchv1.ListUsersResponse{Users: []*opensearchv1.Thing{
 		{Name: "admin", Exists: true, Reserved: true},
@@ -34,17 +34,17 @@ func (s *search) ListUsers(_ context.Context, r *opensearchv1.ListUsersRequest) 
 	}}, nil
 }
 
-func (s *search) ListRoles(_ context.Context, r *opensearchv1.ListRolesRequest) (*opensearchv1.ListRolesResponse, error) {
+func (s *fakeOpenSearchService) ListRoles(_ context.Context, r *opensearchv1.ListRolesRequest) (*opensearchv1.ListRolesResponse, error) {
 	s.asked = append(s.asked, r.GetCluster())
 	return &opensearchv1.ListRolesResponse{Roles: []*opensearchv1.Thing{{Name: "logs", Owner: "default/logs", AskedBy: "default/logs", State: "PENDING"}}}, nil
 }
 
-func (s *search) ListMappings(_ context.Context, r *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
+func (s *fakeOpenSearchService) ListMappings(_ context.Context, r *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
 	s.asked = append(s.asked, r.GetCluster())
 	return &opensearchv1.ListMappingsResponse{Mappings: []*opensearchv1.Mapping{{Role: "logs", Users: []string{"anna", "kim"}, Bindings: []string{"default/one"}}}}, nil
 }
 
-func (s *search) ExplainMapping(_ context.Context, r *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
+func (s *fakeOpenSearchService) ExplainMapping(_ context.Context, r *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
 	s.asked = append(s.asked, r.GetCluster())
 	switch r.GetRole() {
 	case "nobodys":
@@ -60,14 +60,14 @@ func (s *search) ExplainMapping(_ context.Context, r *opensearchv1.ExplainMappin
 	}}, nil
 }
 
-func (s *search) GetSyncStatus(_ context.Context, r *opensearchv1.GetSyncStatusRequest) (*opensearchv1.GetSyncStatusResponse, error) {
+func (s *fakeOpenSearchService) GetSyncStatus(_ context.Context, r *opensearchv1.GetSyncStatusRequest) (*opensearchv1.GetSyncStatusResponse, error) {
 	s.asked = append(s.asked, r.GetCluster())
 	return &opensearchv1.GetSyncStatusResponse{Kinds: []*opensearchv1.KindStatus{
 		{Kind: "internalusers", States: map[string]int32{"CREATED": 2, "": 1}}, {Kind: "roles"},
 	}}, nil
 }
 
-func (s *search) Preview(_ context.Context, r *opensearchv1.PreviewRequest) (*opensearchv1.PreviewResponse, error) {
+func (s *fakeOpenSearchService) Preview(_ context.Context, r *opensearchv1.PreviewRequest) (*opensearchv1.PreviewResponse, error) {
 	s.asked = append(s.asked, r.GetCluster())
 	answer := &opensearchv1.PreviewResponse{}
 	for _, manifest := range r.GetManifests() {
@@ -88,7 +88,7 @@ func (s *search) Preview(_ context.Context, r *opensearchv1.PreviewRequest) (*op
 	return answer, nil
 }
 
-func TestWhatIsNoPreviewIsRefusedWithWords(t *testing.T) {
+func TestPreviewRefusesUnknownManifest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "role.yaml")
 	if err := os.WriteFile(file, []byte("kind: Role\nmetadata: {name: r}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestWhatIsNoPreviewIsRefusedWithWords(t *testing.T) {
 	}
 }
 
-func TestWhatIsInOpenSearchIsListedWithWhoSaysSo(t *testing.T) {
+func TestOpenSearchListsEntitiesWithOwners(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "binding.yaml")
 	if err := os.WriteFile(file, []byte(readersFile), 0o600); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestWhatIsInOpenSearchIsListedWithWhoSaysSo(t *testing.T) {
 		"users -o json":   {`"askedBy"`},
 	} {
 		t.Run(args, func(t *testing.T) {
-			s := &search{}
+			s := &fakeOpenSearchService{}
 			_, handler := opensearchv1connect.NewOpenSearchServiceHandler(s)
 			server := httptest.NewServer(handler)
 			defer server.Close()

@@ -30,16 +30,16 @@ would get. It reads no Secrets, so it does not check passwords.
 		Example: "  entail opensearch preview -f rolebinding.yaml\n  entail opensearch preview --delete OpensearchUserRoleBinding/readers",
 		Args:    cobra.NoArgs,
 	}
-	q, of := newOpenSearchCall(cmd, around), bindOpenSearchCluster(cmd)
+	q, of := newOpenSearchCall(cmd, around), bindOpenSearchClusterFlags(cmd)
 	cmd.Flags().StringVarP(&file, "filename", "f", "", "`file` with objects of the cluster; - is standard input")
 	cmd.Flags().StringSliceVar(&deleted, "delete", nil, "`KIND/NAME` of an object that would be deleted; separate several by commas")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		request := &opensearchv1.PreviewRequest{Cluster: of}
-		writes, err := openSearchWrites(cmd.InOrStdin(), file, deleted, request)
+		writes, err := readOpenSearchWrites(cmd.InOrStdin(), file, deleted, request)
 		if err != nil {
 			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		if _, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.Preview, request, report.Page.WriteOpenSearchPreview); err != nil {
+		if _, err := callAndPrint(cmd, q, opensearchv1connect.OpenSearchServiceClient.Preview, request, report.Printer.WriteOpenSearchPreview); err != nil {
 			return err
 		}
 		return kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, of.GetNamespace(), writes)
@@ -47,8 +47,8 @@ would get. It reads no Secrets, so it does not check passwords.
 	return cmd
 }
 
-// openSearchWrites returns the writes to preview, and adds them to the request.
-func openSearchWrites(in io.Reader, file string, deleted []string, request *opensearchv1.PreviewRequest) (writes []dryRunWrite, err error) {
+// readOpenSearchWrites returns the writes to preview, and adds them to the request.
+func readOpenSearchWrites(in io.Reader, file string, deleted []string, request *opensearchv1.PreviewRequest) (writes []dryRunWrite, err error) {
 	var data []byte
 	if file != "" {
 		if data, err = input.ReadFileOrStdin(in, file, maxManifest+1); err != nil {

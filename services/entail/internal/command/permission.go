@@ -61,7 +61,7 @@ func newCanICommand(around IOStreams) *cobra.Command {
 			return err
 		}
 		answer, err := callAndPrint(cmd, q, accessv1connect.AccessServiceClient.CheckAccess,
-			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.WriteAccessAnswer)
+			&accessv1.CheckAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Printer.WriteAccessAnswer)
 		if err == nil && !answer.GetAllowed() {
 			printNamespaceHint(cmd, q.format, args, answer)
 			return exit.ErrTold
@@ -90,7 +90,7 @@ func newExplainAccessCommand(around IOStreams) *cobra.Command {
 			return err
 		}
 		answer, err := callAndPrint(cmd, q, accessv1connect.AccessServiceClient.ExplainAccess,
-			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Page.WriteAccessExplanation)
+			&accessv1.ExplainAccessRequest{Subject: subject, Verb: args[len(args)-2], Resource: resource}, report.Printer.WriteAccessExplanation)
 		if err == nil && !answer.GetAllowed() {
 			printNamespaceHint(cmd, q.format, args, answer)
 		}
@@ -131,7 +131,7 @@ func newWhoCanCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteAccessHolders(all) }); err != nil {
+		if err := q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteAccessHolders(all) }); err != nil {
 			return err
 		}
 		printNamespaceHint(cmd, q.format, args, all)
@@ -170,7 +170,7 @@ func newWhatCanCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteSubjectRights(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteSubjectRights(all) })
 	}
 	return cmd
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/entail-dev/entail/gen/entail/policy/v1/policyv1connect"
 )
 
-// policies is a PolicyService with one finding that keeps the last request.
-type policies struct {
+// fakePolicyService is a PolicyService with one finding that keeps the last request.
+type fakePolicyService struct {
 	policyv1connect.UnimplementedPolicyServiceHandler
 	asked    *policyv1.Policy
 	compared *policyv1.DiffPoliciesRequest
 	differ   *policyv1.DiffPoliciesResponse
 }
 
-func (p *policies) DiffPolicies(_ context.Context, r *policyv1.DiffPoliciesRequest) (*policyv1.DiffPoliciesResponse, error) {
+func (p *fakePolicyService) DiffPolicies(_ context.Context, r *policyv1.DiffPoliciesRequest) (*policyv1.DiffPoliciesResponse, error) {
 	p.compared = r
 	return p.differ, nil
 }
 
-func (p *policies) CheckPolicy(_ context.Context, r *policyv1.CheckPolicyRequest) (*policyv1.CheckPolicyResponse, error) {
+func (p *fakePolicyService) CheckPolicy(_ context.Context, r *policyv1.CheckPolicyRequest) (*policyv1.CheckPolicyResponse, error) {
 	p.asked = r.GetPolicy()
 	return &policyv1.CheckPolicyResponse{Findings: &policyv1.Findings{Diagnostics: []*policyv1.Diagnostic{{
 		Place: &policyv1.Place{File: "a.yaml", Line: 3, Column: 4}, Code: "E-DUP-TYPE", Message: "type twice", Hint: "keep one",
@@ -31,13 +31,13 @@ func (p *policies) CheckPolicy(_ context.Context, r *policyv1.CheckPolicyRequest
 	}}}}, nil
 }
 
-func TestAPolicyIsCheckedBesideAStore(t *testing.T) {
-	var p policies
+func TestPolicyCheckUsesDocumentsOfStore(t *testing.T) {
+	var p fakePolicyService
 	_, handler := policyv1connect.NewPolicyServiceHandler(&p)
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	file := written(t, "actions: []\n")
-	ask := func(args ...string) outcome {
+	ask := func(args ...string) commandResult {
 		return run(t, map[string]string{"ENTAIL_STORE_SERVER": server.URL}, append([]string{"policy", "check", file, "--store", "demo"}, args...)...)
 	}
 	got := ask("--replaces", "team/lb")
@@ -54,8 +54,8 @@ func TestAPolicyIsCheckedBesideAStore(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsComparedWithWhatIsRegistered(t *testing.T) {
-	p := policies{differ: &policyv1.DiffPoliciesResponse{
+func TestPolicyDiffComparesWithStore(t *testing.T) {
+	p := fakePolicyService{differ: &policyv1.DiffPoliciesResponse{
 		Worst: policyv1.Class_CLASS_WIDENING, Total: 3, Truncated: true,
 		Changes: []*policyv1.Change{{Class: policyv1.Class_CLASS_WIDENING, What: "condition", New: &policyv1.Place{File: "a.yaml", Line: 3, Column: 4}, Message: "more may get it"}},
 	}}
@@ -63,7 +63,7 @@ func TestAPolicyIsComparedWithWhatIsRegistered(t *testing.T) {
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	file := written(t, "actions: []\n")
-	ask := func(args ...string) outcome {
+	ask := func(args ...string) commandResult {
 		return run(t, map[string]string{"ENTAIL_STORE_SERVER": server.URL}, append([]string{"policy", "diff", file}, args...)...)
 	}
 	got := ask("--store", "demo", "--replaces", "team/lb")

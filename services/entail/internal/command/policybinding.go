@@ -38,7 +38,7 @@ func newPreviewPolicyBindingCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = callAndPrint(cmd, q, accessv1connect.AccessServiceClient.PreviewBinding, request, report.Page.WriteBindingGains)
+		_, err = callAndPrint(cmd, q, accessv1connect.AccessServiceClient.PreviewBinding, request, report.Printer.WriteBindingGains)
 		return err
 	}
 	return cmd

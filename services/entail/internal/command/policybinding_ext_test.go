@@ -18,19 +18,19 @@ spec:
     resourceRef: {apiGroup: r.example.com, kind: Organization, name: acme, uid: u3}
 `
 
-func (a *access) PreviewBinding(_ context.Context, r *accessv1.PreviewBindingRequest) (*accessv1.PreviewBindingResponse, error) {
+func (a *fakeAccessService) PreviewBinding(_ context.Context, r *accessv1.PreviewBindingRequest) (*accessv1.PreviewBindingResponse, error) {
 	a.preview, a.least = r, r.GetAtLeast()
 	lacking := &accessv1.Missing{Permission: "r/orgs.get", At: &accessv1.Place{Type: "r/Organization", Object: &accessv1.Name{Name: "acme"}}}
 	return &accessv1.PreviewBindingResponse{Gains: []*accessv1.Gain{{Subject: r.GetSubjects()[0], Permissions: []string{"r/orgs.get"}}}, Lacking: lacking}, nil
 }
 
-func (a *access) GetModelStatus(_ context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
+func (a *fakeAccessService) GetModelStatus(_ context.Context, r *accessv1.GetModelStatusRequest) (*accessv1.GetModelStatusResponse, error) {
 	a.least = r.GetAtLeast()
 	return &accessv1.GetModelStatusResponse{Store: "iam", Kinds: 2, Message: "Pending: soon"}, nil
 }
 
-func TestAPolicyBindingIsPreviewedAsItIsWritten(t *testing.T) {
-	var a access
+func TestPreviewPolicyBindingSendsManifest(t *testing.T) {
+	var a fakeAccessService
 	got := a.ask(t, "preview", "policybinding", "-f", written(t, bindingFile))
 	r := a.preview
 	if got.code != 0 || !strings.Contains(got.out, "User alice   r/orgs: get") || !strings.Contains(got.out, "You do not have r/orgs.get on ") || r.GetNamespace() != "team-a" || r.GetRole().GetNamespace() != "team-b" ||
@@ -49,14 +49,14 @@ func TestAPolicyBindingIsPreviewedAsItIsWritten(t *testing.T) {
 		"another kind": {strings.Replace(bindingFile, "kind: PolicyBinding", "kind: Role", 1), `a "Role" named "on-acme"`},
 		"no target":    {strings.ReplaceAll(bindingFile, "name: acme", `name: ""`), "resourceRef with a name"},
 	} {
-		if got := new(access).ask(t, "preview", "policybinding", "-f", written(t, c.file)); got.code != 2 || !strings.Contains(got.err, c.want) {
+		if got := new(fakeAccessService).ask(t, "preview", "policybinding", "-f", written(t, c.file)); got.code != 2 || !strings.Contains(got.err, c.want) {
 			t.Errorf("%s: %+v, want %q", what, got, c.want)
 		}
 	}
 }
 
-func TestWhatIsProtectedIsTold(t *testing.T) {
-	var a access
+func TestIAMKindsListsProtectedResources(t *testing.T) {
+	var a fakeAccessService
 	if got := a.ask(t, "iam", "kinds"); got.code != 0 || !strings.Contains(got.out, "b.c/Twin") {
 		t.Errorf("kinds: %+v", got)
 	}
@@ -69,14 +69,14 @@ func TestWhatIsProtectedIsTold(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWaitsForAnObject(t *testing.T) {
+func TestMinObjectIsSentWithRequest(t *testing.T) {
 	for argument, want := range map[string]string{
 		"policybinding/team-a/on-acme": "iam.miloapis.com policybindings team-a on-acme",
 		"GroupMemberships/team-a/m":    "iam.miloapis.com groupmemberships team-a m",
 		"user/alice":                   "iam.miloapis.com users  alice",
 		"project/web":                  "resourcemanager.miloapis.com projects  web",
 	} {
-		var a access
+		var a fakeAccessService
 		got := a.ask(t, "can-i", "alice", "get", "projects.p/web", "--after", argument, "--min-revision", "7@x")
 		o := a.least.GetObject()
 		if text := strings.Join([]string{o.GetGroup(), o.GetResource(), o.GetNamespace(), o.GetName()}, " "); text != want || a.least.GetRevision() != "7@x" {
@@ -86,7 +86,7 @@ func TestAnAnswerWaitsForAnObject(t *testing.T) {
 	for argument, want := range map[string]string{
 		"policybinding/on-acme": "KIND/NAMESPACE/NAME", "user/a/b": "names no User", "user": "names no User", "store/x": "is of none of protectedresource", "users/": "names no User",
 	} {
-		if got := new(access).ask(t, "can-i", "alice", "get", "projects.p/web", "--after", argument); got.code != 2 || !strings.Contains(got.err, want) {
+		if got := new(fakeAccessService).ask(t, "can-i", "alice", "get", "projects.p/web", "--after", argument); got.code != 2 || !strings.Contains(got.err, want) {
 			t.Errorf("%s: %+v", argument, got)
 		}
 	}

@@ -58,7 +58,7 @@ func newPreviewRulesCommand(around IOStreams) *cobra.Command {
 			return fmt.Errorf("%w: nothing to preview: give rules by -f or names by --remove", exit.ErrUsage)
 		}
 		answer, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.PreviewRules, request,
-			func(p report.Page, m *inferencev1.PreviewRulesResponse) { p.WriteRolePreview(m.GetPreview()) })
+			func(p report.Printer, m *inferencev1.PreviewRulesResponse) { p.WriteRolePreview(m.GetPreview()) })
 		if len(answer.GetPreview().GetRefusals()) > 0 {
 			err = errors.Join(err, errRefused)
 		}

@@ -37,7 +37,7 @@ It never restores an older state.`,
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), replayed, func(p report.Page) { p.WriteReplayResult(replayed) })
+		return q.printAnswer(cmd.OutOrStdout(), replayed, func(p report.Printer) { p.WriteReplayResult(replayed) })
 	}
 	return cmd
 }

@@ -26,18 +26,18 @@ func newStatusCommand(around IOStreams) *cobra.Command {
 		}
 		in := kubeconfigCluster{around.Getenv}
 		if q.format != report.Table {
-			texts, known := in.listKeptObjects(cmd)
-			document, err := marshalWithKeptObjects(answer, texts, known)
+			texts, known := in.listObjectsOnOldVersion(cmd)
+			document, err := marshalWithObjectsOnOldVersion(answer, texts, known)
 			if err != nil {
 				return err
 			}
 			return report.WriteDocument(cmd.OutOrStdout(), q.format, document)
 		}
-		if err := q.printAnswer(cmd.OutOrStdout(), answer, func(p report.Page) { p.WriteServiceStatus(answer) }); err != nil {
+		if err := q.printAnswer(cmd.OutOrStdout(), answer, func(p report.Printer) { p.WriteServiceStatus(answer) }); err != nil {
 			return err
 		}
-		texts, _ := in.listKeptObjects(cmd)
-		printKeptObjects(cmd, texts)
+		texts, _ := in.listObjectsOnOldVersion(cmd)
+		printObjectsOnOldVersion(cmd, texts)
 		in.printOpenSearchStates(cmd)
 		return nil
 	}

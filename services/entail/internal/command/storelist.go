@@ -26,7 +26,7 @@ func newListObjectsCommand(around IOStreams) *cobra.Command {
 		answer, err := callAndPrint(cmd, q, tuplev1connect.TupleServiceClient.ListObjects, &tuplev1.ListObjectsRequest{
 			Store: args[0], User: args[1], Relation: args[2], Type: args[3],
 			Context: question.context, ContextualTuples: question.tuples, After: question.after,
-		}, report.Page.WriteObjects)
+		}, report.Printer.WriteObjects)
 		if err == nil && answer.GetTruncated() {
 			return errTruncated
 		}
@@ -54,7 +54,7 @@ func newListUsersCommand(around IOStreams) *cobra.Command {
 		answer, err := callAndPrint(cmd, q, tuplev1connect.TupleServiceClient.ListUsers, &tuplev1.ListUsersRequest{
 			Store: args[0], UserType: args[1], Relation: args[2], Object: args[3],
 			Context: question.context, ContextualTuples: question.tuples, After: question.after,
-		}, report.Page.WriteUsers)
+		}, report.Printer.WriteUsers)
 		if err == nil && answer.GetTruncated() {
 			return errTruncated
 		}

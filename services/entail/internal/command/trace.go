@@ -47,7 +47,7 @@ func newTraceCommand(around IOStreams) *cobra.Command {
 		}
 		trace, err := awaitObjectTrace(cmd.Context(), client, object, wait)
 		if trace != nil {
-			err = errors.Join(err, q.printAnswer(cmd.OutOrStdout(), trace, func(p report.Page) { p.WriteObjectTrace(trace) }))
+			err = errors.Join(err, q.printAnswer(cmd.OutOrStdout(), trace, func(p report.Printer) { p.WriteObjectTrace(trace) }))
 		}
 		return err
 	}

@@ -48,7 +48,7 @@ func newTuplesListCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteDeclaredTuples(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteDeclaredTuples(all) })
 	}
 	return cmd
 }
@@ -84,7 +84,7 @@ kept             it is recorded, and stays until it is known again what belongs 
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Page) { p.WriteUndeclaredTuples(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteUndeclaredTuples(all) })
 	}
 	return cmd
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/gen/entail/tuple/v1/tuplev1connect"
 )
 
-// tuples is a TupleService with three pages of each list; the second page is empty.
-type tuples struct {
+// fakeTupleService is a TupleService with three pages of each list; the second page is empty.
+type fakeTupleService struct {
 	questions
 	listed     []*tuplev1.ListTuplesRequest
 	undeclared []*tuplev1.ListUndeclaredTuplesRequest
@@ -20,7 +20,7 @@ type tuples struct {
 
 func next(token string) string { return map[string]string{"": "b", "b": "c"}[token] }
 
-func (s *tuples) ListTuples(_ context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
+func (s *fakeTupleService) ListTuples(_ context.Context, r *tuplev1.ListTuplesRequest) (*tuplev1.ListTuplesResponse, error) {
 	s.listed = append(s.listed, r)
 	answer := &tuplev1.ListTuplesResponse{NextPageToken: next(r.GetPageToken())}
 	for i := range r.GetPageSize() {
@@ -31,7 +31,7 @@ func (s *tuples) ListTuples(_ context.Context, r *tuplev1.ListTuplesRequest) (*t
 	return answer, nil
 }
 
-func (s *tuples) ListUndeclaredTuples(
+func (s *fakeTupleService) ListUndeclaredTuples(
 	_ context.Context, r *tuplev1.ListUndeclaredTuplesRequest,
 ) (*tuplev1.ListUndeclaredTuplesResponse, error) {
 	s.undeclared = append(s.undeclared, r)
@@ -48,7 +48,7 @@ func key(page string, i int32) *tuplev1.TupleKey {
 	return &tuplev1.TupleKey{Object: fmt.Sprintf("doc:%s%d", page, i), Relation: "viewer", User: "user:1"}
 }
 
-func (s *tuples) PreviewAdoption(_ context.Context, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
+func (s *fakeTupleService) PreviewAdoption(_ context.Context, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
 	answer := &tuplev1.PreviewAdoptionResponse{Store: "iam", StoreId: "S1", Message: "It is another's.", NextPageToken: next(r.GetPageToken())}
 	for i := range int32(2) {
 		if r.GetPageToken() != "b" {
@@ -58,8 +58,8 @@ func (s *tuples) PreviewAdoption(_ context.Context, r *tuplev1.PreviewAdoptionRe
 	return answer, nil
 }
 
-func TestWhatAnAdoptionDeletesIsListed(t *testing.T) {
-	var s tuples
+func TestIAMAdoptListsDeletedTuples(t *testing.T) {
+	var s fakeTupleService
 	if got := s.run(t, "iam", "adopt", "--dry-run"); strings.Count(got.out, "doc:") != 4 || !strings.Contains(got.out, "It is another's.") {
 		t.Errorf("got %+v", got)
 	}
@@ -71,12 +71,12 @@ func TestWhatAnAdoptionDeletesIsListed(t *testing.T) {
 	}
 }
 
-func (s *tuples) ask(t *testing.T, args ...string) outcome {
+func (s *fakeTupleService) ask(t *testing.T, args ...string) commandResult {
 	t.Helper()
 	return s.run(t, append([]string{"tuples"}, args...)...)
 }
 
-func (s *tuples) run(t *testing.T, args ...string) outcome {
+func (s *fakeTupleService) run(t *testing.T, args ...string) commandResult {
 	t.Helper()
 	_, handler := tuplev1connect.NewTupleServiceHandler(s)
 	server := httptest.NewServer(handler)
@@ -84,8 +84,8 @@ func (s *tuples) run(t *testing.T, args ...string) outcome {
 	return run(t, map[string]string{"ENTAIL_TUPLE_SERVER": server.URL}, args...)
 }
 
-func TestTuplesAreListedUpToTheLimit(t *testing.T) {
-	var s tuples
+func TestTuplesListStopsAtLimit(t *testing.T) {
+	var s fakeTupleService
 	got := s.ask(t, "list", "demo", "--limit", "3", "--object", "doc:1", "--relation", "viewer", "--user", "user:1", "--owner", "store/demo")
 	if strings.Count(got.out, "Store/demo") != 3 || len(s.listed) != 3 || s.listed[2].GetPageSize() != 1 {
 		t.Errorf("got %+v, asked %v", got, s.listed)
@@ -96,8 +96,8 @@ func TestTuplesAreListedUpToTheLimit(t *testing.T) {
 	}
 }
 
-func TestTheWholeStoreIsLookedAtForUndeclaredTuples(t *testing.T) {
-	var s tuples
+func TestTuplesUndeclaredReadsAllPages(t *testing.T) {
+	var s fakeTupleService
 	got := s.ask(t, "undeclared", "demo", "-o", "json")
 	if strings.Count(got.out, `"FATE_UNMANAGED"`) != 4 || len(s.undeclared) != 3 || s.undeclared[0].GetStore() != "demo" {
 		t.Errorf("got %+v, asked %v", got, s.undeclared)

@@ -54,7 +54,7 @@ The namespace entail-system stays, with its Secrets and volumes.`,
 		"continue although objects of kinds that other software also applied stay, with their finalizers")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long the services may take to remove finalizers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := clusterConfig(kubeconfig)
+		cfg, err := loadRESTConfig(kubeconfig)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func listOwnObjects(ctx context.Context, client dynamic.Interface) ([]remainingO
 // listObjectsOfKinds lists all objects of the kinds in these definitions.
 func listObjectsOfKinds(ctx context.Context, client dynamic.Interface, definitions []*unstructured.Unstructured) (all []remainingObject, err error) {
 	for _, u := range definitions {
-		resource, err := storedResource(u)
+		resource, err := storageVersionResource(u)
 		if err != nil {
 			return nil, err
 		}
@@ -141,8 +141,8 @@ func listObjectsOfKinds(ctx context.Context, client dynamic.Interface, definitio
 	return all, nil
 }
 
-// storedResource returns the resource of a definition, in the version that the API server stores.
-func storedResource(definition *unstructured.Unstructured) (of schema.GroupVersionResource, err error) {
+// storageVersionResource returns the resource of a definition, in the version that the API server stores.
+func storageVersionResource(definition *unstructured.Unstructured) (of schema.GroupVersionResource, err error) {
 	of.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
 	of.Resource, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")

@@ -70,7 +70,7 @@ func (a *certificateAuthority) keepOrIssueCertificate(have map[string][]byte, na
 	for _, host := range hosts {
 		names = append(names, host, host+"."+rbac.Namespace, host+"."+rbac.Namespace+".svc", host+"."+rbac.Namespace+".svc.cluster.local")
 	}
-	if a.isCertificateGood(have, names) {
+	if a.isCertificateValid(have, names) {
 		return map[string][]byte{certificateFile: have[certificateFile], keyFile: have[keyFile]}, nil
 	}
 	certificate, key, err := a.createCertificate(&x509.Certificate{
@@ -82,8 +82,8 @@ func (a *certificateAuthority) keepOrIssueCertificate(have map[string][]byte, na
 	return map[string][]byte{certificateFile: certificate, keyFile: key}, err
 }
 
-// isCertificateGood reports whether the certificate has these names and this issuer, and lives longer than renewal.
-func (a *certificateAuthority) isCertificateGood(have map[string][]byte, names []string) bool {
+// isCertificateValid reports whether the certificate has these names and this issuer, and lives longer than renewal.
+func (a *certificateAuthority) isCertificateValid(have map[string][]byte, names []string) bool {
 	pair, err := tls.X509KeyPair(have[certificateFile], have[keyFile])
 	if err != nil || !slices.Equal(pair.Leaf.DNSNames, names) || a.now.Add(renewal).After(pair.Leaf.NotAfter) {
 		return false

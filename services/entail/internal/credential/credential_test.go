@@ -25,7 +25,7 @@ func now() time.Time { return time.Now().Truncate(time.Hour) }
 // all returns the options that include every part.
 func all() Options { return Options{OpenSearch: true} }
 
-func complete(t *testing.T, keeper Keeper, at time.Time) []string {
+func allOptions(t *testing.T, keeper Keeper, at time.Time) []string {
 	t.Helper()
 	changed, err := CreateMissing(t.Context(), keeper, at, all())
 	if err != nil {
@@ -34,13 +34,13 @@ func complete(t *testing.T, keeper Keeper, at time.Time) []string {
 	return changed
 }
 
-func TestWhatIsThereStays(t *testing.T) {
+func TestCreateMissingKeepsExistingCredentials(t *testing.T) {
 	dir := DirKeeper(t.TempDir())
-	made := complete(t, dir, now())
+	made := allOptions(t, dir, now())
 	if want := slices.Sorted(slices.Values(EntryNames())); !slices.Equal(made, want) {
 		t.Errorf("made %q, want %q", made, want)
 	}
-	if again := complete(t, dir, now().Add(24*time.Hour)); len(again) != 0 {
+	if again := allOptions(t, dir, now().Add(24*time.Hour)); len(again) != 0 {
 		t.Errorf("changed %q a day later", again)
 	}
 	// A lost seed is replaced, and the server receives the new public key.
@@ -48,21 +48,21 @@ func TestWhatIsThereStays(t *testing.T) {
 	if err := os.RemoveAll(lost); err != nil {
 		t.Fatal(err)
 	}
-	if again := complete(t, dir, now()); !slices.Equal(again, []string{"nats-server", "nats-tuple-sync"}) {
+	if again := allOptions(t, dir, now()); !slices.Equal(again, []string{"nats-server", "nats-tuple-sync"}) {
 		t.Errorf("changed %q", again)
 	}
 }
 
-func TestNothingIsMadeForAnOpenSearchThatIsNotThere(t *testing.T) {
+func TestCreateMissingSkipsOpenSearchUnlessSelected(t *testing.T) {
 	made, err := CreateMissing(t.Context(), DirKeeper(t.TempDir()), now(), Options{})
 	if err != nil || len(made) != len(EntryNames())-2 || slices.ContainsFunc(made, func(name string) bool { return strings.HasPrefix(name, "opensearch-") }) {
 		t.Errorf("made %q, %v", made, err)
 	}
 }
 
-func TestFilesAreTheOwnersAlone(t *testing.T) {
+func TestDirKeeperFilesAreReadableByOwnerOnly(t *testing.T) {
 	dir := t.TempDir()
-	complete(t, DirKeeper(dir), now())
+	allOptions(t, DirKeeper(dir), now())
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
@@ -82,22 +82,22 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreRenewedAYearBeforeTheirEndAndTheAuthorityStays(t *testing.T) {
+func TestCertificatesAreRenewedAYearBeforeExpiryByTheSameAuthority(t *testing.T) {
 	dir := DirKeeper(t.TempDir())
-	complete(t, dir, now())
-	if again := complete(t, dir, now().Add(serverLife-renewal-time.Hour)); len(again) != 0 {
+	allOptions(t, dir, now())
+	if again := allOptions(t, dir, now().Add(serverLife-renewal-time.Hour)); len(again) != 0 {
 		t.Errorf("changed %q too early", again)
 	}
 	want := slices.Sorted(maps.Keys(all().serverHosts()))
-	if again := complete(t, dir, now().Add(serverLife-renewal+time.Hour)); !slices.Equal(again, want) {
+	if again := allOptions(t, dir, now().Add(serverLife-renewal+time.Hour)); !slices.Equal(again, want) {
 		t.Errorf("changed %q, want %q", again, want)
 	}
 }
 
-func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
+func TestCreateMissingReportsDamagedFiles(t *testing.T) {
 	for _, file := range []string{"ca/ca.key", "ca/ca.crt", "nats-watcher/seed"} {
 		dir := t.TempDir()
-		complete(t, DirKeeper(dir), now())
+		allOptions(t, DirKeeper(dir), now())
 		if err := os.WriteFile(filepath.Join(dir, file), []byte("damaged"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestWhatIsDamagedIsNamedAndNotReplaced(t *testing.T) {
 	}
 }
 
-func TestNoSecretIsWhereItNeedNotBe(t *testing.T) {
+func TestEntriesHoldOnlyRequiredSecrets(t *testing.T) {
 	set, err := Set{}.buildRequiredSet(now(), all())
 	if err != nil {
 		t.Fatal(err)
@@ -130,8 +130,8 @@ func TestNoSecretIsWhereItNeedNotBe(t *testing.T) {
 	}
 }
 
-// serve runs NATS with the created credentials, as a cluster would.
-func serve(t *testing.T, dir string) *server.Server {
+// runNATSWithCredentials runs NATS with the created credentials, as a cluster would.
+func runNATSWithCredentials(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	files := filepath.Join(dir, "nats-server")
 	config := filepath.Join(files, "server.conf")
@@ -156,10 +156,10 @@ func serve(t *testing.T, dir string) *server.Server {
 	return s
 }
 
-func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
+func TestNATSUsersAuthenticateWithKeyAndHaveOnlyTheirRights(t *testing.T) {
 	dir := t.TempDir()
-	complete(t, DirKeeper(dir), now())
-	s := serve(t, dir)
+	allOptions(t, DirKeeper(dir), now())
+	s := runNATSWithCredentials(t, dir)
 	for _, user := range natsauth.UserNames() {
 		folder := filepath.Join(dir, "nats-"+user)
 		key, err := nats.NkeyOptionFromSeed(filepath.Join(folder, seedFile))
@@ -190,7 +190,7 @@ func TestEverybodyComesInByTheirKeyAndMayOnlyWhatIsTheirs(t *testing.T) {
 	}
 }
 
-func TestServersAreTrustedByTheirNamesOnly(t *testing.T) {
+func TestServerCertificatesAreValidForTheirNamesOnly(t *testing.T) {
 	set, err := Set{}.buildRequiredSet(now(), all())
 	if err != nil {
 		t.Fatal(err)

@@ -86,9 +86,9 @@ func (s Set) buildRequiredSet(now time.Time, o Options) (Set, error) {
 	if err := s.addNATSUsers(want, authority); err != nil {
 		return nil, err
 	}
-	token, password := s.existingOrRandom("openfga-client", tokenFile), s.existingOrRandom("postgres", passwordFile)
+	token, password := s.existingOrRandomFile("openfga-client", tokenFile), s.existingOrRandomFile("postgres", passwordFile)
 	want["openfga-client"] = map[string][]byte{tokenFile: token, authorityFile: authority.certificate}
-	want["openfga-server"]["config.yaml"] = openFGAConfig(token, password)
+	want["openfga-server"]["config.yaml"] = renderOpenFGAConfig(token, password)
 	want["postgres"][passwordFile] = password
 	return want, nil
 }
@@ -136,17 +136,17 @@ func (s Set) addNATSUsers(want Set, authority *certificateAuthority) error {
 	return err
 }
 
-// existingOrRandom returns the existing file, or a new random text.
-func (s Set) existingOrRandom(name, file string) []byte {
+// existingOrRandomFile returns the existing file, or a new random text.
+func (s Set) existingOrRandomFile(name, file string) []byte {
 	if there := s[name][file]; len(there) > 0 {
 		return there
 	}
 	return []byte(rand.Text())
 }
 
-// openFGAConfig returns the settings that must not be in a variable. The server and the migration of OpenFGA use
+// renderOpenFGAConfig returns the settings that must not be in a variable. The server and the migration of OpenFGA use
 // different names for the same setting.
-func openFGAConfig(token, password []byte) []byte {
+func renderOpenFGAConfig(token, password []byte) []byte {
 	return fmt.Appendf(nil, `authn:
   method: preshared
   preshared:

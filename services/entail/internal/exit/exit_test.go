@@ -11,13 +11,13 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-// worse is an error with its own exit code.
-type worse int
+// errorWithExitCode is an error with its own exit code.
+type errorWithExitCode int
 
-func (w worse) Error() string { return fmt.Sprint("worse ", int(w)) }
-func (w worse) ExitCode() int { return int(w) }
+func (w errorWithExitCode) Error() string { return fmt.Sprint("worse ", int(w)) }
+func (w errorWithExitCode) ExitCode() int { return int(w) }
 
-func TestACodeTellsAScriptWhatWentWrong(t *testing.T) {
+func TestCodeDistinguishesErrors(t *testing.T) {
 	answer := func(code connect.Code) error { return fmt.Errorf("ask: %w", connect.NewError(code, errors.New("no"))) }
 	for name, test := range map[string]struct {
 		err  error
@@ -26,8 +26,8 @@ func TestACodeTellsAScriptWhatWentWrong(t *testing.T) {
 		"nothing":                        {nil, exit.OK},
 		"anything":                       {errors.New("?"), exit.Failure},
 		"the command line":               {fmt.Errorf("%w: --limit 0", exit.ErrUsage), exit.Usage},
-		"a code of its own":              {fmt.Errorf("compare: %w", worse(12)), 12},
-		"the command line before others": {errors.Join(worse(12), exit.ErrUsage), exit.Usage},
+		"a code of its own":              {fmt.Errorf("compare: %w", errorWithExitCode(12)), 12},
+		"the command line before others": {errors.Join(errorWithExitCode(12), exit.ErrUsage), exit.Usage},
 		"a question that cannot be":      {answer(connect.CodeInvalidArgument), exit.Usage},
 		"nothing of the name":            {answer(connect.CodeNotFound), exit.NotFound},
 		"a server that is away":          {answer(connect.CodeUnavailable), exit.Unavailable},

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/input"
 )
 
-func TestAFileOrStandardInputIsReadUpToABound(t *testing.T) {
+func TestReadFileOrStdinIsBounded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(file, []byte("of the file"), 0o600); err != nil {
 		t.Fatal(err)

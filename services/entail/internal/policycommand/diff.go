@@ -56,7 +56,7 @@ is the worst class of change: 0 none or harmless, %d narrowing, %d widening, %d 
 		return cobra.ExactArgs(2)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		changes, err := r.changesBetween(cmd, args, findingsForFormat(format, options))
+		changes, err := r.changesBetween(cmd, args, newFindingsWriterForFormat(format, options))
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func newExplainCommand() *cobra.Command {
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` or folder of the policy; separate several by commas")
 	_ = cmd.MarkFlagRequired("filename") // This cannot fail: the flag is defined above.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := findingsForFormat(format, options).readCheckedPolicy(cmd, files)
+		p, err := newFindingsWriterForFormat(format, options).readCheckedPolicy(cmd, files)
 		if err != nil {
 			return err
 		}

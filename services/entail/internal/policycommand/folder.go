@@ -59,17 +59,17 @@ func (r *policyFileReader) readPaths(paths []string) (policyFileSet, error) {
 	return found, nil
 }
 
-func (r *policyFileReader) readPath(readPath string, found *policyFileSet) error {
-	if readPath != "-" {
-		info, err := os.Stat(readPath)
+func (r *policyFileReader) readPath(name string, found *policyFileSet) error {
+	if name != "-" {
+		info, err := os.Stat(name)
 		if err != nil {
 			return err
 		}
 		if info.IsDir() {
-			return r.readNamedFolder(readPath, found)
+			return r.readNamedFolder(name, found)
 		}
 	}
-	file, err := r.readFileOnce(readPath)
+	file, err := r.readFileOnce(name)
 	if err == nil && file.Name != "" {
 		found.policies = append(found.policies, file)
 	}

@@ -18,8 +18,8 @@ const (
 	assertions = "tuples: [role:a#subject@user:alice, 'volume:v#get_role@role:a#subject']\nallow: [user:alice get volume:v]\n"
 )
 
-// inFolder creates files and links in a temporary folder, and makes it the working directory.
-func inFolder(t *testing.T, files map[string]string) {
+// chdirToFiles creates files and links in a temporary folder, and makes it the working directory.
+func chdirToFiles(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, content := range files {
@@ -34,7 +34,7 @@ func inFolder(t *testing.T, files map[string]string) {
 	}
 }
 
-func TestFoldersAreReadAsPeopleHaveThem(t *testing.T) {
+func TestReadPathsReadsFolders(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
 		args  []string
@@ -60,26 +60,26 @@ func TestFoldersAreReadAsPeopleHaveThem(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inFolder(t, test.files)
+			chdirToFiles(t, test.files)
 			if got := run(t, append([]string{"check"}, test.args...)...); got.code != 0 || got.out+got.err != "" {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
-	inFolder(t, map[string]string{"dir/a.txt": volume, "dir/.hidden.yaml": volume})
+	chdirToFiles(t, map[string]string{"dir/a.txt": volume, "dir/.hidden.yaml": volume})
 	if got := run(t, "check", "dir"); got.code != 2 || !strings.Contains(got.err, "no *.yaml files in dir") {
 		t.Errorf("a folder without policies: %+v", got)
 	}
 }
 
-func TestAssertionsBesideThePolicyAreAsked(t *testing.T) {
-	inFolder(t, map[string]string{"policies/a.yaml": volume, "policies/a_test.yaml": assertions})
+func TestPolicyTestRunsAssertionsBesidePolicy(t *testing.T) {
+	chdirToFiles(t, map[string]string{"policies/a.yaml": volume, "policies/a_test.yaml": assertions})
 	if got := run(t, "test", "policies"); got.code != 0 || !strings.Contains(got.out, "1 passed, 0 failed") {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestTheSamplesAreFoldersThatPass(t *testing.T) {
+func TestSampleFoldersPass(t *testing.T) {
 	samples := filepath.Join("..", "..", "..", "..", "deploy", "samples")
 	for _, args := range [][]string{{"check", "policy"}, {"test", "policy"}, {"check", "policydocuments"}} {
 		if got := run(t, args[0], filepath.Join(samples, args[1])); got.code != 0 {
@@ -88,8 +88,8 @@ func TestTheSamplesAreFoldersThatPass(t *testing.T) {
 	}
 }
 
-// TestTheExamplesOfTheHelpWork runs each example, in a folder with the files that it names.
-func TestTheExamplesOfTheHelpWork(t *testing.T) {
+// TestHelpExamplesRun runs each example, in a folder with the files that it names.
+func TestHelpExamplesRun(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "policy", "testdata", "loadbalancer", "policy.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	}
 	policy := string(text)
 	first, rest, _ := strings.Cut(policy, "\n---\n")
-	inFolder(t, map[string]string{
+	chdirToFiles(t, map[string]string{
 		"policies/loadbalancer.yaml": policy, "policies/tests/access.yaml": string(assertions), "main/policies/loadbalancer.yaml": policy,
 		"a.yaml": first, "b.yaml": rest, "others/a.yaml": first, "mine.yaml": rest,
 	})
@@ -110,7 +110,7 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	server := func(*pflag.FlagSet) policycommand.DialFunc { return nil }
 	ran := 0
 	for _, cmd := range policycommand.New(server).Commands() {
-		for _, example := range examples(cmd) {
+		for _, example := range helpExamples(cmd) {
 			ran++
 			if got := run(t, strings.Fields(example)...); got.code != 0 && !strings.Contains(got.out, "W-DEEP-RECURSION") {
 				t.Errorf("entail policy %s: %+v", example, got)
@@ -122,8 +122,8 @@ func TestTheExamplesOfTheHelpWork(t *testing.T) {
 	}
 }
 
-// examples returns the examples of a command that need no server, without pipes and redirections.
-func examples(cmd *cobra.Command) []string {
+// helpExamples returns the examples of a command that need no server, without pipes and redirections.
+func helpExamples(cmd *cobra.Command) []string {
 	var all []string
 	for line := range strings.Lines(cmd.Example) {
 		line, is := strings.CutPrefix(strings.TrimSpace(line), "entail policy ")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-func TestFormattingKeepsLinks(t *testing.T) {
-	inFolder(t, map[string]string{"a.yaml": "actions: [{name: get}] # all\n", "link.yaml": "-> a.yaml"})
+func TestPolicyFmtKeepsSymlinks(t *testing.T) {
+	chdirToFiles(t, map[string]string{"a.yaml": "actions: [{name: get}] # all\n", "link.yaml": "-> a.yaml"})
 	if got := run(t, "fmt", "-w", "link.yaml"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
@@ -19,8 +19,8 @@ func TestFormattingKeepsLinks(t *testing.T) {
 	}
 }
 
-func TestFormattedFilesAreDocumentsOfOneStream(t *testing.T) {
-	inFolder(t, map[string]string{"a.yaml": "actions: []\n", "b.yaml": "---\n# none\n---\nactions: []\n", "c.yaml": "unions: []\n", "bad.yaml": "a: b\n", "worse.yaml": "c: d\n"})
+func TestPolicyFmtPrintsOneStream(t *testing.T) {
+	chdirToFiles(t, map[string]string{"a.yaml": "actions: []\n", "b.yaml": "---\n# none\n---\nactions: []\n", "c.yaml": "unions: []\n", "bad.yaml": "a: b\n", "worse.yaml": "c: d\n"})
 	if got := run(t, "fmt", "a.yaml", "b.yaml", "c.yaml"); got.out != "actions: []\n---\n# none\n---\nactions: []\n---\nunions: []\n" {
 		t.Errorf("%+v", got)
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestJSONIsJSONWhateverIsFound runs every command on a policy with errors.
-func TestJSONIsJSONWhateverIsFound(t *testing.T) {
-	inFolder(t, map[string]string{"bad.yaml": brokenPolicy, "worse.yaml": "a: b\n", "good.yaml": volume, "access.yaml": assertions})
+// TestJSONOutputIsValidWithFindings runs every command on a policy with errors.
+func TestJSONOutputIsValidWithFindings(t *testing.T) {
+	chdirToFiles(t, map[string]string{"bad.yaml": brokenPolicy, "worse.yaml": "a: b\n", "good.yaml": volume, "access.yaml": assertions})
 	for name, args := range map[string][]string{
 		"check": {"check", "bad.yaml"}, "lint": {"lint", "bad.yaml"}, "test": {"test", "bad.yaml", "-a", "access.yaml"},
 		"diff": {"diff", "good.yaml", "bad.yaml"}, "explain": {"explain", "volume", "get", "-f", "bad.yaml"},
@@ -31,8 +31,8 @@ func TestJSONIsJSONWhateverIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatGoesWrongIsJSON(t *testing.T) {
-	inFolder(t, map[string]string{"good.yaml": volume, "other.yaml": strings.Replace(volume, "storvol", "volstor", 1), "access.yaml": strings.Replace(assertions, "allow", "deny", 1)})
+func TestErrorsAreJSONWithOutputJSON(t *testing.T) {
+	chdirToFiles(t, map[string]string{"good.yaml": volume, "other.yaml": strings.Replace(volume, "storvol", "volstor", 1), "access.yaml": strings.Replace(assertions, "allow", "deny", 1)})
 	for name, test := range map[string]struct {
 		args   []string
 		code   int
@@ -67,8 +67,8 @@ func TestWhatGoesWrongIsJSON(t *testing.T) {
 	}
 }
 
-// TestAHundredThousandBindingsCompile compiles a schema that exceeds the default limit of SpiceDB.
-func TestAHundredThousandBindingsCompile(t *testing.T) {
+// TestPolicyCompileHandles100000Bindings compiles a schema that exceeds the default limit of SpiceDB.
+func TestPolicyCompileHandles100000Bindings(t *testing.T) {
 	var types, members, actions, bindings strings.Builder
 	for i := range 100 {
 		fmt.Fprintf(&types, "- name: type%d\n  idPrefix: pfx%03d\n", i, i)
@@ -79,7 +79,7 @@ func TestAHundredThousandBindingsCompile(t *testing.T) {
 		fmt.Fprintf(&actions, "- name: %s\n", action)
 		fmt.Fprintf(&bindings, "- actionName: %s\n  typeName: all\n  conditions:\n  - roleBinding: {}\n", action)
 	}
-	inFolder(t, map[string]string{"large.yaml": "resourceTypes:\n" + types.String() + "unions:\n- name: all\n  resourceTypes:\n" + members.String() +
+	chdirToFiles(t, map[string]string{"large.yaml": "resourceTypes:\n" + types.String() + "unions:\n- name: all\n  resourceTypes:\n" + members.String() +
 		"actions:\n" + actions.String() + "actionBindings:\n" + bindings.String()})
 	args := []string{"compile", "large.yaml", "--target", "spicedb", "--out", "schema.zed"}
 	if got := run(t, args...); got.code != 1 || !strings.Contains(got.err, "E-SPICEDB-SIZE") || !strings.Contains(got.err, "--spicedb-max-bytes") {
@@ -93,8 +93,8 @@ func TestAHundredThousandBindingsCompile(t *testing.T) {
 	}
 }
 
-func TestFindingsShowTheLineThatTheyAreAbout(t *testing.T) {
-	inFolder(t, map[string]string{"bad.yaml": brokenPolicy})
+func TestFindingsShowSourceLine(t *testing.T) {
+	chdirToFiles(t, map[string]string{"bad.yaml": brokenPolicy})
 	got := run(t, "check", "bad.yaml")
 	if want := "    |   - name: tenant_get\n    |           ^\n"; !strings.Contains(got.out, want) {
 		t.Errorf("%s lacks\n%s", got.out, want)

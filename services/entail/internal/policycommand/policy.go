@@ -59,8 +59,8 @@ func (f *findingsWriter) bindOutputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.format, "output", "o", asText, "format of findings: text, json or sarif")
 }
 
-// findingsForFormat returns the findings of a command whose results have the given format.
-func findingsForFormat(format report.Format, o policy.Options) *findingsWriter {
+// newFindingsWriterForFormat returns the findings of a command whose results have the given format.
+func newFindingsWriterForFormat(format report.Format, o policy.Options) *findingsWriter {
 	if format == report.Table {
 		return &findingsWriter{format: asText, options: o}
 	}

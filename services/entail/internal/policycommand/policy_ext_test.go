@@ -12,20 +12,20 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/command"
 )
 
-// outcome holds the output and the exit code of a run.
-type outcome struct {
+// commandResult holds the output and the exit code of a run.
+type commandResult struct {
 	code     int
 	out, err string
 }
 
 // run runs `entail policy` with the given arguments.
-func run(t *testing.T, args ...string) outcome {
+func run(t *testing.T, args ...string) commandResult {
 	t.Helper()
 	var out, err bytes.Buffer
 	code := command.Run(t.Context(), append([]string{"policy"}, args...), command.IOStreams{
 		In: strings.NewReader(""), Out: &out, Err: &err, Getenv: func(string) string { return "" },
 	})
-	return outcome{code, out.String(), err.String()}
+	return commandResult{code, out.String(), err.String()}
 }
 
 // fixture returns the folder with the example of the language, one document in each file.
@@ -68,7 +68,7 @@ func TestPolicyReadsManifestsOfPolicyDocuments(t *testing.T) {
 	}
 }
 
-func TestADocumentIsCheckedBesideOthers(t *testing.T) {
+func TestPolicyCheckWithOtherDocuments(t *testing.T) {
 	dir := fixture(t)
 	mine := filepath.Join(dir, "c.yaml")
 	if got := run(t, "check", mine); got.code != 1 || !strings.Contains(got.out, "E-UNKNOWN-TYPE") {
@@ -87,7 +87,7 @@ func TestADocumentIsCheckedBesideOthers(t *testing.T) {
 	}
 }
 
-func TestFilesBecomeManifestsThatPass(t *testing.T) {
+func TestPolicyFmtMakesValidManifests(t *testing.T) {
 	if got := run(t, "fmt", fixture(t), "--as", "manifest"); got.code != 2 || !strings.Contains(got.err, "--store") {
 		t.Errorf("without a store: %+v", got)
 	}
@@ -122,7 +122,7 @@ actions:
   - name: tenant_get
 `
 
-func TestPolicyCheckTellsEveryErrorWithItsPlace(t *testing.T) {
+func TestPolicyCheckReportsEveryErrorWithPlace(t *testing.T) {
 	if got := run(t, "check", fixture(t)); got.code != 0 || got.out != "" {
 		t.Errorf("the example: %+v", got)
 	}
@@ -171,7 +171,7 @@ func TestPolicyCompileFindsDrift(t *testing.T) {
 	for _, target := range []string{"openfga-dsl", "openfga-modules"} {
 		t.Run(target, func(t *testing.T) {
 			dir, made := fixture(t), filepath.Join(t.TempDir(), "made")
-			compile := func(flag string) outcome {
+			compile := func(flag string) commandResult {
 				return run(t, "compile", dir, "--target", target, flag, made)
 			}
 			if got := compile("--check"); got.code != 2 {
@@ -195,7 +195,7 @@ func TestPolicyCompileFindsDrift(t *testing.T) {
 	}
 }
 
-func TestPolicyTestAsksOpenFGA(t *testing.T) {
+func TestPolicyTestChecksWithOpenFGA(t *testing.T) {
 	dir, tests := fixture(t), t.TempDir()
 	good := put(t, filepath.Join(tests, "good.yaml"), `
 tuples:
@@ -224,7 +224,7 @@ deny: [user:bob loadbalancer_get tenant:root]
 	}
 }
 
-func TestPolicyDiffsExitCodeIsTheWorstClass(t *testing.T) {
+func TestPolicyDiffExitCodeIsWorstClass(t *testing.T) {
 	before := fixture(t)
 	content := func(file string) string {
 		data, err := os.ReadFile(filepath.Join(before, file))
@@ -271,7 +271,7 @@ func TestPolicyDiffsExitCodeIsTheWorstClass(t *testing.T) {
 	}
 }
 
-func TestPolicyExplainDrawsTheWays(t *testing.T) {
+func TestPolicyExplainDrawsPaths(t *testing.T) {
 	dir := fixture(t)
 	got := run(t, "explain", "loadbalancer", "loadbalancer_get", "-f", dir)
 	if got.code != 0 || !strings.Contains(got.out, "loadbalancer_get_role") || !strings.Contains(got.out, "owner") {
@@ -299,7 +299,7 @@ func TestPolicyFmtKeepsTheMeaning(t *testing.T) {
 	}
 }
 
-func TestPolicyLintFindsWhatIsHardlyMeant(t *testing.T) {
+func TestPolicyLintReportsWarnings(t *testing.T) {
 	dir := fixture(t)
 	if got := run(t, "lint", dir); got.code != 0 && !strings.Contains(got.out, "W-") {
 		t.Errorf("the example: %+v", got)
@@ -310,7 +310,7 @@ func TestPolicyLintFindsWhatIsHardlyMeant(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPolicyIsRefusedAtOnce(t *testing.T) {
+func TestPolicyRefusesInvalidInput(t *testing.T) {
 	empty := t.TempDir()
 	huge := filepath.Join(t.TempDir(), "huge.yaml")
 	file, err := os.Create(huge)

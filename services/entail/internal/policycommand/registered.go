@@ -69,11 +69,11 @@ func (r *registeredPolicies) diffWithStore(cmd *cobra.Command, paths []string, o
 	answer, err := client.DiffPolicies(cmd.Context(), &policyv1.DiffPoliciesRequest{Old: before, New: request})
 	var changes []diff.PolicyChange
 	for _, c := range answer.GetChanges() {
-		changes = append(changes, toChange(c))
+		changes = append(changes, toPolicyChange(c))
 	}
 	if answer.GetTruncated() {
 		changes = append(changes, diff.PolicyChange{
-			Class: toChange(answer.GetChanges()[len(changes)-1]).Class, Name: "more",
+			Class: toPolicyChange(answer.GetChanges()[len(changes)-1]).Class, Name: "more",
 			Message: fmt.Sprintf("and %d more", int(answer.GetTotal())-len(changes)),
 		})
 	}
@@ -91,7 +91,7 @@ func (r *registeredPolicies) policyWithStore(cmd *cobra.Command, paths []string,
 		return nil, nil, err
 	}
 	request := &policyv1.Policy{Source: &policyv1.Policy_Files{Files: toFilesMessage(files)}, Beside: r.store, Replaces: r.replaces}
-	if hasPolicyFlag(cmd.Flags()) {
+	if hasPolicyOptionFlag(cmd.Flags()) {
 		request.Options = &policyv1.Options{
 			Strict: o.Strict, RoleSuffix: o.RoleSuffix, RoleType: o.RoleType, RoleRelation: o.RoleRelation,
 			SubjectTypes: o.SubjectTypes, Partial: o.Partial,
@@ -122,15 +122,16 @@ func toFilesMessage(files []syntax.File) *policyv1.Files {
 	return m
 }
 
-// hasPolicyFlag reports whether a flag sets an option of the policy language. Otherwise the options of the Store apply.
-func hasPolicyFlag(flags *pflag.FlagSet) bool {
+// hasPolicyOptionFlag reports whether a flag sets an option of the policy language. Otherwise the options of the Store
+// apply.
+func hasPolicyOptionFlag(flags *pflag.FlagSet) bool {
 	own, changed := pflag.NewFlagSet("", pflag.ContinueOnError), false
 	bindPolicyOptions(own, &policy.Options{})
 	own.VisitAll(func(f *pflag.Flag) { changed = changed || flags.Changed(f.Name) })
 	return changed
 }
 
-func toChange(m *policyv1.Change) diff.PolicyChange {
+func toPolicyChange(m *policyv1.Change) diff.PolicyChange {
 	class := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(m.GetClass().String(), "CLASS_")), "_", "-")
 	return diff.PolicyChange{
 		Class: diff.ChangeClass(class), What: diff.ChangedPart(m.GetWhat()), Type: m.GetType(), Name: m.GetName(), Message: m.GetMessage(),

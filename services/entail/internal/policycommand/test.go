@@ -51,7 +51,7 @@ other files instead.`,
 	format.BindFlag(cmd)
 	cmd.Flags().StringSliceVarP(&assertions, "assertions", "a", nil, "`file` of assertions; separate several by commas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject, err := compileTestedPolicy(cmd, args, findingsForFormat(format, options))
+		subject, err := compileTestedPolicy(cmd, args, newFindingsWriterForFormat(format, options))
 		if err != nil {
 			return err
 		}

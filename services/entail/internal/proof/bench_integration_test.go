@@ -32,7 +32,7 @@ func key(object string) *openfgav1.TupleKey {
 // One tuple is added to a Store of an idle system. The time is from the answer to the user's request to the tuple in
 // OpenFGA.
 func BenchmarkChangeToTuple(b *testing.B) {
-	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	s := startInProcessServices(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	id := s.stores(b, 1)["bench-000"]
 	took := make([]time.Duration, 0, b.N)
 	for i := 0; b.Loop(); i++ {
@@ -61,7 +61,7 @@ func BenchmarkChangeToTuple(b *testing.B) {
 }
 
 // idle returns a check that every Store is Ready.
-func (s *together) idle(b *testing.B) func() error {
+func (s *inProcessServices) idle(b *testing.B) func() error {
 	return func() error {
 		found, err := list[corev1alpha1.Store](b.Context(), s.objects, kinds.Stores())
 		for name, store := range found {
@@ -85,7 +85,7 @@ const (
 // records the tuples in the status of a Store before each call, and the result after it. A crash leaks no tuple only
 // with these records.
 func BenchmarkConverge10000Tuples(b *testing.B) {
-	s := startTogether(b)
+	s := startInProcessServices(b)
 	bare := s.loop(b, "bare", func(int, bool) {})
 	recorded := s.loop(b, "recorded", s.recorder(b))
 	if err := s.objects.Resource(kinds.Stores().GroupVersionResource()).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -108,7 +108,7 @@ func BenchmarkConverge10000Tuples(b *testing.B) {
 }
 
 // loop writes 10,000 tuples to its own stores, and calls record before and after each call. It returns the time.
-func (s *together) loop(b *testing.B, prefix string, record func(store int, done bool)) time.Duration {
+func (s *inProcessServices) loop(b *testing.B, prefix string, record func(store int, done bool)) time.Duration {
 	b.Helper()
 	merged, err := model.Merge(model.Module{DSL: core}, nil, model.Limits{})
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *together) loop(b *testing.B, prefix string, record func(store int, done
 }
 
 // recorder returns a function that writes the status of Stores that no service watches.
-func (s *together) recorder(b *testing.B) func(store int, done bool) {
+func (s *inProcessServices) recorder(b *testing.B) func(store int, done bool) {
 	b.Helper()
 	client, err := kube.New(s.kube.AdminConfig(), "local", "test")
 	if err != nil {
@@ -180,7 +180,7 @@ func tuplesOf(round int) []corev1alpha1.Tuple {
 
 // catchUp gives every Store 100 tuples, starts tuple-sync and waits until OpenFGA holds them. The returned time
 // excludes the later deletion of the tuples.
-func (s *together) catchUp(b *testing.B, round int, ids map[string]string) time.Duration {
+func (s *inProcessServices) catchUp(b *testing.B, round int, ids map[string]string) time.Duration {
 	b.Helper()
 	tuples := tuplesOf(round)
 	for name := range ids {

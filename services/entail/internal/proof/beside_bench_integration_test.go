@@ -18,24 +18,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// side is one of the three systems that are compared in turns on the same servers: the services, a [loop], and a loop
-// that records its writes. The records are the least that prevents leaks in a crash. The benchmark reads OpenFGA to
-// find out when a change is visible. Time starts before the user's first request.
-type side struct {
+// comparedSystem is one of the three systems that are compared in turns on the same servers: the services, a
+// [simpleOperator], and a loop that records its writes. The records are the least that prevents leaks in a crash. The
+// benchmark reads OpenFGA to find out when a change is visible. Time starts before the user's first request.
+type comparedSystem struct {
 	name           string
 	kind           kinds.Kind
 	visible, ready []time.Duration
 }
 
-// beside starts the services and both loops. The loops put perCall tuples into one call.
-func beside(b *testing.B, perCall int) (s *together, sides []*side) {
+// startComparedSystems starts the services and both loops. The loops put perCall tuples into one call.
+func startComparedSystems(b *testing.B, perCall int) (s *inProcessServices, sides []*comparedSystem) {
 	b.Helper()
-	s = startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
-	sides = []*side{{name: "services", kind: kinds.Stores()}}
-	for _, l := range []*loop{{kind: looped("loop.example.org")}, {kind: looped("recorded.example.org"), records: true}} {
+	s = startInProcessServices(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	sides = []*comparedSystem{{name: "services", kind: kinds.Stores()}}
+	for _, l := range []*simpleOperator{{kind: kindOfSimpleOperator("loop.example.org")}, {kind: kindOfSimpleOperator("recorded.example.org"), records: true}} {
 		l.perCall = perCall
 		s.startLoop(b, l)
-		sides = append(sides, &side{name: "loop", kind: l.kind})
+		sides = append(sides, &comparedSystem{name: "loop", kind: l.kind})
 	}
 	return s, sides
 }
@@ -50,14 +50,14 @@ type change struct {
 }
 
 // measure applies a change, and records the times until it is visible and until it is Ready.
-func (s *together) measure(b *testing.B, on *side, c change) {
+func (s *inProcessServices) measure(b *testing.B, on *comparedSystem, c change) {
 	b.Helper()
 	begun := time.Now()
 	for _, name := range c.stores {
 		s.kube.Apply(b, on.kind, on.name+"-"+name, corev1alpha1.StoreSpec{CoreModule: core, Tuples: c.tuples, Discovery: corev1alpha1.DiscoveryNone})
 	}
 	for _, name := range c.stores {
-		until(b, func() (bool, error) {
+		durationUntil(b, func() (bool, error) {
 			found, err := s.openFGA.FindStores(b.Context(), on.name+"-"+name)
 			if err != nil || len(found) == 0 {
 				return false, err
@@ -68,7 +68,7 @@ func (s *together) measure(b *testing.B, on *side, c change) {
 	}
 	on.visible = append(on.visible, time.Since(begun))
 	for _, name := range c.stores {
-		until(b, func() (bool, error) {
+		durationUntil(b, func() (bool, error) {
 			u, err := s.objects.Resource(on.kind.GroupVersionResource()).Get(b.Context(), on.name+"-"+name, metav1.GetOptions{})
 			if err != nil {
 				return false, err
@@ -82,7 +82,7 @@ func (s *together) measure(b *testing.B, on *side, c change) {
 }
 
 // clear deletes Stores of a side, and waits until none of its kind exists.
-func (s *together) clear(b *testing.B, on *side, names []string) {
+func (s *inProcessServices) clear(b *testing.B, on *comparedSystem, names []string) {
 	b.Helper()
 	objects := s.objects.Resource(on.kind.GroupVersionResource())
 	for _, name := range names {
@@ -100,7 +100,7 @@ func (s *together) clear(b *testing.B, on *side, names []string) {
 }
 
 // compare reports the medians of the services, and the factor by which each loop is slower.
-func compare(b *testing.B, what string, sides []*side) {
+func compare(b *testing.B, what string, sides []*comparedSystem) {
 	b.Helper()
 	middle := func(took []time.Duration) float64 {
 		slices.Sort(took)
@@ -123,7 +123,7 @@ const turns = 3
 // newStores creates Stores at once, each with its tuples, and deletes them again.
 func newStores(b *testing.B, perCall, stores, each int) {
 	b.Helper()
-	s, sides := beside(b, perCall)
+	s, sides := startComparedSystems(b, perCall)
 	names := make([]string, stores)
 	for i := range names {
 		names[i] = fmt.Sprintf("%03d", i)
@@ -143,20 +143,20 @@ func newStores(b *testing.B, perCall, stores, each int) {
 }
 
 // 10,000 tuples are declared in 100 new Stores.
-func BenchmarkBesideNewStores(b *testing.B) { newStores(b, fga.DefaultMaxTuples, 100, 100) }
+func BenchmarkChangeDuringNewStores(b *testing.B) { newStores(b, fga.DefaultMaxTuples, 100, 100) }
 
 // 1,000 tuples are declared in one new Store. The loops write one tuple in each call, one after the other.
-func BenchmarkBesideALargeStore(b *testing.B) { newStores(b, 1, 1, 1000) }
+func BenchmarkChangeDuringLargeNewStore(b *testing.B) { newStores(b, 1, 1, 1000) }
 
 // One of three tuples of a Store is added and removed.
-func BenchmarkBesideOneTuple(b *testing.B) {
-	s, sides := beside(b, fga.DefaultMaxTuples)
+func BenchmarkChangeDuringOneTupleEdits(b *testing.B) {
+	s, sides := startComparedSystems(b, fga.DefaultMaxTuples)
 	two, one := []corev1alpha1.Tuple{tuple("1"), tuple("2")}, []string{"one"}
-	added, removed := sides, []*side{}
+	added, removed := sides, []*comparedSystem{}
 	for _, on := range added {
 		s.measure(b, on, change{stores: one, tuples: two, last: two[1]})
 		on.visible, on.ready = nil, nil
-		removed = append(removed, &side{name: on.name, kind: on.kind})
+		removed = append(removed, &comparedSystem{name: on.name, kind: on.kind})
 	}
 	for b.Loop() {
 		for round := range 10 * len(sides) * turns {

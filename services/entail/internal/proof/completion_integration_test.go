@@ -23,8 +23,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// team creates a namespace with two roles, a binding and a rule, and returns its name.
-func team(t *testing.T, k *testenv.KubeServer) string {
+// createTeamNamespace creates a namespace with two roles, a binding and a rule, and returns its name.
+func createTeamNamespace(t *testing.T, k *testenv.KubeServer) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(k.AdminConfig())
 	if err != nil {
@@ -79,8 +79,8 @@ func kubeconfigOf(t *testing.T, k *testenv.KubeServer, namespace, person string)
 	return file
 }
 
-// offers returns the completions that a shell would offer.
-func offers(t *testing.T, kubeconfig string, typed ...string) []string {
+// shellCompletions returns the completions that a shell would offer.
+func shellCompletions(t *testing.T, kubeconfig string, typed ...string) []string {
 	t.Helper()
 	var out strings.Builder
 	command.Run(t.Context(), append([]string{"__complete"}, typed...), command.IOStreams{
@@ -91,9 +91,9 @@ func offers(t *testing.T, kubeconfig string, typed ...string) []string {
 	return lines[:len(lines)-1] // The last line is a directive for the shell.
 }
 
-func TestTheShellOffersWhatThereIs(t *testing.T) {
+func TestCompletionOffersExistingObjects(t *testing.T) {
 	k := testenv.StartKube(t)
-	ns := team(t, k)
+	ns := createTeamNamespace(t, k)
 	admin, nobody := kubeconfigOf(t, k, ns, ""), kubeconfigOf(t, k, ns, "nobody")
 	for line, want := range map[string]string{
 		"who-has wr":                               "writer",
@@ -113,16 +113,16 @@ func TestTheShellOffersWhatThereIs(t *testing.T) {
 		"what-has ":                                "group: serviceaccount: user:",
 		"inferences watch --namespace kube-public": "kube-public",
 	} {
-		got := offers(t, admin, strings.Split(line, " ")...)
+		got := shellCompletions(t, admin, strings.Split(line, " ")...)
 		slices.Sort(got)
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: offers %q, want %q", line, got, want)
 		}
-		if got := offers(t, nobody, strings.Split(line, " ")...); want != "group: serviceaccount: user:" && len(got) > 0 {
+		if got := shellCompletions(t, nobody, strings.Split(line, " ")...); want != "group: serviceaccount: user:" && len(got) > 0 {
 			t.Errorf("%s: offers %q to somebody who may read nothing", line, got)
 		}
 	}
-	if got := offers(t, admin, "who-has", ""); !slices.Contains(got, "reader") || !slices.Contains(got, "clusterrole/edit") {
+	if got := shellCompletions(t, admin, "who-has", ""); !slices.Contains(got, "reader") || !slices.Contains(got, "clusterrole/edit") {
 		t.Errorf("roles are %q", got)
 	}
 }

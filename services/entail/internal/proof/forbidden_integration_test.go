@@ -20,7 +20,7 @@ import (
 const guarded = "guarded"
 
 // shows waits until the Store has a condition with this reason for its present generation.
-func (s *together) shows(t *testing.T, typ, reason string) {
+func (s *inProcessServices) shows(t *testing.T, typ, reason string) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func() error {
 		stores, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
@@ -36,8 +36,8 @@ func (s *together) shows(t *testing.T, typ, reason string) {
 	})
 }
 
-func TestAMissingRightIsToldAndWaitedFor(t *testing.T) {
-	s := startTogether(t, topology.Watcher)
+func TestMissingRightIsReportedAndRetried(t *testing.T) {
+	s := startInProcessServices(t, topology.Watcher)
 	mayPatch := testenv.Right{Verb: "patch", GroupResource: kinds.Stores().GroupResource}
 	give := s.kube.RevokeRight(t, topology.StoreSync, mayPatch)
 	s.start(t, topology.StoreSync)

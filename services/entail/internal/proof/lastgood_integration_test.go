@@ -16,7 +16,7 @@ import (
 )
 
 // awaitTuples waits until a Store has exactly these tuples.
-func (s *together) awaitTuples(t *testing.T, store string, want ...string) {
+func (s *inProcessServices) awaitTuples(t *testing.T, store string, want ...string) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func() error {
 		found, err := list[corev1alpha1.Store](t.Context(), s.objects, kinds.Stores())
@@ -37,8 +37,8 @@ func (s *together) awaitTuples(t *testing.T, store string, want ...string) {
 	})
 }
 
-func TestATypoTakesNoTuplesAwayGivesNoneAndOutlivesOpenFGA(t *testing.T) {
-	s := startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
+func TestInvalidEditKeepsTuplesAcrossOpenFGAOutage(t *testing.T) {
+	s := startInProcessServices(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	of := func(names ...string) []corev1alpha1.Tuple {
 		var all []corev1alpha1.Tuple
 		for _, n := range names {

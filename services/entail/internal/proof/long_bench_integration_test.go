@@ -23,8 +23,8 @@ const longStore = 5000
 
 // One of 5,000 tuples of a Store changes on an idle system. The times are from the answer to the user's request to the
 // tuple in OpenFGA, and to Ready in the status of the Store.
-func BenchmarkChangeInALongStore(b *testing.B) {
-	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
+func BenchmarkChangeInStoreOf5000Tuples(b *testing.B) {
+	s := startInProcessServices(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	id := s.stores(b, 1)["bench-000"]
 	tuples := make([]corev1alpha1.Tuple, longStore)
 	for i := range tuples {
@@ -44,7 +44,7 @@ func BenchmarkChangeInALongStore(b *testing.B) {
 		apply()
 		generation++
 		begun := time.Now()
-		visible = append(visible, until(b, func() (bool, error) {
+		visible = append(visible, durationUntil(b, func() (bool, error) {
 			_, found, err := s.openFGA.ReadTuple(b.Context(), id, key(object))
 			return found, err
 		}))
@@ -60,7 +60,7 @@ func BenchmarkChangeInALongStore(b *testing.B) {
 
 // watchReady returns a channel with every generation of a Store that becomes Ready, from the present one on. It decodes
 // only the fields that it needs.
-func (s *together) watchReady(b *testing.B) <-chan int64 {
+func (s *inProcessServices) watchReady(b *testing.B) <-chan int64 {
 	b.Helper()
 	path := "/apis/" + corev1alpha1.GroupVersion.String() + "/" + corev1alpha1.Stores
 	stream, err := kubernetes.NewForConfigOrDie(s.kube.AdminConfig()).RESTClient().Get().AbsPath(path).Param("watch", "true").Stream(b.Context())

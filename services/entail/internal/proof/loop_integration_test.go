@@ -32,10 +32,10 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// loop reconciles objects like Stores as a simple operator does: in one process, from a watch of the API server
-// directly to OpenFGA. It writes finalizers, and a status at the end. So a crash leaks tuples, and every event writes
-// all of them again. The comparison favors the loop: it has no discovery and only one kind.
-type loop struct {
+// simpleOperator reconciles objects like Stores as a simple operator does: in one process, from a watch of the API
+// server directly to OpenFGA. It writes finalizers, and a status at the end. So a crash leaks tuples, and every event
+// writes all of them again. The comparison favors the loop: it has no discovery and only one kind.
+type simpleOperator struct {
 	kind kinds.Kind
 	// records makes the loop write the store and its future tuples to a status before it writes them. A crash then
 	// leaks nothing.
@@ -47,15 +47,16 @@ type loop struct {
 	perCall int
 }
 
-// looped returns the kind that a loop reconciles: Store in another API group, so that no service watches it.
-func looped(group string) kinds.Kind {
+// kindOfSimpleOperator returns the kind that a loop reconciles: Store in another API group, so that no service watches
+// it.
+func kindOfSimpleOperator(group string) kinds.Kind {
 	kind := kinds.Stores()
 	kind.GroupResource = event.GroupResource{Group: group, Resource: kind.Resource}
 	return kind
 }
 
 // define installs the kind in the API server until the benchmark ends.
-func (l *loop) define(b *testing.B, s *together) {
+func (l *simpleOperator) define(b *testing.B, s *inProcessServices) {
 	b.Helper()
 	text, err := deploy.Files.ReadFile("crd/core.platform-mesh.io_stores.yaml")
 	if err != nil {
@@ -87,7 +88,7 @@ func (l *loop) define(b *testing.B, s *together) {
 }
 
 // startLoop runs a loop until the benchmark ends.
-func (s *together) startLoop(b *testing.B, l *loop) {
+func (s *inProcessServices) startLoop(b *testing.B, l *simpleOperator) {
 	b.Helper()
 	l.openFGA = s.backend.Client(b)
 	l.define(b, s)
@@ -112,7 +113,7 @@ func (s *together) startLoop(b *testing.B, l *loop) {
 	b.Cleanup(func() { queue.ShutDown(); cancel(); running.Wait() })
 }
 
-func (l *loop) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) {
+func (l *simpleOperator) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) {
 	for {
 		name, shutdown := queue.Get()
 		if shutdown {
@@ -127,7 +128,7 @@ func (l *loop) work(ctx context.Context, queue workqueue.TypedRateLimitingInterf
 	}
 }
 
-func (l *loop) reconcile(ctx context.Context, name string) error {
+func (l *simpleOperator) reconcile(ctx context.Context, name string) error {
 	found, there, err := l.seen.GetByKey(name)
 	if err != nil || !there {
 		return err
@@ -152,7 +153,7 @@ func (l *loop) reconcile(ctx context.Context, name string) error {
 }
 
 // sync makes the calls of one reconciliation in order.
-func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
+func (l *simpleOperator) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
 	if err := l.syncStore(ctx, o.Name, status); err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (l *loop) sync(ctx context.Context, o corev1alpha1.Store, status *corev1alp
 }
 
 // record writes the store and its future tuples to the status, unless the status holds them already.
-func (l *loop) record(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
+func (l *simpleOperator) record(ctx context.Context, o corev1alpha1.Store, status *corev1alpha1.StoreStatus) error {
 	added := slices.DeleteFunc(slices.Clone(o.Spec.Tuples), func(t corev1alpha1.Tuple) bool { return slices.Contains(status.ManagedTuples, t) })
 	if !l.records || status.StoreID == o.Status.StoreID && len(added) == 0 {
 		return nil
@@ -195,7 +196,7 @@ func (l *loop) record(ctx context.Context, o corev1alpha1.Store, status *corev1a
 	return l.patch(ctx, o.Name, map[string]any{"status": status}, "status")
 }
 
-func (l *loop) syncStore(ctx context.Context, name string, status *corev1alpha1.StoreStatus) error {
+func (l *simpleOperator) syncStore(ctx context.Context, name string, status *corev1alpha1.StoreStatus) error {
 	if status.StoreID != "" {
 		_, _, err := l.openFGA.GetStore(ctx, status.StoreID)
 		return err
@@ -211,7 +212,7 @@ func (l *loop) syncStore(ctx context.Context, name string, status *corev1alpha1.
 	return err
 }
 
-func (l *loop) syncModel(ctx context.Context, core string, status *corev1alpha1.StoreStatus) error {
+func (l *simpleOperator) syncModel(ctx context.Context, core string, status *corev1alpha1.StoreStatus) error {
 	wanted, err := model.Merge(model.Module{DSL: core}, nil, model.Limits{})
 	if err != nil {
 		return err
@@ -226,7 +227,7 @@ func (l *loop) syncModel(ctx context.Context, core string, status *corev1alpha1.
 	return err
 }
 
-func (l *loop) finalize(ctx context.Context, o corev1alpha1.Store) error {
+func (l *simpleOperator) finalize(ctx context.Context, o corev1alpha1.Store) error {
 	if len(o.Finalizers) == 0 {
 		return nil
 	}
@@ -239,7 +240,7 @@ func (l *loop) finalize(ctx context.Context, o corev1alpha1.Store) error {
 	return l.patch(ctx, o.Name, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 }
 
-func (l *loop) patch(ctx context.Context, name string, fields map[string]any, subresources ...string) error {
+func (l *simpleOperator) patch(ctx context.Context, name string, fields map[string]any, subresources ...string) error {
 	data, err := json.Marshal(fields)
 	if err == nil {
 		_, err = l.objects.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{}, subresources...)

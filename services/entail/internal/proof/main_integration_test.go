@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			os.Exit(3)
 		}()
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		err := run(ctx, name, surroundings{nats: os.Getenv("T_NATS"), kubeconfig: os.Getenv("T_KUBECONFIG"), openFGA: fga.Config{Target: os.Getenv("T_OPENFGA")}})
+		err := run(ctx, name, serviceServers{nats: os.Getenv("T_NATS"), kubeconfig: os.Getenv("T_KUBECONFIG"), openFGA: fga.Config{Target: os.Getenv("T_OPENFGA")}})
 		stop()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, name, err)
@@ -46,15 +46,15 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// surroundings holds the servers that a service uses.
-type surroundings struct {
+// serviceServers holds the servers that a service uses.
+type serviceServers struct {
 	nats, kubeconfig string
 	openFGA          fga.Config
 	embed            service.EmbedConfig
 }
 
 // run runs one service until ctx ends. It resyncs once an hour, so a resync cannot hide a fault in these tests.
-func run(ctx context.Context, name string, around surroundings) error {
+func run(ctx context.Context, name string, around serviceServers) error {
 	cfg := service.Defaults()
 	cfg.NATS.URL, cfg.Kube.Kubeconfig, cfg.Embed = around.nats, around.kubeconfig, around.embed
 	cfg.RPC.Listen, cfg.RPC.Auth = "127.0.0.1:0", rpc.None
@@ -83,12 +83,12 @@ const memoryLimit = "400MiB"
 type process struct {
 	t      testing.TB
 	name   string
-	around surroundings
+	around serviceServers
 	cmd    *exec.Cmd
 	log    *os.File
 }
 
-func spawn(t testing.TB, name string, around surroundings) *process {
+func spawn(t testing.TB, name string, around serviceServers) *process {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), name)
 	if err != nil {

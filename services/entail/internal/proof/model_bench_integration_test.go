@@ -38,14 +38,14 @@ type core_platform-mesh_io_account
 
 // manyModels is a Store with modules like those that are generated for APIs.
 type manyModels struct {
-	*together
+	*inProcessServices
 	store string
 	texts []string
 }
 
 func startManyModels(b *testing.B, n int) *manyModels {
 	b.Helper()
-	s := &manyModels{together: startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)}
+	s := &manyModels{inProcessServices: startInProcessServices(b, topology.Watcher, topology.StoreSync, topology.TupleSync)}
 	s.kube.Apply(b, kinds.Stores(), "bench", corev1alpha1.StoreSpec{CoreModule: accounts, Discovery: corev1alpha1.DiscoveryNone})
 	for i := range n {
 		s.texts = append(s.texts, text(b, i))
@@ -105,7 +105,7 @@ func BenchmarkChangeToModel(b *testing.B) {
 	for round := 0; b.Loop(); round++ {
 		relation := fmt.Sprintf("round_%d", round)
 		s.apply(b, 50, s.texts[50]+"    define "+relation+": owner\n")
-		took = append(took, until(b, func() (bool, error) {
+		took = append(took, durationUntil(b, func() (bool, error) {
 			m, err := s.openFGA.ReadLatestModel(b.Context(), s.store)
 			for _, t := range m.GetTypeDefinitions() {
 				if t.GetType() == "example_com_part50" && t.GetRelations()[relation] != nil {
@@ -128,7 +128,7 @@ func BenchmarkChangeToRejection(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		s.apply(b, 30, "module broken\n\ntype broken\n  relations\n    define reader [user]\n")
-		took = append(took, until(b, func() (bool, error) {
+		took = append(took, durationUntil(b, func() (bool, error) {
 			u, err := s.objects.Resource(kinds.AuthorizationModels().GroupVersionResource()).Get(b.Context(), "part30", metav1.GetOptions{})
 			if err != nil {
 				return false, err
@@ -146,8 +146,8 @@ func BenchmarkChangeToRejection(b *testing.B) {
 	report(b, took)
 }
 
-// until returns the time until is returns true.
-func until(b *testing.B, is func() (bool, error)) time.Duration {
+// durationUntil returns the time until is returns true.
+func durationUntil(b *testing.B, is func() (bool, error)) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	for {

@@ -21,10 +21,10 @@ import (
 )
 
 // says waits until Ready of the object's present generation has this status and reason, and returns the message.
-func (s *together) says(t *testing.T, kind kinds.Kind, name string, status metav1.ConditionStatus, reason string) (message string) {
+func (s *inProcessServices) says(t *testing.T, kind kinds.Kind, name string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func() error {
-		objects, err := list[judged](t.Context(), s.objects, kind)
+		objects, err := list[declaredTypeStatus](t.Context(), s.objects, kind)
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (s *together) says(t *testing.T, kind kinds.Kind, name string, status metav
 	return message
 }
 
-func (s *together) version(t *testing.T, kind kinds.Kind, name string) string {
+func (s *inProcessServices) version(t *testing.T, kind kinds.Kind, name string) string {
 	t.Helper()
 	u, err := s.objects.Resource(kind.GroupVersionResource()).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -48,12 +48,12 @@ func (s *together) version(t *testing.T, kind kinds.Kind, name string) string {
 	return u.GetResourceVersion()
 }
 
-func TestAnOutageIsToldByWhoWaitsAndByNobodyElse(t *testing.T) {
+func TestOutageIsReportedOnlyByWaitingObjects(t *testing.T) {
 	for name, outage := range map[string]struct {
-		begin func(s *together) (end func())
+		begin func(s *inProcessServices) (end func())
 		says  string
 	}{
-		"no answer": {func(s *together) func() {
+		"no answer": {func(s *inProcessServices) func() {
 			over, end := context.WithCancel(t.Context())
 			s.backend.FailBefore(func(ctx context.Context, _ string) error {
 				select {
@@ -65,14 +65,14 @@ func TestAnOutageIsToldByWhoWaitsAndByNobodyElse(t *testing.T) {
 			})
 			return end
 		}, "no answer since"},
-		"refused": {func(s *together) func() {
+		"refused": {func(s *inProcessServices) func() {
 			s.backend.FailBefore(func(context.Context, string) error { return fault.Unavailable(errors.New("who are you?")) })
 			return func() { s.backend.FailBefore(nil) }
 		}, "who are you?"},
-		"away": {func(s *together) func() { s.backend.Stop(); return func() { s.backend.Start(t) } }, "no answer since"},
+		"away": {func(s *inProcessServices) func() { s.backend.Stop(); return func() { s.backend.Start(t) } }, "no answer since"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
+			s := startInProcessServices(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
 			stores, models := kinds.Stores(), kinds.AuthorizationModels()
 			module := func(text string, tuples ...corev1alpha1.Tuple) corev1alpha1.AuthorizationModelSpec {
 				return corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "calm"}, Model: text, Tuples: tuples}
@@ -105,8 +105,8 @@ func TestAnOutageIsToldByWhoWaitsAndByNobodyElse(t *testing.T) {
 	}
 }
 
-func TestAStoreThatVanishedIsNoticedByTheNextChange(t *testing.T) {
-	s := startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
+func TestDeletedOpenFGAStoreIsRecreatedAtNextChange(t *testing.T) {
+	s := startInProcessServices(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	id := s.stores(t, 1)["bench-000"]
 	s.says(t, kinds.Stores(), "bench-000", metav1.ConditionTrue, "Ready")
 	if err := s.openFGA.DeleteStore(t.Context(), id); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// judging starts an implied-role whose webhooks check the authors of rules and bindings.
-func judging(t *testing.T, b *testenv.Env) *testenv.RunningService {
+// startServiceWithWebhooks starts an implied-role whose webhooks check the authors of rules and bindings.
+func startServiceWithWebhooks(t *testing.T, b *testenv.Env) *testenv.RunningService {
 	t.Helper()
 	webhooks := testenv.ListenLoopback(t)
 	b.Kube.DeleteWebhooksAfter(t, "entail-implied-role")
@@ -41,11 +41,11 @@ func grantPerson(t *testing.T, b *testenv.Env, namespace, name, role string) {
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{role}, Verbs: []string{"bind"}})
 }
 
-// TestAPreviewTellsWhetherItsCallerMay runs previews as two users. The first one may bind writer, which implies reader,
+// TestPreviewReportsRightsOfCaller runs previews as two users. The first one may bind writer, which implies reader,
 // but not reader. The second one is an administrator.
-func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
+func TestPreviewReportsRightsOfCaller(t *testing.T) {
 	b := testenv.NewEnv(t)
-	ns := team(t, b.Kube)
+	ns := createTeamNamespace(t, b.Kube)
 	grantPerson(t, b, ns, "mallory", "writer")
 	client := b.Typed
 	if _, err := client.RbacV1().Roles(ns).Update(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
@@ -60,7 +60,7 @@ func TestAPreviewTellsWhetherItsCallerMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.StartReflector()
-	server := judging(t, b).URL
+	server := startServiceWithWebhooks(t, b).URL
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(rules, []byte("kind: ImpliedRoles\nmetadata: {name: more}\nspec: {inference_rule: {parent_role: free, child_role: writer}}\n"), 0o600); err != nil {
 		t.Fatal(err)

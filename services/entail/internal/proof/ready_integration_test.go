@@ -37,9 +37,9 @@ const (
 	readyParts  = 4
 )
 
-// judged holds the fields of a Store or an AuthorizationModel that the check needs. Each object declares one type of
-// its own, so it depends on no other object.
-type judged struct {
+// declaredTypeStatus holds the fields of a Store or an AuthorizationModel that the check needs. Each object declares
+// one type of its own, so it depends on no other object.
+type declaredTypeStatus struct {
 	metav1.ObjectMeta `json:"metadata"`
 
 	Kind string `json:"kind"`
@@ -56,12 +56,12 @@ type judged struct {
 	} `json:"status"`
 }
 
-func read(u *unstructured.Unstructured) (*judged, error) {
+func read(u *unstructured.Unstructured) (*declaredTypeStatus, error) {
 	data, err := u.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	o := &judged{}
+	o := &declaredTypeStatus{}
 	return o, json.Unmarshal(data, o)
 }
 
@@ -72,26 +72,26 @@ func ownType(name string) string { return strings.ReplaceAll(name, "-", "_") }
 const slip = "    define slip [user]\n"
 
 // fits reports whether the object's text parses, and defines the relation of every tuple.
-func (o *judged) fits() bool {
+func (o *declaredTypeStatus) fits() bool {
 	return !strings.Contains(o.Spec.CoreModule+o.Spec.Model, slip) && !slices.ContainsFunc(o.Spec.Tuples, func(t corev1alpha1.Tuple) bool {
 		return !strings.Contains(o.Spec.CoreModule+o.Spec.Model, "define "+t.Relation+":")
 	})
 }
 
 // claims reports whether the object is Ready in its present generation.
-func (o *judged) claims() bool {
+func (o *declaredTypeStatus) claims() bool {
 	return o.Status.ObservedGeneration == o.Generation && ready(o.Status.Conditions, o.Generation)
 }
 
-// promise watches every version of the objects, and compares the Ready ones with OpenFGA.
-type promise struct {
-	*together
+// readyChecker watches every version of the objects, and compares the Ready ones with OpenFGA.
+type readyChecker struct {
+	*inProcessServices
 	t *testing.T
 	// kept counts comparisons during which the object did not change.
 	kept atomic.Int32
 }
 
-func (p *promise) watch(ctx context.Context, kind kinds.Kind) {
+func (p *readyChecker) watch(ctx context.Context, kind kinds.Kind) {
 	w, err := p.objects.Resource(kind.GroupVersionResource()).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		p.t.Error(err)
@@ -125,7 +125,7 @@ func (p *promise) watch(ctx context.Context, kind kinds.Kind) {
 }
 
 // conclude counts a comparison only if the object has not changed meanwhile.
-func (p *promise) conclude(ctx context.Context, kind kinds.Kind, o *judged, wrong string) error {
+func (p *readyChecker) conclude(ctx context.Context, kind kinds.Kind, o *declaredTypeStatus, wrong string) error {
 	now, err := p.objects.Resource(kind.GroupVersionResource()).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil || now.GetGeneration() != o.Generation {
 		return err
@@ -137,7 +137,7 @@ func (p *promise) conclude(ctx context.Context, kind kinds.Kind, o *judged, wron
 }
 
 // compare returns a difference between an object and OpenFGA, or an empty text.
-func (p *promise) compare(ctx context.Context, o *judged) (wrong string, err error) {
+func (p *readyChecker) compare(ctx context.Context, o *declaredTypeStatus) (wrong string, err error) {
 	id := o.Status.StoreID
 	if o.Kind != "Store" {
 		store, err := p.objects.Resource(kinds.Stores().GroupVersionResource()).Get(ctx, o.Spec.StoreRef.Name, metav1.GetOptions{})
@@ -182,7 +182,7 @@ func relationsIn(text string) []string {
 }
 
 // edit changes an object: its text, its tuples, or both. It sometimes removes the relation of a tuple.
-func (p *promise) edit(name, end string) {
+func (p *readyChecker) edit(name, end string) {
 	p.t.Helper()
 	text := "module " + ownType(name) + "\n"
 	if strings.HasPrefix(name, "store") {
@@ -214,11 +214,11 @@ func (p *promise) edit(name, end string) {
 
 // concluded waits until all objects have a Ready condition for their present generation, and are Ready exactly if they
 // fit.
-func (p *promise) concluded(names ...string) {
+func (p *readyChecker) concluded(names ...string) {
 	p.t.Helper()
 	testenv.Eventually(p.t, time.Minute, func() error {
 		for _, kind := range []kinds.Kind{kinds.Stores(), kinds.AuthorizationModels()} {
-			objects, err := list[judged](p.t.Context(), p.objects, kind)
+			objects, err := list[declaredTypeStatus](p.t.Context(), p.objects, kind)
 			if err != nil {
 				return err
 			}
@@ -233,12 +233,12 @@ func (p *promise) concluded(names ...string) {
 	})
 }
 
-func TestNobodyIsReadyBeforeOpenFGAIs(t *testing.T) {
+func TestReadyFollowsOpenFGAUnderRandomEdits(t *testing.T) {
 	edits := readyEdits
 	if more, err := strconv.Atoi(os.Getenv(editsEnv)); err == nil {
 		edits = more
 	}
-	p := &promise{together: startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync), t: t}
+	p := &readyChecker{inProcessServices: startInProcessServices(t, topology.Watcher, topology.StoreSync, topology.TupleSync), t: t}
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	defer watching.Wait()

@@ -19,9 +19,9 @@ import (
 
 // A Store is deleted without its finalizers and created again while no service runs. It may keep the OpenFGA store of
 // its predecessor, but none of its tuples.
-func TestAStoreReplacedWhileNobodyLookedGrantsNothingOfTheOneBefore(t *testing.T) {
+func TestReplacedStoreGrantsNothingOfItsPredecessor(t *testing.T) {
 	const name = "replaced"
-	s := startTogether(t, topology.Watcher)
+	s := startInProcessServices(t, topology.Watcher)
 	stops := []func(){s.start(t, topology.StoreSync), s.start(t, topology.TupleSync)}
 	spec := corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple("before"), tuple("both")}}
 	s.kube.Apply(t, kinds.Stores(), name, spec)

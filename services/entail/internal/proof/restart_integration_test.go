@@ -39,7 +39,7 @@ func BenchmarkRestartWith100000Objects(b *testing.B) {
 	for _, name := range []string{topology.StoreSync, topology.TupleSync} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				c := newCrowd(b)
+				c := newLargeStateEnv(b)
 				first := c.converge(b, name, func() func() { return c.run(b, name) })
 				again := c.converge(b, name, func() func() { return c.run(b, name) })
 				var p *process
@@ -59,23 +59,23 @@ func BenchmarkRestartWith100000Objects(b *testing.B) {
 	}
 }
 
-// crowdBed holds the servers with the state of 100,000 converged objects.
-type crowdBed struct {
+// largeStateEnv holds the servers with the state of 100,000 converged objects.
+type largeStateEnv struct {
 	bus     *testenv.NATSServer
 	openFGA *testenv.OpenFGAServer
 	kube    *testenv.KubeServer
 	js      jetstream.JetStream
 }
 
-// newCrowd lets the services converge one Store with its modules, and publishes 1,000 copies of it.
-func newCrowd(b *testing.B) *crowdBed {
+// newLargeStateEnv lets the services converge one Store with its modules, and publishes 1,000 copies of it.
+func newLargeStateEnv(b *testing.B) *largeStateEnv {
 	b.Helper()
-	c := &crowdBed{bus: testenv.StartNATS(b), openFGA: testenv.LazyOpenFGA(b), kube: testenv.StartKube(b)}
+	c := &largeStateEnv{bus: testenv.StartNATS(b), openFGA: testenv.LazyOpenFGA(b), kube: testenv.StartKube(b)}
 	c.js = c.bus.JetStream(b)
 	if err := topology.EnsureStreams(b.Context(), c.js, 1); err != nil {
 		b.Fatal(err)
 	}
-	pattern := patternOf(b)
+	pattern := newObjectTemplate(b)
 	published := 0
 	for i := range crowdStores {
 		published += c.publish(b, pattern, i)
@@ -93,16 +93,16 @@ func newCrowd(b *testing.B) *crowdBed {
 
 const patternName = "pattern"
 
-// pattern holds the objects of one converged Store, as JSON by kind and name.
-type pattern struct {
+// objectTemplate holds the objects of one converged Store, as JSON by kind and name.
+type objectTemplate struct {
 	objects          map[kinds.Kind]map[string]string
 	storeID, modelID string
-	bed              *together
+	bed              *inProcessServices
 }
 
-func patternOf(b *testing.B) *pattern {
+func newObjectTemplate(b *testing.B) *objectTemplate {
 	b.Helper()
-	s := startTogether(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
+	s := startInProcessServices(b, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	s.kube.Apply(b, kinds.Stores(), patternName, corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{tuple("core")}})
 	for i := range crowdModules {
 		s.kube.Apply(b, kinds.AuthorizationModels(), fmt.Sprintf("%s-%02d", patternName, i), corev1alpha1.AuthorizationModelSpec{
@@ -110,13 +110,13 @@ func patternOf(b *testing.B) *pattern {
 			Model: fmt.Sprintf("module m%02d\nextend type doc\n  relations\n    define relation_%02d: [user]\n", i, i),
 		})
 	}
-	p := &pattern{bed: s}
+	p := &objectTemplate{bed: s}
 	testenv.Eventually(b, time.Minute, func() error { return p.read(b) })
 	return p
 }
 
 // read reads the objects, or returns an error if they have not converged.
-func (p *pattern) read(b *testing.B) error {
+func (p *objectTemplate) read(b *testing.B) error {
 	b.Helper()
 	stores, err := list[corev1alpha1.Store](b.Context(), p.bed.objects, kinds.Stores())
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *pattern) read(b *testing.B) error {
 }
 
 // publish creates the i-th copy of the pattern in OpenFGA and on the stream, and returns the number of its objects.
-func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
+func (c *largeStateEnv) publish(b *testing.B, p *objectTemplate, i int) int {
 	b.Helper()
 	client := c.openFGA.Client(b)
 	name := fmt.Sprintf("copy%03d", i)
@@ -204,7 +204,7 @@ func (c *crowdBed) publish(b *testing.B, p *pattern, i int) int {
 	return published
 }
 
-func (c *crowdBed) mark(b *testing.B, kind event.GroupResource, count int64) {
+func (c *largeStateEnv) mark(b *testing.B, kind event.GroupResource, count int64) {
 	b.Helper()
 	stream, err := c.js.Stream(b.Context(), topology.Changes)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *crowdBed) mark(b *testing.B, kind event.GroupResource, count int64) {
 }
 
 // converge starts one service and waits until it has published a result for every object. It returns the time.
-func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func())) time.Duration {
+func (c *largeStateEnv) converge(b *testing.B, name string, start func() (stop func())) time.Duration {
 	b.Helper()
 	before := c.said(b)
 	begun := time.Now()
@@ -241,16 +241,16 @@ func (c *crowdBed) converge(b *testing.B, name string, start func() (stop func()
 }
 
 // around returns the surroundings of a service. Only writes of services in this process are counted.
-func (c *crowdBed) around(b *testing.B, name string) surroundings {
+func (c *largeStateEnv) around(b *testing.B, name string) serviceServers {
 	b.Helper()
-	return surroundings{
+	return serviceServers{
 		nats: c.bus.URLOf(name), openFGA: c.openFGA.Config(), kubeconfig: c.kube.ServiceKubeconfig(name),
 		embed: service.EmbedConfig{Kube: c.kube.ServiceConfig(b, name), Log: slog.New(slog.DiscardHandler)},
 	}
 }
 
 // run runs a service in this process.
-func (c *crowdBed) run(b *testing.B, name string) (stop func()) {
+func (c *largeStateEnv) run(b *testing.B, name string) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	around := c.around(b, name)
@@ -264,7 +264,7 @@ func (c *crowdBed) run(b *testing.B, name string) (stop func()) {
 }
 
 // said returns the number of published results.
-func (c *crowdBed) said(b *testing.B) uint64 {
+func (c *largeStateEnv) said(b *testing.B) uint64 {
 	b.Helper()
 	stream, err := c.js.Stream(b.Context(), topology.Results)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 // gracePeriod is the default time that Kubernetes gives a pod to stop.
 const gracePeriod = 30 * time.Second
 
-// path forwards connections to a server. It can be cut, or fall silent as if the machine of the server died.
-type path struct {
+// proxyPath forwards connections to a server. It can be cut, or fall silent as if the machine of the server died.
+type proxyPath struct {
 	listener net.Listener
 	server   string
 
@@ -34,18 +34,18 @@ type path struct {
 	conns  []net.Conn
 }
 
-func newPath(t *testing.T, server string) *path {
+func newProxyPath(t *testing.T, server string) *proxyPath {
 	t.Helper()
 	listener := testenv.ListenLoopback(t)
-	p := &path{listener: listener, server: server}
+	p := &proxyPath{listener: listener, server: server}
 	go p.serve()
 	t.Cleanup(p.cut)
 	return p
 }
 
-func (p *path) address() string { return p.listener.Addr().String() }
+func (p *proxyPath) address() string { return p.listener.Addr().String() }
 
-func (p *path) serve() {
+func (p *proxyPath) serve() {
 	for {
 		from, err := p.listener.Accept()
 		if err != nil {
@@ -65,7 +65,7 @@ func (p *path) serve() {
 }
 
 // pass copies data from one connection to the other, and drops it while the path is silent.
-func (p *path) pass(to, from net.Conn) {
+func (p *proxyPath) pass(to, from net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
 	for {
@@ -85,13 +85,13 @@ func (p *path) pass(to, from net.Conn) {
 	}
 }
 
-func (p *path) fallSilent() {
+func (p *proxyPath) fallSilent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent = true
 }
 
-func (p *path) cut() {
+func (p *proxyPath) cut() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,20 +100,20 @@ func (p *path) cut() {
 	}
 }
 
-// paths holds the paths to the servers of one system.
-type paths struct{ nats, openFGA, kube *path }
+// proxyPaths holds the paths to the servers of one system.
+type proxyPaths struct{ nats, openFGA, kube *proxyPath }
 
 // startOnPaths starts the services as processes that reach every server through a path.
-func startOnPaths(t *testing.T) (*testenv.KubeServer, paths, []*process) {
+func startOnPaths(t *testing.T) (*testenv.KubeServer, proxyPaths, []*process) {
 	t.Helper()
 	bus, openFGA, kube := testenv.StartNATS(t), testenv.LazyOpenFGA(t), testenv.StartKube(t)
-	p := paths{newPath(t, parsed(t, bus.URL()).Host), newPath(t, openFGA.Config().Target), newPath(t, parsed(t, kube.AdminConfig().Host).Host)}
+	p := proxyPaths{newProxyPath(t, parsed(t, bus.URL()).Host), newProxyPath(t, openFGA.Config().Target), newProxyPath(t, parsed(t, kube.AdminConfig().Host).Host)}
 	var services []*process
 	for _, name := range []string{topology.Watcher, topology.StoreSync, topology.TupleSync} {
 		toBus := parsed(t, bus.URLOf(name))
 		toBus.Host = p.nats.address()
-		services = append(services, spawn(t, name, surroundings{
-			nats: toBus.String(), openFGA: fga.Config{Target: p.openFGA.address()}, kubeconfig: by(t, p.kube, kube.ServiceKubeconfig(name)),
+		services = append(services, spawn(t, name, serviceServers{
+			nats: toBus.String(), openFGA: fga.Config{Target: p.openFGA.address()}, kubeconfig: kubeconfigThrough(t, p.kube, kube.ServiceKubeconfig(name)),
 		}))
 	}
 	return kube, p, services
@@ -128,8 +128,8 @@ func parsed(t *testing.T, address string) *url.URL {
 	return u
 }
 
-// by returns a copy of a kubeconfig whose server is the path.
-func by(t *testing.T, p *path, file string) string {
+// kubeconfigThrough returns a copy of a kubeconfig whose server is the path.
+func kubeconfigThrough(t *testing.T, p *proxyPath, file string) string {
 	t.Helper()
 	cfg, err := clientcmd.LoadFromFile(file)
 	if err != nil {
@@ -155,13 +155,13 @@ func (p *process) end() error {
 	return p.cmd.Wait()
 }
 
-func TestServicesEndInOrderWhateverIsAway(t *testing.T) {
-	dependencies := map[string]func(paths) *path{
-		"NATS": func(p paths) *path { return p.nats }, "OpenFGA": func(p paths) *path { return p.openFGA },
-		"the API server": func(p paths) *path { return p.kube },
+func TestServicesStopInOrderDuringOutages(t *testing.T) {
+	dependencies := map[string]func(proxyPaths) *proxyPath{
+		"NATS": func(p proxyPaths) *proxyPath { return p.nats }, "OpenFGA": func(p proxyPaths) *proxyPath { return p.openFGA },
+		"the API server": func(p proxyPaths) *proxyPath { return p.kube },
 	}
 	for name, dependency := range dependencies {
-		for way, lose := range map[string]func(*path){"is gone": (*path).cut, "is silent": (*path).fallSilent} {
+		for way, lose := range map[string]func(*proxyPath){"is gone": (*proxyPath).cut, "is silent": (*proxyPath).fallSilent} {
 			t.Run(name+" "+way, func(t *testing.T) {
 				kube, paths, services := startOnPaths(t)
 				spec := corev1alpha1.StoreSpec{CoreModule: core, Tuples: []corev1alpha1.Tuple{{Object: "doc:1", Relation: "viewer", User: "user:1"}}}

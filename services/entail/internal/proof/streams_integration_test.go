@@ -18,8 +18,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// harms returns the ways in which a user may damage a stream.
-func harms() map[string]func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
+// streamDamages returns the ways in which a user may damage a stream.
+func streamDamages() map[string]func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
 	return map[string]func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error{
 		"deleted": func(ctx context.Context, js jetstream.JetStream, stream jetstream.Stream) error {
 			return js.DeleteStream(ctx, stream.CachedInfo().Config.Name)
@@ -36,8 +36,8 @@ func harms() map[string]func(ctx context.Context, js jetstream.JetStream, stream
 	}
 }
 
-func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
-	s := startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
+func TestDamagedStreamsAreRestoredWithContent(t *testing.T) {
+	s := startInProcessServices(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	js := s.bus.JetStream(t)
 	tuples := 0
 	change := func() {
@@ -49,7 +49,7 @@ func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
 	change()
 	testenv.Eventually(t, time.Minute, func() error { return complete(t.Context(), js) })
 	for _, name := range topology.StreamNames() {
-		for harm, do := range harms() {
+		for harm, do := range streamDamages() {
 			t.Run(name+" "+harm, func(t *testing.T) {
 				stream, err := js.Stream(t.Context(), name)
 				if err != nil {
@@ -66,7 +66,7 @@ func TestAStreamThatIsHarmedIsBackWithWhatItHeld(t *testing.T) {
 }
 
 // settled returns nil once Store "changed" is Ready.
-func (s *together) settled() error {
+func (s *inProcessServices) settled() error {
 	found, err := list[corev1alpha1.Store](context.Background(), s.objects, kinds.Stores())
 	if err != nil {
 		return err

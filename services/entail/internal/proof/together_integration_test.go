@@ -21,8 +21,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// together holds services in this process, and the servers of the test that they use.
-type together struct {
+// inProcessServices holds services in this process, and the servers of the test that they use.
+type inProcessServices struct {
 	bus     *testenv.NATSServer
 	kube    *testenv.KubeServer
 	objects dynamic.Interface
@@ -30,14 +30,14 @@ type together struct {
 	// backend is the server behind openFGA.
 	backend *testenv.OpenFGAServer
 	// around holds all servers except NATS and Kubernetes, where every service has its own account.
-	around surroundings
+	around serviceServers
 }
 
-// startTogether starts the servers and the named services.
-func startTogether(t testing.TB, names ...string) *together {
+// startInProcessServices starts the servers and the named services.
+func startInProcessServices(t testing.TB, names ...string) *inProcessServices {
 	t.Helper()
 	bus, openFGA, kube := testenv.StartNATS(t), testenv.LazyOpenFGA(t), testenv.StartKube(t)
-	s := &together{bus: bus, kube: kube, objects: kube.DynamicClient(t), openFGA: openFGA.Client(t), backend: openFGA, around: surroundings{
+	s := &inProcessServices{bus: bus, kube: kube, objects: kube.DynamicClient(t), openFGA: openFGA.Client(t), backend: openFGA, around: serviceServers{
 		openFGA: openFGA.Config(),
 		embed:   service.EmbedConfig{Log: slog.New(slog.DiscardHandler)},
 	}}
@@ -48,7 +48,7 @@ func startTogether(t testing.TB, names ...string) *together {
 }
 
 // start runs a service until the test ends or the caller calls stop.
-func (s *together) start(t testing.TB, name string) (stop func()) {
+func (s *inProcessServices) start(t testing.TB, name string) (stop func()) {
 	t.Helper()
 	around := s.around
 	around.nats, around.embed.Kube = s.bus.URLOf(name), s.kube.ServiceConfig(t, name)
@@ -66,7 +66,7 @@ func (s *together) start(t testing.TB, name string) (stop func()) {
 
 // stores applies n Stores with the core module and no tuples. Once they have a model, it returns their names and
 // OpenFGA IDs.
-func (s *together) stores(t testing.TB, n int) map[string]string {
+func (s *inProcessServices) stores(t testing.TB, n int) map[string]string {
 	t.Helper()
 	for i := range n {
 		s.kube.Apply(t, kinds.Stores(), fmt.Sprintf("bench-%03d", i), corev1alpha1.StoreSpec{CoreModule: core})

@@ -26,17 +26,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// collector receives the exports of OpenTelemetry.
-type collector struct {
+// traceCollector receives the exports of OpenTelemetry.
+type traceCollector struct {
 	mu sync.Mutex
 	// traces holds the spans, with their services, by trace ID.
 	traces map[string][]string
 }
 
-// startCollector makes all services of this process export to a new collector.
-func startCollector(t *testing.T) *collector {
+// startTraceCollector makes all services of this process export to a new collector.
+func startTraceCollector(t *testing.T) *traceCollector {
 	t.Helper()
-	c := &collector{traces: map[string][]string{}}
+	c := &traceCollector{traces: map[string][]string{}}
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
@@ -45,7 +45,7 @@ func startCollector(t *testing.T) *collector {
 }
 
 // ServeHTTP stores one export.
-func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *traceCollector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var export collectorv1.ExportTraceServiceRequest
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
@@ -78,7 +78,7 @@ func attribute(all []*commonv1.KeyValue, key string) string {
 }
 
 // holds returns a trace that has all of these spans.
-func (c *collector) holds(spans ...string) (string, error) {
+func (c *traceCollector) holds(spans ...string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, trace := range c.traces {
@@ -89,7 +89,7 @@ func (c *collector) holds(spans ...string) (string, error) {
 	return "", fmt.Errorf("no trace has all of %q:\n%s", spans, c.text())
 }
 
-func (c *collector) text() string {
+func (c *traceCollector) text() string {
 	var text strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(c.traces)) {
 		fmt.Fprintf(&text, "%s %q\n", id, c.traces[id])
@@ -97,19 +97,19 @@ func (c *collector) text() string {
 	return text.String()
 }
 
-// lines is a log with concurrent writers.
-type lines struct {
+// lockedLog is a log with concurrent writers.
+type lockedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *lockedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *lines) hold(texts ...string) bool {
+func (l *lockedLog) hold(texts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for line := range strings.Lines(l.text.String()) {
@@ -120,9 +120,9 @@ func (l *lines) hold(texts ...string) bool {
 	return false
 }
 
-func TestAChangeIsOneTraceThroughAllServicesToEachWrite(t *testing.T) {
-	traces, log := startCollector(t), &lines{}
-	s := startTogether(t)
+func TestChangeIsOneTraceAcrossServices(t *testing.T) {
+	traces, log := startTraceCollector(t), &lockedLog{}
+	s := startInProcessServices(t)
 	s.around.embed.Log = slog.New(slog.NewJSONHandler(log, nil))
 	for _, name := range []string{topology.Watcher, topology.StoreSync, topology.TupleSync} {
 		s.start(t, name)

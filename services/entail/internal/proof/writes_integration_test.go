@@ -19,7 +19,7 @@ import (
 )
 
 // requests counts the requests of all services about Stores and AuthorizationModels, by operation.
-func (s *together) requests() map[string]int {
+func (s *inProcessServices) requests() map[string]int {
 	about := s.kube.CallsByOp()
 	maps.DeleteFunc(about, func(op string, _ int) bool {
 		return !strings.Contains(op, "/stores/") && !strings.Contains(op, "/authorizationmodels/")
@@ -28,7 +28,7 @@ func (s *together) requests() map[string]int {
 }
 
 // rest waits until no request has been made for one second.
-func (s *together) rest(t *testing.T) {
+func (s *inProcessServices) rest(t *testing.T) {
 	t.Helper()
 	last, since := s.requests(), time.Now()
 	testenv.Eventually(t, time.Minute, func() error {
@@ -43,7 +43,7 @@ func (s *together) rest(t *testing.T) {
 }
 
 // costs makes a change, and requires at most so many writes and reads until the system is at rest.
-func (s *together) costs(t *testing.T, what string, writes, reads int, change func()) {
+func (s *inProcessServices) costs(t *testing.T, what string, writes, reads int, change func()) {
 	t.Helper()
 	before := s.requests()
 	change()
@@ -69,10 +69,10 @@ func (s *together) costs(t *testing.T, what string, writes, reads int, change fu
 }
 
 // current waits until every condition of an object has the object's generation, as `kubectl wait` does.
-func (s *together) current(t *testing.T, kind kinds.Kind, name string) {
+func (s *inProcessServices) current(t *testing.T, kind kinds.Kind, name string) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func() error {
-		objects, err := list[judged](t.Context(), s.objects, kind)
+		objects, err := list[declaredTypeStatus](t.Context(), s.objects, kind)
 		if err != nil {
 			return err
 		}
@@ -86,8 +86,8 @@ func (s *together) current(t *testing.T, kind kinds.Kind, name string) {
 	})
 }
 
-func TestAChangeTakesNoMoreWritesThanItMust(t *testing.T) {
-	s := startTogether(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
+func TestChangeNeedsMinimumWrites(t *testing.T) {
+	s := startInProcessServices(t, topology.Watcher, topology.StoreSync, topology.TupleSync)
 	stores, models := kinds.Stores(), kinds.AuthorizationModels()
 	store := func(core string, tuples ...corev1alpha1.Tuple) func() {
 		return func() {

@@ -7,7 +7,7 @@ import (
 )
 
 // WriteRoleExplanation explains why a subject holds a role.
-func (p Page) WriteRoleExplanation(m *inferencev1.ExplainRoleResponse) {
+func (p Printer) WriteRoleExplanation(m *inferencev1.ExplainRoleResponse) {
 	if !m.GetHeld() {
 		p.writeLinef("They do not hold it.")
 		return
@@ -32,34 +32,34 @@ func qualifiedBindingName(name string) string {
 }
 
 // writePathSteps lists the implications of a path.
-func (p Page) writePathSteps(path []*inferencev1.Step) {
+func (p Printer) writePathSteps(path []*inferencev1.Step) {
 	for _, step := range path {
 		p.writeLinef("  %s implies %s by rule %s", roleName(step.GetFrom()), roleName(step.GetTo()),
-			withMoreCount(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
+			appendMoreCount(strings.Join(step.GetRules(), ", "), len(step.GetRules()), step.GetRulesTotal()))
 	}
 }
 
 // WriteEffectiveRoles lists the roles that a subject holds.
-func (p Page) WriteEffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
+func (p Printer) WriteEffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
 	if len(m.GetRoles()) == 0 {
 		p.writeLinef("They hold no role here.")
 		return
 	}
 	rows := make([]tableRow, len(m.GetRoles()))
 	for i, r := range m.GetRoles() {
-		bindings := withMoreCount(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
-		rows[i] = tableRow{cells: []string{roleName(r.GetRole()), originText(r.GetOrigin()), bindings}}
+		bindings := appendMoreCount(strings.Join(r.GetBindings(), ", "), len(r.GetBindings()), r.GetBindingsTotal())
+		rows[i] = tableRow{cells: []string{roleName(r.GetRole()), roleOriginText(r.GetOrigin()), bindings}}
 	}
 	p.writeTable([]string{headRole, "HOW", "BY BINDING"}, rows)
 	p.writeMoreNote(m.GetTruncated())
 }
 
-func originText(o inferencev1.Origin) string {
+func roleOriginText(o inferencev1.Origin) string {
 	return strings.ToLower(strings.TrimPrefix(o.String(), "ORIGIN_"))
 }
 
 // WriteDrift lists the RoleBindings that differ from the rules, and the rules and bindings whose author was never checked.
-func (p Page) WriteDrift(m *inferencev1.CheckDriftResponse) {
+func (p Printer) WriteDrift(m *inferencev1.CheckDriftResponse) {
 	for _, rule := range m.GetUnjudged() {
 		p.writeLinef("Rule %s was written while no webhook checked the authors of rules.", rule)
 	}
@@ -90,7 +90,7 @@ func (p Page) WriteDrift(m *inferencev1.CheckDriftResponse) {
 }
 
 // WriteWatchMessage prints one message of a watch.
-func (p Page) WriteWatchMessage(m *inferencev1.WatchInferencesResponse) {
+func (p Printer) WriteWatchMessage(m *inferencev1.WatchInferencesResponse) {
 	for _, in := range m.GetUpserted() {
 		p.writeLinef("%s: %s implies %s", in.GetNamespace(), roleName(in.GetParent()), listedRolesText(in.GetChildRoles(), in.GetChildRolesTotal()))
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func TestWhySomebodyHoldsARole(t *testing.T) {
+func TestWriteRoleExplanation(t *testing.T) {
 	alice, state := &inferencev1.Subject{Kind: "User", Name: "alice"}, inferencev1.BindingState_BINDING_STATE_EXPLICIT
 	m := &inferencev1.ExplainRoleResponse{Held: true, Truncated: true, Reasons: []*inferencev1.Reason{
 		{Binding: "ClusterRoleBinding/all", Subject: &inferencev1.Subject{Kind: "Group", Name: "team"}, State: state, Role: role("writer")},
@@ -15,53 +15,53 @@ func TestWhySomebodyHoldsARole(t *testing.T) {
 			{Rules: []string{"r1"}, From: role("admin"), To: role("writer")},
 		}},
 	}}
-	same(t, write(t, func(p report.Page) { p.WriteRoleExplanation(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(m) }), `
 They hold it as group:team by ClusterRoleBinding all (explicit).
 They hold it as user:alice by RoleBinding b (pending), whose role implies it:
   admin implies writer by rule r1
 There is more.
 `)
-	same(t, write(t, func(p report.Page) { p.WriteRoleExplanation(&inferencev1.ExplainRoleResponse{}) }), "They do not hold it.\n")
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(&inferencev1.ExplainRoleResponse{}) }), "They do not hold it.\n")
 }
 
-func TestWhatRolesSomebodyHolds(t *testing.T) {
+func TestWriteEffectiveRoles(t *testing.T) {
 	m := &inferencev1.ListEffectiveRolesResponse{Roles: []*inferencev1.EffectiveRole{
 		{Role: role("writer"), Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"b"}},
 		{Role: &inferencev1.Role{Kind: "ClusterRole", Name: "view"}, Origin: inferencev1.Origin_ORIGIN_EXPLICIT, Bindings: []string{"ClusterRoleBinding/all"}},
 	}}
-	same(t, write(t, func(p report.Page) { p.WriteEffectiveRoles(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(m) }), `
 ROLE               HOW        BY BINDING
 writer             implied    b
 clusterrole/view   explicit   ClusterRoleBinding/all
 `)
-	same(t, write(t, func(p report.Page) { p.WriteEffectiveRoles(&inferencev1.ListEffectiveRolesResponse{}) }), "They hold no role here.\n")
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(&inferencev1.ListEffectiveRolesResponse{}) }), "They hold no role here.\n")
 }
 
-func TestDriftIsListedWithWhatItIs(t *testing.T) {
+func TestWriteDriftListsDifferences(t *testing.T) {
 	change := func(name, source string) []*inferencev1.BindingChange {
 		return []*inferencev1.BindingChange{{Name: name, Source: source, Role: role("writer")}}
 	}
 	m := &inferencev1.CheckDriftResponse{Missing: change("ir-1", "b"), Extra: change("ir-2", "ir-2"), Altered: change("ir-3", "b"), Conflicts: change("ir-4", "c")}
-	same(t, write(t, func(p report.Page) { p.WriteDrift(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteDrift(m) }), `
 ROLEBINDING   BECAUSE OF      GRANTS   IS
 ir-1          b               writer   missing
 ir-2          nothing known   writer   extra
 ir-3          b               writer   altered
 ir-4          c               writer   its name is taken
 `)
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteDrift(&inferencev1.CheckDriftResponse{InStep: true, Unjudged: []string{"a"}})
 	}),
 		"Rule a was written while no webhook checked the authors of rules.\nAll is as it should be.\n")
 }
 
-func TestAWatchIsToldLineByLine(t *testing.T) {
+func TestWriteWatchMessagePrintsOneLineEach(t *testing.T) {
 	m := &inferencev1.WatchInferencesResponse{
 		Type:     inferencev1.WatchInferencesResponse_TYPE_SNAPSHOT_END,
 		Upserted: []*inferencev1.Inference{{Namespace: "team-a", Parent: role("admin"), ChildRoles: roles("writer"), ChildRolesTotal: 2}},
 		Removed:  []*inferencev1.InferenceKey{{Namespace: "team-b", Parent: role("x")}},
 	}
-	same(t, write(t, func(p report.Page) { p.WriteWatchMessage(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteWatchMessage(m) }), `
 team-a: admin implies writer and 1 more
 team-b: x implies nothing any more
 That is all so far.

@@ -11,7 +11,7 @@ import (
 const maxReason = 100
 
 // WriteDeadLetters lists dead letters.
-func (p Page) WriteDeadLetters(letters []*syncv1.DeadLetter) {
+func (p Printer) WriteDeadLetters(letters []*syncv1.DeadLetter) {
 	if len(letters) == 0 {
 		p.writeLinef("no dead letters")
 		return
@@ -19,22 +19,22 @@ func (p Page) WriteDeadLetters(letters []*syncv1.DeadLetter) {
 	rows := make([]tableRow, 0, len(letters))
 	for _, l := range letters {
 		rows = append(rows, tableRow{cells: []string{
-			numberText(l.GetId()), l.GetService(), letterObjectName(l), p.agoText(l.GetParkedAt()), shortenText(l.GetReason()),
+			numberText(l.GetId()), l.GetService(), deadLetterObjectName(l), p.timeAgoText(l.GetParkedAt()), truncateCell(l.GetReason()),
 		}})
 	}
 	p.writeTable([]string{"ID", "SERVICE", "OBJECT", "PARKED", "REASON"}, rows)
 }
 
 // WriteDeadLetter shows a dead letter with its message.
-func (p Page) WriteDeadLetter(m *syncv1.GetDeadLetterResponse) {
+func (p Printer) WriteDeadLetter(m *syncv1.GetDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	for _, field := range [][2]string{
 		{"id", numberText(l.GetId())},
 		{"service", l.GetService()},
-		{"object", letterObjectName(l)},
+		{"object", deadLetterObjectName(l)},
 		{"subject", l.GetSubject()},
 		{"sequence", numberText(l.GetOriginalSequence())},
-		{"parked", fmt.Sprintf("%s (%s)", p.clockText(l.GetParkedAt()), p.agoText(l.GetParkedAt()))},
+		{"parked", fmt.Sprintf("%s (%s)", p.clockText(l.GetParkedAt()), p.timeAgoText(l.GetParkedAt()))},
 		{"reason", l.GetReason()},
 	} {
 		p.writeLinef("%-9s %s", field[0], field[1])
@@ -49,14 +49,14 @@ func (p Page) WriteDeadLetter(m *syncv1.GetDeadLetterResponse) {
 	}
 }
 
-func letterObjectName(l *syncv1.DeadLetter) string {
+func deadLetterObjectName(l *syncv1.DeadLetter) string {
 	if l.GetRef() == nil {
 		return "-"
 	}
 	return ObjectName(l.GetRef())
 }
 
-func shortenText(s string) string {
+func truncateCell(s string) string {
 	if utf8.RuneCountInString(s) <= maxReason {
 		return s
 	}
@@ -64,12 +64,12 @@ func shortenText(s string) string {
 }
 
 // WriteReplayResult prints the object that was published again.
-func (p Page) WriteReplayResult(m *syncv1.ReplayResponse) {
+func (p Printer) WriteReplayResult(m *syncv1.ReplayResponse) {
 	p.writeLinef("%s published again as sequence %d", ObjectName(m.GetRef()), m.GetSequence())
 }
 
 // WriteResumeResult prints why services were halted.
-func (p Page) WriteResumeResult(m *syncv1.ResumeResponse) {
+func (p Printer) WriteResumeResult(m *syncv1.ResumeResponse) {
 	if m.GetHalted() == "" {
 		p.writeLinef("services are not halted")
 		return
@@ -78,7 +78,7 @@ func (p Page) WriteResumeResult(m *syncv1.ResumeResponse) {
 }
 
 // WriteDiscardResult prints the dead letter that was discarded.
-func (p Page) WriteDiscardResult(m *syncv1.DiscardDeadLetterResponse) {
+func (p Printer) WriteDiscardResult(m *syncv1.DiscardDeadLetterResponse) {
 	l := m.GetDeadLetter()
 	if m.GetMessageRemoved() {
 		p.writeLinef("dead letter %d of %s discarded; message %d was no change, and has left the bus", l.GetId(), l.GetService(), l.GetOriginalSequence())

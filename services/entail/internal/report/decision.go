@@ -8,7 +8,7 @@ import (
 )
 
 // WriteCheckAnswer prints whether a user has a relation, and what was considered if not.
-func (p Page) WriteCheckAnswer(r *tuplev1.CheckRequest, m *tuplev1.CheckResponse) {
+func (p Printer) WriteCheckAnswer(r *tuplev1.CheckRequest, m *tuplev1.CheckResponse) {
 	if m.GetAllowed() {
 		p.writeLinef("yes")
 		return
@@ -21,7 +21,7 @@ func (p Page) WriteCheckAnswer(r *tuplev1.CheckRequest, m *tuplev1.CheckResponse
 }
 
 // WriteDecision prints the tree behind an answer. Unless all is set, it leaves out the steps that cannot matter.
-func (p Page) WriteDecision(m *tuplev1.ExplainCheckResponse, all bool) {
+func (p Printer) WriteDecision(m *tuplev1.ExplainCheckResponse, all bool) {
 	answer := "no"
 	if m.GetAllowed() {
 		answer = "yes"
@@ -50,7 +50,7 @@ type decisionTree struct {
 func (t *decisionTree) addStep(s *tuplev1.Decision, label, lead, below string) {
 	ink := map[tuplev1.Decision_Answer]ansiColor{tuplev1.Decision_ANSWER_YES: good, tuplev1.Decision_ANSWER_UNDECIDED: wait}[s.GetAnswer()]
 	t.rows = append(t.rows, tableRow{
-		cells: []string{lead + label + stepText(s), enumWord(s.GetAnswer().String(), "ANSWER_"), stepReason(s)}, ink: ink,
+		cells: []string{lead + label + stepText(s), formatEnum(s.GetAnswer().String(), "ANSWER_"), stepReason(s)}, ink: ink,
 	})
 	children := t.visibleChildren(s)
 	for i, child := range children {
@@ -193,7 +193,7 @@ type BatchAnswer struct {
 }
 
 // WriteBatchAnswers prints the answer to each question.
-func (p Page) WriteBatchAnswers(answers []BatchAnswer) {
+func (p Printer) WriteBatchAnswers(answers []BatchAnswer) {
 	rows := make([]tableRow, len(answers))
 	for i, a := range answers {
 		rows[i] = tableRow{cells: []string{a.User, a.Relation, a.Object, a.Answer, a.Message}}

@@ -39,7 +39,7 @@ const (
 // linesOf returns the lines of a table, with single spaces between its cells.
 func linesOf(tree *tuplev1.Decision, all bool) string {
 	var b strings.Builder
-	p := Page{Out: bufio.NewWriter(&b)}
+	p := Printer{Out: bufio.NewWriter(&b)}
 	p.WriteDecision(&tuplev1.ExplainCheckResponse{Allowed: tree.GetAnswer() == yes, Tree: tree}, all)
 	_ = p.Out.Flush()
 	var lines []string

@@ -11,7 +11,7 @@ import (
 )
 
 // WriteExpansion prints the tree of a relation, with the objects that declare its tuples.
-func (p Page) WriteExpansion(m *tuplev1.ExpandResponse) error {
+func (p Printer) WriteExpansion(m *tuplev1.ExpandResponse) error {
 	var tree openfgav1.UsersetTree
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(m.GetTreeJson()), &tree); err != nil {
 		return fmt.Errorf("read the tree of OpenFGA: %w", err)

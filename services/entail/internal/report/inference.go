@@ -8,7 +8,7 @@ import (
 )
 
 // WriteInferences lists the roles that each role implies.
-func (p Page) WriteInferences(m *inferencev1.ListInferencesResponse) {
+func (p Printer) WriteInferences(m *inferencev1.ListInferencesResponse) {
 	if len(m.GetInferences()) == 0 {
 		p.writeLinef("No role implies another.")
 		return
@@ -21,9 +21,9 @@ func (p Page) WriteInferences(m *inferencev1.ListInferencesResponse) {
 }
 
 // WriteBindingExplanation explains why a RoleBinding exists, or which ones it implies.
-func (p Page) WriteBindingExplanation(m *inferencev1.ExplainBindingResponse) {
+func (p Printer) WriteBindingExplanation(m *inferencev1.ExplainBindingResponse) {
 	p.writeLinef("RoleBinding %s grants %s to %s.", m.GetName(), roleName(m.GetRole()),
-		withMoreCount(joinSubjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
+		appendMoreCount(joinSubjectNames(m.GetSubjects()), len(m.GetSubjects()), m.GetSubjectsTotal()))
 	if !m.GetGenerated() {
 		p.writeImpliedBindings(m)
 		return
@@ -35,7 +35,7 @@ func (p Page) WriteBindingExplanation(m *inferencev1.ExplainBindingResponse) {
 	p.writeMoreNote(m.GetTruncated())
 }
 
-func (p Page) writeImpliedBindings(m *inferencev1.ExplainBindingResponse) {
+func (p Printer) writeImpliedBindings(m *inferencev1.ExplainBindingResponse) {
 	if len(m.GetImplied()) == 0 {
 		p.writeLinef("Nothing follows from it.")
 		return
@@ -56,28 +56,28 @@ func (p Page) writeImpliedBindings(m *inferencev1.ExplainBindingResponse) {
 	p.writeMoreNote(m.GetTruncated())
 }
 
-func (p Page) writeMoreNote(truncated bool) {
+func (p Printer) writeMoreNote(truncated bool) {
 	if truncated {
 		p.writeLinef("There is more.")
 	}
 }
 
 // WriteRoleHolders lists the subjects that hold a role.
-func (p Page) WriteRoleHolders(m *inferencev1.WhoHasRoleResponse) {
+func (p Printer) WriteRoleHolders(m *inferencev1.WhoHasRoleResponse) {
 	if len(m.GetHolders()) == 0 {
 		p.writeLinef("Nobody holds it.")
 		return
 	}
 	rows := make([]tableRow, len(m.GetHolders()))
 	for i, h := range m.GetHolders() {
-		bindings := withMoreCount(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
-		rows[i] = tableRow{cells: []string{subjectName(h.GetSubject()), originText(h.GetOrigin()), bindings}}
+		bindings := appendMoreCount(strings.Join(h.GetBindings(), ", "), len(h.GetBindings()), h.GetBindingsTotal())
+		rows[i] = tableRow{cells: []string{subjectName(h.GetSubject()), roleOriginText(h.GetOrigin()), bindings}}
 	}
 	p.writeTable([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
 }
 
 // WriteRolePreview prints the effects of a change.
-func (p Page) WriteRolePreview(m *inferencev1.Preview) {
+func (p Printer) WriteRolePreview(m *inferencev1.Preview) {
 	rows := make([]tableRow, 0, len(m.GetSubjects()))
 	for _, s := range m.GetSubjects() {
 		rows = append(rows, tableRow{cells: []string{
@@ -116,8 +116,8 @@ func roleName(r *inferencev1.Role) string {
 	return r.GetName()
 }
 
-// withMoreCount appends the number of items that the list leaves out.
-func withMoreCount(list string, listed int, total int64) string {
+// appendMoreCount appends the number of items that the list leaves out.
+func appendMoreCount(list string, listed int, total int64) string {
 	if more := total - int64(listed); more > 0 {
 		return fmt.Sprintf("%s and %d more", list, more)
 	}
@@ -126,7 +126,7 @@ func withMoreCount(list string, listed int, total int64) string {
 
 // listedRolesText returns the listed roles, and the number of those left out.
 func listedRolesText(roles []*inferencev1.Role, total int64) string {
-	return withMoreCount(joinRoleNames(roles), len(roles), total)
+	return appendMoreCount(joinRoleNames(roles), len(roles), total)
 }
 
 func joinRoleNames(roles []*inferencev1.Role) string {

@@ -30,14 +30,14 @@ func example() *inferencev1.ListInferencesResponse {
 	}}
 }
 
-func TestInferencesAreATableOrATree(t *testing.T) {
-	same(t, write(t, func(p report.Page) { p.WriteInferences(example()) }), `
+func TestWriteInferencesAsTableOrTree(t *testing.T) {
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteInferences(example()) }), `
 NAMESPACE   ROLE        IMPLIES
 team-a      admin       developer, noob, pro, reviewer, writer
 team-a      developer   noob, pro, writer
 team-a      writer      noob, pro
 `)
-	same(t, write(t, func(p report.Page) { p.WriteInferenceTree(example()) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteInferenceTree(example()) }), `
 team-a
   admin
   ├─ developer
@@ -46,12 +46,12 @@ team-a
   │     └─ pro
   └─ reviewer
 `)
-	for _, f := range []func(report.Page, *inferencev1.ListInferencesResponse){report.Page.WriteInferences, report.Page.WriteInferenceTree} {
-		same(t, write(t, func(p report.Page) { f(p, &inferencev1.ListInferencesResponse{}) }), "No role implies another.\n")
+	for _, f := range []func(report.Printer, *inferencev1.ListInferencesResponse){report.Printer.WriteInferences, report.Printer.WriteInferenceTree} {
+		expectEqual(t, write(t, func(p report.Printer) { f(p, &inferencev1.ListInferencesResponse{}) }), "No role implies another.\n")
 	}
 }
 
-func TestATreeEndsWhereRolesImplyEachOther(t *testing.T) {
+func TestInferenceTreeStopsAtCycles(t *testing.T) {
 	m := &inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{
 		inference("a", []string{"b"}, []string{"b"}),
 		inference("b", []string{"a"}, []string{"a"}),
@@ -60,7 +60,7 @@ func TestATreeEndsWhereRolesImplyEachOther(t *testing.T) {
 		inference("right", []string{"end"}, []string{"end", "low"}),
 		inference("end", []string{"low"}, []string{"low"}),
 	}}
-	same(t, write(t, func(p report.Page) { p.WriteInferenceTree(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteInferenceTree(m) }), `
 team-a
   diamond
   ├─ left
@@ -74,7 +74,7 @@ team-a
 `)
 }
 
-func TestABindingIsExplained(t *testing.T) {
+func TestWriteBindingExplanation(t *testing.T) {
 	alice := []*inferencev1.Subject{{Kind: "User", Name: "alice"}, {Kind: "ServiceAccount", Namespace: "other", Name: "bot"}}
 	generated := &inferencev1.ExplainBindingResponse{
 		Name: "ir-b-writer-1", Role: role("writer"), Subjects: alice, Generated: true, Source: "b",
@@ -84,7 +84,7 @@ func TestABindingIsExplained(t *testing.T) {
 			{Rules: []string{"r2", "r3"}, From: role("developer"), To: role("writer")},
 		}}},
 	}
-	same(t, write(t, func(p report.Page) { p.WriteBindingExplanation(generated) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteBindingExplanation(generated) }), `
 RoleBinding ir-b-writer-1 grants writer to user:alice, serviceaccount:other/bot.
 It was generated because of RoleBinding b (synced):
   admin implies developer by rule r1
@@ -100,7 +100,7 @@ It was generated because of RoleBinding b (synced):
 			},
 		},
 	}
-	same(t, write(t, func(p report.Page) { p.WriteBindingExplanation(source) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteBindingExplanation(source) }), `
 RoleBinding b grants admin to user:alice.
 IMPLIES            BY                   ROLEBINDING   STATE
 developer          admin -> developer   ir-1          pending
@@ -108,26 +108,26 @@ clusterrole/view   admin                ir-2          conflict: not ours
 There is more.
 `)
 	alone := &inferencev1.ExplainBindingResponse{Name: "b", Role: role("admin")}
-	same(t, write(t, func(p report.Page) { p.WriteBindingExplanation(alone) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteBindingExplanation(alone) }), `
 RoleBinding b grants admin to nobody.
 Nothing follows from it.
 `)
 }
 
-func TestHoldersAreListedWithTheBindingsBehindThem(t *testing.T) {
+func TestWriteRoleHoldersListsBindings(t *testing.T) {
 	m := &inferencev1.WhoHasRoleResponse{Holders: []*inferencev1.Holder{
 		{Subject: &inferencev1.Subject{Kind: "Group", Name: "team"}, Origin: inferencev1.Origin_ORIGIN_BOTH, Bindings: []string{"b", "c"}},
 		{Subject: &inferencev1.Subject{Kind: "User", Name: "alice"}, Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"b"}},
 	}}
-	same(t, write(t, func(p report.Page) { p.WriteRoleHolders(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(m) }), `
 SUBJECT      HOW       BY BINDING
 group:team   both      b, c
 user:alice   implied   b
 `)
-	same(t, write(t, func(p report.Page) { p.WriteRoleHolders(&inferencev1.WhoHasRoleResponse{}) }), "Nobody holds it.\n")
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(&inferencev1.WhoHasRoleResponse{}) }), "Nobody holds it.\n")
 }
 
-func TestAPreviewTellsWhoGainsAndLoses(t *testing.T) {
+func TestWriteRolePreviewListsGainsAndLosses(t *testing.T) {
 	m := &inferencev1.Preview{
 		Created: 1, Deleted: 2, Writes: 5,
 		Subjects: []*inferencev1.SubjectChange{
@@ -138,7 +138,7 @@ func TestAPreviewTellsWhoGainsAndLoses(t *testing.T) {
 		ResolvedCycles: []*inferencev1.Cycle{{Roles: roles("c", "d")}},
 		Refusals:       []*inferencev1.Refusal{{Name: "bad", Reason: "ProhibitedRole", Message: "choose another child"}},
 	}
-	same(t, write(t, func(p report.Page) { p.WriteRolePreview(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRolePreview(m) }), `
 SUBJECT      GAINS    LOSES
 user:alice   writer   noob, pro
 1 RoleBinding to make, 0 to change, 2 to delete; 5 writes to the API server.
@@ -149,15 +149,15 @@ Rule bad would not count (ProhibitedRole): choose another child
 `)
 }
 
-func TestWhatIsNotListedIsCounted(t *testing.T) {
+func TestListsCountOmittedItems(t *testing.T) {
 	in := inference("a", []string{"b"}, []string{"b"})
 	in.ChildRolesTotal, in.Truncated = 7, true
 	m := &inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{in}}
-	same(t, write(t, func(p report.Page) { p.WriteInferences(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteInferences(m) }), `
 NAMESPACE   ROLE   IMPLIES
 team-a      a      b and 6 more
 `)
-	same(t, write(t, func(p report.Page) { p.WriteInferenceTree(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteInferenceTree(m) }), `
 team-a
   a (not all that it implies)
   └─ b
@@ -165,7 +165,7 @@ team-a
 	holders := &inferencev1.WhoHasRoleResponse{Holders: []*inferencev1.Holder{{
 		Subject: &inferencev1.Subject{Kind: "User", Name: "u"}, Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"B"}, BindingsTotal: 2,
 	}}}
-	same(t, write(t, func(p report.Page) { p.WriteRoleHolders(holders) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(holders) }), `
 SUBJECT   HOW       BY BINDING
 user:u    implied   B and 1 more
 `)

@@ -8,7 +8,7 @@ import (
 )
 
 // WriteInferenceTree draws which role directly implies which. It draws the children of a role only once, so a cycle ends.
-func (p Page) WriteInferenceTree(m *inferencev1.ListInferencesResponse) {
+func (p Printer) WriteInferenceTree(m *inferencev1.ListInferencesResponse) {
 	byNamespace := map[string]inferenceTree{}
 	for _, in := range m.GetInferences() {
 		if byNamespace[in.GetNamespace()] == nil {
@@ -62,7 +62,7 @@ type treeBranch struct {
 	name, stem, joint string
 }
 
-func (p Page) drawBranch(t inferenceTree, drawn map[string]bool, w treeBranch) {
+func (p Printer) drawBranch(t inferenceTree, drawn map[string]bool, w treeBranch) {
 	children := t[w.name].GetDirect()
 	again := drawn[w.name] && len(children) > 0
 	drawn[w.name] = true

@@ -10,12 +10,12 @@ import (
 )
 
 // WriteModel shows a live model.
-func (p Page) WriteModel(m *storev1.GetModelResponse) {
+func (p Printer) WriteModel(m *storev1.GetModelResponse) {
 	p.writeText(m.GetDsl())
 }
 
 // WriteModelProvenance lists the source of each part of a model.
-func (p Page) WriteModelProvenance(m *storev1.GetModelResponse) {
+func (p Printer) WriteModelProvenance(m *storev1.GetModelResponse) {
 	rows := make([]tableRow, len(m.GetDefinitions()))
 	for i, d := range m.GetDefinitions() {
 		source := d.GetSource()
@@ -28,7 +28,7 @@ func (p Page) WriteModelProvenance(m *storev1.GetModelResponse) {
 }
 
 // WriteModelPreview prints the effects of a module on the model.
-func (p Page) WriteModelPreview(m *storev1.PreviewModelResponse) {
+func (p Printer) WriteModelPreview(m *storev1.PreviewModelResponse) {
 	if !m.GetAccepted() {
 		p.writeLinef("Rejected: %s", m.GetMessage())
 		if found := ToDiagnostics(m.GetFindings()); len(found) > 0 {
@@ -51,7 +51,7 @@ func (p Page) WriteModelPreview(m *storev1.PreviewModelResponse) {
 }
 
 // writeLosses lists the definitions that each object would lose, and the tuples that would leave OpenFGA.
-func (p Page) writeLosses(m *storev1.PreviewModelResponse) {
+func (p Printer) writeLosses(m *storev1.PreviewModelResponse) {
 	lost := map[string][]string{}
 	for _, c := range m.GetChanges() {
 		if source := c.GetDefinition().GetSource(); source != "" && c.GetKind() == storev1.ModelChange_KIND_REMOVED {
@@ -74,7 +74,7 @@ func (p Page) writeLosses(m *storev1.PreviewModelResponse) {
 }
 
 // WriteModelChanges lists the differences between two models.
-func (p Page) WriteModelChanges(changes []*storev1.ModelChange) {
+func (p Printer) WriteModelChanges(changes []*storev1.ModelChange) {
 	if len(changes) == 0 {
 		p.writeLinef("The models mean the same.")
 		return
@@ -90,8 +90,8 @@ func (p Page) WriteModelChanges(changes []*storev1.ModelChange) {
 }
 
 // writeText writes lines unchanged, except for control characters.
-func (p Page) writeText(writeText string) {
-	for line := range strings.SplitSeq(strings.TrimSuffix(writeText, "\n"), "\n") {
+func (p Printer) writeText(text string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		p.writeLinef("%s", line)
 	}
 }

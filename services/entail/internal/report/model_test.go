@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func TestAModelIsShownWithWhereItComesFrom(t *testing.T) {
+func TestWriteModelProvenance(t *testing.T) {
 	m := &storev1.GetModelResponse{
 		Dsl: "model\n  schema 1.2\n\ntype a\n",
 		Definitions: []*storev1.Definition{
@@ -16,8 +16,8 @@ func TestAModelIsShownWithWhereItComesFrom(t *testing.T) {
 			{Condition: "c", Module: "m"},
 		},
 	}
-	same(t, write(t, func(p report.Page) { p.WriteModel(m) }), "model\n  schema 1.2\n\ntype a\n")
-	same(t, write(t, func(p report.Page) { p.WriteModelProvenance(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteModel(m) }), "model\n  schema 1.2\n\ntype a\n")
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteModelProvenance(m) }), `
 DEFINITION    MODULE   SOURCE
 a             core     core
 a#b           m        authorizationmodel/x
@@ -25,7 +25,7 @@ condition c   m        unknown: the live model differs from the declared one
 `)
 }
 
-func TestAModelsChangesAreATable(t *testing.T) {
+func TestWriteModelChangesPrintsTable(t *testing.T) {
 	changes := []*storev1.ModelChange{
 		{Kind: storev1.ModelChange_KIND_ADDED, Definition: &storev1.Definition{Type: "a"}},
 		{
@@ -33,7 +33,7 @@ func TestAModelsChangesAreATable(t *testing.T) {
 			Before: "[user]", After: "[robot]", Gained: []string{"robot"}, Lost: []string{"user"},
 		},
 	}
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteModelPreview(&storev1.PreviewModelResponse{
 			Accepted: true, Changes: changes,
 			Modules: []*storev1.Module{{Source: "authorizationmodel/x", State: "Rejected", Message: "it conflicts"}, {Source: "core", State: "Merged"}},
@@ -44,14 +44,14 @@ DEFINITION   CHANGE    NOW ALSO   NO LONGER   AFTER
 a            added                            
 a#b          changed   robot      user        [robot]
 `)
-	same(t, write(t, func(p report.Page) { p.WriteModelChanges(nil) }), "The models mean the same.\n")
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteModelChanges(nil) }), "The models mean the same.\n")
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteModelPreview(&storev1.PreviewModelResponse{Message: "line 3:1: no"})
 	}), "Rejected: line 3:1: no\n")
 	removed := &storev1.ModelChange{
 		Kind: storev1.ModelChange_KIND_REMOVED, Definition: &storev1.Definition{Type: "a", Relation: "b", Source: "authorizationmodel/x"},
 	}
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteModelPreview(&storev1.PreviewModelResponse{
 			Message: "line 3:1: no", Changes: []*storev1.ModelChange{removed}, LostTupleCount: 2,
 			LostTuples: []*storev1.LostTuple{{Object: "a:1", Relation: "b", User: "user:ann", Owner: "authorizationmodel/x"}},

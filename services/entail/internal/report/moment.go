@@ -11,7 +11,7 @@ import (
 const day = 24 * time.Hour
 
 // clockText returns the time of day, with the date if the time is more than 24 hours away.
-func (p Page) clockText(at *timestamppb.Timestamp) string {
+func (p Printer) clockText(at *timestamppb.Timestamp) string {
 	if at == nil {
 		return ""
 	}
@@ -22,8 +22,8 @@ func (p Page) clockText(at *timestamppb.Timestamp) string {
 	return local.Format("15:04:05.000")
 }
 
-// agoText returns the rough time since at.
-func (p Page) agoText(at *timestamppb.Timestamp) string {
+// timeAgoText returns the rough time since at.
+func (p Printer) timeAgoText(at *timestamppb.Timestamp) string {
 	if at == nil {
 		return "never"
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // WriteAccessAnswer prints whether a subject has access, and by which grant.
-func (p Page) WriteAccessAnswer(m *accessv1.CheckAccessResponse) {
+func (p Printer) WriteAccessAnswer(m *accessv1.CheckAccessResponse) {
 	if m.GetAllowed() {
 		p.writeLinef("yes: %s", grantText(m.GetGrant()))
 		return
@@ -26,7 +26,7 @@ func missingPermissionText(permission string) string {
 }
 
 // WriteAccessExplanation explains why a subject has access, or what it lacks.
-func (p Page) WriteAccessExplanation(m *accessv1.ExplainAccessResponse) {
+func (p Printer) WriteAccessExplanation(m *accessv1.ExplainAccessResponse) {
 	if !m.GetAllowed() {
 		p.writeMissingAccess(m)
 		return
@@ -46,13 +46,13 @@ func (p Page) WriteAccessExplanation(m *accessv1.ExplainAccessResponse) {
 }
 
 // drawNestedLines draws each line as the child of the line before.
-func (p Page) drawNestedLines(lines []string) {
+func (p Printer) drawNestedLines(lines []string) {
 	for i, line := range lines {
 		p.writeLinef("%s%s%s", strings.Repeat(blankStem, i), lastBranch, line)
 	}
 }
 
-func (p Page) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
+func (p Printer) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
 	p.writeLinef("no: %s", missingPermissionText(m.GetPermission()))
 	if m.GetUnregistered() && m.GetPermission() != "" {
 		p.writeLinef("That cannot be held there.")
@@ -75,7 +75,7 @@ func (p Page) writeMissingAccess(m *accessv1.ExplainAccessResponse) {
 }
 
 // WriteAccessHolders lists the subjects that have access.
-func (p Page) WriteAccessHolders(m *accessv1.WhoCanResponse) {
+func (p Printer) WriteAccessHolders(m *accessv1.WhoCanResponse) {
 	if len(m.GetHolders()) == 0 {
 		p.writeLinef("Nobody: %s.", missingPermissionText(m.GetPermission()))
 		return
@@ -92,7 +92,7 @@ func (p Page) WriteAccessHolders(m *accessv1.WhoCanResponse) {
 }
 
 // WriteSubjectRights lists the access that a subject has.
-func (p Page) WriteSubjectRights(m *accessv1.WhatCanResponse) {
+func (p Printer) WriteSubjectRights(m *accessv1.WhatCanResponse) {
 	if len(m.GetRights()) == 0 {
 		p.writeLinef("Nothing.")
 		return
@@ -108,7 +108,7 @@ func (p Page) WriteSubjectRights(m *accessv1.WhatCanResponse) {
 }
 
 // WriteBindingGains lists the access that a PolicyBinding would give.
-func (p Page) WriteBindingGains(m *accessv1.PreviewBindingResponse) {
+func (p Printer) WriteBindingGains(m *accessv1.PreviewBindingResponse) {
 	if m.GetNoRole() {
 		p.writeLinef("The Role does not exist: nobody gains anything until it is created.")
 	}
@@ -129,12 +129,12 @@ func (p Page) WriteBindingGains(m *accessv1.PreviewBindingResponse) {
 	}
 	p.writeTable([]string{"SUBJECT", "GAINS"}, rows)
 	if m := m.GetLacking(); m != nil {
-		p.writeLinef("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", callerLackText(m))
+		p.writeLinef("You do not have %s: the API server would refuse this binding from you, unless you may escalate.", missingForCallerText(m))
 	}
 }
 
-// callerLackText returns the permission or role that the caller lacks. It may be one that cannot be held yet.
-func callerLackText(m *accessv1.Missing) string {
+// missingForCallerText returns the permission or role that the caller lacks. It may be one that cannot be held yet.
+func missingForCallerText(m *accessv1.Missing) string {
 	switch {
 	case m.GetPermission() != "":
 		return m.GetPermission() + " on " + placeText(m.GetAt())
@@ -145,7 +145,7 @@ func callerLackText(m *accessv1.Missing) string {
 }
 
 // WriteProtectedResources lists the protected kinds.
-func (p Page) WriteProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
+func (p Printer) WriteProtectedResources(m *accessv1.ListProtectedResourcesResponse) {
 	if len(m.GetResources()) == 0 {
 		p.writeLinef("No kind is protected.")
 		return
@@ -162,7 +162,7 @@ func (p Page) WriteProtectedResources(m *accessv1.ListProtectedResourcesResponse
 }
 
 // WriteIAMModelStatus prints the size of the IAM model, and whether OpenFGA has it.
-func (p Page) WriteIAMModelStatus(m *accessv1.GetModelStatusResponse) {
+func (p Printer) WriteIAMModelStatus(m *accessv1.GetModelStatusResponse) {
 	p.writeLinef("%s, %s: %s, %s in the model of Store %s.", countText(m.GetKinds(), "kind"), countText(m.GetPermissions(), "permission"),
 		countText(m.GetTypes(), "type"), countText(m.GetBytes(), "byte"), m.GetStore())
 	switch {

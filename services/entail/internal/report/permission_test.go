@@ -11,33 +11,33 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func named(namespace, name string) *accessv1.Name {
+func newName(namespace, name string) *accessv1.Name {
 	return &accessv1.Name{Namespace: namespace, Name: name}
 }
 
-// onAcme returns a grant of role reader on an organization.
-func onAcme() *accessv1.Grant {
+// grantOnOrganization returns a grant of role reader on an organization.
+func grantOnOrganization() *accessv1.Grant {
 	return &accessv1.Grant{
-		Binding: named("default", "on-acme"), Role: named("default", "reader"),
-		Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_GROUP, Name: named("default", "staff"), Uid: "1"},
-		At:        &accessv1.Place{Type: "r/Organization", Object: named("", "acme")},
+		Binding: newName("default", "on-acme"), Role: newName("default", "reader"),
+		Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_GROUP, Name: newName("default", "staff"), Uid: "1"},
+		At:        &accessv1.Place{Type: "r/Organization", Object: newName("", "acme")},
 	}
 }
 
-func TestAccessIsToldInALineOrATree(t *testing.T) {
-	same(t, write(t, func(p report.Page) {
-		p.WriteAccessAnswer(&accessv1.CheckAccessResponse{Allowed: true, Grant: onAcme()})
+func TestWriteAccessExplanationAsLineOrTree(t *testing.T) {
+	expectEqual(t, write(t, func(p report.Printer) {
+		p.WriteAccessAnswer(&accessv1.CheckAccessResponse{Allowed: true, Grant: grantOnOrganization()})
 	}), `
 yes: Role default/reader on Organization.r acme by PolicyBinding default/on-acme
 `)
-	same(t, write(t, func(p report.Page) { p.WriteAccessAnswer(&accessv1.CheckAccessResponse{}) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteAccessAnswer(&accessv1.CheckAccessResponse{}) }), `
 no: no ProtectedResource registers this permission
 `)
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{
-			Allowed: true, Permission: "r/projects.get", Grant: onAcme(), Membership: named("default", "alice-staff"),
-			Inherits: []*accessv1.Name{named("default", "reader"), named("default", "viewer")},
-			Path:     []*accessv1.Place{{Type: "r/Project", Object: named("", "web")}, onAcme().GetAt()},
+			Allowed: true, Permission: "r/projects.get", Grant: grantOnOrganization(), Membership: newName("default", "alice-staff"),
+			Inherits: []*accessv1.Name{newName("default", "reader"), newName("default", "viewer")},
+			Path:     []*accessv1.Place{{Type: "r/Project", Object: newName("", "web")}, grantOnOrganization().GetAt()},
 		})
 	}), `
 yes: it takes r/projects.get
@@ -48,9 +48,9 @@ yes: it takes r/projects.get
 └─ Role default/reader
    └─ Role default/viewer
 `)
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{
-			Permission: "r/projects.delete", Unregistered: true, NoSubject: true, NoObject: true, Truncated: true, Lacking: []*accessv1.Grant{onAcme()},
+			Permission: "r/projects.delete", Unregistered: true, NoSubject: true, NoObject: true, Truncated: true, Lacking: []*accessv1.Grant{grantOnOrganization()},
 		})
 	}), `
 no: it takes r/projects.delete
@@ -62,8 +62,8 @@ They have Role default/reader on Organization.r acme by PolicyBinding default/on
 `)
 }
 
-func TestWhoHasNoRoleIsToldSo(t *testing.T) {
-	same(t, write(t, func(p report.Page) {
+func TestWriteAccessExplanationReportsMissingRole(t *testing.T) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteAccessExplanation(&accessv1.ExplainAccessResponse{Permission: "r/projects.get"})
 	}), `
 no: it takes r/projects.get
@@ -71,12 +71,12 @@ They have no role on it or above it. A role that was given under another uid doe
 `)
 }
 
-func TestWhoCanAndWhatCanAreTables(t *testing.T) {
-	all := onAcme()
+func TestWriteAccessHoldersAndSubjectRightsPrintTables(t *testing.T) {
+	all := grantOnOrganization()
 	all.At = &accessv1.Place{Type: "r/Project", All: true}
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteAccessHolders(&accessv1.WhoCanResponse{Truncated: true, Holders: []*accessv1.Holder{
-			{Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_USER, Name: named("", "alice"), Uid: "2"}, Grant: onAcme(), Membership: named("default", "m")},
+			{Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_USER, Name: newName("", "alice"), Uid: "2"}, Grant: grantOnOrganization(), Membership: newName("default", "m")},
 			{Principal: &accessv1.Principal{Kind: accessv1.Principal_KIND_CORE_SERVICE_ACCOUNT, Uid: "3"}, Grant: all},
 		}})
 	}), `
@@ -85,23 +85,23 @@ User alice              default/reader   Organization.r acme   default/on-acme (
 core ServiceAccount 3   default/reader   every Project.r       default/on-acme
 There is more.
 `)
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteSubjectRights(&accessv1.WhatCanResponse{Rights: []*accessv1.Right{{Grant: all, Permissions: []string{"r/projects.get", "r/projects.list"}}}})
 	}), `
 ON                ROLE             BY BINDING        PERMISSIONS
 every Project.r   default/reader   default/on-acme   r/projects: get, list
 `)
-	same(t, write(t, func(p report.Page) { p.WriteAccessHolders(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteAccessHolders(&accessv1.WhoCanResponse{Permission: "r/projects.get"}) }), `
 Nobody: it takes r/projects.get.
 `)
-	same(t, write(t, func(p report.Page) { p.WriteSubjectRights(&accessv1.WhatCanResponse{}) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteSubjectRights(&accessv1.WhatCanResponse{}) }), `
 Nothing.
 `)
 }
 
-func TestKindsOfOneNameAreToldApartByTheirAPIGroups(t *testing.T) {
+func TestPlaceTextNamesAPIGroup(t *testing.T) {
 	on := func(typ, name string) *accessv1.Grant {
-		return &accessv1.Grant{Role: named("", "reader"), Binding: named("", "b"), At: &accessv1.Place{Type: typ, Object: named("one", name), All: name == ""}}
+		return &accessv1.Grant{Role: newName("", "reader"), Binding: newName("", "b"), At: &accessv1.Place{Type: typ, Object: newName("one", name), All: name == ""}}
 	}
 	grants := []*accessv1.Grant{on("a.example/Node", "x"), on("b.example/Node", "x"), on("b.example/Node", ""), on("core.miloapis.com/Node", "x")}
 	who, what, tree := &accessv1.WhoCanResponse{}, &accessv1.WhatCanResponse{}, &accessv1.ExplainAccessResponse{Allowed: true}
@@ -111,10 +111,10 @@ func TestKindsOfOneNameAreToldApartByTheirAPIGroups(t *testing.T) {
 		tree.Path = append(tree.Path, g.GetAt())
 	}
 	for name, text := range map[string]string{
-		"who-can":  write(t, func(p report.Page) { p.WriteAccessHolders(who) }),
-		"what-can": write(t, func(p report.Page) { p.WriteSubjectRights(what) }),
-		"explain":  write(t, func(p report.Page) { p.WriteAccessExplanation(tree) }),
-		"can-i": write(t, func(p report.Page) {
+		"who-can":  write(t, func(p report.Printer) { p.WriteAccessHolders(who) }),
+		"what-can": write(t, func(p report.Printer) { p.WriteSubjectRights(what) }),
+		"explain":  write(t, func(p report.Printer) { p.WriteAccessExplanation(tree) }),
+		"can-i": write(t, func(p report.Printer) {
 			for _, g := range grants {
 				p.WriteAccessAnswer(&accessv1.CheckAccessResponse{Allowed: true, Grant: g})
 			}
@@ -128,11 +128,11 @@ func TestKindsOfOneNameAreToldApartByTheirAPIGroups(t *testing.T) {
 	}
 }
 
-func TestWhatABindingWouldGiveIsATable(t *testing.T) {
+func TestWriteBindingGainsPrintsTable(t *testing.T) {
 	subject := func(kind, namespace, name string) *accessv1.BindingSubject {
 		return &accessv1.BindingSubject{Kind: kind, Namespace: namespace, Name: name}
 	}
-	same(t, write(t, func(p report.Page) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteBindingGains(&accessv1.PreviewBindingResponse{NoRole: true, NoTarget: true, Gains: []*accessv1.Gain{
 			{Subject: subject("User", "", "alice"), Permissions: []string{"r/projects.get", "r/projects.list", "r/trees/status.get"}},
 			{Subject: subject("Group", "team-a", "staff")},
@@ -148,21 +148,21 @@ User bob             nothing: no active user or account has this name and uid
 `)
 }
 
-func TestWhatSomebodyLacksToBindIsTold(t *testing.T) {
+func TestWriteBindingGainsReportsMissingPermission(t *testing.T) {
 	at := &accessv1.Place{Type: "r/Project", All: true}
 	for want, m := range map[string]*accessv1.Missing{
 		"You do not have r/projects.get on ":                                     {Role: &accessv1.Name{Name: "viewer"}, Permission: "r/projects.get", At: at},
 		"You do not have a role on ":                                             {At: at},
 		"You do not have the permissions of role n/viewer, which does not exist": {Role: &accessv1.Name{Namespace: "n", Name: "viewer"}},
 	} {
-		if got := write(t, func(p report.Page) { p.WriteBindingGains(&accessv1.PreviewBindingResponse{Lacking: m}) }); !strings.Contains(got, want) {
+		if got := write(t, func(p report.Printer) { p.WriteBindingGains(&accessv1.PreviewBindingResponse{Lacking: m}) }); !strings.Contains(got, want) {
 			t.Errorf("told is %q, want %q", got, want)
 		}
 	}
 }
 
-func TestKindsAndTheirModelAreTold(t *testing.T) {
-	same(t, write(t, func(p report.Page) {
+func TestWriteProtectedResourcesAndModelStatus(t *testing.T) {
+	expectEqual(t, write(t, func(p report.Printer) {
 		p.WriteProtectedResources(&accessv1.ListProtectedResourcesResponse{Resources: []*accessv1.ProtectedResource{
 			{Type: "r/Organization", Plural: "organizations", Permissions: []string{"r/organizations.get"}},
 			{Type: "r/Project", Plural: "projects", Parents: []string{"r/Organization"}, Reason: "ParentCycle", Message: "remove one"},
@@ -172,15 +172,15 @@ TYPE             PLURAL          VERBS   BELOW            STATE
 r/Organization   organizations   get                      ok
 r/Project        projects                r/Organization   ParentCycle: remove one
 `)
-	same(t, write(t, func(p report.Page) { p.WriteProtectedResources(&accessv1.ListProtectedResourcesResponse{}) }), "No kind is protected.\n")
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteProtectedResources(&accessv1.ListProtectedResourcesResponse{}) }), "No kind is protected.\n")
 	status := &accessv1.GetModelStatusResponse{Store: "iam", Kinds: 1, Permissions: 2, Types: 7, Bytes: 900, Message: "Pending: soon", Age: durationpb.New(time.Second)}
-	same(t, write(t, func(p report.Page) { p.WriteIAMModelStatus(status) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteIAMModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
 OpenFGA does not have it as asked for: Pending: soon
 The data behind this answer is at most 1s old.
 `)
 	status.Synced, status.StoreId, status.AuthorizationModelId = true, "S", "M"
-	same(t, write(t, func(p report.Page) { p.WriteIAMModelStatus(status) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteIAMModelStatus(status) }), `
 1 kind, 2 permissions: 7 types, 900 bytes in the model of Store iam.
 OpenFGA has it: store S, model M.
 The data behind this answer is at most 1s old.

@@ -19,12 +19,12 @@ func noon(later time.Duration) *timestamppb.Timestamp {
 	return timestamppb.New(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC).Add(later))
 }
 
-func write(t *testing.T, f func(report.Page)) string {
+func write(t *testing.T, f func(report.Printer)) string {
 	t.Helper()
-	return writeOn(t, report.Page{Now: noon(10 * time.Second).AsTime()}, f)
+	return writeOn(t, report.Printer{Now: noon(10 * time.Second).AsTime()}, f)
 }
 
-func writeOn(t *testing.T, p report.Page, f func(report.Page)) string {
+func writeOn(t *testing.T, p report.Printer, f func(report.Printer)) string {
 	t.Helper()
 	var out bytes.Buffer
 	p.Out = bufio.NewWriter(&out)
@@ -35,7 +35,7 @@ func writeOn(t *testing.T, p report.Page, f func(report.Page)) string {
 	return out.String()
 }
 
-func same(t *testing.T, got, want string) {
+func expectEqual(t *testing.T, got, want string) {
 	t.Helper()
 	if want = strings.TrimPrefix(want, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -59,12 +59,12 @@ func traced(steps ...*syncv1.Step) *syncv1.TraceObjectResponse {
 	}
 }
 
-func TestTraceIsATimelineInOrderOfTime(t *testing.T) {
+func TestWriteObjectTraceSortsByTime(t *testing.T) {
 	late := step("tuple-sync", eventv1.Outcome_OUTCOME_APPLIED, 28*time.Millisecond)
 	early := step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, 17*time.Millisecond)
 	early.Result.Writes = 2
-	got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(late, early)) })
-	same(t, got, `
+	got := write(t, func(p report.Printer) { p.WriteObjectTrace(traced(late, early)) })
+	expectEqual(t, got, `
 stores.core.platform-mesh.io/demo, generation 2
 TIME           AFTER    STEP
 12:00:00.000            observed as resource version 345
@@ -74,16 +74,16 @@ TIME           AFTER    STEP
 `)
 }
 
-func TestTraceHasEarlierStatesThatServicesActedOn(t *testing.T) {
+func TestWriteObjectTraceListsEarlierStates(t *testing.T) {
 	earlier := func(service string, finished time.Duration) *syncv1.Step {
 		s := step(service, eventv1.Outcome_OUTCOME_APPLIED, finished)
 		s.Result.ObservedAt, s.Result.ResourceVersion = noon(-90*time.Millisecond), "341"
 		return s
 	}
-	got := write(t, func(p report.Page) {
+	got := write(t, func(p report.Printer) {
 		p.WriteObjectTrace(traced(earlier("store-sync", -73*time.Millisecond), earlier("tuple-sync", 5*time.Millisecond)))
 	})
-	same(t, got, `
+	expectEqual(t, got, `
 stores.core.platform-mesh.io/demo, generation 2
 TIME           AFTER    STEP
 11:59:59.910            observed as resource version 341
@@ -94,7 +94,7 @@ TIME           AFTER    STEP
 `)
 }
 
-func TestTraceTellsWhatEveryServiceMadeOfAnObject(t *testing.T) {
+func TestWriteObjectTraceListsResultsOfServices(t *testing.T) {
 	tests := map[string]struct {
 		step *syncv1.Step
 		want string
@@ -134,7 +134,7 @@ func TestTraceTellsWhatEveryServiceMadeOfAnObject(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(test.step)) })
+			got := write(t, func(p report.Printer) { p.WriteObjectTrace(traced(test.step)) })
 			lines := strings.Split(strings.TrimSpace(got), "\n")
 			if last := strings.Join(strings.Fields(lines[len(lines)-1]), " "); last != strings.Join(strings.Fields(test.want), " ") {
 				t.Errorf("got %q, want %q", last, test.want)
@@ -143,33 +143,33 @@ func TestTraceTellsWhatEveryServiceMadeOfAnObject(t *testing.T) {
 	}
 }
 
-func TestTraceOfADeletedObjectSaysSo(t *testing.T) {
+func TestWriteObjectTraceReportsDeletion(t *testing.T) {
 	m := traced()
 	m.Operation = eventv1.Operation_OPERATION_DELETE
-	got := write(t, func(p report.Page) { p.WriteObjectTrace(m) })
+	got := write(t, func(p report.Printer) { p.WriteObjectTrace(m) })
 	if first, _, _ := strings.Cut(got, "\n"); !strings.HasSuffix(first, ", deleted") {
 		t.Errorf("got %q", first)
 	}
 }
 
-func TestTraceColorsOnlyTheLastCell(t *testing.T) {
+func TestWriteObjectTraceColorsLastCellOnly(t *testing.T) {
 	m := traced(step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, time.Millisecond))
-	trace := func(p report.Page) { p.WriteObjectTrace(m) }
-	plain := writeOn(t, report.Page{Now: noon(0).AsTime()}, trace)
-	colored := writeOn(t, report.Page{Now: noon(0).AsTime(), Color: true}, trace)
+	trace := func(p report.Printer) { p.WriteObjectTrace(m) }
+	plain := writeOn(t, report.Printer{Now: noon(0).AsTime()}, trace)
+	colored := writeOn(t, report.Printer{Now: noon(0).AsTime(), Color: true}, trace)
 	stripped := strings.NewReplacer("\x1b[32m", "", "\x1b[0m", "").Replace(colored)
 	if stripped != plain || stripped == colored {
 		t.Errorf("got %q, without color %q", colored, plain)
 	}
 }
 
-func TestStatusListsServicesThenSnapshots(t *testing.T) {
+func TestWriteServiceStatusListsServicesThenSnapshots(t *testing.T) {
 	marker := func(resource string, served bool) *eventv1.SnapshotMarker {
 		return &eventv1.SnapshotMarker{
 			Cluster: "local", Group: "core.platform-mesh.io", Resource: resource, Count: 3, Served: served, WrittenAt: noon(5 * time.Second),
 		}
 	}
-	got := write(t, func(p report.Page) {
+	got := write(t, func(p report.Printer) {
 		p.WriteServiceStatus(&syncv1.GetStatusResponse{
 			Services: []*syncv1.Service{
 				{Name: "store-sync", Pending: 1, InFlight: 2, Redelivered: 3, LastAckAt: noon(8 * time.Second)},
@@ -183,7 +183,7 @@ func TestStatusListsServicesThenSnapshots(t *testing.T) {
 			Objects: 1, LastSequence: 48, DeadLetters: 4,
 		})
 	})
-	same(t, got, `
+	expectEqual(t, got, `
 SERVICE      PENDING   IN FLIGHT   REDELIVERED   LAST ACK   DEAD LETTERS
 store-sync   1         2           3             2 s ago    0
 tuple-sync   0         0           0             never      4
@@ -206,22 +206,22 @@ func letter() *syncv1.DeadLetter {
 
 func TestDeadLettersListShortensReasons(t *testing.T) {
 	unnamed := &syncv1.DeadLetter{Id: 6, Service: "tuple-sync", Reason: "no object", ParkedAt: noon(0)}
-	got := write(t, func(p report.Page) { p.WriteDeadLetters([]*syncv1.DeadLetter{letter(), unnamed}) })
-	same(t, got, `
+	got := write(t, func(p report.Printer) { p.WriteDeadLetters([]*syncv1.DeadLetter{letter(), unnamed}) })
+	expectEqual(t, got, `
 ID   SERVICE      OBJECT                              PARKED     REASON
 7    store-sync   stores.core.platform-mesh.io/demo   26 h ago   `+strings.Repeat("because ", 12)+`bec…
 6    tuple-sync   -                                   10 s ago   no object
 `)
-	if got := write(t, func(p report.Page) { p.WriteDeadLetters(nil) }); got != "no dead letters\n" {
+	if got := write(t, func(p report.Printer) { p.WriteDeadLetters(nil) }); got != "no dead letters\n" {
 		t.Errorf("an empty list is %q", got)
 	}
 }
 
 func TestDeadLetterShowsItsMessage(t *testing.T) {
-	decoded := write(t, func(p report.Page) {
+	decoded := write(t, func(p report.Printer) {
 		p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: `{"uid":"1"}`})
 	})
-	same(t, decoded, `
+	expectEqual(t, decoded, `
 id        7
 service   store-sync
 object    stores.core.platform-mesh.io/demo
@@ -234,7 +234,7 @@ message
   "uid": "1"
 }
 `)
-	raw := write(t, func(p report.Page) {
+	raw := write(t, func(p report.Printer) {
 		p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), Data: []byte{0xff, 'a'}})
 	})
 	if want := `message   2 bytes that do not decode: "\xffa"` + "\n"; !strings.HasSuffix(raw, want) {
@@ -242,7 +242,7 @@ message
 	}
 }
 
-func TestMessageIsStableForPrograms(t *testing.T) {
+func TestWriteMessageIsStable(t *testing.T) {
 	m := &syncv1.ReplayResponse{Ref: demo(), Sequence: 9}
 	tests := map[report.Format]string{
 		report.JSON: `
@@ -273,12 +273,12 @@ sequence: "9"
 			if err := report.WriteMessage(&out, format, m); err != nil {
 				t.Fatal(err)
 			}
-			same(t, out.String(), want)
+			expectEqual(t, out.String(), want)
 		})
 	}
 }
 
-func TestFormatRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestFormatRefusesUnknownValue(t *testing.T) {
 	format := report.Table
 	if err := format.Set("xml"); err == nil || format != report.Table {
 		t.Errorf("xml: error %v, format %s", err, format)

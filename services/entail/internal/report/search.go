@@ -11,18 +11,18 @@ import (
 )
 
 // WriteOpenSearchUsers lists users of an OpenSearch cluster.
-func (p Page) WriteOpenSearchUsers(m *opensearchv1.ListUsersResponse) {
-	p.writeOpenSearchThings("USER", m.GetUsers())
+func (p Printer) WriteOpenSearchUsers(m *opensearchv1.ListUsersResponse) {
+	p.writeOpenSearchTable("USER", m.GetUsers())
 }
 
 // WriteOpenSearchRoles lists roles of an OpenSearch cluster.
-func (p Page) WriteOpenSearchRoles(m *opensearchv1.ListRolesResponse) {
-	p.writeOpenSearchThings(headRole, m.GetRoles())
+func (p Printer) WriteOpenSearchRoles(m *opensearchv1.ListRolesResponse) {
+	p.writeOpenSearchTable(headRole, m.GetRoles())
 }
 
-func (p Page) writeOpenSearchThings(heading string, writeOpenSearchThings []*opensearchv1.Thing) {
-	rows := make([]tableRow, len(writeOpenSearchThings))
-	for i, t := range writeOpenSearchThings {
+func (p Printer) writeOpenSearchTable(heading string, things []*opensearchv1.Thing) {
+	rows := make([]tableRow, len(things))
+	for i, t := range things {
 		of := t.GetOwner()
 		switch {
 		case t.GetReserved():
@@ -34,7 +34,7 @@ func (p Page) writeOpenSearchThings(heading string, writeOpenSearchThings []*ope
 		if !t.GetExists() {
 			is = "missing"
 		}
-		rows[i] = tableRow{cells: []string{t.GetName(), is, of, cmp.Or(t.GetAskedBy(), "-"), cmp.Or(t.GetState(), "-"), shortenText(t.GetReason())}}
+		rows[i] = tableRow{cells: []string{t.GetName(), is, of, cmp.Or(t.GetAskedBy(), "-"), cmp.Or(t.GetState(), "-"), truncateCell(t.GetReason())}}
 		if t.GetState() == "ERROR" {
 			rows[i].ink = bad
 		}
@@ -43,7 +43,7 @@ func (p Page) writeOpenSearchThings(heading string, writeOpenSearchThings []*ope
 }
 
 // WriteOpenSearchMappings lists who has which role.
-func (p Page) WriteOpenSearchMappings(m *opensearchv1.ListMappingsResponse) {
+func (p Printer) WriteOpenSearchMappings(m *opensearchv1.ListMappingsResponse) {
 	rows := make([]tableRow, len(m.GetMappings()))
 	for i, has := range m.GetMappings() {
 		rows[i] = tableRow{cells: []string{
@@ -55,7 +55,7 @@ func (p Page) WriteOpenSearchMappings(m *opensearchv1.ListMappingsResponse) {
 }
 
 // WriteMappingExplanation tells who put each entry of a role's mapping there.
-func (p Page) WriteMappingExplanation(m *opensearchv1.ExplainMappingResponse) {
+func (p Printer) WriteMappingExplanation(m *opensearchv1.ExplainMappingResponse) {
 	if len(m.GetEntries())+len(m.GetHolders()) == 0 {
 		p.writeLinef("Nobody has the role, and no binding gives it.")
 		return
@@ -96,7 +96,7 @@ func holderTexts(of []*opensearchv1.Holder) (all []string) {
 }
 
 // WriteOpenSearchPreview tells what would be written to an OpenSearch cluster, and said of the objects that ask for it.
-func (p Page) WriteOpenSearchPreview(m *opensearchv1.PreviewResponse) {
+func (p Printer) WriteOpenSearchPreview(m *opensearchv1.PreviewResponse) {
 	if len(m.GetWrites()) == 0 {
 		p.writeLinef("Nothing would be written.")
 	}
@@ -113,7 +113,7 @@ func (p Page) WriteOpenSearchPreview(m *opensearchv1.PreviewResponse) {
 	for i, v := range m.GetVerdicts() {
 		rows[i] = tableRow{cells: []string{
 			v.GetObject().GetKind(), v.GetObject().GetName(), cmp.Or(v.GetState(), "deleted"), cmp.Or(v.GetReason(), "-"),
-			cmp.Or(shortenText(v.GetMessage()), "-"),
+			cmp.Or(truncateCell(v.GetMessage()), "-"),
 		}}
 		if v.GetState() == "ERROR" {
 			rows[i].ink = bad
@@ -124,7 +124,7 @@ func (p Page) WriteOpenSearchPreview(m *opensearchv1.PreviewResponse) {
 }
 
 // WriteOpenSearchStatus counts objects by what became of them.
-func (p Page) WriteOpenSearchStatus(m *opensearchv1.GetSyncStatusResponse) {
+func (p Printer) WriteOpenSearchStatus(m *opensearchv1.GetSyncStatusResponse) {
 	var rows []tableRow
 	for _, kind := range m.GetKinds() {
 		states := kind.GetStates()

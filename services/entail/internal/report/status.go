@@ -7,7 +7,7 @@ import (
 )
 
 // WriteServiceStatus prints the progress of every service.
-func (p Page) WriteServiceStatus(m *syncv1.GetStatusResponse) {
+func (p Printer) WriteServiceStatus(m *syncv1.GetStatusResponse) {
 	if m.GetHalted() != "" {
 		p.writeLinef("All services are halted: %s", m.GetHalted())
 		p.writeLinef("")
@@ -20,7 +20,7 @@ func (p Page) WriteServiceStatus(m *syncv1.GetStatusResponse) {
 		}
 		letters.cells = []string{
 			s.GetName(), numberText(s.GetPending()), numberText(s.GetInFlight()), numberText(s.GetRedelivered()),
-			p.agoText(s.GetLastAckAt()), numberText(s.GetDeadLetters()),
+			p.timeAgoText(s.GetLastAckAt()), numberText(s.GetDeadLetters()),
 		}
 		services = append(services, letters)
 	}
@@ -32,7 +32,7 @@ func (p Page) WriteServiceStatus(m *syncv1.GetStatusResponse) {
 		countText(m.GetObjects(), "object"), m.GetLastSequence(), countText(m.GetDeadLetters(), "dead letter"))
 }
 
-func (p Page) snapshotRows(all []*syncv1.Snapshot) []tableRow {
+func (p Printer) snapshotRows(all []*syncv1.Snapshot) []tableRow {
 	rows := make([]tableRow, 0, len(all))
 	for _, s := range all {
 		marker := s.GetMarker()
@@ -45,7 +45,7 @@ func (p Page) snapshotRows(all []*syncv1.Snapshot) []tableRow {
 		}
 		rows = append(rows, tableRow{ink: paint, cells: []string{
 			resourceName(marker.GetGroup(), marker.GetResource()), marker.GetCluster(),
-			p.agoText(marker.GetWrittenAt()), strconv.FormatInt(marker.GetCount(), 10), state,
+			p.timeAgoText(marker.GetWrittenAt()), strconv.FormatInt(marker.GetCount(), 10), state,
 		}})
 	}
 	return rows

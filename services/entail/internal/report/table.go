@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Page is the destination of tables and timelines.
-type Page struct {
+// Printer is the destination of tables and timelines.
+type Printer struct {
 	// Out keeps its first error and returns it from Flush.
 	Out *bufio.Writer
 	// Color enables colors for good and bad states.
@@ -62,7 +62,7 @@ const (
 )
 
 // writeTable writes rows under headings, aligned.
-func (p Page) writeTable(headings []string, rows []tableRow) {
+func (p Printer) writeTable(headings []string, rows []tableRow) {
 	const gap = 3
 	table := tabwriter.NewWriter(p.Out, 0, 0, gap, ' ', 0)
 	for _, r := range append([]tableRow{{cells: headings}}, rows...) {
@@ -79,7 +79,7 @@ func (p Page) writeTable(headings []string, rows []tableRow) {
 }
 
 // writeLinef writes one line of text.
-func (p Page) writeLinef(format string, args ...any) {
+func (p Printer) writeLinef(format string, args ...any) {
 	fmt.Fprintln(p.Out, sanitizeText(fmt.Sprintf(format, args...)))
 }
 

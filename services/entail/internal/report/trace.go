@@ -12,7 +12,7 @@ import (
 )
 
 // WriteObjectTrace prints the progress of an object as a timeline: observed, published, applied by each service.
-func (p Page) WriteObjectTrace(m *syncv1.TraceObjectResponse) {
+func (p Printer) WriteObjectTrace(m *syncv1.TraceObjectResponse) {
 	fate := ""
 	if m.GetOperation() == eventv1.Operation_OPERATION_DELETE {
 		fate = ", deleted"
@@ -23,7 +23,7 @@ func (p Page) WriteObjectTrace(m *syncv1.TraceObjectResponse) {
 
 // timelineRows returns past events by time, then the awaited ones. If a service acted on an earlier, equivalent state, the
 // timeline includes that state, too.
-func (p Page) timelineRows(m *syncv1.TraceObjectResponse) []tableRow {
+func (p Printer) timelineRows(m *syncv1.TraceObjectResponse) []tableRow {
 	observed := func(at *timestamppb.Timestamp, version string) timelineEvent {
 		return timelineEvent{at: at.AsTime(), row: tableRow{cells: []string{p.clockText(at), "", "observed as resource version " + version}}}
 	}
@@ -62,17 +62,17 @@ type timelineEvent struct {
 	row tableRow
 }
 
-func (p Page) finishedEvent(result *eventv1.ResourceResult) timelineEvent {
+func (p Printer) finishedEvent(result *eventv1.ResourceResult) timelineEvent {
 	what, paint := resultText(result)
 	at := result.GetFinishedAt()
 	return timelineEvent{at: at.AsTime(), row: tableRow{cells: []string{p.clockText(at), durationBetween(result.GetObservedAt(), at), what}, ink: paint}}
 }
 
-func (p Page) awaitedRow(result *eventv1.ResourceResult) tableRow {
+func (p Printer) awaitedRow(result *eventv1.ResourceResult) tableRow {
 	what := "waiting for " + result.GetService()
 	if result.GetFinishedAt() != nil {
 		earlier, _ := resultText(result)
-		what += fmt.Sprintf("; generation %d was %s, %s", result.GetGeneration(), earlier, p.agoText(result.GetFinishedAt()))
+		what += fmt.Sprintf("; generation %d was %s, %s", result.GetGeneration(), earlier, p.timeAgoText(result.GetFinishedAt()))
 	}
 	return tableRow{cells: []string{"", "", what}, ink: wait}
 }

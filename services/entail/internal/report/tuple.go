@@ -8,7 +8,7 @@ import (
 )
 
 // WriteDeclaredTuples lists declared tuples.
-func (p Page) WriteDeclaredTuples(m *tuplev1.ListTuplesResponse) {
+func (p Printer) WriteDeclaredTuples(m *tuplev1.ListTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
 		p.writeLinef("No such tuple is declared.")
 		return
@@ -17,7 +17,7 @@ func (p Page) WriteDeclaredTuples(m *tuplev1.ListTuplesResponse) {
 	for _, t := range m.GetTuples() {
 		text := tupleText(t.GetKey(), t.GetCondition())
 		for _, o := range t.GetOwners() {
-			r := tableRow{cells: []string{text, o.GetKind() + "/" + o.GetName(), enumWord(o.GetState().String(), "STATE_"), shortenText(o.GetMessage())}}
+			r := tableRow{cells: []string{text, o.GetKind() + "/" + o.GetName(), formatEnum(o.GetState().String(), "STATE_"), truncateCell(o.GetMessage())}}
 			if o.GetState() == tuplev1.State_STATE_INVALID {
 				r.ink = bad
 			}
@@ -29,7 +29,7 @@ func (p Page) WriteDeclaredTuples(m *tuplev1.ListTuplesResponse) {
 }
 
 // WriteUndeclaredTuples lists the tuples that no object declares.
-func (p Page) WriteUndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
+func (p Printer) WriteUndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 	if len(m.GetTuples()) == 0 {
 		p.writeLinef("Objects declare every tuple in the store.")
 		return
@@ -41,7 +41,7 @@ func (p Page) WriteUndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 			by = "-"
 		}
 		rows[i] = tableRow{cells: []string{
-			tupleText(t.GetKey(), t.GetCondition()), p.agoText(t.GetWrittenAt()), enumWord(t.GetFate().String(), "FATE_"), by, t.GetMessage(),
+			tupleText(t.GetKey(), t.GetCondition()), p.timeAgoText(t.GetWrittenAt()), formatEnum(t.GetFate().String(), "FATE_"), by, t.GetMessage(),
 		}}
 	}
 	p.writeTable([]string{"TUPLE", "WRITTEN", "IS", "RECORDED BY", headWhy}, rows)
@@ -49,7 +49,7 @@ func (p Page) WriteUndeclaredTuples(m *tuplev1.ListUndeclaredTuplesResponse) {
 }
 
 // WriteObjects lists the objects to which a user has a relation.
-func (p Page) WriteObjects(m *tuplev1.ListObjectsResponse) {
+func (p Printer) WriteObjects(m *tuplev1.ListObjectsResponse) {
 	for _, object := range m.GetObjects() {
 		p.writeLinef("%s", object)
 	}
@@ -57,7 +57,7 @@ func (p Page) WriteObjects(m *tuplev1.ListObjectsResponse) {
 }
 
 // WriteUsers lists the users that have a relation.
-func (p Page) WriteUsers(m *tuplev1.ListUsersResponse) {
+func (p Printer) WriteUsers(m *tuplev1.ListUsersResponse) {
 	for _, user := range m.GetUsers() {
 		p.writeLinef("%s", user)
 	}
@@ -65,7 +65,7 @@ func (p Page) WriteUsers(m *tuplev1.ListUsersResponse) {
 }
 
 // writeListEnd prints whether a list is empty, or may be incomplete.
-func (p Page) writeListEnd(count int, truncated bool) {
+func (p Printer) writeListEnd(count int, truncated bool) {
 	switch {
 	case truncated:
 		p.writeLinef("Undecided: there may be more, because OpenFGA ended the list at its limit of time or of results.")
@@ -75,7 +75,7 @@ func (p Page) writeListEnd(count int, truncated bool) {
 }
 
 // WriteAdoptionPreview lists the tuples that are deleted when the IAM store is taken over.
-func (p Page) WriteAdoptionPreview(m *tuplev1.PreviewAdoptionResponse) {
+func (p Printer) WriteAdoptionPreview(m *tuplev1.PreviewAdoptionResponse) {
 	if m.GetAdopted() {
 		p.writeLinef("OpenFGA store %s of Store %s is this cluster's: tuple-sync removes undeclared tuples by itself.", m.GetStoreId(), m.GetStore())
 	} else {
@@ -88,7 +88,7 @@ func (p Page) WriteAdoptionPreview(m *tuplev1.PreviewAdoptionResponse) {
 	}
 	rows := make([]tableRow, len(m.GetTuples()))
 	for i, t := range m.GetTuples() {
-		rows[i] = tableRow{cells: []string{tupleText(t.GetKey(), nil), p.agoText(t.GetWrittenAt())}, ink: bad}
+		rows[i] = tableRow{cells: []string{tupleText(t.GetKey(), nil), p.timeAgoText(t.GetWrittenAt())}, ink: bad}
 	}
 	p.writeTable([]string{"WOULD BE DELETED", "WRITTEN"}, rows)
 	p.writeMoreNote(m.GetNextPageToken() != "")
@@ -111,7 +111,7 @@ func tupleText(key *tuplev1.TupleKey, c *tuplev1.Condition) string {
 	return text + string(context)
 }
 
-// enumWord returns an enum value as plain words.
-func enumWord(value, prefix string) string {
+// formatEnum returns an enum value as plain words.
+func formatEnum(value, prefix string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(value, prefix), "_", " "))
 }

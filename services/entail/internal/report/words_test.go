@@ -16,12 +16,12 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/report"
 )
 
-func TestHowLongAgoIsToldInTheUnitThatMatters(t *testing.T) {
+func TestAgoTextUsesLargestUnit(t *testing.T) {
 	for want, ago := range map[string]time.Duration{
 		"0 ms ago": -time.Second, "250 ms ago": 250 * time.Millisecond, "59 s ago": 59 * time.Second, "119 s ago": 119 * time.Second,
 		"2 min ago": 2 * time.Minute, "119 min ago": 119 * time.Minute, "2 h ago": 2 * time.Hour, "47 h ago": 47 * time.Hour, "2 d ago": 48 * time.Hour, "30 d ago": 30 * 24 * time.Hour,
 	} {
-		got := write(t, func(p report.Page) {
+		got := write(t, func(p report.Printer) {
 			p.WriteDeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: "s", Reason: "r", ParkedAt: noon(10*time.Second - ago)}})
 		})
 		if !strings.Contains(got, "   "+want+"   ") {
@@ -30,8 +30,8 @@ func TestHowLongAgoIsToldInTheUnitThatMatters(t *testing.T) {
 	}
 }
 
-func TestWhatNeverHappenedHasNoTime(t *testing.T) {
-	got := write(t, func(p report.Page) {
+func TestClockTextOfNilIsEmpty(t *testing.T) {
+	got := write(t, func(p report.Printer) {
 		p.WriteServiceStatus(&syncv1.GetStatusResponse{Services: []*syncv1.Service{{Name: "store-sync"}}})
 	})
 	if !strings.Contains(got, "store-sync   0         0           0             never      0") {
@@ -39,34 +39,34 @@ func TestWhatNeverHappenedHasNoTime(t *testing.T) {
 	}
 	m := traced()
 	m.ObservedAt, m.PublishedAt = nil, nil
-	if got := write(t, func(p report.Page) { p.WriteObjectTrace(m) }); strings.Contains(got, "1970") || strings.Contains(got, "ms") {
+	if got := write(t, func(p report.Printer) { p.WriteObjectTrace(m) }); strings.Contains(got, "1970") || strings.Contains(got, "ms") {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestALongWayIsToldInItsUnit(t *testing.T) {
+func TestDurationBetweenUsesLargestUnit(t *testing.T) {
 	late := step("store-sync", eventv1.Outcome_OUTCOME_APPLIED, 3*time.Minute)
-	if got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(late)) }); !strings.Contains(got, "+3 min") {
+	if got := write(t, func(p report.Printer) { p.WriteObjectTrace(traced(late)) }); !strings.Contains(got, "+3 min") {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestEveryOutcomeHasItsWords(t *testing.T) {
+func TestOutcomeTextCoversEveryOutcome(t *testing.T) {
 	for outcome, want := range map[eventv1.Outcome]string{
 		eventv1.Outcome_OUTCOME_APPLIED: "applied by s, nothing to write", eventv1.Outcome_OUTCOME_REJECTED: "rejected by s",
 		eventv1.Outcome_OUTCOME_PENDING: "pending in s", eventv1.Outcome_OUTCOME_RETRYING: "retried by s",
 		eventv1.Outcome_OUTCOME_DEAD_LETTERED: "given up by s", eventv1.Outcome_OUTCOME_UNSPECIFIED: "seen by s",
 	} {
-		if got := write(t, func(p report.Page) { p.WriteObjectTrace(traced(step("s", outcome, time.Millisecond))) }); !strings.Contains(got, want+"\n") {
+		if got := write(t, func(p report.Printer) { p.WriteObjectTrace(traced(step("s", outcome, time.Millisecond))) }); !strings.Contains(got, want+"\n") {
 			t.Errorf("%s: %q, want %q", outcome, got, want)
 		}
 	}
 }
 
-func TestWhatAnEarlierStateCameToIsToldWhileTheNewestIsAwaited(t *testing.T) {
+func TestWriteObjectTraceListsEarlierResultWhileWaiting(t *testing.T) {
 	earlier := step("s", eventv1.Outcome_OUTCOME_REJECTED, 0)
 	earlier.Current, earlier.Result.Generation = false, 1
-	got := write(t, func(p report.Page) {
+	got := write(t, func(p report.Printer) {
 		p.WriteObjectTrace(traced(earlier, &syncv1.Step{Result: &eventv1.ResourceResult{Service: "other"}}))
 	})
 	if !strings.Contains(got, "waiting for s; generation 1 was rejected by s, 10 s ago\n") || !strings.HasSuffix(got, "waiting for other\n") {
@@ -74,33 +74,35 @@ func TestWhatAnEarlierStateCameToIsToldWhileTheNewestIsAwaited(t *testing.T) {
 	}
 }
 
-func TestWhatWasDoneIsToldInOneLine(t *testing.T) {
+func TestReplayResumeAndDiscardPrintOneLine(t *testing.T) {
 	namespaced := demo()
 	namespaced.Group, namespaced.Namespace = "", "team-a"
-	for want, f := range map[string]func(report.Page){
-		"stores.core.platform-mesh.io/demo published again as sequence 9\n": func(p report.Page) { p.WriteReplayResult(&syncv1.ReplayResponse{Ref: demo(), Sequence: 9}) },
-		"stores/team-a/demo published again as sequence 9\n":                func(p report.Page) { p.WriteReplayResult(&syncv1.ReplayResponse{Ref: namespaced, Sequence: 9}) },
-		"dead letter 7 of store-sync discarded\n":                           func(p report.Page) { p.WriteDiscardResult(&syncv1.DiscardDeadLetterResponse{DeadLetter: letter()}) },
-		"dead letter 7 of store-sync discarded; message 12 was no change, and has left the bus\n": func(p report.Page) {
+	for want, f := range map[string]func(report.Printer){
+		"stores.core.platform-mesh.io/demo published again as sequence 9\n": func(p report.Printer) { p.WriteReplayResult(&syncv1.ReplayResponse{Ref: demo(), Sequence: 9}) },
+		"stores/team-a/demo published again as sequence 9\n":                func(p report.Printer) { p.WriteReplayResult(&syncv1.ReplayResponse{Ref: namespaced, Sequence: 9}) },
+		"dead letter 7 of store-sync discarded\n":                           func(p report.Printer) { p.WriteDiscardResult(&syncv1.DiscardDeadLetterResponse{DeadLetter: letter()}) },
+		"dead letter 7 of store-sync discarded; message 12 was no change, and has left the bus\n": func(p report.Printer) {
 			p.WriteDiscardResult(&syncv1.DiscardDeadLetterResponse{DeadLetter: letter(), MessageRemoved: true})
 		},
 	} {
-		same(t, write(t, f), want)
+		expectEqual(t, write(t, f), want)
 	}
 }
 
-func TestWhatAServerSendsCannotMoveTheCursor(t *testing.T) {
+func TestSanitizeTextRemovesControlCharacters(t *testing.T) {
 	evil := "a\x1b[2Jb\rc\td\ne\u202ef\u200bg\u2028h"
-	for name, f := range map[string]func(report.Page){
-		"a reason": func(p report.Page) { p.WriteDeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: evil, Reason: evil}}) },
-		"a letter": func(p report.Page) {
+	for name, f := range map[string]func(report.Printer){
+		"a reason": func(p report.Printer) { p.WriteDeadLetters([]*syncv1.DeadLetter{{Id: 1, Service: evil, Reason: evil}}) },
+		"a letter": func(p report.Printer) {
 			p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: &syncv1.DeadLetter{Reason: evil}, ChangeJson: evil})
 		},
-		"a role": func(p report.Page) {
+		"a role": func(p report.Printer) {
 			p.WriteInferences(&inferencev1.ListInferencesResponse{Inferences: []*inferencev1.Inference{{Namespace: evil}}})
 		},
-		"a model":   func(p report.Page) { p.WriteModel(&storev1.GetModelResponse{Dsl: strings.ReplaceAll(evil, "\n", "")}) },
-		"a preview": func(p report.Page) { p.WriteModelPreview(&storev1.PreviewModelResponse{Message: evil}) },
+		"a model": func(p report.Printer) {
+			p.WriteModel(&storev1.GetModelResponse{Dsl: strings.ReplaceAll(evil, "\n", "")})
+		},
+		"a preview": func(p report.Printer) { p.WriteModelPreview(&storev1.PreviewModelResponse{Message: evil}) },
 	} {
 		if got := write(t, f); strings.ContainsAny(got, "\x1b\r\t\u202e\u200b\u2028") || strings.Contains(got, "d\ne") {
 			t.Errorf("%s: %q", name, got)
@@ -108,8 +110,8 @@ func TestWhatAServerSendsCannotMoveTheCursor(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsNoJSONIsShownAsItIs(t *testing.T) {
-	got := write(t, func(p report.Page) {
+func TestWriteDeadLetterPrintsNonJSONUnchanged(t *testing.T) {
+	got := write(t, func(p report.Printer) {
 		p.WriteDeadLetter(&syncv1.GetDeadLetterResponse{DeadLetter: letter(), ChangeJson: "{no"})
 	})
 	if !strings.HasSuffix(got, "message\n{no\n") {
@@ -117,23 +119,23 @@ func TestAMessageThatIsNoJSONIsShownAsItIs(t *testing.T) {
 	}
 }
 
-func TestAModelPreviewSaysWhatBecomesOfOtherModules(t *testing.T) {
+func TestWriteModelPreviewListsOtherModules(t *testing.T) {
 	m := &storev1.PreviewModelResponse{Accepted: true, Message: "with a warning", Modules: []*storev1.Module{
 		{Source: "a", State: "Merged"}, {Source: "b", State: "Rejected", Message: "type x is defined twice"},
 	}}
-	same(t, write(t, func(p report.Page) { p.WriteModelPreview(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteModelPreview(m) }), `
 Accepted: with a warning
 b would be rejected: type x is defined twice
 The models mean the same.
 `)
 }
 
-func TestABindingsStateIsPaintedByWhatItMeans(t *testing.T) {
+func TestBindingStateColors(t *testing.T) {
 	for state, ink := range map[inferencev1.BindingState]string{
 		inferencev1.BindingState_BINDING_STATE_SYNCED: "\x1b[32m", inferencev1.BindingState_BINDING_STATE_PENDING: "\x1b[33m",
 		inferencev1.BindingState_BINDING_STATE_CONFLICT: "\x1b[31m", inferencev1.BindingState_BINDING_STATE_UNSPECIFIED: "",
 	} {
-		got := writeOn(t, report.Page{Color: true}, func(p report.Page) {
+		got := writeOn(t, report.Printer{Color: true}, func(p report.Printer) {
 			p.WriteBindingExplanation(&inferencev1.ExplainBindingResponse{Name: "b", Implied: []*inferencev1.ImpliedBinding{{State: state, Name: "x"}}})
 		})
 		if strings.Contains(got, "\x1b[") != (ink != "") || !strings.Contains(got, ink) {
@@ -142,7 +144,7 @@ func TestABindingsStateIsPaintedByWhatItMeans(t *testing.T) {
 	}
 }
 
-func TestAFormatIsAFlagThatNamesWhatItTakes(t *testing.T) {
+func TestFormatFlagListsValues(t *testing.T) {
 	format := report.Table
 	cmd := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return nil }}
 	format.BindFlag(cmd)
@@ -162,12 +164,12 @@ func TestAFormatIsAFlagThatNamesWhatItTakes(t *testing.T) {
 	}
 }
 
-// full is a writer that always fails, like a full disk.
-type full struct{}
+// fullDiskWriter is a writer that always fails, like a full disk.
+type fullDiskWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+func (fullDiskWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestADocumentThatCannotBeWrittenIsAnError(t *testing.T) {
+func TestWriteDocumentReportsInvalidJSON(t *testing.T) {
 	for name, test := range map[string]struct {
 		format   report.Format
 		document string
@@ -178,7 +180,7 @@ func TestADocumentThatCannotBeWrittenIsAnError(t *testing.T) {
 		"no JSON":          {report.JSON, "{", "indent answer"},
 		"no YAML":          {report.YAML, "{", "convert answer to YAML"},
 	} {
-		if err := report.WriteDocument(full{}, test.format, []byte(test.document)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := report.WriteDocument(fullDiskWriter{}, test.format, []byte(test.document)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

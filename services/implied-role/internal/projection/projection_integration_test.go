@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-func TestWhatIsNotThereYetIsWaitedForAndWhatCannotBeIsTold(t *testing.T) {
+func TestSyncNamespaceWaitsForModelAndReportsInvalidTuples(t *testing.T) {
 	server := testenv.LazyOpenFGA(t)
 	hand := server.Client(t)
 	rules := []infer.Rule{

@@ -26,8 +26,8 @@ type roleLink struct{ parent, child string }
 
 // roleLinks returns one link per pair of roles that an accepted rule names. It counts pairs whose names are too long for
 // OpenFGA, and leaves them out.
-func (r RoleRelation) roleLinks(namespace string, rules *infer.RuleSet) (roleLinks map[roleLink]struct{}, tooLong int) {
-	roleLinks = map[roleLink]struct{}{}
+func (r RoleRelation) roleLinks(namespace string, rules *infer.RuleSet) (links map[roleLink]struct{}, tooLong int) {
+	links = map[roleLink]struct{}{}
 	for parent := range rules.ParentRoles() {
 		for _, child := range rules.DirectlyImpliedRoles(parent) {
 			l := roleLink{r.objectName(namespace, parent), r.objectName(namespace, child)}
@@ -35,10 +35,10 @@ func (r RoleRelation) roleLinks(namespace string, rules *infer.RuleSet) (roleLin
 				tooLong++
 				continue
 			}
-			roleLinks[l] = struct{}{}
+			links[l] = struct{}{}
 		}
 	}
-	return roleLinks, tooLong
+	return links, tooLong
 }
 
 // objectName returns role:<namespace>/<name>, or role:<namespace>/ClusterRole/<name>. Characters that OpenFGA does not
@@ -67,8 +67,8 @@ func (r RoleRelation) parseTuple(t *openfgav1.TupleKey) (namespace string, l rol
 }
 
 // namespaceOfObject returns the namespace of an object, and reports whether [RoleRelation.objectName] can have made it.
-func (r RoleRelation) namespaceOfObject(object string) (namespaceOfObject string, ok bool) {
+func (r RoleRelation) namespaceOfObject(object string) (namespace string, ok bool) {
 	id, ok := strings.CutPrefix(object, r.Type+":")
-	namespaceOfObject, role, found := strings.Cut(id, "/")
-	return namespaceOfObject, ok && found && namespaceOfObject != "" && role != ""
+	namespace, role, found := strings.Cut(id, "/")
+	return namespace, ok && found && namespace != "" && role != ""
 }

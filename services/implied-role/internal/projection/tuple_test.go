@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 )
 
-func TestRolesAreNamedAsTheModelNamesThem(t *testing.T) {
+func TestParseRoleRelation(t *testing.T) {
 	for text, want := range map[string]bool{
 		"role#assignee": true, "crew#member": true, "role": false, "#assignee": false, "role#": false, "a#b#c": false, "a:b#c": false, "a b#c": false, "": false,
 	} {
@@ -19,7 +19,7 @@ func TestRolesAreNamedAsTheModelNamesThem(t *testing.T) {
 	}
 }
 
-func TestATupleIsReadAsItIsWritten(t *testing.T) {
+func TestParseTupleInvertsLinkTuple(t *testing.T) {
 	r := RoleRelation{"role", "assignee"}
 	for name, test := range map[string]struct {
 		parent, child infer.Role
@@ -42,7 +42,7 @@ func TestATupleIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestTuplesOfOthersAreNotOurs(t *testing.T) {
+func TestParseTupleIgnoresForeignTuples(t *testing.T) {
 	r := RoleRelation{"role", "assignee"}
 	for name, key := range map[string]*openfgav1.TupleKey{
 		"a user":             {Object: "role:team/a", Relation: "assignee", User: "user:ann"},

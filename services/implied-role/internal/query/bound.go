@@ -43,23 +43,23 @@ func namesThatFit(all []string) []string {
 }
 
 // pageThatFits works as [rpc.Paginate], but returns fewer rows if they are large.
-func pageThatFits[T any, M proto.Message](all []T, key func(T) string, r rpc.PagedRequest, message func(T) M) (rows []M, next string, err error) {
+func pageThatFits[T any, M proto.Message](all []T, key func(T) string, r rpc.PageSizeRequest, message func(T) M) (rows []M, next string, err error) {
 	items, next, err := rpc.Paginate(all, key, r)
 	if err != nil {
 		return nil, "", err
 	}
 	if rows = toMessagesThatFit(items, maxAnswer, message); len(rows) < len(items) {
-		_, next, err = rpc.Paginate(all, key, shorterPageRequest{r, int32(len(rows))})
+		_, next, err = rpc.Paginate(all, key, requestWithPageSize{r, int32(len(rows))})
 	}
 	return rows, next, err
 }
 
-// shorterPageRequest is a request with a smaller page size.
-type shorterPageRequest struct {
-	rpc.PagedRequest
+// requestWithPageSize is a request with a smaller page size.
+type requestWithPageSize struct {
+	rpc.PageSizeRequest
 
 	size int32
 }
 
-// GetPageSize implements [rpc.PagedRequest].
-func (s shorterPageRequest) GetPageSize() int32 { return s.size }
+// GetPageSize implements [rpc.PageSizeRequest].
+func (s requestWithPageSize) GetPageSize() int32 { return s.size }

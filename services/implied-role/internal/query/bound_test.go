@@ -27,22 +27,22 @@ const largest = 6*maxList + 6*maxPart
 func long(i int) string { return fmt.Sprintf("r%04d-%s", i, strings.Repeat("x", 240)) }
 
 // chain makes rules by which each role implies the next.
-func (w *world) chain(roles int) {
+func (w *queryEnv) chain(roles int) {
 	w.t.Helper()
 	for i := range roles - 1 {
 		w.do("team", long(i)+">"+long(i+1))
 	}
 }
 
-func (w *world) bounded(what string, m proto.Message) {
+func (w *queryEnv) bounded(what string, m proto.Message) {
 	w.t.Helper()
 	if n := proto.Size(m); n > largest {
 		w.t.Errorf("%s has %d bytes, more than %d", what, n, largest)
 	}
 }
 
-func TestPagesOfLargeRowsAreShortAndMissNone(t *testing.T) {
-	w := newWorld(t)
+func TestPageThatFitsSplitsLargeRows(t *testing.T) {
+	w := newQueryEnv(t)
 	const roles = 300
 	w.chain(roles)
 	next, pages, token := 0, 0, ""
@@ -68,8 +68,8 @@ func TestPagesOfLargeRowsAreShortAndMissNone(t *testing.T) {
 	}
 }
 
-func TestAnswersWithoutPagesAreCutShortAndSaySo(t *testing.T) {
-	w := newWorld(t)
+func TestUnpagedAnswersAreTruncatedAndMarked(t *testing.T) {
+	w := newQueryEnv(t)
 	const roles = 900
 	w.chain(roles)
 	var who []string
@@ -114,8 +114,8 @@ func TestAnswersWithoutPagesAreCutShortAndSaySo(t *testing.T) {
 	}
 }
 
-func TestDriftOfEverythingIsCountedAndListedInPart(t *testing.T) {
-	w := newWorld(t)
+func TestCheckDriftListsSomeAndCountsAll(t *testing.T) {
+	w := newQueryEnv(t)
 	w.chain(30)
 	const bindings = 60
 	for i := range bindings {
@@ -130,10 +130,10 @@ func TestDriftOfEverythingIsCountedAndListedInPart(t *testing.T) {
 	}
 }
 
-// stuck is an API server that never answers.
-type stuck struct{ asked chan struct{} }
+// hangingAPIServer is an API server that never answers.
+type hangingAPIServer struct{ asked chan struct{} }
 
-func (s stuck) List(ctx context.Context, _ kinds.Kind, _ string) iter.Seq2[event.Change, error] {
+func (s hangingAPIServer) List(ctx context.Context, _ kinds.Kind, _ string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
 		s.asked <- struct{}{}
 		<-ctx.Done()
@@ -141,9 +141,9 @@ func (s stuck) List(ctx context.Context, _ kinds.Kind, _ string) iter.Seq2[event
 	}
 }
 
-func TestOnlySoManyNamespacesAreReadAtATime(t *testing.T) {
-	w := newWorld(t)
-	server := stuck{make(chan struct{})}
+func TestCheckDriftLimitsNamespaces(t *testing.T) {
+	w := newQueryEnv(t)
+	server := hangingAPIServer{make(chan struct{})}
 	w.cfg.Lister = server
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -168,8 +168,8 @@ func TestOnlySoManyNamespacesAreReadAtATime(t *testing.T) {
 	}
 }
 
-func TestHoldersWithLongNamesHavePages(t *testing.T) {
-	w := newWorld(t)
+func TestWhoHasRolePagesLongNames(t *testing.T) {
+	w := newQueryEnv(t)
 	const holders = 7
 	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "B", Namespace: "team"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "a"}}
 	var want []string
@@ -195,8 +195,8 @@ func TestHoldersWithLongNamesHavePages(t *testing.T) {
 	}
 }
 
-func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
-	w := newWorld(t)
+func TestWatchSplitsLargeChanges(t *testing.T) {
+	w := newQueryEnv(t)
 	w.chain(200)
 	w.cfg.Changes.recordDirtyNamespaces()
 	r, err := w.reader("", "")
@@ -242,8 +242,8 @@ func TestALargeChangeIsSentInPartsAndAVeryLargeOneAsRows(t *testing.T) {
 	}
 }
 
-func TestAPageTokenIsGoodForItsListAndFilterAlone(t *testing.T) {
-	w := newWorld(t)
+func TestPageTokenIsBoundToListAndFilter(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b c>d e>f B1=b{u} B2=b{v} B3=b{w}")
 	first := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "team", PageSize: 1}))(t)
 	token := first.GetNextPageToken()
@@ -251,17 +251,17 @@ func TestAPageTokenIsGoodForItsListAndFilterAlone(t *testing.T) {
 		t.Errorf("the rest is %v", page)
 	}
 	_, err := w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{PageToken: token})
-	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	expectRefused(t, err, connect.CodeInvalidArgument, "of another list or filter")
 	_, err = w.ListRules(t.Context(), &inferencev1.ListRulesRequest{Namespace: "team", PageToken: token})
-	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	expectRefused(t, err, connect.CodeInvalidArgument, "of another list or filter")
 	holders := must(w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{Namespace: "team", Role: toRoleMessage(role("b")), PageSize: 1}))(t)
 	_, err = w.WhoHasRole(t.Context(), &inferencev1.WhoHasRoleRequest{
 		Namespace: "team", Role: toRoleMessage(role("d")), PageToken: holders.GetNextPageToken(),
 	})
-	refused(t, err, connect.CodeInvalidArgument, "of another list or filter")
+	expectRefused(t, err, connect.CodeInvalidArgument, "of another list or filter")
 }
 
-func TestEveryQuestionIsToldToChangeNothing(t *testing.T) {
+func TestEveryProcedureHasNoSideEffects(t *testing.T) {
 	methods := inferencev1.File_entail_inference_v1_inference_proto.Services().ByName("InferenceService").Methods()
 	for i := range methods.Len() {
 		options, ok := methods.Get(i).Options().(*descriptorpb.MethodOptions)

@@ -32,14 +32,14 @@ func (s *Server) GetSyncStatus(ctx context.Context, r *inferencev1.GetSyncStatus
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := pageThatFits(s.requestedNamespaces(r.GetNamespace()), func(namespace string) string { return namespace }, r, s.buildNamespaceSync)
+	page, next, err := pageThatFits(s.requestedNamespaces(r.GetNamespace()), func(namespace string) string { return namespace }, r, s.buildNamespaceSyncStatus)
 	if err != nil {
 		return nil, err
 	}
 	return &inferencev1.GetSyncStatusResponse{Namespaces: page, NextPageToken: next, Revision: revision, Synced: true}, nil
 }
 
-func (s *Server) buildNamespaceSync(namespace string) *inferencev1.NamespaceSync {
+func (s *Server) buildNamespaceSyncStatus(namespace string) *inferencev1.NamespaceSync {
 	m := &inferencev1.NamespaceSync{Namespace: namespace}
 	rules := s.ruleRows(namespace)
 	m.Rules = int64(len(rules))
@@ -156,7 +156,7 @@ func (s *Server) readLiveNamespace(ctx context.Context, ns *infer.NamespaceInput
 			return nil, err
 		}
 		ns.Bindings = append(ns.Bindings, b)
-		if b.IsSource() && lastWrite(of).Before(since) {
+		if b.IsSource() && newestMetadataTime(of).Before(since) {
 			unjudged = append(unjudged, b)
 		}
 	}
@@ -164,8 +164,8 @@ func (s *Server) readLiveNamespace(ctx context.Context, ns *infer.NamespaceInput
 	return unjudged, nil
 }
 
-// lastWrite returns the newest time in the metadata of an object: its creation or a managed field.
-func lastWrite(of *metav1.PartialObjectMetadata) time.Time {
+// newestMetadataTime returns the newest time in the metadata of an object: its creation or a managed field.
+func newestMetadataTime(of *metav1.PartialObjectMetadata) time.Time {
 	newest := of.CreationTimestamp.Time
 	for _, m := range of.ManagedFields {
 		if m.Time != nil && m.Time.After(newest) {

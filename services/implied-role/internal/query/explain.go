@@ -16,7 +16,7 @@ import (
 // defaultPaths bounds the reasons of an answer if the request sets no limit.
 const defaultPaths = 10
 
-func pathLimit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
+func clampPathLimit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
 
 // ExplainRole implements InferenceService.
 func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
@@ -27,7 +27,7 @@ func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequ
 	namespace, role := r.GetNamespace(), roleFromMessage(r.GetRole())
 	ruleSet := s.cfg.State.RuleSet(namespace)
 	who := infer.NewIdentity(subjectFromMessage(r.GetSubject(), namespace), r.GetGroups())
-	reasons, more := ruleSet.ExplainRole(who, role, s.grantingBindings(namespace, role, ruleSet), pathLimit(r.GetMaxPaths()))
+	reasons, more := ruleSet.ExplainRole(who, role, s.grantingBindings(namespace, role, ruleSet), clampPathLimit(r.GetMaxPaths()))
 	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Revision: revision, Synced: true}
 	response.Reasons = toMessagesThatFit(reasons, maxAnswer, func(r infer.RoleReason) *inferencev1.Reason { return s.toReasonMessage(r, role, ruleSet) })
 	response.Truncated = more || len(response.GetReasons()) < len(reasons)
@@ -101,9 +101,9 @@ func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindi
 	}
 	if binding.IsGenerated() {
 		response.Generated, response.Source = true, binding.Source
-		s.explainGenerated(response, binding, ruleSet, pathLimit(r.GetMaxPaths()))
+		s.explainGenerated(response, binding, ruleSet, clampPathLimit(r.GetMaxPaths()))
 	} else {
-		s.explainSource(response, binding, ruleSet, pathLimit(r.GetMaxPaths()))
+		s.explainSource(response, binding, ruleSet, clampPathLimit(r.GetMaxPaths()))
 	}
 	return response, nil
 }

@@ -32,8 +32,8 @@ func reasonTexts(reasons []*inferencev1.Reason) string {
 	return strings.Join(list, "; ")
 }
 
-func TestWhyARoleIsHeld(t *testing.T) {
-	w := newWorld(t)
+func TestExplainRoleReturnsReasons(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b b>c x>c B1=a{u} B2=c{u} B3=x{v}")
 	w.settle()
 	w.do("team", "B4=b{u}") // The implied bindings do not exist yet.
@@ -58,8 +58,8 @@ func TestWhyARoleIsHeld(t *testing.T) {
 	}
 }
 
-func TestWhyABindingIsThereAndWhatItImplies(t *testing.T) {
-	w := newWorld(t)
+func TestExplainBinding(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b b>c B1=a{u}")
 	w.settle()
 	ask := func(name string) *inferencev1.ExplainBindingResponse {
@@ -88,11 +88,11 @@ func TestWhyABindingIsThereAndWhatItImplies(t *testing.T) {
 		t.Errorf("taken: %v", taken)
 	}
 	_, err := w.ExplainBinding(t.Context(), &inferencev1.ExplainBindingRequest{Namespace: "team", Name: "none"})
-	refused(t, err, connect.CodeNotFound, `no RoleBinding "none"`)
+	expectRefused(t, err, connect.CodeNotFound, `no RoleBinding "none"`)
 }
 
-func TestWhoHasWhat(t *testing.T) {
-	w := newWorld(t)
+func TestWhoHasRoleAndListEffectiveRoles(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b B1=a{u,v} B2=b{v} B3=b{w}")
 	w.settle()
 	var holders []string
@@ -127,8 +127,8 @@ func changeTexts(changes []*inferencev1.BindingChange) string {
 	return strings.Join(list, "; ")
 }
 
-func TestDriftIsWhatTheAPIServerHasOtherwise(t *testing.T) {
-	w := newWorld(t)
+func TestCheckDriftComparesWithAPIServer(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b a>c a>d B=a{u}")
 	w.settle()
 	check := func() *inferencev1.CheckDriftResponse {
@@ -154,7 +154,7 @@ func TestDriftIsWhatTheAPIServerHasOtherwise(t *testing.T) {
 }
 
 func TestCheckDriftListsBindingsFromBeforeTheWebhooks(t *testing.T) {
-	w := newWorld(t)
+	w := newQueryEnv(t)
 	w.do("team", "a>b early=a{u} late=a{u} unrelated=z{u}")
 	w.settle()
 	w.guarded = time.Unix(1000, 0)
@@ -172,8 +172,8 @@ func TestCheckDriftListsBindingsFromBeforeTheWebhooks(t *testing.T) {
 	}
 }
 
-func TestSyncStatusCountsWhatIsLeft(t *testing.T) {
-	w := newWorld(t)
+func TestGetSyncStatusCountsRemainingDifferences(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b a>c B=a{u} "+infer.GeneratedName("B", role("c"))+"=x{m}")
 	w.do("other", "a>b")
 	got := must(w.GetSyncStatus(t.Context(), &inferencev1.GetSyncStatusRequest{}))(t).GetNamespaces()
@@ -185,8 +185,8 @@ func TestSyncStatusCountsWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestClusterRoleBindingsCountInEveryAnswer(t *testing.T) {
-	w := newWorld(t)
+func TestAnswersIncludeClusterRoleBindings(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "ClusterRole/edit>ClusterRole/view B=ClusterRole/edit{u}")
 	w.settle()
 	for name, who := range map[string]string{"editors": "v", "admins": "u"} {

@@ -69,7 +69,7 @@ func (s *Server) rulesAfterChanges(namespace string, before []infer.EvaluatedRul
 				return nil, nil, rpc.InvalidError("rule %q: %s", c.GetName(), err)
 			}
 		}
-		if r, is := s.cfg.State.Policy.EvaluateRefusal(namespace, was); is {
+		if r, is := s.cfg.State.Policy.FindRefusal(namespace, was); is {
 			refused = append(refused, r)
 			continue
 		}

@@ -27,8 +27,8 @@ func ruleChanges(ops string) []*inferencev1.RuleChange {
 	return changes
 }
 
-func TestAPreviewOfRules(t *testing.T) {
-	w := newWorld(t)
+func TestPreviewRules(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b B1=a{u} B2=b{v} B3=c{u}")
 	w.settle()
 	p := must(w.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{
@@ -64,13 +64,13 @@ func TestAPreviewOfRules(t *testing.T) {
 	} {
 		_, err := w.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: "team", Changes: c.changes})
 		t.Log(name)
-		refused(t, err, connect.CodeInvalidArgument, c.want)
+		expectRefused(t, err, connect.CodeInvalidArgument, c.want)
 	}
 }
 
-// TestAPreviewSaysOfARuleThatItWouldBeRefused changes a rule and makes one. Admission would refuse both.
-func TestAPreviewSaysOfARuleThatItWouldBeRefused(t *testing.T) {
-	w := newWorld(t)
+// TestPreviewRulesReportsRefusedRule changes a rule and makes one. Admission would refuse both.
+func TestPreviewRulesReportsRefusedRule(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b B1=a{u}")
 	w.settle()
 	for child, reason := range map[string]string{"ClusterRole/cluster-admin": infer.ProhibitedRole, "system:nodes": infer.ProhibitedRole, "a": infer.SelfImplication} {
@@ -91,8 +91,8 @@ func TestAPreviewSaysOfARuleThatItWouldBeRefused(t *testing.T) {
 	}
 }
 
-func TestAPreviewOfABinding(t *testing.T) {
-	w := newWorld(t)
+func TestPreviewBinding(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b a>c x>y B1=a{u} B2=b{u}")
 	w.settle()
 	ask := func(r *inferencev1.PreviewBindingRequest) string {
@@ -125,12 +125,12 @@ func TestAPreviewOfABinding(t *testing.T) {
 	} {
 		r.Namespace = "team"
 		_, err := w.PreviewBinding(t.Context(), r)
-		refused(t, err, connect.CodeInvalidArgument, want)
+		expectRefused(t, err, connect.CodeInvalidArgument, want)
 	}
 }
 
-func TestAPreviewOfRulesIsWhatThenHappens(t *testing.T) {
-	w := newWorld(t)
+func TestPreviewRulesEqualsLaterState(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "B1=a{u} B2=b{v} B3=c{u,v} B4=d{x}")
 	rapid.Check(t, func(r *rapid.T) {
 		letter := rapid.SampledFrom([]string{"a", "b", "c", "d", "ClusterRole/e"})

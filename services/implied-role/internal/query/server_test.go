@@ -15,7 +15,7 @@ import (
 
 const seed = "admin>developer admin>reviewer developer>writer writer>pro writer>noob"
 
-func TestEveryProcedureNeedsARightInItsNamespace(t *testing.T) {
+func TestEveryProcedureRequiresRightInNamespace(t *testing.T) {
 	access := RequiredAccess()
 	service := inferencev1.File_entail_inference_v1_inference_proto.Services().ByName("InferenceService")
 	for i := range service.Methods().Len() {
@@ -35,8 +35,8 @@ func TestEveryProcedureNeedsARightInItsNamespace(t *testing.T) {
 	}
 }
 
-func TestTheWorkedExampleByListInferences(t *testing.T) {
-	w := newWorld(t)
+func TestListInferencesOfWorkedExample(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", seed)
 	list := func() string {
 		return rowTexts(must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "team"}))(t).GetInferences())
@@ -50,9 +50,9 @@ func TestTheWorkedExampleByListInferences(t *testing.T) {
 	}
 }
 
-// TestNothingIsAnsweredFromAnIncompleteView calls every unary method.
-func TestNothingIsAnsweredFromAnIncompleteView(t *testing.T) {
-	w := newWorld(t)
+// TestEveryMethodRefusesIncompleteInformer calls every unary method.
+func TestEveryMethodRefusesIncompleteInformer(t *testing.T) {
+	w := newQueryEnv(t)
 	w.incomplete.Store(true)
 	server := reflect.ValueOf(w.Server)
 	n := 0
@@ -63,18 +63,18 @@ func TestNothingIsAnsweredFromAnIncompleteView(t *testing.T) {
 		n++
 		results := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), reflect.New(method.Type().In(1).Elem())})
 		err, _ := reflect.TypeAssert[error](results[1])
-		refused(t, err, connect.CodeUnavailable, errMissing.Error())
+		expectRefused(t, err, connect.CodeUnavailable, errMissing.Error())
 	}
 	if n != 12 {
 		t.Errorf("%d methods were called", n)
 	}
 	watching := &inferenceWatch{server: w.Server}
-	refused(t, watching.resumeOrSendSnapshot(""), connect.CodeUnavailable, errMissing.Error())
+	expectRefused(t, watching.resumeOrSendSnapshot(""), connect.CodeUnavailable, errMissing.Error())
 }
 
-// TestEveryAnswerIsAsFreshAsAskedFor calls every unary method.
-func TestEveryAnswerIsAsFreshAsAskedFor(t *testing.T) {
-	w := newWorld(t)
+// TestEveryMethodHonorsMinRevision calls every unary method.
+func TestEveryMethodHonorsMinRevision(t *testing.T) {
+	w := newQueryEnv(t)
 	call := func(method reflect.Value, revision string) error {
 		request := reflect.New(method.Type().In(1).Elem())
 		request.Elem().FieldByName("MinRevision").SetString(revision)
@@ -90,14 +90,14 @@ func TestEveryAnswerIsAsFreshAsAskedFor(t *testing.T) {
 			t.Errorf("%s waited for %q", method.Type().In(1), w.awaited)
 		}
 		w.incomplete.Store(true)
-		refused(t, call(method, "7@1970-01-01T00:01:00Z"), connect.CodeUnavailable, errMissing.Error())
+		expectRefused(t, call(method, "7@1970-01-01T00:01:00Z"), connect.CodeUnavailable, errMissing.Error())
 		w.incomplete.Store(false)
-		refused(t, call(method, "seven"), connect.CodeInvalidArgument, `min_revision: "seven" is no revision: there is no @ in it; one is as an answer named it, such as 42@`)
+		expectRefused(t, call(method, "seven"), connect.CodeInvalidArgument, `min_revision: "seven" is no revision: there is no @ in it; one is as an answer named it, such as 42@`)
 	}
 }
 
-func TestPagesOfAllNamespacesComeInOrder(t *testing.T) {
-	w := newWorld(t)
+func TestPagesOfAllNamespacesAreSorted(t *testing.T) {
+	w := newQueryEnv(t)
 	var want []string
 	for _, namespace := range []string{"a", "a-b", "b"} {
 		w.do(namespace, "r>x r>ClusterRole/x ClusterRole/r>x r-1>x")
@@ -134,8 +134,8 @@ func TestPagesOfAllNamespacesComeInOrder(t *testing.T) {
 	}
 }
 
-func TestOneRoleUpAndDown(t *testing.T) {
-	w := newWorld(t)
+func TestGetInferenceAndListImplyingRoles(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", seed)
 	row := must(w.GetInference(t.Context(), &inferencev1.GetInferenceRequest{Namespace: "team", Role: toRoleMessage(role("admin"))}))(t).GetInference()
 	if rowText(row) != "team/admin: developer noob pro reviewer writer" || roleNames(row.GetDirect()) != "developer reviewer" ||
@@ -155,8 +155,8 @@ func TestOneRoleUpAndDown(t *testing.T) {
 	}
 }
 
-func TestARuleIsListedWithItsStanding(t *testing.T) {
-	w := newWorld(t)
+func TestListRulesHasStatus(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b b>a c>d e>ClusterRole/cluster-admin")
 	var got []string
 	for _, r := range must(w.ListRules(t.Context(), &inferencev1.ListRulesRequest{Namespace: "team"}))(t).GetRules() {

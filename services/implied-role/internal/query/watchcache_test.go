@@ -18,7 +18,7 @@ import (
 func ruleResource() event.GroupResource { return kinds.ImpliedRoles().GroupResource }
 
 // generatedVersions returns the versions of the generated bindings, by name.
-func (w *world) generatedVersions() map[string]string {
+func (w *queryEnv) generatedVersions() map[string]string {
 	versions := map[string]string{}
 	for _, b := range w.cfg.State.Bindings.All() {
 		if b.Value.IsGenerated() {
@@ -28,17 +28,17 @@ func (w *world) generatedVersions() map[string]string {
 	return versions
 }
 
-// reader follows a stream.
-type reader struct {
+// streamReader follows a stream.
+type streamReader struct {
 	*inferenceWatch
-	rows   table
+	rows   receivedRows
 	types  string
 	causes string
 	token  string
 }
 
-func (w *world) reader(namespace, token string) (*reader, error) {
-	r := &reader{rows: table{}}
+func (w *queryEnv) reader(namespace, token string) (*streamReader, error) {
+	r := &streamReader{rows: receivedRows{}}
 	r.inferenceWatch = &inferenceWatch{server: w.Server, namespace: namespace, out: func(m *inferencev1.WatchInferencesResponse) error {
 		r.rows.take(m)
 		r.types += strings.TrimPrefix(m.GetType().String(), "TYPE_")[:1]
@@ -54,15 +54,15 @@ func (w *world) reader(namespace, token string) (*reader, error) {
 }
 
 // read receives the available messages without waiting for more.
-func (r *reader) read(t *testing.T) error {
+func (r *streamReader) read(t *testing.T) error {
 	t.Helper()
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	return r.sendNextChanges(done)
 }
 
-func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
-	w := newWorld(t)
+func TestWatchSendsSnapshotThenChanges(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b b>c")
 	w.do("other", "x>y")
 	w.cfg.Changes.recordDirtyNamespaces()
@@ -86,8 +86,8 @@ func TestAStreamSendsAllRowsAndThenWhatChanges(t *testing.T) {
 	}
 }
 
-func TestAStreamGoesOnWithoutAGap(t *testing.T) {
-	w := newWorld(t)
+func TestWatchResumesWithoutGap(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b")
 	w.cfg.Changes.recordDirtyNamespaces()
 	r, err := w.reader("", "")
@@ -122,8 +122,8 @@ func TestAStreamGoesOnWithoutAGap(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsNoUseIsRefused(t *testing.T) {
-	w := newWorld(t)
+func TestWatchRefusesInvalidResumeToken(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b")
 	w.cfg.Changes.recordDirtyNamespaces()
 	for i := range maxLog + 2 {
@@ -144,9 +144,9 @@ func TestATokenThatIsNoUseIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
+func TestWatchWaitsForChangesAndEndsWithService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newQueryEnv(t)
 		w.incomplete.Store(true)
 		w.do("team", "a>b")
 		ctx, stop := context.WithCancel(t.Context())
@@ -190,8 +190,8 @@ func TestAStreamWaitsForNewsAndEndsWithTheService(t *testing.T) {
 	})
 }
 
-func TestAReloadedViewIsComparedWithWhatWasTold(t *testing.T) {
-	w := newWorld(t)
+func TestWatchCacheComparesAfterReload(t *testing.T) {
+	w := newQueryEnv(t)
 	w.do("team", "a>b")
 	w.do("other", "x>y")
 	w.cfg.Changes.recordDirtyNamespaces()

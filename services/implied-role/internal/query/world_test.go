@@ -28,8 +28,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// world is a view with a server that answers from it.
-type world struct {
+// queryEnv is a view with a server that answers from it.
+type queryEnv struct {
 	*Server
 	t    *testing.T
 	view *informer.Informer
@@ -44,9 +44,9 @@ type world struct {
 	live map[event.Key]event.Change
 }
 
-func newWorld(t *testing.T) *world {
+func newQueryEnv(t *testing.T) *queryEnv {
 	t.Helper()
-	w := &world{t: t, view: informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}), live: map[event.Key]event.Change{}}
+	w := &queryEnv{t: t, view: informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)}), live: map[event.Key]event.Change{}}
 	s := state.New(w.view, "local", infer.DefaultPolicy())
 	complete := func() error {
 		if w.incomplete.Load() {
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // List implements [LiveLister].
-func (w *world) List(_ context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
+func (w *queryEnv) List(_ context.Context, kind kinds.Kind, namespace string) iter.Seq2[event.Change, error] {
 	return func(yield func(event.Change, error) bool) {
 		for key, c := range w.live {
 			if key.GroupResource == kind.GroupResource && key.Namespace == namespace && !yield(c, nil) {
@@ -79,7 +79,7 @@ func (w *world) List(_ context.Context, kind kinds.Kind, namespace string) iter.
 	}
 }
 
-func (w *world) put(kind kinds.Kind, namespace, name string, object any) {
+func (w *queryEnv) put(kind kinds.Kind, namespace, name string, object any) {
 	w.t.Helper()
 	w.version++
 	c := event.Change{
@@ -112,7 +112,7 @@ func user(name string) rbacv1.Subject {
 }
 
 // do makes rules by "a>b" and bindings by "B=a{x,y}". It removes them by "-a>b" and "-B".
-func (w *world) do(namespace, ops string) {
+func (w *queryEnv) do(namespace, ops string) {
 	w.t.Helper()
 	for op := range strings.FieldsSeq(ops) {
 		gone := strings.HasPrefix(op, "-")
@@ -144,7 +144,7 @@ func (w *world) do(namespace, ops string) {
 }
 
 // settle executes all plans in the namespace team.
-func (w *world) settle() {
+func (w *queryEnv) settle() {
 	w.t.Helper()
 	const namespace = "team"
 	rules := w.cfg.State.RuleSet(namespace)
@@ -183,10 +183,10 @@ func rowTexts(rows []*inferencev1.Inference) string {
 	return strings.Join(list, "; ")
 }
 
-// table holds the rows that a stream has sent so far.
-type table map[string]string
+// receivedRows holds the rows that a stream has sent so far.
+type receivedRows map[string]string
 
-func (rows table) take(m *inferencev1.WatchInferencesResponse) {
+func (rows receivedRows) take(m *inferencev1.WatchInferencesResponse) {
 	for _, r := range m.GetUpserted() {
 		rows[r.GetNamespace()+"/"+roleName(r.GetParent())] = roleNames(r.GetChildRoles())
 	}
@@ -195,7 +195,7 @@ func (rows table) take(m *inferencev1.WatchInferencesResponse) {
 	}
 }
 
-func (rows table) String() string {
+func (rows receivedRows) String() string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		list = append(list, key+": "+rows[key])
@@ -214,7 +214,7 @@ func must[M any](m M, err error) func(*testing.T) M {
 	}
 }
 
-func refused(t *testing.T, err error, code connect.Code, text string) {
+func expectRefused(t *testing.T, err error, code connect.Code, text string) {
 	t.Helper()
 	if connect.CodeOf(err) != code || !strings.Contains(err.Error(), text) {
 		t.Errorf("got %v, want %v: %s", err, code, text)

@@ -214,12 +214,12 @@ func (s *State) GeneratedBindingsTo(namespace string, r infer.Role) []*infer.Bin
 }
 
 // OrphansAndClaimants lists the names of the generated bindings without a traceable source. It also lists the sources from which
-// they follow by [infer.RuleSet.ClaimingSource].
+// they follow by [infer.RuleSet.FindImplyingSource].
 func (s *State) OrphansAndClaimants(namespace string, rules *infer.RuleSet) []string {
 	var names []string
 	for _, b := range s.Bindings.ListByIndex(byOrphan, namespace) {
 		names = append(names, b.Key.Name)
-		if source := rules.ClaimingSource(b.Value, s.explicitBindingsFunc(namespace)); source != nil {
+		if source := rules.FindImplyingSource(b.Value, s.explicitBindingsFunc(namespace)); source != nil {
 			names = append(names, source.Name)
 		}
 	}

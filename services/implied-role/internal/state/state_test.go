@@ -19,22 +19,22 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// fixture is a state whose objects the test sets.
-type fixture struct {
+// stateFixture is a state whose objects the test sets.
+type stateFixture struct {
 	*State
 	t       *testing.T
 	view    *informer.Informer
 	version int
 }
 
-func newFixture(t *testing.T) *fixture {
+func newStateFixture(t *testing.T) *stateFixture {
 	t.Helper()
 	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
-	return &fixture{State: New(v, "local", infer.DefaultPolicy()), t: t, view: v}
+	return &stateFixture{State: New(v, "local", infer.DefaultPolicy()), t: t, view: v}
 }
 
 // put sets an object. Nil deletes it.
-func (f *fixture) put(kind kinds.Kind, namespace, name string, object any) {
+func (f *stateFixture) put(kind kinds.Kind, namespace, name string, object any) {
 	f.t.Helper()
 	f.version++
 	c := event.Change{
@@ -53,7 +53,7 @@ func (f *fixture) put(kind kinds.Kind, namespace, name string, object any) {
 }
 
 // rule makes a rule named parent-child.
-func (f *fixture) rule(namespace, parent, child string) {
+func (f *stateFixture) rule(namespace, parent, child string) {
 	f.t.Helper()
 	name := parent + "-" + strings.ReplaceAll(strings.ToLower(child), "/", "-")
 	kind := rolev1alpha1.Role
@@ -67,7 +67,7 @@ func (f *fixture) rule(namespace, parent, child string) {
 }
 
 // binding makes a binding of a subject to a role. With a source, it is a generated one.
-func (f *fixture) binding(namespace, name, role, source string) {
+func (f *stateFixture) binding(namespace, name, role, source string) {
 	f.t.Helper()
 	b := rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -88,8 +88,8 @@ func names(bindings []*infer.Binding) string {
 	return strings.Join(all, " ")
 }
 
-func TestBindingsAreFoundByWhatTheyAreToEachOther(t *testing.T) {
-	f := newFixture(t)
+func TestStateFindsBindingsByIndexes(t *testing.T) {
+	f := newStateFixture(t)
 	made := infer.GeneratedName("alice", infer.Role{Name: "viewer"})
 	f.binding("team", "alice", "admin", "")
 	f.binding("team", "bob", "viewer", "")
@@ -135,8 +135,8 @@ func TestBindingsAreFoundByWhatTheyAreToEachOther(t *testing.T) {
 	}
 }
 
-func TestRolesAreFoundWhereTheyCanBeGranted(t *testing.T) {
-	f := newFixture(t)
+func TestRoleExistsFuncFindsRoles(t *testing.T) {
+	f := newStateFixture(t)
 	f.put(kinds.Roles(), "team", "viewer", metav1.PartialObjectMetadata{})
 	f.put(kinds.ClusterRoles(), "", "admin", metav1.PartialObjectMetadata{})
 	for _, c := range []struct {
@@ -157,8 +157,8 @@ func TestRolesAreFoundWhereTheyCanBeGranted(t *testing.T) {
 	}
 }
 
-func TestARoleConcernsTheNamespacesThatWantIt(t *testing.T) {
-	f := newFixture(t)
+func TestNamespacesWithChild(t *testing.T) {
+	f := newStateFixture(t)
 	f.rule("team", "admin", "viewer")
 	f.rule("team", "admin", "ClusterRole/view")
 	f.rule("other", "admin", "viewer")
@@ -178,8 +178,8 @@ func TestARoleConcernsTheNamespacesThatWantIt(t *testing.T) {
 	}
 }
 
-func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
-	f := newFixture(t)
+func TestRuleSetIsCachedUntilRulesChange(t *testing.T) {
+	f := newStateFixture(t)
 	f.rule("team", "a", "b")
 	f.rule("team", "b", "a")
 	f.rule("other", "a", "b")
@@ -203,8 +203,8 @@ func TestARuleSetIsMadeAnewOnlyWhenItsRulesAreOthers(t *testing.T) {
 	}
 }
 
-func TestLimitedCountsSourcesOfTheNamespaceAndMore(t *testing.T) {
-	f := newFixture(t)
+func TestWithPausedRulesCountsSources(t *testing.T) {
+	f := newStateFixture(t)
 	f.Policy.MaxGenerated = 2
 	f.rule("team", "a", "b")
 	f.binding("team", "B1", "a", "")
@@ -220,8 +220,8 @@ func TestLimitedCountsSourcesOfTheNamespaceAndMore(t *testing.T) {
 	}
 }
 
-func TestARuleThatSaysSomethingElseMakesAnotherRuleSetWhateverItsGeneration(t *testing.T) {
-	f := newFixture(t)
+func TestRuleSetIsRebuiltForChangedSpecOfSameGeneration(t *testing.T) {
+	f := newStateFixture(t)
 	f.rule("ns", "a", "b")
 	before, rules := f.RuleSetAndRules("ns")
 	says := rules[0].Value.DeepCopy()
@@ -240,9 +240,9 @@ func TestARuleThatSaysSomethingElseMakesAnotherRuleSetWhateverItsGeneration(t *t
 	}
 }
 
-// TestARuleSetIsLookedAtAnewOnlyWhenARuleSaysSomethingElse changes one of two rules step by step.
-func TestARuleSetIsLookedAtAnewOnlyWhenARuleSaysSomethingElse(t *testing.T) {
-	f := newFixture(t)
+// TestRuleSetIsRevalidatedOnlyAfterSpecChange changes one of two rules step by step.
+func TestRuleSetIsRevalidatedOnlyAfterSpecChange(t *testing.T) {
+	f := newStateFixture(t)
 	f.rule("ns", "a", "b")
 	f.rule("ns", "b", "c")
 	_, rules := f.RuleSetAndRules("ns")

@@ -25,15 +25,15 @@ import (
 	rolev1alpha1 "github.com/entail-dev/entail/services/internal/api/role/v1alpha1"
 )
 
-// Guard holds the judges of the two webhooks.
-type Guard struct {
+// Validator holds the judges of the two webhooks.
+type Validator struct {
 	rules  *ruleSetReader
 	rights *rightsReader
 	scope  *namespaceCoverage
 }
 
-// New returns a guard that reads everything from the API server. See [Guard.ConnectView].
-func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
+// New returns a guard that reads everything from the API server. See [Validator.UseInformer].
+func New(cfg *rest.Config, policy infer.Policy) (*Validator, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	objects, err := dynamic.NewForConfig(cfg)
@@ -45,32 +45,32 @@ func New(cfg *rest.Config, policy infer.Policy) (*Guard, error) {
 		return nil, fmt.Errorf("making a client to judge by: %w", err)
 	}
 	rules := newRuleSetReader(objects, policy)
-	return &Guard{rules: rules, rights: &rightsReader{kube: typed}, scope: newWebhookScope(rules.listNamespacesWithRules, policy)}, nil
+	return &Validator{rules: rules, rights: &rightsReader{kube: typed}, scope: newNamespaceCoverage(rules.listNamespacesWithRules, policy)}, nil
 }
 
 // Webhooks returns the webhooks to register at the API server.
-func (g *Guard) Webhooks() []admission.Webhook {
+func (g *Validator) Webhooks() []admission.Webhook {
 	return []admission.Webhook{
-		{ValidatingWebhook: rulesWebhook(), Judge: g.validateRule},
-		{ValidatingWebhook: bindingsWebhook(), Judge: g.validateBinding, Scope: g.scope},
+		{ValidatingWebhook: rulesWebhook(), Validate: g.validateRule},
+		{ValidatingWebhook: bindingsWebhook(), Validate: g.validateBinding, Scope: g.scope},
 	}
 }
 
 // SetRefresh sets the function that registers the webhooks again after the scope has grown.
-func (g *Guard) SetRefresh(refresh func(context.Context) error) { g.scope.refresh = refresh }
+func (g *Validator) SetRefresh(refresh func(context.Context) error) { g.scope.refresh = refresh }
 
-// EnsureCovered returns nil if the webhook has covered the RoleBindings of a namespace for long enough. The API server needs
+// EnsureNamespaceCovered returns nil if the webhook has covered the RoleBindings of a namespace for long enough. The API server needs
 // [admission.Settling] to notice a new scope. Cover extends the webhook to the namespace if necessary.
-func (g *Guard) EnsureCovered(ctx context.Context, namespace string) error {
+func (g *Validator) EnsureNamespaceCovered(ctx context.Context, namespace string) error {
 	if err := g.scope.coverNamespace(ctx, namespace); err != nil {
 		return err
 	}
-	return g.scope.checkSettled(namespace)
+	return g.scope.checkPropagated(namespace)
 }
 
 // validateRule checks the author of a new or changed rule. It returns only after the webhook covers the RoleBindings of
 // the namespace, so no unchecked binding can profit from the rule.
-func (g *Guard) validateRule(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+func (g *Validator) validateRule(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	var object rolev1alpha1.ImpliedRoles
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
 		return fmt.Errorf("decoding a rule: %w", err)
@@ -89,10 +89,10 @@ func (g *Guard) validateRule(ctx context.Context, request *admissionv1.Admission
 	if err := g.scope.coverNamespace(ctx, request.Namespace); err != nil {
 		return err
 	}
-	return g.scope.waitUntilSettled(ctx, request.Namespace)
+	return g.scope.waitUntilPropagated(ctx, request.Namespace)
 }
 
-func (g *Guard) validateRuleAuthor(ctx context.Context, request *admissionv1.AdmissionRequest, rule infer.Rule) error {
+func (g *Validator) validateRuleAuthor(ctx context.Context, request *admissionv1.AdmissionRequest, rule infer.Rule) error {
 	ruleSet, err := g.rules.currentRuleSet(ctx, request.Namespace)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (g *Guard) validateRuleAuthor(ctx context.Context, request *admissionv1.Adm
 }
 
 // validateBinding checks the author of a new or changed RoleBinding.
-func (g *Guard) validateBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+func (g *Validator) validateBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	var binding, before infer.Binding
 	if err := json.Unmarshal(request.Object.Raw, &binding); err != nil {
 		return fmt.Errorf("decoding a RoleBinding: %w", err)
@@ -152,7 +152,9 @@ func canGainRole(before, binding infer.Binding) bool {
 }
 
 // validateImpliedRoles refuses the request unless its author may bind all roles in follow.
-func (g *Guard) validateImpliedRoles(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role, because func(infer.Role) string) error {
+func (g *Validator) validateImpliedRoles(ctx context.Context, request *admissionv1.AdmissionRequest, follow []infer.Role,
+	because func(infer.Role) string,
+) error {
 	user := request.UserInfo
 	left, err := g.rights.unbindableRoles(ctx, user, request.Namespace, follow)
 	if err != nil || len(left) == 0 {
@@ -184,5 +186,5 @@ func roleResource(r infer.Role) string {
 	return "roles"
 }
 
-// user is the author of a request.
-type user = authenticationv1.UserInfo
+// requestAuthor is the author of a request.
+type requestAuthor = authenticationv1.UserInfo

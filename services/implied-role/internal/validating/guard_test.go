@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// shipped returns the webhook in deploy/base.
-func shipped(t *testing.T) admissionregistrationv1.ValidatingWebhook {
+// shippedWebhook returns the webhook in deploy/base.
+func shippedWebhook(t *testing.T) admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
 	data, err := os.ReadFile("../../../../deploy/base/implied-role/admission.yaml")
 	if err != nil {
@@ -35,8 +35,8 @@ func shipped(t *testing.T) admissionregistrationv1.ValidatingWebhook {
 	}
 }
 
-func TestTheShippedWebhookIsThatOfRules(t *testing.T) {
-	is, want := shipped(t), rulesWebhook()
+func TestShippedWebhookEqualsRulesWebhook(t *testing.T) {
+	is, want := shippedWebhook(t), rulesWebhook()
 	is.Rules[0].Scope = nil
 	for _, w := range []*admissionregistrationv1.ValidatingWebhook{&is, &want} {
 		for i := range w.MatchConditions {
@@ -51,11 +51,11 @@ func TestTheShippedWebhookIsThatOfRules(t *testing.T) {
 	}
 }
 
-func TestASubjectIsWhoKubernetesTakesItFor(t *testing.T) {
-	person := user{Username: "alice", Groups: []string{"team", "system:authenticated"}}
-	account := user{Username: "system:serviceaccount:here:bot", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:here"}}
+func TestMatchesSubjectFollowsKubernetes(t *testing.T) {
+	person := requestAuthor{Username: "alice", Groups: []string{"team", "system:authenticated"}}
+	account := requestAuthor{Username: "system:serviceaccount:here:bot", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:here"}}
 	for name, c := range map[string]struct {
-		who     user
+		who     requestAuthor
 		subject rbacv1.Subject
 		want    bool
 	}{

@@ -33,14 +33,14 @@ type (
 )
 
 // policyRulesOfUser returns the rules of all roles that are bound to a user in the namespace or in the cluster.
-func (r *rightsReader) policyRulesOfUser(ctx context.Context, who user, namespace string) ([]rbacv1.PolicyRule, error) {
-	everywhere, err := listMapped(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) boundSubjects {
+func (r *rightsReader) policyRulesOfUser(ctx context.Context, who requestAuthor, namespace string) ([]rbacv1.PolicyRule, error) {
+	everywhere, err := listAndMap(ctx, r, "", func(b *rbacv1.ClusterRoleBinding) boundSubjects {
 		return boundSubjects{roleOfRef(b.RoleRef), b.Subjects}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
 	}
-	here, err := listMapped(ctx, r, namespace, func(b *rbacv1.RoleBinding) boundSubjects { return boundSubjects{roleOfRef(b.RoleRef), b.Subjects} })
+	here, err := listAndMap(ctx, r, namespace, func(b *rbacv1.RoleBinding) boundSubjects { return boundSubjects{roleOfRef(b.RoleRef), b.Subjects} })
 	if err != nil {
 		return nil, fmt.Errorf("reading what is bound to %s: %w", who.Username, err)
 	}
@@ -80,13 +80,13 @@ func (r *rightsReader) policyRulesOfRoles(ctx context.Context, namespace string,
 }
 
 func (r *rightsReader) listPolicyRules(ctx context.Context, namespace string, roles map[infer.Role]struct{}) (rules []rbacv1.PolicyRule, err error) {
-	everywhere, err := listMapped(ctx, r, "", func(c *rbacv1.ClusterRole) rolePermissions {
+	everywhere, err := listAndMap(ctx, r, "", func(c *rbacv1.ClusterRole) rolePermissions {
 		return rolePermissions{infer.Role{Name: c.Name, Cluster: true}, c.Rules}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterRoles: %w", err)
 	}
-	here, err := listMapped(ctx, r, namespace, func(c *rbacv1.Role) rolePermissions { return rolePermissions{infer.Role{Name: c.Name}, c.Rules} })
+	here, err := listAndMap(ctx, r, namespace, func(c *rbacv1.Role) rolePermissions { return rolePermissions{infer.Role{Name: c.Name}, c.Rules} })
 	if err != nil {
 		return nil, fmt.Errorf("reading Roles: %w", err)
 	}
@@ -104,10 +104,10 @@ func roleOfRef(ref rbacv1.RoleRef) infer.Role {
 	return infer.Role{Name: ref.Name, Cluster: ref.Kind == infer.KindClusterRole}
 }
 
-// listMapped lists all objects of a kind, in a namespace or cluster-wide, and maps each by keep.
-func listMapped[O, T any](ctx context.Context, r *rightsReader, namespace string, keep func(*O) T) ([]T, error) {
-	return shareRead(ctx, &r.reads, fmt.Sprintf("%T in %s", new(O), namespace), func(ctx context.Context) (all []T, err error) {
-		err = pager.New(r.pageFunc(new(O), namespace)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+// listAndMap lists all objects of a kind, in a namespace or cluster-wide, and maps each by keep.
+func listAndMap[O, T any](ctx context.Context, r *rightsReader, namespace string, keep func(*O) T) ([]T, error) {
+	return coalesceRead(ctx, &r.reads, fmt.Sprintf("%T in %s", new(O), namespace), func(ctx context.Context) (all []T, err error) {
+		err = pager.New(r.newListPageFunc(new(O), namespace)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 			if o, ok := any(object).(*O); ok {
 				all = append(all, keep(o))
 			}
@@ -117,8 +117,8 @@ func listMapped[O, T any](ctx context.Context, r *rightsReader, namespace string
 	})
 }
 
-// pageFunc returns a function that lists one page of the kind of the given object.
-func (r *rightsReader) pageFunc(kind any, namespace string) pager.ListPageFunc {
+// newListPageFunc returns a function that lists one page of the kind of the given object.
+func (r *rightsReader) newListPageFunc(kind any, namespace string) pager.ListPageFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		switch api := r.kube.RbacV1(); kind.(type) {
 		case *rbacv1.ClusterRoleBinding:
@@ -135,7 +135,7 @@ func (r *rightsReader) pageFunc(kind any, namespace string) pager.ListPageFunc {
 
 // matchesSubject reports whether a subject of a binding matches a user, by the rules of Kubernetes. A ServiceAccount without
 // a namespace gets that of the binding.
-func matchesSubject(who user, s rbacv1.Subject, namespace string) bool {
+func matchesSubject(who requestAuthor, s rbacv1.Subject, namespace string) bool {
 	switch s.Kind {
 	case rbacv1.UserKind:
 		return s.Name == who.Username

@@ -31,12 +31,12 @@ type rightsReader struct {
 }
 
 // canBindAll reports whether a user may bind every role in a namespace. Members of system:masters always may.
-func (r *rightsReader) canBindAll(ctx context.Context, who user, namespace string) (bool, error) {
+func (r *rightsReader) canBindAll(ctx context.Context, who requestAuthor, namespace string) (bool, error) {
 	if slices.Contains(who.Groups, "system:masters") {
 		return true, nil
 	}
 	for _, all := range wildcardRoles() {
-		one, err := r.mayBind(ctx, who, namespace, all)
+		one, err := r.canBindRole(ctx, who, namespace, all)
 		if err != nil || !one {
 			return false, err
 		}
@@ -49,13 +49,13 @@ func wildcardRoles() []infer.Role { return []infer.Role{{}, {Cluster: true}} }
 
 // unbindableRoles returns the given roles that a user may not bind in a namespace. If more than [maxRoles] are left after the
 // check for all roles of a kind, it returns them unchecked.
-func (r *rightsReader) unbindableRoles(ctx context.Context, who user, namespace string, roles []infer.Role) ([]infer.Role, error) {
+func (r *rightsReader) unbindableRoles(ctx context.Context, who requestAuthor, namespace string, roles []infer.Role) ([]infer.Role, error) {
 	for _, all := range wildcardRoles() {
 		ofKind := func(role infer.Role) bool { return role.Cluster == all.Cluster }
 		if !slices.ContainsFunc(roles, ofKind) {
 			continue
 		}
-		may, err := r.mayBind(ctx, who, namespace, all)
+		may, err := r.canBindRole(ctx, who, namespace, all)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (r *rightsReader) unbindableRoles(ctx context.Context, who user, namespace 
 	if len(roles) > maxRoles {
 		return roles, nil
 	}
-	roles, err := rolesNotAllowed(roles, func(role infer.Role) (bool, error) { return r.mayBind(ctx, who, namespace, role) })
+	roles, err := rolesNotAllowed(roles, func(role infer.Role) (bool, error) { return r.canBindRole(ctx, who, namespace, role) })
 	if err != nil || len(roles) == 0 {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func rolesNotAllowed(roles []infer.Role, may func(infer.Role) (bool, error)) ([]
 	return left, nil
 }
 
-// mayBind reports whether a user has the verb "bind" on a role. A role without a name stands for all of its kind.
-func (r *rightsReader) mayBind(ctx context.Context, who user, namespace string, role infer.Role) (bool, error) {
+// canBindRole reports whether a user has the verb "bind" on a role. A role without a name stands for all of its kind.
+func (r *rightsReader) canBindRole(ctx context.Context, who requestAuthor, namespace string, role infer.Role) (bool, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: who.Username, UID: who.UID, Groups: who.Groups, Extra: make(map[string]authorizationv1.ExtraValue, len(who.Extra)),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -49,8 +49,8 @@ func newRuleSetReader(objects dynamic.Interface, policy infer.Policy) *ruleSetRe
 	return &ruleSetReader{objects: objects, policy: policy, most: most, ruleSets: map[string]*infer.RuleSet{}}
 }
 
-// ConnectView lets the guard use a view while the view is current. Call it before the view runs.
-func (g *Guard) ConnectView(v *informer.Informer, s *state.State) {
+// UseInformer lets the guard use a view while the view is current. Call it before the view runs.
+func (g *Validator) UseInformer(v *informer.Informer, s *state.State) {
 	r := g.rules
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *ruleSetReader) dropCachedRuleSet(namespace string) {
 // currentRuleSet returns the rule set of a namespace as the API server has it. It lists the rules, or uses a current view that
 // holds as many rules as the API server counts. Concurrent calls for one namespace share reads.
 func (r *ruleSetReader) currentRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
-	return shareRead(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.readRuleSet(ctx, namespace) })
+	return coalesceRead(ctx, &r.reads, namespace, func(ctx context.Context) (*infer.RuleSet, error) { return r.readRuleSet(ctx, namespace) })
 }
 
 func (r *ruleSetReader) readRuleSet(ctx context.Context, namespace string) (*infer.RuleSet, error) {
@@ -90,7 +90,7 @@ func (r *ruleSetReader) readRuleSet(ctx context.Context, namespace string) (*inf
 	}
 	if remaining := page.GetRemainingItemCount(); page.GetContinue() != "" && remaining != nil {
 		count := len(page.Items) + int(*remaining)
-		if ruleSet := r.currentViewRuleSet(ctx, namespace, count); ruleSet != nil {
+		if ruleSet := r.ruleSetIfInformerIsCurrent(ctx, namespace, count); ruleSet != nil {
 			return ruleSet, nil
 		}
 		if count > r.most {
@@ -154,19 +154,19 @@ func (r *ruleSetReader) hasManyRules(namespace string) bool {
 	return objects != nil && objects.CountRules(namespace) > fewRules
 }
 
-// currentViewRuleSet returns the rule set of the view if the view is current and holds count rules, or nil.
-func (r *ruleSetReader) currentViewRuleSet(ctx context.Context, namespace string, count int) *infer.RuleSet {
+// ruleSetIfInformerIsCurrent returns the rule set of the view if the view is current and holds count rules, or nil.
+func (r *ruleSetReader) ruleSetIfInformerIsCurrent(ctx context.Context, namespace string, count int) *infer.RuleSet {
 	r.mu.Lock()
 	view, objects := r.view, r.state
 	r.mu.Unlock()
 	if view == nil || view.EnsureCurrent(ctx) != nil {
 		return nil
 	}
-	return r.ruleSetFromView(view, objects, namespace, count)
+	return r.ruleSetFromInformer(view, objects, namespace, count)
 }
 
-// ruleSetFromView returns the rule set of a current view if it holds count rules, or nil.
-func (r *ruleSetReader) ruleSetFromView(v *informer.Informer, objects *state.State, namespace string, count int) *infer.RuleSet {
+// ruleSetFromInformer returns the rule set of a current view if it holds count rules, or nil.
+func (r *ruleSetReader) ruleSetFromInformer(v *informer.Informer, objects *state.State, namespace string, count int) *infer.RuleSet {
 	var (
 		known   *infer.RuleSet
 		changes uint64

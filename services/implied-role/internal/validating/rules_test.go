@@ -14,17 +14,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/informer"
 )
 
-// TestARuleThatIsCountedIsInTheRuleSet requests a rule set while a rule is in the view, but before the callbacks have
-// run.
-func TestARuleThatIsCountedIsInTheRuleSet(t *testing.T) {
+// TestRuleSetFromInformerIncludesCountedRules requests a rule set while a rule is in the view, but before the callbacks
+// have run.
+func TestRuleSetFromInformerIncludesCountedRules(t *testing.T) {
 	v := informer.New(informer.Config{Cluster: "local", Log: slog.New(slog.DiscardHandler)})
 	s := state.New(v, "local", infer.DefaultPolicy())
-	g := &Guard{rules: newRuleSetReader(nil, infer.DefaultPolicy())}
+	g := &Validator{rules: newRuleSetReader(nil, infer.DefaultPolicy())}
 	asked := make(chan *infer.RuleSet, 1)
 	telling := func() {}
 	v.OnChange(func(event.Key) { telling() })
-	g.ConnectView(v, s)
-	ask := func(count int) { asked <- g.rules.ruleSetFromView(v, s, "team", count) }
+	g.UseInformer(v, s)
+	ask := func(count int) { asked <- g.rules.ruleSetFromInformer(v, s, "team", count) }
 	rule := func(parent, child string, version int) {
 		var object rolev1alpha1.ImpliedRoles
 		object.Name, object.Namespace = parent, "team"

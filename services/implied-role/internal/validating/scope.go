@@ -44,8 +44,8 @@ type namespaceCoverage struct {
 	all     time.Duration
 }
 
-func newWebhookScope(list func(context.Context) (map[string]struct{}, error), p infer.Policy) *namespaceCoverage {
-	excluded := slices.Concat(p.Excluded, infer.UnguardableNamespaces())
+func newNamespaceCoverage(list func(context.Context) (map[string]struct{}, error), p infer.Policy) *namespaceCoverage {
+	excluded := slices.Concat(p.Excluded, infer.UnsupportedNamespaces())
 	slices.Sort(excluded)
 	return &namespaceCoverage{
 		list: list, excluded: slices.Compact(excluded), wanted: map[string]struct{}{}, covered: map[string]time.Duration{},
@@ -63,7 +63,7 @@ func (s *namespaceCoverage) DesiredSelector(ctx context.Context, is *metav1.Labe
 	for _, name := range named {
 		names[name] = struct{}{}
 	}
-	s.uncoverOthers(names)
+	s.dropCoverageExcept(names)
 	if !ours {
 		var err error
 		if names, err = s.list(ctx); err != nil {
@@ -85,9 +85,9 @@ func (s *namespaceCoverage) DesiredSelector(ctx context.Context, is *metav1.Labe
 	return namespaceSelector(metav1.LabelSelectorOpIn, slices.Sorted(maps.Keys(names))...), nil
 }
 
-// uncoverOthers forgets the namespaces that the registered selector does not name. If one was removed, the API server needs
+// dropCoverageExcept forgets the namespaces that the registered selector does not name. If one was removed, the API server needs
 // time again to notice that it is back.
-func (s *namespaceCoverage) uncoverOthers(but map[string]struct{}) {
+func (s *namespaceCoverage) dropCoverageExcept(but map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = 0
@@ -168,14 +168,14 @@ func (s *namespaceCoverage) coveredSince(namespace string) time.Duration {
 	return s.covered[namespace]
 }
 
-// waitUntilSettled waits until the API server had the time to notice that a namespace is covered.
-func (s *namespaceCoverage) waitUntilSettled(ctx context.Context, namespace string) error {
+// waitUntilPropagated waits until the API server had the time to notice that a namespace is covered.
+func (s *namespaceCoverage) waitUntilPropagated(ctx context.Context, namespace string) error {
 	backoff.Sleep(ctx, admission.Settling-bootclock.Since(s.coveredSince(namespace)))
-	return s.checkSettled(namespace)
+	return s.checkPropagated(namespace)
 }
 
-// checkSettled returns nil if the API server had the time to notice that a namespace is covered.
-func (s *namespaceCoverage) checkSettled(namespace string) error {
+// checkPropagated returns nil if the API server had the time to notice that a namespace is covered.
+func (s *namespaceCoverage) checkPropagated(namespace string) error {
 	since := s.coveredSince(namespace)
 	if slices.Contains(s.excluded, namespace) || since != 0 && bootclock.Since(since) >= admission.Settling {
 		return nil

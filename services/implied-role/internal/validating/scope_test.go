@@ -12,9 +12,9 @@ import (
 	"github.com/entail-dev/entail/services/implied-role/infer"
 )
 
-// covering returns a scope that finds rules in these namespaces, and registers its selector at once.
-func covering(names ...string) *namespaceCoverage {
-	s := newWebhookScope(func(context.Context) (map[string]struct{}, error) {
+// newCoverageOf returns a scope that finds rules in these namespaces, and registers its selector at once.
+func newCoverageOf(names ...string) *namespaceCoverage {
+	s := newNamespaceCoverage(func(context.Context) (map[string]struct{}, error) {
 		found := map[string]struct{}{}
 		for _, name := range names {
 			found[name] = struct{}{}
@@ -43,7 +43,7 @@ func many(n int) []string {
 	return names
 }
 
-func TestTheSelectorNamesWhereThereAreRules(t *testing.T) {
+func TestDesiredSelectorNamesNamespacesWithRules(t *testing.T) {
 	all := "NotIn[entail-system kube-node-lease kube-public kube-system]"
 	for name, c := range map[string]struct {
 		rules, wanted []string
@@ -59,10 +59,10 @@ func TestTheSelectorNamesWhereThereAreRules(t *testing.T) {
 		"what leaves some out":       {[]string{"a"}, nil, namespaceSelector(metav1.LabelSelectorOpNotIn, "a"), "In[a]"},
 		"as many as are named":       {many(maxNamespaces), nil, nil, text(namespaceSelector(metav1.LabelSelectorOpIn, many(maxNamespaces)...))},
 		"more than are named":        {many(maxNamespaces + 1), nil, nil, all},
-		"once all, always all":       {nil, nil, namespaceSelector(metav1.LabelSelectorOpNotIn, covering().excluded...), all},
+		"once all, always all":       {nil, nil, namespaceSelector(metav1.LabelSelectorOpNotIn, newCoverageOf().excluded...), all},
 		"one more than can be named": {nil, []string{"a"}, namespaceSelector(metav1.LabelSelectorOpIn, many(maxNamespaces)...), all},
 	} {
-		s := covering(c.rules...)
+		s := newCoverageOf(c.rules...)
 		for _, wanted := range c.wanted {
 			s.wanted[wanted] = struct{}{}
 		}
@@ -73,9 +73,9 @@ func TestTheSelectorNamesWhereThereAreRules(t *testing.T) {
 	}
 }
 
-func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
-	s := covering("a")
-	if s.checkSettled("a") == nil {
+func TestNamespaceIsCoveredAfterRegistration(t *testing.T) {
+	s := newCoverageOf("a")
+	if s.checkPropagated("a") == nil {
 		t.Error("it is, before anything is")
 	}
 	for _, name := range []string{"a", "b"} {
@@ -83,17 +83,17 @@ func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s.checkSettled("b") == nil {
+	if s.checkPropagated("b") == nil {
 		t.Error("the API server knows at once")
 	}
-	if err := s.waitUntilSettled(t.Context(), "b"); err != nil {
+	if err := s.waitUntilPropagated(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
 	s.RecordRegistered(namespaceSelector(metav1.LabelSelectorOpIn, "a", "z")) // As another replica would.
-	if s.coveredSince("b") != 0 || s.checkSettled("a") != nil || s.checkSettled("z") == nil || s.checkSettled("kube-system") != nil {
+	if s.coveredSince("b") != 0 || s.checkPropagated("a") != nil || s.checkPropagated("z") == nil || s.checkPropagated("kube-system") != nil {
 		t.Error("it does not go by what is registered")
 	}
-	if err := s.waitUntilSettled(t.Context(), "z"); err != nil {
+	if err := s.waitUntilPropagated(t.Context(), "z"); err != nil {
 		t.Error(err)
 	}
 	if again, err := s.DesiredSelector(t.Context(), namespaceSelector(metav1.LabelSelectorOpIn, "q")); err != nil || !slices.Equal(again.MatchExpressions[0].Values, []string{"a", "b", "q", "z"}) {
@@ -105,11 +105,11 @@ func TestANamespaceIsCoveredWhenItIsRegistered(t *testing.T) {
 	if again, err := s.DesiredSelector(t.Context(), nil); err != nil || slices.Contains(again.MatchExpressions[0].Values, "No Name") {
 		t.Errorf("the API server is asked for what it never takes: %v, %v", again, err)
 	}
-	if s.checkSettled("z") == nil {
+	if s.checkPropagated("z") == nil {
 		t.Error("the API server is taken to know what was taken out, and is about to be put back")
 	}
 	s.RecordRegistered(namespaceSelector(metav1.LabelSelectorOpNotIn, s.excluded...))
-	if err := s.waitUntilSettled(t.Context(), "any"); err != nil {
+	if err := s.waitUntilPropagated(t.Context(), "any"); err != nil {
 		t.Errorf("all does not cover one: %v", err)
 	}
 	s.refresh = func(context.Context) error { return errors.New("on purpose") }

@@ -10,9 +10,9 @@ import (
 // patience bounds one shared read.
 const patience = 4 * time.Second
 
-// shareRead merges concurrent reads of the same thing into one read at a time. Each caller gets the result of a read that
+// coalesceRead merges concurrent reads of the same thing into one read at a time. Each caller gets the result of a read that
 // began after its call.
-func shareRead[T any](ctx context.Context, reads *singleflight.Group, what string, read func(context.Context) (T, error)) (T, error) {
+func coalesceRead[T any](ctx context.Context, reads *singleflight.Group, what string, read func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		began time.Time
 		value T

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-func TestManyWhoAskShareAReadThatBeganAfterwards(t *testing.T) {
+func TestCoalesceReadSharesLaterRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
 			reads            singleflight.Group
@@ -31,7 +31,7 @@ func TestManyWhoAskShareAReadThatBeganAfterwards(t *testing.T) {
 			group.Go(func() {
 				<-time.After(time.Duration(i) * 10 * time.Millisecond)
 				asked := time.Now()
-				if when, err := shareRead(t.Context(), &reads, "x", read); err != nil || when.Before(asked) {
+				if when, err := coalesceRead(t.Context(), &reads, "x", read); err != nil || when.Before(asked) {
 					t.Errorf("asked at %v, it was read at %v, %v", asked, when, err)
 				}
 			})
@@ -43,7 +43,7 @@ func TestManyWhoAskShareAReadThatBeganAfterwards(t *testing.T) {
 	})
 }
 
-func TestWhoeverGivesUpKeepsNobodyFromAnAnswer(t *testing.T) {
+func TestCoalesceReadSurvivesCanceledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads singleflight.Group
 		refused := errors.New("on purpose")
@@ -53,10 +53,10 @@ func TestWhoeverGivesUpKeepsNobodyFromAnAnswer(t *testing.T) {
 			<-time.After(time.Second)
 			return 1, errors.Join(ctx.Err(), refused)
 		}
-		if _, err := shareRead(gone, &reads, "x", read); !errors.Is(err, context.Canceled) {
+		if _, err := coalesceRead(gone, &reads, "x", read); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if is, err := shareRead(t.Context(), &reads, "x", read); is != 1 || !errors.Is(err, refused) || errors.Is(err, context.Canceled) {
+		if is, err := coalesceRead(t.Context(), &reads, "x", read); is != 1 || !errors.Is(err, refused) || errors.Is(err, context.Canceled) {
 			t.Errorf("it is %d, %v", is, err)
 		}
 	})

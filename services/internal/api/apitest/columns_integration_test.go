@@ -17,17 +17,17 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// shown holds an object and the row that "kubectl get" prints for it, without and with -o wide.
-type shown struct {
+// printedObject holds an object and the row that "kubectl get" prints for it, without and with -o wide.
+type printedObject struct {
 	kind               kinds.Kind
 	namespace, short   string
 	spec, status       string
 	columns, wide, row string
 }
 
-func allShown() []shown {
+func allPrintedObjects() []printedObject {
 	const ready = `"conditions":[{"type":"Ready","status":"False","reason":"Because","message":"do this","lastTransitionTime":"2026-01-02T03:04:05Z"}`
-	return []shown{
+	return []printedObject{
 		{
 			kind: kinds.Stores(), short: "fgastore", spec: `{"coreModule":"module core"}`,
 			status:  `{"storeId":"01S","authorizationModelId":"01M","tupleCount":7,` + ready + `]}`,
@@ -53,7 +53,7 @@ func allShown() []shown {
 
 func TestColumnsShowSpecAndStatus(t *testing.T) {
 	k := testenv.StartKube(t)
-	for _, s := range allShown() {
+	for _, s := range allPrintedObjects() {
 		t.Run(s.kind.Kind, func(t *testing.T) {
 			u := &unstructured.Unstructured{}
 			text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"shown"},"spec":%s}`, s.kind.GroupVersionResource().GroupVersion(), s.kind.Kind, s.spec)
@@ -80,7 +80,7 @@ func TestColumnsShowSpecAndStatus(t *testing.T) {
 }
 
 // check compares the object's row with the expected one, except for the age.
-func (s shown) check(t *testing.T, table metav1.Table) {
+func (s printedObject) check(t *testing.T, table metav1.Table) {
 	t.Helper()
 	var columns, wide, row []string
 	for i, column := range table.ColumnDefinitions {
@@ -105,7 +105,7 @@ func (s shown) check(t *testing.T, table metav1.Table) {
 }
 
 // checkDiscovery checks the names with which kubectl finds the kind.
-func (s shown) checkDiscovery(t *testing.T, client discovery.DiscoveryInterface) {
+func (s printedObject) checkDiscovery(t *testing.T, client discovery.DiscoveryInterface) {
 	t.Helper()
 	list, err := client.ServerResourcesForGroupVersion(s.kind.GroupVersionResource().GroupVersion().String())
 	if err != nil {

@@ -98,7 +98,7 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 			object := manifestNamed(t, test.object)
 			if test.owned {
 				acme := create(t, server, manifestNamed(t, "acme"))
-				object = changed(t, object, owners, []any{map[string]any{
+				object = withField(t, object, owners, []any{map[string]any{
 					"apiVersion": acme.GetAPIVersion(), "kind": acme.GetKind(), "name": acme.GetName(), "uid": string(acme.GetUID()),
 				}})
 			}
@@ -106,16 +106,16 @@ func TestIAMPolicyRequiresBindOrEscalate(t *testing.T) {
 				object = create(t, server, object)
 			}
 			if test.path != nil {
-				object = changed(t, object, test.path, test.value)
+				object = withField(t, object, test.path, test.value)
 			}
-			api := asAuthor(t, server, object, test.rights)
+			api := clientAsAuthor(t, server, object, test.rights)
 			testenv.Eventually(t, soon, func() (err error) {
 				if test.update {
 					_, err = api.Update(t.Context(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 				} else {
 					_, err = api.Create(t.Context(), object, dryRun())
 				}
-				return checkAnswer(err, test.want)
+				return compareError(err, test.want)
 			})
 		})
 	}
@@ -135,9 +135,9 @@ func TestIAMPolicyHoldsForApplyAndServiceAccounts(t *testing.T) {
 		},
 	} {
 		t.Run(user, func(t *testing.T) {
-			api := asWriter(t, server, object, user, nil)
+			api := clientAsWriter(t, server, object, user, nil)
 			testenv.Eventually(t, soon, func() error {
-				return checkAnswer(write(api), "needs the verb bind on that roles.iam.miloapis.com")
+				return compareError(write(api), "needs the verb bind on that roles.iam.miloapis.com")
 			})
 		})
 	}
@@ -171,24 +171,24 @@ func TestIAMPolicyConfinesNamespaceOwner(t *testing.T) {
 			for _, namespace := range test.has {
 				server.BindUser(t, namespace, user, "cluster-admin")
 			}
-			object := changed(t, manifestNamed(t, "on-a-kind"), []string{"spec", "resourceSelector"}, test.on)
+			object := withField(t, manifestNamed(t, "on-a-kind"), []string{"spec", "resourceSelector"}, test.on)
 			api := objectsAs(t, server, user, object)
 			testenv.Eventually(t, soon, func() error {
 				_, err := api.Create(t.Context(), object, dryRun())
-				return checkAnswer(err, test.want)
+				return compareError(err, test.want)
 			})
 		})
 	}
 }
 
-// asAuthor returns a client for u's kind as a new user. The user may write all kinds and has the given rights.
-func asAuthor(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
+// clientAsAuthor returns a client for u's kind as a new user. The user may write all kinds and has the given rights.
+func clientAsAuthor(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
-	return asWriter(t, server, u, "author-"+rand.Text(), rights)
+	return clientAsWriter(t, server, u, "author-"+rand.Text(), rights)
 }
 
-// asWriter does the same as asAuthor for a user with this name.
-func asWriter(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
+// clientAsWriter does the same as clientAsAuthor for a user with this name.
+func clientAsWriter(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, user string, rights []rbacv1.PolicyRule) dynamic.ResourceInterface {
 	t.Helper()
 	server.GrantUser(t, "", user, append(rights, right("create", "*"), right("update", "*"), right("patch", "*"))...)
 	return objectsAs(t, server, user, u)

@@ -104,9 +104,9 @@ func TestIAMSchemaRefusesInvalidObjects(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			object := changed(t, manifestNamed(t, test.object), test.path, test.value)
+			object := withField(t, manifestNamed(t, test.object), test.path, test.value)
 			_, err := objectsAs(t, server, "", object).Create(t.Context(), object, dryRun())
-			expectAnswer(t, err, test.want)
+			expectError(t, err, test.want)
 		})
 	}
 }
@@ -145,8 +145,8 @@ func TestIAMSchemaRefusesChangedReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stored := create(t, server, manifestNamed(t, test.object))
 			update := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-			_, err := objectsAs(t, server, "", stored).Update(t.Context(), changed(t, stored, test.path, test.value), update)
-			expectAnswer(t, err, test.want)
+			_, err := objectsAs(t, server, "", stored).Update(t.Context(), withField(t, stored, test.path, test.value), update)
+			expectError(t, err, test.want)
 		})
 	}
 }
@@ -163,8 +163,8 @@ func subresource(name string, verbs ...any) []any {
 	return []any{map[string]any{"name": name, "permissions": append([]any{}, verbs...)}}
 }
 
-// changed returns a copy of an object with one field set. It removes the field if value is nil.
-func changed(t *testing.T, u *unstructured.Unstructured, path []string, value any) *unstructured.Unstructured {
+// withField returns a copy of an object with one field set. It removes the field if value is nil.
+func withField(t *testing.T, u *unstructured.Unstructured, path []string, value any) *unstructured.Unstructured {
 	t.Helper()
 	u = u.DeepCopy()
 	if value == nil {

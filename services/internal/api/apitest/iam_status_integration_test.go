@@ -16,11 +16,11 @@ import (
 func TestIAMStatusUpdateChangesNeitherSpecNorOwners(t *testing.T) {
 	server := testenv.StartKube(t)
 	stored := create(t, server, manifestNamed(t, "on-a-kind"))
-	other := changed(t, stored, []string{"spec", "subjects"}, subjects("User", "mallory", "u"))
-	other = changed(t, other, []string{"metadata", "ownerReferences"}, []any{map[string]any{
+	other := withField(t, stored, []string{"spec", "subjects"}, subjects("User", "mallory", "u"))
+	other = withField(t, other, []string{"metadata", "ownerReferences"}, []any{map[string]any{
 		"apiVersion": "resourcemanager.miloapis.com/v1alpha1", "kind": "Organization", "name": "evil", "uid": "evil",
 	}})
-	api := asAuthor(t, server, stored, nil)
+	api := clientAsAuthor(t, server, stored, nil)
 	testenv.Eventually(t, soon, func() error {
 		now, err := api.UpdateStatus(t.Context(), other, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
@@ -55,26 +55,26 @@ func TestIAMPolicyRequiresRecordForStatusFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stored := create(t, server, manifestNamed(t, test.object))
 			path := []string{"status", test.field}
-			service := asAuthor(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, stored.GetName())})
+			service := clientAsAuthor(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, stored.GetName())})
 			testenv.Eventually(t, soon, func() error {
-				now, err := service.UpdateStatus(t.Context(), changed(t, stored, path, test.is), metav1.UpdateOptions{})
+				now, err := service.UpdateStatus(t.Context(), withField(t, stored, path, test.is), metav1.UpdateOptions{})
 				if err == nil {
 					stored = now
 				}
 				return err
 			})
-			api := asAuthor(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, "another")})
+			api := clientAsAuthor(t, server, stored, []rbacv1.PolicyRule{right("record", test.resource, "another")})
 			for what, value := range map[string]any{"another": test.becomes, "none": nil} {
 				testenv.Eventually(t, soon, func() error {
-					_, err := api.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-					if err = checkAnswer(err, "needs the verb record"); err != nil {
+					_, err := api.UpdateStatus(t.Context(), withField(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+					if err = compareError(err, "needs the verb record"); err != nil {
 						return fmt.Errorf("%s: %w", what, err)
 					}
 					return nil
 				})
 			}
 			testenv.Eventually(t, soon, func() error {
-				other := changed(t, stored, []string{"status", "conditions"}, []any{map[string]any{
+				other := withField(t, stored, []string{"status", "conditions"}, []any{map[string]any{
 					"type": "Odd", "status": "True", "reason": "Odd", "message": "odd", "lastTransitionTime": "2026-01-02T03:04:05Z",
 				}})
 				_, err := api.UpdateStatus(t.Context(), other, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -92,13 +92,13 @@ func TestIAMPolicyRequiresRecordForRegisteredCondition(t *testing.T) {
 	path, service := []string{"status", "conditions"}, []rbacv1.PolicyRule{right("record", "protectedresources", stored.GetName())}
 	says := func(rights []rbacv1.PolicyRule, want string, conditions ...any) {
 		t.Helper()
-		api := asAuthor(t, server, stored, rights)
+		api := clientAsAuthor(t, server, stored, rights)
 		testenv.Eventually(t, soon, func() error {
-			now, err := api.UpdateStatus(t.Context(), changed(t, stored, path, conditions), metav1.UpdateOptions{})
+			now, err := api.UpdateStatus(t.Context(), withField(t, stored, path, conditions), metav1.UpdateOptions{})
 			if err == nil && want == "" {
 				stored = now
 			}
-			return checkAnswer(err, want)
+			return compareError(err, want)
 		})
 	}
 	is := func(typ, status, reason string) any {

@@ -25,9 +25,9 @@ func TestOpenSearchPolicyRequiresAdopt(t *testing.T) {
 			annotated.SetAnnotations(annotation)
 			dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 			_, err := searchObjects(t, server, searchAuthor, kind).Create(t.Context(), annotated, dry)
-			expectAnswer(t, err, "needs the verb adopt")
+			expectError(t, err, "needs the verb adopt")
 			_, err = searchObjects(t, server, "", kind).Create(t.Context(), annotated, dry)
-			expectAnswer(t, err, "")
+			expectError(t, err, "")
 		}
 	}
 	made, err := searchObjects(t, server, searchAuthor, "OpensearchTenant").Create(t.Context(), searchObject("OpensearchTenant", nil), metav1.CreateOptions{})
@@ -39,13 +39,13 @@ func TestOpenSearchPolicyRequiresAdopt(t *testing.T) {
 	})
 	made.SetAnnotations(map[string]string{opensearchv1.AdoptAnnotation: "true"})
 	_, err = searchObjects(t, server, searchAuthor, "OpensearchTenant").Update(t.Context(), made, metav1.UpdateOptions{})
-	expectAnswer(t, err, "needs the verb adopt")
+	expectError(t, err, "needs the verb adopt")
 	if made, err = searchObjects(t, server, "", "OpensearchTenant").Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	made.Object["spec"] = with(map[string]any{"description": "new"})
 	_, err = searchObjects(t, server, searchAuthor, "OpensearchTenant").Update(t.Context(), made, metav1.UpdateOptions{})
-	expectAnswer(t, err, "") // The administrator has set the annotation.
+	expectError(t, err, "") // The administrator has set the annotation.
 }
 
 // The kinds were in another API group before, and some clusters still serve that group.
@@ -85,7 +85,7 @@ func TestOpenSearchPolicyHoldsForLegacyGroup(t *testing.T) {
 				}
 				return nil
 			})
-			expectAnswer(t, err, c.want)
+			expectError(t, err, c.want)
 		})
 	}
 }
@@ -119,10 +119,10 @@ func TestOpenSearchPolicyHoldsDuringDeletion(t *testing.T) {
 			moved := made.DeepCopy()
 			moved.Object["spec"] = with(c.then)
 			_, err = searchObjects(t, server, searchAuthor, c.kind).Update(t.Context(), moved, metav1.UpdateOptions{})
-			expectAnswer(t, err, c.want)
+			expectError(t, err, c.want)
 			made.SetFinalizers(nil)
 			_, err = searchObjects(t, server, searchAuthor, c.kind).Update(t.Context(), made, metav1.UpdateOptions{})
-			expectAnswer(t, err, "") // The finalizer can always be removed.
+			expectError(t, err, "") // The finalizer can always be removed.
 		})
 	}
 }
@@ -169,7 +169,7 @@ func TestOpenSearchPolicyRequiresRightsOnReferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := searchObjects(t, server, c.who, c.kind).Create(t.Context(), searchObject(c.kind, c.spec), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			expectAnswer(t, err, c.want)
+			expectError(t, err, c.want)
 		})
 	}
 }
@@ -259,7 +259,7 @@ func TestOpenSearchPolicyRefusesMoves(t *testing.T) {
 			t.Cleanup(func() { _ = all.Delete(context.WithoutCancel(t.Context()), made.GetName(), metav1.DeleteOptions{}) })
 			made.Object["spec"] = with(c.then)
 			_, err = searchObjects(t, server, searchAuthor, c.kind).Update(t.Context(), made, metav1.UpdateOptions{})
-			expectAnswer(t, err, c.want)
+			expectError(t, err, c.want)
 		})
 	}
 }

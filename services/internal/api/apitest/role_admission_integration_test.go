@@ -38,7 +38,7 @@ func TestImpliedRolesPolicyRefusesInvalidRules(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := rules.Create(t.Context(), ruleObject(t, test.rule), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			expectAnswer(t, err, test.want...)
+			expectError(t, err, test.want...)
 		})
 	}
 }
@@ -57,7 +57,7 @@ func TestImpliedRolesPolicyRefusesProhibitedRoles(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := rules.Create(t.Context(), ruleObject(t, test.rule), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			expectAnswer(t, err, test.want...)
+			expectError(t, err, test.want...)
 		})
 	}
 }

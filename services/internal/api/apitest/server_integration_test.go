@@ -39,17 +39,17 @@ func dryRun() metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 }
 
-// expectAnswer fails the test unless the answer is as expected; see checkAnswer.
-func expectAnswer(t *testing.T, err error, want ...string) {
+// expectError fails the test unless the answer is as expected; see compareError.
+func expectError(t *testing.T, err error, want ...string) {
 	t.Helper()
-	if err := checkAnswer(err, want...); err != nil {
+	if err := compareError(err, want...); err != nil {
 		t.Error(err)
 	}
 }
 
-// checkAnswer returns an error if an answer of the API server differs from the expected one. Without texts, or with an
+// compareError returns an error if an answer of the API server differs from the expected one. Without texts, or with an
 // empty text, the request must be accepted. Otherwise it must be refused with every text.
-func checkAnswer(err error, want ...string) error {
+func compareError(err error, want ...string) error {
 	switch text := strings.Join(want, ""); {
 	case text == "" && err != nil:
 		return fmt.Errorf("got a refusal, want none: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/testenv"
 )
 
-// recorder returns a client as a user who may write statuses, and who has the verb record on some objects.
-func recorder(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, resource string, recorded ...string) dynamic.ResourceInterface {
+// statusRecorderClient returns a client as a user who may write statuses, and who has the verb record on some objects.
+func statusRecorderClient(t *testing.T, server *testenv.KubeServer, u *unstructured.Unstructured, resource string, recorded ...string) dynamic.ResourceInterface {
 	t.Helper()
 	user := "recorder-of-" + resource + fmt.Sprint(recorded)
 	in := func(resource, verb string, names ...string) rbacv1.PolicyRule {
@@ -55,11 +55,11 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 			}
 			maps.Copy(own, fields)
 			stored := create(t, server, object)
-			service, another := recorder(t, server, stored, resource, stored.GetName()), recorder(t, server, stored, resource, "another")
+			service, another := statusRecorderClient(t, server, stored, resource, stored.GetName()), statusRecorderClient(t, server, stored, resource, "another")
 			for field, values := range own {
 				path := []string{"status", field}
 				testenv.Eventually(t, soon, func() error {
-					now, err := service.UpdateStatus(t.Context(), changed(t, stored, path, values[0]), metav1.UpdateOptions{})
+					now, err := service.UpdateStatus(t.Context(), withField(t, stored, path, values[0]), metav1.UpdateOptions{})
 					if err == nil {
 						stored = now
 					}
@@ -67,15 +67,15 @@ func TestStorePolicyRequiresRecordForStatusFields(t *testing.T) {
 				})
 				for what, value := range map[string]any{"another value": values[1], "no value": nil} {
 					testenv.Eventually(t, soon, func() error {
-						_, err := another.UpdateStatus(t.Context(), changed(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-						if err := checkAnswer(err, "needs the verb record on "+resource); err != nil {
+						_, err := another.UpdateStatus(t.Context(), withField(t, stored, path, value), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+						if err := compareError(err, "needs the verb record on "+resource); err != nil {
 							return fmt.Errorf("%s, %s: %w", field, what, err)
 						}
 						return nil
 					})
 				}
 			}
-			says := changed(t, stored, []string{"status", "observedGeneration"}, int64(1))
+			says := withField(t, stored, []string{"status", "observedGeneration"}, int64(1))
 			if _, err := another.UpdateStatus(t.Context(), says, metav1.UpdateOptions{}); err != nil {
 				t.Errorf("a status without a change of the record: %v", err)
 			}

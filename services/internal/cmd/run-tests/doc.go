@@ -4,5 +4,5 @@
 // the slowest first. Chaos tests run alone, because they measure how fast services recover.
 //
 // A failing test runs again alone, at most twice. If it then passes, it is reported as flaky, and the run succeeds.
-// [mayRerun] lists failures that do not run again.
+// [findRerunnableTest] lists failures that do not run again.
 package main

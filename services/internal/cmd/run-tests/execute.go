@@ -24,8 +24,8 @@ const packageTimeout = 40 * time.Minute
 // stopTimeout bounds the time in which go test stops its children after a signal.
 const stopTimeout = 10 * time.Second
 
-// event is one line of go test -json.
-type event struct {
+// goTestEvent is one line of go test -json.
+type goTestEvent struct {
 	Action     string
 	Package    string
 	ImportPath string
@@ -34,20 +34,20 @@ type event struct {
 	Elapsed    float64
 }
 
-// outcome holds the output of one package and the results of its tests.
-type outcome struct {
+// packageOutcome holds the output of one package and the results of its tests.
+type packageOutcome struct {
 	stage   stage
 	path    string
 	failed  bool
 	cached  bool
 	seconds float64
-	tests   map[string]*test
+	tests   map[string]*testResult
 	// output holds the output of the package that belongs to no test, and the compiler's output.
 	output strings.Builder
 }
 
-// test is one test with its subtests.
-type test struct {
+// testResult is one test with its subtests.
+type testResult struct {
 	failed  bool
 	cases   int
 	failing int
@@ -73,9 +73,9 @@ func testEnvironment(root string) []string {
 	return env
 }
 
-// canRace reports whether the race detector can be used. It needs cgo, which is enabled by default if there is a C
-// compiler.
-func canRace(ctx context.Context) bool {
+// canUseRaceDetector reports whether the race detector can be used. It needs cgo, which is enabled by default if there
+// is a C compiler.
+func canUseRaceDetector(ctx context.Context) bool {
 	command := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED")
 	command.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CGO_ENABLED=") })
 	out, err := command.Output()
@@ -105,7 +105,7 @@ func (s stage) commandLine() []string {
 }
 
 // runStage runs a stage and passes each package to done when it has ended.
-func (r *runner) runStage(ctx context.Context, s stage, done func(*outcome)) error {
+func (r *runner) runStage(ctx context.Context, s stage, done func(*packageOutcome)) error {
 	command := exec.CommandContext(ctx, "go", s.commandLine()...)
 	command.Dir = filepath.Join(r.root, s.module)
 	cgo := "CGO_ENABLED=0"
@@ -124,7 +124,7 @@ func (r *runner) runStage(ctx context.Context, s stage, done func(*outcome)) err
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting go test: %w", err)
 	}
-	c := collector{stage: s, prefix: modulePath(command.Dir), packages: map[string]*outcome{}, builds: map[string]*strings.Builder{}}
+	c := outcomeCollector{stage: s, prefix: modulePath(command.Dir), packages: map[string]*packageOutcome{}, builds: map[string]*strings.Builder{}}
 	readErr := c.readEvents(out, done)
 	waitErr := command.Wait()
 	if readErr != nil {
@@ -136,24 +136,24 @@ func (r *runner) runStage(ctx context.Context, s stage, done func(*outcome)) err
 	return nil
 }
 
-// collector converts events to outcomes.
-type collector struct {
+// outcomeCollector converts events to outcomes.
+type outcomeCollector struct {
 	stage    stage
 	prefix   string
-	packages map[string]*outcome
+	packages map[string]*packageOutcome
 	// builds holds the output of the compiler, by import path.
 	builds map[string]*strings.Builder
 	failed bool
 }
 
-func (c *collector) readEvents(from io.Reader, done func(*outcome)) error {
+func (c *outcomeCollector) readEvents(from io.Reader, done func(*packageOutcome)) error {
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			var e event
+			var e goTestEvent
 			if json.Unmarshal(line, &e) != nil {
-				e = event{Action: "output", Output: string(line)}
+				e = goTestEvent{Action: "output", Output: string(line)}
 			}
 			if ended := c.addEvent(e); ended != nil {
 				done(ended)
@@ -169,7 +169,7 @@ func (c *collector) readEvents(from io.Reader, done func(*outcome)) error {
 }
 
 // addEvent adds one event. It returns the outcome of the package when the package has ended, otherwise nil.
-func (c *collector) addEvent(e event) *outcome {
+func (c *outcomeCollector) addEvent(e goTestEvent) *packageOutcome {
 	if strings.HasPrefix(e.Action, "build-") {
 		if c.builds[e.ImportPath] == nil {
 			c.builds[e.ImportPath] = &strings.Builder{}
@@ -180,16 +180,16 @@ func (c *collector) addEvent(e event) *outcome {
 	o := c.packages[e.Package]
 	if o == nil {
 		path := "." + strings.TrimPrefix(e.Package, c.prefix)
-		o = &outcome{stage: c.stage, path: path, tests: map[string]*test{}}
+		o = &packageOutcome{stage: c.stage, path: path, tests: map[string]*testResult{}}
 		c.packages[e.Package] = o
 	}
 	if e.Test == "" {
-		return c.takePackage(o, e)
+		return c.handlePackageEvent(o, e)
 	}
 	top, _, isSub := strings.Cut(e.Test, "/")
 	t := o.tests[top]
 	if t == nil {
-		t = &test{}
+		t = &testResult{}
 		o.tests[top] = t
 	}
 	t.output.WriteString(e.Output)
@@ -205,7 +205,7 @@ func (c *collector) addEvent(e event) *outcome {
 	return nil
 }
 
-func (c *collector) takePackage(o *outcome, e event) *outcome {
+func (c *outcomeCollector) handlePackageEvent(o *packageOutcome, e goTestEvent) *packageOutcome {
 	o.output.WriteString(e.Output)
 	switch e.Action {
 	case "output":
@@ -241,13 +241,13 @@ type runner struct {
 	slow slowTests
 	// untimed accepts tests that take longer than slowSeconds.
 	untimed bool
-	record  *record
+	record  *runRecord
 	mu      sync.Mutex // guards out and record
 }
 
 // runAll runs the steps one after another.
 func (r *runner) runAll(ctx context.Context, stages []stage) error {
-	if !canRace(ctx) {
+	if !canUseRaceDetector(ctx) {
 		fmt.Fprintln(r.out, "no C compiler: the race detector is off")
 		for i := range stages {
 			stages[i].race = false
@@ -279,16 +279,16 @@ func (r *runner) runStep(ctx context.Context, stages []stage) error {
 		}
 	}
 	running.Wait()
-	r.record.steps = append(r.record.steps, step{stages[0].step, time.Since(began)})
+	r.record.steps = append(r.record.steps, stepDuration{stages[0].step, time.Since(began)})
 	for _, err := range failures {
 		if err != nil {
 			return err
 		}
 	}
 	again := time.Now()
-	n, err := r.runAgain(ctx)
+	n, err := r.rerunCandidates(ctx)
 	if n > 0 {
-		r.record.steps = append(r.record.steps, step{stages[0].step + " again", time.Since(again)})
+		r.record.steps = append(r.record.steps, stepDuration{stages[0].step + " again", time.Since(again)})
 	}
 	return err
 }

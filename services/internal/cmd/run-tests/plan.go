@@ -70,8 +70,8 @@ func listModules() []module {
 	}
 }
 
-// folder is a directory with tests.
-type folder struct {
+// testDirectory is a directory with tests.
+type testDirectory struct {
 	// path is relative to the module and starts with "./".
 	path string
 	// untagged means that some tests need no build tag. integration and e2e mean that the build tag adds tests.
@@ -114,7 +114,7 @@ func planStages(root string, o options) ([]stage, error) {
 	}
 	var stages []stage
 	for _, m := range listModules() {
-		folders, err := findTests(filepath.Join(root, m.dir))
+		folders, err := findTestDirectories(filepath.Join(root, m.dir))
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ type planner struct {
 	options options
 }
 
-func (p planner) planStages(folders []folder) (stages []stage) {
+func (p planner) planStages(folders []testDirectory) (stages []stage) {
 	var plain, outside, servers, e2e, chaos []string
 	expected := map[string]float64{} // expected seconds by path
 	for _, f := range folders {
@@ -162,7 +162,7 @@ func (p planner) planStages(folders []folder) (stages []stage) {
 		case f.untagged && p.wanted[unit]:
 			plain = append(plain, f.path)
 		}
-		stages = append(stages, p.withoutRace(f)...)
+		stages = append(stages, p.planStagesWithoutRace(f)...)
 	}
 	slices.SortStableFunc(servers, func(a, b string) int { return cmp.Compare(expected[b], expected[a]) })
 	tags := ""
@@ -201,8 +201,8 @@ func (p planner) packageID(path string) string {
 	return strings.TrimSuffix(p.module.dir+strings.TrimPrefix(path, "."), "/.")
 }
 
-// withoutRace returns the stages for tests that exist only without the race detector.
-func (p planner) withoutRace(f folder) (stages []stage) {
+// planStagesWithoutRace returns the stages for tests that exist only without the race detector.
+func (p planner) planStagesWithoutRace(f testDirectory) (stages []stage) {
 	if !p.module.race { // All tests of the module run without the race detector.
 		return nil
 	}
@@ -226,9 +226,9 @@ func (p planner) withoutRace(f folder) (stages []stage) {
 	return stages
 }
 
-// findTests returns the directories of a module that hold tests. It skips nested modules.
-func findTests(module string) (folders []folder, err error) {
-	byPath := map[string]*folder{}
+// findTestDirectories returns the directories of a module that hold tests. It skips nested modules.
+func findTestDirectories(module string) (folders []testDirectory, err error) {
+	byPath := map[string]*testDirectory{}
 	err = filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -248,7 +248,7 @@ func findTests(module string) (folders []folder, err error) {
 		}
 		f := byPath[relative]
 		if f == nil {
-			f = &folder{path: "./" + filepath.ToSlash(relative)}
+			f = &testDirectory{path: "./" + filepath.ToSlash(relative)}
 			byPath[relative] = f
 		}
 		text, err := os.ReadFile(path) //nolint:gosec // Nobody else changes the checkout while its tests run.
@@ -260,7 +260,7 @@ func findTests(module string) (folders []folder, err error) {
 	for _, f := range byPath {
 		folders = append(folders, *f)
 	}
-	slices.SortFunc(folders, func(a, b folder) int { return cmp.Compare(a.path, b.path) })
+	slices.SortFunc(folders, func(a, b testDirectory) int { return cmp.Compare(a.path, b.path) })
 	return folders, err
 }
 
@@ -270,7 +270,7 @@ func isModule(dir string) bool {
 }
 
 // addFile records one test file.
-func (f *folder) addFile(text []byte) error {
+func (f *testDirectory) addFile(text []byte) error {
 	f.outside = f.outside || upwards.Match(text)
 	built, err := readConstraint(text)
 	if err != nil {

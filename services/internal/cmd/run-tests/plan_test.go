@@ -25,8 +25,8 @@ func writeTree(t *testing.T, files map[string]string) string {
 
 const passing = "package p\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n"
 
-// checkout creates a tree with one package of each kind.
-func checkout(t *testing.T) string {
+// createCheckout creates a tree with one package of each kind.
+func createCheckout(t *testing.T) string {
 	t.Helper()
 	files := map[string]string{
 		"services/pure/a_test.go":               passing,
@@ -52,13 +52,13 @@ func checkout(t *testing.T) string {
 	return writeTree(t, files)
 }
 
-// planned returns the planned stages by name.
-func planned(t *testing.T, root string, suites ...string) map[string]stage {
+// plannedStages returns the planned stages by name.
+func plannedStages(t *testing.T, root string, suites ...string) map[string]stage {
 	t.Helper()
-	return plannedWith(t, root, options{suites: suites})
+	return plannedStagesWith(t, root, options{suites: suites})
 }
 
-func plannedWith(t *testing.T, root string, o options) map[string]stage {
+func plannedStagesWith(t *testing.T, root string, o options) map[string]stage {
 	t.Helper()
 	o.seconds = map[string]float64{"services/long": 60, "services/quick": 6}
 	stages, err := planStages(root, o)
@@ -73,7 +73,7 @@ func plannedWith(t *testing.T, root string, o options) map[string]stage {
 }
 
 func TestPlanStagesSeparatesTestsByWhatTheyNeed(t *testing.T) {
-	got := planned(t, checkout(t), "unit", "integration", "e2e")
+	got := plannedStages(t, createCheckout(t), "unit", "integration", "e2e")
 	for name, want := range map[string]stage{
 		"services without servers":                    {step: stepUnit, packages: []string{"./pure", "./quick", "./worlds"}, race: true},
 		"services that reads other files":             {step: stepUnit, packages: []string{"./outside"}, race: true},
@@ -99,7 +99,7 @@ func TestPlanStagesSeparatesTestsByWhatTheyNeed(t *testing.T) {
 }
 
 func TestPlanStagesOfUnitRunsEachUntaggedTest(t *testing.T) {
-	got := planned(t, checkout(t), "unit")
+	got := plannedStages(t, createCheckout(t), "unit")
 	if s := got["services without servers"]; !slices.Equal(s.packages, []string{"./pure", "./quick", "./worlds"}) {
 		t.Errorf("got %q, want the untagged tests of ./quick too", s.packages)
 	}
@@ -111,7 +111,7 @@ func TestPlanStagesOfUnitRunsEachUntaggedTest(t *testing.T) {
 }
 
 func TestPlanStagesWithRaceKeepsTestsThatExistOnlyWithout(t *testing.T) {
-	got := plannedWith(t, checkout(t), options{suites: []string{"integration"}, race: true})
+	got := plannedStagesWith(t, createCheckout(t), options{suites: []string{"integration"}, race: true})
 	if s := got["services on real servers"]; !s.race {
 		t.Errorf("got %+v, want the race detector", s)
 	}
@@ -121,25 +121,25 @@ func TestPlanStagesWithRaceKeepsTestsThatExistOnlyWithout(t *testing.T) {
 }
 
 func TestPlanStagesOrdersUnknownPackagesByNumberOfTests(t *testing.T) {
-	root := checkout(t)
+	root := createCheckout(t)
 	more := "//go:build integration\n\n" + passing + "\nfunc TestMore(t *testing.T) {}\n"
 	if err := os.WriteFile(filepath.Join(root, "services/bare/b_integration_test.go"), []byte(more), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got := planned(t, root, "integration")["services on real servers"]
+	got := plannedStages(t, root, "integration")["services on real servers"]
 	if want := []string{"./long", "./bare", "./quick"}; !slices.Equal(got.packages, want) {
 		t.Errorf("got %q, want %q: three tests of ./bare, whose duration is not known, take longer than 6 s", got.packages, want)
 	}
 }
 
 func TestPlanStagesRefusesUnknownSuite(t *testing.T) {
-	if _, err := planStages(checkout(t), options{suites: []string{"units"}}); err == nil || !strings.Contains(err.Error(), `"units"`) {
+	if _, err := planStages(createCheckout(t), options{suites: []string{"units"}}); err == nil || !strings.Contains(err.Error(), `"units"`) {
 		t.Errorf("got %v, want an error that names the suite", err)
 	}
 }
 
 func TestDigestFilesChangesWithEveryFileButGo(t *testing.T) {
-	root := checkout(t)
+	root := createCheckout(t)
 	digest := func() string {
 		d, err := digestFiles(root)
 		if err != nil {

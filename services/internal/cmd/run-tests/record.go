@@ -17,24 +17,24 @@ import (
 // slowest bounds the list of the slowest tests in the report.
 const slowest = 20
 
-// step is a part of the run with its duration.
-type step struct {
+// stepDuration is a part of the run with its duration.
+type stepDuration struct {
 	name     string
 	duration time.Duration
 }
 
-// timing is the duration of one test.
-type timing struct {
+// testDuration is the duration of one test.
+type testDuration struct {
 	name    string
 	seconds float64
 }
 
-// record collects the results of a run.
-type record struct {
+// runRecord collects the results of a run.
+type runRecord struct {
 	dir            string
-	steps          []step
+	steps          []stepDuration
 	passed, failed int
-	timings        []timing
+	timings        []testDuration
 	candidates     []candidate
 	flaky          []candidate
 	failures       []string
@@ -42,11 +42,11 @@ type record struct {
 	seconds map[string]float64
 }
 
-func newRecord(dir string) (*record, error) {
+func newRecord(dir string) (*runRecord, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	r := &record{dir: dir, seconds: map[string]float64{}}
+	r := &runRecord{dir: dir, seconds: map[string]float64{}}
 	// An aborted run must not leave the results of an earlier run.
 	for _, path := range []string{"counts", "minutes"} {
 		if err := os.Remove(filepath.Join(dir, path)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -75,10 +75,12 @@ func durationsFile() string {
 }
 
 // packagePath returns the package as a path from the root of the checkout.
-func (o *outcome) packagePath() string { return o.stage.module + strings.TrimPrefix(o.path, ".") }
+func (o *packageOutcome) packagePath() string {
+	return o.stage.module + strings.TrimPrefix(o.path, ".")
+}
 
 // testOutput returns the output of a test, followed by the output of its package that belongs to no test.
-func (o *outcome) testOutput(name string) string {
+func (o *packageOutcome) testOutput(name string) string {
 	text := ""
 	if t := o.tests[name]; t != nil {
 		text = t.output.String()
@@ -87,19 +89,19 @@ func (o *outcome) testOutput(name string) string {
 }
 
 // recordOutcome records one package and prints a line about it.
-func (r *runner) recordOutcome(o *outcome) {
+func (r *runner) recordOutcome(o *packageOutcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cases := 0
 	for name, t := range o.tests {
 		cases += t.cases - t.failing
-		r.record.timings = append(r.record.timings, timing{o.packagePath() + " " + name, t.seconds})
+		r.record.timings = append(r.record.timings, testDuration{o.packagePath() + " " + name, t.seconds})
 	}
 	r.record.passed += cases
 	if !o.cached && o.stage.only == "" {
 		r.record.seconds[o.packagePath()] = o.seconds
 	}
-	for _, name := range r.tooSlow(o) {
+	for _, name := range r.unlistedSlowTests(o) {
 		r.record.candidates = append(r.record.candidates, candidate{o, name, true})
 	}
 	if !o.failed {
@@ -108,7 +110,7 @@ func (r *runner) recordOutcome(o *outcome) {
 		}
 		return
 	}
-	name, reason := mayRerun(o)
+	name, reason := findRerunnableTest(o)
 	if name != "" {
 		fmt.Fprintf(r.out, "FAIL  %6.1f s %s: %s (runs again alone)\n", o.seconds, o.packagePath(), name)
 		r.record.candidates = append(r.record.candidates, candidate{o, name, false})
@@ -125,7 +127,7 @@ func (r *runner) recordOutcome(o *outcome) {
 }
 
 // recordFailure records a test that also failed when it ran again.
-func (r *record) recordFailure(c candidate, text string) {
+func (r *runRecord) recordFailure(c candidate, text string) {
 	r.failed++
 	r.failures = append(r.failures, fmt.Sprintf("FAIL  %s %s: %s", c.of.packagePath(), c.test, text))
 }
@@ -136,7 +138,7 @@ func (r *runner) writeReport() error {
 	for _, f := range rec.failures {
 		fmt.Fprintln(r.out, f)
 	}
-	slices.SortFunc(rec.timings, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
+	slices.SortFunc(rec.timings, func(a, b testDuration) int { return cmp.Compare(b.seconds, a.seconds) })
 	var timings strings.Builder
 	for _, t := range rec.timings {
 		fmt.Fprintf(&timings, "%6.1f s %s\n", t.seconds, t.name)
@@ -169,13 +171,13 @@ func (r *runner) writeReport() error {
 }
 
 // writeFlaky prints each flaky test with the output of its failure.
-func (r *record) writeFlaky(to io.Writer) {
+func (r *runRecord) writeFlaky(to io.Writer) {
 	for _, c := range r.flaky {
 		fmt.Fprintf(to, "flaky: %s %s\n%s", c.of.packagePath(), c.test, c.of.testOutput(c.test))
 	}
 }
 
-func (r *record) saveDurations() error {
+func (r *runRecord) saveDurations() error {
 	path := durationsFile()
 	if path == "" {
 		return nil

@@ -22,9 +22,9 @@ const (
 // leaked goroutines, or a timeout.
 var serious = regexp.MustCompile(`\bfinding: [a-z]+: |WARNING: DATA RACE|(?m:^panic: )|(?m:^fatal error: )|found unexpected goroutines|\[signal SIG`)
 
-// mayRerun returns the failed test of a package if it is the only one and may run again. Otherwise it returns "" and
-// the reason.
-func mayRerun(o *outcome) (name, reason string) {
+// findRerunnableTest returns the failed test of a package if it is the only one and may run again. Otherwise it returns
+// "" and the reason.
+func findRerunnableTest(o *packageOutcome) (name, reason string) {
 	var failing []string
 	for name, t := range o.tests {
 		if t.failed || serious.MatchString(t.output.String()) {
@@ -47,8 +47,8 @@ func mayRerun(o *outcome) (name, reason string) {
 	return "", "not run again: several tests failed: " + strings.Join(failing, ", ")
 }
 
-// tooSlow returns the tests on real servers that exceeded slowSeconds and are not in the list of slow tests.
-func (r *runner) tooSlow(o *outcome) (names []string) {
+// unlistedSlowTests returns the tests on real servers that exceeded slowSeconds and are not in the list of slow tests.
+func (r *runner) unlistedSlowTests(o *packageOutcome) (names []string) {
 	if !o.stage.servers || r.untimed {
 		return nil
 	}
@@ -61,8 +61,8 @@ func (r *runner) tooSlow(o *outcome) (names []string) {
 	return names
 }
 
-// runAgain runs each candidate alone, records the results, and returns the number of candidates.
-func (r *runner) runAgain(ctx context.Context) (n int, err error) {
+// rerunCandidates runs each candidate alone, records the results, and returns the number of candidates.
+func (r *runner) rerunCandidates(ctx context.Context) (n int, err error) {
 	candidates := r.record.candidates
 	r.record.candidates = nil
 	for _, c := range candidates {
@@ -87,7 +87,7 @@ func (r *runner) runAgain(ctx context.Context) (n int, err error) {
 
 // candidate is a test that runs again alone.
 type candidate struct {
-	of   *outcome
+	of   *packageOutcome
 	test string
 	// slow means that the test passed but took too long.
 	slow bool
@@ -103,12 +103,12 @@ func (c candidate) maxReruns() int {
 
 // rerunCandidate runs a candidate again until it passes. A slow candidate must also be fast enough. It returns the
 // last outcome and whether the candidate passed.
-func (r *runner) rerunCandidate(ctx context.Context, c candidate) (last *outcome, good bool, err error) {
+func (r *runner) rerunCandidate(ctx context.Context, c candidate) (last *packageOutcome, good bool, err error) {
 	s := c.of.stage
 	s.packages, s.only, s.servers, s.key = []string{c.of.path}, "^"+regexp.QuoteMeta(c.test)+"$", true, ""
 	for range c.maxReruns() {
 		last = nil
-		if err := r.runStage(ctx, s, func(o *outcome) { last = o }); err != nil {
+		if err := r.runStage(ctx, s, func(o *packageOutcome) { last = o }); err != nil {
 			return nil, false, err
 		}
 		if last == nil || last.tests[c.test] == nil {

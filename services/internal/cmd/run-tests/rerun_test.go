@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// failing returns the outcome of a package in which the named tests failed.
-func failing(output string, names ...string) *outcome {
-	o := &outcome{stage: stage{module: "services"}, path: "./p", failed: true, tests: map[string]*test{"TestGood": {}}}
+// failedOutcome returns the outcome of a package in which the named tests failed.
+func failedOutcome(output string, names ...string) *packageOutcome {
+	o := &packageOutcome{stage: stage{module: "services"}, path: "./p", failed: true, tests: map[string]*testResult{"TestGood": {}}}
 	for _, name := range names {
-		o.tests[name] = &test{failed: true}
+		o.tests[name] = &testResult{failed: true}
 		o.tests[name].output.WriteString(output)
 	}
 	if len(names) == 0 {
@@ -23,21 +23,21 @@ func failing(output string, names ...string) *outcome {
 
 func TestMayRerunAllowsOneOrdinaryFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
-		of   *outcome
+		of   *packageOutcome
 		want string
 	}{
-		"one test":                     {failing("x_test.go:3: got 1, want 2", "TestA"), "TestA"},
-		"a word that is not a finding": {failing("x_test.go:3: no findings: got 1", "TestA"), "TestA"},
-		"two tests":                    {failing("x_test.go:3: got 1, want 2", "TestA", "TestB"), ""},
-		"no test":                      {failing("exit status 1"), ""},
-		"data race":                    {failing("WARNING: DATA RACE\nRead at", "TestA"), ""},
-		"panic":                        {failing("panic: runtime error", "TestA"), ""},
-		"timeout":                      {failing("panic: test timed out after 20m", "TestA"), ""},
-		"goroutine leak":               {failing("found unexpected goroutines:\n[Goroutine 7", "TestA"), ""},
-		"finding of a monitor":         {failing("chaos_test.go:40: finding: allow: alice may get", "TestA"), ""},
+		"one test":                     {failedOutcome("x_test.go:3: got 1, want 2", "TestA"), "TestA"},
+		"a word that is not a finding": {failedOutcome("x_test.go:3: no findings: got 1", "TestA"), "TestA"},
+		"two tests":                    {failedOutcome("x_test.go:3: got 1, want 2", "TestA", "TestB"), ""},
+		"no test":                      {failedOutcome("exit status 1"), ""},
+		"data race":                    {failedOutcome("WARNING: DATA RACE\nRead at", "TestA"), ""},
+		"panic":                        {failedOutcome("panic: runtime error", "TestA"), ""},
+		"timeout":                      {failedOutcome("panic: test timed out after 20m", "TestA"), ""},
+		"goroutine leak":               {failedOutcome("found unexpected goroutines:\n[Goroutine 7", "TestA"), ""},
+		"finding of a monitor":         {failedOutcome("chaos_test.go:40: finding: allow: alice may get", "TestA"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, reason := mayRerun(tc.of)
+			got, reason := findRerunnableTest(tc.of)
 			if got != tc.want || (got == "") != (reason != "") {
 				t.Errorf("got %q, %q; want %q", got, reason, tc.want)
 			}
@@ -45,8 +45,8 @@ func TestMayRerunAllowsOneOrdinaryFailure(t *testing.T) {
 	}
 }
 
-// project runs the tests of a small module and returns the report and the error.
-func project(t *testing.T, source string, change func(*stage)) (string, error) {
+// runSmallModule runs the tests of a small module and returns the report and the error.
+func runSmallModule(t *testing.T, source string, change func(*stage)) (string, error) {
 	t.Helper()
 	root := writeTree(t, map[string]string{
 		"m/go.mod":    "module example.org/m\n\ngo 1.26\n",
@@ -78,7 +78,7 @@ func TestStable(t *testing.T) { t.Run("sub", func(*testing.T) {}) }
 `
 
 func TestRunAllReportsFlakyTest(t *testing.T) {
-	out, err := project(t, strings.ReplaceAll(failsUntil, "LIMIT", "2"), nil)
+	out, err := runSmallModule(t, strings.ReplaceAll(failsUntil, "LIMIT", "2"), nil)
 	if err != nil {
 		t.Errorf("got %v, want success", err)
 	}
@@ -90,38 +90,38 @@ func TestRunAllReportsFlakyTest(t *testing.T) {
 }
 
 func TestRunAllFailsWhenTestFailsThreeTimes(t *testing.T) {
-	out, err := project(t, strings.ReplaceAll(failsUntil, "LIMIT", "3"), nil)
+	out, err := runSmallModule(t, strings.ReplaceAll(failsUntil, "LIMIT", "3"), nil)
 	if err == nil || strings.Contains(out, "flaky: ") || !strings.Contains(out, "2 passed, 1 failed\n") || !strings.Contains(out, "run 2 failed") {
 		t.Errorf("got %v and\n%s\nwant one failure", err, out)
 	}
 }
 
 func TestRunAllFailsWhenPackageDoesNotBuild(t *testing.T) {
-	out, err := project(t, "func TestBroken(t *testing.T) { undefined() }\n", nil)
+	out, err := runSmallModule(t, "func TestBroken(t *testing.T) { undefined() }\n", nil)
 	if err == nil || !strings.Contains(out, "undefined: undefined") {
 		t.Errorf("got %v and\n%s\nwant the compiler's message", err, out)
 	}
 }
 
 func TestRunAllFailsWhenPackageFailsOutsideOfTests(t *testing.T) {
-	out, err := project(t, "func TestGood(*testing.T) {}\n\nfunc TestMain(m *testing.M) { m.Run(); println(\"leaked\"); os.Exit(1) }\n", nil)
+	out, err := runSmallModule(t, "func TestGood(*testing.T) {}\n\nfunc TestMain(m *testing.M) { m.Run(); println(\"leaked\"); os.Exit(1) }\n", nil)
 	if err == nil || !strings.Contains(out, "leaked") {
 		t.Errorf("got %v and\n%s\nwant a failure that shows what the package printed", err, out)
 	}
 }
 
 func TestTooSlowReturnsUnlistedTests(t *testing.T) {
-	o := &outcome{stage: stage{module: "services", servers: true}, path: "./p", tests: map[string]*test{
+	o := &packageOutcome{stage: stage{module: "services", servers: true}, path: "./p", tests: map[string]*testResult{
 		"TestSlow": {seconds: 21}, "TestListed": {seconds: 90}, "TestQuick": {seconds: 19},
 	}}
 	r := runner{slow: slowTests{"services/p TestListed": "waits for an election"}}
-	if got := r.tooSlow(o); len(got) != 1 || got[0] != "TestSlow" {
+	if got := r.unlistedSlowTests(o); len(got) != 1 || got[0] != "TestSlow" {
 		t.Errorf("got %q, want TestSlow", got)
 	}
 }
 
 func TestRunAllSkipsNothingForKey(t *testing.T) {
-	out, err := project(t, "func TestIt(*testing.T) {}\n", func(s *stage) { s.servers, s.key = false, "abc" })
+	out, err := runSmallModule(t, "func TestIt(*testing.T) {}\n", func(s *stage) { s.servers, s.key = false, "abc" })
 	if err != nil || !strings.Contains(out, "1 passed, 0 failed\n") {
 		t.Errorf("got %v and\n%s\nwant one passed test", err, out)
 	}

@@ -39,7 +39,7 @@ func connect(t *testing.T, n *NATSServer) jetstream.JetStream {
 	return js
 }
 
-func TestStreamsOutliveARestartOfNATS(t *testing.T) {
+func TestNATSKeepsStreamsAcrossRestart(t *testing.T) {
 	cfg := NATSConfig{Dir: t.TempDir()}
 	first := startNATS(t, cfg)
 	if _, err := connect(t, first).CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEPT", Subjects: []string{"kept"}}); err != nil {
@@ -60,7 +60,7 @@ func TestStreamsOutliveARestartOfNATS(t *testing.T) {
 	}
 }
 
-func TestNATSTakesWhatOtherServersTakeAndNoMore(t *testing.T) {
+func TestNATSHasDefaultMaxPayload(t *testing.T) {
 	js := connect(t, startNATS(t, NATSConfig{Dir: t.TempDir()}))
 	if got := js.Conn().MaxPayload(); got != 1<<20 {
 		t.Errorf("the limit is %d bytes; want %d", got, 1<<20)
@@ -74,7 +74,7 @@ func TestNATSListensOnLoopbackOnly(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsNamed(t *testing.T) {
+func TestStartNamesPortInUse(t *testing.T) {
 	taken, err := devserver.ListenLoopback("test", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -93,13 +93,13 @@ func TestATakenPortIsNamed(t *testing.T) {
 	}
 }
 
-func TestNATSThatCannotKeepStreamsSaysSo(t *testing.T) {
+func TestNATSReportsUnwritableStorage(t *testing.T) {
 	if _, err := StartNATS(NATSConfig{Dir: "/dev/null/streams"}); err == nil || !strings.Contains(err.Error(), "/dev/null") {
 		t.Errorf("got %v; want the directory", err)
 	}
 }
 
-func TestNATSLogsThroughSlogQuietly(t *testing.T) {
+func TestNATSLogsWarningsThroughSlog(t *testing.T) {
 	var seen recorder
 	n := startNATS(t, NATSConfig{Dir: t.TempDir(), Log: slog.New(&seen)})
 	n.Stop()

@@ -36,7 +36,7 @@ func startOpenFGA(t *testing.T, cfg OpenFGAConfig) (*OpenFGAServer, openfgav1.Op
 	return o, openfgav1.NewOpenFGAServiceClient(conn)
 }
 
-func TestStoresInAFileOutliveARestartOfOpenFGA(t *testing.T) {
+func TestOpenFGAKeepsStoresAcrossRestart(t *testing.T) {
 	cfg := OpenFGAConfig{File: filepath.Join(t.TempDir(), "openfga.db")}
 	first, client := startOpenFGA(t, cfg)
 	made, err := client.CreateStore(t.Context(), &openfgav1.CreateStoreRequest{Name: "kept"})
@@ -55,7 +55,7 @@ func TestStoresInAFileOutliveARestartOfOpenFGA(t *testing.T) {
 	}
 }
 
-func TestAStoreIsDeletedOnceOthersHaveWritten(t *testing.T) {
+func TestOpenFGADeletesStoreDuringOtherWrites(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "openfga.db")
 	_, client := startOpenFGA(t, OpenFGAConfig{File: file, UnsafeNoFsync: true})
 	made, err := client.CreateStore(t.Context(), &openfgav1.CreateStoreRequest{Name: "gone"})
@@ -89,7 +89,7 @@ func TestAStoreIsDeletedOnceOthersHaveWritten(t *testing.T) {
 	}
 }
 
-func TestSeveralOpenFGAServersLiveInOneProcess(t *testing.T) {
+func TestOpenFGARunsSeveralServersInOneProcess(t *testing.T) {
 	for range 3 {
 		t.Run("server", func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestSeveralOpenFGAServersLiveInOneProcess(t *testing.T) {
 	}
 }
 
-func TestOpenFGASpeaksHTTPWithItsOwnCodes(t *testing.T) {
+func TestOpenFGAServesHTTPWithOwnErrorCodes(t *testing.T) {
 	o, _ := startOpenFGA(t, OpenFGAConfig{HTTP: true})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func(method, path, body string) (int, map[string]any) {
@@ -136,7 +136,7 @@ func TestOpenFGASpeaksHTTPWithItsOwnCodes(t *testing.T) {
 	}
 }
 
-func TestLimitsOfOpenFGACanBeRaised(t *testing.T) {
+func TestOpenFGALimitsAreConfigurable(t *testing.T) {
 	_, client := startOpenFGA(t, OpenFGAConfig{MaxTypes: 150})
 	store, err := client.CreateStore(t.Context(), &openfgav1.CreateStoreRequest{Name: "large"})
 	if err != nil {
@@ -153,7 +153,7 @@ func TestLimitsOfOpenFGACanBeRaised(t *testing.T) {
 	}
 }
 
-func TestOpenFGALeavesTheProcessesTracingAlone(t *testing.T) {
+func TestOpenFGAKeepsGlobalTracerProvider(t *testing.T) {
 	before := otel.GetTracerProvider()
 	defer otel.SetTracerProvider(before)
 	ours := trace.NewTracerProvider()
@@ -164,7 +164,7 @@ func TestOpenFGALeavesTheProcessesTracingAlone(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoPlaceForADatabaseIsNamed(t *testing.T) {
+func TestOpenFGANamesInvalidDatabasePath(t *testing.T) {
 	for _, file := range []string{"/dev/null/openfga.db", filepath.Join(t.TempDir(), "what?.db")} {
 		if _, err := StartOpenFGA(OpenFGAConfig{File: file}); err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("got %v; want %s", err, file)

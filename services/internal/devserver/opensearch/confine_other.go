@@ -7,5 +7,5 @@ import "os/exec"
 // dropPrivileges does nothing on this system.
 func dropPrivileges(*exec.Cmd, Config) error { return nil }
 
-// Admit does nothing on this system.
-func Admit(string) error { return nil }
+// AllowServerUserThrough does nothing on this system.
+func AllowServerUserThrough(string) error { return nil }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestADirectoryInTheWayIsNamed(t *testing.T) {
+func TestStartNamesUnusableDirectory(t *testing.T) {
 	open := serverDir(t)
 	closed := filepath.Join(open, "closed")
 	inside := filepath.Join(closed, "inside")

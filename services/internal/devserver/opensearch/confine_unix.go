@@ -49,8 +49,9 @@ func checkReachable(dir string) error {
 	return nil
 }
 
-// Admit allows the unprivileged user to traverse dir, if this process runs as root. Other users get no access.
-func Admit(dir string) error {
+// AllowServerUserThrough allows the unprivileged user to traverse dir, if this process runs as root. Other users get no
+// access.
+func AllowServerUserThrough(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

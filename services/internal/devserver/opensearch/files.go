@@ -110,7 +110,7 @@ func writeConfig(cfg Config, known *credentials, password string) error {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
 	defer dir.Close()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), cfg.hashCost())
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), cfg.passwordHashCost())
 	if err != nil {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
@@ -118,7 +118,8 @@ func writeConfig(cfg Config, known *credentials, password string) error {
 		return fmt.Errorf("configuring OpenSearch: %w", err)
 	}
 	for name, data := range map[string][]byte{
-		"conf/opensearch.yml":            fmt.Appendf(nil, settings, cfg.Port, filepath.Join(cfg.Dir, "data"), filepath.Join(cfg.Dir, "logs"), cfg.hashCost()),
+		"conf/opensearch.yml": fmt.Appendf(nil, settings, cfg.Port, filepath.Join(cfg.Dir, "data"), filepath.Join(cfg.Dir, "logs"),
+			cfg.passwordHashCost()),
 		"conf/log4j2.properties":         []byte(logging),
 		"conf/ca.pem":                    known.ca.Certificate,
 		"conf/node.pem":                  known.node.Certificate,

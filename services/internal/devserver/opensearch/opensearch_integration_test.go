@@ -21,7 +21,7 @@ const parentEnv = "ENTAIL_TEST_PARENT_OF_OPENSEARCH"
 
 const goneWithin = 10 * time.Second
 
-func TestTheServerEndsWithAProcessThatIsKilled(t *testing.T) {
+func TestServerEndsWithKilledParent(t *testing.T) {
 	if dir := os.Getenv(parentEnv); dir != "" {
 		waitAsParent(t, dir)
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/devserver"
 )
 
-// install creates the files that identify an installation.
-func install(t *testing.T, home string) {
+// createFakeInstallation creates the files that identify an installation.
+func createFakeInstallation(t *testing.T, home string) {
 	t.Helper()
 	for _, file := range []string{
 		filepath.Join(home, "plugins", plugin, "plugin-descriptor.properties"),
@@ -30,11 +30,11 @@ func install(t *testing.T, home string) {
 	}
 }
 
-func TestTheInstallationIsFoundFromWithinTheCheckoutByItsRealPath(t *testing.T) {
+func TestFindInstallationInCheckout(t *testing.T) {
 	t.Setenv(Env, "")
 	t.Setenv(devserver.BinEnv, "")
 	root, home := t.TempDir(), filepath.Join(t.TempDir(), "cached")
-	install(t, home)
+	createFakeInstallation(t, home)
 	inside := filepath.Join(root, "services", "somewhere")
 	for _, dir := range []string{inside, filepath.Join(root, "bin")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -64,12 +64,12 @@ func TestTheInstallationIsFoundFromWithinTheCheckoutByItsRealPath(t *testing.T) 
 	}
 }
 
-func TestWhatAServerIsMadeOfStaysOverRestarts(t *testing.T) {
+func TestPrepareFilesKeepsCredentialsAcrossRestarts(t *testing.T) {
 	cfg := Config{Home: filepath.Join(t.TempDir(), "home"), Dir: t.TempDir(), UnsafeCheapHashes: true}
 	if _, _, err := prepareFiles(cfg, time.Now()); err == nil || !strings.Contains(err.Error(), "make opensearch") {
 		t.Errorf("without an installation: %v; want what to do", err)
 	}
-	install(t, cfg.Home)
+	createFakeInstallation(t, cfg.Home)
 	now := time.Now()
 	first, password, err := prepareFiles(cfg, now)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestWhatAServerIsMadeOfStaysOverRestarts(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreOfOneAuthority(t *testing.T) {
+func TestCertificatesShareOneAuthority(t *testing.T) {
 	c, err := loadCredentials(t.TempDir(), time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -122,26 +122,26 @@ func TestCertificatesAreOfOneAuthority(t *testing.T) {
 	}
 }
 
-func TestAMissingJavaSaysWhatToDo(t *testing.T) {
+func TestStartExplainsMissingJava(t *testing.T) {
 	t.Setenv("OPENSEARCH_JAVA_HOME", filepath.Join(t.TempDir(), "none"))
 	cfg := Config{Home: filepath.Join(t.TempDir(), "home"), Dir: serverDir(t)}
-	install(t, cfg.Home)
-	openWay(t, cfg.Home)
+	createFakeInstallation(t, cfg.Home)
+	allowTraversal(t, cfg.Home)
 	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "install Java") {
 		t.Errorf("got %v; want what to do", err)
 	}
 }
 
-func TestAStartThatFailsQuotesTheLog(t *testing.T) {
-	home := javaThat(t, "echo the disk is full >&2; exit 3")
+func TestStartQuotesLogOfFailure(t *testing.T) {
+	home := createFakeJava(t, "echo the disk is full >&2; exit 3")
 	cfg := Config{Home: home, Dir: serverDir(t), UnsafeCheapHashes: true}
 	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("got %v; want the log", err)
 	}
 }
 
-func TestAStartThatIsCalledOffLeavesNoProcess(t *testing.T) {
-	home := javaThat(t, "exec sleep 600")
+func TestStartCanceledLeavesNoProcess(t *testing.T) {
+	home := createFakeJava(t, "exec sleep 600")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Start(ctx, Config{Home: home, Dir: serverDir(t), UnsafeCheapHashes: true}); err == nil || !strings.Contains(err.Error(), "canceled") {
@@ -149,8 +149,8 @@ func TestAStartThatIsCalledOffLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// javaThat creates an installation, and a script that replaces java.
-func javaThat(t *testing.T, script string) (home string) {
+// createFakeJava creates an installation, and a script that replaces java.
+func createFakeJava(t *testing.T, script string) (home string) {
 	t.Helper()
 	dir := serverDir(t)
 	program := filepath.Join(dir, "bin", "java")
@@ -162,7 +162,7 @@ func javaThat(t *testing.T, script string) (home string) {
 	}
 	t.Setenv("OPENSEARCH_JAVA_HOME", dir)
 	home = filepath.Join(dir, "home")
-	install(t, home)
+	createFakeInstallation(t, home)
 	return home
 }
 
@@ -185,8 +185,8 @@ func serverDir(t *testing.T) string {
 	return dir
 }
 
-// openWay lets all users traverse the directories above path.
-func openWay(t *testing.T, path string) {
+// allowTraversal lets all users traverse the directories above path.
+func allowTraversal(t *testing.T, path string) {
 	t.Helper()
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {

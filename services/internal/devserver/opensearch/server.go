@@ -38,7 +38,7 @@ type Config struct {
 	UnsafeCheapHashes bool
 }
 
-func (c *Config) hashCost() int {
+func (c *Config) passwordHashCost() int {
 	if c.UnsafeCheapHashes {
 		return bcrypt.MinCost
 	}

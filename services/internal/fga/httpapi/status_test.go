@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestACodeIsWhatItWasBeforeItWentOverHTTP encodes each code with OpenFGA's own HTTP encoder and decodes it again.
-func TestACodeIsWhatItWasBeforeItWentOverHTTP(t *testing.T) {
+// TestErrorCodeSurvivesHTTP encodes each code with OpenFGA's own HTTP encoder and decodes it again.
+func TestErrorCodeSurvivesHTTP(t *testing.T) {
 	for sent, want := range map[codes.Code]codes.Code{
 		codes.Aborted: codes.Aborted, codes.ResourceExhausted: codes.ResourceExhausted, codes.AlreadyExists: codes.AlreadyExists,
 		codes.FailedPrecondition: codes.FailedPrecondition, codes.OutOfRange: codes.OutOfRange,
@@ -45,7 +45,7 @@ func TestACodeIsWhatItWasBeforeItWentOverHTTP(t *testing.T) {
 	}
 }
 
-func TestWithoutAWordOfOpenFGATheStatusCounts(t *testing.T) {
+func TestHTTPStatusDecidesWithoutOpenFGACode(t *testing.T) {
 	for code, want := range map[int]codes.Code{
 		400: codes.Unavailable, 401: codes.Unauthenticated, 403: codes.PermissionDenied, 404: codes.Unavailable, 307: codes.Unavailable,
 		413: codes.OutOfRange, 429: codes.ResourceExhausted, 502: codes.Unavailable,
@@ -59,7 +59,7 @@ func TestWithoutAWordOfOpenFGATheStatusCounts(t *testing.T) {
 	}
 }
 
-func TestTheTimeToWaitIsHandedOn(t *testing.T) {
+func TestRetryAfterIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, test := range map[string]struct {
 			code  int
@@ -82,7 +82,7 @@ func TestTheTimeToWaitIsHandedOn(t *testing.T) {
 	})
 }
 
-func TestACallThatNobodyAnswersSaysWhy(t *testing.T) {
+func TestUnansweredCallReportsCause(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := unansweredError(t.Context(), errors.New("no route")); status.Code(err) != codes.Unavailable {
@@ -93,7 +93,7 @@ func TestACallThatNobodyAnswersSaysWhy(t *testing.T) {
 	}
 }
 
-func TestIdsThatArePartOfAPathAreChecked(t *testing.T) {
+func TestPathIDsAreValidated(t *testing.T) {
 	api := New("http://127.0.0.1:1", nil)
 	const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	for _, request := range []any{

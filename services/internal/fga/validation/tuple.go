@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tuple returns an error if the model does not allow a store to hold this well-formed tuple. It uses OpenFGA's
+// CheckTuple returns an error if the model does not allow a store to hold this well-formed tuple. It uses OpenFGA's
 // validation of a ListUsers request, because no other public function validates a tuple without writing it.
-func Tuple(types *typesystem.TypeSystem, key *openfgav1.TupleKey) error {
+func CheckTuple(types *typesystem.TypeSystem, key *openfgav1.TupleKey) error {
 	return listusers.ValidateListUsersRequest(untracedContext(), &openfgav1.ListUsersRequest{
 		Object:           &openfgav1.Object{Type: fgatuple.GetType(key.GetObject())},
 		Relation:         key.GetRelation(),

@@ -54,7 +54,7 @@ func (w *World) ChangeRandomly() {
 	case 15:
 		w.editResourceRandomly(pickRandom(w, w.Resources))
 	default:
-		for _, add := range []func(){w.addRandomUser, w.addRandomGroup, w.addRandomMembership, w.addRandomRole, w.addRandomThing, w.addRandomBinding} {
+		for _, add := range []func(){w.addRandomUser, w.addRandomGroup, w.addRandomMembership, w.addRandomRole, w.addRandomTarget, w.addRandomBinding} {
 			add()
 		}
 	}
@@ -76,7 +76,7 @@ func (w *World) recordRandomRegistration(p *iamv1alpha1.ProtectedResource) {
 	default:
 		record := &iamv1alpha1.Registration{Group: p.Spec.ServiceRef.Name, Kind: p.Spec.Kind, Plural: p.Spec.Plural, Generation: p.Generation}
 		for _, ref := range p.Spec.ParentResources {
-			if !w.isOneIn(4) {
+			if !w.hasRandomChance(4) {
 				record.Parents = append(record.Parents, ref.APIGroup+"/"+ref.Kind)
 			}
 		}
@@ -108,9 +108,9 @@ func (w *World) editResourceRandomly(p *iamv1alpha1.ProtectedResource) {
 func (w *World) recreateRandomObject() {
 	u, g, t := pickRandom(w, w.Users), pickRandom(w, w.Groups), pickRandom(w, w.Things)
 	switch {
-	case u != nil && w.isOneIn(2):
+	case u != nil && w.hasRandomChance(2):
 		u.ObjectMeta = w.newMeta("", u.Name)
-	case g != nil && w.isOneIn(2):
+	case g != nil && w.hasRandomChance(2):
 		g.ObjectMeta = w.newMeta(g.Namespace, g.Name)
 	case t != nil:
 		t.ObjectMeta = w.newMeta(t.Namespace, t.Name)

@@ -46,7 +46,7 @@ func NewNaiveAuthorizer(w *World) *NaiveAuthorizer {
 			n.owner[p.Spec.ServiceRef.Name+"/"+p.Spec.Plural+separator+verb] = typ
 		}
 	}
-	n.linkRecorded(first)
+	n.linkRecordedParents(first)
 	// A link recorded in a status counts in the search for cycles, even if the spec no longer has it.
 	with := &NaiveAuthorizer{parents: map[string][]string{}}
 	for _, p := range alive {
@@ -54,12 +54,12 @@ func NewNaiveAuthorizer(w *World) *NaiveAuthorizer {
 			with.parents[recordedKind(p)] = append(with.parents[recordedKind(p)], p.Status.Registered.Parents...)
 		}
 	}
-	n.linkNew(with, first)
+	n.linkNewParents(with, first)
 	return n
 }
 
-// linkRecorded adds the links that statuses record, in order.
-func (n *NaiveAuthorizer) linkRecorded(first []*iamv1alpha1.ProtectedResource) {
+// linkRecordedParents adds the links that statuses record, in order.
+func (n *NaiveAuthorizer) linkRecordedParents(first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
 			parent := ref.APIGroup + "/" + ref.Kind
@@ -70,8 +70,8 @@ func (n *NaiveAuthorizer) linkRecorded(first []*iamv1alpha1.ProtectedResource) {
 	}
 }
 
-// linkNew adds the new links, except links that close a cycle with a recorded or added link.
-func (n *NaiveAuthorizer) linkNew(with *NaiveAuthorizer, first []*iamv1alpha1.ProtectedResource) {
+// linkNewParents adds the new links, except links that close a cycle with a recorded or added link.
+func (n *NaiveAuthorizer) linkNewParents(with *NaiveAuthorizer, first []*iamv1alpha1.ProtectedResource) {
 	for _, p := range first {
 		for _, ref := range p.Spec.ParentResources {
 			parent := ref.APIGroup + "/" + ref.Kind
@@ -144,7 +144,7 @@ func (n *NaiveAuthorizer) Allows(q Request) bool {
 	if n.isRequesterInactive(q) {
 		return false
 	}
-	if q.There && n.thingAt(bindingScope{q.Type, q.Namespace, q.Name}) == nil {
+	if q.There && n.targetAt(bindingScope{q.Type, q.Namespace, q.Name}) == nil {
 		return false
 	}
 	object := bindingScope{q.Type, q.Namespace, q.Name}
@@ -161,7 +161,7 @@ func (n *NaiveAuthorizer) Allows(q Request) bool {
 // isParentCounted reports whether the parent in a request counts: the object must be unknown, and its kind must be
 // below the parent's kind.
 func (n *NaiveAuthorizer) isParentCounted(object, above bindingScope) bool {
-	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.thingAt(object) == nil)
+	return object.typ != above.typ && n.kinds[above.typ] && n.isAtOrAbove(above.typ, object.typ) && (object.name == "" || n.targetAt(object) == nil)
 }
 
 // scopesOf returns the scopes whose bindings apply to p: p itself, its kind, its ancestors and their kinds.
@@ -169,7 +169,7 @@ func (n *NaiveAuthorizer) scopesOf(p bindingScope) []bindingScope {
 	all := []bindingScope{{typ: p.typ}}
 	var owners []bindingScope
 	namespace := p.namespace
-	t := n.thingAt(p)
+	t := n.targetAt(p)
 	if p.name != "" && (t != nil || n.world.IsTrusted(p.typ)) {
 		all = append(all, p)
 	}
@@ -189,9 +189,9 @@ func (n *NaiveAuthorizer) scopesOf(p bindingScope) []bindingScope {
 
 // ownersOf returns the owners of an object. A project belongs to an organization only if spec and status name the same
 // one. Owner references of a project to organizations are ignored.
-func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (ownersOf []bindingScope) {
+func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (owners []bindingScope) {
 	organization := bindingScope{Organization, "", t.Organization}
-	o := n.thingAt(organization)
+	o := n.targetAt(organization)
 	belongs := t.Type == Project && o != nil && t.Recorded != nil && t.Recorded.Name == o.Name && t.Recorded.UID == string(o.UID)
 	for _, ref := range t.OwnerReferences {
 		typ := ref.APIVersion[:max(0, strings.LastIndex(ref.APIVersion, "/"))]
@@ -205,19 +205,19 @@ func (n *NaiveAuthorizer) ownersOf(t *TargetObject) (ownersOf []bindingScope) {
 		}
 		for _, ns := range []string{"", t.Namespace} {
 			owner := bindingScope{typ, ns, ref.Name}
-			if o := n.thingAt(owner); o != nil && o.UID == ref.UID {
-				ownersOf = append(ownersOf, owner)
+			if o := n.targetAt(owner); o != nil && o.UID == ref.UID {
+				owners = append(owners, owner)
 			}
 		}
 	}
 	if belongs {
-		ownersOf = append(ownersOf, organization)
+		owners = append(owners, organization)
 	}
-	return ownersOf
+	return owners
 }
 
-func (n *NaiveAuthorizer) thingAt(p bindingScope) *TargetObject {
-	return FirstMatch(n.world.Things, func(t *TargetObject) bool {
+func (n *NaiveAuthorizer) targetAt(p bindingScope) *TargetObject {
+	return FindFirst(n.world.Things, func(t *TargetObject) bool {
 		return t.DeletionTimestamp == nil && t.Type == p.typ && t.Namespace == p.namespace && t.Name == p.name
 	})
 }
@@ -229,7 +229,7 @@ func (n *NaiveAuthorizer) matchesScope(b *iamv1alpha1.PolicyBinding, places []bi
 	}
 	ref := b.Spec.ResourceSelector.ResourceRef
 	on := bindingScope{cmp.Or(ref.APIGroup, "core.miloapis.com") + "/" + ref.Kind, ref.Namespace, ref.Name}
-	t := n.thingAt(on)
+	t := n.targetAt(on)
 	meant := t != nil && string(t.UID) == ref.UID || t == nil && n.world.IsTrusted(on.typ)
 	return n.kinds[on.typ] && meant && slices.Contains(places, on)
 }
@@ -238,7 +238,7 @@ func (n *NaiveAuthorizer) hasPermission(b *iamv1alpha1.PolicyBinding, permission
 	seen := map[string]bool{}
 	var has func(namespace, name string) bool
 	has = func(namespace, name string) bool {
-		r := FirstMatch(n.world.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
+		r := FindFirst(n.world.Roles, func(r *iamv1alpha1.Role) bool { return r.Namespace == namespace && r.Name == name })
 		if r == nil || r.DeletionTimestamp != nil || seen[namespace+"/"+name] {
 			return false
 		}
@@ -259,12 +259,12 @@ func (n *NaiveAuthorizer) matchesSubject(q Request, s iamv1alpha1.Subject) bool 
 	case s.Kind == "ServiceAccount" && s.Namespace != "":
 		return q.Account == s.UID
 	case s.Kind == "ServiceAccount":
-		a := FirstMatch(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
+		a := FindFirst(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return a.Name == s.Name })
 		return a != nil && a.DeletionTimestamp == nil && string(a.UID) == s.UID && a.Spec.State != iamv1alpha1.Inactive && q.Account == s.UID
 	case strings.Contains(s.Name, ":"):
 		return slices.Contains(q.Groups, s.Name)
 	}
-	g := FirstMatch(n.world.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
+	g := FindFirst(n.world.Groups, func(g *iamv1alpha1.Group) bool { return g.Namespace == s.Namespace && g.Name == s.Name })
 	if g == nil || g.DeletionTimestamp != nil || string(g.UID) != s.UID || q.User == "" {
 		return false
 	}
@@ -279,12 +279,12 @@ func (n *NaiveAuthorizer) matchesSubject(q Request, s iamv1alpha1.Subject) bool 
 
 // isRequesterInactive reports whether the requester is deactivated. Its groups then give no permissions either.
 func (n *NaiveAuthorizer) isRequesterInactive(q Request) bool {
-	u := FirstMatch(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
-	a := FirstMatch(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })
+	u := FindFirst(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == q.User && q.User != "" })
+	a := FindFirst(n.world.Accounts, func(a *iamv1alpha1.ServiceAccount) bool { return string(a.UID) == q.Account })
 	return u != nil && u.Status.State == iamv1alpha1.Inactive || a != nil && a.Spec.State == iamv1alpha1.Inactive
 }
 
 func (n *NaiveAuthorizer) isActiveUser(name, uid string) bool {
-	u := FirstMatch(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
+	u := FindFirst(n.world.Users, func(u *iamv1alpha1.User) bool { return u.Name == name })
 	return u != nil && u.DeletionTimestamp == nil && string(u.UID) == uid && u.Status.State != iamv1alpha1.Inactive
 }

@@ -29,22 +29,22 @@ func (w *World) RandomRequest() Request {
 		Permission: w.randomPermission(), Type: pickRandom(w, worldKinds()).typ, Namespace: w.randomNamespace(),
 		Name: pickRandom(w, []string{"", "x", "y", "q"}),
 	}
-	if b := w.randomLikelyBinding(); b != nil && !w.isOneIn(10) {
+	if b := w.randomLikelyBinding(); b != nil && !w.hasRandomChance(10) {
 		w.aimAtBinding(&q, b)
 	}
-	if t := pickRandom(w, w.Things); t != nil && w.isOneIn(8) {
+	if t := pickRandom(w, w.Things); t != nil && w.hasRandomChance(8) {
 		q.Type, q.Namespace, q.Name = t.Type, t.Namespace, t.Name
 	}
-	if w.isOneIn(2) {
+	if w.hasRandomChance(2) {
 		q.Groups = append(q.Groups, pickRandom(w, TokenGroups()), "a", "uid-1")
 	}
-	if kind := FirstMatch(worldKinds(), func(k worldKind) bool { return k.typ == q.Type }); !kind.namespaced {
+	if kind := FindFirst(worldKinds(), func(k worldKind) bool { return k.typ == q.Type }); !kind.namespaced {
 		q.Namespace = ""
 	}
 	if q.Type == Project && q.Name != "" {
-		q.There = w.isOneIn(2)
+		q.There = w.hasRandomChance(2)
 	}
-	if t := pickRandom(w, w.Things); t != nil && w.isOneIn(3) {
+	if t := pickRandom(w, w.Things); t != nil && w.hasRandomChance(3) {
 		q.ParentType, q.ParentName = t.Type, t.Name
 	}
 	return q
@@ -88,7 +88,7 @@ func (w *World) isRegistered(permission string) bool {
 }
 
 func (w *World) roleOf(b *iamv1alpha1.PolicyBinding) *iamv1alpha1.Role {
-	return FirstMatch(w.Roles, func(r *iamv1alpha1.Role) bool {
+	return FindFirst(w.Roles, func(r *iamv1alpha1.Role) bool {
 		return r.Name == b.Spec.RoleRef.Name && r.Namespace == cmp.Or(b.Spec.RoleRef.Namespace, b.Namespace)
 	})
 }
@@ -107,7 +107,7 @@ func (w *World) aimAtBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
 	if r := w.roleOf(b); r != nil && len(r.Spec.IncludedPermissions) > 0 {
 		q.Permission = w.randomGrantedPermission(r)
 	}
-	kind := FirstMatch(worldKinds(), func(k worldKind) bool { return strings.Contains(q.Permission, "/"+k.plural) })
+	kind := FindFirst(worldKinds(), func(k worldKind) bool { return strings.Contains(q.Permission, "/"+k.plural) })
 	q.Type = kind.typ
 	on := b.Spec.ResourceSelector.ResourceRef
 	if on == nil {
@@ -115,23 +115,23 @@ func (w *World) aimAtBinding(q *Request, b *iamv1alpha1.PolicyBinding) {
 	}
 	q.Namespace, q.Name = cmp.Or(on.Namespace, q.Namespace), on.Name
 	// As in a request to the endpoint of a project, the permission may belong to a kind below the object's kind.
-	if w.isOneIn(3) {
+	if w.hasRandomChance(3) {
 		q.Type = cmp.Or(on.APIGroup, iamv1alpha1.CoreGroup) + "/" + on.Kind
-	} else if t := w.randomThingBelow(q.Type, on); t != nil {
+	} else if t := w.randomTargetBelow(q.Type, on); t != nil {
 		q.Namespace, q.Name = t.Namespace, t.Name
 	}
 }
 
-// randomThingBelow returns an object of a type, usually one that is owned by the target or is in a namespace with the
+// randomTargetBelow returns an object of a type, usually one that is owned by the target or is in a namespace with the
 // target's name.
-func (w *World) randomThingBelow(typ string, on *iamv1alpha1.ResourceReference) *TargetObject {
+func (w *World) randomTargetBelow(typ string, on *iamv1alpha1.ResourceReference) *TargetObject {
 	all := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return t.Type != typ })
 	near := slices.DeleteFunc(slices.Clone(all), func(t *TargetObject) bool {
 		return t.Namespace != on.Name && !slices.ContainsFunc(t.OwnerReferences, func(o metav1.OwnerReference) bool {
 			return o.Kind == on.Kind && (on.Name == "" || o.Name == on.Name)
 		})
 	})
-	if len(near) > 0 && !w.isOneIn(5) {
+	if len(near) > 0 && !w.hasRandomChance(5) {
 		return pickRandom(w, near)
 	}
 	return pickRandom(w, all)

@@ -87,16 +87,16 @@ func worldKinds() []worldKind {
 func NewRandom(seed uint64) *World {
 	w := &World{Random: rand.New(rand.NewPCG(seed, seed)), Trust: seed%2 == 1}
 	for _, kind := range worldKinds() {
-		if !w.isOneIn(8) {
+		if !w.hasRandomChance(8) {
 			w.addRandomResource(kind)
 		}
 	}
 	for _, p := range w.Resources {
-		if !w.isOneIn(3) {
+		if !w.hasRandomChance(3) {
 			w.recordRandomRegistration(p)
 		}
 	}
-	if w.isOneIn(3) { // Two ProtectedResources can claim the same kind.
+	if w.hasRandomChance(3) { // Two ProtectedResources can claim the same kind.
 		w.addRandomResource(pickRandom(w, worldKinds()))
 	}
 	for range 6 {
@@ -111,10 +111,10 @@ func NewRandom(seed uint64) *World {
 		w.addRandomRole()
 	}
 	for range 24 {
-		w.addRandomThing()
+		w.addRandomTarget()
 	}
 	for _, t := range w.Things {
-		if t.Type == Project && !w.isOneIn(5) {
+		if t.Type == Project && !w.hasRandomChance(5) {
 			w.recordRandomOrganization(t)
 		}
 	}
@@ -124,7 +124,7 @@ func NewRandom(seed uint64) *World {
 	return w
 }
 
-func (w *World) isOneIn(in int) bool { return w.Random.IntN(in) == 0 }
+func (w *World) hasRandomChance(in int) bool { return w.Random.IntN(in) == 0 }
 
 func pickRandom[T any](w *World, of []T) (t T) {
 	if len(of) > 0 {
@@ -141,9 +141,9 @@ func (w *World) newMeta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-// mostlyRightUID returns the UID of an object, or rarely a wrong one.
-func (w *World) mostlyRightUID(m metav1.ObjectMeta) string {
-	if w.isOneIn(12) {
+// randomUIDMostlyRight returns the UID of an object, or rarely a wrong one.
+func (w *World) randomUIDMostlyRight(m metav1.ObjectMeta) string {
+	if w.hasRandomChance(12) {
 		return fmt.Sprintf("uid-%d", w.Random.IntN(w.made+1))
 	}
 	return string(m.UID)
@@ -154,7 +154,7 @@ func (w *World) randomNamespace() string { return pickRandom(w, []string{"n1", "
 func (w *World) randomVerbs() []string {
 	verbs := []string{"get"}
 	for _, verb := range []string{"list", "create", "status.get"} {
-		if !w.isOneIn(3) {
+		if !w.hasRandomChance(3) {
 			verbs = append(verbs, verb)
 		}
 	}
@@ -165,7 +165,7 @@ func (w *World) randomVerbs() []string {
 func (w *World) randomPermission() string {
 	kind := pickRandom(w, worldKinds())
 	plural := kind.plural
-	if w.isOneIn(12) {
+	if w.hasRandomChance(12) {
 		plural = "nothings"
 	}
 	return strings.Split(kind.typ, "/")[0] + "/" + plural + pickRandom(w, []string{".get", ".list", ".create", "/status.get"})
@@ -176,10 +176,10 @@ func (w *World) addRandomResource(kind worldKind) {
 	group, name, _ := strings.Cut(kind.typ, "/")
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural, p.Spec.Permissions = group, name, kind.plural, w.randomVerbs()
 	parents := slices.Clone(kind.parents)
-	if w.isOneIn(4) {
+	if w.hasRandomChance(4) {
 		parents = append(parents, pickRandom(w, worldKinds()).typ)
 	}
-	if w.isOneIn(8) {
+	if w.hasRandomChance(8) {
 		parents = append(parents, "x.example/None")
 	}
 	for _, parent := range parents {
@@ -195,7 +195,7 @@ func (w *World) addRandomUser() {
 		return
 	}
 	u := &iamv1alpha1.User{ObjectMeta: w.newMeta("", name)}
-	if w.isOneIn(10) {
+	if w.hasRandomChance(10) {
 		u.Status.State = iamv1alpha1.Inactive
 	}
 	w.Users = append(w.Users, u)
@@ -207,7 +207,7 @@ func (w *World) addRandomAccount() {
 		return
 	}
 	a := &iamv1alpha1.ServiceAccount{ObjectMeta: w.newMeta("", name)}
-	if w.isOneIn(4) {
+	if w.hasRandomChance(4) {
 		a.Spec.State = iamv1alpha1.Inactive
 	}
 	w.Accounts = append(w.Accounts, a)
@@ -225,11 +225,11 @@ func (w *World) addRandomMembership() {
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", w.randomNamespace()
 	if u := pickRandom(w, w.Users); u != nil {
 		m.Spec.UserRef.Name = u.Name
-		if !w.isOneIn(5) {
-			m.Status.User = &iamv1alpha1.Member{Name: pickRandom(w, []string{u.Name, "alice"}), UID: w.mostlyRightUID(u.ObjectMeta)}
+		if !w.hasRandomChance(5) {
+			m.Status.User = &iamv1alpha1.Member{Name: pickRandom(w, []string{u.Name, "alice"}), UID: w.randomUIDMostlyRight(u.ObjectMeta)}
 		}
 	}
-	if w.isOneIn(4) {
+	if w.hasRandomChance(4) {
 		m.Spec.GroupRef.Name = "ops"
 	}
 	w.Memberships = append(w.Memberships, m)
@@ -252,7 +252,7 @@ func (w *World) addRandomRole() {
 	w.Roles = append(w.Roles, r)
 }
 
-func (w *World) addRandomThing() {
+func (w *World) addRandomTarget() {
 	kind := pickRandom(w, worldKinds())
 	namespace, name := "", pickRandom(w, []string{"x", "y", "z:1"})
 	if kind.namespaced {
@@ -270,7 +270,7 @@ func (w *World) addRandomThing() {
 			group, kind, _ := strings.Cut(owner.Type, "/")
 			group = strings.TrimPrefix(group, iamv1alpha1.CoreGroup)
 			version := strings.TrimPrefix(group+"/v1", "/")
-			ref := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.mostlyRightUID(owner.ObjectMeta))}
+			ref := metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.Name, UID: types.UID(w.randomUIDMostlyRight(owner.ObjectMeta))}
 			t.OwnerReferences = append(t.OwnerReferences, ref)
 		}
 	}
@@ -280,10 +280,10 @@ func (w *World) addRandomThing() {
 
 // recordRandomOrganization sets the organization in the status of a project, sometimes a wrong one.
 func (w *World) recordRandomOrganization(t *TargetObject) {
-	if o := FirstMatch(w.Things, func(o *TargetObject) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.isOneIn(6) {
+	if o := FindFirst(w.Things, func(o *TargetObject) bool { return o.Type == Organization && o.Name == t.Organization }); o != nil && !w.hasRandomChance(6) {
 		t.Recorded = &resourcemanagerv1alpha1.ProjectOrganization{
 			Name: pickRandom(w, []string{o.Name, o.Name, o.Name, "x"}),
-			UID:  w.mostlyRightUID(o.ObjectMeta),
+			UID:  w.randomUIDMostlyRight(o.ObjectMeta),
 		}
 	}
 }
@@ -291,7 +291,7 @@ func (w *World) recordRandomOrganization(t *TargetObject) {
 // randomOwner returns an object, usually one of a parent kind.
 func (w *World) randomOwner(kind worldKind) *TargetObject {
 	likely := slices.DeleteFunc(slices.Clone(w.Things), func(t *TargetObject) bool { return !slices.Contains(kind.parents, t.Type) })
-	if w.isOneIn(4) {
+	if w.hasRandomChance(4) {
 		likely = w.Things
 	}
 	return pickRandom(w, likely)
@@ -302,20 +302,20 @@ func (w *World) addRandomBinding() {
 	b.Spec.RoleRef.Name = "role-9"
 	if r := pickRandom(w, w.Roles); r != nil {
 		b.Spec.RoleRef.Name, b.Spec.RoleRef.Namespace = r.Name, r.Namespace
-		if w.isOneIn(3) {
+		if w.hasRandomChance(3) {
 			b.Spec.RoleRef.Namespace = ""
 		}
 	}
 	b.Spec.Subjects = w.randomSubjects()
 	t := pickRandom(w, w.Things)
-	if t == nil || w.isOneIn(4) {
+	if t == nil || w.hasRandomChance(4) {
 		group, kind, _ := strings.Cut(pickRandom(w, worldKinds()).typ, "/")
 		b.Spec.ResourceSelector.ResourceKind = &iamv1alpha1.ResourceKind{APIGroup: group, Kind: kind}
 	} else {
 		group, kind, _ := strings.Cut(t.Type, "/")
 		group = strings.TrimPrefix(group, pickRandom(w, []string{iamv1alpha1.CoreGroup, "-"}))
 		b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{
-			APIGroup: group, Kind: kind, Name: t.Name, Namespace: t.Namespace, UID: w.mostlyRightUID(t.ObjectMeta),
+			APIGroup: group, Kind: kind, Name: t.Name, Namespace: t.Namespace, UID: w.randomUIDMostlyRight(t.ObjectMeta),
 		}
 	}
 	w.Bindings = append(w.Bindings, b)
@@ -329,16 +329,16 @@ func (w *World) randomSubjects() []iamv1alpha1.Subject {
 			all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: pickRandom(w, TokenGroups())})
 		case 1:
 			if g := pickRandom(w, w.Groups); g != nil {
-				all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: g.Name, Namespace: g.Namespace, UID: w.mostlyRightUID(g.ObjectMeta)})
+				all = append(all, iamv1alpha1.Subject{Kind: "Group", Name: g.Name, Namespace: g.Namespace, UID: w.randomUIDMostlyRight(g.ObjectMeta)})
 			}
 		case 2:
 			if a := pickRandom(w, w.Accounts); a != nil {
 				namespace := pickRandom(w, []string{"", "", "core"})
-				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.mostlyRightUID(a.ObjectMeta), Namespace: namespace})
+				all = append(all, iamv1alpha1.Subject{Kind: "ServiceAccount", Name: a.Name, UID: w.randomUIDMostlyRight(a.ObjectMeta), Namespace: namespace})
 			}
 		default:
 			if u := pickRandom(w, w.Users); u != nil {
-				all = append(all, iamv1alpha1.Subject{Kind: "User", Name: u.Name, UID: w.mostlyRightUID(u.ObjectMeta)})
+				all = append(all, iamv1alpha1.Subject{Kind: "User", Name: u.Name, UID: w.randomUIDMostlyRight(u.ObjectMeta)})
 			}
 		}
 	}
@@ -350,8 +350,8 @@ func TokenGroups() []string {
 	return []string{"system:authenticated", "oidc:a_b", "oidc_a:b", "oidc:Domain Users"}
 }
 
-// FirstMatch returns the first element for which the function returns true, or the zero value.
-func FirstMatch[T any](in []T, is func(T) bool) (t T) {
+// FindFirst returns the first element for which the function returns true, or the zero value.
+func FindFirst[T any](in []T, is func(T) bool) (t T) {
 	if i := slices.IndexFunc(in, is); i >= 0 {
 		t = in[i]
 	}

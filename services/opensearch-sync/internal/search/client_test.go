@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-func TestWhatTheServerRefusesIsToldWithoutThePassword(t *testing.T) {
+func TestRefusedErrorRedactsPassword(t *testing.T) {
 	secret := `cobalt"Ferret\91-orbit`
 	encoded, err := json.Marshal(secret)
 	if err != nil {
@@ -47,7 +47,7 @@ func TestWhatTheServerRefusesIsToldWithoutThePassword(t *testing.T) {
 	}
 }
 
-func TestWhatWaitingCuresIsTheServersFault(t *testing.T) {
+func TestTemporaryErrorsAreUnavailable(t *testing.T) {
 	for name, c := range map[string]struct {
 		code int
 		body string
@@ -78,7 +78,7 @@ func TestWhatWaitingCuresIsTheServersFault(t *testing.T) {
 	}
 }
 
-func TestAUserWithoutPasswordIsNeverWrittenAsAWhole(t *testing.T) {
+func TestPutUserRequiresPassword(t *testing.T) {
 	edit := patchOperations(plan.Action{
 		Name: "a/b", Body: plan.Body{"backend_roles": []any{"x"}, "attributes": map[string]any{}}, Fields: []string{"backend_roles", "description"},
 	})
@@ -91,7 +91,7 @@ func TestAUserWithoutPasswordIsNeverWrittenAsAWhole(t *testing.T) {
 	}
 }
 
-func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
+func TestClientRefusesForeignServer(t *testing.T) {
 	settings := ConnectionSettings{Forbidden: []string{"10.0.0.1:443", "10.96.0.1"}}
 	for address, want := range map[string]bool{
 		"192.0.2.1:9200": true, "10.0.0.1:9200": true, "10.0.0.1:443": false, "10.96.0.1:9200": false, "127.0.0.1:9200": false, "[::1]:9200": false,
@@ -112,7 +112,7 @@ func TestNobodyIsCalledWhoIsNoOpenSearch(t *testing.T) {
 }
 
 // A new connection may lead to another server than the one before.
-func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
+func TestIdentifyRepeatsForNewConnection(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"cluster_uuid":"cluster-%d"}`, asked.Add(1))
@@ -138,7 +138,7 @@ func TestWhichClusterItIsIsAskedOfEachConnection(t *testing.T) {
 }
 
 // The client follows no redirects.
-func TestNobodyIsSentElsewhere(t *testing.T) {
+func TestClientFollowsNoRedirect(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
@@ -155,7 +155,7 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 }
 
 // A server, or a proxy before it, may repeat the request in its answer.
-func TestNobodyIsToldTheClientsOwnPassword(t *testing.T) {
+func TestErrorsRedactClientCredentials(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		w.WriteHeader(http.StatusBadRequest)
@@ -188,7 +188,7 @@ func lists(t *testing.T, write func(io.Writer)) *Client {
 
 // A tenant's server lists 62 MB of empty entities, or one entity with a million values. Reading it must not use memory
 // that others need.
-func TestListEndsBeforeItTakesMuchMemory(t *testing.T) {
+func TestListMemoryIsBounded(t *testing.T) {
 	for name, thing := range map[string]string{"things": `"%x":{},`, "values": `"%x":{"attributes":{"a":[[],[],[],[],[],[],[],[]]}},`, "bytes": `"%x":{"description":"` + strings.Repeat("x", 1000) + `"},`} {
 		t.Run(name, func(t *testing.T) {
 			c := lists(t, func(w io.Writer) {
@@ -219,7 +219,7 @@ func TestListEndsBeforeItTakesMuchMemory(t *testing.T) {
 	}
 }
 
-func TestListThatBreaksOffIsNone(t *testing.T) {
+func TestListRefusesTruncatedAnswer(t *testing.T) {
 	for _, text := range []string{``, `{`, `{"a":{}`, `{"a":{},`, `{"a":{}}}`[:7], `[]`, `{"a":1}`, `{"a"}`} {
 		if all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, text) }).List(t.Context(), plan.Roles); !fault.IsUnavailable(err) {
 			t.Errorf("%s: got %v, %v", text, all, err)

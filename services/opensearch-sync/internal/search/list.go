@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
-// maxListed bounds the cost of a list; see [plan.Meter]. It allows about 30,000 users.
+// maxListed bounds the cost of a list; see [plan.MemoryMeter]. It allows about 30,000 users.
 const maxListed = 20 << 20
 
 // errTooLarge means that a list exceeds the memory that one cluster may use.
@@ -21,7 +21,7 @@ var errTooLarge = errors.New("OpenSearch lists more than 20 MiB, counting 32 byt
 // boundedReader reads a list and returns an error once it exceeds its bound.
 type boundedReader struct {
 	from  io.Reader
-	meter plan.Meter
+	meter plan.MemoryMeter
 	left  int
 }
 

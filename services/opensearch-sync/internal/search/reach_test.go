@@ -16,7 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/fault"
 )
 
-func TestClassNamesWhyAServerGivesNoAnswer(t *testing.T) {
+func TestClassifyErrorNamesCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want string

@@ -6,7 +6,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/output"
 )
 
-func TestTextsHaveTheRoomThatTheyNeed(t *testing.T) {
+func TestWriteWithinLimitMeasuresOutput(t *testing.T) {
 	t.Parallel()
 	write := func(w *output.MeasuringWriter) {
 		w.WriteText("ab", "", "c")

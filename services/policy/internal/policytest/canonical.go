@@ -114,7 +114,7 @@ func (w *yamlWriter) writeLine(text string) {
 	w.text.WriteString(text + "\n")
 }
 
-func (w *yamlWriter) writeName(writeName string) { w.writePair("name", writeName) }
+func (w *yamlWriter) writeName(name string) { w.writePair("name", name) }
 
 func (w *yamlWriter) writePair(key, name string) { w.writeLine(key + ": " + quotedName(name)) }
 

@@ -42,8 +42,8 @@ type generatedBinding struct {
 
 type generatedStep struct{ relation, action string }
 
-// oneIn returns true once in n calls on average.
-func (g *policyGenerator) oneIn(n int) bool { return g.random.IntN(n) == 0 }
+// hasRandomChance returns true once in n calls on average.
+func (g *policyGenerator) hasRandomChance(n int) bool { return g.random.IntN(n) == 0 }
 
 // pickSome returns between one and n items of the list, in random order.
 func (g *policyGenerator) pickSome(list []string, n int) []string {
@@ -57,11 +57,11 @@ func (g *policyGenerator) declareNames() {
 		"tenant", "project", "organization", "server", "load_balancer", "volume", "ip4",
 		"type", "model", "user",
 	})
-	if g.oneIn(8) {
+	if g.hasRandomChance(8) {
 		g.types = append(g.types, "role")
 	}
 	g.actions = g.pickNames(1+g.random.IntN(5), []string{"get", "list", "create", "server_get", "server_delete", "import", "use", "extend", "module", "any"})
-	if g.oneIn(20) {
+	if g.hasRandomChance(20) {
 		awkward := []string{"with", "nil", "self", "and", "define", "condition", "go", "get_"}
 		g.actions[0] = awkward[g.random.IntN(len(awkward))]
 	}
@@ -78,7 +78,7 @@ func (g *policyGenerator) pickNames(n int, from []string) []string {
 	g.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:n]
 	for i := range names {
-		if g.oneIn(12) {
+		if g.hasRandomChance(12) {
 			names[i] += "_" + strings.Repeat("x", g.random.IntN(55-len(names[i])))
 			names[i] += "x"
 		}
@@ -132,7 +132,7 @@ func (g *policyGenerator) addBindings() {
 	for i := range g.bindings {
 		b := &g.bindings[i]
 		b.steps = g.validSteps(b.on)
-		b.role = len(b.steps) == 0 || !g.oneIn(6)
+		b.role = len(b.steps) == 0 || !g.hasRandomChance(6)
 	}
 }
 
@@ -146,7 +146,7 @@ func (g *policyGenerator) validSteps(on string) []generatedStep {
 				targets := g.targets[t+" "+r.name]
 				return len(targets) == 0 || slices.ContainsFunc(targets, func(target string) bool { return !g.bound[target][action] })
 			})
-			if possible && g.oneIn(2) {
+			if possible && g.hasRandomChance(2) {
 				steps = append(steps, generatedStep{r.name, action})
 			}
 		}

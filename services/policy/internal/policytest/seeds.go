@@ -27,8 +27,8 @@ func FirstSeed(t testing.TB) uint64 {
 	return first
 }
 
-// TestSeeds yields count seeds, beginning with the first seed of the test.
-func TestSeeds(t testing.TB, count uint64) iter.Seq[uint64] {
+// SeedRange yields count seeds, beginning with the first seed of the test.
+func SeedRange(t testing.TB, count uint64) iter.Seq[uint64] {
 	t.Helper()
 	first := FirstSeed(t)
 	return func(yield func(uint64) bool) {

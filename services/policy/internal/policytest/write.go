@@ -33,7 +33,7 @@ func (g *policyGenerator) writeFiles() []string {
 	}
 	files := []string{""}
 	for i, d := range documents {
-		if i > 0 && g.oneIn(2) {
+		if i > 0 && g.hasRandomChance(2) {
 			files = append(files, "")
 		}
 		files[len(files)-1] += g.documentText(i, d)
@@ -44,7 +44,7 @@ func (g *policyGenerator) writeFiles() []string {
 func (g *policyGenerator) documentText(i int, lists map[string][]string) string {
 	var text strings.Builder
 	text.WriteString("---\n")
-	if g.oneIn(2) {
+	if g.hasRandomChance(2) {
 		fmt.Fprintf(&text, "# Provided by service-%d\n", i)
 	}
 	for _, key := range []string{"actionBindings", "actions", "resourceTypes", "unions"} {
@@ -75,7 +75,7 @@ func (g *policyGenerator) typeText(i int, t string) string {
 
 func (g *policyGenerator) unionText(name string) string {
 	key := "resourceTypes"
-	if g.oneIn(3) {
+	if g.hasRandomChance(3) {
 		key = "resourceTypeNames"
 	}
 	return g.shuffledMapping(g.randomCase("name")+": "+name, g.randomList(key, g.randomReferences(g.unions[name])))
@@ -83,7 +83,7 @@ func (g *policyGenerator) unionText(name string) string {
 
 func (g *policyGenerator) randomReferences(names []string) []string {
 	names = slices.Clone(names)
-	if g.oneIn(2) {
+	if g.hasRandomChance(2) {
 		return names
 	}
 	for i := range names {
@@ -105,14 +105,14 @@ func (g *policyGenerator) bindingText(b generatedBinding) string {
 }
 
 // randomCase returns a key in random case.
-func (g *policyGenerator) randomCase(randomCase string) string {
+func (g *policyGenerator) randomCase(key string) string {
 	switch g.random.IntN(8) {
 	case 0:
-		return strings.ToLower(randomCase)
+		return strings.ToLower(key)
 	case 1:
-		return strings.ToUpper(randomCase)
+		return strings.ToUpper(key)
 	default:
-		return randomCase
+		return key
 	}
 }
 
@@ -124,7 +124,7 @@ func (g *policyGenerator) shuffledMapping(parts ...string) string {
 func (g *policyGenerator) randomList(key string, items []string) string {
 	g.random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	plain := !slices.ContainsFunc(items, func(item string) bool { return strings.ContainsAny(item, "\n{") })
-	if plain && g.oneIn(4) {
+	if plain && g.hasRandomChance(4) {
 		return g.randomCase(key) + ": [" + strings.Join(items, ", ") + "]"
 	}
 	var text strings.Builder

@@ -84,7 +84,7 @@ func (b *blockScanner) skipBlank() bool {
 // readCollection reads the sequence or mapping that begins at the present position. All its entries have the same indent.
 func (b *blockScanner) readCollection(indent int) (Node, bool) {
 	n := Node{Line: b.line, Column: b.currentColumn(), Kind: Mapping}
-	if b.isAtDash() {
+	if b.isAtSequenceItem() {
 		n.Kind = Sequence
 	}
 	if b.depth == b.budget.Depth {
@@ -93,7 +93,7 @@ func (b *blockScanner) readCollection(indent int) (Node, bool) {
 	}
 	b.depth++
 	mark, ok := len(b.open), true
-	for ok && b.indent == indent && b.isAtDash() == (n.Kind == Sequence) {
+	for ok && b.indent == indent && b.isAtSequenceItem() == (n.Kind == Sequence) {
 		if n.Kind == Sequence {
 			ok = b.readItem(indent)
 		} else {
@@ -114,7 +114,7 @@ func (b *blockScanner) readItem(indent int) bool {
 		b.advanceLine()
 		return b.readIndented(indent+1, nothing)
 	}
-	if b.isAtDash() || b.keyLength() > 0 {
+	if b.isAtSequenceItem() || b.keyLength() > 0 {
 		b.indent = b.at - b.start
 		n, ok := b.readCollection(b.indent)
 		return ok && b.pushNode(n)
@@ -133,7 +133,7 @@ func (b *blockScanner) readEntry(indent int) bool {
 		return b.readScalar()
 	}
 	b.advanceLine()
-	if b.indent == indent && b.isAtDash() {
+	if b.indent == indent && b.isAtSequenceItem() {
 		return b.readIndented(indent, nothing)
 	}
 	return b.readIndented(indent+1, nothing)
@@ -180,8 +180,8 @@ func (b *blockScanner) readScalar() bool {
 	return b.pushNode(n)
 }
 
-// isAtDash reports whether the present line begins an item of a sequence.
-func (b *blockScanner) isAtDash() bool {
+// isAtSequenceItem reports whether the present line begins an item of a sequence.
+func (b *blockScanner) isAtSequenceItem() bool {
 	return b.text[b.at] == '-' && (b.at+1 == b.next || strings.IndexByte(" \r\n", b.text[b.at+1]) >= 0)
 }
 

@@ -50,7 +50,7 @@ func plainDocuments() []string {
 	}
 }
 
-func TestTheScannerAndTheLibrarySeeTheSame(t *testing.T) {
+func TestScannerEqualsLibrary(t *testing.T) {
 	t.Parallel()
 	fixture, err := os.ReadFile("../../testdata/loadbalancer/policy.yaml")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestTheScannerAndTheLibrarySeeTheSame(t *testing.T) {
 	}
 }
 
-func TestTheScannerDeclinesWhatItDoesNotKnow(t *testing.T) {
+func TestScannerDeclinesUnknownSyntax(t *testing.T) {
 	t.Parallel()
 	for _, text := range oddDocuments() {
 		if n, ok := scan(text); ok {
@@ -119,7 +119,7 @@ func TestSyntaxErrorsNameTheLineAndColumn(t *testing.T) {
 	}
 }
 
-func FuzzTheScannerAgreesWithTheLibrary(f *testing.F) {
+func FuzzScannerEqualsLibrary(f *testing.F) {
 	for _, text := range append(plainDocuments(), oddDocuments()...) {
 		f.Add(text)
 	}

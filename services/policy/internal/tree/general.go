@@ -144,7 +144,7 @@ func (n Node) mergeEntries(sources []Node) (Node, error) {
 		return n, nil
 	}
 	present := map[string]bool{}
-	markPresent(present, n.Children)
+	markKeysPresent(present, n.Children)
 	for _, source := range sources {
 		from := []Node{source}
 		if source.Kind == Sequence {
@@ -171,11 +171,11 @@ func takeAbsentEntries(present map[string]bool, children []Node) []Node {
 			entries = append(entries, children[i], children[i+1])
 		}
 	}
-	markPresent(present, children)
+	markKeysPresent(present, children)
 	return entries
 }
 
-func markPresent(present map[string]bool, children []Node) {
+func markKeysPresent(present map[string]bool, children []Node) {
 	for i := 0; i < len(children); i += 2 {
 		present[strings.ToLower(children[i].Text)] = true
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAliasesAreCountedBeforeAnythingIsMadeOfThem(t *testing.T) {
+func TestAliasesAreCountedBeforeConversion(t *testing.T) {
 	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range 20 {
 		text += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)

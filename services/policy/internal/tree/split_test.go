@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestStreamsArePartedAtMarks(t *testing.T) {
+func TestSplitDocumentsAtMarkers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"":                               nil,

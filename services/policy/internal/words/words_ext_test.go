@@ -7,7 +7,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/internal/words"
 )
 
-func TestWordsAreListed(t *testing.T) {
+func TestJoinWordsAndListSome(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string][2]string{
 		"": {"", ""}, "a": {"a", "a"}, "a b": {"a or b", "a, b"}, "a b c": {"a, b or c", "a, b and 1 more"}, "a b c d": {"a, b, c or d", "a, b and 2 more"},
@@ -22,7 +22,7 @@ func TestWordsAreListed(t *testing.T) {
 	}
 }
 
-func TestDistanceCountsMistakes(t *testing.T) {
+func TestEditDistance(t *testing.T) {
 	t.Parallel()
 	for pair, want := range map[[2]string]int{
 		{"", ""}: 0, {"a", ""}: 1, {"", "ab"}: 2, {"same", "same"}: 0, {"kitten", "sitting"}: 3, {"ab", "ba"}: 2, {"abc", "ac"}: 1,

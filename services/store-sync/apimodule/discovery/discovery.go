@@ -26,8 +26,8 @@ type ServerResources interface {
 	DiscoverResources(ctx context.Context, groupVersion string) ([]metav1.APIResource, error)
 }
 
-// DefinitionReader reads CustomResourceDefinitions from the view. The API server's discovery lags a moment behind them.
-type DefinitionReader interface {
+// CRDReader reads CustomResourceDefinitions from the view. The API server's discovery lags a moment behind them.
+type CRDReader interface {
 	// ServedResources lists the resources of the definitions that are served in a group-version.
 	ServedResources(gv schema.GroupVersion) []plan.APIResource
 	// IsDefinitionDeleted reports whether the definition of a resource was deleted.
@@ -41,7 +41,7 @@ var errBehind = fault.Unavailable(errors.New("the API server does not serve it y
 type Discovery struct {
 	cfg         Config
 	api         ServerResources
-	definitions DefinitionReader
+	definitions CRDReader
 	// changes counts the calls of Invalidate.
 	changes atomic.Uint64
 
@@ -55,7 +55,7 @@ type Discovery struct {
 }
 
 // New returns a Discovery that has found nothing yet.
-func New(cfg Config, api ServerResources, definitions DefinitionReader) *Discovery {
+func New(cfg Config, api ServerResources, definitions CRDReader) *Discovery {
 	d := &Discovery{cfg: cfg, api: api, definitions: definitions, found: map[string][]plan.APIResource{}}
 	d.Invalidate()
 	return d
@@ -69,8 +69,9 @@ func (d *Discovery) IsConfiguredGroup(group string) bool {
 // Invalidate makes the next [Discovery.Refresh] call the API server.
 func (d *Discovery) Invalidate() { d.changes.Add(1) }
 
-// Modules returns one module for each resource found, and reports whether every group-version has answered once.
-func (d *Discovery) Modules() ([]model.Module, bool) {
+// DiscoveredModules returns one module for each resource found, and reports whether every group-version has answered
+// once.
+func (d *Discovery) DiscoveredModules() ([]model.Module, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.modules, len(d.found) == len(d.groupVersions())

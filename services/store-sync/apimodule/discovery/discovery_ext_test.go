@@ -19,8 +19,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
-// server serves resources by group-version, and holds the definitions.
-type server struct {
+// fakeDiscovery serves resources by group-version, and holds the definitions.
+type fakeDiscovery struct {
 	served  map[string][]metav1.APIResource
 	errs    map[string]error
 	asked   int
@@ -28,7 +28,7 @@ type server struct {
 	gone    map[plan.APIResource]bool
 }
 
-func (s *server) DiscoverResources(_ context.Context, groupVersion string) ([]metav1.APIResource, error) {
+func (s *fakeDiscovery) DiscoverResources(_ context.Context, groupVersion string) ([]metav1.APIResource, error) {
 	s.asked++
 	if err := s.errs[groupVersion]; err != nil {
 		return nil, err
@@ -39,14 +39,14 @@ func (s *server) DiscoverResources(_ context.Context, groupVersion string) ([]me
 	return nil, fmt.Errorf("discovering: %w", kube.ErrNotServed)
 }
 
-func (s *server) ServedResources(gv schema.GroupVersion) []plan.APIResource {
+func (s *fakeDiscovery) ServedResources(gv schema.GroupVersion) []plan.APIResource {
 	return s.defined[gv.String()]
 }
 
-func (s *server) IsDefinitionDeleted(r plan.APIResource) bool { return s.gone[r] }
+func (s *fakeDiscovery) IsDefinitionDeleted(r plan.APIResource) bool { return s.gone[r] }
 
-func cluster() *server {
-	return &server{
+func cluster() *fakeDiscovery {
+	return &fakeDiscovery{
 		served: map[string][]metav1.APIResource{
 			"v1": {
 				{Name: "namespaces", SingularName: "namespace", Kind: "Namespace"},
@@ -60,7 +60,7 @@ func cluster() *server {
 }
 
 func names(d *discovery.Discovery) string {
-	modules, _ := d.Modules()
+	modules, _ := d.DiscoveredModules()
 	all := make([]string, len(modules))
 	for i, m := range modules {
 		all[i] = m.Origin.String()
@@ -68,17 +68,17 @@ func names(d *discovery.Discovery) string {
 	return strings.Join(all, " ")
 }
 
-func TestEveryResourceServedHasAModule(t *testing.T) {
+func TestEveryServedResourceHasModule(t *testing.T) {
 	t.Parallel()
 	s := cluster()
 	d := discovery.New(discovery.Defaults(), s, s)
-	if _, known := d.Modules(); known {
+	if _, known := d.DiscoveredModules(); known {
 		t.Error("it is known before anybody asked")
 	}
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	modules, known := d.Modules()
+	modules, known := d.DiscoveredModules()
 	if got := names(d); !known || got != "discovered/namespaces discovered/pods discovered/rbac.authorization.k8s.io/roles" {
 		t.Errorf("known %t, modules %s", known, got)
 	}
@@ -95,7 +95,7 @@ func TestEveryResourceServedHasAModule(t *testing.T) {
 	}
 }
 
-func TestItIsAskedAgainOnlyWhenSomethingChanged(t *testing.T) {
+func TestRefreshCallsAPIServerAfterInvalidateOnly(t *testing.T) {
 	t.Parallel()
 	s := cluster()
 	d := discovery.New(discovery.Defaults(), s, s)
@@ -114,7 +114,7 @@ func TestItIsAskedAgainOnlyWhenSomethingChanged(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotAnswerStaysAndIsAskedAgain(t *testing.T) {
+func TestRefreshKeepsUnansweredGroupsAndRetries(t *testing.T) {
 	t.Parallel()
 	s := cluster()
 	d := discovery.New(discovery.Defaults(), s, s)
@@ -123,7 +123,7 @@ func TestWhatDoesNotAnswerStaysAndIsAskedAgain(t *testing.T) {
 	if err := d.Refresh(t.Context()); !fault.IsUnavailable(err) {
 		t.Errorf("refreshed with %v", err)
 	}
-	if _, known := d.Modules(); known {
+	if _, known := d.DiscoveredModules(); known {
 		t.Error("all is known although v1 never answered")
 	}
 	delete(s.errs, "v1")
@@ -136,12 +136,12 @@ func TestWhatDoesNotAnswerStaysAndIsAskedAgain(t *testing.T) {
 	if err := d.Refresh(t.Context()); err == nil {
 		t.Error("refreshed although v1 does not answer")
 	}
-	if _, known := d.Modules(); !known || names(d) != before {
+	if _, known := d.DiscoveredModules(); !known || names(d) != before {
 		t.Errorf("known %t, modules %s", known, names(d))
 	}
 }
 
-func TestDiscoveryWaitsForWhatIsDefinedAndDropsWhatIsGone(t *testing.T) {
+func TestRefreshWaitsForDefinedAndDropsDeletedResources(t *testing.T) {
 	t.Parallel()
 	s := cluster()
 	d := discovery.New(discovery.Defaults(), s, s)
@@ -161,7 +161,7 @@ func TestDiscoveryWaitsForWhatIsDefinedAndDropsWhatIsGone(t *testing.T) {
 	}
 }
 
-func TestAResourceInSeveralVersionsHasOneModuleAndABadNameAReason(t *testing.T) {
+func TestModulesMergeVersionsAndReportBadNames(t *testing.T) {
 	t.Parallel()
 	s := cluster()
 	s.served["a.example.com/v1"] = []metav1.APIResource{{Name: "things", SingularName: "thing"}, {Name: strings.Repeat("x", 50), SingularName: "x"}}
@@ -170,13 +170,13 @@ func TestAResourceInSeveralVersionsHasOneModuleAndABadNameAReason(t *testing.T) 
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	modules, _ := d.Modules()
+	modules, _ := d.DiscoveredModules()
 	if len(modules) != 2 || modules[0].Origin.Name != "things" || modules[0].Fault != "" || !strings.Contains(modules[1].Fault, "shorter plural") {
 		t.Errorf("modules are %+v", modules)
 	}
 }
 
-func TestOnlyGroupsThatBelongIntoModelsConcern(t *testing.T) {
+func TestIsConfiguredGroup(t *testing.T) {
 	t.Parallel()
 	d := discovery.New(discovery.Defaults(), nil, nil)
 	for group, want := range map[string]bool{"ui.platform-mesh.io": true, "apis.kcp.io": true, "example.com": false, "mesh.io": false, "v1": false} {
@@ -186,7 +186,7 @@ func TestOnlyGroupsThatBelongIntoModelsConcern(t *testing.T) {
 	}
 }
 
-func TestSettingsAreFlagsAndCheckedByName(t *testing.T) {
+func TestConfigBindsFlagsAndValidates(t *testing.T) {
 	t.Parallel()
 	cfg := discovery.Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// crowd draws APIs whose names often become equal when they are cut, or give the same type in two ways.
-func crowd(t *rapid.T) []plan.APIResource {
+// collidingAPIs draws APIs whose names often become equal when they are cut, or give the same type in two ways.
+func collidingAPIs(t *rapid.T) []plan.APIResource {
 	name := rapid.SampledFrom([]string{"widget", "gadget", "veryspecialthingindeed", "relation"})
 	group := rapid.SampledFrom([]string{"", "core", "a.example.com", "a-b.example.com", "3d.example.com", "aaa.of.some.length.example.com", "bbb.of.some.length.example.com"})
 	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) plan.APIResource {
@@ -20,11 +20,11 @@ func crowd(t *rapid.T) []plan.APIResource {
 	}), 2, 12, plan.APIResource.String).Draw(t, "APIs")
 }
 
-func TestAPIsThatCollideAreRejectedAloneEachWithAReason(t *testing.T) {
+func TestCollidingAPIsAreRejectedWithReason(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var modules []model.Module
-		for _, r := range crowd(t) {
+		for _, r := range collidingAPIs(t) {
 			m := model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Scope: r.Group, Name: r.Plural}, API: r.String()}
 			dsl, err := plan.ModuleTemplate{Discovered: true}.RenderModule(r)
 			if m.DSL = dsl; err != nil {

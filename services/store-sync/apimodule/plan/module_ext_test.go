@@ -43,7 +43,7 @@ func merged(dsl string) model.ModuleReport {
 	return result.Reports[1]
 }
 
-func TestTheSurplusOfANameIsCutFromTheFrontOfTheGroup(t *testing.T) {
+func TestGroupTokenTruncatesFrontOfGroup(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ group, plural, want string }{
 		"the core group":            {"", "pods", "core"},
@@ -68,7 +68,7 @@ func TestTheSurplusOfANameIsCutFromTheFrontOfTheGroup(t *testing.T) {
 	}
 }
 
-func TestAModuleFollowsItsTemplate(t *testing.T) {
+func TestRenderModuleFollowsTemplate(t *testing.T) {
 	t.Parallel()
 	widgets := plan.APIResource{Group: "example.com", Plural: "widgets", Singular: "widget", Namespaced: true}
 	roles := plan.APIResource{Group: "rbac.authorization.k8s.io", Plural: "clusterroles", Singular: "clusterrole"}
@@ -123,7 +123,7 @@ func TestAModuleFollowsItsTemplate(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoValidNamesIsRefusedWithAReason(t *testing.T) {
+func TestRenderModuleRefusesInvalidNames(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		resource plan.APIResource
@@ -161,7 +161,7 @@ func anyName(t *rapid.T, label string) string {
 	).Draw(t, label)
 }
 
-func TestAModuleIsValidOrRefusedWhateverTheNames(t *testing.T) {
+func TestRenderModuleIsValidOrRefused(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := plan.APIResource{Group: anyName(t, "group"), Plural: anyName(t, "plural"), Singular: anyName(t, "singular"), Namespaced: rapid.Bool().Draw(t, "namespaced")}
@@ -181,7 +181,7 @@ func TestAModuleIsValidOrRefusedWhateverTheNames(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatOpenFGARefusesIsRefused(t *testing.T) {
+func TestRenderModuleAcceptsWhatOpenFGAAccepts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		name := anyName(t, "name")
@@ -213,7 +213,7 @@ func ExampleModuleTemplate_RenderModule() {
 	//     define watch_example_com_widgets: member
 }
 
-func TestTheNameOfAModuleIsCutAndNotItsResource(t *testing.T) {
+func TestCandidateNamesTruncateModuleName(t *testing.T) {
 	r := plan.APIResource{Group: "admissionregistration.k8s.io", Plural: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding"}
 	dsl, err := plan.ModuleTemplate{Discovered: true}.RenderModule(r)
 	if err != nil || !strings.HasPrefix(dsl, "module internal_core_types_validatingadmissionpolicybindi\n") {

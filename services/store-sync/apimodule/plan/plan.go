@@ -12,8 +12,8 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-// Input holds everything that the AuthorizationModels of one Store depend on.
-type Input struct {
+// ModelsInput holds everything that the AuthorizationModels of one Store depend on.
+type ModelsInput struct {
 	Template ModuleTemplate
 	// Wanted lists the modules that APIs need in this Store, in any order.
 	Wanted []WantedModel
@@ -25,18 +25,18 @@ type Input struct {
 	Taken func(name string) bool
 }
 
-// Plan lists the AuthorizationModels to apply and to delete.
-type Plan struct {
+// ModelsPlan lists the AuthorizationModels to apply and to delete.
+type ModelsPlan struct {
 	moduleplan.Plan
 
 	// Unnamed holds the resources whose AuthorizationModel can have no name, each with the reason.
 	Unnamed map[APIResource]string
 }
 
-// Make plans the actions from the existing AuthorizationModels to the wanted ones. The order of neither matters. An
-// AuthorizationModel keeps its name and all fields that others set.
-func Make(in Input) Plan {
-	p := Plan{Unnamed: map[APIResource]string{}}
+// PlanModels plans the actions from the existing AuthorizationModels to the wanted ones. The order of neither matters.
+// An AuthorizationModel keeps its name and all fields that others set.
+func PlanModels(in ModelsInput) ModelsPlan {
+	p := ModelsPlan{Unnamed: map[APIResource]string{}}
 	var desired []corev1alpha1.AuthorizationModel
 	has, named := firstModelByResource(in.Has), map[string]bool{}
 	taken := func(name string) bool { return named[name] || in.Taken(name) }
@@ -51,7 +51,7 @@ func Make(in Input) Plan {
 		named[object.Name] = true
 		desired = append(desired, object)
 	}
-	p.Plan = moduleplan.Changes(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
+	p.Plan = moduleplan.PlanChanges(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
 		return in.Unsure[old.Annotations[corev1alpha1.ExportAnnotation]]
 	})
 	return p
@@ -96,7 +96,7 @@ func (w WantedModel) firstFreeName(taken func(string) bool) string {
 
 // desiredModel returns the desired AuthorizationModel without a name. If no module is possible for the resource, the object
 // carries the annotation that rejects it.
-func (in Input) desiredModel(w WantedModel) corev1alpha1.AuthorizationModel {
+func (in ModelsInput) desiredModel(w WantedModel) corev1alpha1.AuthorizationModel {
 	dsl, err := in.Template.RenderModule(w.Resource)
 	o := corev1alpha1.AuthorizationModel{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1alpha1.ResourceAnnotation: w.Resource.String()}},

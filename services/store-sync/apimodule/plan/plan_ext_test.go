@@ -15,11 +15,11 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
-// cluster holds AuthorizationModels, as an API server would.
-type cluster map[string]*corev1alpha1.AuthorizationModel
+// simulatedCluster holds AuthorizationModels, as an API server would.
+type simulatedCluster map[string]*corev1alpha1.AuthorizationModel
 
-func (c cluster) plan(wanted []plan.WantedModel, unsure ...string) plan.Plan {
-	in := plan.Input{Wanted: wanted, Unsure: map[string]bool{}, Taken: func(name string) bool { return c[name] != nil }}
+func (c simulatedCluster) plan(wanted []plan.WantedModel, unsure ...string) plan.ModelsPlan {
+	in := plan.ModelsInput{Wanted: wanted, Unsure: map[string]bool{}, Taken: func(name string) bool { return c[name] != nil }}
 	for _, o := range c {
 		if o.Annotations[corev1alpha1.ResourceAnnotation] != "" {
 			in.Has = append(in.Has, o)
@@ -28,11 +28,11 @@ func (c cluster) plan(wanted []plan.WantedModel, unsure ...string) plan.Plan {
 	for _, export := range unsure {
 		in.Unsure[export] = true
 	}
-	return plan.Make(in)
+	return plan.PlanModels(in)
 }
 
 // do carries out todo by server-side apply, which keeps fields that are not named.
-func (c cluster) do(todo plan.Plan) {
+func (c simulatedCluster) do(todo plan.ModelsPlan) {
 	for _, o := range todo.Apply {
 		had := c[o.Name]
 		if had == nil {
@@ -47,7 +47,7 @@ func (c cluster) do(todo plan.Plan) {
 	}
 }
 
-func (c cluster) names() []string { return slices.Sorted(maps.Keys(c)) }
+func (c simulatedCluster) names() []string { return slices.Sorted(maps.Keys(c)) }
 
 func widgets(group string) plan.WantedModel {
 	return plan.WantedModel{
@@ -55,7 +55,7 @@ func widgets(group string) plan.WantedModel {
 	}
 }
 
-func offered(w plan.WantedModel, export string) plan.WantedModel {
+func exportedAPIs(w plan.WantedModel, export string) plan.WantedModel {
 	w.Export = export
 	return w
 }
@@ -64,9 +64,9 @@ func foreign(name string) *corev1alpha1.AuthorizationModel {
 	return &corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func TestAnAPIGetsItsAuthorizationModelAndLosesIt(t *testing.T) {
+func TestPlanModelsCreatesAndDeletes(t *testing.T) {
 	t.Parallel()
-	c := cluster{}
+	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{widgets("a.example.com")}))
 	o := c["widgets-demo"]
 	if o == nil || o.Spec.StoreRef.Name != "demo" || !strings.HasPrefix(o.Spec.Model, "module widgets\n") {
@@ -88,17 +88,17 @@ func TestAnAPIGetsItsAuthorizationModelAndLosesIt(t *testing.T) {
 	}
 }
 
-func TestNoAPITakesTheNameOfAnother(t *testing.T) {
+func TestPlanModelsKeepsNamesOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		has    cluster
+		has    simulatedCluster
 		wanted []plan.WantedModel
 		want   []string
 	}{
-		"two groups": {cluster{}, []plan.WantedModel{widgets("b.com"), widgets("a.com")}, []string{"widgets-demo", "widgets.b.com-demo"}},
-		"a person's": {cluster{"widgets-demo": foreign("widgets-demo")}, []plan.WantedModel{widgets("a.com")}, []string{"widgets-demo", "widgets.a.com-demo"}},
+		"two groups": {simulatedCluster{}, []plan.WantedModel{widgets("b.com"), widgets("a.com")}, []string{"widgets-demo", "widgets.b.com-demo"}},
+		"a person's": {simulatedCluster{"widgets-demo": foreign("widgets-demo")}, []plan.WantedModel{widgets("a.com")}, []string{"widgets-demo", "widgets.a.com-demo"}},
 		"one of two exports": {
-			cluster{}, []plan.WantedModel{offered(widgets("a.com"), "c/two"), offered(widgets("a.com"), "c/one")}, []string{"widgets-demo"},
+			simulatedCluster{}, []plan.WantedModel{exportedAPIs(widgets("a.com"), "c/two"), exportedAPIs(widgets("a.com"), "c/one")}, []string{"widgets-demo"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,16 +109,16 @@ func TestNoAPITakesTheNameOfAnother(t *testing.T) {
 			}
 		})
 	}
-	full := cluster{"widgets-demo": foreign("widgets-demo"), "widgets.a.com-demo": foreign("widgets.a.com-demo")}
+	full := simulatedCluster{"widgets-demo": foreign("widgets-demo"), "widgets.a.com-demo": foreign("widgets.a.com-demo")}
 	todo := full.plan([]plan.WantedModel{widgets("a.com")})
 	if why := todo.Unnamed[widgets("a.com").Resource]; len(todo.Apply) != 0 || !strings.Contains(why, "widgets.a.com-demo") {
 		t.Errorf("todo are %+v", todo)
 	}
 }
 
-func TestTheFirstOfTwoGroupsKeepsItsNameWhenTheOtherComesAndGoes(t *testing.T) {
+func TestPlanModelsKeepsNameOfFirstGroup(t *testing.T) {
 	t.Parallel()
-	c := cluster{}
+	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{widgets("b.com")}))
 	c.do(c.plan([]plan.WantedModel{widgets("a.com"), widgets("b.com")}))
 	if got := c["widgets-demo"].Annotations[corev1alpha1.ResourceAnnotation]; got != "widgets.b.com" {
@@ -130,9 +130,9 @@ func TestTheFirstOfTwoGroupsKeepsItsNameWhenTheOtherComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestWhatIsInDeletionIsMadeAgainOnceItIsGone(t *testing.T) {
+func TestPlanModelsRecreatesDeletedModel(t *testing.T) {
 	t.Parallel()
-	c := cluster{}
+	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{widgets("a.com")}))
 	now := metav1.Now()
 	c["widgets-demo"].DeletionTimestamp = &now
@@ -147,19 +147,19 @@ func TestWhatIsInDeletionIsMadeAgainOnceItIsGone(t *testing.T) {
 	}
 }
 
-func TestNothingIsDeletedInDoubt(t *testing.T) {
+func TestPlanModelsDeletesNothingWhileIncomplete(t *testing.T) {
 	t.Parallel()
-	c := cluster{}
-	c.do(c.plan([]plan.WantedModel{offered(widgets("a.com"), "c/one"), offered(widgets("b.com"), "c/two")}))
+	c := simulatedCluster{}
+	c.do(c.plan([]plan.WantedModel{exportedAPIs(widgets("a.com"), "c/one"), exportedAPIs(widgets("b.com"), "c/two")}))
 	if todo := c.plan(nil, "c/one"); !slices.Equal(todo.Delete, []string{"widgets.b.com-demo"}) {
 		t.Errorf("deleted are %v", todo.Delete)
 	}
 }
 
-func TestAnAPIWithoutAValidNameIsRejectedOnItsOwnObject(t *testing.T) {
+func TestPlanModelsReportsInvalidNameOnObject(t *testing.T) {
 	t.Parallel()
 	bad := plan.WantedModel{Resource: plan.APIResource{Group: "3d.com", Plural: "things", Singular: "thing"}, Store: corev1alpha1.StoreRef{Name: "demo"}}
-	c := cluster{}
+	c := simulatedCluster{}
 	c.do(c.plan([]plan.WantedModel{bad, widgets("a.com")}))
 	if why := c["things-demo"].Annotations[corev1alpha1.RejectedAnnotation]; !strings.Contains(why, "things.3d.com") || !strings.Contains(why, "3d_com_thing") {
 		t.Errorf("the reason is %q", why)
@@ -172,7 +172,7 @@ func TestAnAPIWithoutAValidNameIsRejectedOnItsOwnObject(t *testing.T) {
 	}
 }
 
-func TestAPlanIsIndependentOfOrderAndCarriedOutOnce(t *testing.T) {
+func TestPlanModelsIsDeterministicAndIdempotent(t *testing.T) {
 	t.Parallel()
 	resource := rapid.Custom(func(t *rapid.T) plan.WantedModel {
 		return plan.WantedModel{
@@ -185,7 +185,7 @@ func TestAPlanIsIndependentOfOrderAndCarriedOutOnce(t *testing.T) {
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		c := cluster{}
+		c := simulatedCluster{}
 		if rapid.Bool().Draw(t, "taken") {
 			c["widgets-demo"] = foreign("widgets-demo")
 		}
@@ -229,7 +229,7 @@ func read[T any](t *testing.T, text string) *T {
 	return o
 }
 
-func TestALabelledDefinitionAsksForAModule(t *testing.T) {
+func TestModelWantedByDefinition(t *testing.T) {
 	t.Parallel()
 	d := read[plan.ResourceDefinition](t, `{"metadata":{"name":"widgets.example.com","labels":{"core.platform-mesh.io/store-name":"demo"}},
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
@@ -261,34 +261,34 @@ const (
 	schema  = `{"metadata":{"name":"v1.widgets.example.com"},"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"widgets","singular":"widget"}}}`
 )
 
-func TestABindingAsksForTheResourcesOfItsExport(t *testing.T) {
+func TestModelsWantedByBinding(t *testing.T) {
 	t.Parallel()
 	known := map[string]*plan.ResourceSchema{"v1.widgets.example.com": read[plan.ResourceSchema](t, schema)}
 	one := []plan.WantedModel{{
 		Resource: plan.APIResource{Group: "example.com", Plural: "widgets", Singular: "widget"}, Export: "prov/widgets.example.com",
 		Store: corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"},
 	}}
-	bound := func(export string) plan.BoundAPI {
-		return plan.BoundAPI{
+	bound := func(export string) plan.ResolvedBinding {
+		return plan.ResolvedBinding{
 			Binding: read[plan.APIBinding](t, binding), Account: read[corev1alpha1.AccountInfo](t, account),
 			Export: read[plan.APIExport](t, export), Schemas: known,
 		}
 	}
 	for name, test := range map[string]struct {
 		export string
-		edit   func(*plan.BoundAPI)
+		edit   func(*plan.ResolvedBinding)
 		want   []plan.WantedModel
 		all    bool
 	}{
 		"of v1alpha1":       {export1, nil, one, true},
 		"a schema is gone":  {export2, nil, one, false},
-		"no account":        {export1, func(b *plan.BoundAPI) { b.Account = nil }, nil, false},
-		"no export":         {export1, func(b *plan.BoundAPI) { b.Export = nil }, nil, false},
-		"in deletion":       {export1, func(b *plan.BoundAPI) { b.Binding.DeletionTimestamp = &metav1.Time{} }, nil, true},
-		"the platform's":    {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "core.platform-mesh.io" }, nil, true},
-		"the system's":      {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "system.platform-mesh.io" }, nil, true},
-		"kcp's":             {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "tenancy.kcp.io" }, nil, true},
-		"nearly the system": {export1, func(b *plan.BoundAPI) { b.Binding.Spec.Reference.Export.Name = "ui.platform-mesh.io" }, one, true},
+		"no account":        {export1, func(b *plan.ResolvedBinding) { b.Account = nil }, nil, false},
+		"no export":         {export1, func(b *plan.ResolvedBinding) { b.Export = nil }, nil, false},
+		"in deletion":       {export1, func(b *plan.ResolvedBinding) { b.Binding.DeletionTimestamp = &metav1.Time{} }, nil, true},
+		"the platform's":    {export1, func(b *plan.ResolvedBinding) { b.Binding.Spec.Reference.Export.Name = "core.platform-mesh.io" }, nil, true},
+		"the system's":      {export1, func(b *plan.ResolvedBinding) { b.Binding.Spec.Reference.Export.Name = "system.platform-mesh.io" }, nil, true},
+		"kcp's":             {export1, func(b *plan.ResolvedBinding) { b.Binding.Spec.Reference.Export.Name = "tenancy.kcp.io" }, nil, true},
+		"nearly the system": {export1, func(b *plan.ResolvedBinding) { b.Binding.Spec.Reference.Export.Name = "ui.platform-mesh.io" }, one, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,7 +303,7 @@ func TestABindingAsksForTheResourcesOfItsExport(t *testing.T) {
 	}
 }
 
-func TestBindingsOfThePlatformAreNotHeld(t *testing.T) {
+func TestNeedsFinalizerExcludesPlatformBindings(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"widgets": true, "core.platform-mesh.io-x": false, "topology.kcp.io-y": false} {
 		b := read[plan.APIBinding](t, binding)

@@ -19,8 +19,8 @@ func ModelWantedByDefinition(d *ResourceDefinition) (WantedModel, bool) {
 	return WantedModel{Resource: d.Spec.Resource(), Store: corev1alpha1.StoreRef{Name: store}}, store != ""
 }
 
-// BoundAPI holds an APIBinding with the objects that it leads to. Unknown objects are nil.
-type BoundAPI struct {
+// ResolvedBinding holds an APIBinding with the objects that it leads to. Unknown objects are nil.
+type ResolvedBinding struct {
 	Binding *APIBinding
 	Account *corev1alpha1.AccountInfo
 	Export  *APIExport
@@ -30,7 +30,7 @@ type BoundAPI struct {
 
 // ModelsWantedByBinding returns the modules that an APIBinding needs: one for each resource of the export, in the Store of its
 // organization. It reports in all whether the list is complete, which needs every object that the binding leads to.
-func ModelsWantedByBinding(b BoundAPI) (wanted []WantedModel, all bool) {
+func ModelsWantedByBinding(b ResolvedBinding) (wanted []WantedModel, all bool) {
 	if b.Binding.IsPlatformBinding() || b.Binding.DeletionTimestamp != nil {
 		return nil, true
 	}

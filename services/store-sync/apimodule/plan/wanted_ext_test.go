@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/apimodule/plan"
 )
 
-func TestAStoreDiscoversUnlessItSaysOtherwiseOrIsThePlatforms(t *testing.T) {
+func TestUsesDiscovery(t *testing.T) {
 	for name, test := range map[string]struct {
 		store string
 		mode  corev1alpha1.DiscoveryMode

@@ -14,7 +14,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
+func TestDesiredStatusIsReadyWhenLive(t *testing.T) {
 	fine := iam.RegistrationFinding{Reason: iamv1alpha1.IAMSystemConfigured, Message: "fine"}
 	live := moduleplan.Verdict{Merged: condition.New("Merged", true, "Merged", "live")}
 	tests := map[string]struct {
@@ -60,7 +60,7 @@ func TestAProtectedResourceIsReadyWhenItIsLive(t *testing.T) {
 }
 
 // The record holds the claim with which the live model was made. It stays as long as no newer model is live.
-func TestWhatSomebodyHasIsRecordedWhenItIsLive(t *testing.T) {
+func TestDesiredStatusRecordsLiveRegistration(t *testing.T) {
 	was, is := &iamv1alpha1.Registration{Kind: "Was"}, &iamv1alpha1.Registration{Kind: "Is"}
 	fine := iam.RegistrationFinding{Reason: iamv1alpha1.IAMSystemConfigured, Registration: is}
 	for name, test := range map[string]struct {
@@ -78,7 +78,7 @@ func TestWhatSomebodyHasIsRecordedWhenItIsLive(t *testing.T) {
 	}
 }
 
-func TestTheIAMStoreHasAModelOfItsOwn(t *testing.T) {
+func TestIAMStoreSpecHasOwnModel(t *testing.T) {
 	spec := IAMStoreSpec("iam", "uid")
 	if result, err := model.Merge(model.Module{DSL: spec.CoreModule}, nil, model.Limits{}); err != nil || result.Reports[0].State != model.Merged {
 		t.Errorf("its core module is %+v (%v)", result.Reports, err)

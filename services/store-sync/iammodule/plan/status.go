@@ -35,7 +35,7 @@ func DesiredStatus(p *iamv1alpha1.ProtectedResource, found iam.RegistrationFindi
 		return status
 	}
 	status.Outcome = eventv1.Outcome_OUTCOME_REJECTED
-	if c, ok := condition.ChangedCondition(has.Conditions, s.Conditions, iamv1alpha1.Ready); ok {
+	if c, ok := condition.FindChangedCondition(has.Conditions, s.Conditions, iamv1alpha1.Ready); ok {
 		status.Notes = []condition.EventContent{{Warning: true, Reason: c.Reason, Message: c.Message}}
 	}
 	return status

@@ -38,8 +38,8 @@ func Webhooks(limits model.Limits) []admission.Webhook {
 
 // withStoreName returns the webhook for Stores, which then also checks the name of each new Store.
 func withStoreName(w admission.Webhook) admission.Webhook {
-	judgeText := w.Judge
-	w.Judge = func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+	judgeText := w.Validate
+	w.Validate = func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 		if request.Operation == admissionv1.Create {
 			var s corev1alpha1.Store
 			if err := json.Unmarshal(request.Object.Raw, &s); err != nil {
@@ -70,7 +70,7 @@ func modelTextWebhook[T any](kind kinds.Kind, field string, limits model.Limits,
 				Name: "the-text-is-new", Expression: fmt.Sprintf("oldObject == null || object.spec.%[1]s != oldObject.spec.%[1]s", field),
 			}},
 		},
-		Judge: func(_ context.Context, request *admissionv1.AdmissionRequest) error {
+		Validate: func(_ context.Context, request *admissionv1.AdmissionRequest) error {
 			object := new(T)
 			if err := json.Unmarshal(request.Object.Raw, object); err != nil {
 				return fmt.Errorf("decoding a %s: %w", kind.Kind, err)
@@ -79,7 +79,7 @@ func modelTextWebhook[T any](kind kinds.Kind, field string, limits model.Limits,
 			if !judged {
 				return nil
 			}
-			if why := model.TextFlaw(is, limits); why != "" {
+			if why := model.InvalidTextReason(is, limits); why != "" {
 				return admission.RefusalError("spec.%s is invalid, and nothing was changed; correct it and apply again: %s", field, why)
 			}
 			return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-func TestATextThatCanBeInNoModelIsRefusedWithItsLine(t *testing.T) {
+func TestWebhookRefusesInvalidTextWithLine(t *testing.T) {
 	const good = "module a\n\ntype a\n  relations\n    define r: [user]\n"
 	for name, c := range map[string]struct {
 		text string
@@ -32,7 +32,7 @@ func TestATextThatCanBeInNoModelIsRefusedWithItsLine(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = Webhooks(model.Limits{})[i].Judge(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: object}})
+				err = Webhooks(model.Limits{})[i].Validate(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: object}})
 				if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "spec."+field)) {
 					t.Errorf("of %s says %v, want %q", field, err, c.says)
 				}
@@ -41,8 +41,8 @@ func TestATextThatCanBeInNoModelIsRefusedWithItsLine(t *testing.T) {
 	}
 }
 
-func TestWebhookAcceptsTheEmptyModuleOfADocumentAlone(t *testing.T) {
-	judge := Webhooks(model.Limits{})[1].Judge
+func TestWebhookAcceptsEmptyModuleOfDocumentOnly(t *testing.T) {
+	judge := Webhooks(model.Limits{})[1].Validate
 	for _, c := range []struct {
 		object  string
 		accepts bool
@@ -59,7 +59,7 @@ func TestWebhookAcceptsTheEmptyModuleOfADocumentAlone(t *testing.T) {
 }
 
 func TestWebhookRefusesNameOfNewStoreThatOpenFGADoesNotAllow(t *testing.T) {
-	judge := Webhooks(model.Limits{})[0].Judge
+	judge := Webhooks(model.Limits{})[0].Validate
 	for name, accepts := range map[string]bool{"ff": false, "fff": true, strings.Repeat("f", 64): true, strings.Repeat("f", 65): false} {
 		object, err := json.Marshal(map[string]any{"metadata": map[string]string{"name": name}, "spec": map[string]string{"coreModule": "module a\ntype a\n"}})
 		if err != nil {

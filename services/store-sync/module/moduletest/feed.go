@@ -18,22 +18,22 @@ import (
 // Cluster is the cluster to which the service under test writes.
 const Cluster = "local"
 
-// ViewFeed puts objects into a view.
-type ViewFeed struct {
+// InformerFeeder puts objects into a view.
+type InformerFeeder struct {
 	View *informer.Informer
 	T    testing.TB
 
 	version int
 }
 
-// NewViewFeed returns a feed with an empty view.
-func NewViewFeed(t testing.TB) *ViewFeed {
+// NewInformerFeeder returns a feed with an empty view.
+func NewInformerFeeder(t testing.TB) *InformerFeeder {
 	t.Helper()
-	return &ViewFeed{View: informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
+	return &InformerFeeder{View: informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)}), T: t}
 }
 
 // PutObject stores a new state of an object.
-func (f *ViewFeed) PutObject(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
+func (f *InformerFeeder) PutObject(kind kinds.Kind, cluster, name string, object any, edit ...func(*event.Change)) event.Key {
 	f.T.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *ViewFeed) PutObject(kind kinds.Kind, cluster, name string, object any, 
 func MarkDeleted(c *event.Change) { c.Deleted = true }
 
 // PutStore puts a Store with an OpenFGA store.
-func (f *ViewFeed) PutStore(cluster, name, id string) event.Key {
+func (f *InformerFeeder) PutStore(cluster, name, id string) event.Key {
 	f.T.Helper()
 	return f.PutObject(kinds.Stores(), cluster, name, corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1alpha1.StoreStatus{StoreID: id},

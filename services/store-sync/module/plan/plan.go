@@ -16,9 +16,9 @@ type Plan struct {
 	Delete []string
 }
 
-// Changes plans the changes from the existing objects to the desired ones. It deletes an existing object that is not
-// desired, unless keep returns true. An object in deletion is created again only once it is gone.
-func Changes(has []*corev1alpha1.AuthorizationModel, desired []corev1alpha1.AuthorizationModel,
+// PlanChanges plans the changes from the existing objects to the desired ones. It deletes an existing object that is
+// not desired, unless keep returns true. An object in deletion is created again only once it is gone.
+func PlanChanges(has []*corev1alpha1.AuthorizationModel, desired []corev1alpha1.AuthorizationModel,
 	keep func(*corev1alpha1.AuthorizationModel) bool,
 ) Plan {
 	var p Plan
@@ -28,7 +28,7 @@ func Changes(has []*corev1alpha1.AuthorizationModel, desired []corev1alpha1.Auth
 	}
 	for _, o := range desired {
 		wanted[o.Name] = true
-		if old := known[o.Name]; old == nil || old.DeletionTimestamp == nil && !old.Holds(&o) {
+		if old := known[o.Name]; old == nil || old.DeletionTimestamp == nil && !old.MatchesDesired(&o) {
 			p.Apply = append(p.Apply, o)
 		}
 	}

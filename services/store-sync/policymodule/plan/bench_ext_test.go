@@ -7,10 +7,10 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// services returns a world in which each of n services registers a type that refers to the previous one.
-func services(b *testing.B, n int) *world {
+// chainOfServices returns a world in which each of n services registers a type that refers to the previous one.
+func chainOfServices(b *testing.B, n int) *simulatedStore {
 	b.Helper()
-	w := newWorld(b)
+	w := newSimulatedStore(b)
 	for i := range n {
 		w.say(fmt.Sprintf("team/s%03d", i), serviceText(i))
 	}
@@ -31,25 +31,25 @@ func letters(i int) string {
 }
 
 func BenchmarkPlan100Documents(b *testing.B) {
-	for name, edit := range map[string]func(w *world){
-		"in step": func(*world) {},
-		"one is edited": func(w *world) {
+	for name, edit := range map[string]func(w *simulatedStore){
+		"in step": func(*simulatedStore) {},
+		"one is edited": func(w *simulatedStore) {
 			w.say("team/s050", serviceText(50)+"unions: [{name: u, resourceTypes: [{name: t1}, {name: t2}]}]\n")
 		},
-		"one is refused":               func(w *world) { w.say("team/new", serviceText(50)) },
-		"one that all need is deleted": func(w *world) { delete(w.documents, "team/s000") },
-		"20 are refused": func(w *world) {
+		"one is refused":               func(w *simulatedStore) { w.say("team/new", serviceText(50)) },
+		"one that all need is deleted": func(w *simulatedStore) { delete(w.documents, "team/s000") },
+		"20 are refused": func(w *simulatedStore) {
 			for i := range 20 {
 				w.say(fmt.Sprintf("team/new%d", i), serviceText(i))
 			}
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			w := services(b, 100)
+			w := chainOfServices(b, 100)
 			edit(w)
 			in := w.input()
 			for b.Loop() {
-				plan.Make(in)
+				plan.PlanDocuments(in)
 			}
 		})
 	}

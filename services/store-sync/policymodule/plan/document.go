@@ -68,8 +68,8 @@ func (d Document) liveTextMentions(name string) bool {
 // annotations of an object together.
 const maxPolicy = 200 << 10
 
-// sizeFindings returns a finding on a document that is too large to be kept.
-func sizeFindings(d Document) policy.Diagnostics {
+// oversizedDocumentFindings returns a finding on a document that is too large to be kept.
+func oversizedDocumentFindings(d Document) policy.Diagnostics {
 	if n := len(encodePolicy(d.Present)); n > maxPolicy {
 		return policy.Diagnostics{{
 			Code: policy.CodeLimit, Severity: policy.Error, Message: fmt.Sprintf("the document has %d bytes, of at most %d", n, maxPolicy),

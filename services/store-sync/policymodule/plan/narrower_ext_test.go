@@ -20,7 +20,7 @@ actionBindings: [{actionName: look, typeName: upper, conditions: [{relationshipA
 `
 )
 
-func TestMakeTakesNothingFromOthersByANarrowerGrant(t *testing.T) {
+func TestPlanDocumentsNarrowerGrantRemovesNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ was, is, finding string }{
 		"fewer may own it":         {", {name: righty}]", "]", ""},
@@ -28,7 +28,7 @@ func TestMakeTakesNothingFromOthersByANarrowerGrant(t *testing.T) {
 		"nobody has it by another": {", {relationshipAction: {relation: beside, actionName: see}}]", "]", ""},
 		"the action has gone":      {"see", "gaze", "E-UNKNOWN-ACTION"},
 	} {
-		w := newWorld(t)
+		w := newSimulatedStore(t)
 		w.say("a/giver", giver)
 		w.say("b/taker", taker)
 		w.expectFindings(w.settle(), map[string]string{})

@@ -22,8 +22,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// world is a Store with its documents and their AuthorizationModels.
-type world struct {
+// simulatedStore is a Store with its documents and their AuthorizationModels.
+type simulatedStore struct {
 	t         testing.TB
 	documents map[string]plan.Document
 	made      map[string]*corev1alpha1.AuthorizationModel
@@ -33,9 +33,9 @@ type world struct {
 	clock     int64
 }
 
-func newWorld(t testing.TB) *world {
+func newSimulatedStore(t testing.TB) *simulatedStore {
 	t.Helper()
-	return &world{t: t, documents: map[string]plan.Document{}, made: map[string]*corev1alpha1.AuthorizationModel{}}
+	return &simulatedStore{t: t, documents: map[string]plan.Document{}, made: map[string]*corev1alpha1.AuthorizationModel{}}
 }
 
 func read(t testing.TB, text string) *iaplv1alpha1.Policy {
@@ -48,7 +48,7 @@ func read(t testing.TB, text string) *iaplv1alpha1.Policy {
 }
 
 // say registers a document, or changes its text.
-func (w *world) say(name, text string) {
+func (w *simulatedStore) say(name, text string) {
 	w.t.Helper()
 	d, known := w.documents[name]
 	if !known {
@@ -59,7 +59,7 @@ func (w *world) say(name, text string) {
 	w.documents[name] = d
 }
 
-func (w *world) input() plan.Input {
+func (w *simulatedStore) input() plan.Input {
 	defined := map[string]bool{}
 	for _, name := range w.core {
 		defined[name] = true
@@ -72,16 +72,16 @@ func (w *world) input() plan.Input {
 }
 
 // settle carries out the plan, and verifies that the next plan is empty.
-func (w *world) settle() plan.Plan {
+func (w *simulatedStore) settle() plan.Plan {
 	w.t.Helper()
-	todo := plan.Make(w.input())
+	todo := plan.PlanDocuments(w.input())
 	for _, m := range todo.Apply {
 		w.made[m.Name] = &m
 	}
 	for _, name := range todo.Delete {
 		delete(w.made, name)
 	}
-	again := plan.Make(w.input())
+	again := plan.PlanDocuments(w.input())
 	if len(again.Apply)+len(again.Delete) > 0 {
 		w.t.Fatalf("something is left to do: %+v", again)
 	}
@@ -92,7 +92,7 @@ func (w *world) settle() plan.Plan {
 }
 
 // live returns the live declarations of each document with any.
-func (w *world) live() map[string]string {
+func (w *simulatedStore) live() map[string]string {
 	live := map[string]string{}
 	for _, m := range w.made {
 		name := m.Annotations[corev1alpha1.DocumentAnnotation]
@@ -109,7 +109,7 @@ func (w *world) live() map[string]string {
 }
 
 // stale reports whether the live text of a document differs from its present one.
-func (w *world) stale(name string) bool {
+func (w *simulatedStore) stale(name string) bool {
 	w.t.Helper()
 	for _, m := range w.made {
 		if m.Annotations[corev1alpha1.DocumentAnnotation] == name {
@@ -120,7 +120,7 @@ func (w *world) stale(name string) bool {
 }
 
 // expectText expects the live text of a document to be want.
-func (w *world) expectText(name, want string) {
+func (w *simulatedStore) expectText(name, want string) {
 	w.t.Helper()
 	for _, m := range w.made {
 		if m.Annotations[corev1alpha1.DocumentAnnotation] == name {
@@ -133,7 +133,7 @@ func (w *world) expectText(name, want string) {
 	w.t.Errorf("nothing is live of %s", name)
 }
 
-func (w *world) expectLive(want map[string]string) {
+func (w *simulatedStore) expectLive(want map[string]string) {
 	w.t.Helper()
 	if got := w.live(); !maps.Equal(got, want) {
 		w.t.Errorf("live is %v, want %v", got, want)
@@ -141,7 +141,7 @@ func (w *world) expectLive(want map[string]string) {
 }
 
 // expectFindings expects a text in the findings of each refused document, and no findings on others.
-func (w *world) expectFindings(todo plan.Plan, want map[string]string) {
+func (w *simulatedStore) expectFindings(todo plan.Plan, want map[string]string) {
 	w.t.Helper()
 	for name := range w.documents {
 		var told []string
@@ -167,9 +167,9 @@ actionBindings:
 `
 )
 
-func registered(t testing.TB) *world {
+func registered(t testing.TB) *simulatedStore {
 	t.Helper()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("a/tenant", tenant)
 	w.say("b/project", project)
 	w.say("c/lb", lb)
@@ -183,11 +183,11 @@ func whole() map[string]string {
 	return map[string]string{"a/tenant": "tenant", "b/project": "project", "c/lb": "loadbalancer", "d/owners": "", "roles": "role user"}
 }
 
-func TestServicesRegisterInAnyOrder(t *testing.T) {
+func TestPlanDocumentsIsIndependentOfOrder(t *testing.T) {
 	t.Parallel()
 	parts := map[string]string{"a/tenant": tenant, "b/project": project, "c/lb": lb, "d/owners": owners}
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(t)
+		w := newSimulatedStore(t)
 		order := rapid.Permutation(slices.Sorted(maps.Keys(parts))).Draw(r, "order")
 		var todo plan.Plan
 		for _, name := range order {
@@ -199,9 +199,9 @@ func TestServicesRegisterInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestPartsWaitForWhatTheyNeed(t *testing.T) {
+func TestPlanDocumentsDefersMissingReferences(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("b/project", project)
 	w.expectFindings(w.settle(), map[string]string{
 		"b/project": `spec.resourceTypes[0].relationships[0].targetTypes[0]: E-UNKNOWN-TYPE`,
@@ -212,7 +212,7 @@ func TestPartsWaitForWhatTheyNeed(t *testing.T) {
 	w.expectLive(map[string]string{"a/tenant": "tenant", "b/project": "project"})
 }
 
-func TestWhoeverComesLaterGivesWay(t *testing.T) {
+func TestPlanDocumentsRefusesLaterConflict(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.say("Z/usurper", tenant) // Its name sorts before the live ones.
@@ -223,21 +223,21 @@ func TestWhoeverComesLaterGivesWay(t *testing.T) {
 	w.expectLive(want)
 }
 
-func TestOfTwoNewcomersTheOlderStays(t *testing.T) {
+func TestPlanDocumentsKeepsOlderOfTwoNewDocuments(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("z/first", tenant)
 	w.say("a/second", tenant)
 	w.expectFindings(w.settle(), map[string]string{"a/second": "E-DUP-TYPE"})
 	w.expectLive(map[string]string{"z/first": "tenant"})
 }
 
-func TestOneThatIsWrongAnywayIsInNobodysWay(t *testing.T) {
+func TestPlanDocumentsInvalidDocumentBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	thing := func(name, prefix, up string) string {
 		return fmt.Sprintf("resourceTypes: [{name: %s, idPrefix: %s, relationships: [{relation: up, targetTypes: [{name: %s}]}]}]\n", name, prefix, up)
 	}
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("s/a", thing("gamma", "paa", "nowhere")) // It is the oldest, and conflicts with s/c.
 	w.say("s/b", thing("alpha", "pbb", "beta"))
 	w.say("s/c", thing("gamma", "pcc", "alpha"))
@@ -246,7 +246,7 @@ func TestOneThatIsWrongAnywayIsInNobodysWay(t *testing.T) {
 	w.expectLive(map[string]string{"s/b": "alpha", "s/c": "gamma", "s/d": "beta"})
 }
 
-func TestAnEditThatIsWrongLeavesWhatWasValid(t *testing.T) {
+func TestPlanDocumentsInvalidEditKeepsLiveText(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.say("c/lb", strings.ReplaceAll(lb, "relation: owner, actionName", "relation: nowhere, actionName"))
@@ -264,7 +264,7 @@ func TestAnEditThatIsWrongLeavesWhatWasValid(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyNeedsGoes(t *testing.T) {
+func TestPlanDocumentsRemovesUnusedElements(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	delete(w.documents, "c/lb")
@@ -277,7 +277,7 @@ func TestWhatNobodyNeedsGoes(t *testing.T) {
 	w.expectLive(nil)
 }
 
-func TestAChangeOfTwoTogetherIsOne(t *testing.T) {
+func TestPlanDocumentsAcceptsJointChange(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	for name, text := range map[string]string{"a/tenant": tenant, "b/project": project, "d/owners": owners} {
@@ -289,7 +289,7 @@ func TestAChangeOfTwoTogetherIsOne(t *testing.T) {
 	w.expectLive(want)
 }
 
-func TestTheStoresOwnTypesAreNotMadeTwice(t *testing.T) {
+func TestPlanDocumentsOmitsTypesOfStore(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		core  []string
@@ -308,7 +308,7 @@ func TestTheStoresOwnTypesAreNotMadeTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newSimulatedStore(t)
 			w.core, w.roles = test.core, test.roles
 			w.say("a/all", strings.ReplaceAll(lb, "resourceowner", "loadbalancer")[:strings.Index(lb, "  - {actionName: loadbalancer_get, typeName: resourceowner")])
 			todo := w.settle()
@@ -330,7 +330,7 @@ func TestTheStoresOwnTypesAreNotMadeTwice(t *testing.T) {
 	}
 }
 
-func TestATypeThatTheStoreTakesOverHoldsUpNobody(t *testing.T) {
+func TestPlanDocumentsTypeTakenByStoreBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.core = []string{"project"}
@@ -347,7 +347,7 @@ func TestATypeThatTheStoreTakesOverHoldsUpNobody(t *testing.T) {
 	w.expectLive(want)
 }
 
-func TestADocumentHasABound(t *testing.T) {
+func TestPlanDocumentsBoundsDocument(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	long := new(iaplv1alpha1.Policy)
@@ -363,7 +363,7 @@ func TestADocumentHasABound(t *testing.T) {
 	w.expectLive(whole())
 }
 
-func TestWhatSomebodySpoilsIsMadeAgain(t *testing.T) {
+func TestPlanDocumentsRepairsEditedModel(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	spoiled := 0
@@ -384,9 +384,9 @@ func TestWhatSomebodySpoilsIsMadeAgain(t *testing.T) {
 	w.expectLive(whole())
 }
 
-func TestNamesAreUniqueAndValid(t *testing.T) {
+func TestModelNamesAreUniqueAndValid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	names := []string{
 		"a/" + strings.Repeat("b", 253), "a/" + strings.Repeat("b", 252), "1a/x", "a/b.c", "a/b-c", "east/a/b", "a.b/c",
 	}
@@ -411,10 +411,10 @@ func TestNamesAreUniqueAndValid(t *testing.T) {
 }
 
 // This test plays random histories of a few services that depend on each other.
-func TestWhateverHappensWhatIsLiveIsValid(t *testing.T) {
+func TestPlanDocumentsKeepsLivePolicyValidInRandomHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(t)
+		w := newSimulatedStore(t)
 		for range rapid.IntRange(1, 12).Draw(r, "todo") {
 			name := "s/" + rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(r, "service")
 			if rapid.IntRange(0, 4).Draw(r, "deed") == 0 {
@@ -425,8 +425,8 @@ func TestWhateverHappensWhatIsLiveIsValid(t *testing.T) {
 					types.Draw(r, "type"), name[2:]+"xx", types.Draw(r, "target")))
 			}
 			before := w.live()
-			first := plan.Make(w.input())
-			if again := plan.Make(w.input()); !reflect.DeepEqual(first, again) {
+			first := plan.PlanDocuments(w.input())
+			if again := plan.PlanDocuments(w.input()); !reflect.DeepEqual(first, again) {
 				r.Fatalf("the same objects, another plan:\n%+v\n%+v", first, again)
 			}
 			todo := w.settle()
@@ -446,7 +446,7 @@ func TestWhateverHappensWhatIsLiveIsValid(t *testing.T) {
 	})
 }
 
-func expectValid(r *rapid.T, w *world) {
+func expectValid(r *rapid.T, w *simulatedStore) {
 	var documents []*syntax.Document
 	for _, m := range w.made {
 		if name := m.Annotations[corev1alpha1.DocumentAnnotation]; name != corev1alpha1.Roles {

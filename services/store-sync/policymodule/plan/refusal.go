@@ -8,9 +8,9 @@ import (
 	"github.com/entail-dev/entail/services/policy"
 )
 
-// refuseBlamedChanges returns the documents whose changes must be dropped, and records the reason for each. These are changes with
+// refuseChangesWithFindings returns the documents whose changes must be dropped, and records the reason for each. These are changes with
 // findings of their own, else changes that break unchanged documents.
-func (s *documentSelection) refuseBlamedChanges(found policy.Diagnostics) map[int]bool {
+func (s *documentSelection) refuseChangesWithFindings(found policy.Diagnostics) map[int]bool {
 	broken := findingsByDocument(found)
 	for _, contested := range []bool{false, true} {
 		if drop := s.refuseFaultyChanges(broken, contested); len(drop) > 0 {
@@ -22,7 +22,7 @@ func (s *documentSelection) refuseBlamedChanges(found policy.Diagnostics) map[in
 		drop = maps.Clone(s.pending)
 	}
 	for i := range drop {
-		s.refuseDocument(i, s.breaksOthersFinding(found))
+		s.refuseDocument(i, s.brokenDocumentsFinding(found))
 	}
 	return drop
 }
@@ -59,8 +59,8 @@ func (s *documentSelection) refuseDocument(i int, findings policy.Diagnostics) {
 // codeBreaks is the code of the finding on a valid document whose additions make others invalid.
 const codeBreaks policy.Code = "E-BREAKS-OTHERS"
 
-// breaksOthersFinding returns the finding on a change that lists the other documents it would break.
-func (s *documentSelection) breaksOthersFinding(others policy.Diagnostics) policy.Diagnostics {
+// brokenDocumentsFinding returns the finding on a change that lists the other documents it would break.
+func (s *documentSelection) brokenDocumentsFinding(others policy.Diagnostics) policy.Diagnostics {
 	const shown = 3
 	d := policy.Diagnostic{
 		Place: policy.Place{Path: "spec"}, Code: codeBreaks, Severity: policy.Error, Message: "other documents would be invalid with this addition",

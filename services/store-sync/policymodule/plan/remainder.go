@@ -168,9 +168,9 @@ func unionMembers(texts []*iaplv1alpha1.Policy) map[string][]iaplv1alpha1.Named 
 	return members
 }
 
-// expandTargets returns a text with the members of each union that is a target here and not in the other text. A member
-// that both texts lead to is then common to them.
-func expandTargets(text, other *iaplv1alpha1.Policy, unions map[string][]iaplv1alpha1.Named) *iaplv1alpha1.Policy {
+// expandUnionTargets returns a text with the members of each union that is a target here and not in the other text. A
+// member that both texts lead to is then common to them.
+func expandUnionTargets(text, other *iaplv1alpha1.Policy, unions map[string][]iaplv1alpha1.Named) *iaplv1alpha1.Policy {
 	if text == nil || other == nil {
 		return text
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestMakeLetsARemovalActAndCutsWhatNeedsIt(t *testing.T) {
+func TestPlanDocumentsRemovalCutsDependents(t *testing.T) {
 	t.Parallel()
 	const unknown = "spec.resourceTypes[0].relationships[0].targetTypes[0]: E-UNKNOWN-TYPE"
 	w := registered(t)
@@ -23,9 +23,9 @@ func TestMakeLetsARemovalActAndCutsWhatNeedsIt(t *testing.T) {
 	w.expectText("d/owners", owners)
 }
 
-func TestMakeRefusesAnAdditionThatMakesOthersInvalid(t *testing.T) {
+func TestPlanDocumentsRefusesAdditionThatBreaksOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("a/giver", giver)
 	w.say("b/taker", taker)
 	w.settle()
@@ -44,9 +44,9 @@ actionBindings: [{actionName: x_get, typeName: box, conditions: [{roleBinding: {
 `
 )
 
-func TestMakeLetsANewcomerVetoNoRemovalOfABinding(t *testing.T) {
+func TestPlanDocumentsNewDocumentCannotBlockRemoval(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("s/a", orgs+orgBinding)
 	w.settle()
 	w.say("s/b", boxes)
@@ -57,14 +57,14 @@ func TestMakeLetsANewcomerVetoNoRemovalOfABinding(t *testing.T) {
 	w.expectText("s/b", strings.Replace(boxes, ", {relationshipAction: {relation: parent, actionName: x_get}}", "", 1))
 }
 
-func TestMakeLetsANarrowerUnionActThoughOthersNeedTheMember(t *testing.T) {
+func TestPlanDocumentsAcceptsNarrowerUnion(t *testing.T) {
 	t.Parallel()
 	union := `resourceTypes: [{name: org, idPrefix: idntorg}, {name: unit, idPrefix: idntuni}]
 unions: [{name: all, resourceTypes: [{name: unit}, {name: org}]}]
 actions: [{name: x_get}]
 actionBindings: [{actionName: x_get, typeName: all, conditions: [{roleBinding: {}}]}]
 `
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("s/a", union)
 	w.say("s/b", boxes)
 	w.expectFindings(w.settle(), nil)
@@ -76,7 +76,7 @@ actionBindings: [{actionName: x_get, typeName: all, conditions: [{roleBinding: {
 	w.expectText("s/b", strings.Replace(boxes, ", {relationshipAction: {relation: parent, actionName: x_get}}", "", 1))
 }
 
-func TestMakeKeepsAUnionForOthersThroughAMistakeInItsDocument(t *testing.T) {
+func TestPlanDocumentsKeepsUnionOfInvalidDocument(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	w.say("d/owners", strings.Replace(owners, "{name: tenant}", "{name: tenant}, {name: nope}", 1))
@@ -90,9 +90,9 @@ func TestMakeKeepsAUnionForOthersThroughAMistakeInItsDocument(t *testing.T) {
 	}
 }
 
-func TestMakeTakesOutWhatAnInvalidTextNoLongerMentions(t *testing.T) {
+func TestPlanDocumentsDropsWhatInvalidTextNoLongerMentions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("s/a", orgs+orgBinding+"unions: [{name: all, resourceTypes: [{name: org}]}]\n")
 	w.settle()
 	w.say("s/a", "resourceTypes: [{name: org, idPrefix: WRONG}]\n")
@@ -100,7 +100,7 @@ func TestMakeTakesOutWhatAnInvalidTextNoLongerMentions(t *testing.T) {
 	w.expectText("s/a", "resourceTypes: [{name: org, idPrefix: idntorg}]\n")
 }
 
-func TestMakeTakesADeletedDocumentOutThoughOthersNeedIt(t *testing.T) {
+func TestPlanDocumentsRemovesDeletedDocument(t *testing.T) {
 	t.Parallel()
 	w := registered(t)
 	delete(w.documents, "a/tenant")
@@ -117,7 +117,7 @@ func TestMakeTakesADeletedDocumentOutThoughOthersNeedIt(t *testing.T) {
 }
 
 // The union has the present parent and one without the action, so the edit only adds a parent.
-func TestMakeRefusesAUnionOfParentsThatMakesOthersInvalid(t *testing.T) {
+func TestPlanDocumentsRefusesParentUnionThatBreaksOthers(t *testing.T) {
 	t.Parallel()
 	const (
 		places = "resourceTypes: [{name: box, idPrefix: idntbox}, {name: doc, idPrefix: idntdoc}]\n" +
@@ -126,7 +126,7 @@ func TestMakeRefusesAUnionOfParentsThatMakesOthersInvalid(t *testing.T) {
 		shelf = "resourceTypes: [{name: shelf, idPrefix: idntshf, relationships: [{relation: parent, targetTypes: [{name: box}]}]}]\n"
 		look  = "actionBindings: [{actionName: look, typeName: shelf, conditions: [{roleBinding: {}}, {relationshipAction: {relation: parent, actionName: look}}]}]\n"
 	)
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("a/places", places)
 	w.say("b/shelf", shelf)
 	w.say("c/look", look)
@@ -142,7 +142,7 @@ func TestMakeRefusesAUnionOfParentsThatMakesOthersInvalid(t *testing.T) {
 func TestMakePrefersOlderDocumentThatAnothersMistakeDelayed(t *testing.T) {
 	t.Parallel()
 	const use = "actions: [{name: use}]\n"
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.say("s/a", "resourceTypes: [{name: org, idPrefix: idntorg}]\nunions: [{name: all, resourceTypes: [{name: org}]}]\n")
 	w.settle()
 	w.say("s/b", "resourceTypes: [{name: box, idPrefix: idntbox, relationships: [{relation: parent, targetTypes: [{name: org}]}]}]\n"+use)
@@ -165,7 +165,7 @@ func TestMakeKeepsBindingThatARefusedEditWritesOtherwise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newSimulatedStore(t)
 			w.core = []string{"taken"}
 			w.say("s/a", types+fmt.Sprintf(binding, of.live))
 			w.expectFindings(w.settle(), nil)

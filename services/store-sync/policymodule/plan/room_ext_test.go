@@ -9,8 +9,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-// greedy declares many types.
-func greedy(types int) string {
+// documentWithManyTypes declares many types.
+func documentWithManyTypes(types int) string {
 	var text strings.Builder
 	text.WriteString("resourceTypes:\n")
 	for i := range types {
@@ -19,35 +19,35 @@ func greedy(types int) string {
 	return text.String()
 }
 
-func TestWhoFindsNoRoomIsTheNewestAndNobodyElseWaits(t *testing.T) {
+func TestPlanDocumentsRefusesNewestOverBudget(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSimulatedStore(t)
 	w.room = &plan.ModelBudget{Types: 10, Bytes: 100_000}
-	w.say("a/first", greedy(2))
+	w.say("a/first", documentWithManyTypes(2))
 	w.settle()
-	w.say("b/greedy", strings.ReplaceAll(greedy(10), "greedy", "other"))
-	w.say("a/first", greedy(1)) // It removes a type.
+	w.say("b/greedy", strings.ReplaceAll(documentWithManyTypes(10), "greedy", "other"))
+	w.say("a/first", documentWithManyTypes(1)) // It removes a type.
 	w.say("c/late", "resourceTypes: [{name: late, idPrefix: late}]\n")
 	w.expectFindings(w.settle(), map[string]string{"b/greedy": "E-OPENFGA-TYPES the documents of the Store have "})
 	w.expectLive(map[string]string{"a/first": "greedy0", "c/late": "late"})
 }
 
-func TestWhatIsLiveStaysHoweverLittleRoomThereIs(t *testing.T) {
+func TestPlanDocumentsKeepsLiveTextsWithoutRoom(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.say("a/first", greedy(4))
+	w := newSimulatedStore(t)
+	w.say("a/first", documentWithManyTypes(4))
 	w.settle()
 	w.room = &plan.ModelBudget{Types: 1, Bytes: -1}
-	w.say("a/first", greedy(3))
+	w.say("a/first", documentWithManyTypes(3))
 	w.say("b/second", "resourceTypes: [{name: second, idPrefix: second}]\n")
 	w.expectFindings(w.settle(), map[string]string{"b/second": "E-OPENFGA-TYPES"})
 	w.expectLive(map[string]string{"a/first": "greedy0 greedy1 greedy2"})
 }
 
-// vast binds as many actions as it can to as many types.
-func vast() string {
+// documentWithManyBindings binds as many actions as it can to as many types.
+func documentWithManyBindings() string {
 	var text strings.Builder
-	text.WriteString(greedy(700) + "unions:\n  - name: all\n    resourceTypes:\n")
+	text.WriteString(documentWithManyTypes(700) + "unions:\n  - name: all\n    resourceTypes:\n")
 	for i := range 700 {
 		fmt.Fprintf(&text, "      - {name: greedy%d}\n", i)
 	}
@@ -62,11 +62,11 @@ func vast() string {
 	return text.String()
 }
 
-func TestADocumentThatIsAModelOfHundredsOfMegabytesIsRefusedForThatAndCostsLittle(t *testing.T) {
+func TestPlanDocumentsRefusesHugeModelEarly(t *testing.T) {
 	for name, room := range map[string]*plan.ModelBudget{"where the room is known": {Types: 100, Bytes: 256 << 10}, "where it is not": nil} {
-		w := newWorld(t)
+		w := newSimulatedStore(t)
 		w.room = room
-		w.say("a/vast", vast())
+		w.say("a/vast", documentWithManyBindings())
 		w.say("b/small", "resourceTypes: [{name: small, idPrefix: small}]\n")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

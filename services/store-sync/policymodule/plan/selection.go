@@ -37,7 +37,7 @@ func (in Input) newDocumentSelection(documents []Document, options policy.Option
 		pending: map[int]bool{}, barred: map[int]bool{}, refused: map[int]policy.Diagnostics{},
 	}
 	for i, d := range documents {
-		if found := sizeFindings(d); found != nil {
+		if found := oversizedDocumentFindings(d); found != nil {
 			s.barred[i], s.refused[i] = true, found
 		} else if d.changed {
 			s.pending[i] = true
@@ -55,8 +55,8 @@ func (s *documentSelection) refuseAllChanges(findings policy.Diagnostics) {
 	}
 }
 
-// isStable reports whether another round would give the same result.
-func (s *documentSelection) isStable() bool {
+// hasReachedFixpoint reports whether another round would give the same result.
+func (s *documentSelection) hasReachedFixpoint() bool {
 	moved, left := false, false
 	for i, d := range s.documents {
 		moved = moved || !equality.Semantic.DeepEqual(s.result.texts[i], d.Live)
@@ -87,7 +87,7 @@ const maxTrials = 200
 func (s *documentSelection) dropInvalidChanges() {
 	t, found := s.tryChanges(s.pending)
 	for len(found) > 0 && len(s.pending) > 0 {
-		for i := range s.refuseBlamedChanges(found) {
+		for i := range s.refuseChangesWithFindings(found) {
 			delete(s.pending, i)
 		}
 		t, found = s.tryChanges(s.pending)
@@ -170,7 +170,7 @@ func (s *documentSelection) textsWithRemovals(changes map[int]bool) []*iaplv1alp
 	unions := unionMembers(texts)
 	for i := range changes {
 		present, live := s.documents[i].Present, s.documents[i].Live
-		texts[i] = commonElements(expandTargets(present, live, unions), expandTargets(live, present, unions))
+		texts[i] = commonElements(expandUnionTargets(present, live, unions), expandUnionTargets(live, present, unions))
 	}
 	return texts
 }

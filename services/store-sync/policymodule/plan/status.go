@@ -40,7 +40,7 @@ func DesiredStatus(d *iaplv1alpha1.PolicyDocument, v DocumentValidation, verdict
 		Conditions: condition.MergeConditions(has.Conditions, types, d.Generation, verdict.Now, valid, merged, moduleplan.ReadyCondition(valid, merged)),
 	}
 	status := moduleplan.NewObjectStatus(has, s, s.Conditions, iaplv1alpha1.Valid, iaplv1alpha1.Merged)
-	if c, ok := condition.ChangedCondition(has.Conditions, s.Conditions, iaplv1alpha1.Valid); ok && c.Reason == moduleplan.ReasonInvalid {
+	if c, ok := condition.FindChangedCondition(has.Conditions, s.Conditions, iaplv1alpha1.Valid); ok && c.Reason == moduleplan.ReasonInvalid {
 		status.Notes = []condition.EventContent{{Warning: true, Reason: "PolicyRejected", Message: c.Message}}
 	}
 	return status

@@ -11,9 +11,9 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/policymodule/plan"
 )
 
-func TestTheStatusCountsErrorsThatItDoesNotList(t *testing.T) {
+func TestStatusCountsUnlistedErrors(t *testing.T) {
 	d := plan.Document{Name: "team/a", Present: read(t, "actions:\n"+strings.Repeat("- {name: UP}\n", 151))}
-	v := plan.Make(plan.Input{Documents: []plan.Document{d}}).Validations["team/a"]
+	v := plan.PlanDocuments(plan.Input{Documents: []plan.Document{d}}).Validations["team/a"]
 	if last := v.Findings[len(v.Findings)-1]; v.Errors != 301 || len(v.Findings) != 101 || last.Message != "and 201 more" {
 		t.Errorf("%d errors, %d listed, the last is %v", v.Errors, len(v.Findings), last)
 	}

@@ -83,9 +83,9 @@ func (s *documentSelection) checkTexts(texts []*iaplv1alpha1.Policy, changes map
 	}
 	p, found := check.Documents(documents, s.options)
 	if p != nil {
-		found = found.Merge(openfga.CheckModel(p, unlimitedOptions())).Merge(s.typeClashFindings(p))
+		found = found.Merge(openfga.CheckModel(p, unlimitedOptions())).Merge(s.typeConflictFindings(p))
 	}
-	s.blameYoungerDocument(found, texts, changes)
+	s.assignFindingToYoungerDocument(found, texts, changes)
 	// An empty policy is valid: no service has registered anything yet.
 	found = slices.DeleteFunc(found, func(d policy.Diagnostic) bool { return d.Severity != policy.Error || d.Code == policy.CodeEmpty })
 	if len(found) == 0 && p != nil {
@@ -100,9 +100,9 @@ func (s *documentSelection) checkTexts(texts []*iaplv1alpha1.Policy, changes map
 	return p, nil
 }
 
-// blameYoungerDocument moves a finding that two changes declare one name to the younger document, unless the name is live there. The check
+// assignFindingToYoungerDocument moves a finding that two changes declare one name to the younger document, unless the name is live there. The check
 // reports it on the later document, and documents with a live text come first.
-func (s *documentSelection) blameYoungerDocument(found policy.Diagnostics, texts []*iaplv1alpha1.Policy, changes map[int]bool) {
+func (s *documentSelection) assignFindingToYoungerDocument(found policy.Diagnostics, texts []*iaplv1alpha1.Policy, changes map[int]bool) {
 	for k, d := range found {
 		if len(d.Related) != 1 || !strings.HasPrefix(string(d.Code), "E-DUP-") {
 			continue
@@ -117,8 +117,8 @@ func (s *documentSelection) blameYoungerDocument(found policy.Diagnostics, texts
 	}
 }
 
-// typeClashFindings returns findings on the types of a policy that another live module of the Store defines.
-func (s *documentSelection) typeClashFindings(p *policy.Policy) policy.Diagnostics {
+// typeConflictFindings returns findings on the types of a policy that another live module of the Store defines.
+func (s *documentSelection) typeConflictFindings(p *policy.Policy) policy.Diagnostics {
 	var found policy.DiagnosticCollector
 	for _, t := range p.Types {
 		if !t.IsSynthesised() && s.defined[t.Name] {

@@ -15,8 +15,8 @@ import (
 // maxNamed bounds the names in one message.
 const maxNamed = 10
 
-// toCondition converts a condition that an object has.
-func toCondition(c *metav1.Condition) condition.Condition {
+// withoutDates converts a condition that an object has.
+func withoutDates(c *metav1.Condition) condition.Condition {
 	return condition.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 

@@ -17,14 +17,14 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
-	situations := map[string][]func(*world){
+func TestInterruptedPassIsCompletedByNext(t *testing.T) {
+	situations := map[string][]func(*simulatedStore){
 		"new":            {},
 		"with modules":   {withModules(dsl("folder"), "nonsense", dsl("group"))},
-		"adopted":        {adopting, exists("demo", foreignModel())},
+		"adopted":        {adoptStore, exists("demo", foreignModel())},
 		"name taken":     {exists("demo", foreignModel())},
 		"ambiguous":      {exists("demo"), exists("demo")},
-		"lost":           {inStep, bereaved},
+		"lost":           {inStep, loseOpenFGAData},
 		"lost in name":   {inStep, deletedBehindOurBack, resync},
 		"edited":         {inStep, edit(core + "\ntype folder\n")},
 		"broken":         {inStep, edit(broken)},
@@ -33,7 +33,7 @@ func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
 	for name, given := range situations {
 		for steps := range 7 {
 			t.Run(fmt.Sprintf("%s after %d steps", name, steps), func(t *testing.T) {
-				straight, cut := newWorld(given...), newWorld(given...)
+				straight, cut := newSimulatedStore(given...), newSimulatedStore(given...)
 				straight.pass(1000)
 				cut.pass(steps)
 				cut.pass(1000)
@@ -53,9 +53,9 @@ func TestAPassCutOffAnywhereIsMadeGoodByTheNext(t *testing.T) {
 	}
 }
 
-func expectSameModel(t *testing.T, a, b *world) {
+func expectSameModel(t *testing.T, a, b *simulatedStore) {
 	t.Helper()
-	latest := func(w *world) (last plan.Action) {
+	latest := func(w *simulatedStore) (last plan.Action) {
 		s := w.find(w.store.Status.StoreID)
 		if n := len(s.models); n > 0 {
 			last.Model = s.models[n-1]
@@ -68,13 +68,13 @@ func expectSameModel(t *testing.T, a, b *world) {
 }
 
 // modelCount counts the models of the Store's OpenFGA store.
-func (w *world) modelCount() int { return len(w.find(w.store.Status.StoreID).models) }
+func (w *simulatedStore) modelCount() int { return len(w.find(w.store.Status.StoreID).models) }
 
-func TestADeletionCutOffAnywhereLeavesNothingBehind(t *testing.T) {
+func TestInterruptedDeletionIsCompletedByNext(t *testing.T) {
 	for made := range 7 {
 		for steps := range 5 {
 			t.Run(fmt.Sprintf("made by %d steps, deleted by %d", made, steps), func(t *testing.T) {
-				w := newWorld()
+				w := newSimulatedStore()
 				w.pass(made)
 				held := len(w.store.Finalizers) > 0
 				deleting(w)
@@ -92,14 +92,14 @@ func TestADeletionCutOffAnywhereLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestTwentyModulesInAnyOrderAreOneModelWrittenOnce(t *testing.T) {
+func TestModulesInAnyOrderAreWrittenOnce(t *testing.T) {
 	var texts []string
 	for i := range 20 {
 		texts = append(texts, dsl(fmt.Sprintf("thing%d", i)))
 	}
-	want := newWorld(withModules(texts...), inStep)
+	want := newSimulatedStore(withModules(texts...), inStep)
 	for seed := range seeds.SeedRange(t, 5) {
-		w := newWorld(withModules(texts...))
+		w := newSimulatedStore(withModules(texts...))
 		order := rand.New(rand.NewPCG(seed, 0))
 		order.Shuffle(len(w.modules), func(i, j int) { w.modules[i], w.modules[j] = w.modules[j], w.modules[i] })
 		for range 3 {
@@ -116,8 +116,8 @@ func TestTwentyModulesInAnyOrderAreOneModelWrittenOnce(t *testing.T) {
 	}
 }
 
-func TestModulesHereComeInCanonicalOrder(t *testing.T) {
-	in := newWorld(withModules(dsl("b"), dsl("a"))).input()
+func TestModuleSourcesAreInCanonicalOrder(t *testing.T) {
+	in := newSimulatedStore(withModules(dsl("b"), dsl("a"))).input()
 	foreign := module("a00", dsl("c"))
 	foreign.Key.Cluster = "east"
 	in.Modules = append([]plan.ModelObject{foreign}, in.Modules...)
@@ -133,8 +133,8 @@ func TestModulesHereComeInCanonicalOrder(t *testing.T) {
 	}
 }
 
-func TestARejectedModuleIsLiveOnceItIsMended(t *testing.T) {
-	w := newWorld(withModules(dsl("folder"), dsl("folder")+"  # again\n    define writer: [user]\n"), inStep)
+func TestRejectedModuleIsLiveAfterFix(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder"), dsl("folder")+"  # again\n    define writer: [user]\n"), inStep)
 	w.expectConditions(t, "m01:Merged=False/Rejected")
 	w.modules[1].Value.Spec.Model = dsl("group")
 	w.modules[1].Value.Generation++
@@ -145,16 +145,16 @@ func TestARejectedModuleIsLiveOnceItIsMended(t *testing.T) {
 	}
 }
 
-func TestABrokenCoreHoldsUpNobodyElse(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), inStep, edit(typo))
+func TestBrokenCoreBlocksNoOther(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), inStep, edit(typo))
 	late := module("late", dsl("group"))
 	w.modules = append(w.modules, late)
 	w.pass(1000)
 	w.expectConditions(t, "m00:Merged=True/Merged", "late:Merged=True/Merged", "ModelSynced=False/InvalidCore")
 }
 
-func TestADigestNamesWhatIsLiveAndTheFirstModelWithIt(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), inStep)
+func TestDigestNamesLiveTextAndFirstModel(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), inStep)
 	m := w.modules[0].Value
 	expect := func(when string, live bool, since int) {
 		t.Helper()
@@ -190,13 +190,13 @@ func TestADigestNamesWhatIsLiveAndTheFirstModelWithIt(t *testing.T) {
 	m.Generation++
 	m.Spec.Model = dsl("folder")
 	edit(core)(w)
-	bereaved(w)
+	loseOpenFGAData(w)
 	w.pass(1000)
 	expect("in another store", true, 0)
 }
 
-func TestWhatTuplesDoIsNoNews(t *testing.T) {
-	w := newWorld(inStep)
+func TestTupleConditionsCauseNoWrite(t *testing.T) {
+	w := newSimulatedStore(inStep)
 	meta.SetStatusCondition(&w.store.Status.Conditions, metav1.Condition{
 		Type: corev1alpha1.TuplesSynced, Status: metav1.ConditionFalse, Reason: corev1alpha1.Syncing, ObservedGeneration: w.store.Generation,
 	})
@@ -205,8 +205,8 @@ func TestWhatTuplesDoIsNoNews(t *testing.T) {
 	}
 }
 
-func TestPlanningAgainComparesWithTheModelThatWasWritten(t *testing.T) {
-	w := newWorld()
+func TestReplanComparesWithWrittenModel(t *testing.T) {
+	w := newSimulatedStore()
 	var obs plan.Observed
 	for range 20 {
 		a := plan.NextAction(w.input(), obs)

@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// shop is a Store with PolicyDocuments and discovered modules, as plain data.
-type shop struct {
+// storeFixture is a Store with PolicyDocuments and discovered modules, as plain data.
+type storeFixture struct {
 	t         *testing.T
 	in        plan.Input
 	documents []policyplan.Document
@@ -34,12 +34,12 @@ const (
 	orgSet = "- {actionName: x_set, typeName: org, conditions: [{roleBinding: {}}]}\n"
 )
 
-// newShop returns a Store whose core module, document and discovered module are live.
-func newShop(t *testing.T) *shop {
+// newStoreFixture returns a Store whose core module, document and discovered module are live.
+func newStoreFixture(t *testing.T) *storeFixture {
 	t.Helper()
-	w := newWorld()
+	w := newSimulatedStore()
 	w.store.Spec.CoreModule = accounts
-	s := &shop{t: t, in: w.input()}
+	s := &storeFixture{t: t, in: w.input()}
 	s.in.Provided = []model.Module{{
 		Origin: model.ModuleOrigin{Kind: model.Discovered, Name: "secrets"}, API: "secrets", Base: "account", DSL: secrets,
 	}}
@@ -49,7 +49,7 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-func (s *shop) document(name, text string) {
+func (s *storeFixture) document(name, text string) {
 	s.t.Helper()
 	p := new(iaplv1alpha1.Policy)
 	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
@@ -66,7 +66,7 @@ func (s *shop) document(name, text string) {
 }
 
 // module creates an AuthorizationModel, or edits it.
-func (s *shop) module(name, text string) {
+func (s *storeFixture) module(name, text string) {
 	for _, m := range s.in.Modules {
 		if m.Value.Name == name {
 			m.Value.Spec.Model = text
@@ -80,7 +80,7 @@ func (s *shop) module(name, text string) {
 }
 
 // settle decides and records the live texts until nothing changes. Already the first decision must be right.
-func (s *shop) settle() {
+func (s *storeFixture) settle() {
 	s.t.Helper()
 	var first string
 	for round := range 3 {
@@ -99,17 +99,17 @@ func (s *shop) settle() {
 	}
 }
 
-func (s *shop) record() {
+func (s *storeFixture) record() {
 	obs := plan.Observed{LatestOf: "S", Latest: s.in.Merged.Model, Listed: true, Named: []plan.OpenFGAStore{{ID: "S", Name: "demo"}}}
 	s.in.Store.Status.StoreID = "S"
 	for _, m := range s.in.Modules {
 		m.Value.Status = plan.DesiredModuleStatus(m.Value, plan.ModuleVerdict(s.in, obs, m.Key)).Fields.(corev1alpha1.AuthorizationModelStatus)
 	}
-	s.in.Store.Status = stored(plan.DesiredStoreStatus(s.in, obs))
+	s.in.Store.Status = statusFromAPIServer(plan.DesiredStoreStatus(s.in, obs))
 }
 
 // has expects definitions to be in the model, and those with a leading "!" not to be.
-func (s *shop) has(names ...string) {
+func (s *storeFixture) has(names ...string) {
 	s.t.Helper()
 	for _, n := range names {
 		is, gone := strings.CutPrefix(n, "!")
@@ -121,7 +121,7 @@ func (s *shop) has(names ...string) {
 }
 
 // state expects a module to be in a state.
-func (s *shop) state(source string, want model.MergeState) {
+func (s *storeFixture) state(source string, want model.MergeState) {
 	s.t.Helper()
 	for _, r := range s.in.Merged.Reports {
 		if r.Origin.String() == source {
@@ -134,7 +134,7 @@ func (s *shop) state(source string, want model.MergeState) {
 	s.t.Errorf("there is no %s", source)
 }
 
-func (s *shop) valid(document string, want bool) {
+func (s *storeFixture) valid(document string, want bool) {
 	s.t.Helper()
 	if found := s.verdicts[document].Findings; (len(found) == 0) != want {
 		s.t.Errorf("findings on %s are %v", document, found)
@@ -148,7 +148,7 @@ func TestDecideLeavesALiveDocumentAloneBesideARejectedModule(t *testing.T) {
 		"that is wrong for another reason": "module mm\n\ntype org\n\ntype more\n  relations\n    define v: [nope]\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
+			s := newStoreFixture(t)
 			s.module("mm", text)
 			s.settle()
 			s.state("authorizationmodel/mm", model.Rejected)
@@ -171,7 +171,7 @@ func TestDecideKeepsTheModuleOfRolesBesideANewcomer(t *testing.T) {
 		"that cannot be read":              "module nm\n\ntype role\n  relations\n    defin subject: [user]\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
+			s := newStoreFixture(t)
 			s.module("nm", text)
 			s.settle()
 			s.state("authorizationmodel/nm", model.Rejected)
@@ -184,7 +184,7 @@ func TestDecideKeepsTheModuleOfRolesBesideANewcomer(t *testing.T) {
 }
 
 func TestDecideGivesTheTypeOfRolesToTheCoreModule(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.in.Store.Spec.CoreModule = accounts + "\ntype role\n  relations\n    define subject: [user]\n"
 	s.settle()
 	s.has("org#x_set", "role#subject")
@@ -193,20 +193,22 @@ func TestDecideGivesTheTypeOfRolesToTheCoreModule(t *testing.T) {
 }
 
 func TestDecideKeepsDiscoveredModulesBesideNewcomers(t *testing.T) {
-	newcomers := map[string]func(*shop){
-		"a relation": func(s *shop) {
+	newcomers := map[string]func(*storeFixture){
+		"a relation": func(s *storeFixture) {
 			s.module("ds", "module ds\n\nextend type account\n  relations\n    define create_core_secrets: member\n")
 		},
-		"a type":     func(s *shop) { s.module("ds", "module ds\n\ntype core_secret\n") },
-		"a document": func(s *shop) { s.document("team/ds", "resourceTypes: [{name: core_secret, idPrefix: idntsec}]\n") },
-		"an annotation that anybody can write": func(s *shop) {
+		"a type": func(s *storeFixture) { s.module("ds", "module ds\n\ntype core_secret\n") },
+		"a document": func(s *storeFixture) {
+			s.document("team/ds", "resourceTypes: [{name: core_secret, idPrefix: idntsec}]\n")
+		},
+		"an annotation that anybody can write": func(s *storeFixture) {
 			s.module("ds", "module ds\n\ntype core_secret\n")
 			s.in.Modules[len(s.in.Modules)-1].Value.Annotations = map[string]string{corev1alpha1.ResourceAnnotation: "secrets"}
 		},
 	}
 	for name, comes := range newcomers {
 		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
+			s := newStoreFixture(t)
 			comes(s)
 			s.settle()
 			s.state("discovered/secrets", model.Merged)
@@ -221,7 +223,7 @@ func TestDecideKeepsDiscoveredModulesBesideNewcomers(t *testing.T) {
 }
 
 func TestDecideKeepsDiscoveredModulesOfAnEarlierRelease(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.in.Store.Status.Live.Discovered = nil
 	s.module("ds", "module ds\n\ntype core_secret\n")
 	s.settle()
@@ -229,7 +231,7 @@ func TestDecideKeepsDiscoveredModulesOfAnEarlierRelease(t *testing.T) {
 }
 
 func TestDecideLeavesTheRestOfADiscoveredModuleThatTheCoreModuleEvicts(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.in.Store.Spec.CoreModule = accounts + "\ntype core_secret\n"
 	s.settle()
 	s.state("discovered/secrets", model.LastGoodLive)
@@ -243,7 +245,7 @@ func TestDecideLeavesTheRestOfADiscoveredModuleThatTheCoreModuleEvicts(t *testin
 }
 
 func TestDecideHandsOverWhatIsLiveOfADiscoveredModule(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.module("secrets-demo", "# there can be no module\n")
 	s.in.Modules[len(s.in.Modules)-1].Value.Annotations = map[string]string{
 		corev1alpha1.ResourceAnnotation: "secrets", corev1alpha1.RejectedAnnotation: "no name",
@@ -261,7 +263,7 @@ func TestDecideKeepsDiscoveredModulesThroughATypoInTheCoreModule(t *testing.T) {
 		"elsewhere":                 strings.Replace(accounts, "type user", "type use", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
+			s := newStoreFixture(t)
 			s.in.Store.Spec.CoreModule = text
 			s.settle()
 			s.state("core", model.LastGoodLive)
@@ -272,7 +274,7 @@ func TestDecideKeepsDiscoveredModulesThroughATypoInTheCoreModule(t *testing.T) {
 }
 
 func TestDecideLeavesOutDiscoveredModulesWithoutTheirBase(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.in.Store.Spec.CoreModule = "module core\n\ntype user\n"
 	s.module("other", "module other\n\ntype account\n  relations\n    define owner: [user]\n")
 	s.settle()
@@ -285,7 +287,7 @@ func TestDecideLeavesOutDiscoveredModulesWithoutTheirBase(t *testing.T) {
 }
 
 func TestDecideCountsNoRoomForARejectedModule(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	var large strings.Builder
 	large.WriteString("module large\n\ntype org\n")
 	for i := range 98 {
@@ -300,7 +302,7 @@ func TestDecideCountsNoRoomForARejectedModule(t *testing.T) {
 }
 
 func TestDecideKeepsTheTextOfATwin(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.module("a", dsl("folder"))
 	s.module("b", dsl("folder"))
 	s.settle()
@@ -320,7 +322,7 @@ func TestDecideKeepsTheTextOfATwin(t *testing.T) {
 }
 
 func TestDecideKeepsWhatAModuleNeedsThoughARejectedTextDefinesIt(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.module("mine", "module mine\n\ntype folder\n  relations\n    define reader: [user]\n    define viewer: reader\n")
 	s.settle()
 	s.module("other", "module other\n\nextend type folder\n  relations\n    define reader: [user]\n    define more: [nope]\n")

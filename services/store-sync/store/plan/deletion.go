@@ -55,9 +55,9 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 	switch id := in.recordedStoreID(); {
 	case isStoreRetained(in.Store):
 		return "", Action{}
-	case id != "" && (in.isRecordedByRival(id) || obs.isForeignStoreID(id)):
+	case id != "" && (in.isRecordedByOtherStore(id) || obs.isForeignStoreID(id)):
 		return "", Action{}
-	case id != "" && !obs.isConfirmed(id) && !obs.isAbsentStore(id):
+	case id != "" && !obs.isConfirmedInOpenFGA(id) && !obs.isAbsentStore(id):
 		return "", Action{Verb: GetStore, StoreID: id}
 	case id != "":
 		return id, Action{}
@@ -67,7 +67,7 @@ func storeToDelete(in Input, obs Observed) (string, Action) {
 		return "", Action{Verb: FindStores}
 	}
 	for _, s := range obs.Named {
-		if in.isRecordedByRival(s.ID) || in.isForeignStore(s) {
+		if in.isRecordedByOtherStore(s.ID) || in.isForeignStore(s) {
 			continue
 		}
 		latest, known := obs.latestModel(s.ID)
@@ -88,18 +88,18 @@ func isStoreRetained(o *corev1alpha1.Store) bool {
 	return o.Spec.DeletionPolicy == corev1alpha1.DeletionRetain || o.Status.Adopted
 }
 
-// isRecordedByRival reports whether another live Store records this OpenFGA store.
-func (in Input) isRecordedByRival(id string) bool {
-	return slices.ContainsFunc(in.Rivals, func(r RivalStore) bool { return r.Value.Status.StoreID == id })
+// isRecordedByOtherStore reports whether another live Store records this OpenFGA store.
+func (in Input) isRecordedByOtherStore(id string) bool {
+	return slices.ContainsFunc(in.Rivals, func(r CompetingStore) bool { return r.Value.Status.StoreID == id })
 }
 
 // nextCleanupAction deletes the OpenFGA stores of Stores that were deleted without waiting for our finalizer. The last state of a
 // properly deleted Store is the same, so a read of OpenFGA comes first. A pass long after writes nothing.
 func nextCleanupAction(in Input, obs Observed) Action {
-	namesake := slices.ContainsFunc(in.Rivals, func(r RivalStore) bool { return r.Key.Name == in.Key.Name })
+	namesake := slices.ContainsFunc(in.Rivals, func(r CompetingStore) bool { return r.Key.Name == in.Key.Name })
 	for _, gone := range append([]*corev1alpha1.Store{in.Gone}, in.Earlier...) {
 		switch id := gone.Status.StoreID; {
-		case id == "", obs.isAbsentStore(id), obs.isForeignStoreID(id), namesake, in.isRecordedByRival(id),
+		case id == "", obs.isAbsentStore(id), obs.isForeignStoreID(id), namesake, in.isRecordedByOtherStore(id),
 			!hasFinalizer(gone, corev1alpha1.StoreFinalizer), isStoreRetained(gone):
 		case obs.Found.ID != id:
 			return Action{Verb: GetStore, StoreID: id}

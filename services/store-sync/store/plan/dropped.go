@@ -10,9 +10,9 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-// DropsModules reports whether the next model may lack an AuthorizationModel that the Store's status lists. A full list
-// may leave some out.
-func DropsModules(in Input) bool {
+// MayDropModules reports whether the next model may lack an AuthorizationModel that the Store's status lists. A full
+// list may leave some out.
+func MayDropModules(in Input) bool {
 	if len(in.Store.Status.Modules) >= MaxModules {
 		return true
 	}

@@ -33,7 +33,7 @@ type Input struct {
 	// Provided are further modules of a live Store, such as those of discovered resources.
 	Provided []model.Module
 	// Rivals are the other live Stores with the same name or the same OpenFGA store.
-	Rivals []RivalStore
+	Rivals []CompetingStore
 	// Merged is the merge of the modules of a live Store. MergeErr is set if that is no model.
 	Merged   model.MergeResult
 	MergeErr error
@@ -63,8 +63,8 @@ func (m ModelObject) IsFromDocument() bool { return m.documentName() != "" }
 // isEmpty reports whether the module was made from a document without any part of a model.
 func (m ModelObject) isEmpty() bool { return m.documentName() != "" && m.Value.Spec.Model == "" }
 
-// RivalStore is another live Store.
-type RivalStore struct {
+// CompetingStore is another live Store.
+type CompetingStore struct {
 	event.Change
 	Value *corev1alpha1.Store
 }
@@ -136,26 +136,26 @@ func (in Input) recordedStoreID() string { return in.Store.Status.StoreID }
 
 func (in Input) isDeleting() bool { return in.Store.DeletionTimestamp != nil }
 
-// rivalHolderOf returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
+// otherHolderOf returns the Store with the better claim to an OpenFGA store. Another Store that records it has the better
 // claim, unless this Store records it too and does not yield.
-func (in Input) rivalHolderOf(obs Observed, id string) (RivalStore, bool) {
+func (in Input) otherHolderOf(obs Observed, id string) (CompetingStore, bool) {
 	for _, r := range in.Rivals {
-		if r.Value.Status.StoreID == id && (in.recordedStoreID() != id || in.mustYieldTo(r, obs.storeNameOf(in, id))) {
+		if r.Value.Status.StoreID == id && (in.recordedStoreID() != id || in.hasWeakerClaimThan(r, obs.storeNameOf(in, id))) {
 			return r, true
 		}
 	}
-	return RivalStore{}, false
+	return CompetingStore{}, false
 }
 
 // isContestedStore reports whether a Store with another name records the same OpenFGA store. Then the name of the OpenFGA
 // store decides.
 func (in Input) isContestedStore(id string) bool {
-	return slices.ContainsFunc(in.Rivals, func(r RivalStore) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
+	return slices.ContainsFunc(in.Rivals, func(r CompetingStore) bool { return r.Value.Status.StoreID == id && r.Key.Name != in.Key.Name })
 }
 
-// mustYieldTo reports whether another Store has the better claim to an OpenFGA store of a name. A Store of that name has it,
+// hasWeakerClaimThan reports whether another Store has the better claim to an OpenFGA store of a name. A Store of that name has it,
 // and among equals the older Store.
-func (in Input) mustYieldTo(r RivalStore, name string) bool {
+func (in Input) hasWeakerClaimThan(r CompetingStore, name string) bool {
 	if ours, theirs := name == in.Key.Name, name == r.Key.Name; ours != theirs {
 		return theirs
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/model"
 )
 
-func TestOverTheLimitsEachModuleIsToldWhatConcernsIt(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), inStep)
+func TestLimitErrorIsReportedPerModule(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), inStep)
 	good := w.store.Status.AuthorizationModelID
 	w.limits = model.Limits{Types: 3} // As many as exist.
 	w.modules = append(w.modules, module("straw", dsl("group")), module("wrong", "module wrong\n\ntype x\n  relations\n    define r: [nobody]\n"))

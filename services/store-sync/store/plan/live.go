@@ -128,9 +128,9 @@ func (in Input) removesAnyLivePart() bool {
 	return in.removesLiveCorePart() || slices.ContainsFunc(in.Modules, in.removesLivePart)
 }
 
-// LiveTextRecords returns the statuses to write before the model. They equal the present ones, except for the new live
-// texts and the cleared digests of texts that are no longer in the model.
-func LiveTextRecords(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
+// StatusesToWriteBeforeModel returns the statuses to write before the model. They equal the present ones, except for
+// the new live texts and the cleared digests of texts that are no longer in the model.
+func StatusesToWriteBeforeModel(in Input) (store *corev1alpha1.StoreStatus, modules map[event.Key]corev1alpha1.AuthorizationModelStatus) {
 	outdated := in.OutdatedDigestKeys()
 	if takes := in.removesLiveCorePart(); takes || slices.Contains(outdated, in.Key) {
 		s := OwnedStoreStatus(in.Store.Status)

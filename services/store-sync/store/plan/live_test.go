@@ -20,17 +20,17 @@ const unreadable = "module folder\n\ntype folder\n  relations\n    define reader
 func wide() string { return dsl("folder") + "    define writer: [user]\n" }
 
 // editModule edits the first module.
-func editModule(text string) func(*world) {
-	return func(w *world) {
+func editModule(text string) func(*simulatedStore) {
+	return func(w *simulatedStore) {
 		w.modules[0].Value.Spec.Model = text
 		w.modules[0].Value.Generation++
 	}
 }
 
-func pass(w *world) { w.pass(1000) }
+func pass(w *simulatedStore) { w.pass(1000) }
 
 // has reports whether a relation of a type is in the newest model.
-func (w *world) has(typ, relation string) bool {
+func (w *simulatedStore) has(typ, relation string) bool {
 	models := w.find(w.store.Status.StoreID).models
 	if len(models) == 0 {
 		return false
@@ -46,17 +46,17 @@ func modelHas(m *openfgav1.AuthorizationModel, typ, relation string) bool {
 }
 
 // anotherStore replaces the Store by a new one with the same name.
-func anotherStore(w *world) {
+func anotherStore(w *simulatedStore) {
 	w.fga = nil
 	w.store = &corev1alpha1.Store{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1, UID: "second"}, Spec: corev1alpha1.StoreSpec{CoreModule: core},
 	}
 }
 
-func TestATypoTakesNothingAway(t *testing.T) {
+func TestInvalidEditRemovesNothing(t *testing.T) {
 	const lastGood = "m00:Merged=False/LastGoodLive"
 	tests := map[string]struct {
-		given      []func(*world)
+		given      []func(*simulatedStore)
 		live, gone []string
 		conditions []string
 	}{
@@ -64,28 +64,28 @@ func TestATypoTakesNothingAway(t *testing.T) {
 			live:       []string{"folder#reader", "folder#writer"},
 			conditions: []string{lastGood, "ModulesInSync=False/LastGoodLive", "ModelSynced=True/ModulesRejected"},
 		},
-		"after OpenFGA lost everything": {given: []func(*world){bereaved}, live: []string{"folder#writer"}, conditions: []string{lastGood}},
+		"after OpenFGA lost everything": {given: []func(*simulatedStore){loseOpenFGAData}, live: []string{"folder#writer"}, conditions: []string{lastGood}},
 		"after somebody deleted the store": {
-			given: []func(*world){deletedBehindOurBack}, live: []string{"folder#writer"}, conditions: []string{lastGood},
+			given: []func(*simulatedStore){deletedBehindOurBack}, live: []string{"folder#writer"}, conditions: []string{lastGood},
 		},
 		"after another model was written over it": {
-			given: []func(*world){func(w *world) { w.fga[0].models = append(w.fga[0].models, foreignModel()) }},
+			given: []func(*simulatedStore){func(w *simulatedStore) { w.fga[0].models = append(w.fga[0].models, foreignModel()) }},
 			live:  []string{"folder#writer"}, conditions: []string{lastGood},
 		},
 		"but nothing outlives the Store": {
-			given: []func(*world){anotherStore}, gone: []string{"folder"}, conditions: []string{"m00:Merged=False/Rejected"},
+			given: []func(*simulatedStore){anotherStore}, gone: []string{"folder"}, conditions: []string{"m00:Merged=False/Rejected"},
 		},
-		"after a removal": {given: []func(*world){editModule(dsl("folder")), pass}, live: []string{"folder#reader"}, gone: []string{"folder#writer"}},
+		"after a removal": {given: []func(*simulatedStore){editModule(dsl("folder")), pass}, live: []string{"folder#reader"}, gone: []string{"folder#writer"}},
 		"after a text that can be read, and cannot live, removed something": {
-			given: []func(*world){editModule(dsl("folder") + "    define other: [nobody]\n"), pass},
+			given: []func(*simulatedStore){editModule(dsl("folder") + "    define other: [nobody]\n"), pass},
 			live:  []string{"folder#reader"}, gone: []string{"folder#writer", "folder#other"}, conditions: []string{lastGood},
 		},
 		"after that, and OpenFGA lost everything": {
-			given: []func(*world){editModule(dsl("folder") + "    define other: [nobody]\n"), pass, bereaved},
+			given: []func(*simulatedStore){editModule(dsl("folder") + "    define other: [nobody]\n"), pass, loseOpenFGAData},
 			live:  []string{"folder#reader"}, gone: []string{"folder#writer"},
 		},
 		"after it moved away and back": {
-			given: []func(*world){func(w *world) {
+			given: []func(*simulatedStore){func(w *simulatedStore) {
 				away := w.modules[0]
 				store := w.store
 				w.store = nil
@@ -95,17 +95,20 @@ func TestATypoTakesNothingAway(t *testing.T) {
 			gone: []string{"folder"}, conditions: []string{"m00:Merged=False/Rejected"},
 		},
 		"but a deletion removes at once": {
-			given: []func(*world){func(w *world) { now := metav1.NewTime(time.Unix(1, 0)); w.modules[0].Value.DeletionTimestamp = &now }},
-			gone:  []string{"folder"},
+			given: []func(*simulatedStore){func(w *simulatedStore) {
+				now := metav1.NewTime(time.Unix(1, 0))
+				w.modules[0].Value.DeletionTimestamp = &now
+			}},
+			gone: []string{"folder"},
 		},
 		"beside one in the core module": {
-			given: []func(*world){edit(typo)}, live: []string{"folder#writer", "document#owner"},
+			given: []func(*simulatedStore){edit(typo)}, live: []string{"folder#writer", "document#owner"},
 			conditions: []string{lastGood, "ModelSynced=False/InvalidCore"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(withModules(wide()), inStep)
+			w := newSimulatedStore(withModules(wide()), inStep)
 			for _, given := range test.given {
 				given(w)
 			}
@@ -126,9 +129,9 @@ func TestATypoTakesNothingAway(t *testing.T) {
 	}
 }
 
-func TestWhatWasRevokedStaysSoThroughACrashAnywhereAndATypo(t *testing.T) {
+func TestRevocationSurvivesCrashAndInvalidEdit(t *testing.T) {
 	for name, tt := range map[string]struct {
-		revoke, slip  func(*world)
+		revoke, slip  func(*simulatedStore)
 		typ, relation string
 	}{
 		"in a module":                {editModule(dsl("folder")), editModule(unreadable), "folder", "writer"},
@@ -139,7 +142,7 @@ func TestWhatWasRevokedStaysSoThroughACrashAnywhereAndATypo(t *testing.T) {
 	} {
 		for steps := range 8 {
 			t.Run(fmt.Sprintf("%s after %d steps", name, steps), func(t *testing.T) {
-				w := newWorld(withModules(wide()), inStep)
+				w := newSimulatedStore(withModules(wide()), inStep)
 				tt.revoke(w)
 				w.pass(steps)
 				tt.slip(w)
@@ -157,8 +160,8 @@ func TestWhatWasRevokedStaysSoThroughACrashAnywhereAndATypo(t *testing.T) {
 	}
 }
 
-func TestANewcomerEvictsNobody(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), inStep)
+func TestNewModuleEvictsNoOther(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), inStep)
 	early := module("aaa", dsl("folder")+"    define mine: [user]\n")
 	w.modules = append(w.modules, early)
 	pass(w)
@@ -168,8 +171,8 @@ func TestANewcomerEvictsNobody(t *testing.T) {
 	}
 }
 
-func TestNeedIsNoVeto(t *testing.T) {
-	w := newWorld(withModules(wide(),
+func TestDependencyDoesNotBlockRemoval(t *testing.T) {
+	w := newSimulatedStore(withModules(wide(),
 		"module other\n\ntype shelf\n  relations\n    define reader: [folder#reader]\n    define writer: [folder#writer]\n"), inStep)
 	editModule(dsl("folder"))(w)
 	pass(w)
@@ -182,10 +185,10 @@ func TestNeedIsNoVeto(t *testing.T) {
 	}
 }
 
-func TestNoDigestOutlivesItsText(t *testing.T) {
+func TestDigestIsClearedWithText(t *testing.T) {
 	const shelf = "module other\n\ntype shelf\n  relations\n    define writer: [folder#writer]\n"
 	for steps := range 8 {
-		w := newWorld(withModules(wide(), shelf+"    define reader: [folder#reader]\n"), inStep)
+		w := newSimulatedStore(withModules(wide(), shelf+"    define reader: [folder#reader]\n"), inStep)
 		editModule(dsl("folder"))(w)
 		w.pass(steps)
 		if got := w.modules[1].Value.Status.ModelDigest; !w.has("shelf", "writer") && got != "" {
@@ -194,8 +197,8 @@ func TestNoDigestOutlivesItsText(t *testing.T) {
 	}
 }
 
-func TestTheCoreModuleOutranksAllAndNamesWhomItEvicts(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), inStep, edit(core+"\ntype folder\n"))
+func TestCoreModuleEvictsOthersAndNamesThem(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), inStep, edit(core+"\ntype folder\n"))
 	pass(w)
 	w.expectConditions(t, "ModelSynced=True/ModulesRejected", "m00:Merged=False/Rejected")
 	if message := w.message(corev1alpha1.ModulesInSync); !strings.Contains(message, "authorizationmodel/m00") {
@@ -203,8 +206,8 @@ func TestTheCoreModuleOutranksAllAndNamesWhomItEvicts(t *testing.T) {
 	}
 }
 
-func TestNothingLiveGoesForWantOfRoomUnlessThereIsLess(t *testing.T) {
-	w := newWorld(withModules(dsl("folder"), dsl("group")), func(w *world) { w.limits = model.Limits{Types: 4} }, inStep)
+func TestLiveModulesStayUnlessLimitsShrink(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder"), dsl("group")), func(w *simulatedStore) { w.limits = model.Limits{Types: 4} }, inStep)
 	w.modules[1].Value.CreationTimestamp = metav1.NewTime(time.Unix(5, 0))
 	w.modules = append(w.modules, module("aaa", dsl("newcomer")))
 	editModule(wide())(w) // A change of another author goes live all the same.

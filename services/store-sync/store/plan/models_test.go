@@ -27,15 +27,15 @@ import (
 const fewHistories = 30
 
 func TestDecideKeepsTheRulesOfModelsInRandomHistories(t *testing.T) {
-	modeltest.CheckRandomHistories(t, seeds.RoundCount(t, fewHistories), seeds.FirstSeed(t), func() modeltest.SystemUnderTest { return newHistory() })
+	modeltest.CheckRandomHistories(t, seeds.RoundCount(t, fewHistories), seeds.FirstSeed(t), func() modeltest.SystemUnderTest { return newSimulatedHistory() })
 }
 
 func TestDecideKeepsTheRulesOfModelsInRareHistories(t *testing.T) {
-	modeltest.CheckRareHistories(t, func() modeltest.SystemUnderTest { return newHistory() })
+	modeltest.CheckRareHistories(t, func() modeltest.SystemUnderTest { return newSimulatedHistory() })
 }
 
-// history is a Store whose objects change, as plain data. It drives [plan.Decide] as the service does.
-type history struct {
+// simulatedHistory is a Store whose objects change, as plain data. It drives [plan.Decide] as the service does.
+type simulatedHistory struct {
 	in        plan.Input
 	documents []policyplan.Document
 	texts     map[string]string // texts holds what documents declare, by name.
@@ -43,15 +43,15 @@ type history struct {
 	owners    map[string]string // owners holds the origins of the definitions in latest.
 }
 
-func newHistory() *history {
-	w := newWorld()
-	h := &history{in: w.input()}
+func newSimulatedHistory() *simulatedHistory {
+	w := newSimulatedStore()
+	h := &simulatedHistory{in: w.input()}
 	h.in.Store.Status.StoreID = "S"
 	return h
 }
 
 // ApplyAndSettle implements [modeltest.SystemUnderTest]. The first decision must be the last: another one, from what it recorded, changes nothing.
-func (h *history) ApplyAndSettle(w modeltest.Declarations) (modeltest.LiveState, error) {
+func (h *simulatedHistory) ApplyAndSettle(w modeltest.Declarations) (modeltest.LiveState, error) {
 	if err := h.declare(w); err != nil {
 		return modeltest.LiveState{}, err
 	}
@@ -75,7 +75,7 @@ func textsOfOwners(s modeltest.LiveState) map[string]string {
 }
 
 // declare makes the objects those of a world.
-func (h *history) declare(w modeltest.Declarations) error {
+func (h *simulatedHistory) declare(w modeltest.Declarations) error {
 	s := h.in.Store
 	s.Generation++
 	s.Spec.CoreModule, s.Annotations = w.Core, nil
@@ -93,7 +93,7 @@ func (h *history) declare(w modeltest.Declarations) error {
 }
 
 // declareModules keeps the status of a module that is the same object, and of those that are made of documents.
-func (h *history) declareModules(declared []modeltest.Module) {
+func (h *simulatedHistory) declareModules(declared []modeltest.Module) {
 	var modules []plan.ModelObject
 	known := map[string]*corev1alpha1.AuthorizationModel{}
 	for _, m := range h.in.Modules {
@@ -117,7 +117,7 @@ func (h *history) declareModules(declared []modeltest.Module) {
 	h.in.Modules = modules
 }
 
-func (h *history) declareDocuments(declared []modeltest.Document) error {
+func (h *simulatedHistory) declareDocuments(declared []modeltest.Document) error {
 	h.documents, h.texts = nil, map[string]string{}
 	for _, d := range declared {
 		p := new(iaplv1alpha1.Policy)
@@ -133,7 +133,7 @@ func (h *history) declareDocuments(declared []modeltest.Document) error {
 func created(at int) metav1.Time { return metav1.NewTime(time.Unix(int64(at), 0)) }
 
 // decide makes one decision, and records what is live from then on.
-func (h *history) decide() {
+func (h *simulatedHistory) decide() {
 	h.in, _ = plan.DecideModel(h.in, h.documents, model.Limits{})
 	if h.in.MergeErr == nil {
 		h.latest, h.owners = h.in.Merged.Model, map[string]string{}
@@ -145,7 +145,7 @@ func (h *history) decide() {
 	for _, m := range h.in.Modules {
 		m.Value.Status, _ = plan.DesiredModuleStatus(m.Value, plan.ModuleVerdict(h.in, obs, m.Key)).Fields.(corev1alpha1.AuthorizationModelStatus)
 	}
-	h.in.Store.Status = stored(plan.DesiredStoreStatus(h.in, obs))
+	h.in.Store.Status = statusFromAPIServer(plan.DesiredStoreStatus(h.in, obs))
 }
 
 func definitionName(d model.Definition) string {
@@ -168,7 +168,7 @@ func originName(o model.ModuleOrigin) string {
 }
 
 // state returns what is live by the last model, and what counts as live by the statuses.
-func (h *history) state(w modeltest.Declarations) modeltest.LiveState {
+func (h *simulatedHistory) state(w modeltest.Declarations) modeltest.LiveState {
 	s := modeltest.LiveState{Definitions: modeltest.ModelDefinitions(h.latest), Owners: maps.Clone(h.owners), Live: map[string]string{}}
 	merged := map[string]bool{}
 	for _, m := range h.in.Store.Status.Modules {
@@ -198,7 +198,7 @@ func (h *history) state(w modeltest.Declarations) modeltest.LiveState {
 }
 
 // policy returns the text that is live of a document: the declared one, if that is all of it.
-func (h *history) policy(m *corev1alpha1.AuthorizationModel, document string) string {
+func (h *simulatedHistory) policy(m *corev1alpha1.AuthorizationModel, document string) string {
 	live, declared := new(iaplv1alpha1.Policy), new(iaplv1alpha1.Policy)
 	text := m.Annotations[corev1alpha1.PolicyAnnotation]
 	if yaml.Unmarshal([]byte(text), live) == nil && yaml.Unmarshal([]byte(h.texts[document]), declared) == nil && equality.Semantic.DeepEqual(live, declared) {

@@ -36,9 +36,9 @@ func OwnedModuleStatus(s corev1alpha1.AuthorizationModelStatus) corev1alpha1.Aut
 	}
 }
 
-// notMergedReasons returns the reasons of the condition Merged that say that the current text of a module is not in the
+// unmergedReasons returns the reasons of the condition Merged that say that the current text of a module is not in the
 // merged model. An earlier text may be.
-func notMergedReasons() []string {
+func unmergedReasons() []string {
 	return []string{moduleplan.ReasonRejected, corev1alpha1.LastGoodLive, ReasonLimitExceeded}
 }
 
@@ -59,7 +59,7 @@ func DesiredModuleStatus(o *corev1alpha1.AuthorizationModel, verdict moduleplan.
 		has.Conditions, s.Conditions = withoutObservedGeneration(has.Conditions), withoutObservedGeneration(s.Conditions)
 		status.Same = equality.Semantic.DeepEqual(has, s)
 	}
-	if c, ok := condition.ChangedCondition(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(notMergedReasons(), c.Reason) {
+	if c, ok := condition.FindChangedCondition(has.Conditions, s.Conditions, corev1alpha1.Merged); ok && slices.Contains(unmergedReasons(), c.Reason) {
 		status.Notes = []condition.EventContent{{Warning: true, Reason: "ModuleRejected", Message: c.Message}}
 	}
 	return status
@@ -81,7 +81,7 @@ func ModuleVerdict(in Input, obs Observed, carrier event.Key) moduleplan.Verdict
 		// Live stays nil: the Store's cluster does not report which generation it merged.
 		v.Merged = mergedElsewhereCondition(in, in.Modules[i])
 	case in.Store == nil:
-		v.Merged = no(ReasonStoreNotFound, "%s", corev1alpha1.NoStore(in.Key, carrier.Cluster))
+		v.Merged = no(ReasonStoreNotFound, "%s", corev1alpha1.StoreNotFoundMessage(in.Key, carrier.Cluster))
 	case in.isDeleting():
 		v.Merged = no(ReasonStoreDeleting, "Store %q is being deleted: point spec.storeRef elsewhere, or delete this object", in.Key.Name)
 		if i >= 0 {
@@ -148,7 +148,7 @@ func mergedConditionOfReport(r model.ModuleReport) condition.Condition {
 	switch {
 	case r.State == model.LastGoodLive:
 		return condition.New(corev1alpha1.Merged, false, corev1alpha1.LastGoodLive,
-			r.Message+"; the last valid version, status.live, stays in force: "+unrevokedText(r))
+			r.Message+"; the last valid version, status.live, stays in force: "+remainingRightsText(r))
 	case r.State == model.Rejected && r.Exceeds:
 		return condition.New(corev1alpha1.Merged, false, ReasonLimitExceeded, r.Message)
 	case r.State == model.Rejected:
@@ -160,8 +160,8 @@ func mergedConditionOfReport(r model.ModuleReport) condition.Condition {
 	}
 }
 
-// unrevokedText returns the text that explains what a rejected edit has not removed, and how to remove it now.
-func unrevokedText(r model.ModuleReport) string {
+// remainingRightsText returns the text that explains what a rejected edit has not removed, and how to remove it now.
+func remainingRightsText(r model.ModuleReport) string {
 	if r.Unread {
 		return "nothing that this edit removes from the model has been removed; to revoke now, apply a text that can be parsed, " +
 			"or remove tuples from spec.tuples"
@@ -177,7 +177,7 @@ func (in Input) presentConditionIfLive(m ModelObject, kept bool, otherwise condi
 	now := coversCurrentGeneration(m.Value, m.Value.Status.Conditions, corev1alpha1.Merged) ||
 		m.Value.Status.ModelDigest == m.Value.ModelDigest(in.recordedStoreID())
 	if kept && c != nil && c.Status == metav1.ConditionTrue && now {
-		return toCondition(c)
+		return withoutDates(c)
 	}
 	return otherwise
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // sourcesInStates lists the sources of the modules in one of the states.
-func (sourcesInStates Input) sourcesInStates(states ...model.MergeState) []string {
+func (in Input) sourcesInStates(states ...model.MergeState) []string {
 	var sources []string
-	for _, r := range sourcesInStates.Merged.Reports {
+	for _, r := range in.Merged.Reports {
 		if slices.Contains(states, r.State) {
-			sources = append(sources, moduleSourceName(sourcesInStates, r.Origin))
+			sources = append(sources, moduleSourceName(in, r.Origin))
 		}
 	}
 	return sources

@@ -18,7 +18,7 @@ func mutantsOfOrder() map[string]mutant.Mutant {
 		"the younger object ranks first":             {"internal/precedence/precedence.go", "a.Created.Compare(b.Created)", "b.Created.Compare(a.Created)"},
 		"discovered modules are not recorded":        {"store-sync/store/plan/live.go", "cmp.Or(live.Discovered[i].Model, m.DSL)", `cmp.Or("")`},
 		"an unreadable text ends the live one":       {"store-sync/model/live.go", "if u.live == nil || u.settled", "if u.live == nil || u.broken != \"\" || u.settled"},
-		"a rejected edit removes nothing":            {"store-sync/model/live.go", "if u.settled || u.wholeModule().claims == nil {", "if u != nil {"},
+		"a rejected edit removes nothing":            {"store-sync/model/live.go", "if u.settled || u.moduleOfPart().claims == nil {", "if u != nil {"},
 		"a document without types has no live text":  {"store-sync/policymodule/plan/module.go", "if live == nil {", "if live == nil || len(live.ResourceTypes) == 0 {"},
 		"a document made again inherits a live text": {"store-sync/policymodule/plan/plan.go", `made != "" && made != d.UID`, `made == "-"`},
 		"a removal from a document waits for others": {"store-sync/policymodule/plan/trial.go", "s.cutInvalidElements(s.textsWithRemovals(changes), nil)", "s.cutInvalidElements(s.startingTexts(nil), nil)"},

@@ -95,12 +95,12 @@ func NextAction(in Input, obs Observed) Action {
 // nextStoreAction returns the next action for the OpenFGA store itself, if any. It must be recorded and, where that is
 // unknown, exist under the right name.
 func nextStoreAction(in Input, obs Observed, id string) (Action, bool) {
-	synced, _ := presentCondition(in, corev1alpha1.StoreSynced) // The condition may be about another OpenFGA store, if a user changed the id.
+	synced, _ := currentCondition(in, corev1alpha1.StoreSynced) // The condition may be about another OpenFGA store, if a user changed the id.
 	unknown := meta.FindStatusCondition(in.Store.Status.Conditions, corev1alpha1.NameUnique) == nil || !strings.HasPrefix(synced.Message, describeStore(id))
 	switch {
 	case (in.Resync || unknown) && !obs.Listed && obs.Created != id:
 		return Action{Verb: FindStores}, true
-	case obs.Listed && !obs.isConfirmed(id):
+	case obs.Listed && !obs.isConfirmedInOpenFGA(id):
 		return Action{Verb: GetStore, StoreID: id}, true
 	case obs.Found.ID == id && obs.Found.Name != in.Key.Name && !obs.Renamed && obs.RenameErr == nil:
 		return Action{Verb: RenameStore, StoreID: id}, true
@@ -117,7 +117,7 @@ func nextModelAction(in Input, obs Observed, id string) Action {
 	switch {
 	case !known:
 		return Action{Verb: LatestModel, StoreID: id}
-	case (latest == nil || wanted || in.hasUncoveredGeneration()) && !obs.isConfirmed(id):
+	case (latest == nil || wanted || in.hasUnreportedGeneration()) && !obs.isConfirmedInOpenFGA(id):
 		return Action{Verb: GetStore, StoreID: id}
 	case in.mustReadOwners(obs, id, wanted):
 		return Action{Verb: FindOwners, StoreID: id}
@@ -131,9 +131,9 @@ func nextModelAction(in Input, obs Observed, id string) Action {
 	return Action{Verb: WriteStatus}
 }
 
-// hasUncoveredGeneration reports whether an object has a generation that no condition of store-sync covers, and no true Ready of
+// hasUnreportedGeneration reports whether an object has a generation that no condition of store-sync covers, and no true Ready of
 // tuple-sync. The change will be written to the OpenFGA store, so that must exist.
-func (in Input) hasUncoveredGeneration() bool {
+func (in Input) hasUnreportedGeneration() bool {
 	changed := func(o metav1.Object, conditions []metav1.Condition, typ string) bool {
 		ready := meta.IsStatusConditionTrue(conditions, corev1alpha1.Ready) && coversCurrentGeneration(o, conditions, corev1alpha1.Ready)
 		return !ready && !coversCurrentGeneration(o, conditions, typ)

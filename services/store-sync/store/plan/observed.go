@@ -29,7 +29,7 @@ type Observed struct {
 	Refused  error
 	// OwnersOf is the store to which Owners belongs.
 	OwnersOf string
-	Owners   IAMStoreOwners
+	Owners   IAMStoreOwnerTuples
 	// Renamed is true once the store has the Store's name. RenameErr is the refusal of that.
 	Renamed   bool
 	RenameErr error
@@ -52,9 +52,11 @@ func (obs Observed) isKnownByName(id string) bool {
 	return id == obs.Created || slices.ContainsFunc(obs.Named, func(s OpenFGAStore) bool { return s.ID == id })
 }
 
-// isConfirmed reports whether OpenFGA has confirmed the store. A model proves nothing: OpenFGA accepts models for stores
+// isConfirmedInOpenFGA reports whether OpenFGA has confirmed the store. A model proves nothing: OpenFGA accepts models for stores
 // that do not exist, and keeps those of deleted stores.
-func (obs Observed) isConfirmed(id string) bool { return obs.isKnownByName(id) || obs.Found.ID == id }
+func (obs Observed) isConfirmedInOpenFGA(id string) bool {
+	return obs.isKnownByName(id) || obs.Found.ID == id
+}
 
 // storeNameOf returns the name of an OpenFGA store, or "" if this pass has not read it.
 func (obs Observed) storeNameOf(in Input, id string) string {

@@ -17,7 +17,7 @@ func StoreStatusWithOutcome(in Input, obs Observed, fields corev1alpha1.StoreSta
 	if s.Outcome, s.Message = outcomeOfConditions(fields.Conditions); in.isModelPending(obs) {
 		s.Outcome, s.Message = eventv1.Outcome_OUTCOME_PENDING, "the model is being written"
 	}
-	s.Notes = eventNotes(in.Store.Status.Conditions, fields.Conditions)
+	s.Notes = storeEvents(in.Store.Status.Conditions, fields.Conditions)
 	if obs.Written {
 		s.Notes = append(s.Notes, condition.EventContent{Reason: "ModelWritten", Message: "model " + obs.Latest.GetId() + " was written and is live"})
 	}
@@ -49,10 +49,10 @@ func outcomeOfConditions(conditions []metav1.Condition) (eventv1.Outcome, string
 	return eventv1.Outcome_OUTCOME_APPLIED, ""
 }
 
-// eventNotes returns the Events about the choice of the OpenFGA store and about a rejected core module or model.
-func eventNotes(before, after []metav1.Condition) []condition.EventContent {
+// storeEvents returns the Events about the choice of the OpenFGA store and about a rejected core module or model.
+func storeEvents(before, after []metav1.Condition) []condition.EventContent {
 	var notes []condition.EventContent
-	if c, ok := condition.ChangedCondition(before, after, corev1alpha1.StoreSynced); ok {
+	if c, ok := condition.FindChangedCondition(before, after, corev1alpha1.StoreSynced); ok {
 		switch c.Reason {
 		case ReasonCreated, ReasonAdopted, ReasonRecreated:
 			notes = append(notes, condition.EventContent{Warning: c.Reason == ReasonRecreated, Reason: "Store" + c.Reason, Message: c.Message})
@@ -60,7 +60,7 @@ func eventNotes(before, after []metav1.Condition) []condition.EventContent {
 			notes = append(notes, condition.EventContent{Warning: true, Reason: "StoreRejected", Message: c.Message})
 		}
 	}
-	if c, ok := condition.ChangedCondition(before, after, corev1alpha1.ModelSynced); ok {
+	if c, ok := condition.FindChangedCondition(before, after, corev1alpha1.ModelSynced); ok {
 		switch c.Reason {
 		case ReasonInvalidCore:
 			notes = append(notes, condition.EventContent{Warning: true, Reason: "ModuleRejected", Message: c.Message})

@@ -13,8 +13,8 @@ import (
 // reasonOurs is the reason of Adopted if no tuple contradicts it.
 const reasonOurs = "Ours"
 
-// IAMStoreOwners holds the tuples in an OpenFGA store that name an owner of the IAM store, and the one that would name this cluster.
-type IAMStoreOwners struct {
+// IAMStoreOwnerTuples holds the tuples in an OpenFGA store that name an owner of the IAM store, and the one that would name this cluster.
+type IAMStoreOwnerTuples struct {
 	Owner iam.Tuple
 	Named []iam.Tuple
 	// Granted is a tuple of IAM's types in the store. It is read only if no tuple names an owner.
@@ -29,7 +29,7 @@ func (in Input) isIAMStore() bool {
 // mustReadOwners reports whether the owner of an OpenFGA store must be read now: before it gets a model, at each resync, and until
 // Adopted is true of this generation. A store that was made in this pass, or is adopted with all that is in it, is not read.
 func (in Input) mustReadOwners(obs Observed, id string, wanted bool) bool {
-	was, _ := presentCondition(in, corev1alpha1.Adopted)
+	was, _ := currentCondition(in, corev1alpha1.Adopted)
 	undecided := !was.IsTrue() || !coversCurrentGeneration(in.Store, in.Store.Status.Conditions, corev1alpha1.Adopted)
 	latest, _ := obs.latestModel(id)
 	return (wanted || in.Resync || undecided) && in.isIAMStore() && in.Store.Spec.Adoption != corev1alpha1.AdoptionAlways &&
@@ -72,5 +72,5 @@ func adoptedCondition(in Input, obs Observed, id string) (condition.Condition, b
 	case id != in.recordedStoreID(): // What is known is about another store.
 		return condition.Condition{}, false
 	}
-	return presentCondition(in, corev1alpha1.Adopted)
+	return currentCondition(in, corev1alpha1.Adopted)
 }

@@ -10,58 +10,64 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// ours is the tuple by which the IAM store demo belongs to this cluster.
-func ours() iam.Tuple { return iam.StoreOwnerTuple("demo", "this") }
+// ownOwnerTuple is the tuple by which the IAM store demo belongs to this cluster.
+func ownOwnerTuple() iam.Tuple { return iam.StoreOwnerTuple("demo", "this") }
 
-// protecting makes the Store the IAM store as store-sync does.
-func protecting(w *world) { w.protecting, w.store.Spec.Tuples = true, declared() }
+// makeIAMStore makes the Store the IAM store as store-sync does.
+func makeIAMStore(w *simulatedStore) { w.protecting, w.store.Spec.Tuples = true, declared() }
 
 func declared() []corev1alpha1.Tuple {
-	return []corev1alpha1.Tuple{{User: ours().User, Relation: ours().Relation, Object: ours().Object}}
+	return []corev1alpha1.Tuple{{User: ownOwnerTuple().User, Relation: ownOwnerTuple().Relation, Object: ownOwnerTuple().Object}}
 }
 
 // undeclared removes the owner's tuple from the Store, as a later generation.
-func undeclared(w *world) { w.store.Spec.Tuples, w.store.Generation = nil, w.store.Generation+1 }
+func undeclared(w *simulatedStore) {
+	w.store.Spec.Tuples, w.store.Generation = nil, w.store.Generation+1
+}
 
-// overwritten makes another owner write a model to the Store's OpenFGA store.
-func overwritten(w *world) { w.find("id1").models = append(w.find("id1").models, foreignModel()) }
+// writeForeignModel makes another owner write a model to the Store's OpenFGA store.
+func writeForeignModel(w *simulatedStore) {
+	w.find("id1").models = append(w.find("id1").models, foreignModel())
+}
 
-func owned(named ...iam.Tuple) func(*world) {
-	return func(w *world) { w.owners = plan.IAMStoreOwners{Owner: ours(), Named: named} }
+func owned(named ...iam.Tuple) func(*simulatedStore) {
+	return func(w *simulatedStore) { w.owners = plan.IAMStoreOwnerTuples{Owner: ownOwnerTuple(), Named: named} }
 }
 
 // recorded makes the Store's status name a store of another owner.
-func recorded(w *world) {
+func recorded(w *simulatedStore) {
 	exists("demo", foreignModel())(w)
-	late(w)
+	makeStoreYounger(w)
 	w.store.Status.StoreID = "id1"
 }
 
 // A model decides about all tuples in the store, so it must not be written over another owner's tuples.
-func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
-	another := owned(ours(), iam.StoreOwnerTuple("permissions", "2"))
-	nobody := func(w *world) { w.owners = plan.IAMStoreOwners{Owner: ours(), Granted: "a/Thing:1#owner@a/User:1"} }
+func TestIAMModelRequiresOwnership(t *testing.T) {
+	another := owned(ownOwnerTuple(), iam.StoreOwnerTuple("permissions", "2"))
+	nobody := func(w *simulatedStore) {
+		w.owners = plan.IAMStoreOwnerTuples{Owner: ownOwnerTuple(), Granted: "a/Thing:1#owner@a/User:1"}
+	}
 	longer := edit(core + "\ntype folder\n")
 	for name, test := range map[string]struct {
-		given   []func(*world)
+		given   []func(*simulatedStore)
 		written bool
 		// want is the condition Adopted, "" if it is missing.
 		want string
 	}{
-		"one that was made here":                          {[]func(*world){protecting}, true, "True/Ours"},
-		"one that names us":                               {[]func(*world){protecting, inStep, owned(ours()), overwritten}, true, "True/Ours"},
-		"one that names another":                          {[]func(*world){protecting, inStep, another, longer}, false, "False/NotAdopted"},
-		"and has another's model":                         {[]func(*world){protecting, inStep, another, overwritten}, false, "False/NotAdopted"},
-		"and is taken":                                    {[]func(*world){protecting, inStep, another, longer, adopting}, true, "True/Taken"},
-		"one that names nobody, and has tuples":           {[]func(*world){protecting, recorded, nobody}, false, "False/NotAdopted"},
-		"and was found to be ours":                        {[]func(*world){protecting, inStep, nobody, overwritten}, true, "True/Ours"},
-		"one that names nobody, and has no tuples of IAM": {[]func(*world){protecting, inStep, owned(), overwritten}, true, "True/Ours"},
-		"one that no Store declares any more":             {[]func(*world){protecting, inStep, owned(ours()), undeclared, overwritten}, false, "False/NotAdopted"},
-		"one that was made by hand, and is not declared":  {[]func(*world){protecting, undeclared, inStep, owned(), overwritten}, false, "False/NotAdopted"},
-		"one that is not IAM's":                           {[]func(*world){inStep, another, longer}, true, ""},
+		"one that was made here":                          {[]func(*simulatedStore){makeIAMStore}, true, "True/Ours"},
+		"one that names us":                               {[]func(*simulatedStore){makeIAMStore, inStep, owned(ownOwnerTuple()), writeForeignModel}, true, "True/Ours"},
+		"one that names another":                          {[]func(*simulatedStore){makeIAMStore, inStep, another, longer}, false, "False/NotAdopted"},
+		"and has another's model":                         {[]func(*simulatedStore){makeIAMStore, inStep, another, writeForeignModel}, false, "False/NotAdopted"},
+		"and is taken":                                    {[]func(*simulatedStore){makeIAMStore, inStep, another, longer, adoptStore}, true, "True/Taken"},
+		"one that names nobody, and has tuples":           {[]func(*simulatedStore){makeIAMStore, recorded, nobody}, false, "False/NotAdopted"},
+		"and was found to be ours":                        {[]func(*simulatedStore){makeIAMStore, inStep, nobody, writeForeignModel}, true, "True/Ours"},
+		"one that names nobody, and has no tuples of IAM": {[]func(*simulatedStore){makeIAMStore, inStep, owned(), writeForeignModel}, true, "True/Ours"},
+		"one that no Store declares any more":             {[]func(*simulatedStore){makeIAMStore, inStep, owned(ownOwnerTuple()), undeclared, writeForeignModel}, false, "False/NotAdopted"},
+		"one that was made by hand, and is not declared":  {[]func(*simulatedStore){makeIAMStore, undeclared, inStep, owned(), writeForeignModel}, false, "False/NotAdopted"},
+		"one that is not IAM's":                           {[]func(*simulatedStore){inStep, another, longer}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(test.given...)
+			w := newSimulatedStore(test.given...)
 			w.pass(1000)
 			if written := slices.Contains(w.verbs, plan.WriteModel); written != test.written {
 				t.Errorf("a model is written: %v, want %v, by %v", written, test.written, w.verbs)
@@ -83,7 +89,7 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 			if w.pass(1000); w.writes > 0 {
 				t.Errorf("once that is said, these steps write: %v", w.verbs)
 			}
-			owned(ours())(w)
+			owned(ownOwnerTuple())(w)
 			w.store.Spec.Tuples, w.store.Generation = declared(), w.store.Generation+1
 			w.pass(1000)
 			w.expectConditions(t, "Adopted=True/Ours", "ModelSynced=True/Merged")
@@ -92,8 +98,8 @@ func TestAModelOfIAMIsWrittenOnlyWhereNobodyElseHasTuples(t *testing.T) {
 }
 
 // A later claim to a store in step is found by the next resync.
-func TestWhoClaimsAStoreLaterIsNoticedFromTimeToTime(t *testing.T) {
-	w := newWorld(protecting, inStep, owned(ours(), iam.StoreOwnerTuple("x", "2")))
+func TestResyncFindsLaterOwner(t *testing.T) {
+	w := newSimulatedStore(makeIAMStore, inStep, owned(ownOwnerTuple(), iam.StoreOwnerTuple("x", "2")))
 	if w.pass(1000); slices.Contains(w.verbs, plan.FindOwners) {
 		t.Errorf("an ordinary pass asks: %v", w.verbs)
 	}
@@ -107,14 +113,14 @@ func TestWhoClaimsAStoreLaterIsNoticedFromTimeToTime(t *testing.T) {
 }
 
 // The Store says at once that it is out of force, and that it is back.
-func TestAnIAMStoreWithoutItsOwnersTupleIsNotAdopted(t *testing.T) {
-	w := newWorld(protecting, inStep, owned(ours()), undeclared)
+func TestIAMStoreWithoutOwnerTupleIsNotAdopted(t *testing.T) {
+	w := newSimulatedStore(makeIAMStore, inStep, owned(ownOwnerTuple()), undeclared)
 	w.pass(1000)
 	w.expectConditions(t, "Adopted=False/NotAdopted", "ModelSynced=False/NotAdopted")
 	if m := w.message(corev1alpha1.Adopted); !strings.Contains(m, "spec.tuples of Store demo does not declare store:demo#owner@cluster:this") {
 		t.Errorf("got message %q", m)
 	}
-	protecting(w)
+	makeIAMStore(w)
 	w.store.Generation++
 	w.pass(1000)
 	w.expectConditions(t, "Adopted=True/Ours", "ModelSynced=True/Merged")

@@ -11,7 +11,7 @@ import (
 	moduleplan "github.com/entail-dev/entail/services/store-sync/module/plan"
 )
 
-func TestWhatAPlanWillLeaveBehind(t *testing.T) {
+func TestAfterPlanAppliesPlan(t *testing.T) {
 	object := func(name, text string, annotations map[string]string) *corev1alpha1.AuthorizationModel {
 		return &corev1alpha1.AuthorizationModel{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: corev1alpha1.AuthorizationModelSpec{Model: text},

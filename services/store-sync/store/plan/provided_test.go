@@ -10,7 +10,7 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-func TestTheModulesOfAStoreHaveOneOrder(t *testing.T) {
+func TestModuleStatusesAreOrdered(t *testing.T) {
 	discovered := func(group, name string) model.Module {
 		return model.Module{Origin: model.ModuleOrigin{Kind: model.Discovered, Scope: group, Name: name}, API: strings.Trim(name+"."+group, ".")}
 	}

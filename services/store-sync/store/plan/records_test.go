@@ -10,12 +10,12 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-func (s *shop) remove(name string) {
+func (s *storeFixture) remove(name string) {
 	s.in.Modules = slices.DeleteFunc(slices.Clone(s.in.Modules), func(m plan.ModelObject) bool { return m.Value.Name == name })
 }
 
-// stored returns a status as the API server returns it.
-func stored(status corev1alpha1.StoreStatus) (read corev1alpha1.StoreStatus) {
+// statusFromAPIServer returns a status as the API server returns it.
+func statusFromAPIServer(status corev1alpha1.StoreStatus) (read corev1alpha1.StoreStatus) {
 	if data, err := json.Marshal(status); err != nil || json.Unmarshal(data, &read) != nil {
 		panic("a status cannot be stored") //nolint:forbidigo // It can.
 	}
@@ -23,9 +23,9 @@ func stored(status corev1alpha1.StoreStatus) (read corev1alpha1.StoreStatus) {
 }
 
 func TestDecideRecordsThatNoDiscoveredModuleIsLive(t *testing.T) {
-	w := newWorld()
+	w := newSimulatedStore()
 	w.store.Spec.CoreModule = accounts
-	s := &shop{t: t, in: w.input()}
+	s := &storeFixture{t: t, in: w.input()}
 	s.module("ds", "module ds\n\ntype core_secret\n")
 	s.in.Provided = []model.Module{{
 		Origin: model.ModuleOrigin{Kind: model.Discovered, Name: "secrets"}, API: "secrets", Base: "account", DSL: secrets,
@@ -38,9 +38,9 @@ func TestDecideRecordsThatNoDiscoveredModuleIsLive(t *testing.T) {
 const twin = "module twin\n\ntype extra\n\ntype folder\n  relations\n    define reader: [user]\n"
 
 // newTwins returns a Store with two modules of equal text.
-func newTwins(t *testing.T) *shop {
+func newTwins(t *testing.T) *storeFixture {
 	t.Helper()
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.module("a", twin)
 	s.module("b", twin)
 	s.settle()
@@ -81,7 +81,7 @@ func TestDecideKeepsATwinWhoseOtherBecomesShorter(t *testing.T) {
 }
 
 func TestDecideKeepsNothingOfAnEarlierDocumentOfTheName(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.documents[0].UID = "first"
 	s.settle()
 	s.has("org#x_get")
@@ -96,7 +96,7 @@ func TestDecideKeepsNothingOfAnEarlierDocumentOfTheName(t *testing.T) {
 
 func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
 	const box = "type box\n  relations\n    define parent: "
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.module("a", "module a\n\n"+box+"[doc]\n\ntype doc\n")
 	s.settle()
 	s.has("box#parent", "doc")
@@ -108,7 +108,7 @@ func TestDecideRemovesATypeThatOnlyATakenRelationNeeded(t *testing.T) {
 }
 
 func TestDecideTakesNoTypeOfAModuleForThatOfADocument(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.module("a", "module a\n\ntype box\n  relations\n    define viewer: [shelf]\n")
 	s.settle()
 	s.state("authorizationmodel/a", model.Rejected)
@@ -122,7 +122,7 @@ func TestDecideTakesNoTypeOfAModuleForThatOfADocument(t *testing.T) {
 }
 
 func TestDecideAcceptsDocumentsBesideANewModuleThatTheyLetIn(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.module("a", "module a\n\ntype shelf\n  relations\n    define parent: [box]\n")
 	s.settle()
 	s.state("authorizationmodel/a", model.Rejected)
@@ -136,7 +136,7 @@ func TestDecideAcceptsDocumentsBesideANewModuleThatTheyLetIn(t *testing.T) {
 }
 
 func TestDecideAcceptsADocumentBesideAModuleThatAnotherDocumentEnds(t *testing.T) {
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.document("team/case", "resourceTypes: [{name: case, idPrefix: idntcse}]\n")
 	s.settle()
 	s.module("a", "module a\n\ntype box\n  relations\n    define parent: [case]\n")
@@ -150,7 +150,7 @@ func TestDecideAcceptsADocumentBesideAModuleThatAnotherDocumentEnds(t *testing.T
 
 func TestDecideGivesANewNameToTheOlderDocument(t *testing.T) {
 	const shelf, room, hall = "{name: shelf, idPrefix: idntshf}", "{name: room, idPrefix: idntrom}", "{name: hall, idPrefix: idnthal}"
-	s := newShop(t)
+	s := newStoreFixture(t)
 	s.document("team/older", "resourceTypes: ["+room+"]\nactionBindings: [{actionName: x_get, typeName: nope, conditions: [{roleBinding: {}}]}]\n")
 	s.document("team/newer", "resourceTypes: ["+hall+"]\n")
 	s.settle()

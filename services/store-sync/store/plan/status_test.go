@@ -16,57 +16,57 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestMessagesHaveRemedies(t *testing.T) {
 	tests := map[string]struct {
-		given []func(*world)
+		given []func(*simulatedStore)
 		kind  string
 		want  []string
 	}{
-		"name":       {[]func(*world){func(w *world) { w.name = "ab" }}, corev1alpha1.StoreSynced, []string{`"ab"`, "create one with another metadata.name"}},
-		"core":       {[]func(*world){edit(broken)}, corev1alpha1.ModelSynced, []string{"spec.coreModule", "nobody"}},
-		"no types":   {[]func(*world){edit("module core\n")}, corev1alpha1.ModelSynced, []string{"no module defines a type", "type user"}},
-		"empty core": {[]func(*world){edit(" \n")}, corev1alpha1.ModelSynced, []string{"empty", "module <name>"}},
+		"name":       {[]func(*simulatedStore){func(w *simulatedStore) { w.name = "ab" }}, corev1alpha1.StoreSynced, []string{`"ab"`, "create one with another metadata.name"}},
+		"core":       {[]func(*simulatedStore){edit(broken)}, corev1alpha1.ModelSynced, []string{"spec.coreModule", "nobody"}},
+		"no types":   {[]func(*simulatedStore){edit("module core\n")}, corev1alpha1.ModelSynced, []string{"no module defines a type", "type user"}},
+		"empty core": {[]func(*simulatedStore){edit(" \n")}, corev1alpha1.ModelSynced, []string{"empty", "module <name>"}},
 		"core that was good": {
-			[]func(*world){inStep, edit(typo)},
+			[]func(*simulatedStore){inStep, edit(typo)},
 			corev1alpha1.ModelSynced,
 			[]string{"spec.coreModule: line 5:", "model2 is live, with the core module of generation 1", "nothing that this edit removes", "to revoke now"},
 		},
 		"module": {
-			[]func(*world){withModules("nonsense")},
+			[]func(*simulatedStore){withModules("nonsense")},
 			corev1alpha1.ModelSynced,
 			[]string{"1 of 2 modules", "authorizationmodel/m00", "status.modules"},
 		},
 		"limit": {
-			[]func(*world){withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Types: 2} }},
+			[]func(*simulatedStore){withModules(dsl("folder")), func(w *simulatedStore) { w.limits = model.Limits{Types: 2} }},
 			"m00",
 			[]string{"no room for it", "3 types, of at most 2", "raise the limits"},
 		},
 		"size": {
-			[]func(*world){withModules(dsl("folder")), func(w *world) { w.limits = model.Limits{Bytes: 130} }},
+			[]func(*simulatedStore){withModules(dsl("folder")), func(w *simulatedStore) { w.limits = model.Limits{Bytes: 130} }},
 			"m00",
 			[]string{"bytes, of at most 130"},
 		},
 		"namesakes": {
-			[]func(*world){exists("demo"), exists("demo"), exists("demo")},
+			[]func(*simulatedStore){exists("demo"), exists("demo"), exists("demo")},
 			corev1alpha1.NameUnique,
 			[]string{"2 more", "id2, id3", "id1 is in use"},
 		},
 		"claimed": {
-			[]func(*world){exists("demo"), rival("east", "id1", time.Hour)},
+			[]func(*simulatedStore){exists("demo"), addCompetingStore("east", "id1", time.Hour)},
 			corev1alpha1.StoreSynced,
 			[]string{"id1", `cluster "east"`, "give it another name"},
 		},
-		"lost":  {[]func(*world){inStep, bereaved}, corev1alpha1.StoreSynced, []string{"id3 was created", "because id1, with its content, is missing"}},
-		"drift": {[]func(*world){inStep, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "works all the same"}},
+		"lost":  {[]func(*simulatedStore){inStep, loseOpenFGAData}, corev1alpha1.StoreSynced, []string{"id3 was created", "because id1, with its content, is missing"}},
+		"drift": {[]func(*simulatedStore){inStep, renamed, resync}, corev1alpha1.NameInSync, []string{`named "other"`, "not supported", "works all the same"}},
 		"dependents": {
-			[]func(*world){withModules("a", "b"), inStep, deleting},
+			[]func(*simulatedStore){withModules("a", "b"), inStep, deleting},
 			corev1alpha1.Deleting,
 			[]string{"2 AuthorizationModels", "authorizationmodel/m00, authorizationmodel/m01"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(test.given...)
+			w := newSimulatedStore(test.given...)
 			w.pass(1000)
 			got := w.message(test.kind)
 			if test.kind == "m00" {
@@ -81,10 +81,10 @@ func TestMessagesSayWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAStatusIsBounded(t *testing.T) {
+func TestStatusIsBounded(t *testing.T) {
 	texts := slices.Repeat([]string{""}, 210)
 	texts[0] = "module m\n\n" + strings.Repeat("üß", 3000)
-	w := newWorld(withModules(texts...))
+	w := newSimulatedStore(withModules(texts...))
 	for i := range w.modules {
 		w.modules[i].Key.Name += strings.Repeat("ü", 120)
 	}
@@ -105,16 +105,16 @@ func TestAStatusIsBounded(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOpenFGAStoreNoModuleIsSaidToBeMerged(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), func(w *world) { w.name = "ab" })
+func TestModuleIsNotMergedWithoutOpenFGAStore(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), func(w *simulatedStore) { w.name = "ab" })
 	w.pass(1000)
 	if listed := w.store.Status.Modules; len(listed) > 0 {
 		t.Errorf("the status lists %+v", listed)
 	}
 }
 
-func TestEveryConditionSpeaksOfTheGenerationThatBroughtAText(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), inStep)
+func TestConditionsHaveGenerationOfText(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), inStep)
 	w.store.Generation, w.modules[0].Value.Generation = 7, 9
 	w.store.Spec.CoreModule, w.modules[0].Value.Spec.Model = core+"\ntype team\n", dsl("file")
 	w.pass(1000)
@@ -130,8 +130,8 @@ func TestEveryConditionSpeaksOfTheGenerationThatBroughtAText(t *testing.T) {
 	}
 }
 
-func TestStoreSyncDatesItsConditionsAfterTupleSync(t *testing.T) {
-	w := newWorld(withModules(dsl("folder")), inStep)
+func TestObservedGenerationIsDeferredToTupleSync(t *testing.T) {
+	w := newSimulatedStore(withModules(dsl("folder")), inStep)
 	w.store.Generation, w.modules[0].Value.Generation = 7, 9
 	for range 2 {
 		w.pass(1000)
@@ -183,7 +183,7 @@ func generationOf(conditions []metav1.Condition, typ string) int64 {
 	return 0
 }
 
-func TestOtherServicesConditionsAreNotOurs(t *testing.T) {
+func TestOwnedConditionsExcludeOtherServices(t *testing.T) {
 	status := corev1alpha1.StoreStatus{
 		TupleCount: 3, ManagedTuplesStoreID: "x", ManagedTuples: []corev1alpha1.Tuple{{Object: "a:b"}},
 		Conditions: []metav1.Condition{{Type: corev1alpha1.TuplesSynced}, {Type: corev1alpha1.Ready}},
@@ -194,35 +194,35 @@ func TestOtherServicesConditionsAreNotOurs(t *testing.T) {
 	}
 }
 
-func TestOutcomesAndNotes(t *testing.T) {
+func TestOutcomesAndEvents(t *testing.T) {
 	const (
 		applied  = eventv1.Outcome_OUTCOME_APPLIED
 		rejected = eventv1.Outcome_OUTCOME_REJECTED
 		pending  = eventv1.Outcome_OUTCOME_PENDING
 	)
 	tests := map[string]struct {
-		given         []func(*world)
+		given         []func(*simulatedStore)
 		store, module eventv1.Outcome
 		notes         []string
 	}{
-		"created":   {[]func(*world){withModules(dsl("folder"))}, applied, applied, []string{"StoreCreated", "ModelWritten"}},
-		"adopted":   {[]func(*world){exists("demo"), withModules(dsl("folder"))}, applied, applied, []string{"StoreAdopted", "ModelWritten"}},
-		"recreated": {[]func(*world){withModules(dsl("folder")), inStep, bereaved}, applied, applied, []string{"StoreRecreated", "ModelWritten"}},
-		"in step":   {[]func(*world){withModules(dsl("folder")), inStep}, applied, applied, nil},
-		"bad core":  {[]func(*world){withModules(dsl("folder")), edit("")}, rejected, pending, []string{"StoreCreated", "ModuleRejected"}},
+		"created":   {[]func(*simulatedStore){withModules(dsl("folder"))}, applied, applied, []string{"StoreCreated", "ModelWritten"}},
+		"adopted":   {[]func(*simulatedStore){exists("demo"), withModules(dsl("folder"))}, applied, applied, []string{"StoreAdopted", "ModelWritten"}},
+		"recreated": {[]func(*simulatedStore){withModules(dsl("folder")), inStep, loseOpenFGAData}, applied, applied, []string{"StoreRecreated", "ModelWritten"}},
+		"in step":   {[]func(*simulatedStore){withModules(dsl("folder")), inStep}, applied, applied, nil},
+		"bad core":  {[]func(*simulatedStore){withModules(dsl("folder")), edit("")}, rejected, pending, []string{"StoreCreated", "ModuleRejected"}},
 		"bad module": {
-			[]func(*world){inStep, withModules("nonsense")}, applied, rejected, []string{"ModuleRejected"},
+			[]func(*simulatedStore){inStep, withModules("nonsense")}, applied, rejected, []string{"ModuleRejected"},
 		},
-		"bad module, told before": {[]func(*world){withModules("nonsense"), inStep}, applied, rejected, nil},
-		"bad name":                {[]func(*world){withModules(dsl("folder")), func(w *world) { w.name = "ab" }}, rejected, pending, []string{"StoreRejected"}},
+		"bad module, told before": {[]func(*simulatedStore){withModules("nonsense"), inStep}, applied, rejected, nil},
+		"bad name":                {[]func(*simulatedStore){withModules(dsl("folder")), func(w *simulatedStore) { w.name = "ab" }}, rejected, pending, []string{"StoreRejected"}},
 		"too large": {
-			[]func(*world){inStep, withModules(dsl("folder")), func(w *world) { w.limits.Types = 2 }}, applied, pending, []string{"ModuleRejected"},
+			[]func(*simulatedStore){inStep, withModules(dsl("folder")), func(w *simulatedStore) { w.limits.Types = 2 }}, applied, pending, []string{"ModuleRejected"},
 		},
-		"blocked": {[]func(*world){withModules(dsl("folder")), inStep, deleting}, pending, applied, nil},
+		"blocked": {[]func(*simulatedStore){withModules(dsl("folder")), inStep, deleting}, pending, applied, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(test.given...)
+			w := newSimulatedStore(test.given...)
 			w.pass(1000)
 			module := w.told[w.modules[0].Value.Name]
 			if w.toldStore.Outcome != test.store {

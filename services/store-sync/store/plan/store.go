@@ -89,7 +89,7 @@ func forbiddenConditions(why error) []condition.Condition {
 // isModelPending reports whether the model of a Store still has to be written. Until then the status does not report on it.
 func (in Input) isModelPending(obs Observed) bool {
 	c := chooseOpenFGAStore(in, obs)
-	return obs.Forbidden == nil && !in.isDeleting() && modelProblem(in, obs, c) == nil && !isMergeLive(in, obs, c.id)
+	return obs.Forbidden == nil && !in.isDeleting() && modelProblem(in, obs, c) == nil && !isMergedModelLive(in, obs, c.id)
 }
 
 // desiredStoreConditions returns the conditions of a Store that is not in deletion.
@@ -109,11 +109,11 @@ func desiredStoreConditions(in Input, obs Observed, c storeChoice) []condition.C
 	return set
 }
 
-// presentCondition returns a condition from the Store's status. The name of an OpenFGA store does not depend on the spec, and
+// currentCondition returns a condition from the Store's status. The name of an OpenFGA store does not depend on the spec, and
 // neither do other stores with that name. The condition therefore holds for the current generation too.
-func presentCondition(in Input, typ string) (condition.Condition, bool) {
+func currentCondition(in Input, typ string) (condition.Condition, bool) {
 	if c := meta.FindStatusCondition(in.Store.Status.Conditions, typ); c != nil {
-		return toCondition(c), true
+		return withoutDates(c), true
 	}
 	return condition.Condition{}, false
 }
@@ -132,8 +132,8 @@ func (in Input) liveModelID(obs Observed, id string) string {
 	return ""
 }
 
-// isMergeLive reports whether the store's newest model is known to equal the merge.
-func isMergeLive(in Input, obs Observed, id string) bool {
+// isMergedModelLive reports whether the store's newest model is known to equal the merge.
+func isMergedModelLive(in Input, obs Observed, id string) bool {
 	latest, known := obs.latestModel(id)
 	return known && in.mergeErr() == nil && model.Equal(latest, in.Merged.Model)
 }
@@ -155,7 +155,7 @@ func modelSyncedCondition(in Input, obs Observed, c storeChoice) condition.Condi
 			reason = ReasonLimitExceeded
 		}
 		return is(false, reason, fmt.Sprintf("spec.coreModule: %s; model %s is live, with the core module of generation %d and all other modules: %s",
-			core.Message, id, in.Store.Status.Live.Generation, unrevokedText(core)))
+			core.Message, id, in.Store.Status.Live.Generation, remainingRightsText(core)))
 	}
 	left := in.sourcesInStates(model.LastGoodLive, model.Rejected)
 	merged := len(in.Merged.Reports) - len(left)

@@ -36,7 +36,7 @@ type conditionProblem struct{ reason, message string }
 // has the better claim. Else it takes one with the Store's name that no other Store owns, else a new one.
 func chooseOpenFGAStore(in Input, obs Observed) storeChoice {
 	id := in.recordedStoreID()
-	_, held := in.rivalHolderOf(obs, id)
+	_, held := in.otherHolderOf(obs, id)
 	switch {
 	case obs.Created != "":
 		return storeChoice{id: obs.Created}
@@ -50,10 +50,10 @@ func chooseOpenFGAStore(in Input, obs Observed) storeChoice {
 	case !obs.Listed:
 		return storeChoice{ask: Action{Verb: FindStores}}
 	}
-	var taken *RivalStore
+	var taken *CompetingStore
 	var free []OpenFGAStore
 	for _, s := range obs.Named {
-		r, held := in.rivalHolderOf(obs, s.ID)
+		r, held := in.otherHolderOf(obs, s.ID)
 		switch {
 		case s.ID == obs.Missing:
 		case held:
@@ -72,8 +72,8 @@ func chooseOpenFGAStore(in Input, obs Observed) storeChoice {
 	return storeChoice{ask: Action{Verb: CreateStore}}
 }
 
-// lostStoreID returns the recorded id that OpenFGA did not find.
-func lostStoreID(obs Observed, id string) string {
+// missingStoreID returns the recorded id that OpenFGA did not find.
+func missingStoreID(obs Observed, id string) string {
 	if obs.Missing == id {
 		return ""
 	}
@@ -89,8 +89,8 @@ func storeSyncedCondition(in Input, obs Observed, c storeChoice) condition.Condi
 	is := func(reason, format string, args ...any) condition.Condition {
 		return condition.New(corev1alpha1.StoreSynced, true, reason, fmt.Sprintf(format, args...))
 	}
-	gone := lostStoreID(obs, c.id)
-	known, _ := presentCondition(in, corev1alpha1.StoreSynced)
+	gone := missingStoreID(obs, c.id)
+	known, _ := currentCondition(in, corev1alpha1.StoreSynced)
 	switch {
 	case known.IsTrue() && strings.HasPrefix(known.Message, describeStore(c.id)):
 		return known
@@ -113,7 +113,7 @@ func describeStore(id string) string { return "OpenFGA store " + id }
 // not listed them, it returns the last condition, and false if none exists.
 func nameUniqueCondition(in Input, obs Observed, id string) (condition.Condition, bool) {
 	if !obs.Listed {
-		return presentCondition(in, corev1alpha1.NameUnique)
+		return currentCondition(in, corev1alpha1.NameUnique)
 	}
 	others := slices.DeleteFunc(slices.Clone(obs.Named), func(s OpenFGAStore) bool { return s.ID == id })
 	if len(others) == 0 {
@@ -138,5 +138,5 @@ func nameInSyncCondition(in Input, obs Observed, id string) (condition.Condition
 		return condition.New(corev1alpha1.NameInSync, false, "Unsupported", fmt.Sprintf(
 			"%s is named %q and cannot be renamed (%v); it works all the same", describeStore(id), obs.Found.Name, obs.RenameErr)), true
 	}
-	return presentCondition(in, corev1alpha1.NameInSync)
+	return currentCondition(in, corev1alpha1.NameInSync)
 }

@@ -20,7 +20,7 @@ func isProtectedResource(in Input, carrier event.Key) bool {
 // the block the Store would be created again, with all grants lost.
 func protectedKindsBlocker(in Input) (condition.Condition, bool) {
 	return condition.New(corev1alpha1.Deleting, true, corev1alpha1.Blocked, "ProtectedResources have types in this Store; delete the ProtectedResources first"),
-		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil && m.Types != (model.NoTypes{}) })
+		slices.ContainsFunc(in.Provided, func(m model.Module) bool { return m.Types != nil && m.Types != (model.PendingTypes{}) })
 }
 
 // typesMergedCondition returns the condition Merged for the types of ProtectedResources, and the room that they had to fit into.

@@ -15,23 +15,23 @@ import (
 	"github.com/entail-dev/entail/services/store-sync/store/plan"
 )
 
-// noKinds makes types from no objects.
-type noKinds struct{}
+// emptyTypes makes types from no objects.
+type emptyTypes struct{}
 
-func (noKinds) LiveTypes() []*openfgav1.TypeDefinition           { return nil }
-func (noKinds) UnchangedTypes() []*openfgav1.TypeDefinition      { return nil }
-func (noKinds) TypesWithin(int, int) []*openfgav1.TypeDefinition { return nil }
+func (emptyTypes) LiveTypes() []*openfgav1.TypeDefinition           { return nil }
+func (emptyTypes) UnchangedTypes() []*openfgav1.TypeDefinition      { return nil }
+func (emptyTypes) TypesWithin(int, int) []*openfgav1.TypeDefinition { return nil }
 
-func TestAStoreWithProtectedKindsIsNotDeleted(t *testing.T) {
+func TestStoreWithProtectedKindsBlocksDeletion(t *testing.T) {
 	in := plan.Input{Key: event.Key{Cluster: "local", Name: "iam"}, Store: &corev1alpha1.Store{ObjectMeta: metav1.ObjectMeta{
 		Name: "iam", DeletionTimestamp: new(metav1.Now()), Finalizers: []string{corev1alpha1.StoreFinalizer},
 	}}}
 	in.Store.Spec.DeletionPolicy = corev1alpha1.DeletionRetain
-	in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}}
+	in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.PendingTypes{}}}
 	if got := plan.NextAction(in, plan.Observed{}); got.Verb != plan.RemoveFinalizer {
 		t.Errorf("without kinds the next action is %+v", got)
 	}
-	in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: noKinds{}}}
+	in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: emptyTypes{}}}
 	if got := plan.NextAction(in, plan.Observed{}); got.Verb != plan.WriteStatus {
 		t.Errorf("with kinds the next action is %+v", got)
 	}

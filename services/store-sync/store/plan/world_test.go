@@ -41,8 +41,8 @@ func dsl(name string) string {
 	return fmt.Sprintf("module %s\n\ntype %s\n  relations\n    define reader: [user]\n", name, name)
 }
 
-// world holds everything that a pass can observe, as plain data: the Store demo, its modules, and OpenFGA.
-type world struct {
+// simulatedStore holds everything that a pass can observe, as plain data: the Store demo, its modules, and OpenFGA.
+type simulatedStore struct {
 	store   *corev1alpha1.Store
 	gone    *corev1alpha1.Store
 	earlier []*corev1alpha1.Store
@@ -51,8 +51,8 @@ type world struct {
 	// protecting means that it is the Store of IAM.
 	protecting bool
 	// owners is the result of reading the owner of the OpenFGA store.
-	owners plan.IAMStoreOwners
-	rivals []plan.RivalStore
+	owners plan.IAMStoreOwnerTuples
+	rivals []plan.CompetingStore
 	limits model.Limits
 	refuse error
 	resync bool
@@ -80,8 +80,8 @@ type fgaStore struct {
 	models  []*openfgav1.AuthorizationModel
 }
 
-func newWorld(arrange ...func(*world)) *world {
-	w := &world{
+func newSimulatedStore(arrange ...func(*simulatedStore)) *simulatedStore {
+	w := &simulatedStore{
 		name: "demo", noRename: errors.New("not supported by this OpenFGA server"),
 		store: &corev1alpha1.Store{
 			ObjectMeta: metav1.ObjectMeta{Name: "demo", Generation: 1, UID: "first"},
@@ -95,13 +95,13 @@ func newWorld(arrange ...func(*world)) *world {
 }
 
 // inStep brings the Store in step with OpenFGA.
-func inStep(w *world) {
+func inStep(w *simulatedStore) {
 	w.pass(1000)
 	w.verbs, w.writes = nil, 0
 }
 
-func withModules(texts ...string) func(*world) {
-	return func(w *world) {
+func withModules(texts ...string) func(*simulatedStore) {
+	return func(w *simulatedStore) {
 		for i, text := range texts {
 			w.modules = append(w.modules, module(fmt.Sprintf("m%02d", i), text))
 		}
@@ -118,9 +118,9 @@ func module(name, text string) plan.ModelObject {
 	}
 }
 
-func rival(cluster, id string, age time.Duration) func(*world) {
-	return func(w *world) {
-		w.rivals = append(w.rivals, plan.RivalStore{
+func addCompetingStore(cluster, id string, age time.Duration) func(*simulatedStore) {
+	return func(w *simulatedStore) {
+		w.rivals = append(w.rivals, plan.CompetingStore{
 			Change: event.Change{Key: event.Key{Cluster: cluster, Name: w.name}},
 			Value: &corev1alpha1.Store{
 				ObjectMeta: metav1.ObjectMeta{Name: w.name, CreationTimestamp: metav1.NewTime(w.store.CreationTimestamp.Add(-age))},
@@ -130,32 +130,32 @@ func rival(cluster, id string, age time.Duration) func(*world) {
 	}
 }
 
-// thief adds another Store of this cluster that records an OpenFGA store.
-func thief(name, id string, age time.Duration) func(*world) {
-	return func(w *world) {
-		rival("local", id, age)(w)
+// addStoreRecordingSameID adds another Store of this cluster that records an OpenFGA store.
+func addStoreRecordingSameID(name, id string, age time.Duration) func(*simulatedStore) {
+	return func(w *simulatedStore) {
+		addCompetingStore("local", id, age)(w)
 		r := &w.rivals[len(w.rivals)-1]
 		r.Key.Name, r.Value.Name = name, name
 	}
 }
 
 // exists adds an OpenFGA store of another owner.
-func exists(name string, models ...*openfgav1.AuthorizationModel) func(*world) {
-	return func(w *world) { w.create(name).models = models }
+func exists(name string, models ...*openfgav1.AuthorizationModel) func(*simulatedStore) {
+	return func(w *simulatedStore) { w.create(name).models = models }
 }
 
 func foreignModel() *openfgav1.AuthorizationModel {
 	return &openfgav1.AuthorizationModel{Id: "foreign", SchemaVersion: "1.2", TypeDefinitions: []*openfgav1.TypeDefinition{{Type: "alien"}}}
 }
 
-func (w *world) create(name string) *fgaStore {
+func (w *simulatedStore) create(name string) *fgaStore {
 	w.made++
 	s := &fgaStore{OpenFGAStore: plan.OpenFGAStore{ID: fmt.Sprintf("id%d", w.made), Name: name, CreatedAt: time.Unix(int64(w.made), 0)}}
 	w.fga = append(w.fga, s)
 	return s
 }
 
-func (w *world) find(id string) *fgaStore {
+func (w *simulatedStore) find(id string) *fgaStore {
 	i := slices.IndexFunc(w.fga, func(s *fgaStore) bool { return s.ID == id })
 	if i < 0 {
 		return &fgaStore{deleted: true}
@@ -164,7 +164,7 @@ func (w *world) find(id string) *fgaStore {
 }
 
 // alive returns the stores that OpenFGA lists.
-func (w *world) alive() []string {
+func (w *simulatedStore) alive() []string {
 	var ids []string
 	for _, s := range w.fga {
 		if !s.deleted {
@@ -174,13 +174,13 @@ func (w *world) alive() []string {
 	return ids
 }
 
-func (w *world) input() plan.Input {
+func (w *simulatedStore) input() plan.Input {
 	in := plan.Input{
 		Key: event.Key{Cluster: "local", Name: w.name}, Store: w.store, Gone: w.gone, Earlier: w.earlier,
 		Modules: w.modules, Rivals: w.rivals, Resync: w.resync, Now: metav1.NewTime(time.Unix(1000, 0)),
 	}
 	if w.protecting {
-		in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.NoTypes{}}}
+		in.Provided = []model.Module{{Origin: model.ModuleOrigin{Kind: model.IAM}, Types: model.PendingTypes{}}}
 	}
 	if len(w.name) < 3 {
 		in.NameErr = fmt.Errorf("%q is not a name for an OpenFGA store", w.name)
@@ -193,7 +193,7 @@ func (w *world) input() plan.Input {
 }
 
 // pass takes at most so many steps. A pass that is cut off loses what it observed, as in a crash.
-func (w *world) pass(steps int) {
+func (w *simulatedStore) pass(steps int) {
 	obs := plan.Observed{Foreign: w.foreign}
 	w.notes = nil
 	for range steps {
@@ -206,7 +206,7 @@ func (w *world) pass(steps int) {
 	}
 }
 
-func (w *world) do(a plan.Action, obs *plan.Observed) {
+func (w *simulatedStore) do(a plan.Action, obs *plan.Observed) {
 	s := w.find(a.StoreID)
 	wrote := true
 	switch a.Verb {
@@ -235,7 +235,7 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 	case plan.Record:
 		w.write(*obs)
 	case plan.RecordLive:
-		store, modules := plan.LiveTextRecords(w.input())
+		store, modules := plan.StatusesToWriteBeforeModel(w.input())
 		if store != nil {
 			w.store.Status.Live, w.store.Status.ModelDigest = store.Live, store.ModelDigest
 		}
@@ -256,7 +256,7 @@ func (w *world) do(a plan.Action, obs *plan.Observed) {
 	}
 }
 
-func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
+func (w *simulatedStore) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 	switch a.Verb {
 	default:
 		obs.Listed, obs.Named = true, nil
@@ -281,7 +281,7 @@ func (w *world) answer(a plan.Action, s *fgaStore, obs *plan.Observed) {
 	}
 }
 
-func (w *world) writeStatuses(obs plan.Observed) {
+func (w *simulatedStore) writeStatuses(obs plan.Observed) {
 	in := w.input()
 	w.told = map[string]moduleplan.ObjectStatus{}
 	for _, m := range w.modules {
@@ -299,7 +299,7 @@ func (w *world) writeStatuses(obs plan.Observed) {
 }
 
 // write applies our part of the status, as server-side apply would.
-func (w *world) write(obs plan.Observed) {
+func (w *simulatedStore) write(obs plan.Observed) {
 	before, in := w.store.Status, w.input()
 	status := plan.DesiredStoreStatus(in, obs)
 	if w.toldStore = plan.StoreStatusWithOutcome(in, obs, status); w.toldStore.Same {
@@ -312,7 +312,7 @@ func (w *world) write(obs plan.Observed) {
 }
 
 // conditions returns "Type=Status/Reason" of the Store, and "name:Type=…" of modules.
-func (w *world) conditions() []string {
+func (w *simulatedStore) conditions() []string {
 	var all []string
 	add := func(prefix string, conditions []metav1.Condition) {
 		for _, c := range conditions {
@@ -328,7 +328,7 @@ func (w *world) conditions() []string {
 	return all
 }
 
-func (w *world) expectConditions(t *testing.T, want ...string) {
+func (w *simulatedStore) expectConditions(t *testing.T, want ...string) {
 	t.Helper()
 	got := w.conditions()
 	for _, c := range want {
@@ -338,7 +338,7 @@ func (w *world) expectConditions(t *testing.T, want ...string) {
 	}
 }
 
-func (w *world) message(kind string) string {
+func (w *simulatedStore) message(kind string) string {
 	if c := meta.FindStatusCondition(w.store.Status.Conditions, kind); c != nil {
 		return c.Message
 	}

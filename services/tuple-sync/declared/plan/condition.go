@@ -137,7 +137,7 @@ func (e *Evaluation) finalCondition(model *Model) (OwnerCondition, bool) {
 	case noStore, storeUnknown:
 		c.Message = "The Store has no OpenFGA store yet; its conditions give the reason."
 		if e.Owner.StoreMissing {
-			c.Reason, c.Message = StoreNotFound, corev1alpha1.NoStore(e.Owner.Store, e.Owner.Key.Cluster)
+			c.Reason, c.Message = StoreNotFound, corev1alpha1.StoreNotFoundMessage(e.Owner.Store, e.Owner.Key.Cluster)
 		} else if !e.Owner.isRecordInStore() {
 			c.Reason = Syncing
 		}

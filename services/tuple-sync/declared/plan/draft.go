@@ -56,7 +56,7 @@ func (d *planDraft) planRemovals(e *Evaluation) {
 		}
 		d.touched[e] = true
 		if other, ok := d.claims[t.ID]; ok {
-			d.handOverTuple(e, other)
+			d.transferTuple(e, other)
 			continue
 		}
 		d.removeIfPresent(t)
@@ -71,8 +71,8 @@ func (d *planDraft) removeIfPresent(t tuple.Tuple) {
 	}
 }
 
-// handOverTuple makes the other claimant record a tuple that e gives up. It does nothing before e's record can be closed.
-func (d *planDraft) handOverTuple(e *Evaluation, other tupleClaim) {
+// transferTuple makes the other claimant record a tuple that e gives up. It does nothing before e's record can be closed.
+func (d *planDraft) transferTuple(e *Evaluation, other tupleClaim) {
 	if e.phase == deleted || e.Owner.Contested > 0 {
 		return
 	}

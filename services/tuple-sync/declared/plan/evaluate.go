@@ -91,7 +91,7 @@ func evaluateOwners(storeID string, owners []Owner, model *Model) ([]*Evaluation
 	})
 	for _, e := range all {
 		if e.phase == storeUnknown {
-			e.desireRecordedTuples(claims)
+			e.keepRecordedTuples(claims)
 		}
 	}
 	for _, e := range all {
@@ -107,14 +107,14 @@ func evaluateOwners(storeID string, owners []Owner, model *Model) ([]*Evaluation
 	}
 	for _, e := range all {
 		if e.phase == here {
-			e.refuseOutclaimedTuples(claims)
+			e.refuseTuplesWithStrongerClaim(claims)
 		}
 	}
 	return all, claims
 }
 
-// desireRecordedTuples makes the owner desire everything recorded.
-func (e *Evaluation) desireRecordedTuples(claims map[tuple.ID]tupleClaim) {
+// keepRecordedTuples makes the owner desire everything recorded.
+func (e *Evaluation) keepRecordedTuples(claims map[tuple.ID]tupleClaim) {
 	e.desired = e.Owner.Record.Tuples
 	for _, t := range e.desired {
 		e.addClaim(claims, t, true)
@@ -144,8 +144,8 @@ func (e *Evaluation) WrittenTuples() map[tuple.Tuple]struct{} {
 	return tupleSet(e.Owner.Record.Tuples)
 }
 
-// HasWholeRecord reports whether the plan puts the owner's whole record into the store.
-func (e *Evaluation) HasWholeRecord() bool { return e.phase == here && !e.Owner.Unwritable }
+// HasCompleteRecordAfterPlan reports whether the plan puts the owner's whole record into the store.
+func (e *Evaluation) HasCompleteRecordAfterPlan() bool { return e.phase == here && !e.Owner.Unwritable }
 
 // precedenceClaim returns the owner's claim to a tuple.
 func (e *Evaluation) precedenceClaim(recorded bool) precedence.Claim {
@@ -166,8 +166,9 @@ func (e *Evaluation) addClaim(claims map[tuple.ID]tupleClaim, t tuple.Tuple, rec
 	}
 }
 
-// refuseOutclaimedTuples refuses accepted tuples with a stronger claim of another owner. The owner desires the rest.
-func (e *Evaluation) refuseOutclaimedTuples(claims map[tuple.ID]tupleClaim) {
+// refuseTuplesWithStrongerClaim refuses accepted tuples with a stronger claim of another owner. The owner desires the
+// rest.
+func (e *Evaluation) refuseTuplesWithStrongerClaim(claims map[tuple.ID]tupleClaim) {
 	for i := range e.Verdicts {
 		v := &e.Verdicts[i]
 		if v.State != Accepted {

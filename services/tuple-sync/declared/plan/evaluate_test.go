@@ -22,8 +22,8 @@ func verdicts(evaluations []*Evaluation) []string {
 	return all
 }
 
-func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
-	here, there := under(t1, "from_office", `{"floor":1}`), under(t1, "from_office", `{"floor":2}`)
+func TestOlderOwnerWinsConditionConflict(t *testing.T) {
+	here, there := withRelation(t1, "from_office", `{"floor":1}`), withRelation(t1, "from_office", `{"floor":2}`)
 	older, store := owner("b", there), owner("z", t1)
 	older.Created, store.IsStore = time.Unix(1, 0), true
 	const lost = "the same tuple is declared with another condition by models.g/"
@@ -52,7 +52,7 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 			[]string{`z doc:1#viewer@user:1 0 `, `b doc:1#viewer@user:1{"floor":2} 2 ` + lost + "z: change one of them"},
 		},
 		"the other one, if the older one's tuple is invalid": {
-			[]Owner{owner("b", here), owner("a", under(t1, "nowhere", ""))},
+			[]Owner{owner("b", here), owner("a", withRelation(t1, "nowhere", ""))},
 			[]string{`a doc:1#viewer@user:1 2 undefined condition`, `b doc:1#viewer@user:1{"floor":1} 0 `},
 		},
 		"the line above": {
@@ -70,18 +70,18 @@ func TestWhoComesFirstIsRightAboutACondition(t *testing.T) {
 	}
 }
 
-func TestNobodyDeclaresTuplesOfIAM(t *testing.T) {
+func TestTuplesOfIAMTypesAreRefused(t *testing.T) {
 	back := tuple.Tuple{ID: tuple.ID{Object: "iam.miloapis.com/RoleBinding:1", Relation: "u", User: "iam.miloapis.com/InternalUser:u/eve"}}
 	o := owner("a", back, t1)
 	o.Reserved = true
-	p := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
+	p := PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
 	if c := p.Actions[0].NextCondition; !slices.Equal(p.Write, []tuple.Tuple{t1}) || c.Reason != Invalid || !strings.Contains(c.Message, "ReservedType") {
 		t.Errorf("writes %v and says %+v", p.Write, c)
 	}
 }
 
 // Who extends the IAM store takes it over for nobody: the tuple by which it is a cluster's is the Store's alone to declare.
-func TestOnlyTheIAMStoreItselfSaysWhoseItIs(t *testing.T) {
+func TestOwnerTupleIsDeclaredByIAMStoreOnly(t *testing.T) {
 	mine := iam.StoreOwnerTuple("iam", "this")
 	claim := tuple.Tuple{ID: tuple.ID{Object: mine.Object, Relation: mine.Relation, User: mine.User}}
 	people := tuple.Tuple{ID: tuple.ID{Object: mine.Object, Relation: mine.Relation, User: "user:1"}}
@@ -113,7 +113,7 @@ func TestOnlyTheIAMStoreItselfSaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestInOtherStoresNoTypeIsReserved(t *testing.T) {
+func TestOtherStoresReserveNoTypes(t *testing.T) {
 	repo := tuple.Tuple{ID: tuple.ID{Object: "git.example/repo:1", Relation: "owner", User: "user:eve"}}
 	for _, v := range EvaluateOwners("S", []Owner{owner("a", repo)}, testModel(t))[0].Verdicts {
 		if strings.Contains(v.Reason, "ReservedType") {
@@ -128,10 +128,10 @@ func TestInOtherStoresNoTypeIsReserved(t *testing.T) {
 	}
 }
 
-func TestWhileAnEarlierTextIsLiveWhatTakesAwayActsAndWhatGivesWaits(t *testing.T) {
+func TestOutdatedOwnerRemovesButAddsNothing(t *testing.T) {
 	o := owner("a", t1, t2).recorded("S", t1, t3)
 	o.Generation, o.ModuleLive, o.Outdated = 2, false, true
-	p := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
+	p := PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
 	if len(p.Write) > 0 || !slices.Equal(p.Remove, []tuple.Tuple{t3}) {
 		t.Errorf("writes %v, removes %v", p.Write, p.Remove)
 	}
@@ -140,24 +140,24 @@ func TestWhileAnEarlierTextIsLiveWhatTakesAwayActsAndWhatGivesWaits(t *testing.T
 	}
 	moved := owner("a", t1, t2).recorded("lost", t1, t2)
 	moved.Generation, moved.ModuleLive, moved.Outdated = 2, false, true
-	left := Make(Input{StoreID: "lost", Owners: []Owner{moved}, Model: testModel(t)}).Actions[0]
+	left := PlanStore(Input{StoreID: "lost", Owners: []Owner{moved}, Model: testModel(t)}).Actions[0]
 	moved.Record, moved.Condition, moved.StatusStoreID = left.Commit.Record, left.Commit.Condition, left.Commit.StoreID
-	if p := Make(Input{StoreID: "S", Owners: []Owner{moved}}); !p.IsIdle() {
+	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{moved}}); !p.IsIdle() {
 		t.Errorf("before there is a model it does %+v", p)
 	}
-	if p := Make(Input{StoreID: "S", Owners: []Owner{moved}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t1, t2}) {
+	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{moved}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t1, t2}) {
 		t.Errorf("writes %v after the store was lost", p.Write)
 	}
 	o.Outdated, o.ModuleLive = false, true
-	if p = Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t2}) {
+	if p = PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t2}) {
 		t.Errorf("writes %v when the text is live", p.Write)
 	}
 }
 
-func TestARecordThatWouldNotFitIsRefusedInTime(t *testing.T) {
+func TestTuplesBeyondRecordLimitAreRefused(t *testing.T) {
 	var declared []tuple.Tuple
 	for i := range 800 {
-		declared = append(declared, tup(fmt.Sprintf("doc:%0200d", i), "viewer", fmt.Sprintf("user:%0490d", i)))
+		declared = append(declared, parseTuple(fmt.Sprintf("doc:%0200d", i), "viewer", fmt.Sprintf("user:%0490d", i)))
 	}
 	o := owner("a", declared...)
 	o.Size = 500_000
@@ -181,13 +181,13 @@ func TestARecordThatWouldNotFitIsRefusedInTime(t *testing.T) {
 	}
 }
 
-func TestTuplesOfAnObjectThatIsNotThereYetArePending(t *testing.T) {
+func TestTuplesOfUnknownTypesArePending(t *testing.T) {
 	for name, c := range map[string]struct {
 		owner Owner
 		store string
 		want  error
 	}{
-		"no store": {owner("a", t1).with(homeless), "", errNoStore},
+		"no store": {owner("a", t1).with(ownerWithoutStore), "", errNoStore},
 		"moving":   {owner("a", t1).recorded("R", t1), "S", errElsewhere},
 	} {
 		got := EvaluateOwners(c.store, []Owner{c.owner}, nil)[0]
@@ -197,12 +197,12 @@ func TestTuplesOfAnObjectThatIsNotThereYetArePending(t *testing.T) {
 	}
 }
 
-func TestTheMessageNamesWhatIsWrongAndStaysShort(t *testing.T) {
+func TestConditionMessageNamesErrors(t *testing.T) {
 	var declared []tuple.Tuple
 	for i := range 50 {
-		declared = append(declared, tup(fmt.Sprintf("ship:%02d", i), "captain", "user:1"))
+		declared = append(declared, parseTuple(fmt.Sprintf("ship:%02d", i), "captain", "user:1"))
 	}
-	p := Make(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)})
+	p := PlanStore(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)})
 	message := p.Actions[0].NextCondition.Message
 	for _, part := range []string{"50 of 51 tuples", "ship:00#captain@user:1: type 'ship' not found;", "ship:09#", " and 40 more.", "Correct them or the model."} {
 		if !strings.Contains(message, part) {
@@ -212,26 +212,26 @@ func TestTheMessageNamesWhatIsWrongAndStaysShort(t *testing.T) {
 	if strings.Contains(message, "ship:10#") || len(message) > 1000 {
 		t.Errorf("the message is %d bytes long: %q", len(message), message)
 	}
-	if again := Make(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)}); again.Actions[0].NextCondition != p.Actions[0].NextCondition {
+	if again := PlanStore(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)}); again.Actions[0].NextCondition != p.Actions[0].NextCondition {
 		t.Error("the message is another each time")
 	}
 }
 
-func TestAMessageIsBoundedWhateverIsDeclared(t *testing.T) {
+func TestConditionMessageIsBounded(t *testing.T) {
 	var declared []tuple.Tuple
 	for i := range 20 {
-		declared = append(declared, tup(fmt.Sprint(i)+strings.Repeat("é", 10_000), "viewer", "user:1"))
+		declared = append(declared, parseTuple(fmt.Sprint(i)+strings.Repeat("é", 10_000), "viewer", "user:1"))
 	}
-	p := Make(Input{StoreID: "S", Owners: []Owner{owner("a", declared...)}, Model: testModel(t)})
+	p := PlanStore(Input{StoreID: "S", Owners: []Owner{owner("a", declared...)}, Model: testModel(t)})
 	if n := len(p.Actions[0].NextCondition.Message); n > 16_000 {
 		t.Errorf("the message is %d bytes long", n)
 	}
 }
 
-func TestAReferenceToAnUnknownClusterIsAnsweredWithTheNamesThatAreMeant(t *testing.T) {
-	o := owner("a", t1).with(stray)
+func TestUnknownClusterMessageExplainsNames(t *testing.T) {
+	o := owner("a", t1).with(unrecordedTuple)
 	o.Key.Cluster, o.Store = "here", event.Key{Cluster: "there", Name: "demo"}
-	if c := Make(Input{Owners: []Owner{o}}).Actions[0].Commit; c == nil || !strings.Contains(c.Condition.Message, `this one is "here"`) {
+	if c := PlanStore(Input{Owners: []Owner{o}}).Actions[0].Commit; c == nil || !strings.Contains(c.Condition.Message, `this one is "here"`) {
 		t.Errorf("condition is %+v", c)
 	}
 }

@@ -53,11 +53,11 @@ func testModel(tb testing.TB) *Model {
 	return m
 }
 
-func tup(object, relation, user string) tuple.Tuple {
+func parseTuple(object, relation, user string) tuple.Tuple {
 	return tuple.Tuple{ID: tuple.ID{Object: object, Relation: relation, User: user}}
 }
 
-func under(t tuple.Tuple, condition, context string) tuple.Tuple {
+func withRelation(t tuple.Tuple, condition, context string) tuple.Tuple {
 	t.Condition, t.Context = condition, context
 	return t
 }
@@ -66,11 +66,11 @@ func under(t tuple.Tuple, condition, context string) tuple.Tuple {
 //
 //nolint:gochecknoglobals // Fixtures that no test changes.
 var (
-	t1 = tup("doc:1", "viewer", "user:1")
-	t2 = tup("doc:2", "viewer", "user:1")
-	t3 = tup("doc:3", "viewer", "user:1")
+	t1 = parseTuple("doc:1", "viewer", "user:1")
+	t2 = parseTuple("doc:2", "viewer", "user:1")
+	t3 = parseTuple("doc:3", "viewer", "user:1")
 	// tx is of a type that the model lacks.
-	tx = tup("ship:1", "captain", "user:1")
+	tx = parseTuple("ship:1", "captain", "user:1")
 )
 
 // an owner that belongs to store S, of its first generation.
@@ -84,5 +84,5 @@ func owner(name string, declared ...tuple.Tuple) Owner {
 // recorded makes o settled with these tuples in a store.
 func (o Owner) recorded(store string, tuples ...tuple.Tuple) Owner {
 	o.Record, o.StatusStoreID = TupleRecord{store, tuples}, store
-	return o.with(saying(OwnerCondition{OK: true, Reason: Synced, Generation: 1}))
+	return o.with(ownerWithCondition(OwnerCondition{OK: true, Reason: Synced, Generation: 1}))
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-func TestMembersAreAddedToWhatIsDeclared(t *testing.T) {
+func TestWithAccountMembersAddsTuples(t *testing.T) {
 	declared := []tuple.Tuple{
-		tup("document:1", "viewer", "user:anne"),
+		parseTuple("document:1", "viewer", "user:anne"),
 		{ID: tuple.ID{Object: "role:authenticated", Relation: "assignee", User: "user:*"}, Condition: "office_hours"},
 	}
 	if got := WithAccountMembers(declared); !slices.Equal(got, declared) {
 		t.Errorf("without an account: %v", got)
 	}
 	want := append(slices.Clone(declared),
-		tup("account:c1/acme", "member", "role:authenticated#assignee"), tup("account:c2/beta", "member", "role:authenticated#assignee"))
+		parseTuple("account:c1/acme", "member", "role:authenticated#assignee"), parseTuple("account:c2/beta", "member", "role:authenticated#assignee"))
 	got := WithAccountMembers(declared, Account{"account", "c1", "acme"}, Account{"account", "c2", "beta"}, Account{"account", "c1", "acme"})
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-func TestTheSeedsTwoTuplesMakeAMember(t *testing.T) {
+func TestAccountMemberTuplesGrantMembership(t *testing.T) {
 	want := []string{
 		"role:authenticated#assignee@user:*",
 		"core_platform-mesh_io_account:cluster-id/acme#member@role:authenticated#assignee",
@@ -40,7 +40,7 @@ func TestTheSeedsTwoTuplesMakeAMember(t *testing.T) {
 	}
 }
 
-func TestAnAccountIsThatOfTheLabelOrOfTheOrganization(t *testing.T) {
+func TestAccountsOfStore(t *testing.T) {
 	acme, team := corev1alpha1.AccountLocation{Name: "acme", OriginCluster: "orgs"}, corev1alpha1.AccountLocation{Name: "team", OriginCluster: "acme-ws"}
 	info := func(account corev1alpha1.AccountLocation) *corev1alpha1.AccountInfo {
 		return &corev1alpha1.AccountInfo{Spec: corev1alpha1.AccountInfoSpec{Account: account, Organization: acme}}

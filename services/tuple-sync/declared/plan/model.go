@@ -54,7 +54,7 @@ func (m *Model) ValidateTuple(t tuple.Tuple) error {
 	if err, ok := m.refused[t]; ok {
 		return err
 	}
-	if err := validation.Tuple(m.types, t.ToOpenFGA()); err != nil {
+	if err := validation.CheckTuple(m.types, t.ToOpenFGA()); err != nil {
 		return errors.New(tuple.RefusalReason(err))
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// TestTheModelDecidesAsTheServer asks a real server about every tuple that is validated here.
-func TestTheModelDecidesAsTheServer(t *testing.T) {
+// TestValidateTupleEqualsServer asks a real server about every tuple that is validated here.
+func TestValidateTupleEqualsServer(t *testing.T) {
 	client := testenv.LazyOpenFGA(t).Client(t)
 	storeID, err := client.CreateStore(t.Context(), "judged")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestTheModelDecidesAsTheServer(t *testing.T) {
 		return names.Draw(t, "type") + rapid.SampledFrom([]string{":", ":", ":", ":", "", "#", "::"}).Draw(t, "colon") + names.Draw(t, "id")
 	})
 	tuples := rapid.Custom(func(t *rapid.T) tuple.Tuple {
-		drawn := tup(object.Draw(t, "object"), names.Draw(t, "relation"), object.Draw(t, "user"))
+		drawn := parseTuple(object.Draw(t, "object"), names.Draw(t, "relation"), object.Draw(t, "user"))
 		if rapid.SampledFrom([]bool{true, true, false}).Draw(t, "probable") { // Most random tuples are wrong in more ways than one.
 			drawn.Object = "doc:1"
 			drawn.Relation = rapid.SampledFrom([]string{"viewer", "owner", "parent", "editor", "reader"}).Draw(t, "likely relation")

@@ -63,8 +63,8 @@ type Owner struct {
 	Size int
 }
 
-// IsDeletingButNeeded reports whether the Store of IAM is being deleted and still needed. No event announces the end of that.
-func (o *Owner) IsDeletingButNeeded() bool {
+// IsDeletionDeferred reports whether the Store of IAM is being deleted and still needed. No event announces the end of that.
+func (o *Owner) IsDeletionDeferred() bool {
 	return o.Reserved && o.IsStore && o.Deleting && o.HasDependents
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// lines is a plan in words, in the order in which it is carried out.
-func lines(p Plan) []string {
+// describePlan is a plan in words, in the order in which it is carried out.
+func describePlan(p Plan) []string {
 	var all []string
 	update := func(when string, a OwnerAction, u *StatusUpdate) {
 		if u != nil {
@@ -49,26 +49,26 @@ func (o Owner) with(edit func(*Owner)) Owner {
 	return o
 }
 
-func going(o *Owner)     { o.Deleting = true }
-func free(o *Owner)      { o.HasFinalizer = false }
-func syncing(o *Owner)   { o.Condition = OwnerCondition{Reason: Syncing} }
-func homeless(o *Owner)  { o.TargetStoreID = "" }
-func stray(o *Owner)     { o.TargetStoreID, o.StoreMissing = "", true }
-func contested(o *Owner) { o.Contested = time.Second }
-func announced(o *Owner) { o.Condition = (&Evaluation{Owner: o}).syncingCondition("") }
-func unjudged(o *Owner)  { o.ModuleJudged, o.ModuleLive = false, false }
-func elsewhere(o *Owner) { o.TargetStoreID = "R" }
+func deletingOwner(o *Owner)            { o.Deleting = true }
+func unclaimedOwner(o *Owner)           { o.HasFinalizer = false }
+func syncing(o *Owner)                  { o.Condition = OwnerCondition{Reason: Syncing} }
+func ownerWithoutStore(o *Owner)        { o.TargetStoreID = "" }
+func unrecordedTuple(o *Owner)          { o.TargetStoreID, o.StoreMissing = "", true }
+func ownerWithUncertainRecord(o *Owner) { o.Contested = time.Second }
+func ownerWithIntent(o *Owner)          { o.Condition = (&Evaluation{Owner: o}).syncingCondition("") }
+func ownerWithoutStoreSync(o *Owner)    { o.ModuleJudged, o.ModuleLive = false, false }
+func ownerInOtherStore(o *Owner)        { o.TargetStoreID = "R" }
 func synced(n int) func(*Owner) {
-	return saying(OwnerCondition{OK: true, Reason: Synced, Message: fmt.Sprintf("The store holds all tuples: %d.", n), Generation: 1})
+	return ownerWithCondition(OwnerCondition{OK: true, Reason: Synced, Message: fmt.Sprintf("The store holds all tuples: %d.", n), Generation: 1})
 }
 
-// saying is what its status says of an owner, whatever it becomes afterwards.
-func saying(c OwnerCondition) func(*Owner) {
+// ownerWithCondition is what its status says of an owner, whatever it becomes afterwards.
+func ownerWithCondition(c OwnerCondition) func(*Owner) {
 	return func(o *Owner) { o.Condition, o.Ready = c, o.ReadyCondition(c) }
 }
 
-func TestThePlanForAStore(t *testing.T) {
-	c1, c2 := under(t1, "from_office", `{"floor":1}`), under(t1, "from_office", `{"floor":2}`)
+func TestPlanStore(t *testing.T) {
+	c1, c2 := withRelation(t1, "from_office", `{"floor":1}`), withRelation(t1, "from_office", `{"floor":2}`)
 	for name, c := range map[string]struct {
 		owners  []Owner
 		noModel bool
@@ -77,14 +77,14 @@ func TestThePlanForAStore(t *testing.T) {
 		want    []string
 	}{
 		"a new owner is held first": {
-			owners: []Owner{owner("a", t1).with(free)},
+			owners: []Owner{owner("a", t1).with(unclaimedOwner)},
 			want:   []string{"add finalizer to a", "intend a S[doc:1#viewer@user:1] Syncing", "write doc:1#viewer@user:1", "commit a S[doc:1#viewer@user:1] Synced"},
 		},
 		"an owner in step is left alone": {
 			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1))},
 		},
 		"an owner without tuples is only told so": {
-			owners: []Owner{owner("a").with(free)},
+			owners: []Owner{owner("a").with(unclaimedOwner)},
 			want:   []string{"commit a [] Synced"},
 		},
 		"additions are recorded before, removals after": {
@@ -139,68 +139,68 @@ func TestThePlanForAStore(t *testing.T) {
 			},
 		},
 		"while another may still write, the record stays open, and its owner answers for all that is in it": {
-			owners: []Owner{owner("a").recorded("S", t1, t2).with(contested), owner("b", t1).recorded("S", t1).with(synced(1))},
+			owners: []Owner{owner("a").recorded("S", t1, t2).with(ownerWithUncertainRecord), owner("b", t1).recorded("S", t1).with(synced(1))},
 			found:  []tuple.Tuple{t1, t2},
 			want:   []string{"intend a S[doc:1#viewer@user:1 doc:2#viewer@user:1] Syncing", "remove doc:2#viewer@user:1"},
 		},
 		"while another may still write, nobody who waits for that does anything again": {
-			owners: []Owner{owner("a").recorded("S", t1, t2).with(announced).with(contested), owner("b", t1).recorded("S", t1).with(synced(1))},
+			owners: []Owner{owner("a").recorded("S", t1, t2).with(ownerWithIntent).with(ownerWithUncertainRecord), owner("b", t1).recorded("S", t1).with(synced(1))},
 			found:  []tuple.Tuple{t1},
 		},
 		"while another may still write, nobody is let go": {
-			owners: []Owner{owner("a").recorded("S", t1).with(announced).with(going).with(contested)}, found: []tuple.Tuple{},
+			owners: []Owner{owner("a").recorded("S", t1).with(ownerWithIntent).with(deletingOwner).with(ownerWithUncertainRecord)}, found: []tuple.Tuple{},
 		},
 		"what was announced is not announced again where nothing is left to do": {
-			owners: []Owner{owner("a").recorded("S", t1).with(announced)}, found: []tuple.Tuple{}, want: []string{"commit a [] Synced"},
+			owners: []Owner{owner("a").recorded("S", t1).with(ownerWithIntent)}, found: []tuple.Tuple{}, want: []string{"commit a [] Synced"},
 		},
 		"a deleted owner's tuples go, then its record, then the finalizer": {
-			owners: []Owner{owner("a", t1).recorded("S", t1).with(going)},
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(deletingOwner)},
 			want:   []string{"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Removed", "remove finalizer from a"},
 		},
 		"a deleted owner without tuples is released": {
-			owners: []Owner{owner("a", t1).with(going)}, want: []string{"remove finalizer from a"},
+			owners: []Owner{owner("a", t1).with(deletingOwner)}, want: []string{"remove finalizer from a"},
 		},
 		"a deleted Store stays while others need it": {
 			owners: []Owner{owner("a", t1).recorded("S", t1).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true }).with(synced(1))},
 		},
 		"a deleted Store that was never held gets nothing new": {
-			owners: []Owner{owner("a", t1).with(free).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true })},
+			owners: []Owner{owner("a", t1).with(unclaimedOwner).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true })},
 			want:   []string{"commit a [] Invalid"},
 		},
 		"the Store of IAM is held whatever it declares": {
-			owners: []Owner{owner("a").with(free).with(func(o *Owner) { o.IsStore, o.Reserved = true, true })},
+			owners: []Owner{owner("a").with(unclaimedOwner).with(func(o *Owner) { o.IsStore, o.Reserved = true, true })},
 			want:   []string{"add finalizer to a", "commit a [] Synced"},
 		},
 		"another is not": {
-			owners: []Owner{owner("a").with(free).with(func(o *Owner) { o.IsStore = true })},
+			owners: []Owner{owner("a").with(unclaimedOwner).with(func(o *Owner) { o.IsStore = true })},
 			want:   []string{"commit a [] Synced"},
 		},
 		"an object whose Store is gone takes its tuples along, too": {
-			owners: []Owner{owner("a", t1).recorded("S", t1).with(going).with(stray)},
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(deletingOwner).with(unrecordedTuple)},
 			want: []string{
 				"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Removed", "remove finalizer from a",
 			},
 		},
 		"an object that left for a Store that is not there takes its tuples along": {
-			owners: []Owner{owner("a", t1).recorded("S", t1).with(stray).with(func(o *Owner) { o.RecordedElsewhere = true })},
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(unrecordedTuple).with(func(o *Owner) { o.RecordedElsewhere = true })},
 			want:   []string{"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Syncing"},
 		},
 		"a living object whose Store is gone keeps what it has": {
-			owners: []Owner{owner("a", t2).recorded("S", t1).with(stray)}, want: []string{"commit a S[doc:1#viewer@user:1] StoreNotFound"},
+			owners: []Owner{owner("a", t2).recorded("S", t1).with(unrecordedTuple)}, want: []string{"commit a S[doc:1#viewer@user:1] StoreNotFound"},
 		},
 		"an object that belongs elsewhere leaves": {
-			owners: []Owner{owner("a", t1).recorded("S", t1).with(elsewhere)},
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(ownerInOtherStore)},
 			want:   []string{"intend a S[doc:1#viewer@user:1] Syncing", "remove doc:1#viewer@user:1", "commit a [] Syncing"},
 		},
 		"an object that has not left its old store yet has to wait": {
 			owners: []Owner{owner("a", t1).recorded("R", t1)},
 		},
 		"an object whose Store has no store waits, once store-sync has ruled": {
-			store: "none", owners: []Owner{owner("a", t1).with(homeless), owner("b", t1).with(homeless).with(unjudged)},
+			store: "none", owners: []Owner{owner("a", t1).with(ownerWithoutStore), owner("b", t1).with(ownerWithoutStore).with(ownerWithoutStoreSync)},
 			want: []string{"commit a [] Pending"},
 		},
 		"an object whose Store lost sight of its store stays as it is": {
-			owners: []Owner{owner("a", t2).recorded("S", t1).with(homeless).with(unjudged)},
+			owners: []Owner{owner("a", t2).recorded("S", t1).with(ownerWithoutStore).with(ownerWithoutStoreSync)},
 		},
 		"what was deleted past us goes if nobody else wants it": {
 			owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(func(o *Owner) { o.Deleted = true }), owner("b", t1).recorded("S", t1).with(synced(1))},
@@ -235,7 +235,7 @@ func TestThePlanForAStore(t *testing.T) {
 			},
 		},
 		"a tuple whose types are on their way waits in silence": {
-			owners: []Owner{owner("a", tx).with(unjudged)},
+			owners: []Owner{owner("a", tx).with(ownerWithoutStoreSync)},
 		},
 		"a tuple whose module was left out waits and says so": {
 			owners: []Owner{owner("a", tx).with(func(o *Owner) { o.ModuleLive = false })}, want: []string{"commit a [] Pending"},
@@ -245,11 +245,11 @@ func TestThePlanForAStore(t *testing.T) {
 			want:   []string{"intend a S[ship:1#captain@user:1] Syncing", "remove ship:1#captain@user:1", "commit a [] Invalid"},
 		},
 		"nonsense in a record is not asked of OpenFGA": {
-			owners: []Owner{owner("a").recorded("S", tup("doc:1:2", "x y", "nobody"))},
+			owners: []Owner{owner("a").recorded("S", parseTuple("doc:1:2", "x y", "nobody"))},
 			want:   []string{"intend a S[doc:1:2#x y@nobody] Syncing", "commit a [] Synced"},
 		},
 		"a finalizer that somebody took off comes back": {
-			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1)).with(free)}, want: []string{"add finalizer to a"},
+			owners: []Owner{owner("a", t1).recorded("S", t1).with(synced(1)).with(unclaimedOwner)}, want: []string{"add finalizer to a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -266,8 +266,8 @@ func TestThePlanForAStore(t *testing.T) {
 					in.Observed[found.ID] = found
 				}
 			}
-			p := Make(in)
-			if got := lines(p); !slices.Equal(got, c.want) {
+			p := PlanStore(in)
+			if got := describePlan(p); !slices.Equal(got, c.want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
 			}
 			if p.IsIdle() != (len(c.want) == 0) {
@@ -277,35 +277,35 @@ func TestThePlanForAStore(t *testing.T) {
 	}
 }
 
-func TestTheStatusNamesTheStoreThatRefusesEverything(t *testing.T) {
+func TestStatusNamesStoreThatRefusesAll(t *testing.T) {
 	o := owner("a", tx)
 	in := Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}
-	first := Make(in).Actions[0].Commit
+	first := PlanStore(in).Actions[0].Commit
 	if first == nil || first.StoreID != "S" || len(first.Record.Tuples) != 0 {
 		t.Fatalf("recorded is %+v", first)
 	}
 	o.Condition, o.Ready, o.StatusStoreID = first.Condition, first.Ready, "R" // As another store said word for word.
 	in.Owners = []Owner{o}
-	if again := Make(in).Actions[0].Commit; again == nil || again.StoreID != "S" {
+	if again := PlanStore(in).Actions[0].Commit; again == nil || again.StoreID != "S" {
 		t.Errorf("then recorded is %+v", again)
 	}
 	o.StatusStoreID = "S"
 	in.Owners = []Owner{o}
-	if p := Make(in); !p.IsIdle() {
-		t.Errorf("in the end there is still to do: %v", lines(p))
+	if p := PlanStore(in); !p.IsIdle() {
+		t.Errorf("in the end there is still to do: %v", describePlan(p))
 	}
 }
 
-func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
+func TestReadyConditionRequiresAllTuples(t *testing.T) {
 	obstacle := condition.New("Merged", false, "Rejected", "line 3: what is this?")
 	for name, c := range map[string]struct {
 		owner Owner
 		want  string
 	}{
 		"all is live":                   {owner("a", t1), "true Ready Everything that this object declares is in force."},
-		"nobody has decided":            {owner("a", t1).with(unjudged), "false ModelPending store-sync has not processed this generation yet."},
+		"nobody has decided":            {owner("a", t1).with(ownerWithoutStoreSync), "false ModelPending store-sync has not processed this generation yet."},
 		"its module is not live":        {owner("a", t1).with(func(o *Owner) { o.ModuleLive, o.Obstacle = false, obstacle }), "false Rejected Merged: line 3: what is this?"},
-		"the word is on another module": {owner("a", t1).with(unjudged).with(func(o *Owner) { o.Obstacle = obstacle }), "false ModelPending store-sync has not processed this generation yet."},
+		"the word is on another module": {owner("a", t1).with(ownerWithoutStoreSync).with(func(o *Owner) { o.Obstacle = obstacle }), "false ModelPending store-sync has not processed this generation yet."},
 		"a tuple is wrong":              {owner("a", tx), "false Invalid TuplesSynced: 1 of 1 tuples cannot be in the store: ship:1#captain@user:1: type 'ship' not found. Correct them or the model."},
 		"it is going":                   {owner("a", t1).with(func(o *Owner) { o.Deleting, o.HasDependents = true, true }), "false Deleting The object is being deleted."},
 		"others refer to it": {owner("a", t1).with(func(o *Owner) {
@@ -313,7 +313,7 @@ func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
 		}), "false Deleting 1 AuthorizationModels refer to this Store"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			action := Make(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}).Actions[0]
+			action := PlanStore(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}).Actions[0]
 			if action.Intent != nil && action.Intent.Ready.OK {
 				t.Errorf("ready while tuples are written: %+v", action.Intent)
 			}
@@ -323,14 +323,14 @@ func TestAnOwnerIsReadyWhenAllThatItAsksForIsLive(t *testing.T) {
 			}
 			c.owner.Condition, c.owner.Ready, c.owner.HasFinalizer = action.Commit.Condition, action.Commit.Ready, true
 			c.owner.Record, c.owner.StatusStoreID = action.Commit.Record, action.Commit.StoreID
-			if p := Make(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}); !p.IsIdle() {
-				t.Errorf("then there is still to do: %v", lines(p))
+			if p := PlanStore(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}); !p.IsIdle() {
+				t.Errorf("then there is still to do: %v", describePlan(p))
 			}
 		})
 	}
 }
 
-func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
+func TestOutageStatusUpdate(t *testing.T) {
 	const down = "no answer since noon"
 	if u := OutageStatusUpdate(new(owner("a", t1).recorded("S", t1)), down); u != nil {
 		t.Errorf("an owner in step says %+v", u)
@@ -345,34 +345,34 @@ func TestAnOwnerThatWaitsForOpenFGASaysSoUntilItIsDone(t *testing.T) {
 	if again := OutageStatusUpdate(&o, down+": still"); again != nil {
 		t.Errorf("says so once more: %+v", again)
 	}
-	action := Make(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}).Actions[0]
+	action := PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}).Actions[0]
 	if action.Intent.Ready != o.Ready || !action.Commit.Ready.OK {
 		t.Errorf("intends to say %+v, then %+v", action.Intent.Ready, action.Commit.Ready)
 	}
-	fresh := owner("a", t1).with(unjudged)
+	fresh := owner("a", t1).with(ownerWithoutStoreSync)
 	fresh.Obstacle = condition.Condition{Type: "Merged", Status: "Unknown", Reason: "BackendUnavailable", Message: down}
-	if c := Make(Input{StoreID: "S", Owners: []Owner{fresh}}).Actions[0].Commit; c == nil || !c.Ready.Unknown || c.Ready.Message != down {
+	if c := PlanStore(Input{StoreID: "S", Owners: []Owner{fresh}}).Actions[0].Commit; c == nil || !c.Ready.Unknown || c.Ready.Message != down {
 		t.Errorf("for store-sync says %+v", c)
 	}
-	waited := owner("a").with(unjudged)
+	waited := owner("a").with(ownerWithoutStoreSync)
 	if u := OutageStatusUpdate(&waited, down); u == nil {
 		t.Error("a new owner says nothing")
 	} else {
 		waited.Condition, waited.Ready = u.Condition, u.Ready
 	}
-	c := Make(Input{StoreID: "S", Owners: []Owner{waited}, Model: testModel(t)}).Actions[0].Commit
+	c := PlanStore(Input{StoreID: "S", Owners: []Owner{waited}, Model: testModel(t)}).Actions[0].Commit
 	if c == nil || c.Ready.Unknown || c.Condition.Unknown {
 		t.Errorf("after that says %+v before store-sync has decided", c)
 	}
 }
 
-func TestWhoseTuplesAreInStepWaitsForWhatStoreSyncSaysOfAnotherText(t *testing.T) {
-	changed := owner("a", t1).recorded("S", t1).with(synced(1)).with(unjudged).with(func(o *Owner) { o.Generation = 2 })
-	if p := Make(Input{StoreID: "S", Owners: []Owner{changed}, Model: testModel(t)}); !p.IsIdle() {
+func TestReadyConditionWaitsForStoreSync(t *testing.T) {
+	changed := owner("a", t1).recorded("S", t1).with(synced(1)).with(ownerWithoutStoreSync).with(func(o *Owner) { o.Generation = 2 })
+	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{changed}, Model: testModel(t)}); !p.IsIdle() {
 		t.Errorf("planned %+v", p.Actions[0])
 	}
 	decided := changed.with(func(o *Owner) { o.ModuleJudged, o.ModuleLive = true, true })
-	if p := Make(Input{StoreID: "S", Owners: []Owner{decided}, Model: testModel(t)}); p.IsIdle() || !p.Actions[0].Commit.Ready.OK {
+	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{decided}, Model: testModel(t)}); p.IsIdle() || !p.Actions[0].Commit.Ready.OK {
 		t.Error("what was decided is not said")
 	}
 }

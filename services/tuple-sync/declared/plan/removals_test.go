@@ -28,7 +28,7 @@ func (r RemovedTuples) describe() string {
 	return fmt.Sprintf("%s since %d, truncated %t", strings.Join(list, ", "), r.Since.Unix()/24/3600, r.Truncated)
 }
 
-func TestRemovalsListWhatWasRemovedWithinTheRetention(t *testing.T) {
+func TestRemovedTuplesKeepRetention(t *testing.T) {
 	had := RemovedTuples{Since: day(80), List: []RemovedTuple{removal(t1, 50, 90), removal(t2, 60, 95)}}
 	for name, c := range map[string]struct {
 		had      RemovedTuples
@@ -71,7 +71,7 @@ func random(n int) []RemovedTuple {
 	return list
 }
 
-func TestPackedRemovalsDropTheEarliestBeyondTheirBound(t *testing.T) {
+func TestRemovedTuplesDropEarliestBeyondLimit(t *testing.T) {
 	all := random(4000)
 	packed, err := RemovedTuples{Since: day(0), List: all}.packWithinLimit("S", maxRemovals)
 	if err != nil || len(packed.Data) > maxRemovals || !packed.Truncated || packed.StoreID != "S" {
@@ -90,7 +90,7 @@ func TestPackedRemovalsDropTheEarliestBeyondTheirBound(t *testing.T) {
 	}
 }
 
-func TestUnreadableRemovalsBeginAgain(t *testing.T) {
+func TestUnreadableRemovedTuplesStartOver(t *testing.T) {
 	r, err := UnpackRemovedTuples(&corev1alpha1.RemovedTuples{StoreID: "S", Encoding: corev1alpha1.EncodingZstd, Data: []byte("noise")})
 	next, _ := r.mergeRemovals([]RemovedTuple{removal(t1, 1, 0)}, nil, day(100), time.Hour)
 	if got, want := next.describe(), "doc:1 1-100 since 100, truncated true"; err == nil || got != want {
@@ -98,9 +98,9 @@ func TestUnreadableRemovalsBeginAgain(t *testing.T) {
 	}
 }
 
-func TestRestoredTuplesAreRemovedUnlessTheyAreWanted(t *testing.T) {
+func TestRestoredTuplesAreRemovedUnlessDesired(t *testing.T) {
 	store, module := owner("s").with(func(o *Owner) { o.IsStore = true }).recorded("S"), owner("a", t1).recorded("S", t1)
-	iamTuple := tup("iam.miloapis.com/group:1", "member", "user:1")
+	iamTuple := parseTuple("iam.miloapis.com/group:1", "member", "user:1")
 	for name, c := range map[string]struct {
 		owners   []Owner
 		held     tuple.Tuple
@@ -128,7 +128,7 @@ func TestRestoredTuplesAreRemovedUnlessTheyAreWanted(t *testing.T) {
 			if c.noModel {
 				in.Model = nil
 			}
-			p := Make(in)
+			p := PlanStore(in)
 			if removed := slices.Contains(p.Remove, c.held); removed != c.want || (len(p.Restored) == 1) != c.want {
 				t.Errorf("got %v removed, %v restored; want %t", p.Remove, p.Restored, c.want)
 			}
@@ -138,13 +138,13 @@ func TestRestoredTuplesAreRemovedUnlessTheyAreWanted(t *testing.T) {
 				t.Errorf("got undeclared %+v, want restored: %t", found, c.want)
 			}
 			if !c.noModel {
-				agrees(t, in, append(held, t1), found)
+				compareFateWithPlan(t, in, append(held, t1), found)
 			}
 		})
 	}
 }
 
-func TestPlanRecordsInTheStoreWhatItRemoves(t *testing.T) {
+func TestPlanRecordsRemovals(t *testing.T) {
 	isStore := func(o *Owner) { o.IsStore = true }
 	written := map[tuple.ID]time.Time{t2.ID: day(50)}
 	for name, c := range map[string]struct {
@@ -154,14 +154,14 @@ func TestPlanRecordsInTheStoreWhatItRemoves(t *testing.T) {
 		"of a module, with one write":    {owner("s").with(isStore).recorded("S"), owner("a", t1).recorded("S", t1, t2), "intend s doc:2 since 100, intend a"},
 		"of the Store, with no more":     {owner("s").with(isStore).recorded("S", t2), owner("a", t1).recorded("S", t1), "intend s doc:2 since 100"},
 		"not what OpenFGA does not hold": {owner("s").with(isStore).recorded("S"), owner("a").recorded("S", t1), "intend a"},
-		"of a module that was deleted":   {owner("s").with(isStore).recorded("S"), owner("a", t2).recorded("S", t2).with(going), "intend s doc:2 since 100, intend a"},
+		"of a module that was deleted":   {owner("s").with(isStore).recorded("S"), owner("a", t2).recorded("S", t2).with(deletingOwner), "intend s doc:2 since 100, intend a"},
 		"not in a Store that cannot be changed": {
 			owner("s").with(isStore).recorded("S").with(func(o *Owner) { o.Unwritable = true }), owner("a").recorded("S", t2), "intend a",
 		},
-		"not in a Store that is being deleted": {owner("s").with(isStore).recorded("S").with(going), owner("a").recorded("S", t2), "intend a"},
+		"not in a Store that is being deleted": {owner("s").with(isStore).recorded("S").with(deletingOwner), owner("a").recorded("S", t2), "intend a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Make(Input{StoreID: "S", Owners: []Owner{c.store, c.module}, Model: testModel(t)})
+			p := PlanStore(Input{StoreID: "S", Owners: []Owner{c.store, c.module}, Model: testModel(t)})
 			if err := p.RecordRemovals(RemovedTuples{}, written, day(100), 30*24*time.Hour); err != nil {
 				t.Fatal(err)
 			}

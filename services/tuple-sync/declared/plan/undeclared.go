@@ -36,8 +36,8 @@ type UndeclaredTuple struct {
 	Reason string
 }
 
-// FindUndeclaredTuples returns the held tuples that no object declares, and what [Make] plans for them. It also returns
-// restored tuples whose declaration is not in force.
+// FindUndeclaredTuples returns the held tuples that no object declares, and what [PlanStore] plans for them. It also
+// returns restored tuples whose declaration is not in force.
 func FindUndeclaredTuples(in Input, held []tuple.Tuple) []UndeclaredTuple {
 	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)
 	declared, recorders := in.indexOwners(evaluations)
@@ -46,7 +46,7 @@ func FindUndeclaredTuples(in Input, held []tuple.Tuple) []UndeclaredTuple {
 	for _, t := range held {
 		r, isRestored := restored[t.ID]
 		if _, ok := declared[t]; (!ok || isRestored) && (!in.Reserved || !iam.IsIAMObject(t.Object)) {
-			u := decideFate(t, claims, recorders[t.ID], in.Model)
+			u := decideUndeclaredTuple(t, claims, recorders[t.ID], in.Model)
 			if isRestored && u.Fate == Unmanaged {
 				u.Fate = ToBeRemoved
 				u.Reason = fmt.Sprintf("Restored: it was removed on %s, and the next resync removes it again.", r.Removed.UTC().Format(time.DateOnly))
@@ -80,8 +80,8 @@ func (o *Owner) isDeclaringFor(storeID string) bool {
 	return o.TargetStoreID == storeID && !o.Deleted && (!o.Deleting || o.HasDependents)
 }
 
-// decideFate decides on one tuple, given the evaluations of the owners that record it.
-func decideFate(t tuple.Tuple, claims map[tuple.ID]tupleClaim, recorders []*Evaluation, model *Model) UndeclaredTuple {
+// decideUndeclaredTuple decides on one tuple, given the evaluations of the owners that record it.
+func decideUndeclaredTuple(t tuple.Tuple, claims map[tuple.ID]tupleClaim, recorders []*Evaluation, model *Model) UndeclaredTuple {
 	u := UndeclaredTuple{Tuple: t}
 	for _, e := range recorders {
 		u.Recorders = append(u.Recorders, e.Owner)

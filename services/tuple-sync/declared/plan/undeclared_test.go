@@ -19,8 +19,8 @@ func (u UndeclaredTuple) describe() string {
 	return fmt.Sprintf("%s%s %s [%s] %s", u.ID, u.Condition, names[u.Fate], strings.Join(by, " "), u.Reason)
 }
 
-func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
-	conditioned := under(t1, "from_office", `{"floor":1}`)
+func TestFindUndeclaredTuples(t *testing.T) {
+	conditioned := withRelation(t1, "from_office", `{"floor":1}`)
 	for name, c := range map[string]struct {
 		owners  []Owner
 		noModel bool
@@ -29,13 +29,13 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 		"what is declared is no matter, be it written or not": {owners: []Owner{owner("a", t1, t2).recorded("S", t1)}},
 		"nor what waits for its module":                       {owners: []Owner{owner("a", t1, t2)}, noModel: true},
 		"nor what moves in from another store":                {owners: []Owner{owner("a", t1, t2).recorded("R", t1, t2)}},
-		"nor that of a Store which others still need":         {owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(going).with(func(o *Owner) { o.HasDependents = true })}},
+		"nor that of a Store which others still need":         {owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(deletingOwner).with(func(o *Owner) { o.HasDependents = true })}},
 		"what nobody knows of stays": {
 			owners: []Owner{owner("a", t1).recorded("S", t1)},
 			want:   []string{"doc:2#viewer@user:1 unmanaged [] Other software wrote it, and tuple-sync leaves it alone."},
 		},
 		"what others record elsewhere is none of theirs here": {
-			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b", t2).recorded("R", t2).with(elsewhere)},
+			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b", t2).recorded("R", t2).with(ownerInOtherStore)},
 			want:   []string{"doc:2#viewer@user:1 unmanaged [] Other software wrote it, and tuple-sync leaves it alone."},
 		},
 		"what is taken out of a spec goes": {
@@ -43,7 +43,7 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 			want:   []string{"doc:2#viewer@user:1 to be removed [a] The object does not declare it any more."},
 		},
 		"what goes with its owner": {
-			owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(going)},
+			owners: []Owner{owner("a", t1, t2).recorded("S", t1, t2).with(deletingOwner)},
 			want: []string{
 				"doc:1#viewer@user:1 to be removed [a] The object that declared it is being deleted.",
 				"doc:2#viewer@user:1 to be removed [a] The object that declared it is being deleted.",
@@ -54,14 +54,14 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 			want:   []string{"doc:2#viewer@user:1 to be removed [b] The object that declared it was deleted."},
 		},
 		"what moves out": {
-			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b", t2).recorded("S", t2).with(elsewhere)},
+			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b", t2).recorded("S", t2).with(ownerInOtherStore)},
 			want:   []string{"doc:2#viewer@user:1 to be removed [b] The object that declared it refers to another Store now."},
 		},
 		"what one lets go and another declares is declared": {
 			owners: []Owner{owner("a", t1).recorded("S", t1, t2), owner("b", t2).recorded("S", t2)},
 		},
 		"what may still be written by another replica": {
-			owners: []Owner{owner("a", t1).recorded("S", t1, t2).with(announced)},
+			owners: []Owner{owner("a", t1).recorded("S", t1, t2).with(ownerWithIntent)},
 			want:   []string{"doc:2#viewer@user:1 contested [a] Tuples are being written by ."},
 		},
 		"what is declared with another condition": {
@@ -73,7 +73,7 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 			want: []string{"doc:1#viewer@user:1 unmanaged [] Other software wrote it, and tuple-sync leaves it alone."},
 		},
 		"what was recorded before the store was lost from sight": {
-			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b").recorded("S", t2).with(homeless)},
+			owners: []Owner{owner("a", t1).recorded("S", t1), owner("b").recorded("S", t2).with(ownerWithoutStore)},
 			want:   []string{"doc:2#viewer@user:1 kept [b] The present tuples of models.g/b for this store are not known yet."},
 		},
 	} {
@@ -90,19 +90,19 @@ func TestWhatBecomesOfWhatNobodyDeclares(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got\n  %s", strings.Join(got, "\n  "))
 			}
-			agrees(t, in, held, found)
+			compareFateWithPlan(t, in, held, found)
 		})
 	}
 }
 
-// agrees compares what is said of tuples with what is done to them.
-func agrees(t *testing.T, in Input, held []tuple.Tuple, found []UndeclaredTuple) {
+// compareFateWithPlan compares what is said of tuples with what is done to them.
+func compareFateWithPlan(t *testing.T, in Input, held []tuple.Tuple, found []UndeclaredTuple) {
 	t.Helper()
 	in.Observed = map[tuple.ID]tuple.Tuple{}
 	for _, h := range held {
 		in.Observed[h.ID] = h
 	}
-	p := Make(in)
+	p := PlanStore(in)
 	for _, u := range found {
 		has := func(list []tuple.Tuple) bool {
 			return slices.ContainsFunc(list, func(t tuple.Tuple) bool { return t.ID == u.ID })

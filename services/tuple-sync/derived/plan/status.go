@@ -21,8 +21,8 @@ var permissionFormat = regexp.MustCompile(`^[^/]+/[^.]+\.[^.]+$`)
 // server.
 const maxEffective = 256 << 10
 
-// fitPermissions returns the first permissions, as many as maxEffective allows.
-func fitPermissions(permissions []string) []string {
+// limitPermissions returns the first permissions, as many as maxEffective allows.
+func limitPermissions(permissions []string) []string {
 	size := 0
 	for i, permission := range permissions {
 		if size += len(permission); size > maxEffective {
@@ -57,7 +57,7 @@ func RoleConditions(o *iam.Lookup, r *iamv1alpha1.Role) (effective []string, con
 		}
 		ready = condition.New(ready.Type, false, iamv1alpha1.EffectivePermissionsError, strings.Join(missing, "; "))
 	}
-	if effective = fitPermissions(gives.All); len(effective) < len(gives.All) {
+	if effective = limitPermissions(gives.All); len(effective) < len(gives.All) {
 		ready.Message += fmt.Sprintf("; of %d permissions only the first %d are listed", len(gives.All), len(effective))
 	}
 	return effective, []condition.Condition{valid, ready}

@@ -18,8 +18,8 @@ func named(name, uid string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid)}
 }
 
-// world has a user, a group, two roles and a widget; gizmos are in namespaces, and nobody follows ghosts.
-func world() *iam.Lookup {
+// lookupFixture has a user, a group, two roles and a widget; gizmos are in namespaces, and nobody follows ghosts.
+func lookupFixture() *iam.Lookup {
 	var registered []*iamv1alpha1.ProtectedResource
 	for _, kind := range []string{"Widget", "Gizmo", "Ghost"} {
 		p := &iamv1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: kind}}
@@ -68,7 +68,7 @@ func want(t *testing.T, got []condition.Condition, want map[string]string) {
 	}
 }
 
-func TestABindingSaysWhatIsWrongWithItByThePublishedNames(t *testing.T) {
+func TestPolicyBindingConditionsUsePublishedReasons(t *testing.T) {
 	alice := iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "3"}
 	w := &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Widget", Name: "w", UID: "4"}
 	for name, test := range map[string]struct {
@@ -109,7 +109,7 @@ func TestABindingSaysWhatIsWrongWithItByThePublishedNames(t *testing.T) {
 				ResourceSelector: iamv1alpha1.ResourceSelector{ResourceRef: &ref},
 			}
 			test.edit(&b.Spec)
-			want(t, PolicyBindingConditions(world(), b), test.want)
+			want(t, PolicyBindingConditions(lookupFixture(), b), test.want)
 		})
 	}
 }
@@ -154,7 +154,7 @@ func TestPolicyBindingMessageNamesObjectAndRemedy(t *testing.T) {
 				ResourceSelector: iamv1alpha1.ResourceSelector{ResourceRef: &target},
 			}
 			test.edit(&b.Spec)
-			conditions := PolicyBindingConditions(world(), b)
+			conditions := PolicyBindingConditions(lookupFixture(), b)
 			ready := conditions[len(conditions)-1]
 			for _, text := range test.want {
 				if !strings.Contains(ready.Message, text) {
@@ -165,7 +165,7 @@ func TestPolicyBindingMessageNamesObjectAndRemedy(t *testing.T) {
 	}
 }
 
-func TestABindingDoesNotSayThatWhoIsInactiveHasTheRole(t *testing.T) {
+func TestPolicyBindingConditionsReportInactiveSubject(t *testing.T) {
 	alice, idle := iamv1alpha1.Subject{Kind: "User", Name: "alice", UID: "3"}, iamv1alpha1.Subject{Kind: "User", Name: "idle", UID: "5"}
 	b := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}
 	b.Spec.RoleRef.Name = "viewer"
@@ -176,7 +176,7 @@ func TestABindingDoesNotSayThatWhoIsInactiveHasTheRole(t *testing.T) {
 		"all subjects are Inactive, so nobody has the role by this binding":                    {idle},
 	} {
 		b.Spec.Subjects = subjects
-		conditions := PolicyBindingConditions(world(), b)
+		conditions := PolicyBindingConditions(lookupFixture(), b)
 		want(t, conditions, map[string]string{"SubjectValid": "True/ValidationSuccessful", "Ready": "True/ReconciliationSuccessful"})
 		if ready := conditions[len(conditions)-1]; ready.Message != message {
 			t.Errorf("of %v it says %q, want %q", subjects, ready.Message, message)
@@ -184,11 +184,11 @@ func TestABindingDoesNotSayThatWhoIsInactiveHasTheRole(t *testing.T) {
 	}
 }
 
-func TestABindingOnWhatNobodyFollowsActsWhereThatIsTrusted(t *testing.T) {
+func TestPolicyBindingConditionsOfTrustedTarget(t *testing.T) {
 	b := &iamv1alpha1.PolicyBinding{ObjectMeta: named("b", "b")}
 	b.Spec.RoleRef.Name, b.Spec.Subjects = "viewer", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:all"}}
 	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Widget", Name: "unknown", UID: "9"}
-	o := world()
+	o := lookupFixture()
 	want(t, PolicyBindingConditions(o, b), map[string]string{"Ready": "False/ResourceSelectorValidationFailed"})
 	o.Trusted = func(typ string) bool { return typ == "a.example/Widget" }
 	want(t, PolicyBindingConditions(o, b), map[string]string{"Ready": "True/ReconciliationSuccessful"})
@@ -197,11 +197,11 @@ func TestABindingOnWhatNobodyFollowsActsWhereThatIsTrusted(t *testing.T) {
 	want(t, []condition.Condition{ObservedCondition(false, false, "no right")}, map[string]string{"Observed": "False/NotFollowed"})
 }
 
-func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {
+func TestRoleConditionsListEffectiveAndUnknownPermissions(t *testing.T) {
 	r := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}
 	r.Spec.IncludedPermissions = []string{"b.example/nothings.get", "odd"}
 	r.Spec.InheritedRoles = []iamv1alpha1.ScopedRoleReference{{Name: "viewer"}}
-	effective, conditions := RoleConditions(world(), r)
+	effective, conditions := RoleConditions(lookupFixture(), r)
 	if len(effective) != 3 {
 		t.Errorf("it gives %v", effective)
 	}
@@ -210,22 +210,22 @@ func TestARoleSaysWhatItGivesAndWhatNobodyKnows(t *testing.T) {
 		t.Errorf("it says %q", m)
 	}
 	r.Spec.IncludedPermissions, r.Spec.InheritedRoles = nil, append(r.Spec.InheritedRoles, iamv1alpha1.ScopedRoleReference{Name: "gone"})
-	_, conditions = RoleConditions(world(), r)
+	_, conditions = RoleConditions(lookupFixture(), r)
 	want(t, conditions, map[string]string{"PermissionsValid": "True/ValidationSuccessful", "Ready": "False/EffectivePermissionsError"})
 	if m := conditions[1].Message; m != "inherited role 'gone' not found in namespace 'ns'" {
 		t.Errorf("it says %q", m)
 	}
 }
 
-func TestAMembershipSaysWhoIsMissing(t *testing.T) {
+func TestGroupMembershipConditionsReportMissing(t *testing.T) {
 	m := &iamv1alpha1.GroupMembership{ObjectMeta: named("m", "m")}
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name, m.Spec.GroupRef.Namespace = "alice", "staff", "ns"
-	want(t, GroupMembershipConditions(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	want(t, GroupMembershipConditions(lookupFixture(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
 	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "3"}
-	want(t, GroupMembershipConditions(world(), m), map[string]string{
+	want(t, GroupMembershipConditions(lookupFixture(), m), map[string]string{
 		"UserRefValid": "True/ValidationSuccessful", "GroupRefValid": "True/ValidationSuccessful", "Ready": "True/Reconciled",
 	})
-	idle := world()
+	idle := lookupFixture()
 	alice := idle.User("alice").DeepCopy()
 	alice.Status.State = iamv1alpha1.Inactive
 	idle.User = func(string) *iamv1alpha1.User { return alice }
@@ -233,14 +233,14 @@ func TestAMembershipSaysWhoIsMissing(t *testing.T) {
 		t.Errorf("of who is Inactive it says %+v", says)
 	}
 	m.Status.User = &iamv1alpha1.Member{Name: "alice", UID: "before"}
-	want(t, GroupMembershipConditions(world(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	want(t, GroupMembershipConditions(lookupFixture(), m), map[string]string{"UserRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
 	m.Spec.UserRef.Name, m.Spec.GroupRef.Name = "alice", "nobody"
 	m.Status.User = nil
-	want(t, GroupMembershipConditions(world(), m), map[string]string{"GroupRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
+	want(t, GroupMembershipConditions(lookupFixture(), m), map[string]string{"GroupRefValid": "False/ValidationFailed", "Ready": "False/ReferenceInvalid"})
 }
 
-func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
-	r, p, o := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}, &iamv1alpha1.ProtectedResource{}, world()
+func TestRoleConditionsBoundPermissions(t *testing.T) {
+	r, p, o := &iamv1alpha1.Role{ObjectMeta: named("r", "r")}, &iamv1alpha1.ProtectedResource{}, lookupFixture()
 	p.Spec.ServiceRef.Name, p.Spec.Kind, p.Spec.Plural = "a.example", "Gadget", "gadgets"
 	for i := range 30_000 {
 		verb := fmt.Sprintf("v%099d", i)
@@ -257,8 +257,8 @@ func TestARoleOfVeryManyPermissionsCanBeWritten(t *testing.T) {
 	}
 }
 
-func TestAProjectSaysWhetherItBelongsToAnOrganization(t *testing.T) {
-	o := world()
+func TestProjectCondition(t *testing.T) {
+	o := lookupFixture()
 	o.Target = func(object string) (iam.BindingTarget, bool) {
 		return iam.BindingTarget{UID: "7"}, object == "resourcemanager.miloapis.com/Organization:acme"
 	}

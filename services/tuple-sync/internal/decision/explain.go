@@ -260,7 +260,7 @@ func (e *evaluator) readTuples(ctx context.Context, s *Step, object, relation, u
 	}
 	e.tuples += len(tuples)
 	for _, t := range tuples {
-		if validation.Tuple(e.types, t) == nil { // OpenFGA ignores tuples that its model does not allow any more.
+		if validation.CheckTuple(e.types, t) == nil { // OpenFGA ignores tuples that its model does not allow any more.
 			found = append(found, t)
 		}
 	}

@@ -75,7 +75,7 @@ func newRandomWorld(t *testing.T, s *server.Server, r *rand.Rand) *randomWorld {
 			return other.GetObject() == key.GetObject() && other.GetRelation() == key.GetRelation() && other.GetUser() == key.GetUser()
 		}
 		implicit := key.GetUser() == key.GetObject()+"#"+key.GetRelation()
-		if validation.Tuple(w.types, key) == nil && !implicit && !slices.ContainsFunc(w.tuples, same) && len(w.tuples) < 60 {
+		if validation.CheckTuple(w.types, key) == nil && !implicit && !slices.ContainsFunc(w.tuples, same) && len(w.tuples) < 60 {
 			w.tuples = append(w.tuples, key)
 		}
 	}

@@ -12,27 +12,27 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/derived"
 )
 
-// preview is an IAM with a fixed answer.
-type preview struct {
+// fakePreviewer is an IAM with a fixed answer.
+type fakePreviewer struct {
 	is  derived.AdoptionPreview
 	err error
 }
 
-func (p preview) PreviewAdoption(context.Context) (derived.AdoptionPreview, error) {
+func (p fakePreviewer) PreviewAdoption(context.Context) (derived.AdoptionPreview, error) {
 	return p.is, p.err
 }
 
-func TestWhatAnAdoptionDeletesIsListedPageByPage(t *testing.T) {
-	w := newWorld(t)
+func TestPreviewAdoptionPages(t *testing.T) {
+	w := newQueryFixture(t)
 	held := []corev1alpha1.Tuple{
 		one, {Object: "a.example/Thing:1", Relation: "owner", User: "a.example/User:1"}, two, {Object: "a.example/Thing:2", Relation: "owner", User: "a.example/User:1"},
 	}
-	ask := func(iam preview, store string, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
-		s := w.server(holder{tuples: held})
+	ask := func(iam fakePreviewer, store string, r *tuplev1.PreviewAdoptionRequest) (*tuplev1.PreviewAdoptionResponse, error) {
+		s := w.server(openFGAWithTuples{tuples: held})
 		s.cfg.IAM, s.cfg.IAMStore = iam, store
 		return s.PreviewAdoption(t.Context(), r)
 	}
-	refused := preview{is: derived.AdoptionPreview{StoreID: "S1", Message: "it is another's"}}
+	refused := fakePreviewer{is: derived.AdoptionPreview{StoreID: "S1", Message: "it is another's"}}
 	r := &tuplev1.PreviewAdoptionRequest{PageSize: 2}
 	var objects []string
 	for pages := 0; ; pages++ {
@@ -61,11 +61,11 @@ func TestWhatAnAdoptionDeletesIsListedPageByPage(t *testing.T) {
 			t.Errorf("%v, want %v", err, code)
 		}
 	}
-	if _, err := ask(preview{}, "a", &tuplev1.PreviewAdoptionRequest{}); connect.CodeOf(err) != connect.CodeNotFound {
+	if _, err := ask(fakePreviewer{}, "a", &tuplev1.PreviewAdoptionRequest{}); connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("without a store: %v", err)
 	}
 	trouble := errors.New("trouble")
-	if _, err := ask(preview{err: trouble}, "a", &tuplev1.PreviewAdoptionRequest{}); !errors.Is(err, trouble) {
+	if _, err := ask(fakePreviewer{err: trouble}, "a", &tuplev1.PreviewAdoptionRequest{}); !errors.Is(err, trouble) {
 		t.Errorf("in trouble: %v", err)
 	}
 }

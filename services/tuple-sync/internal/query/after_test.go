@@ -37,43 +37,43 @@ func (a apiObjects) set(kind kinds.Kind, name, version string, ready metav1.Cond
 func TestAnswersWaitForAnObject(t *testing.T) {
 	for name, test := range map[string]struct {
 		after   string
-		prepare func(*world, apiObjects)
+		prepare func(*queryFixture, apiObjects)
 		want    string
 	}{
-		"nothing":         {"", func(*world, apiObjects) {}, ""},
-		"another kind":    {"pod/x", func(*world, apiObjects) {}, `invalid_argument: after "pod/x" is not store/NAME or authorizationmodel/NAME`},
-		"no name":         {"store", func(*world, apiObjects) {}, `invalid_argument: after "store" is not store/NAME or authorizationmodel/NAME`},
-		"the ready Store": {"store/a", func(*world, apiObjects) {}, ""},
-		"a newer Store than the view's": {"store/a", func(_ *world, api apiObjects) {
+		"nothing":         {"", func(*queryFixture, apiObjects) {}, ""},
+		"another kind":    {"pod/x", func(*queryFixture, apiObjects) {}, `invalid_argument: after "pod/x" is not store/NAME or authorizationmodel/NAME`},
+		"no name":         {"store", func(*queryFixture, apiObjects) {}, `invalid_argument: after "store" is not store/NAME or authorizationmodel/NAME`},
+		"the ready Store": {"store/a", func(*queryFixture, apiObjects) {}, ""},
+		"a newer Store than the view's": {"store/a", func(_ *queryFixture, api apiObjects) {
 			api.set(kinds.Stores(), "a", "90", metav1.ConditionTrue, 2)
 		}, "deadline_exceeded: the answer is undecided: Store a is not in it after 8s: its present version has not arrived at tuple-sync"},
-		"a Store that is being applied": {"store/a", func(_ *world, api apiObjects) {
+		"a Store that is being applied": {"store/a", func(_ *queryFixture, api apiObjects) {
 			api.set(kinds.Stores(), "a", "1", metav1.ConditionTrue, 1)
 		}, "deadline_exceeded: the answer is undecided: Store a is not in it after 8s: it is being applied"},
-		"a Store that is not ready": {"Store/a", func(_ *world, api apiObjects) {
+		"a Store that is not ready": {"Store/a", func(_ *queryFixture, api apiObjects) {
 			api.set(kinds.Stores(), "a", "1", metav1.ConditionFalse, 2)
 		}, "deadline_exceeded: the answer is undecided: Store a is not in it after 8s: it is not Ready: the reason"},
-		"a ready module": {"authorizationmodels/m", func(w *world, api apiObjects) {
+		"a ready module": {"authorizationmodels/m", func(w *queryFixture, api apiObjects) {
 			w.module("m", "a", nil, two)
 			api.set(kinds.AuthorizationModels(), "m", "2", metav1.ConditionTrue, 2)
 		}, ""},
-		"a deleted module": {"authorizationmodel/m", func(w *world, _ apiObjects) {
+		"a deleted module": {"authorizationmodel/m", func(w *queryFixture, _ apiObjects) {
 			w.module("m", "a", nil, two)
 			w.remove("m")
 		}, ""},
-		"a module that the view still has": {"authorizationmodel/m", func(w *world, _ apiObjects) {
+		"a module that the view still has": {"authorizationmodel/m", func(w *queryFixture, _ apiObjects) {
 			w.module("m", "a", nil, two)
 		}, "deadline_exceeded: the answer is undecided: AuthorizationModel m is not in it after 8s: its deletion has not arrived at tuple-sync"},
-		"a module that never was": {"authorizationmodel/mm", func(w *world, _ apiObjects) {
+		"a module that never was": {"authorizationmodel/mm", func(w *queryFixture, _ apiObjects) {
 			w.module("mx", "a", nil, two)
 		}, `not_found: there is no AuthorizationModel "mm", and none was deleted; did you mean mx?`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, api := newWorld(t, one), apiObjects{new(sync.Map)}
+				w, api := newQueryFixture(t, one), apiObjects{new(sync.Map)}
 				api.set(kinds.Stores(), "a", "1", metav1.ConditionTrue, 2)
 				test.prepare(w, api)
-				s := w.server(answers{})
+				s := w.server(fakeOpenFGA{})
 				s.cfg.Kube = api
 				_, err := s.Check(t.Context(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey, After: test.after})
 				if err == nil && test.want != "" || err != nil && err.Error() != test.want {
@@ -86,9 +86,9 @@ func TestAnswersWaitForAnObject(t *testing.T) {
 
 func TestWaitEndsWhenTheObjectIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, api := newWorld(t, one), apiObjects{new(sync.Map)}
+		w, api := newQueryFixture(t, one), apiObjects{new(sync.Map)}
 		api.set(kinds.Stores(), "a", "1", metav1.ConditionFalse, 2)
-		s := w.server(answers{})
+		s := w.server(fakeOpenFGA{})
 		s.cfg.Kube = api
 		done := make(chan error, 1)
 		go func() {

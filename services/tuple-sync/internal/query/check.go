@@ -27,7 +27,7 @@ func (s *Server) Check(ctx context.Context, r *tuplev1.CheckRequest) (*tuplev1.C
 	answer, err := s.cfg.OpenFGA.Check(ctx, &openfgav1.CheckRequest{
 		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID, Context: r.GetContext(),
 		TupleKey:         &openfgav1.CheckRequestTupleKey{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()},
-		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: consistencyOf(r),
+		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: toConsistency(r),
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -51,7 +51,7 @@ func (s *Server) ListObjects(ctx context.Context, r *tuplev1.ListObjectsRequest)
 	answer, err := s.cfg.OpenFGA.ListObjects(ctx, &openfgav1.ListObjectsRequest{
 		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
 		Type: r.GetType(), Relation: r.GetRelation(), User: r.GetUser(), Context: r.GetContext(),
-		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: consistencyOf(r),
+		ContextualTuples: contextualTuples(r.GetContextualTuples()), Consistency: toConsistency(r),
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -80,7 +80,7 @@ func (s *Server) ListUsers(ctx context.Context, r *tuplev1.ListUsersRequest) (*t
 		StoreId: status.StoreID, AuthorizationModelId: status.AuthorizationModelID,
 		Object: &openfgav1.Object{Type: typ, Id: id}, Relation: r.GetRelation(), Context: r.GetContext(),
 		UserFilters:      []*openfgav1.UserTypeFilter{{Type: userType, Relation: userRelation}},
-		ContextualTuples: contextualTuples(r.GetContextualTuples()).GetTupleKeys(), Consistency: consistencyOf(r),
+		ContextualTuples: contextualTuples(r.GetContextualTuples()).GetTupleKeys(), Consistency: toConsistency(r),
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -117,9 +117,9 @@ func contextualTuples(keys []*tuplev1.TupleKey) *openfgav1.ContextualTupleKeys {
 	return tuples
 }
 
-// consistencyOf returns the consistency of a question. A question that waits for an object bypasses the caches of OpenFGA,
+// toConsistency returns the consistency of a question. A question that waits for an object bypasses the caches of OpenFGA,
 // because they may lack the object.
-func consistencyOf(r interface {
+func toConsistency(r interface {
 	GetHigherConsistency() bool
 	GetAfter() string
 },

@@ -69,7 +69,7 @@ func originText(m *tuplev1.Decision) string {
 }
 
 func TestTreesNameTheObjectsThatDeclareTheirTuples(t *testing.T) {
-	w := newWorld(t)
+	w := newQueryFixture(t)
 	three, four, five := two, two, two
 	three.Object, four.Object, five.Object = "doc:3", "doc:4", "doc:5"
 	w.store("a", corev1alpha1.StoreStatus{StoreID: "S1", AuthorizationModelID: "model", ManagedTuples: []corev1alpha1.Tuple{one}}, two, one)
@@ -99,7 +99,7 @@ func TestTreesNameTheObjectsThatDeclareTheirTuples(t *testing.T) {
 
 func TestTreeThatDiffersFromTheAnswerIsUndecided(t *testing.T) {
 	checks := 0
-	s := newWorld(t, one).server(relationHolder{tuples: []corev1alpha1.Tuple{one}, denies: true, checks: &checks})
+	s := newQueryFixture(t, one).server(relationHolder{tuples: []corev1alpha1.Tuple{one}, denies: true, checks: &checks})
 	_, err := s.ExplainCheck(t.Context(), &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey})
 	if connect.CodeOf(err) != connect.CodeAborted || checks != maxExplanations {
 		t.Errorf("got %v after %d checks, want Aborted after %d", err, checks, maxExplanations)
@@ -110,7 +110,7 @@ func TestWaitsHoldNoTreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apiObjects{new(sync.Map)}
 		api.set(kinds.Stores(), "a", "1", metav1.ConditionFalse, 2)
-		s := newWorld(t, one).server(relationHolder{tuples: []corev1alpha1.Tuple{one}})
+		s := newQueryFixture(t, one).server(relationHolder{tuples: []corev1alpha1.Tuple{one}})
 		s.cfg.Kube = api
 		for range maxTrees {
 			go func() {
@@ -140,7 +140,7 @@ func (h cancelingHolder) ReadRelation(
 
 func TestEndOfACallIsNoRefusalOfOpenFGA(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := newWorld(t, one).server(cancelingHolder{relationHolder{tuples: []corev1alpha1.Tuple{one}}, cancel})
+	s := newQueryFixture(t, one).server(cancelingHolder{relationHolder{tuples: []corev1alpha1.Tuple{one}}, cancel})
 	if _, err := s.ExplainCheck(ctx, &tuplev1.ExplainCheckRequest{Store: "a", Key: viewerKey}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}

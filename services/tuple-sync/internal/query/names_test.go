@@ -10,7 +10,7 @@ import (
 )
 
 func TestQuestionsAboutUnknownNamesSuggestOthers(t *testing.T) {
-	s := newWorld(t, one).server(answers{})
+	s := newQueryFixture(t, one).server(fakeOpenFGA{})
 	check := func(store, user, relation, object string, contextual ...*tuplev1.TupleKey) error {
 		key := &tuplev1.TupleKey{Object: object, Relation: relation, User: user}
 		_, err := s.Check(t.Context(), &tuplev1.CheckRequest{Store: store, Key: key, ContextualTuples: contextual})
@@ -67,14 +67,14 @@ func TestQuestionsAboutUnknownNamesSuggestOthers(t *testing.T) {
 
 func TestListsThatMayBeCutSaySo(t *testing.T) {
 	for name, test := range map[string]struct {
-		openFGA answers
+		openFGA fakeOpenFGA
 		want    bool
 	}{
-		"a short list":        {answers{results: 2}, false},
-		"as many as may be":   {answers{results: 4}, true},
-		"all the time it has": {answers{results: 2, delay: 20 * time.Millisecond}, true},
+		"a short list":        {fakeOpenFGA{results: 2}, false},
+		"as many as may be":   {fakeOpenFGA{results: 4}, true},
+		"all the time it has": {fakeOpenFGA{results: 2, delay: 20 * time.Millisecond}, true},
 	} {
-		s := newWorld(t, one).server(test.openFGA)
+		s := newQueryFixture(t, one).server(test.openFGA)
 		s.cfg.ListLimits = ListLimits{Results: 4, Deadline: 20 * time.Millisecond}
 		if test.openFGA.delay == 0 {
 			s.cfg.ListLimits.Deadline = time.Minute
@@ -94,9 +94,9 @@ func TestListsThatMayBeCutSaySo(t *testing.T) {
 }
 
 func TestModelThatOpenFGALostIsNotFound(t *testing.T) {
-	w := newWorld(t, one)
+	w := newQueryFixture(t, one)
 	w.model = nil
-	_, err := w.server(answers{}).Check(t.Context(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey})
+	_, err := w.server(fakeOpenFGA{}).Check(t.Context(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey})
 	if connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("got %v, want NotFound", err)
 	}

@@ -39,11 +39,11 @@ func lines(tuples []*tuplev1.Tuple) []string {
 	return all
 }
 
-func TestTheListTellsWhoWantsATupleAndHowFarItIs(t *testing.T) {
+func TestListTuplesReportsOwnersAndState(t *testing.T) {
 	sized := corev1alpha1.Tuple{Object: "doc:1", Relation: "viewer", User: "user:1", Condition: &corev1alpha1.TupleCondition{
 		Name: "large", Context: &runtime.RawExtension{Raw: []byte(`{"size":5}`)},
 	}}
-	s := newWorld(t)
+	s := newQueryFixture(t)
 	s.store("a", corev1alpha1.StoreStatus{StoreID: "S1", AuthorizationModelID: "model", ManagedTuples: []corev1alpha1.Tuple{one}}, one)
 	s.module("m", "a", []corev1alpha1.Tuple{one, two}, one, two, corev1alpha1.Tuple{Object: "ship:1", Relation: "captain", User: "user:1"})
 	s.module("n", "a", nil, sized, corev1alpha1.Tuple{Object: "doc:3", Relation: "viewer", User: "user:3"})
@@ -80,8 +80,8 @@ func TestTheListTellsWhoWantsATupleAndHowFarItIs(t *testing.T) {
 	}
 }
 
-func TestAnOwnerWantsATupleSinceItsCreationAtMost(t *testing.T) {
-	got, err := newWorld(t, one).server(nil).ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a"})
+func TestOwnerDeclaresTupleSinceCreation(t *testing.T) {
+	got, err := newQueryFixture(t, one).server(nil).ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestAnOwnerWantsATupleSinceItsCreationAtMost(t *testing.T) {
 	}
 }
 
-func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
+func TestListTuplesPagesAreDisjoint(t *testing.T) {
 	var tuples []corev1alpha1.Tuple
 	long := strings.Repeat("x", 3000)
 	for i := range 250 {
@@ -99,7 +99,7 @@ func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
 			tuples = append(tuples, corev1alpha1.Tuple{Object: "doc:" + long, Relation: "viewer", User: fmt.Sprint("user:", i)})
 		}
 	}
-	s := newWorld(t, tuples...)
+	s := newQueryFixture(t, tuples...)
 	seen := map[string]bool{}
 	request := &tuplev1.ListTuplesRequest{Store: "a", PageSize: 7}
 	for {
@@ -125,8 +125,8 @@ func TestPagesOfTheListAreWholeAndDisjoint(t *testing.T) {
 	}
 }
 
-func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
-	s := newWorld(t)
+func TestListTuplesOfMissingStoreArePending(t *testing.T) {
+	s := newQueryFixture(t)
 	s.store("later", corev1alpha1.StoreStatus{}, one)
 	s.module("m", "later", nil, two)
 	got, err := s.server(nil).ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "later"})
@@ -145,8 +145,8 @@ func TestTuplesOfAStoreThatIsNotThereYetArePending(t *testing.T) {
 //nolint:gochecknoglobals // A fixture that no test changes.
 var viewerKey = &tuplev1.TupleKey{Object: "doc:1", Relation: "viewer", User: "user:1"}
 
-// answers is an OpenFGA with a fixed answer.
-type answers struct {
+// fakeOpenFGA is an OpenFGA with a fixed answer.
+type fakeOpenFGA struct {
 	OpenFGAClient
 	err error
 	// listed receives the request of ListObjects, and users that of ListUsers.
@@ -157,11 +157,11 @@ type answers struct {
 	delay   time.Duration
 }
 
-func (a answers) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
+func (a fakeOpenFGA) Check(context.Context, *openfgav1.CheckRequest) (*openfgav1.CheckResponse, error) {
 	return &openfgav1.CheckResponse{Allowed: true}, a.err
 }
 
-func (a answers) ListObjects(_ context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
+func (a fakeOpenFGA) ListObjects(_ context.Context, r *openfgav1.ListObjectsRequest) (*openfgav1.ListObjectsResponse, error) {
 	if a.listed != nil {
 		proto.Merge(a.listed, r)
 	}
@@ -169,7 +169,7 @@ func (a answers) ListObjects(_ context.Context, r *openfgav1.ListObjectsRequest)
 	return &openfgav1.ListObjectsResponse{Objects: slices.Repeat([]string{"doc:1"}, a.results)}, a.err
 }
 
-func (a answers) ListUsers(_ context.Context, r *openfgav1.ListUsersRequest) (*openfgav1.ListUsersResponse, error) {
+func (a fakeOpenFGA) ListUsers(_ context.Context, r *openfgav1.ListUsersRequest) (*openfgav1.ListUsersResponse, error) {
 	if a.users != nil {
 		proto.Merge(a.users, r)
 	}
@@ -179,10 +179,10 @@ func (a answers) ListUsers(_ context.Context, r *openfgav1.ListUsersRequest) (*o
 	return &openfgav1.ListUsersResponse{Users: append(slices.Repeat([]*openfgav1.User{everyone}, a.results), anne)}, a.err
 }
 
-func TestListObjectsPassesContextOn(t *testing.T) {
+func TestListObjectsPassesContext(t *testing.T) {
 	given := &structpb.Struct{Fields: map[string]*structpb.Value{"now": structpb.NewStringValue("2026")}}
 	listed := &openfgav1.ListObjectsRequest{}
-	if _, err := newWorld(t, one).server(answers{listed: listed}).ListObjects(context.Background(), &tuplev1.ListObjectsRequest{
+	if _, err := newQueryFixture(t, one).server(fakeOpenFGA{listed: listed}).ListObjects(context.Background(), &tuplev1.ListObjectsRequest{
 		Store: "a", Type: "doc", Relation: "viewer", User: "user:1", Context: given, HigherConsistency: true,
 		ContextualTuples: []*tuplev1.TupleKey{{Object: "doc:1", Relation: "viewer", User: "user:1", Condition: &tuplev1.Condition{Name: "large"}}},
 	}); err != nil {
@@ -200,8 +200,8 @@ func TestListObjectsPassesContextOn(t *testing.T) {
 	}
 }
 
-func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {
-	s := newWorld(t, one)
+func TestRequiredAccess(t *testing.T) {
+	s := newQueryFixture(t, one)
 	for name, c := range map[string]struct {
 		err  error
 		code connect.Code
@@ -214,18 +214,18 @@ func TestACallerReadsWhatIsTheirsToKnow(t *testing.T) {
 		"too little time":    {fault.Unavailable(fga.ErrTimeout), connect.CodeDeadlineExceeded, "undecided"},
 		"an outage":          {fault.Unavailable(errors.New("10.0.0.1 refused")), connect.CodeUnknown, ""},
 	} {
-		_, err := s.server(answers{err: c.err}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey})
+		_, err := s.server(fakeOpenFGA{err: c.err}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey})
 		if connect.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got, err := s.server(answers{}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey}); err != nil || got.GetStoreId() != "S1" || got.GetAuthorizationModelId() != "model" {
+	if got, err := s.server(fakeOpenFGA{}).Check(context.Background(), &tuplev1.CheckRequest{Store: "a", Key: viewerKey}); err != nil || got.GetStoreId() != "S1" || got.GetAuthorizationModelId() != "model" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
-func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
-	s := newWorld(t).server(nil)
+func TestQueriesExplainFailure(t *testing.T) {
+	s := newQueryFixture(t).server(nil)
 	if _, err := s.ListTuples(context.Background(), &tuplev1.ListTuplesRequest{Store: "none"}); connect.CodeOf(err) != connect.CodeNotFound {
 		t.Errorf("an unknown Store: %v", err)
 	}
@@ -268,7 +268,7 @@ func TestQuestionsThatCannotBeAnsweredSayWhy(t *testing.T) {
 	}
 }
 
-func TestEveryQuestionAsksForTheRightToReadTheStore(t *testing.T) {
+func TestEveryProcedureRequiresStoreRight(t *testing.T) {
 	for procedure, request := range map[string]any{
 		tuplev1connect.TupleServiceListTuplesProcedure:           &tuplev1.ListTuplesRequest{Store: "a"},
 		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: &tuplev1.ListUndeclaredTuplesRequest{Store: "a"},

@@ -16,13 +16,13 @@ import (
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
-// holder is an OpenFGA whose stores hold the given tuples, in pages of at most 100.
-type holder struct {
+// openFGAWithTuples is an OpenFGA whose stores hold the given tuples, in pages of at most 100.
+type openFGAWithTuples struct {
 	OpenFGAClient
 	tuples []corev1alpha1.Tuple
 }
 
-func (h holder) ReadTuplePage(_ context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
+func (h openFGAWithTuples) ReadTuplePage(_ context.Context, storeID string, size int32, token string) (page []*openfgav1.Tuple, next string, err error) {
 	from, _ := strconv.Atoi(strings.TrimPrefix(token, storeID+"@"))
 	to := min(from+int(min(size, 100)), len(h.tuples))
 	for _, t := range h.tuples[from:to] {
@@ -34,8 +34,8 @@ func (h holder) ReadTuplePage(_ context.Context, storeID string, size int32, tok
 	return page, next, nil
 }
 
-func TestWhatNobodyDeclaresIsListedPageByPage(t *testing.T) {
-	s := newWorld(t)
+func TestListUndeclaredTuplesPages(t *testing.T) {
+	s := newQueryFixture(t)
 	s.store("a", corev1alpha1.StoreStatus{StoreID: "S1", AuthorizationModelID: "model", ManagedTuples: []corev1alpha1.Tuple{one}}, one)
 	s.module("m", "a", []corev1alpha1.Tuple{one, two})
 	held := []corev1alpha1.Tuple{one, two}
@@ -46,7 +46,7 @@ func TestWhatNobodyDeclaresIsListedPageByPage(t *testing.T) {
 		var got []string
 		request, n := &tuplev1.ListUndeclaredTuplesRequest{Store: "a", PageSize: size}, 0
 		for {
-			page, err := s.server(holder{tuples: held}).ListUndeclaredTuples(t.Context(), request)
+			page, err := s.server(openFGAWithTuples{tuples: held}).ListUndeclaredTuples(t.Context(), request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,20 +64,20 @@ func TestWhatNobodyDeclaresIsListedPageByPage(t *testing.T) {
 	}
 }
 
-func TestATupleOfAnObjectThatWasDeletedByForceIsToBeRemoved(t *testing.T) {
-	s := newWorld(t)
+func TestListUndeclaredTuplesOfForceDeletedObject(t *testing.T) {
+	s := newQueryFixture(t)
 	s.module("m", "a", []corev1alpha1.Tuple{one}, one)
 	s.remove("m")
-	got, err := s.server(holder{tuples: []corev1alpha1.Tuple{one}}).ListUndeclaredTuples(t.Context(), &tuplev1.ListUndeclaredTuplesRequest{Store: "a"})
+	got, err := s.server(openFGAWithTuples{tuples: []corev1alpha1.Tuple{one}}).ListUndeclaredTuples(t.Context(), &tuplev1.ListUndeclaredTuplesRequest{Store: "a"})
 	if err != nil || len(got.GetTuples()) != 1 || got.GetTuples()[0].GetFate() != tuplev1.Fate_FATE_TO_BE_REMOVED {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
-func TestAPageTokenOfAnotherStoreIsRefused(t *testing.T) {
-	s := newWorld(t)
+func TestPageTokenOfOtherStoreIsRefused(t *testing.T) {
+	s := newQueryFixture(t)
 	s.store("b", corev1alpha1.StoreStatus{StoreID: "S2", AuthorizationModelID: "model"})
-	server := s.server(holder{tuples: []corev1alpha1.Tuple{one, two}})
+	server := s.server(openFGAWithTuples{tuples: []corev1alpha1.Tuple{one, two}})
 	page, err := server.ListUndeclaredTuples(t.Context(), &tuplev1.ListUndeclaredTuplesRequest{Store: "a", PageSize: 1})
 	if err != nil || page.GetNextPageToken() == "" {
 		t.Fatalf("got %v, %v", page, err)
@@ -103,15 +103,15 @@ func TestAPageTokenOfAnotherStoreIsRefused(t *testing.T) {
 	}
 }
 
-// silent is an OpenFGA that does not answer.
-type silent struct{ OpenFGAClient }
+// unresponsiveOpenFGA is an OpenFGA that does not answer.
+type unresponsiveOpenFGA struct{ OpenFGAClient }
 
-func (silent) ReadTuplePage(context.Context, string, int32, string) ([]*openfgav1.Tuple, string, error) {
+func (unresponsiveOpenFGA) ReadTuplePage(context.Context, string, int32, string) ([]*openfgav1.Tuple, string, error) {
 	return nil, "", fault.Unavailable(context.DeadlineExceeded)
 }
 
-func TestAnOutageIsNoEmptyList(t *testing.T) {
-	_, err := newWorld(t, one).server(silent{}).ListUndeclaredTuples(t.Context(), &tuplev1.ListUndeclaredTuplesRequest{Store: "a"})
+func TestOutageIsNotEmptyList(t *testing.T) {
+	_, err := newQueryFixture(t, one).server(unresponsiveOpenFGA{}).ListUndeclaredTuples(t.Context(), &tuplev1.ListUndeclaredTuplesRequest{Store: "a"})
 	if !fault.IsUnavailable(err) {
 		t.Errorf("got %v", err)
 	}

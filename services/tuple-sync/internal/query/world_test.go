@@ -30,8 +30,8 @@ condition large(size: int) {
 }
 `
 
-// world holds the data of a server, with the Store "a", whose OpenFGA store is S1.
-type world struct {
+// queryFixture holds the data of a server, with the Store "a", whose OpenFGA store is S1.
+type queryFixture struct {
 	t     *testing.T
 	view  *informer.Informer
 	state *declared.State
@@ -45,7 +45,7 @@ var (
 	two = corev1alpha1.Tuple{Object: "doc:2", Relation: "viewer", User: "user:2"}
 )
 
-func newWorld(t *testing.T, tuples ...corev1alpha1.Tuple) *world {
+func newQueryFixture(t *testing.T, tuples ...corev1alpha1.Tuple) *queryFixture {
 	t.Helper()
 	m, err := transformer.TransformDSLToProto(docs)
 	if err != nil {
@@ -57,13 +57,13 @@ func newWorld(t *testing.T, tuples ...corev1alpha1.Tuple) *world {
 		t.Fatal(err)
 	}
 	v := informer.New(informer.Config{Log: slog.New(slog.DiscardHandler)})
-	w := &world{t: t, view: v, state: declared.NewState(v, event.Key{}, ""), model: model}
+	w := &queryFixture{t: t, view: v, state: declared.NewState(v, event.Key{}, ""), model: model}
 	w.store("a", corev1alpha1.StoreStatus{StoreID: "S1", AuthorizationModelID: "model"}, tuples...)
 	return w
 }
 
 // Get implements [ModelReader].
-func (w *world) Get(_ context.Context, storeID, _ string) (*plan.Model, error) {
+func (w *queryFixture) Get(_ context.Context, storeID, _ string) (*plan.Model, error) {
 	if storeID == "" {
 		return nil, nil //nolint:nilnil // No model is an answer.
 	}
@@ -71,12 +71,12 @@ func (w *world) Get(_ context.Context, storeID, _ string) (*plan.Model, error) {
 }
 
 // server answers from w and openFGA.
-func (w *world) server(openFGA OpenFGAClient) *Server {
+func (w *queryFixture) server(openFGA OpenFGAClient) *Server {
 	return New(Config{State: w.state, Cluster: "local", Complete: func() error { return nil }, Models: w, OpenFGA: openFGA, ListLimits: ListLimits{Deadline: time.Minute, Results: 1000}})
 }
 
 // store declares tuples. They are written as far as the status says.
-func (w *world) store(name string, status corev1alpha1.StoreStatus, tuples ...corev1alpha1.Tuple) {
+func (w *queryFixture) store(name string, status corev1alpha1.StoreStatus, tuples ...corev1alpha1.Tuple) {
 	w.t.Helper()
 	status.ManagedTuplesStoreID = status.StoreID
 	status.Conditions = conditions(corev1alpha1.ModelSynced)
@@ -86,7 +86,7 @@ func (w *world) store(name string, status corev1alpha1.StoreStatus, tuples ...co
 }
 
 // module declares tuples, some of which are written.
-func (w *world) module(name, store string, written []corev1alpha1.Tuple, tuples ...corev1alpha1.Tuple) {
+func (w *queryFixture) module(name, store string, written []corev1alpha1.Tuple, tuples ...corev1alpha1.Tuple) {
 	w.t.Helper()
 	w.tell(kinds.AuthorizationModels(), name, func(m metav1.ObjectMeta) any {
 		return corev1alpha1.AuthorizationModel{
@@ -104,7 +104,7 @@ func conditions(module string) []metav1.Condition {
 }
 
 // remove deletes a module without its finalizer.
-func (w *world) remove(name string) {
+func (w *queryFixture) remove(name string) {
 	w.t.Helper()
 	w.count++
 	key := event.Key{Cluster: "local", GroupResource: kinds.AuthorizationModels().GroupResource, Name: name}
@@ -119,7 +119,7 @@ func (w *world) remove(name string) {
 	}
 }
 
-func (w *world) tell(kind kinds.Kind, name string, object func(metav1.ObjectMeta) any) {
+func (w *queryFixture) tell(kind kinds.Kind, name string, object func(metav1.ObjectMeta) any) {
 	w.t.Helper()
 	w.count++
 	data, err := json.Marshal(object(metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(w.count, 0)}))

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-func TestALongListIsPackedSmallAndReadAgain(t *testing.T) {
+func TestPackTuplesRoundTrips(t *testing.T) {
 	var list []Tuple
 	for i := range 5000 {
 		list = append(list, Tuple{ID: ID{fmt.Sprintf("document:%05d", i), "viewer", "user:somebody"}})
@@ -25,7 +25,7 @@ func TestALongListIsPackedSmallAndReadAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoListOrTooLongIsRefused(t *testing.T) {
+func TestUnpackTuplesRefusesInvalidList(t *testing.T) {
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func conditional(name, context string) corev1alpha1.Tuple {
 	return t
 }
 
-func TestEqualTuplesCompareAsEqualHoweverTheyAreSpelled(t *testing.T) {
+func TestParseDeclaredNormalizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b corev1alpha1.Tuple
 		same bool
@@ -36,7 +36,7 @@ func TestEqualTuplesCompareAsEqualHoweverTheyAreSpelled(t *testing.T) {
 	}
 }
 
-func TestATupleSurvivesEveryForm(t *testing.T) {
+func TestTupleRoundTripsEveryForm(t *testing.T) {
 	text := rapid.StringMatching(`[a-z]{1,5}`)
 	rapid.Check(t, func(t *rapid.T) {
 		declared := corev1alpha1.Tuple{Object: text.Draw(t, "object"), Relation: text.Draw(t, "relation"), User: text.Draw(t, "user")}
@@ -60,7 +60,7 @@ func TestATupleSurvivesEveryForm(t *testing.T) {
 	})
 }
 
-func TestDuplicatesAreReadOnce(t *testing.T) {
+func TestParseDeclaredListDropsDuplicates(t *testing.T) {
 	list := []corev1alpha1.Tuple{conditional("c", `{"a":1}`), conditional("d", ""), conditional("c", `{"a":1.0}`)}
 	if got := ParseDeclaredList(list); len(got) != 2 || got[0].Condition != "c" || got[1].Condition != "d" {
 		t.Errorf("got %v", got)

@@ -19,7 +19,7 @@ import (
 // again, a new letter appears. If the object does not exist, Replay removes a malformed message about it and returns
 // sequence 0.
 func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.ReplayResponse, error) {
-	key, err := s.keyToReplay(ctx, r)
+	key, err := s.requestedReplayKey(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +35,8 @@ func (s *Server) Replay(ctx context.Context, r *syncv1.ReplayRequest) (*syncv1.R
 	return &syncv1.ReplayResponse{Ref: key.ToObjectRef(), Sequence: ack.Sequence}, nil
 }
 
-// keyToReplay returns the key of the object to replay.
-func (s *Server) keyToReplay(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
+// requestedReplayKey returns the key of the object to replay.
+func (s *Server) requestedReplayKey(ctx context.Context, r *syncv1.ReplayRequest) (event.Key, error) {
 	id := r.GetDeadLetterId()
 	if id == 0 {
 		key := event.KeyFromRef(r.GetRef())

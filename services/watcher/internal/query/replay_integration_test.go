@@ -29,7 +29,7 @@ func letter(id uint64) *syncv1.ReplayRequest {
 }
 
 // replayed replays, and returns the message that is then on the subject of name.
-func (b *bed) replayed(request *syncv1.ReplayRequest, name string) publish.StoredMessage {
+func (b *queryEnv) replayed(request *syncv1.ReplayRequest, name string) publish.StoredMessage {
 	b.t.Helper()
 	got, err := b.Replay(b.t.Context(), request)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *bed) replayed(request *syncv1.ReplayRequest, name string) publish.Store
 	return last
 }
 
-func TestAReplayPublishesThePresentStateOnceMore(t *testing.T) {
+func TestReplayPublishesPresentState(t *testing.T) {
 	gone := state("x", 20)
 	gone.Deleted = true
 	for name, tc := range map[string]struct {
@@ -62,7 +62,7 @@ func TestAReplayPublishesThePresentStateOnceMore(t *testing.T) {
 		"exists, though the bus knows a deletion yet": {published: gone, present: state("x", 30), exists: true, want: "30", again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newQueryEnv(t)
 			before := b.publish(tc.published)
 			if tc.exists {
 				b.cluster.objects["/x"] = source.Object{Change: tc.present, Meaning: "m"}
@@ -78,8 +78,8 @@ func TestAReplayPublishesThePresentStateOnceMore(t *testing.T) {
 	}
 }
 
-func TestAReplayHealsAMalformedMessage(t *testing.T) {
-	b := newBed(t)
+func TestReplayReplacesMalformedMessage(t *testing.T) {
+	b := newQueryEnv(t)
 	b.exists(state("x", 10))
 	b.send(&nats.Msg{Subject: topology.ChangeSubject(key("x")), Data: []byte("?")})
 	if last := b.replayed(ref("x"), "x"); last.Version != "10" {
@@ -94,21 +94,21 @@ func TestAReplayHealsAMalformedMessage(t *testing.T) {
 	}
 }
 
-func TestAReplayedLetterIsGone(t *testing.T) {
-	b := newBed(t)
+func TestReplayRemovesDeadLetter(t *testing.T) {
+	b := newQueryEnv(t)
 	b.exists(state("x", 10))
 	id := b.letter(topology.StoreSync, topology.ChangeSubject(key("x")), []byte("?"))
 	b.replayed(letter(id), "x")
 	_, err := b.Replay(t.Context(), letter(id))
-	refused(t, err, connect.CodeNotFound, "replayed or discarded, or has expired")
+	expectRefused(t, err, connect.CodeNotFound, "replayed or discarded, or has expired")
 }
 
-func TestAReplayOfNothingSaysSo(t *testing.T) {
-	b := newBed(t)
+func TestReplayOfMissingObjectIsReported(t *testing.T) {
+	b := newQueryEnv(t)
 	_, err := b.Replay(t.Context(), ref("none"))
-	refused(t, err, connect.CodeNotFound, "does not exist, and nothing was published about it")
-	_, err = b.Replay(t.Context(), letter(b.letter(topology.StoreSync, topology.WakeSubject(topology.StoreSync), nil)))
-	refused(t, err, connect.CodeInvalidArgument, "names no object")
+	expectRefused(t, err, connect.CodeNotFound, "does not exist, and nothing was published about it")
+	_, err = b.Replay(t.Context(), letter(b.letter(topology.StoreSync, topology.ResyncSubject(topology.StoreSync), nil)))
+	expectRefused(t, err, connect.CodeInvalidArgument, "names no object")
 	for _, r := range []*eventv1.ObjectRef{
 		{}, {Resource: "stores"}, {Group: "other", Resource: "stores", Name: "x"}, {Cluster: "other", Group: kinds.Stores().Group, Resource: "stores", Name: "x"},
 	} {
@@ -119,8 +119,8 @@ func TestAReplayOfNothingSaysSo(t *testing.T) {
 	}
 }
 
-func TestAReplayNeedsTheAPIServer(t *testing.T) {
-	b := newBed(t)
+func TestReplayRequiresAPIServer(t *testing.T) {
+	b := newQueryEnv(t)
 	ack := b.exists(state("x", 10))
 	b.cluster.err = errors.New("connection refused")
 	if _, err := b.Replay(t.Context(), ref("x")); err == nil {

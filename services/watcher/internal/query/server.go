@@ -32,7 +32,7 @@ type Source interface {
 type Config struct {
 	Source       Source
 	Publisher    *publish.Publisher
-	Trail        *trail.Trail
+	Trail        *trail.StreamReader
 	Cluster      string
 	Kinds        []kinds.Kind
 	TombstoneTTL time.Duration

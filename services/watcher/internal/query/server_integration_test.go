@@ -30,13 +30,13 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// cluster is an API server with fixed answers.
-type cluster struct {
+// fakeSource is an API server with fixed answers.
+type fakeSource struct {
 	objects map[string]source.Object
 	err     error
 }
 
-func (c *cluster) Get(_ context.Context, _ kinds.Kind, namespace, name string) (source.Object, error) {
+func (c *fakeSource) Get(_ context.Context, _ kinds.Kind, namespace, name string) (source.Object, error) {
 	if c.err != nil {
 		return source.Object{}, c.err
 	}
@@ -47,29 +47,29 @@ func (c *cluster) Get(_ context.Context, _ kinds.Kind, namespace, name string) (
 	return o, nil
 }
 
-func (c *cluster) ShortNames(_ context.Context, kind kinds.Kind) ([]string, error) {
+func (c *fakeSource) ShortNames(_ context.Context, kind kinds.Kind) ([]string, error) {
 	if kind.Resource != "stores" {
 		return nil, errors.New("not served yet")
 	}
 	return []string{"fgastore", "store"}, c.err
 }
 
-// bed holds a server with its own NATS.
-type bed struct {
+// queryEnv holds a server with its own NATS.
+type queryEnv struct {
 	*Server
 	t       *testing.T
 	js      jetstream.JetStream
-	cluster *cluster
+	cluster *fakeSource
 }
 
-func newBed(t *testing.T) *bed {
+func newQueryEnv(t *testing.T) *queryEnv {
 	t.Helper()
 	js := testenv.StartNATS(t).JetStream(t)
 	if err := topology.EnsureStreams(t.Context(), js, 1); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{objects: map[string]source.Object{}}
-	return &bed{t: t, js: js, cluster: c, Server: New(Config{
+	c := &fakeSource{objects: map[string]source.Object{}}
+	return &queryEnv{t: t, js: js, cluster: c, Server: New(Config{
 		Source: c, Publisher: publish.New(js), Trail: trail.New(js), Cluster: "local", Kinds: kinds.ConsumedKinds(), TombstoneTTL: time.Hour,
 		Resume: func(context.Context) (string, error) { return "forged", nil },
 	})}
@@ -87,13 +87,13 @@ func state(name string, version int) event.Change {
 }
 
 // exists creates an object in the cluster and on the stream.
-func (b *bed) exists(c event.Change) publish.Ack {
+func (b *queryEnv) exists(c event.Change) publish.Ack {
 	b.t.Helper()
 	b.cluster.objects["/"+c.Key.Name] = source.Object{Change: c, Meaning: "m"}
 	return b.publish(c)
 }
 
-func (b *bed) publish(c event.Change) publish.Ack {
+func (b *queryEnv) publish(c event.Change) publish.Ack {
 	b.t.Helper()
 	ack, err := b.cfg.Publisher.PublishChange(b.t.Context(), c, 0, publish.PublicationOptions{ContentHash: "m"})
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *bed) publish(c event.Change) publish.Ack {
 	return ack
 }
 
-func (b *bed) send(msg *nats.Msg) uint64 {
+func (b *queryEnv) send(msg *nats.Msg) uint64 {
 	b.t.Helper()
 	ack, err := b.js.PublishMsg(b.t.Context(), msg)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *bed) send(msg *nats.Msg) uint64 {
 	return ack.Sequence
 }
 
-func (b *bed) result(service string, c event.Change, outcome eventv1.Outcome) {
+func (b *queryEnv) result(service string, c event.Change, outcome eventv1.Outcome) {
 	b.t.Helper()
 	data, err := proto.Marshal(&eventv1.ResourceResult{
 		Ref: c.Key.ToObjectRef(), Service: service, Uid: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.Generation, Outcome: outcome,
@@ -122,16 +122,16 @@ func (b *bed) result(service string, c event.Change, outcome eventv1.Outcome) {
 	b.send(&nats.Msg{Subject: topology.ResultSubject(service, c.Key), Data: data})
 }
 
-// refused expects an error for the caller with this code and text.
-func refused(t *testing.T, err error, code connect.Code, text string) {
+// expectRefused expects an error for the caller with this code and text.
+func expectRefused(t *testing.T, err error, code connect.Code, text string) {
 	t.Helper()
 	if connect.CodeOf(err) != code || !strings.Contains(err.Error(), text) {
 		t.Errorf("error is %v, want %s that says %q", err, code, text)
 	}
 }
 
-func TestATraceTellsWhoHasSeenTheStateThatIsPublished(t *testing.T) {
-	b := newBed(t)
+func TestTraceObjectReportsServicesWithNewestState(t *testing.T) {
+	b := newQueryEnv(t)
 	ack := b.exists(state("x", 25))
 	b.result(topology.StoreSync, state("x", 21), eventv1.Outcome_OUTCOME_APPLIED)
 	b.result(topology.TupleSync, state("x", 19), eventv1.Outcome_OUTCOME_PENDING)
@@ -162,7 +162,7 @@ func TestATraceTellsWhoHasSeenTheStateThatIsPublished(t *testing.T) {
 	}
 }
 
-func TestADeletionIsCoveredOnlyByAResultThatSawIt(t *testing.T) {
+func TestTraceObjectDeletionNeedsItsOwnResult(t *testing.T) {
 	live, gone := state("x", 25), state("x", 26)
 	gone.Deleted = true
 	other := state("x", 99)
@@ -186,19 +186,19 @@ func TestADeletionIsCoveredOnlyByAResultThatSawIt(t *testing.T) {
 	}
 }
 
-func TestATraceOfWhatIsNotThereSaysSo(t *testing.T) {
-	b := newBed(t)
+func TestTraceObjectOfMissingObject(t *testing.T) {
+	b := newQueryEnv(t)
 	_, err := b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "stores", Name: "none"})
-	refused(t, err, connect.CodeNotFound, "nothing was published about stores.core.platform-mesh.io/none")
+	expectRefused(t, err, connect.CodeNotFound, "nothing was published about stores.core.platform-mesh.io/none")
 	b.send(&nats.Msg{Subject: topology.ChangeSubject(key("bad")), Data: []byte("?")})
 	_, err = b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "stores", Name: "bad"})
-	refused(t, err, connect.CodeNotFound, "entail replay")
+	expectRefused(t, err, connect.CodeNotFound, "entail replay")
 	_, err = b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "pods", Name: "x"})
-	refused(t, err, connect.CodeInvalidArgument, "use one of stores.core.platform-mesh.io, authorizationmodels")
+	expectRefused(t, err, connect.CodeInvalidArgument, "use one of stores.core.platform-mesh.io, authorizationmodels")
 }
 
-func TestAKindHasManyNames(t *testing.T) {
-	b := newBed(t)
+func TestFindKindAcceptsEveryName(t *testing.T) {
+	b := newQueryEnv(t)
 	b.names.readMissingShortNames(t.Context(), b.cluster)
 	for name, want := range map[string]string{
 		"stores": "stores", "store": "stores", "Store": "stores", "STORES": "stores", "fgastore": "stores",
@@ -212,8 +212,8 @@ func TestAKindHasManyNames(t *testing.T) {
 	}
 }
 
-func TestLearningEndsWithItsContext(t *testing.T) {
-	b := newBed(t)
+func TestPollShortNamesEndsWithContext(t *testing.T) {
+	b := newQueryEnv(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
@@ -224,17 +224,17 @@ func TestLearningEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
-	b := newBed(t)
+func TestGetStatusReportsProgressOfServices(t *testing.T) {
+	b := newQueryEnv(t)
 	for i := range 5 {
 		b.publish(state(fmt.Sprint("s", i), 10))
 	}
-	for _, subject := range []string{topology.WakeSubject(topology.StoreSync), topology.BarrierSubject("local")} {
+	for _, subject := range []string{topology.ResyncSubject(topology.StoreSync), topology.BarrierSubject("local")} {
 		if _, err := b.js.Publish(t.Context(), subject, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	service, _ := topology.ServiceNamed(topology.StoreSync)
+	service, _ := topology.FindService(topology.StoreSync)
 	if _, err := topology.EnsureConsumer(t.Context(), b.js, service, topology.DefaultTakeoverBounds()); err != nil {
 		t.Fatal(err)
 	}
@@ -272,8 +272,8 @@ func TestTheStatusTellsHowFarEveryServiceHasCome(t *testing.T) {
 	}
 }
 
-// sealed returns a page token for the dead letters of a service.
-func sealed(t *testing.T, service, says string) string {
+// deadLetterPageToken returns a page token for the dead letters of a service.
+func deadLetterPageToken(t *testing.T, service, says string) string {
 	t.Helper()
 	_, seal, err := rpc.OpenPageToken(&syncv1.ListDeadLettersRequest{Service: service})
 	if err != nil {
@@ -283,13 +283,13 @@ func sealed(t *testing.T, service, says string) string {
 }
 
 // letter parks a message as the consumer runtime does.
-func (b *bed) letter(service, subject string, data []byte) uint64 {
+func (b *queryEnv) letter(service, subject string, data []byte) uint64 {
 	b.t.Helper()
 	return b.letterOf(42, service, subject, data)
 }
 
 // letterOf parks a message with this original sequence.
-func (b *bed) letterOf(sequence uint64, service, subject string, data []byte) uint64 {
+func (b *queryEnv) letterOf(sequence uint64, service, subject string, data []byte) uint64 {
 	b.t.Helper()
 	msg := nats.NewMsg(topology.DeadLetterSubject(service, subject))
 	msg.Data = data
@@ -300,8 +300,8 @@ func (b *bed) letterOf(sequence uint64, service, subject string, data []byte) ui
 	return b.send(msg)
 }
 
-func TestDeadLettersArePagedNewestFirst(t *testing.T) {
-	b := newBed(t)
+func TestListDeadLettersPagesNewestFirst(t *testing.T) {
+	b := newQueryEnv(t)
 	var ids []uint64
 	for i := range 12 {
 		service := []string{topology.StoreSync, topology.TupleSync}[i%2]
@@ -340,14 +340,14 @@ func TestDeadLettersArePagedNewestFirst(t *testing.T) {
 			}
 		})
 	}
-	for _, token := range []string{"x", "-1", "0", sealed(t, topology.TupleSync, "12"), sealed(t, "", "-1")} {
+	for _, token := range []string{"x", "-1", "0", deadLetterPageToken(t, topology.TupleSync, "12"), deadLetterPageToken(t, "", "-1")} {
 		_, err := b.ListDeadLetters(t.Context(), &syncv1.ListDeadLettersRequest{PageToken: token})
-		refused(t, err, connect.CodeInvalidArgument, "page token")
+		expectRefused(t, err, connect.CodeInvalidArgument, "page token")
 	}
 }
 
-func TestADeadLetterShowsItsMessage(t *testing.T) {
-	b := newBed(t)
+func TestGetDeadLetterReturnsMessage(t *testing.T) {
+	b := newQueryEnv(t)
 	data, err := state("x", 7).Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -361,17 +361,17 @@ func TestADeadLetterShowsItsMessage(t *testing.T) {
 		letter.GetRef().GetName() != "x" || !slices.Equal(got.GetData(), data) || !strings.Contains(got.GetChangeJson(), `"at": 7`) {
 		t.Errorf("letter is %v", got)
 	}
-	got, err = b.GetDeadLetter(t.Context(), &syncv1.GetDeadLetterRequest{Id: b.letter(topology.StoreSync, topology.WakeSubject("x"), []byte("\xff?"))})
+	got, err = b.GetDeadLetter(t.Context(), &syncv1.GetDeadLetterRequest{Id: b.letter(topology.StoreSync, topology.ResyncSubject("x"), []byte("\xff?"))})
 	if err != nil || got.GetChangeJson() != "" || got.GetDeadLetter().GetRef() != nil {
 		t.Errorf("letter that is no change is %v, %v", got, err)
 	}
 	_, err = b.GetDeadLetter(t.Context(), &syncv1.GetDeadLetterRequest{Id: 99})
-	refused(t, err, connect.CodeNotFound, "no dead letter 99")
+	expectRefused(t, err, connect.CodeNotFound, "no dead letter 99")
 }
 
 // A caller that traces an object needs the right to read that very object, under any name of its kind.
-func TestWhoeverMayReadAnObjectMayTraceIt(t *testing.T) {
-	b := newBed(t)
+func TestTraceObjectRequiresReadRight(t *testing.T) {
+	b := newQueryEnv(t)
 	b.names.readMissingShortNames(t.Context(), b.cluster)
 	for name, c := range map[string]struct {
 		request *syncv1.TraceObjectRequest

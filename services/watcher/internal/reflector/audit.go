@@ -89,8 +89,8 @@ func (a *streamAuditor) takeDueForeignMessages(now time.Time) []foreignMessage {
 	return all
 }
 
-// skipToStreamEnd records the end of the stream: sweeps read everything before it.
-func (a *streamAuditor) skipToStreamEnd(ctx context.Context) error {
+// startAtStreamEnd records the end of the stream: sweeps read everything before it.
+func (a *streamAuditor) startAtStreamEnd(ctx context.Context) error {
 	last, err := a.reflector.cfg.Publisher.LastSequence(ctx)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (a *streamAuditor) runAudit(ctx context.Context) {
 	go a.compareDueForeignMessages(ctx)
 	for ctx.Err() == nil {
 		err := a.followStream(ctx)
-		if errors.Is(err, errCut) && a.skipToStreamEnd(ctx) == nil {
+		if errors.Is(err, errCut) && a.startAtStreamEnd(ctx) == nil {
 			for _, k := range a.reflector.allKindReflectors() {
 				k.restartRelist()
 			}
@@ -202,11 +202,11 @@ func (k *kindReflector) isForgedTombstone(ctx context.Context, f foreignMessage)
 		return err == nil, err
 	}
 	present, version, err := k.readLiveObject(ctx, namespacedNameOf(stored.Key))
-	return err == nil && (present.UID == stored.UID && stored.Epoch == present.Epoch || k.isAheadOfServer(stored.Entry, version)), err
+	return err == nil && (present.UID == stored.UID && stored.Epoch == present.Epoch || k.isNewerThanAPIServer(stored.Entry, version)), err
 }
 
-// isAheadOfServer reports whether a message is of another cluster, of a later epoch, or of a later version than the API server's.
-func (k *kindReflector) isAheadOfServer(on publish.Entry, version string) bool {
+// isNewerThanAPIServer reports whether a message is of another cluster, of a later epoch, or of a later version than the API server's.
+func (k *kindReflector) isNewerThanAPIServer(on publish.Entry, version string) bool {
 	order, ok := event.CompareEpochs(on.Epoch, k.currentEpoch())
 	if on.Epoch == "" || ok && order < 0 {
 		return false
@@ -225,7 +225,7 @@ func (k *kindReflector) auditSuspectTombstones(ctx context.Context, version stri
 		k.mu.Lock()
 		on := k.heads[namespacedNameOf(stored.Key)]
 		k.mu.Unlock()
-		if on.uid == stored.UID && on.epoch == stored.Epoch || k.isAheadOfServer(stored.Entry, version) {
+		if on.uid == stored.UID && on.epoch == stored.Epoch || k.isNewerThanAPIServer(stored.Entry, version) {
 			k.reflector.audit.addForeignMessage(foreignMessage{topology.TombstoneSubject(stored.Key, stored.UID), stored.Sequence, time.Time{}})
 		}
 	}

@@ -23,7 +23,7 @@ import (
 func TestAuditCorrectsAForgeryWithinASecond(t *testing.T) {
 	for name, test := range forgedMessages() {
 		t.Run(name, func(t *testing.T) {
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			c.apply("a", "v1", "")
 			c.apply("b", "v1", "")
 			cfg := b.forgeryConfig(c)
@@ -44,7 +44,7 @@ func TestAuditCorrectsAForgeryWithinASecond(t *testing.T) {
 }
 
 // corrects waits until n corrections are counted.
-func (b *bus) corrects(cfg Config, cause string, n float64) {
+func (b *testNATS) corrects(cfg Config, cause string, n float64) {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		if got := testutil.ToFloat64(cfg.Metrics.corrections.WithLabelValues(cause)); got != n {
@@ -67,7 +67,7 @@ func forgedTombstones() map[string]func(*event.Change) {
 }
 
 // forgeTombstone publishes a tombstone of an object on a subject of its own, edited.
-func (b *bus) forgeTombstone(key event.Key, edit func(*event.Change)) {
+func (b *testNATS) forgeTombstone(key event.Key, edit func(*event.Change)) {
 	b.t.Helper()
 	last, err := b.p.LastChange(b.t.Context(), key)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestForgedTombstoneIsRemoved(t *testing.T) {
 	for name, edit := range forgedTombstones() {
 		for when, before := range map[string]bool{"under a leader": false, "before the term": true} {
 			t.Run(name+" "+when, func(t *testing.T) {
-				b, c := newBus(t), newCluster()
+				b, c := newTestNATS(t), newFakeSource()
 				c.apply("a", "v1", "")
 				cfg := b.config(c)
 				stop := b.run(cfg)
@@ -120,15 +120,15 @@ func TestForgedTombstoneIsRemoved(t *testing.T) {
 
 type storeOfTest struct{ Spec string }
 
-// stores is a view of Stores that goes on while watchers change.
-type stores struct {
+// storeInformer is a view of Stores that goes on while watchers change.
+type storeInformer struct {
 	*informer.Lister[storeOfTest]
 }
 
-func (b *bus) view() stores {
+func (b *testNATS) view() storeInformer {
 	b.t.Helper()
 	v := informer.New(informer.Config{JS: b.js, Service: "tuple-sync", Log: slog.New(slog.NewTextHandler(b.t.Output(), nil))})
-	all := stores{informer.RegisterLister[storeOfTest](v, kinds.Stores(), nil)}
+	all := storeInformer{informer.RegisterLister[storeOfTest](v, kinds.Stores(), nil)}
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- v.Run(ctx) }()
@@ -137,7 +137,7 @@ func (b *bus) view() stores {
 }
 
 // holds waits until the view holds the newest state of an object.
-func (s stores) holds(t *testing.T, c *cluster, name string) {
+func (s storeInformer) holds(t *testing.T, c *fakeSource, name string) {
 	t.Helper()
 	eventually(t, func() error {
 		c.mu.Lock()
@@ -158,7 +158,7 @@ func TestAuditCountsNoOtherContentBeforeTheFirstSweep(t *testing.T) {
 		r := &reflector{targets: &targetKinds{}}
 		k := newKindReflector(r, kinds.Stores(), newPublishQueue())
 		r.kinds, k.stream = []*kindReflector{k}, test.stream
-		if err := r.handleForeignMessage(t.Context(), foreignMessage{subject: topology.ChangeSubject(newCluster().key("a"))}); err != nil {
+		if err := r.handleForeignMessage(t.Context(), foreignMessage{subject: topology.ChangeSubject(newFakeSource().key("a"))}); err != nil {
 			t.Fatal(err)
 		}
 		for _, by := range k.suspects {
@@ -173,21 +173,21 @@ func TestAuditCountsNoOtherContentBeforeTheFirstSweep(t *testing.T) {
 	}
 }
 
-func TestAuditTriesAgain(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestAuditRetries(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
 	b.run(cfg)
 	b.becomes(c)
-	c.set(func(c *cluster) { c.down = true })
+	c.set(func(c *fakeSource) { c.down = true })
 	b.forgeTombstone(c.key("a"), func(c *event.Change) { c.ResourceVersion = "99999" })
 	<-time.After(2 * ackGrace) // The first attempt fails meanwhile.
-	c.set(func(c *cluster) { c.down = false })
+	c.set(func(c *fakeSource) { c.down = false })
 	b.corrects(cfg, causeVersion, 1)
 }
 
 func TestAuditCountsNoOtherPublisher(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
 	stop := b.run(cfg)
@@ -228,20 +228,20 @@ func TestAuditKeepsNoAcknowledgements(t *testing.T) {
 	}
 }
 
-// halted is a halt in memory.
-type halted struct{ reason atomic.Pointer[string] }
+// inMemoryHalt is a halt in memory.
+type inMemoryHalt struct{ reason atomic.Pointer[string] }
 
-func (h *halted) Begin(reason string) { h.reason.Store(&reason) }
+func (h *inMemoryHalt) Begin(reason string) { h.reason.Store(&reason) }
 
-func (h *halted) StampBarrier(b *eventv1.Barrier) { b.Halted = h.Reason() }
+func (h *inMemoryHalt) StampBarrier(b *eventv1.Barrier) { b.Halted = h.Reason() }
 
-func (h *halted) AdoptFromBarrier(b *eventv1.Barrier) {
+func (h *inMemoryHalt) AdoptFromBarrier(b *eventv1.Barrier) {
 	if b.GetHalted() != "" {
 		h.Begin(b.GetHalted())
 	}
 }
 
-func (h *halted) Reason() string {
+func (h *inMemoryHalt) Reason() string {
 	if reason := h.reason.Load(); reason != nil {
 		return *reason
 	}
@@ -249,7 +249,7 @@ func (h *halted) Reason() string {
 }
 
 func TestThreeForgeriesInAMinuteHaltServices(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.forgeryConfig(c)
 	b.run(cfg)

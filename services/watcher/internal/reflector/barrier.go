@@ -262,7 +262,7 @@ func (k *kindReflector) barrierProgress(now time.Time) (version string, at time.
 	if k.opened.IsZero() || now.Sub(k.opened) < opening {
 		at = k.closed
 	}
-	return k.seen, k.capAtOldestUnpublished(at)
+	return k.seen, k.limitToOldestUnpublished(at)
 }
 
 // watchCompleteUntil returns up to when an open watch is known to have sent everything: the last message of a watch that is silent. The
@@ -279,8 +279,8 @@ func (k *kindReflector) isWatchSilent(now time.Time) bool {
 	return k.bookmarked && !k.opened.IsZero() && now.Sub(k.heard) > maxSilence
 }
 
-// capAtOldestUnpublished returns at, or the time of the oldest unpublished change if that is earlier.
-func (k *kindReflector) capAtOldestUnpublished(at time.Time) time.Time {
+// limitToOldestUnpublished returns at, or the time of the oldest unpublished change if that is earlier.
+func (k *kindReflector) limitToOldestUnpublished(at time.Time) time.Time {
 	for _, s := range k.waiting {
 		if s.ObservedAt.Before(at) {
 			at = s.ObservedAt

@@ -21,16 +21,16 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// written returns a writer whose first barrier was accepted.
-func written() *barrier.Sequencer {
+// newAcceptedWriter returns a writer whose first barrier was accepted.
+func newAcceptedWriter() *barrier.Sequencer {
 	w := barrier.NewSequencer(1, nil, 0)
 	w.StampNext(&eventv1.Barrier{})
 	w.RecordAccepted(1)
 	return w
 }
 
-// behind returns how long the stream may lack changes by the next barrier, or -1 without a barrier.
-func behind(r *reflector) time.Duration {
+// barrierLag returns how long the stream may lack changes by the next barrier, or -1 without a barrier.
+func barrierLag(r *reflector) time.Duration {
 	h, err := r.buildNextBarrier(time.Now())
 	if err != nil {
 		return -1
@@ -38,15 +38,15 @@ func behind(r *reflector) time.Duration {
 	return h.GetBehind().AsDuration()
 }
 
-func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
+func TestBarrierReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targetKinds{}, barriers: written()}
+		r := &reflector{cfg: Config{Halt: &inMemoryHalt{}}, targets: &targetKinds{}, barriers: newAcceptedWriter()}
 		k := newKindReflector(r, kinds.Stores(), nil)
 		r.kinds = []*kindReflector{k}
 		wait := func(d time.Duration) { <-time.After(d) }
 		want := func(when string, d time.Duration) {
 			t.Helper()
-			if got := behind(r); got != d {
+			if got := barrierLag(r); got != d {
 				t.Errorf("%s: %s behind, want %s", when, got, d)
 			}
 		}
@@ -76,9 +76,9 @@ func TestABarrierSaysForHowLongTheStreamMayLackSomething(t *testing.T) {
 }
 
 // A watch that is silent alone counts as current only as long as its next bookmark may still come.
-func TestABarrierDoesNotVouchForASilentWatch(t *testing.T) {
+func TestBarrierDoesNotCoverSilentWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &reflector{cfg: Config{Halt: &halted{}}, targets: &targetKinds{}, barriers: written()}
+		r := &reflector{cfg: Config{Halt: &inMemoryHalt{}}, targets: &targetKinds{}, barriers: newAcceptedWriter()}
 		silent, other := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.AuthorizationModels(), nil)
 		r.kinds = []*kindReflector{silent, other}
 		for _, k := range r.kinds {
@@ -86,7 +86,7 @@ func TestABarrierDoesNotVouchForASilentWatch(t *testing.T) {
 			k.markWatchOpen()
 		}
 		<-time.After(time.Hour)
-		if got := behind(r); got != 0 {
+		if got := barrierLag(r); got != 0 {
 			t.Errorf("%s behind without bookmarks, want 0", got)
 		}
 		silent.bookmarked, silent.heard, other.bookmarked = true, time.Now(), true
@@ -94,18 +94,18 @@ func TestABarrierDoesNotVouchForASilentWatch(t *testing.T) {
 			<-time.After(maxSilence / 2)
 			other.heard = time.Now()
 		}
-		if got := behind(r); got != 3*maxSilence/2 {
+		if got := barrierLag(r); got != 3*maxSilence/2 {
 			t.Errorf("%s behind, want %s", got, 3*maxSilence/2)
 		}
 		silent.heard = time.Now()
-		if got := behind(r); got != 0 {
+		if got := barrierLag(r); got != 0 {
 			t.Errorf("%s behind when it is heard again, want 0", got)
 		}
 	})
 }
 
 // A leader that may not read is told so by an API server that answers.
-func TestARefusalIsAnAnswer(t *testing.T) {
+func TestForbiddenReadCountsAsAnswer(t *testing.T) {
 	namespaces := schema.GroupResource{Resource: "namespaces"}
 	for name, test := range map[string]struct {
 		err  error
@@ -124,9 +124,9 @@ func TestARefusalIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestBarriersStopWhileReadsAreNotAnswered(t *testing.T) {
-	b := newBus(t)
-	c := newCluster()
+func TestBarriersStopWithoutAPIServerAnswers(t *testing.T) {
+	b := newTestNATS(t)
+	c := newFakeSource()
 	b.run(b.config(c))
 	last := func() uint64 {
 		msg, err := b.stream(topology.Changes).GetLastMsgForSubject(t.Context(), topology.BarrierSubject("local"))
@@ -144,20 +144,20 @@ func TestBarriersStopWhileReadsAreNotAnswered(t *testing.T) {
 		return nil
 	}
 	eventually(t, more)
-	c.set(func(c *cluster) { c.unread = true })
+	c.set(func(c *fakeSource) { c.unread = true })
 	eventually(t, func() error {
 		if more() == nil {
 			return errors.New("barriers go on")
 		}
 		return nil
 	})
-	c.set(func(c *cluster) { c.unread = false })
+	c.set(func(c *fakeSource) { c.unread = false })
 	eventually(t, more)
 }
 
-func TestBarriersGoOnWhileAllIsWell(t *testing.T) {
-	b := newBus(t)
-	c := newCluster()
+func TestBarriersContinueWhileHealthy(t *testing.T) {
+	b := newTestNATS(t)
+	c := newFakeSource()
 	c.apply("a", "1", "")
 	b.run(b.config(c))
 	var first *eventv1.Barrier
@@ -184,7 +184,7 @@ func TestBarriersGoOnWhileAllIsWell(t *testing.T) {
 }
 
 // publishBarrier publishes a barrier whatever the stream holds.
-func (b *bus) publishBarrier(o *eventv1.Barrier) {
+func (b *testNATS) publishBarrier(o *eventv1.Barrier) {
 	b.t.Helper()
 	data, err := proto.Marshal(o)
 	if err == nil {
@@ -196,7 +196,7 @@ func (b *bus) publishBarrier(o *eventv1.Barrier) {
 }
 
 func TestLeaderEndsItsTermWhenALaterLeaderWritesBarriers(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	cfg := b.config(c)
 	cfg.Term = 1
 	ended := make(chan error, 1)
@@ -213,7 +213,7 @@ func TestLeaderEndsItsTermWhenALaterLeaderWritesBarriers(t *testing.T) {
 }
 
 func TestLeaderComparesEverythingAfterABarrierOfAnotherClient(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
 	b.run(cfg)
@@ -239,8 +239,8 @@ func TestLeaderComparesEverythingAfterABarrierOfAnotherClient(t *testing.T) {
 }
 
 // Another client may write a barrier behind each one of the leader, so that the stream accepts none.
-func TestHaltIsAnnouncedWithoutABarrierOfTheRun(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestHaltIsAnnouncedWithoutAcceptedBarrier(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	cfg := b.config(c)
 	b.run(cfg)
 	b.settles()
@@ -251,7 +251,7 @@ func TestHaltIsAnnouncedWithoutABarrierOfTheRun(t *testing.T) {
 		}
 		return nil
 	})
-	c.set(func(c *cluster) { c.down = true }) // No sweep ends, so no barrier proves anything.
+	c.set(func(c *fakeSource) { c.down = true }) // No sweep ends, so no barrier proves anything.
 	b.publishBarrier(&eventv1.Barrier{Cluster: "local"})
 	eventually(t, func() error {
 		last, _, err := b.p.LastBarrier(t.Context(), "local")

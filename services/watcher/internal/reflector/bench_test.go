@@ -28,7 +28,7 @@ func BenchmarkPublishWarmList(b *testing.B) {
 	var published int
 	for b.Loop() {
 		b.StopTimer()
-		bus := newBus(b)
+		bus := newTestNATS(b)
 		from, err := source.New(&rest.Config{Host: api.URL}, "local")
 		if err != nil {
 			b.Fatal(err)
@@ -57,7 +57,7 @@ func BenchmarkPublishWarmList(b *testing.B) {
 func BenchmarkSweepUnchanged(b *testing.B) {
 	const objects = 20_000
 	api := apiServer(b, objects)
-	bus := newBus(b)
+	bus := newTestNATS(b)
 	from, err := source.New(&rest.Config{Host: api.URL}, "local")
 	if err != nil {
 		b.Fatal(err)
@@ -87,13 +87,13 @@ func BenchmarkSweepUnchanged(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-func TestAnObjectTakesLittleMemory(t *testing.T) {
+func TestMemoryPerObjectIsBounded(t *testing.T) {
 	const objects, enough = 100_000, 500
 	f := newKindReflector(&reflector{cfg: Config{Metrics: NewMetrics(prometheus.NewRegistry())}}, kinds.Stores(), nil)
 	before := heap()
 	for i := range objects {
 		f.recordPublishedEntry(publish.Entry{
-			Key: newCluster().key(fmt.Sprint("a-name-of-common-length-", i)), Sequence: uint64(i + 1),
+			Key: newFakeSource().key(fmt.Sprint("a-name-of-common-length-", i)), Sequence: uint64(i + 1),
 			Version: fmt.Sprint(1_000_000 + i), ContentHash: fmt.Sprintf("%022d", i),
 		})
 	}

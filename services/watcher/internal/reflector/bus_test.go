@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"))
 }
 
-// bus is a real NATS server that can be stopped and started again.
-type bus struct {
+// testNATS is a real NATS server that can be stopped and started again.
+type testNATS struct {
 	// published counts the changes that were published, terms the runs of a reflector.
 	published, terms atomic.Uint64
 	// events counts Events about forged messages.
@@ -53,13 +53,13 @@ type bus struct {
 	p      *publish.Publisher
 }
 
-func newBus(t testing.TB) *bus {
+func newTestNATS(t testing.TB) *testNATS {
 	t.Helper()
 	port, err := devserver.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bus{t: t, dir: t.TempDir(), port: port}
+	b := &testNATS{t: t, dir: t.TempDir(), port: port}
 	b.start()
 	t.Cleanup(b.stop)
 	nc, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
@@ -81,7 +81,7 @@ func newBus(t testing.TB) *bus {
 }
 
 // counter returns a handler of all messages. It counts the changes that the stream accepts.
-func (b *bus) counter() nats.MsgHandler {
+func (b *testNATS) counter() nats.MsgHandler {
 	changes := map[string]bool{} // By the subject of their acknowledgement.
 	return func(m *nats.Msg) {
 		switch {
@@ -93,7 +93,7 @@ func (b *bus) counter() nats.MsgHandler {
 	}
 }
 
-func (b *bus) start() {
+func (b *testNATS) start() {
 	b.t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, JetStreamMaxStore: b.room, NoSigs: true})
 	if err != nil {
@@ -109,9 +109,9 @@ func (b *bus) start() {
 	}
 }
 
-func (b *bus) stop() { b.server.Shutdown(); b.server.WaitForShutdown() }
+func (b *testNATS) stop() { b.server.Shutdown(); b.server.WaitForShutdown() }
 
-func (b *bus) stream(name string) jetstream.Stream {
+func (b *testNATS) stream(name string) jetstream.Stream {
 	b.t.Helper()
 	s, err := b.js.Stream(b.t.Context(), name)
 	if err != nil {
@@ -120,16 +120,16 @@ func (b *bus) stream(name string) jetstream.Stream {
 	return s
 }
 
-func (b *bus) marker() (*eventv1.SnapshotMarker, error) {
+func (b *testNATS) marker() (*eventv1.SnapshotMarker, error) {
 	return b.p.LastMarker(b.t.Context(), "local", kinds.Stores().GroupResource)
 }
 
 // config returns the configuration of a reflector of c that checks the stream often.
-func (b *bus) config(c Source) Config {
+func (b *testNATS) config(c Source) Config {
 	return Config{
 		Source: c, Publisher: b.p, Cluster: "local", Kinds: []kinds.Kind{kinds.Stores()}, StreamReplicas: 1, Workers: 8,
 		TombstoneTTL: time.Hour, CheckInterval: 20 * time.Millisecond, Resync: time.Hour, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
-		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewinds(), Halt: &halted{},
+		Metrics: NewMetrics(prometheus.NewRegistry()), Rewinds: NewRewoundKinds(), Halt: &inMemoryHalt{},
 		LeaseTerm: func(context.Context) (uint64, error) { return b.terms.Load(), nil },
 		Event:     func(context.Context, event.Change, condition.EventContent) error { b.events.Add(1); return nil },
 		Health:    &Health{}, Tracer: noop.NewTracerProvider(), Propagator: propagation.TraceContext{},
@@ -138,14 +138,14 @@ func (b *bus) config(c Source) Config {
 
 // forgeryConfig returns a configuration for tests that forge later versions. After rewoundFor intervals such a version
 // counts as a restored cluster. The correction must come first, also on a busy machine.
-func (b *bus) forgeryConfig(c Source) Config {
+func (b *testNATS) forgeryConfig(c Source) Config {
 	cfg := b.config(c)
 	cfg.CheckInterval = time.Second
 	return cfg
 }
 
 // run runs a reflector until the test ends or the returned function is called.
-func (b *bus) run(cfg Config) (stop func()) {
+func (b *testNATS) run(cfg Config) (stop func()) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
@@ -174,12 +174,12 @@ func (b *bus) run(cfg Config) (stop func()) {
 }
 
 // becomes waits until the stream holds the cluster's state of every object, and a current marker.
-func (b *bus) becomes(c *cluster) {
+func (b *testNATS) becomes(c *fakeSource) {
 	b.t.Helper()
 	eventually(b.t, func() error { return b.equal(c) })
 }
 
-func (b *bus) equal(c *cluster) error {
+func (b *testNATS) equal(c *fakeSource) error {
 	living := map[event.Key]bool{}
 	for head, err := range b.p.ReadAll(b.t.Context(), "local", kinds.Stores().GroupResource, false) {
 		if err != nil {
@@ -221,7 +221,7 @@ func (b *bus) equal(c *cluster) error {
 }
 
 // settles waits for several barriers of one run.
-func (b *bus) settles() {
+func (b *testNATS) settles() {
 	b.t.Helper()
 	var first *eventv1.Barrier
 	eventually(b.t, func() error {
@@ -240,7 +240,7 @@ func (b *bus) settles() {
 }
 
 // tombstones returns the tombstones of an object's name, oldest first.
-func (b *bus) tombstones(name string) (found []publish.StoredMessage) {
+func (b *testNATS) tombstones(name string) (found []publish.StoredMessage) {
 	b.t.Helper()
 	s := b.stream(topology.Changes)
 	for sequence := uint64(1); sequence <= s.CachedInfo().State.LastSeq; sequence++ {
@@ -265,7 +265,7 @@ func (b *bus) tombstones(name string) (found []publish.StoredMessage) {
 }
 
 // quiet waits until no change was published for a while, and returns the number of changes since the bus exists.
-func (b *bus) quiet() uint64 {
+func (b *testNATS) quiet() uint64 {
 	b.t.Helper()
 	last, since := b.published.Load(), time.Now()
 	eventually(b.t, func() error {

@@ -24,7 +24,7 @@ func (r *reflector) checkStreams(ctx context.Context) {
 }
 
 func (r *reflector) checkStreamsOnce(ctx context.Context) error {
-	if err := r.restoreStreams(ctx); err != nil {
+	if err := r.repairStreams(ctx); err != nil {
 		return err
 	}
 	look, cancel := context.WithTimeout(ctx, publishTimeout)
@@ -48,7 +48,7 @@ func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation strin
 	defer cancel()
 	k.mu.Lock()
 	synced, stream, restart, due := k.sweep == nil && k.stream != "" && !k.doubted, k.stream, k.restart, time.Now().After(k.due)
-	probe, silent, outdated := k.selectProbe(), k.isWatchSilent(time.Now()), k.sweep != nil && k.sweep.incarnation != incarnation
+	probe, silent, outdated := k.selectMessageToVerify(), k.isWatchSilent(time.Now()), k.sweep != nil && k.sweep.incarnation != incarnation
 	k.mu.Unlock()
 	if outdated {
 		// The sweep began on an earlier stream. Its marker could wait for ever for the markers of targets, which name the
@@ -95,9 +95,9 @@ func (k *kindReflector) hasExpectedMarker(ctx context.Context, incarnation strin
 // maxSkip bounds the entries that a random choice skips. The start of an iteration is random enough only in a large map.
 const maxSkip = 64
 
-// selectProbe selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
+// selectMessageToVerify selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
 // object.
-func (k *kindReflector) selectProbe() publishedMessage {
+func (k *kindReflector) selectMessageToVerify() publishedMessage {
 	k.turn++
 	switch {
 	case k.isExpectedOnStream(k.suspect):

@@ -22,8 +22,8 @@ import (
 
 var errDown = errors.New("connection refused")
 
-// cluster is an API server with one kind. Tests can make it fail.
-type cluster struct {
+// fakeSource is an API server with one kind. Tests can make it fail.
+type fakeSource struct {
 	mu sync.Mutex
 	// of is the kind, if that is not Store.
 	of      *kinds.Kind
@@ -47,36 +47,36 @@ type cluster struct {
 
 const pageOfTest = 10
 
-func newCluster() *cluster {
-	return &cluster{
+func newFakeSource() *fakeSource {
+	return &fakeSource{
 		seed: maphash.MakeSeed(), epoch: "epoch", version: 100, objects: map[string]source.Object{}, lists: map[string][]source.Object{},
 		changed: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
-func (c *cluster) key(name string) event.Key {
+func (c *fakeSource) key(name string) event.Key {
 	return event.Key{Cluster: "local", GroupResource: c.kind().GroupResource, Name: name}
 }
 
-func (c *cluster) kind() kinds.Kind {
+func (c *fakeSource) kind() kinds.Kind {
 	if c.of != nil {
 		return *c.of
 	}
 	return kinds.Stores()
 }
 
-func (c *cluster) record(o source.Object) {
+func (c *fakeSource) record(o source.Object) {
 	c.history = append(c.history, source.Event{Object: o, Version: o.ResourceVersion})
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
 // apply creates or updates an object. note stands for fields that no consumer reads, such as another owner's status.
-func (c *cluster) apply(name, spec, note string) {
+func (c *fakeSource) apply(name, spec, note string) {
 	c.put(name, spec, fmt.Appendf(nil, `{"spec":"%s","note":"%s"}`, spec, note))
 }
 
-func (c *cluster) put(name, spec string, object []byte) {
+func (c *fakeSource) put(name, spec string, object []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version++
@@ -91,13 +91,13 @@ func (c *cluster) put(name, spec string, object []byte) {
 	c.record(o)
 }
 
-func (c *cluster) uid(name string) string {
+func (c *fakeSource) uid(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.objects[name].UID
 }
 
-func (c *cluster) remove(name string) {
+func (c *fakeSource) remove(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o, exists := c.objects[name]
@@ -111,41 +111,41 @@ func (c *cluster) remove(name string) {
 }
 
 // set changes the behaviour of the cluster.
-func (c *cluster) set(change func(*cluster)) {
+func (c *fakeSource) set(change func(*fakeSource)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(c)
 }
 
 // backup saves the state of the cluster. restore restores that state, including versions.
-func (c *cluster) backup() (restore func()) {
+func (c *fakeSource) backup() (restore func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	version, objects, history := c.version, maps.Clone(c.objects), slices.Clone(c.history)
 	return func() {
-		c.set(func(c *cluster) {
+		c.set(func(c *fakeSource) {
 			c.version, c.objects, c.history = version, maps.Clone(objects), slices.Clone(history)
 		})
 	}
 }
 
 // FindServedKind returns no kind, because no others exist.
-func (c *cluster) FindServedKind(context.Context, event.GroupResource) (kinds.Kind, error) {
+func (c *fakeSource) FindServedKind(context.Context, event.GroupResource) (kinds.Kind, error) {
 	return kinds.Kind{}, source.ErrNotServed
 }
 
 // forget makes all watches expire.
-func (c *cluster) forget() {
-	c.set(func(c *cluster) { c.version++; c.forgotten = c.version; c.history = nil })
+func (c *fakeSource) forget() {
+	c.set(func(c *fakeSource) { c.version++; c.forgotten = c.version; c.history = nil })
 	c.interrupt()
 }
 
 // interrupt ends all watches, as the end of a connection does.
-func (c *cluster) interrupt() {
-	c.set(func(c *cluster) { close(c.ended); c.ended = make(chan struct{}) })
+func (c *fakeSource) interrupt() {
+	c.set(func(c *fakeSource) { close(c.ended); c.ended = make(chan struct{}) })
 }
 
-func (c *cluster) ClusterUID(context.Context) (string, error) {
+func (c *fakeSource) ClusterUID(context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.down || c.unread {
@@ -154,7 +154,7 @@ func (c *cluster) ClusterUID(context.Context) (string, error) {
 	return c.epoch, nil
 }
 
-func (c *cluster) CurrentResourceVersion(context.Context, kinds.Kind) (string, error) {
+func (c *fakeSource) CurrentResourceVersion(context.Context, kinds.Kind) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -166,7 +166,7 @@ func (c *cluster) CurrentResourceVersion(context.Context, kinds.Kind) (string, e
 	return strconv.Itoa(c.version), nil
 }
 
-func (c *cluster) List(_ context.Context, _ kinds.Kind, token string) (source.Page, error) {
+func (c *fakeSource) List(_ context.Context, _ kinds.Kind, token string) (source.Page, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -188,7 +188,7 @@ func (c *cluster) List(_ context.Context, _ kinds.Kind, token string) (source.Pa
 	return page, nil
 }
 
-func (c *cluster) ListNamed(_ context.Context, _ kinds.Kind, name string) (source.Page, error) {
+func (c *fakeSource) ListNamed(_ context.Context, _ kinds.Kind, name string) (source.Page, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	page := source.Page{Version: strconv.Itoa(c.version)}
@@ -205,13 +205,13 @@ func (c *cluster) ListNamed(_ context.Context, _ kinds.Kind, name string) (sourc
 }
 
 // ContentHash returns the fingerprint of the UID and the field spec.
-func (c *cluster) ContentHash(_ kinds.Kind, published event.Change) (string, error) {
+func (c *fakeSource) ContentHash(_ kinds.Kind, published event.Change) (string, error) {
 	var object struct{ Spec string }
 	err := json.Unmarshal(published.Object, &object)
 	return fmt.Sprint(published.UID, maphash.String(c.seed, object.Spec)), err
 }
 
-func (c *cluster) Watch(ctx context.Context, _ kinds.Kind, version string) iter.Seq2[source.Event, error] {
+func (c *fakeSource) Watch(ctx context.Context, _ kinds.Kind, version string) iter.Seq2[source.Event, error] {
 	return func(yield func(source.Event, error) bool) {
 		from, err := strconv.Atoi(version)
 		for err == nil {
@@ -224,7 +224,7 @@ func (c *cluster) Watch(ctx context.Context, _ kinds.Kind, version string) iter.
 				if !yield(e, nil) {
 					return
 				}
-				c.set(func(c *cluster) { c.told++ })
+				c.set(func(c *fakeSource) { c.told++ })
 				from, _ = strconv.Atoi(e.Version)
 			}
 			select {
@@ -239,7 +239,7 @@ func (c *cluster) Watch(ctx context.Context, _ kinds.Kind, version string) iter.
 	}
 }
 
-func (c *cluster) after(version int) ([]source.Event, chan struct{}, chan struct{}, error) {
+func (c *fakeSource) after(version int) ([]source.Event, chan struct{}, chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

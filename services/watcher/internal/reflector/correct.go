@@ -43,9 +43,9 @@ const (
 // unknownUID is the UID in the tombstone that replaces a refused message.
 const unknownUID = "unknown"
 
-// trustedEntry returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
+// entryOfStoredMessage returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
 // headers. The head of a message that was refused, or is of another cluster, has no version.
-func (k *kindReflector) trustedEntry(stored publish.StoredMessage) publish.Entry {
+func (k *kindReflector) entryOfStoredMessage(stored publish.StoredMessage) publish.Entry {
 	head := stored.Entry
 	if stored.Refused != nil || k.reflector.isForeignEpoch(head.Epoch) {
 		return publish.Entry{Key: head.Key, Sequence: head.Sequence}
@@ -68,7 +68,7 @@ func (k *kindReflector) correctPublishedMessage(ctx context.Context, name types.
 	if err != nil {
 		return publish.Entry{}, err
 	}
-	on := k.trustedEntry(last)
+	on := k.entryOfStoredMessage(last)
 	on.Key = k.keyOf(name)
 	if by != byTombstone && k.matchesLiveObject(on, present, version) {
 		return on, nil
@@ -82,7 +82,7 @@ func (k *kindReflector) correctPublishedMessage(ctx context.Context, name types.
 		want = tombstoneOf(last, version)
 		want.Key, want.Epoch, want.ObservedAt = on.Key, k.currentEpoch(), time.Now()
 	}
-	cause := correctionCause(last, want)
+	cause := reasonForCorrection(last, want)
 	if k.reflector.isForeignEpoch(last.Epoch) {
 		cause = causeVersion
 	}
@@ -148,8 +148,8 @@ func tombstoneOf(last publish.StoredMessage, version string) event.Change {
 	return c
 }
 
-// correctionCause returns why a message must be replaced by a state.
-func correctionCause(last publish.StoredMessage, want event.Change) string {
+// reasonForCorrection returns why a message must be replaced by a state.
+func reasonForCorrection(last publish.StoredMessage, want event.Change) string {
 	was := last.Change
 	order, err := compareResourceVersions(was.ResourceVersion, want.ResourceVersion)
 	switch {

@@ -14,7 +14,7 @@ import (
 )
 
 // forge publishes the last message about an object again, edited.
-func (b *bus) forge(key event.Key, edit func(*nats.Msg, *event.Change)) {
+func (b *testNATS) forge(key event.Key, edit func(*nats.Msg, *event.Change)) {
 	b.t.Helper()
 	last, err := b.p.LastChange(b.t.Context(), key)
 	if err != nil {
@@ -26,7 +26,7 @@ func (b *bus) forge(key event.Key, edit func(*nats.Msg, *event.Change)) {
 	})
 }
 
-func (b *bus) forgeChange(c event.Change, edit func(*nats.Msg, *event.Change)) {
+func (b *testNATS) forgeChange(c event.Change, edit func(*nats.Msg, *event.Change)) {
 	b.t.Helper()
 	msg := &nats.Msg{Header: nats.Header{}}
 	edit(msg, &c)
@@ -46,7 +46,7 @@ func (b *bus) forgeChange(c event.Change, edit func(*nats.Msg, *event.Change)) {
 }
 
 // hasBarrier waits for a barrier that names the newest version of the cluster.
-func (b *bus) hasBarrier(c *cluster) {
+func (b *testNATS) hasBarrier(c *fakeSource) {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		last, _, err := b.p.LastBarrier(b.t.Context(), "local")
@@ -88,7 +88,7 @@ func forgedMessages() map[string]struct {
 }
 
 // staysRight fails unless the stream follows an edit, a deletion and a restart.
-func (b *bus) staysRight(c *cluster, stop func()) {
+func (b *testNATS) staysRight(c *fakeSource, stop func()) {
 	b.t.Helper()
 	b.becomes(c)
 	c.apply("a", "v2", "")
@@ -104,7 +104,7 @@ func (b *bus) staysRight(c *cluster, stop func()) {
 func TestSweepCorrectsAForgeryFromBeforeTheTerm(t *testing.T) {
 	for name, test := range forgedMessages() {
 		t.Run(name, func(t *testing.T) {
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			c.apply("a", "v1", "")
 			c.apply("b", "v1", "")
 			stop := b.run(b.forgeryConfig(c))
@@ -129,7 +129,7 @@ func TestSweepCorrectsAForgeryFromBeforeTheTerm(t *testing.T) {
 }
 
 func TestSweepOverwritesAnOlderState(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v0", "")
 	stop := b.run(b.config(c))
 	b.becomes(c)
@@ -154,7 +154,7 @@ func TestSweepOverwritesAnOlderState(t *testing.T) {
 
 // Forged versions must not pass for those of a cluster that was restored from a backup.
 func TestSweepCountsForgeriesHoweverMany(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	names := []string{"a", "b", "c", "d"}
 	for _, name := range names {
 		c.apply(name, "v1", "")

@@ -29,8 +29,8 @@ func value(t *testing.T, counter prometheus.Counter) float64 {
 	return m.GetCounter().GetValue()
 }
 
-// told waits until Rewinds reports that a kind is rewound, with the remedy.
-func told(t *testing.T, cfg Config) {
+// awaitRewindReport waits until Rewinds reports that a kind is rewound, with the remedy.
+func awaitRewindReport(t *testing.T, cfg Config) {
 	t.Helper()
 	eventually(t, func() error {
 		err := cfg.Rewinds.Err()
@@ -42,7 +42,7 @@ func told(t *testing.T, cfg Config) {
 }
 
 // enters waits until the stream is complete in an epoch, and no kind is rewound any more.
-func (b *bus) enters(c *cluster, cfg Config, epoch string) {
+func (b *testNATS) enters(c *fakeSource, cfg Config, epoch string) {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		m, err := b.marker()
@@ -53,14 +53,14 @@ func (b *bus) enters(c *cluster, cfg Config, epoch string) {
 	})
 }
 
-func TestARestoredClusterIsPublishedAnewAsOfAnotherEpoch(t *testing.T) {
+func TestRestoredClusterIsPublishedInNewEpoch(t *testing.T) {
 	for name, tc := range map[string]struct{ interrupted, down bool }{
 		"under a watch that goes on":   {},
 		"after an interrupted watch":   {interrupted: true},
 		"while no watcher was running": {down: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			for _, object := range []string{"same", "changed", "deleted"} {
 				c.apply(object, "v1", "")
 			}
@@ -85,7 +85,7 @@ func TestARestoredClusterIsPublishedAnewAsOfAnotherEpoch(t *testing.T) {
 			if tc.down {
 				b.run(cfg)
 			}
-			told(t, cfg)
+			awaitRewindReport(t, cfg)
 			b.enters(c, cfg, "epoch/1")
 			if last, err := b.p.LastChange(t.Context(), c.key("made")); err != nil || !last.Deleted || last.UID != made || last.Epoch != "epoch/1" {
 				t.Errorf("what the restored cluster does not have is %+v, %v", last.Entry, err)
@@ -106,8 +106,8 @@ func TestARestoredClusterIsPublishedAnewAsOfAnotherEpoch(t *testing.T) {
 	}
 }
 
-func TestASecondRestorationIsNoticedToo(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestSecondRestoreBeginsAnotherEpoch(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	restore := c.backup()
 	cfg := b.config(c)
@@ -120,8 +120,8 @@ func TestASecondRestorationIsNoticedToo(t *testing.T) {
 	}
 }
 
-func TestAnEpochSurvivesItsWatcher(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestEpochSurvivesRestart(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	restore := c.backup()
 	cfg := b.config(c)
@@ -139,8 +139,8 @@ func TestAnEpochSurvivesItsWatcher(t *testing.T) {
 	}
 }
 
-func TestConsumersWaitWhileTheStreamIsOfTwoTimes(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestMarkersAreWithdrawnDuringEpochChange(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	restore := c.backup()
 	cfg := b.config(c)
@@ -164,8 +164,8 @@ func TestConsumersWaitWhileTheStreamIsOfTwoTimes(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatLagsForAMomentIsNotBelieved(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestBriefVersionLagBeginsNoEpoch(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	restore := c.backup()
 	cfg := b.config(c)
@@ -175,7 +175,7 @@ func TestAnAPIServerThatLagsForAMomentIsNotBelieved(t *testing.T) {
 	b.becomes(c)
 	before, catchUp := b.quiet(), c.backup()
 	restore()
-	told(t, cfg)
+	awaitRewindReport(t, cfg)
 	catchUp()
 	b.enters(c, cfg, "epoch")
 	if got := b.quiet(); got != before {
@@ -183,14 +183,14 @@ func TestAnAPIServerThatLagsForAMomentIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestAVersionFromTheFutureIsCorrected(t *testing.T) {
-	for name, later := range map[string]func(c *cluster){
-		"of an object that is deleted": func(c *cluster) { c.remove("a") },
-		"of an object that changes":    func(c *cluster) { c.apply("a", "v2", "") },
-		"of an object that rests":      func(*cluster) {},
+func TestSweepCorrectsFutureVersion(t *testing.T) {
+	for name, later := range map[string]func(c *fakeSource){
+		"of an object that is deleted": func(c *fakeSource) { c.remove("a") },
+		"of an object that changes":    func(c *fakeSource) { c.apply("a", "v2", "") },
+		"of an object that rests":      func(*fakeSource) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			c.apply("a", "v1", "")
 			cfg := b.config(c)
 			b.run(cfg)

@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// newTerm returns the health of a leader that follows one kind with this name.
-func newTerm() (h *Health, name string, end func()) {
+// newLeaderHealth returns the health of a leader that follows one kind with this name.
+func newLeaderHealth() (h *Health, name string, end func()) {
 	h = &Health{}
 	k := &kindReflector{kind: kinds.Stores()}
 	return h, k.kindLabel(), h.beginTerm([]*kindReflector{k})
@@ -31,8 +31,8 @@ func wants(t *testing.T, err error, text string) {
 	}
 }
 
-func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
-	h, r := &Health{}, &reflector{cfg: Config{Halt: &halted{}}, targets: &targetKinds{}, barriers: written()}
+func TestNamedKindBlocksNeitherReadinessNorBarriers(t *testing.T) {
+	h, r := &Health{}, &reflector{cfg: Config{Halt: &inMemoryHalt{}}, targets: &targetKinds{}, barriers: newAcceptedWriter()}
 	stores, secrets := newKindReflector(r, kinds.Stores(), nil), newKindReflector(r, kinds.Secrets().InNamespace("team-a"), nil)
 	r.kinds = []*kindReflector{stores, secrets}
 	defer h.beginTerm(r.kinds)()
@@ -49,9 +49,9 @@ func TestWhatIsNamedHoldsUpNeitherReadinessNorBarriers(t *testing.T) {
 	}
 }
 
-func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
+func TestClusterErrRequiresEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, name, end := newTerm()
+		h, name, end := newLeaderHealth()
 		wants(t, h.ClusterErr(), name+" is not on the bus yet")
 		h.recordKindComplete(name)
 		wants(t, h.ClusterErr(), "")
@@ -74,7 +74,7 @@ func TestALeaderIsReadyWhileEveryKindIsFollowed(t *testing.T) {
 
 func TestALeaderIsReadyWhileItWritesBarriers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, _, end := newTerm()
+		h, _, end := newLeaderHealth()
 		wants(t, h.BarrierErr(), "")
 		h.recordBarrier(time.Now(), errUnread)
 		<-time.After(unacknowledged)
@@ -93,7 +93,7 @@ func TestALeaderIsReadyWhileItWritesBarriers(t *testing.T) {
 
 func TestLeaderLogsEachCauseOfNoBarrierOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, _, end := newTerm()
+		h, _, end := newLeaderHealth()
 		defer end()
 		var log bytes.Buffer
 		r := &reflector{cfg: Config{Health: h, Log: slog.New(slog.NewTextHandler(&log, nil))}}
@@ -118,7 +118,7 @@ func TestLeaderLogsEachCauseOfNoBarrierOnce(t *testing.T) {
 	})
 }
 
-func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
+func TestBusErrFollowsPublications(t *testing.T) {
 	full := &jetstream.APIError{Code: 503, ErrorCode: 10023, Description: "insufficient resources"}
 	lost := &jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "temporarily unavailable"}
 	tests := map[string]struct {
@@ -134,7 +134,7 @@ func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, _, end := newTerm()
+				h, _, end := newLeaderHealth()
 				began := time.Now()
 				<-time.After(unacknowledged)
 				h.recordPublication(began, test.err)
@@ -159,9 +159,9 @@ func TestALeaderIsReadyWhileTheBusTakesWhatItPublishes(t *testing.T) {
 	}
 }
 
-func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
+func TestBusSilenceCountsFailedStreamChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, _, _ := newTerm()
+		h, _, _ := newLeaderHealth()
 		h.recordStreamCheck(time.Now(), errors.Join(errors.New("open stream"), nats.ErrNoResponders))
 		<-time.After(time.Minute)
 		h.recordPublication(time.Now(), nil)
@@ -175,9 +175,9 @@ func TestAStreamThatCannotBeLookedAtIsNoAnswerEither(t *testing.T) {
 	})
 }
 
-func TestABusThatIsFullIsToldOfAndLosesNothing(t *testing.T) {
+func TestFullStreamIsReportedAndLosesNothing(t *testing.T) {
 	const room, large = 1 << 20, 512 << 10
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("small", "v1", "")
 	cfg := b.config(c)
 	b.run(cfg)

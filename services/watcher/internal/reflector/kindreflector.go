@@ -104,14 +104,14 @@ type pendingState struct {
 
 // backlogWeight returns the share of s in the backlog.
 func (s pendingState) backlogWeight() int64 {
-	all := changeWeight(s.Change)
+	all := backlogWeightOf(s.Change)
 	for _, c := range s.former {
-		all += changeWeight(c)
+		all += backlogWeightOf(c)
 	}
 	return all
 }
 
-func changeWeight(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
+func backlogWeightOf(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
 
 // withPredecessor returns s as the newest state of its name. The old state is obsolete or, if it belongs to another object,
 // becomes the last state of that object.
@@ -145,7 +145,7 @@ func (k *kindReflector) enqueueObservedState(ctx context.Context, o source.Objec
 	if k.recordAndCheckPublished(&o) {
 		return nil
 	}
-	if err := k.lane.backlog.Acquire(ctx, changeWeight(o.Change)); err != nil {
+	if err := k.lane.backlog.Acquire(ctx, backlogWeightOf(o.Change)); err != nil {
 		return fmt.Errorf("waiting for the bus to take %s: %w", o.Key, err)
 	}
 	k.mu.Lock()
@@ -153,7 +153,7 @@ func (k *kindReflector) enqueueObservedState(ctx context.Context, o source.Objec
 	s := pendingState{Object: o}
 	if old, ok := k.waiting[namespacedNameOf(o.Key)]; ok {
 		s = s.withPredecessor(old)
-		k.lane.backlog.Release(old.backlogWeight() + changeWeight(o.Change) - s.backlogWeight())
+		k.lane.backlog.Release(old.backlogWeight() + backlogWeightOf(o.Change) - s.backlogWeight())
 	}
 	k.enqueueState(s)
 	return nil

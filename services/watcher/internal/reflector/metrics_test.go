@@ -28,7 +28,7 @@ func TestRestoredStreamsAreCountedFromZero(t *testing.T) {
 		{"changed", topology.StreamDifference{Stream: topology.Changes}, true, 3},
 	} {
 		r.restored = step.before
-		r.reportRestoredStream(t.Context(), step.difference)
+		r.reportRepairedStream(t.Context(), step.difference)
 		if got := testutil.ToFloat64(r.cfg.Metrics.restored.WithLabelValues(topology.Changes)); got != step.want {
 			t.Errorf("%s: %v were restored, want %v", step.what, got, step.want)
 		}

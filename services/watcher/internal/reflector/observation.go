@@ -51,7 +51,7 @@ func (t *targetKind) markerProblem() string {
 }
 
 // observationLag returns how long the stream may have missed changes of the kind. compared reports whether a sweep is complete.
-func (t *targetKind) observationLag(now time.Time) (observationLag time.Duration, compared bool) {
+func (t *targetKind) observationLag(now time.Time) (lag time.Duration, compared bool) {
 	t.mu.Lock()
 	k, sure := t.k, t.sure
 	t.mu.Unlock()
@@ -177,5 +177,5 @@ func (k *kindReflector) streamCompleteUntil(now time.Time) (at time.Time, compar
 	if at = k.closed; !k.opened.IsZero() && k.sweep == nil {
 		at = now
 	}
-	return k.capAtOldestUnpublished(at), k.sweep == nil
+	return k.limitToOldestUnpublished(at), k.sweep == nil
 }

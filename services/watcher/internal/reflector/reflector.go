@@ -93,7 +93,7 @@ type Config struct {
 	Resync  time.Duration
 	Log     *slog.Logger
 	Metrics *Metrics
-	Rewinds *Rewinds
+	Rewinds *RewoundKinds
 	Halt    ServiceHalt
 	// Event records an Event about an object.
 	Event      func(context.Context, event.Change, condition.EventContent) error
@@ -230,13 +230,13 @@ func (r *reflector) identifyClusterAndStream(ctx context.Context) error {
 		return err
 	}
 	r.epoch.advanceTo(cluster)
-	if err := r.restoreStreams(ctx); err != nil {
+	if err := r.repairStreams(ctx); err != nil {
 		return err
 	}
 	if _, err := r.ensureStreamID(ctx); err != nil {
 		return err
 	}
-	if err := r.audit.skipToStreamEnd(ctx); err != nil {
+	if err := r.audit.startAtStreamEnd(ctx); err != nil {
 		return err
 	}
 	newest, err := r.beginBarrierRun(ctx)
@@ -246,7 +246,7 @@ func (r *reflector) identifyClusterAndStream(ctx context.Context) error {
 	r.cfg.Halt.AdoptFromBarrier(newest)
 	epochs := []string{newest.GetEpoch()}
 	for _, kind := range r.cfg.Kinds {
-		head, err := r.cfg.Publisher.ReadFirst(ctx, r.cfg.Cluster, kind.GroupResource)
+		head, err := r.cfg.Publisher.ReadOldest(ctx, r.cfg.Cluster, kind.GroupResource)
 		if err != nil && !isMissingOrMalformed(err) {
 			return err
 		}

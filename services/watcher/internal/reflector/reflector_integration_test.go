@@ -16,8 +16,8 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
-	b, kube := newBus(t), testenv.StartKube(t)
+func TestUnusedStatusIsNotPublished(t *testing.T) {
+	b, kube := newTestNATS(t), testenv.StartKube(t)
 	from, err := source.New(kube.ServiceConfig(t, topology.Watcher), "local")
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestAStatusThatNobodyReadsIsNotPublished(t *testing.T) {
 		}
 	}
 	kube.Apply(t, stores, "b", map[string]any{"coreModule": "module core"})
-	key := newCluster().key("b")
+	key := newFakeSource().key("b")
 	eventually(t, func() error { _, err := b.p.LastChange(t.Context(), key); return err })
 	if after := b.quiet(); after != before+1 {
 		t.Errorf("%d messages for one change that somebody reads", after-before)

@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-func TestAStartPublishesEverythingAndThenTheMarker(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestStartPublishesObjectsThenMarker(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	for i := range 25 {
 		c.apply(fmt.Sprint("store.", i), "v1", "")
 	}
@@ -33,8 +33,8 @@ func TestAStartPublishesEverythingAndThenTheMarker(t *testing.T) {
 	}
 }
 
-func TestAChangeIsPublishedOnlyIfItMeansSomething(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestInsignificantChangeIsNotPublished(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	b.run(b.config(c))
 	b.becomes(c)
@@ -60,8 +60,8 @@ func TestAChangeIsPublishedOnlyIfItMeansSomething(t *testing.T) {
 	}
 }
 
-func TestARestartPublishesOnlyWhatIsDifferent(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestRestartPublishesDifferencesOnly(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	for i := range 30 {
 		c.apply(fmt.Sprint(i), "v1", "")
 	}
@@ -86,26 +86,26 @@ func TestARestartPublishesOnlyWhatIsDifferent(t *testing.T) {
 	}
 }
 
-func TestAnExpiredWatchHealsWhatItMissed(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestExpiredWatchIsRelisted(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	for i := range 15 {
 		c.apply(fmt.Sprint(i), "v1", "")
 	}
 	b.run(b.config(c))
 	b.becomes(c)
-	c.set(func(c *cluster) {
+	c.set(func(c *fakeSource) {
 		c.down = true
 	})
 	c.interrupt()
 	c.remove("7")
 	c.apply("8", "v2", "")
 	c.forget()
-	c.set(func(c *cluster) { c.down = false })
+	c.set(func(c *fakeSource) { c.down = false })
 	b.becomes(c)
 }
 
-func TestFormerBearersOfANameGetTombstonesEvenIfTheyWereNeverPublished(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestReplacedObjectsGetTombstones(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	uids := func() (found []string) {
 		for _, head := range b.tombstones("x") {
 			found = append(found, head.UID)
@@ -149,8 +149,8 @@ func TestFormerBearersOfANameGetTombstonesEvenIfTheyWereNeverPublished(t *testin
 	}
 }
 
-func TestARestartTellsOfWhatWasReplacedMeanwhile(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestRestartPublishesTombstonesOfReplacedObjects(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("x", "v1", "")
 	first := c.uid("x")
 	stop := b.run(b.config(c))
@@ -165,25 +165,25 @@ func TestARestartTellsOfWhatWasReplacedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedWatchGoesOnWithoutASweep(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestInterruptedWatchResumesWithoutRelist(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	b.run(b.config(c))
 	b.becomes(c)
 	pages := c.pages
-	c.set(func(c *cluster) { c.down = true })
+	c.set(func(c *fakeSource) { c.down = true })
 	c.interrupt()
 	c.apply("a", "v2", "")
 	c.remove("b")
-	c.set(func(c *cluster) { c.down = false })
+	c.set(func(c *fakeSource) { c.down = false })
 	b.becomes(c)
 	if c.pages != pages {
 		t.Errorf("%d pages listed again", c.pages-pages)
 	}
 }
 
-func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestUnservedKindIsAwaited(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.unserved = true
 	b.run(b.config(c))
 	eventually(t, func() error {
@@ -193,9 +193,9 @@ func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
 		return nil
 	})
 	c.apply("a", "v1", "")
-	c.set(func(c *cluster) { c.unserved = false })
+	c.set(func(c *fakeSource) { c.unserved = false })
 	b.becomes(c)
-	c.set(func(c *cluster) { clear(c.objects); c.unserved = true })
+	c.set(func(c *fakeSource) { clear(c.objects); c.unserved = true })
 	c.interrupt()
 	b.becomes(c)
 	if last, err := b.p.LastChange(t.Context(), c.key("a")); err != nil || !last.Deleted {
@@ -203,34 +203,34 @@ func TestAKindThatIsNotServedIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatHappensToTheStreamHeals(t *testing.T) {
-	for name, harm := range map[string]func(ctx context.Context, b *bus) error{
-		"purged":           func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).Purge(ctx) },
-		"deleted":          func(ctx context.Context, b *bus) error { return b.js.DeleteStream(ctx, topology.Changes) },
+func TestDamagedStreamIsRepaired(t *testing.T) {
+	for name, harm := range map[string]func(ctx context.Context, b *testNATS) error{
+		"purged":           func(ctx context.Context, b *testNATS) error { return b.stream(topology.Changes).Purge(ctx) },
+		"deleted":          func(ctx context.Context, b *testNATS) error { return b.js.DeleteStream(ctx, topology.Changes) },
 		"deleted with all": deleteAll,
 		"replaced":         replace,
-		"markers purged":   func(ctx context.Context, b *bus) error { return b.stream(topology.Sync).Purge(ctx) },
-		"markers deleted":  func(ctx context.Context, b *bus) error { return b.js.DeleteStream(ctx, topology.Sync) },
-		"marker overwritten": func(ctx context.Context, b *bus) error {
-			return squat(ctx, b, topology.MarkerSubject("local", kinds.Stores().GroupResource))
+		"markers purged":   func(ctx context.Context, b *testNATS) error { return b.stream(topology.Sync).Purge(ctx) },
+		"markers deleted":  func(ctx context.Context, b *testNATS) error { return b.js.DeleteStream(ctx, topology.Sync) },
+		"marker overwritten": func(ctx context.Context, b *testNATS) error {
+			return occupySubject(ctx, b, topology.MarkerSubject("local", kinds.Stores().GroupResource))
 		},
-		"a message deleted":                func(ctx context.Context, b *bus) error { return b.stream(topology.Changes).DeleteMsg(ctx, 2) },
+		"a message deleted":                func(ctx context.Context, b *testNATS) error { return b.stream(topology.Changes).DeleteMsg(ctx, 2) },
 		"a subject purged":                 purgeOne,
-		"made to hold one message":         func(ctx context.Context, b *bus) error { return limit(ctx, b, topology.Changes) },
-		"markers made to hold one message": func(ctx context.Context, b *bus) error { return limit(ctx, b, topology.Sync) },
-		"replaced by one of other limits": func(ctx context.Context, b *bus) error {
+		"made to hold one message":         func(ctx context.Context, b *testNATS) error { return limitStreamToOneMessage(ctx, b, topology.Changes) },
+		"markers made to hold one message": func(ctx context.Context, b *testNATS) error { return limitStreamToOneMessage(ctx, b, topology.Sync) },
+		"replaced by one of other limits": func(ctx context.Context, b *testNATS) error {
 			config := b.stream(topology.Changes).CachedInfo().Config
 			config.MaxMsgs = 1
 			err := b.js.DeleteStream(ctx, topology.Changes)
 			_, made := b.js.CreateStream(ctx, config)
 			return errors.Join(err, made)
 		},
-		"a subject malformed": func(ctx context.Context, b *bus) error {
-			return squat(ctx, b, topology.ChangeSubject(newCluster().key("1")))
+		"a subject malformed": func(ctx context.Context, b *testNATS) error {
+			return occupySubject(ctx, b, topology.ChangeSubject(newFakeSource().key("1")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			for i := range 3 {
 				c.apply(fmt.Sprint(i), "v1", "")
 			}
@@ -246,8 +246,8 @@ func TestWhatHappensToTheStreamHeals(t *testing.T) {
 }
 
 // A stream restored from a backup holds old states, and objects that were deleted since then.
-func TestWhatABackupOfTheBusLacksIsPublishedAgain(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestRestoredStreamBackupIsRepaired(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	const many = 200 // With so many, random probes would need half a minute to find the changed one.
 	for i := range many {
 		c.apply(fmt.Sprint(i), "v1", "")
@@ -277,7 +277,7 @@ func TestWhatABackupOfTheBusLacksIsPublishedAgain(t *testing.T) {
 	}
 }
 
-func deleteAll(ctx context.Context, b *bus) error {
+func deleteAll(ctx context.Context, b *testNATS) error {
 	var errs []error
 	for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.DeadLetters} {
 		errs = append(errs, b.js.DeleteStream(ctx, stream))
@@ -285,12 +285,12 @@ func deleteAll(ctx context.Context, b *bus) error {
 	return errors.Join(errs...)
 }
 
-func replace(ctx context.Context, b *bus) error {
+func replace(ctx context.Context, b *testNATS) error {
 	return errors.Join(b.js.DeleteStream(ctx, topology.Changes), topology.EnsureStreams(ctx, b.js, 1))
 }
 
-// limit makes a stream hold one message.
-func limit(ctx context.Context, b *bus, stream string) error {
+// limitStreamToOneMessage makes a stream hold one message.
+func limitStreamToOneMessage(ctx context.Context, b *testNATS, stream string) error {
 	config := b.stream(stream).CachedInfo().Config
 	config.MaxMsgs = 1
 	_, err := b.js.UpdateStream(ctx, config)
@@ -298,13 +298,13 @@ func limit(ctx context.Context, b *bus, stream string) error {
 }
 
 func TestEveryStreamIsRestored(t *testing.T) {
-	for name, harm := range map[string]func(ctx context.Context, b *bus, stream string) error{
-		"deleted":                  func(ctx context.Context, b *bus, stream string) error { return b.js.DeleteStream(ctx, stream) },
-		"made to hold one message": limit,
+	for name, harm := range map[string]func(ctx context.Context, b *testNATS, stream string) error{
+		"deleted":                  func(ctx context.Context, b *testNATS, stream string) error { return b.js.DeleteStream(ctx, stream) },
+		"made to hold one message": limitStreamToOneMessage,
 	} {
 		for _, stream := range []string{topology.Changes, topology.Sync, topology.Results, topology.DeadLetters} {
 			t.Run(stream+" "+name, func(t *testing.T) {
-				b, c := newBus(t), newCluster()
+				b, c := newTestNATS(t), newFakeSource()
 				c.apply("a", "v1", "")
 				b.run(b.config(c))
 				b.becomes(c)
@@ -318,8 +318,8 @@ func TestEveryStreamIsRestored(t *testing.T) {
 	}
 }
 
-func TestMoreCopiesThanThereAreServersEndTheWatcherWithWhatToDo(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestTooManyReplicasEndWatcherWithRemedy(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	if err := b.js.DeleteStream(t.Context(), topology.Results); err != nil {
 		t.Fatal(err)
 	}
@@ -330,34 +330,34 @@ func TestMoreCopiesThanThereAreServersEndTheWatcherWithWhatToDo(t *testing.T) {
 	}
 }
 
-func purgeOne(ctx context.Context, b *bus) error {
-	return b.stream(topology.Changes).Purge(ctx, jetstream.WithPurgeSubject(topology.ChangeSubject(newCluster().key("0"))))
+func purgeOne(ctx context.Context, b *testNATS) error {
+	return b.stream(topology.Changes).Purge(ctx, jetstream.WithPurgeSubject(topology.ChangeSubject(newFakeSource().key("0"))))
 }
 
-func squat(ctx context.Context, b *bus, subject string) error {
+func occupySubject(ctx context.Context, b *testNATS, subject string) error {
 	_, err := b.js.Publish(ctx, subject, []byte("not protobuf"))
 	return err
 }
 
-func TestAResyncFindsWhatNothingElseDoes(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestResyncRelistsEverything(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
 	cfg.Resync = 100 * time.Millisecond
 	b.run(cfg)
 	b.becomes(c)
 	quiet := b.quiet()
-	c.set(func(c *cluster) { delete(c.objects, "a") }) // No watch reports it.
+	c.set(func(c *fakeSource) { delete(c.objects, "a") }) // No watch reports it.
 	b.becomes(c)
 	if got := b.quiet(); got != quiet+1 {
 		t.Errorf("%d messages for one deletion", got-quiet)
 	}
 }
 
-func TestATombstoneReplacesARefusedMessageAboutNoObject(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestTombstoneReplacesRefusedMessageWithoutObject(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
-	if err := squat(t.Context(), b, topology.ChangeSubject(c.key("ghost"))); err != nil {
+	if err := occupySubject(t.Context(), b, topology.ChangeSubject(c.key("ghost"))); err != nil {
 		t.Fatal(err)
 	}
 	b.run(b.config(c))
@@ -367,13 +367,13 @@ func TestATombstoneReplacesARefusedMessageAboutNoObject(t *testing.T) {
 	}
 }
 
-func TestAnotherClustersStreamIsRefused(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestStreamOfOtherClusterIsRefused(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	stop := b.run(b.config(c))
 	b.becomes(c)
 	stop()
-	other := newCluster()
+	other := newFakeSource()
 	other.epoch = "another"
 	if err := Run(t.Context(), b.config(other)); !errors.Is(err, ErrForeign) {
 		t.Fatalf("error is %v, want ErrForeign", err)
@@ -381,8 +381,8 @@ func TestAnotherClustersStreamIsRefused(t *testing.T) {
 	b.becomes(c)
 }
 
-func TestNothingIsLostWhileNATSIsDown(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestNATSOutageLosesNoChange(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	for i := range 20 {
 		c.apply(fmt.Sprint(i), "v1", "")
 	}
@@ -399,9 +399,9 @@ func TestNothingIsLostWhileNATSIsDown(t *testing.T) {
 	b.becomes(c)
 }
 
-func TestTheAPIServerWaitsWhileTooMuchIsUnpublished(t *testing.T) {
+func TestBacklogLimitPausesWatch(t *testing.T) {
 	const size, count = 512 << 10, 150
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("small", "v1", "")
 	b.run(b.config(c))
 	b.becomes(c)
@@ -419,7 +419,7 @@ func TestTheAPIServerWaitsWhileTooMuchIsUnpublished(t *testing.T) {
 		return nil
 	})
 	<-time.After(100 * time.Millisecond)
-	c.set(func(c *cluster) {
+	c.set(func(c *fakeSource) {
 		if got := c.told - told; got > backlogBytes/size {
 			t.Errorf("%d events of %d bytes taken, the bound is %d bytes", got, size, backlogBytes)
 		}
@@ -434,8 +434,8 @@ func TestTheAPIServerWaitsWhileTooMuchIsUnpublished(t *testing.T) {
 	b.becomes(c)
 }
 
-func TestAChangeBeginsATrace(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestChangeStartsTrace(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	c.apply("a", "v1", "")
 	cfg := b.config(c)
 	provider := trace.NewTracerProvider()
@@ -449,8 +449,8 @@ func TestAChangeBeginsATrace(t *testing.T) {
 	}
 }
 
-func TestTwoReflectorsLoseNothingAndBringBackNothing(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestConcurrentReflectorsConverge(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	var stops []func()
 	for range 2 {
 		stops = append(stops, b.run(b.config(c)))

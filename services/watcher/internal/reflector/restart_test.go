@@ -24,7 +24,7 @@ func (h listHook) List(ctx context.Context, kind kinds.Kind, token string) (sour
 }
 
 // newIdleReflector returns a reflector of Stores that does nothing by itself. listed is called after each list.
-func newIdleReflector(t *testing.T, b *bus, c *cluster, listed func(*kindReflector)) (k *kindReflector) {
+func newIdleReflector(t *testing.T, b *testNATS, c *fakeSource, listed func(*kindReflector)) (k *kindReflector) {
 	t.Helper()
 	cfg := b.config(listHook{c, func() { listed(k) }})
 	r := &reflector{cfg: cfg, lane: laneOf(t), copies: map[string]bool{}}
@@ -37,7 +37,7 @@ func newIdleReflector(t *testing.T, b *bus, c *cluster, listed func(*kindReflect
 }
 
 // publishAll publishes all objects of a cluster.
-func publishAll(t *testing.T, b *bus, c *cluster) {
+func publishAll(t *testing.T, b *testNATS, c *fakeSource) {
 	t.Helper()
 	for _, o := range c.objects {
 		if _, err := b.p.PublishChange(t.Context(), o.Change, 0, publish.PublicationOptions{ContentHash: o.Meaning}); err != nil {
@@ -49,7 +49,7 @@ func publishAll(t *testing.T, b *bus, c *cluster) {
 func TestRelistThatIsRestartedPublishesNoDeletion(t *testing.T) {
 	for name, unserved := range map[string]bool{"listed": false, "not served": true} {
 		t.Run(name, func(t *testing.T) {
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			c.apply("a", "v1", "")
 			c.apply("b", "v1", "")
 			publishAll(t, b, c)
@@ -70,7 +70,7 @@ func TestRelistThatIsRestartedPublishesNoDeletion(t *testing.T) {
 
 // A backup may hold a forged body that was corrected since.
 func TestRelistAfterDoubtReadsBodies(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	k := newIdleReflector(t, b, c, func(*kindReflector) {})
 	k.stream, k.due = "one", time.Now().Add(time.Hour)
 	for _, doubted := range []bool{false, true} {
@@ -82,7 +82,7 @@ func TestRelistAfterDoubtReadsBodies(t *testing.T) {
 }
 
 func TestCheckRestartsRelistOfAnEarlierStream(t *testing.T) {
-	b, c := newBus(t), newCluster()
+	b, c := newTestNATS(t), newFakeSource()
 	k := newIdleReflector(t, b, c, func(*kindReflector) {})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	k.sweep, k.restart = &relistProgress{incarnation: "earlier"}, cancel

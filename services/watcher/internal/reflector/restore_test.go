@@ -20,21 +20,21 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// reader is a consumer of the stream that grants by what its view holds.
-type reader struct {
+// grantingReader is a consumer of the stream that grants by what its view holds.
+type grantingReader struct {
 	*informer.Informer
 	t     *testing.T
 	table *informer.Lister[struct{}]
 }
 
 // holds reports whether the view holds an object, complete or not.
-func (r *reader) holds(name string) bool {
-	_, ok := r.table.Get((&cluster{}).key(name))
+func (r *grantingReader) holds(name string) bool {
+	_, ok := r.table.Get((&fakeSource{}).key(name))
 	return ok
 }
 
 // current returns nil once the view is complete, without the revoked object.
-func (r *reader) current() error {
+func (r *grantingReader) current() error {
 	if err := r.IncompleteErr(); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (r *reader) current() error {
 
 // reader starts a view on a connection of its own. Once revoked is set, the view must not be complete with the revoked
 // object.
-func (b *bus) reader(t *testing.T, revoked *atomic.Bool) *reader {
+func (b *testNATS) reader(t *testing.T, revoked *atomic.Bool) *grantingReader {
 	t.Helper()
 	nc, err := nats.Connect(b.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *bus) reader(t *testing.T, revoked *atomic.Bool) *reader {
 		t.Fatal(err)
 	}
 	v := informer.New(informer.Config{JS: js, Service: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	r := &reader{v, t, informer.RegisterLister[struct{}](v, kinds.Stores(), nil)}
+	r := &grantingReader{v, t, informer.RegisterLister[struct{}](v, kinds.Stores(), nil)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = v.Run(ctx) })
@@ -67,7 +67,7 @@ func (b *bus) reader(t *testing.T, revoked *atomic.Bool) *reader {
 }
 
 // watch reports an error if the view grants what was revoked.
-func (r *reader) watch(ctx context.Context, revoked *atomic.Bool) {
+func (r *grantingReader) watch(ctx context.Context, revoked *atomic.Bool) {
 	for ctx.Err() == nil {
 		if revoked.Load() && r.IncompleteErr() == nil && r.holds("revoked") && r.IncompleteErr() == nil {
 			r.t.Error("the view is complete, and holds the revoked object")
@@ -78,7 +78,7 @@ func (r *reader) watch(ctx context.Context, revoked *atomic.Bool) {
 }
 
 // backup copies the files of the server as a crash would leave them.
-func (b *bus) backup() (dir string) {
+func (b *testNATS) backup() (dir string) {
 	b.t.Helper()
 	dir = b.t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(b.dir)); err != nil {
@@ -88,7 +88,7 @@ func (b *bus) backup() (dir string) {
 }
 
 // restore starts the server on a backup.
-func (b *bus) restore(backup string) {
+func (b *testNATS) restore(backup string) {
 	b.t.Helper()
 	b.stop()
 	b.dir = backup
@@ -96,7 +96,7 @@ func (b *bus) restore(backup string) {
 }
 
 // number returns the number of the newest barrier.
-func (b *bus) number() uint64 {
+func (b *testNATS) number() uint64 {
 	b.t.Helper()
 	last, _, err := b.p.LastBarrier(b.t.Context(), "local")
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *bus) number() uint64 {
 }
 
 // after waits for a barrier with a higher number.
-func (b *bus) after(number uint64) {
+func (b *testNATS) after(number uint64) {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		if b.number() <= number {
@@ -116,9 +116,9 @@ func (b *bus) after(number uint64) {
 	})
 }
 
-// TestNothingGrantsWhatWasRevokedBeforeTheStreamWentBack loses messages of the stream in each way. In each case one view
+// TestStreamRollbackRestoresNoRevokedGrant loses messages of the stream in each way. In each case one view
 // lives on, and another starts afterwards, as a consumer does that was killed.
-func TestNothingGrantsWhatWasRevokedBeforeTheStreamWentBack(t *testing.T) {
+func TestStreamRollbackRestoresNoRevokedGrant(t *testing.T) {
 	for name, test := range map[string]struct {
 		// down means that the watcher starts after the consumers. purged means that the stream is purged, not restored.
 		down, purged bool
@@ -133,7 +133,7 @@ func TestNothingGrantsWhatWasRevokedBeforeTheStreamWentBack(t *testing.T) {
 		"tail lost, watcher last":       {tail: true, down: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			c.apply("kept", "v1", "")
 			c.apply("revoked", "v1", "")
 			cfg := b.config(c)
@@ -173,7 +173,7 @@ func TestNothingGrantsWhatWasRevokedBeforeTheStreamWentBack(t *testing.T) {
 			}
 			after := b.reader(t, &revoked)
 			if test.down {
-				outgrown := []*reader{after}
+				outgrown := []*grantingReader{after}
 				if !test.purged { // A purge takes nothing from a view that has read it.
 					outgrown = append(outgrown, before)
 				}
@@ -188,7 +188,7 @@ func TestNothingGrantsWhatWasRevokedBeforeTheStreamWentBack(t *testing.T) {
 }
 
 // outgrows makes the stream grow past its former end. It waits until the views have read it, without a barrier.
-func (b *bus) outgrows(readers []*reader) {
+func (b *testNATS) outgrows(readers []*grantingReader) {
 	b.t.Helper()
 	for range 500 {
 		if _, err := b.js.Publish(b.t.Context(), topology.ProbeSubject("another"), nil); err != nil {

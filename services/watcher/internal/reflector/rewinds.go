@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Rewinds holds the kinds whose resource versions went back, with the times. It outlives the terms as leader.
-type Rewinds struct {
+// RewoundKinds holds the kinds whose resource versions went back, with the times. It outlives the terms as leader.
+type RewoundKinds struct {
 	mu    sync.Mutex
-	kinds map[string]rewind
+	kinds map[string]kindRewind
 }
 
-// rewind describes one kind.
-type rewind struct {
+// kindRewind describes one kind.
+type kindRewind struct {
 	since time.Time
 	cause error
 }
 
-// NewRewinds returns an empty Rewinds.
-func NewRewinds() *Rewinds { return &Rewinds{kinds: map[string]rewind{}} }
+// NewRewoundKinds returns an empty Rewinds.
+func NewRewoundKinds() *RewoundKinds { return &RewoundKinds{kinds: map[string]kindRewind{}} }
 
 // Err returns nil unless the resource versions of a kind went back. The error contains the consequences.
-func (r *Rewinds) Err() error {
+func (r *RewoundKinds) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
@@ -35,7 +35,7 @@ func (r *Rewinds) Err() error {
 }
 
 // recordRewind records the problem of a kind, and returns when the problem began.
-func (r *Rewinds) recordRewind(kind string, cause error) (since time.Time) {
+func (r *RewoundKinds) recordRewind(kind string, cause error) (since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	about, ok := r.kinds[kind]
@@ -47,14 +47,14 @@ func (r *Rewinds) recordRewind(kind string, cause error) (since time.Time) {
 	return about.since
 }
 
-func (r *Rewinds) removeRewind(kind string) {
+func (r *RewoundKinds) removeRewind(kind string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.kinds, kind)
 }
 
 // removeAllRewinds deletes the values that only a leader can report.
-func (r *Rewinds) removeAllRewinds() {
+func (r *RewoundKinds) removeAllRewinds() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.kinds)

@@ -19,20 +19,20 @@ func (r *reflector) ensureStreamID(ctx context.Context) (string, error) {
 	if !errors.Is(err, publish.ErrNone) {
 		return incarnation, err
 	}
-	if err := r.restoreStreams(ctx); err != nil {
+	if err := r.repairStreams(ctx); err != nil {
 		return "", err
 	}
 	return r.cfg.Publisher.StreamID(ctx)
 }
 
-// restoreStreams gives every stream the configuration of package topology. No other code does.
-func (r *reflector) restoreStreams(ctx context.Context) error {
+// repairStreams gives every stream the configuration of package topology. No other code does.
+func (r *reflector) repairStreams(ctx context.Context) error {
 	r.restoring.Lock()
 	defer r.restoring.Unlock()
 	wrong, err := r.compareStreamConfigs(ctx)
 	errs := []error{err}
 	for _, d := range wrong {
-		errs = append(errs, r.restoreStream(ctx, d))
+		errs = append(errs, r.repairStream(ctx, d))
 	}
 	err = errors.Join(errs...)
 	r.restored = r.restored || err == nil
@@ -59,28 +59,28 @@ func (r *reflector) compareStreamConfigs(ctx context.Context) ([]topology.Stream
 	return differences, err
 }
 
-// restoreStream restores one stream. Another configuration may have lost messages. If those were changes or markers, all
+// repairStream restores one stream. Another configuration may have lost messages. If those were changes or markers, all
 // is compared again.
-func (r *reflector) restoreStream(ctx context.Context, d topology.StreamDifference) error {
-	if !d.NeedsRestore() {
+func (r *reflector) repairStream(ctx context.Context, d topology.StreamDifference) error {
+	if !d.NeedsRepair() {
 		return nil
 	}
 	doubtful := !d.Missing && (d.Stream == topology.Changes || d.Stream == topology.Sync)
 	if doubtful {
 		r.requireFullRelist(errRestored)
 	}
-	if err := r.cfg.Publisher.RestoreStream(ctx, d); err != nil {
+	if err := r.cfg.Publisher.RepairStream(ctx, d); err != nil {
 		return err
 	}
-	r.reportRestoredStream(ctx, d)
+	r.reportRepairedStream(ctx, d)
 	if doubtful { // The sweeps for the first doubt may have begun before.
 		r.requireFullRelist(errRestored)
 	}
 	return nil
 }
 
-// reportRestoredStream logs and counts a restored stream. Creation at the first start is only logged.
-func (r *reflector) reportRestoredStream(ctx context.Context, d topology.StreamDifference) {
+// reportRepairedStream logs and counts a restored stream. Creation at the first start is only logged.
+func (r *reflector) reportRepairedStream(ctx context.Context, d topology.StreamDifference) {
 	if d.Missing && !r.restored {
 		r.cfg.Log.InfoContext(ctx, "stream made", "stream", d.Stream)
 		return

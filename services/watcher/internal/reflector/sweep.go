@@ -73,7 +73,7 @@ func (k *kindReflector) beginRelist(ctx context.Context) (*relistProgress, error
 		if k.isOfOtherReflector(stored.Entry) {
 			continue
 		}
-		head := k.trustedEntry(stored)
+		head := k.entryOfStoredMessage(stored)
 		k.reflector.adoptLaterEpoch(head)
 		k.mu.Lock()
 		k.recordPublishedEntry(head)

@@ -112,7 +112,7 @@ func (t *targetKind) followServedVersion() error {
 	if err != nil {
 		return err
 	}
-	if err := t.targets.checkAdmitted(t.kind, kind.Kind); err != nil {
+	if err := t.targets.checkFollowable(t.kind, kind.Kind); err != nil {
 		return err
 	}
 	k := t.currentReflector()
@@ -145,9 +145,9 @@ func (t *targetKind) replaceReflector(k *kindReflector) {
 	}
 }
 
-// recheckAdmission starts a new check if the kind may no longer be followed.
-func (t *targetKind) recheckAdmission() {
-	if k := t.currentReflector(); k != nil && t.targets.checkAdmitted(t.kind, k.kind.Kind) != nil {
+// recheckFollowable starts a new check if the kind may no longer be followed.
+func (t *targetKind) recheckFollowable() {
+	if k := t.currentReflector(); k != nil && t.targets.checkFollowable(t.kind, k.kind.Kind) != nil {
 		k.mu.Lock()
 		restart := k.restart
 		k.mu.Unlock()

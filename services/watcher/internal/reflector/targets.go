@@ -51,18 +51,18 @@ func (t *targetKinds) followRegisteredKinds(ctx context.Context) {
 			return
 		case <-t.registered.changed:
 		}
-		wanted, known := t.wantedKinds()
+		wanted, known := t.kindsToFollow()
 		if !known {
 			continue
 		}
-		t.admitKinds(wanted)
+		t.selectFollowedKinds(wanted)
 		for _, kind := range append(wanted, before...) {
 			t.startFollowingKind(ctx, kind, &running)
 		}
 		before = nil
 		for kind, one := range t.followedKinds() {
 			if slices.Contains(wanted, kind) {
-				one.recheckAdmission()
+				one.recheckFollowable()
 			} else {
 				one.end()
 			}
@@ -71,14 +71,14 @@ func (t *targetKinds) followRegisteredKinds(ctx context.Context) {
 	}
 }
 
-// wantedKinds returns the kinds to follow, first registered first, and false before they are known.
-func (t *targetKinds) wantedKinds() (wanted []event.GroupResource, known bool) {
+// kindsToFollow returns the kinds to follow, first registered first, and false before they are known.
+func (t *targetKinds) kindsToFollow() (wanted []event.GroupResource, known bool) {
 	wanted, known = t.registered.registeredResources()
 	return slices.DeleteFunc(wanted, iam.IsIAMResource), known
 }
 
-// admitKinds admits the first kinds up to the bound, so later registrations do not displace earlier ones.
-func (t *targetKinds) admitKinds(wanted []event.GroupResource) {
+// selectFollowedKinds admits the first kinds up to the bound, so later registrations do not displace earlier ones.
+func (t *targetKinds) selectFollowedKinds(wanted []event.GroupResource) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.admitted = map[event.GroupResource]bool{}
@@ -87,8 +87,8 @@ func (t *targetKinds) admitKinds(wanted []event.GroupResource) {
 	}
 }
 
-// checkAdmitted returns an error if the resource, with this kind at the API server, cannot be followed.
-func (t *targetKinds) checkAdmitted(of event.GroupResource, kind string) error {
+// checkFollowable returns an error if the resource, with this kind at the API server, cannot be followed.
+func (t *targetKinds) checkFollowable(of event.GroupResource, kind string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -153,7 +153,7 @@ func (t *targetKinds) targetKindReflectors() []*kindReflector {
 
 // hasAllMarkers reports whether every registered kind has a marker for this stream and epoch.
 func (t *targetKinds) hasAllMarkers(as markerScope) bool {
-	wanted, known := t.wantedKinds()
+	wanted, known := t.kindsToFollow()
 	all := t.followedKinds()
 	for _, kind := range wanted {
 		if one := all[kind]; one == nil || !one.hasMarkerFor(as) {
@@ -191,7 +191,7 @@ func (t *targetKinds) lateKindErr(now time.Time) error {
 // uncomparedKindErr returns nil if each registered kind was compared with the API server since the last doubt, or is
 // not observed.
 func (t *targetKinds) uncomparedKindErr() error {
-	wanted, _ := t.wantedKinds()
+	wanted, _ := t.kindsToFollow()
 	all := t.followedKinds()
 	for _, kind := range wanted {
 		if one := all[kind]; one == nil || !one.isComparedOrUnobserved() {

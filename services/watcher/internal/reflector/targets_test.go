@@ -24,18 +24,18 @@ import (
 	"github.com/entail-dev/entail/services/watcher/internal/source"
 )
 
-// realm is an API server with ProtectedResources and the kinds that they register.
-type realm struct {
-	*cluster
+// sourceWithTargetKinds is an API server with ProtectedResources and the kinds that they register.
+type sourceWithTargetKinds struct {
+	*fakeSource
 
 	mu     sync.Mutex
-	served map[event.GroupResource]*cluster
+	served map[event.GroupResource]*fakeSource
 	// held blocks lists of these kinds until it is closed. Nil does not block.
 	held chan struct{}
 }
 
-func newRealm() *realm {
-	r := &realm{cluster: newCluster(), served: map[event.GroupResource]*cluster{}}
+func newSourceWithTargetKinds() *sourceWithTargetKinds {
+	r := &sourceWithTargetKinds{fakeSource: newFakeSource(), served: map[event.GroupResource]*fakeSource{}}
 	resources := kinds.ProtectedResources()
 	r.of = &resources
 	return r
@@ -46,42 +46,42 @@ func trees(plural string) event.GroupResource {
 }
 
 // serve serves a kind under a name.
-func (r *realm) serve(plural, kind string) *cluster {
+func (r *sourceWithTargetKinds) serve(plural, kind string) *fakeSource {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, of := newCluster(), kinds.TargetKind(trees(plural), "v1", kind)
+	c, of := newFakeSource(), kinds.TargetKind(trees(plural), "v1", kind)
 	c.of = &of
 	r.served[trees(plural)] = c
 	return c
 }
 
 // register adds a ProtectedResource that registers a kind. made is its creation time in hours.
-func (r *realm) register(plural, kind string, made int) {
+func (r *sourceWithTargetKinds) register(plural, kind string, made int) {
 	r.put(plural, plural+kind, fmt.Appendf(nil, `{"metadata":{"name":%q,"creationTimestamp":%q},"spec":{"serviceRef":{"name":"a.example"},"kind":%q,"plural":%q}}`,
 		plural, time.Unix(0, 0).UTC().Add(time.Duration(made)*time.Hour).Format(time.RFC3339), kind, plural))
 }
 
-func (r *realm) at(of kinds.Kind) *cluster {
+func (r *sourceWithTargetKinds) at(of kinds.Kind) *fakeSource {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if of.Target {
 		return r.served[of.GroupResource]
 	}
-	return r.cluster
+	return r.fakeSource
 }
 
-func (r *realm) FindServedKind(_ context.Context, of event.GroupResource) (kinds.Kind, error) {
+func (r *sourceWithTargetKinds) FindServedKind(_ context.Context, of event.GroupResource) (kinds.Kind, error) {
 	if c := r.at(kinds.Kind{GroupResource: of}); c != nil {
 		return c.kind(), nil
 	}
 	return kinds.Kind{}, source.ErrNotServed
 }
 
-func (r *realm) CurrentResourceVersion(ctx context.Context, of kinds.Kind) (string, error) {
+func (r *sourceWithTargetKinds) CurrentResourceVersion(ctx context.Context, of kinds.Kind) (string, error) {
 	return r.at(of).CurrentResourceVersion(ctx, of)
 }
 
-func (r *realm) List(ctx context.Context, of kinds.Kind, token string) (source.Page, error) {
+func (r *sourceWithTargetKinds) List(ctx context.Context, of kinds.Kind, token string) (source.Page, error) {
 	r.mu.Lock()
 	held := r.held
 	r.mu.Unlock()
@@ -94,12 +94,12 @@ func (r *realm) List(ctx context.Context, of kinds.Kind, token string) (source.P
 	return r.at(of).List(ctx, of, token)
 }
 
-func (r *realm) Watch(ctx context.Context, of kinds.Kind, version string) iter.Seq2[source.Event, error] {
+func (r *sourceWithTargetKinds) Watch(ctx context.Context, of kinds.Kind, version string) iter.Seq2[source.Event, error] {
 	return r.at(of).Watch(ctx, of, version)
 }
 
 // hold blocks lists until the returned function is called.
-func (r *realm) hold() (release func()) {
+func (r *sourceWithTargetKinds) hold() (release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held = make(chan struct{})
@@ -114,7 +114,7 @@ func laneOf(t *testing.T) *publishQueue {
 }
 
 // follow runs a reflector of a realm.
-func (b *bus) follow(r *realm) (stop func()) {
+func (b *testNATS) follow(r *sourceWithTargetKinds) (stop func()) {
 	b.t.Helper()
 	cfg := b.config(r)
 	cfg.Kinds = []kinds.Kind{kinds.ProtectedResources()}
@@ -122,7 +122,7 @@ func (b *bus) follow(r *realm) (stop func()) {
 }
 
 // tells waits until the marker of a kind states that it is observed, or the problem.
-func (b *bus) tells(plural, problem string) {
+func (b *testNATS) tells(plural, problem string) {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		m, err := b.p.LastMarker(b.t.Context(), "local", trees(plural))
@@ -134,7 +134,7 @@ func (b *bus) tells(plural, problem string) {
 }
 
 // beat waits for a barrier that was written after a time.
-func (b *bus) beat(after time.Time) {
+func (b *testNATS) beat(after time.Time) {
 	b.t.Helper()
 	eventually(b.t, func() error {
 		h, _, err := b.p.LastBarrier(b.t.Context(), "local")
@@ -147,8 +147,8 @@ func (b *bus) beat(after time.Time) {
 
 // A barrier states that the stream follows the API server. It must not come while the stream still holds objects from
 // a time before the present watch of their kind.
-func TestNoBarrierComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testing.T) {
-	b, r := newBus(t), newRealm()
+func TestBarrierWaitsForUncomparedTargets(t *testing.T) {
+	b, r := newTestNATS(t), newSourceWithTargetKinds()
 	oaks := r.serve("oaks", "Oak")
 	oaks.apply("one", "v1", "")
 	r.register("oaks", "Oak", 0)
@@ -183,9 +183,9 @@ func TestNoBarrierComesWhileTheBusTellsOfObjectsThatNobodyHasLookedFor(t *testin
 }
 
 // No barrier comes either before the marker states that the objects are not observed.
-func TestABarrierWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
-	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry()), Halt: &halted{}}
-	r := &reflector{cfg: cfg, barriers: written()}
+func TestBarrierWaitsForProblemMarker(t *testing.T) {
+	cfg := Config{CheckInterval: time.Second, Metrics: NewMetrics(prometheus.NewRegistry()), Halt: &inMemoryHalt{}}
+	r := &reflector{cfg: cfg, barriers: newAcceptedWriter()}
 	k := newKindReflector(r, kinds.Stores(), nil)
 	k.stream = "one"
 	defer k.markWatchOpen()()
@@ -213,8 +213,8 @@ func TestABarrierWaitsUntilTheBusIsToldThatAKindIsNotObserved(t *testing.T) {
 }
 
 // A kind whose objects take long to read must not delay other kinds. It counts as not observed until then.
-func TestAKindThatTakesLongToReadIsNotObservedUntilThen(t *testing.T) {
-	b, r := newBus(t), newRealm()
+func TestSlowKindIsUnobservedUntilListed(t *testing.T) {
+	b, r := newTestNATS(t), newSourceWithTargetKinds()
 	r.serve("oaks", "Oak")
 	release := r.hold()
 	defer release()
@@ -227,8 +227,8 @@ func TestAKindThatTakesLongToReadIsNotObservedUntilThen(t *testing.T) {
 }
 
 // Otherwise roles on a kind would apply to objects of another.
-func TestAKindIsFollowedUnderItsOwnNameAlone(t *testing.T) {
-	b, r := newBus(t), newRealm()
+func TestTargetKindRequiresMatchingKindName(t *testing.T) {
+	b, r := newTestNATS(t), newSourceWithTargetKinds()
 	r.serve("oaks", "Oak")
 	elms := r.serve("elms", "Elm")
 	r.register("oaks", "Elm", 0)
@@ -245,8 +245,8 @@ func TestAKindIsFollowedUnderItsOwnNameAlone(t *testing.T) {
 }
 
 // Very many registrations must not displace earlier ones.
-func TestTheKindsThatWereRegisteredFirstAreFollowed(t *testing.T) {
-	b, r := newBus(t), newRealm()
+func TestFirstRegisteredKindsAreFollowed(t *testing.T) {
+	b, r := newTestNATS(t), newSourceWithTargetKinds()
 	r.serve("oaks", "Oak")
 	r.serve("elms", "Elm")
 	for i := range maxTargets - 1 {
@@ -268,8 +268,8 @@ func TestTheKindsThatWereRegisteredFirstAreFollowed(t *testing.T) {
 }
 
 // States of a kind in one version, waiting for publication, do not apply to it in another.
-func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
-	b, r := newBus(t), newRealm()
+func TestVersionSwitchDropsPendingStates(t *testing.T) {
+	b, r := newTestNATS(t), newSourceWithTargetKinds()
 	of := &targetKinds{reflector: &reflector{cfg: b.config(r)}, lane: laneOf(t)}
 	one := &targetKind{targets: of, kind: trees("oaks")}
 	k := newKindReflector(of.reflector, kinds.TargetKind(one.kind, "v1", "Oak"), of.lane)
@@ -293,8 +293,8 @@ func TestNothingIsPublishedOfAKindAsItWasServedBefore(t *testing.T) {
 }
 
 // Removals must not wait behind new objects, however many there are.
-func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestRemovalsOvertakeNewObjects(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
 	c.apply("old", "v1", "")
 	k.recordPublishedEntry(publish.Entry{Key: c.key("old"), Sequence: 1, UID: c.uid("old"), Version: "1"})
@@ -313,7 +313,7 @@ func TestWhatTheStreamTellsOtherwiseDoesNotWaitBehindWhatIsNew(t *testing.T) {
 }
 
 // Each change of the text would reconcile everything that depends on the kind.
-func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
+func TestProblemTextIsStable(t *testing.T) {
 	oaks := schema.GroupResource{Group: "a.example", Resource: "oaks"}
 	dial := func(port string) error {
 		return &url.Error{Op: "Get", URL: "https://127.0.0.1:6443/apis", Err: &net.OpError{Op: "read", Err: errors.New("read 127.0.0.1:" + port + ": connection reset")}}
@@ -333,7 +333,7 @@ func TestWhatIsSaidOfAKindDoesNotChangeWithEveryAttempt(t *testing.T) {
 }
 
 // A kind that is registered before it is served causes no warning. Every other kind that is not followed does.
-func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
+func TestUnservedKindCausesNoWarning(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "oaks"}, "a", errors.New("one"))
 	for _, err := range []error{
 		forbidden, fmt.Errorf("%w: %w", source.ErrNotServed, forbidden), source.ErrCannotBeFollowed, errTooMany, errMisnamed, errRewound, errors.New("another"),
@@ -348,8 +348,8 @@ func TestOnlyOfAKindThatIsNotServedNobodyIsWarned(t *testing.T) {
 }
 
 // A marker counts the objects on the stream up to its sequence, including those created after the list.
-func TestAMarkerCountsWhatCameSinceTheList(t *testing.T) {
-	b, c := newBus(t), newCluster()
+func TestMarkerCountsObjectsAfterList(t *testing.T) {
+	b, c := newTestNATS(t), newFakeSource()
 	k := newKindReflector(&reflector{cfg: b.config(c)}, kinds.Stores(), laneOf(t))
 	k.sweep = &relistProgress{marker: &eventv1.SnapshotMarker{Cluster: "local", Group: k.kind.Group, Resource: k.kind.Resource, Count: 1}}
 	for i, name := range []string{"listed", "later"} {

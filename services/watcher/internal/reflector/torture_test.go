@@ -12,11 +12,11 @@ import (
 
 // This test makes random changes to a cluster, its stream and the reflectors between them. Up to three reflectors run
 // at a time.
-func TestAnyTroubleHeals(t *testing.T) {
+func TestReflectorConvergesUnderRandomFaults(t *testing.T) {
 	for seed := range seeds.SeedRange(t, 4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			b, c := newBus(t), newCluster()
+			b, c := newTestNATS(t), newFakeSource()
 			running := []func(){b.run(b.config(c))}
 			for step := range 400 {
 				name := fmt.Sprint("o", random.IntN(12))
@@ -41,9 +41,9 @@ func TestAnyTroubleHeals(t *testing.T) {
 				case dice < 92:
 					_ = replace(t.Context(), b)
 				case dice < 94:
-					_ = squat(t.Context(), b, topology.ChangeSubject(c.key(name)))
+					_ = occupySubject(t.Context(), b, topology.ChangeSubject(c.key(name)))
 				case dice < 96:
-					c.set(func(c *cluster) { c.down = !c.down })
+					c.set(func(c *fakeSource) { c.down = !c.down })
 				case dice < 97 && step%2 == 0:
 					b.stop()
 					b.start()
@@ -51,7 +51,7 @@ func TestAnyTroubleHeals(t *testing.T) {
 					<-time.After(time.Duration(random.IntN(30)) * time.Millisecond)
 				}
 			}
-			c.set(func(c *cluster) { c.down = false })
+			c.set(func(c *fakeSource) { c.down = false })
 			if len(running) == 0 {
 				b.run(b.config(c))
 			}

@@ -42,7 +42,7 @@ func (s *namespaceSecrets) readNamedPage(ctx context.Context, token string) (sou
 func (s *namespaceSecrets) filterAndRememberPage(page source.Page) source.Page {
 	page = s.filterNamedSecrets(page)
 	for _, o := range page.Objects {
-		s.rememberShownSecret(o.Change)
+		s.rememberYieldedSecret(o.Change)
 	}
 	return page
 }
@@ -59,7 +59,7 @@ func (s *namespaceSecrets) filterNamedSecrets(page source.Page) source.Page {
 	return page
 }
 
-func (s *namespaceSecrets) rememberShownSecret(c event.Change) {
+func (s *namespaceSecrets) rememberYieldedSecret(c event.Change) {
 	c.Object = nil
 	s.shown[c.Key.Name] = c
 }
@@ -117,19 +117,19 @@ func (s *namespaceSecrets) filterEvent(e source.Event) source.Event {
 	switch {
 	case !named && known: // A new reference reads it again.
 		return s.removeUnnamedSecret(name, e.Version)
-	case !named, !known && (turned || e.Deleted), known && !isNewer(e.ResourceVersion, was.ResourceVersion):
+	case !named, !known && (turned || e.Deleted), known && !isLaterVersion(e.ResourceVersion, was.ResourceVersion):
 		return progress
 	case e.Deleted:
 		delete(s.shown, name)
 	default:
-		s.rememberShownSecret(e.Change)
+		s.rememberYieldedSecret(e.Change)
 	}
 	return e
 }
 
-// isNewer reports whether a version is later. It also returns true if the two cannot be compared, so that no change is
-// lost.
-func isNewer(version, than string) bool {
+// isLaterVersion reports whether a version is later. It also returns true if the two cannot be compared, so that no
+// change is lost.
+func isLaterVersion(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0
 }

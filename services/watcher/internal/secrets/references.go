@@ -68,7 +68,7 @@ func newSecretReferences(followed []kinds.Kind, log *slog.Logger) *secretReferen
 // canNameSecrets reports whether objects of a kind name Secrets.
 func canNameSecrets(kind kinds.Kind) bool {
 	return slices.Contains([]string{opensearchv1.GroupVersion.Group, opensearchv1.LegacyGroup}, kind.Group) &&
-		slices.Contains(opensearchv1.NameSecrets(), kind.Resource)
+		slices.Contains(opensearchv1.ResourcesWithSecrets(), kind.Resource)
 }
 
 // waitUntilListed returns once all kinds that name Secrets were listed. Before that the named Secrets are unknown.
@@ -140,7 +140,7 @@ func (r *secretReferences) recordObjectReferences(kind kinds.Kind, o source.Obje
 	var named []string
 	if !o.Deleted {
 		var err error
-		if named, err = opensearchv1.SecretNamesOf(kind.Resource, o.Object); err != nil {
+		if named, err = opensearchv1.DecodeSecretNames(kind.Resource, o.Object); err != nil {
 			r.log.Debug("an object names no Secrets that can be read", "object", o.Key.String(), "error", err)
 		}
 	}

@@ -35,7 +35,7 @@ func (r *secretReferences) allTurned() (all []string) {
 	return all
 }
 
-func TestASecretIsNamedAsLongAsAnyObjectDoes(t *testing.T) {
+func TestReferencesNameSecretWhileAnyObjectDoes(t *testing.T) {
 	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers())
 	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	deleted := user(users, "a", "anna", "s")
@@ -70,7 +70,7 @@ func TestASecretIsNamedAsLongAsAnyObjectDoes(t *testing.T) {
 	}
 }
 
-func TestAListSaysAllThatIsNamed(t *testing.T) {
+func TestRecordListPageReplacesReferences(t *testing.T) {
 	users, legacy := kinds.OpenSearchUsers(), kinds.ToLegacy(kinds.OpenSearchUsers())
 	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	known := func() bool {
@@ -110,13 +110,13 @@ func TestAListSaysAllThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestWithoutKindsThatNameSecretsNoneIsNamed(t *testing.T) {
+func TestReferencesWithoutNamingKindsAreEmpty(t *testing.T) {
 	if err := newSecretReferences(SecretKinds([]string{"a"}), slog.New(slog.DiscardHandler)).waitUntilListed(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestThereIsABoundForHowManySecretsAreFollowed(t *testing.T) {
+func TestReferencesAreBoundedPerNamespace(t *testing.T) {
 	users := kinds.OpenSearchUsers()
 	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	note := func(namespace, name, secret string) {
@@ -146,7 +146,7 @@ func TestThereIsABoundForHowManySecretsAreFollowed(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
+func TestPutBackChangedNamesKeepsNames(t *testing.T) {
 	users := kinds.OpenSearchUsers()
 	r := newSecretReferences(followed(), slog.New(slog.DiscardHandler))
 	r.recordListPage(users, "", source.Page{Objects: []source.Object{user(users, "a", "anna", "s")}}, nil)

@@ -31,7 +31,7 @@ func decode(t *testing.T, kind kinds.Kind, raw string) Object {
 	return o
 }
 
-func TestAnObjectKeepsAllButItsManagedFields(t *testing.T) {
+func TestToObjectRemovesManagedFields(t *testing.T) {
 	o := decode(t, kinds.Stores(), storeJSON)
 	want := event.Key{Cluster: "local", GroupResource: kinds.Stores().GroupResource, Name: "demo"}
 	if o.Key != want || o.UID != "u1" || o.ResourceVersion != "7" || o.Generation != 2 || o.Epoch != "e" ||
@@ -49,7 +49,7 @@ func TestAnObjectKeepsAllButItsManagedFields(t *testing.T) {
 	}
 }
 
-func TestAnItemOfABuiltInListGetsItsKindBack(t *testing.T) {
+func TestListItemGetsKind(t *testing.T) {
 	roles := kinds.Kind{GroupResource: event.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, Version: "v1", Kind: "Role"}
 	listed := decode(t, roles, `{"metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},"rules":null}`)
 	watched := decode(t, roles, `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},"rules":null}`)
@@ -61,7 +61,7 @@ func TestAnItemOfABuiltInListGetsItsKindBack(t *testing.T) {
 	}
 }
 
-func TestMeaningChangesWithWhatConsumersRead(t *testing.T) {
+func TestContentHashCoversConsumedFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind          kinds.Kind
 		before, after string
@@ -90,7 +90,7 @@ func TestMeaningChangesWithWhatConsumersRead(t *testing.T) {
 	}
 }
 
-func TestNothingOfASecretButMetadataTravels(t *testing.T) {
+func TestToObjectOfSecretKeepsMetadataOnly(t *testing.T) {
 	o := decode(t, secrets(), `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s","namespace":"n","uid":"u","resourceVersion":"1",
 "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"data\":{\"password\":\"aHVudGVyMg==\"}}","note":"kept"},"managedFields":[{"manager":"aHVudGVyMg=="}]},
 "data":{"password":"aHVudGVyMg=="},"stringData":{"password":"aHVudGVyMg=="},"type":"Opaque"}`)
@@ -99,7 +99,7 @@ func TestNothingOfASecretButMetadataTravels(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsAnError(t *testing.T) {
+func TestToObjectRefusesInvalidObject(t *testing.T) {
 	for _, raw := range []string{``, `null`, `[]`, `{}`, `{"metadata":7}`, `{"metadata":{"name":7}}`} {
 		if o, err := (&Source{}).toObject(kinds.Stores(), []byte(raw)); err == nil {
 			t.Errorf("%s became %+v", raw, o)
@@ -110,7 +110,7 @@ func TestWhatIsNoObjectIsAnError(t *testing.T) {
 	}
 }
 
-func FuzzNoSecretTravels(f *testing.F) {
+func FuzzToObjectLeaksNoSecret(f *testing.F) {
 	f.Add("aHVudGVyMg==", "note")
 	f.Add("\x00\xff", "kubectl.kubernetes.io/last-applied-configuration")
 	f.Fuzz(func(t *testing.T, value, annotation string) {

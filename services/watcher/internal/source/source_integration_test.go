@@ -42,8 +42,8 @@ func connect(t *testing.T) (*Source, *testenv.KubeServer) {
 	return s, kube
 }
 
-// grant gives the source the right to read kinds that no service follows.
-func grant(t *testing.T, kube *testenv.KubeServer, kinds ...kinds.Kind) {
+// grantReadRight gives the source the right to read kinds that no service follows.
+func grantReadRight(t *testing.T, kube *testenv.KubeServer, kinds ...kinds.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
 		rule := rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{kind.Group}, Resources: []string{kind.Resource}}
@@ -53,7 +53,7 @@ func grant(t *testing.T, kube *testenv.KubeServer, kinds ...kinds.Kind) {
 
 func spec(note string) map[string]any { return map[string]any{"coreModule": "module core # " + note} }
 
-func TestTheEpochIsTheUIDOfKubeSystem(t *testing.T) {
+func TestClusterUIDIsUIDOfKubeSystem(t *testing.T) {
 	s, kube := connect(t)
 	epoch, err := s.ClusterUID(t.Context())
 	if err != nil {
@@ -69,7 +69,7 @@ func TestTheEpochIsTheUIDOfKubeSystem(t *testing.T) {
 	}
 }
 
-func TestPagesOfAListAreOneSnapshot(t *testing.T) {
+func TestListPagesAreOneSnapshot(t *testing.T) {
 	s, kube := connect(t)
 	const count = 2*pageSize + 30
 	for i := range count {
@@ -100,7 +100,7 @@ func TestPagesOfAListAreOneSnapshot(t *testing.T) {
 	}
 }
 
-func TestAWatchGoesOnWhereTheListEnded(t *testing.T) {
+func TestWatchContinuesFromList(t *testing.T) {
 	s, kube := connect(t)
 	kube.Apply(t, kinds.Stores(), "before", spec(""))
 	page, err := s.List(t.Context(), kinds.Stores(), "")
@@ -146,7 +146,7 @@ func storesResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource}
 }
 
-func TestGetReadsOneObjectOrSaysThatThereIsNone(t *testing.T) {
+func TestGetReturnsObjectOrNotFound(t *testing.T) {
 	s, kube := connect(t)
 	kube.Apply(t, kinds.Stores(), "with.dots", spec("1"))
 	o, err := s.Get(t.Context(), kinds.Stores(), "", "with.dots")
@@ -170,9 +170,9 @@ func TestGetReadsOneObjectOrSaysThatThereIsNone(t *testing.T) {
 	}
 }
 
-func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
+func TestSecretRequestsAcceptMetadataOnly(t *testing.T) {
 	s, server := connect(t)
-	grant(t, server, secrets())
+	grantReadRight(t, server, secrets())
 	api := kubernetes.NewForConfigOrDie(server.AdminConfig()).CoreV1().Secrets("default")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "source-test"}, StringData: map[string]string{"password": "hunter2"}}
 	if _, err := api.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
@@ -226,12 +226,12 @@ func TestTheServerSendsNothingOfASecretButMetadata(t *testing.T) {
 	}
 }
 
-func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
+func TestErrNotServedRequiresDiscovery(t *testing.T) {
 	s, kube := connect(t)
 	crds := apiextensions.NewForConfigOrDie(kube.AdminConfig()).CustomResourceDefinitions()
 	things := kinds.Kind{GroupResource: event.GroupResource{Group: "source.entail.test", Resource: "things"}, Version: "v1", Kind: "Thing"}
 	nothings := kinds.Kind{GroupResource: event.GroupResource{Resource: "nothings"}, Version: "v1", Kind: "Nothing"}
-	grant(t, kube, things, nothings)
+	grantReadRight(t, kube, things, nothings)
 	for _, kind := range []kinds.Kind{things, nothings} {
 		if _, err := s.List(t.Context(), kind, ""); !errors.Is(err, ErrNotServed) {
 			t.Errorf("list of %s: %v, want ErrNotServed", kind.GroupResource, err)
@@ -280,11 +280,11 @@ func TestOnlyAKindThatIsSurelyAbsentIsNotServed(t *testing.T) {
 	})
 }
 
-func TestAKindIsReadInItsOlderVersionWhereOnlyThatIsServed(t *testing.T) {
+func TestListUsesOlderServedVersion(t *testing.T) {
 	s, kube := connect(t)
 	crds := apiextensions.NewForConfigOrDie(kube.AdminConfig()).CustomResourceDefinitions()
 	things := kinds.Kind{GroupResource: event.GroupResource{Group: "older.entail.test", Resource: "things"}, Version: "v2", Older: "v1", Kind: "Thing"}
-	grant(t, kube, things)
+	grantReadRight(t, kube, things)
 	crd := definition(things, "v1")
 	crd.Spec.Scope = apiextensionsv1.ClusterScoped
 	if _, err := crds.Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
@@ -325,7 +325,7 @@ func definition(kind kinds.Kind, version string) *apiextensionsv1.CustomResource
 	}
 }
 
-func TestAForbiddenKindIsNotTakenForAbsent(t *testing.T) {
+func TestForbiddenKindIsNotUnserved(t *testing.T) {
 	_, kube := connect(t)
 	limited, err := New(kube.ServiceConfig(t, topology.ImpliedRole), "local")
 	if err != nil {

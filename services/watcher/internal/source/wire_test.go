@@ -17,8 +17,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 )
 
-// wire is an API server with fixed answers for each path.
-type wire struct {
+// fakeAPIServer is an API server with fixed answers for each path.
+type fakeAPIServer struct {
 	t  *testing.T
 	mu sync.Mutex
 	// answers holds the bodies of each path. Other paths are not found.
@@ -26,7 +26,7 @@ type wire struct {
 	asked   []*http.Request
 }
 
-func (w *wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
+func (w *fakeAPIServer) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = append(w.asked, in)
@@ -47,7 +47,7 @@ func (w *wire) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	}
 }
 
-func (w *wire) paths() string {
+func (w *fakeAPIServer) paths() string {
 	var all []string
 	for _, r := range w.asked {
 		all = append(all, r.URL.Path)
@@ -61,9 +61,9 @@ const (
 	system     = "/api/v1/namespaces/kube-system"
 )
 
-func dial(t *testing.T, answers map[string]func(*http.Request) (int, any)) (*Source, *wire) {
+func dial(t *testing.T, answers map[string]func(*http.Request) (int, any)) (*Source, *fakeAPIServer) {
 	t.Helper()
-	w := &wire{t: t, answers: answers}
+	w := &fakeAPIServer{t: t, answers: answers}
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	s, err := New(&rest.Config{Host: server.URL}, "local")
@@ -104,7 +104,7 @@ func lists(resources ...string) func(*http.Request) (int, any) {
 	return ok(list)
 }
 
-func TestAKindIsAbsentOnlyWhereTheAPIServerIsSure(t *testing.T) {
+func TestConfirmNotServedChecksDiscovery(t *testing.T) {
 	older := kinds.Stores()
 	older.Older = "v1alpha0"
 	for name, test := range map[string]struct {
@@ -152,7 +152,7 @@ func TestAKindIsAbsentOnlyWhereTheAPIServerIsSure(t *testing.T) {
 	}
 }
 
-func TestTheOlderVersionIsAskedForOnceItIsKnownToBeThere(t *testing.T) {
+func TestSwitchVersionUsesOlderVersion(t *testing.T) {
 	kind := kinds.Stores()
 	kind.Older = "v1alpha0"
 	const path = groupPath + "/v1alpha0/stores"
@@ -183,7 +183,7 @@ func TestTheOlderVersionIsAskedForOnceItIsKnownToBeThere(t *testing.T) {
 	}
 }
 
-func TestAListIsReadPageByPage(t *testing.T) {
+func TestListReadsPages(t *testing.T) {
 	s, w := dial(t, map[string]func(*http.Request) (int, any){storesPath: func(r *http.Request) (int, any) {
 		if r.URL.Query().Get("continue") == "more" {
 			return failure(http.StatusGone, metav1.StatusReasonExpired)
@@ -202,7 +202,7 @@ func TestAListIsReadPageByPage(t *testing.T) {
 	}
 }
 
-func TestWhatMustNotTravelIsNotEvenAskedFor(t *testing.T) {
+func TestRequestsAskForMetadataOnly(t *testing.T) {
 	s, w := dial(t, map[string]func(*http.Request) (int, any){
 		"/api/v1/secrets":                        ok(`{"metadata":{"resourceVersion":"9"},"items":[]}`),
 		"/api/v1/namespaces/team-a/secrets/pass": ok(`{"metadata":{"name":"pass","namespace":"team-a","uid":"u","resourceVersion":"1"}}`),
@@ -234,7 +234,7 @@ func withOther(resource string) kinds.Kind {
 	return kind
 }
 
-func TestOneObjectIsFoundOrSurelyNotThere(t *testing.T) {
+func TestListNamedFindsObjectOrNone(t *testing.T) {
 	const demo = storesPath + "/demo"
 	for name, test := range map[string]struct {
 		name   string
@@ -267,7 +267,7 @@ func TestOneObjectIsFoundOrSurelyNotThere(t *testing.T) {
 	}
 }
 
-func TestAnotherClusterAtTheAddressIsNoticed(t *testing.T) {
+func TestClusterUIDDetectsOtherCluster(t *testing.T) {
 	epoch := "e1"
 	s, _ := dial(t, map[string]func(*http.Request) (int, any){system: func(*http.Request) (int, any) {
 		if epoch == "" {
@@ -293,7 +293,7 @@ func TestAnotherClusterAtTheAddressIsNoticed(t *testing.T) {
 	}
 }
 
-func TestAWatchTellsChangesInOrderAndHowItEnded(t *testing.T) {
+func TestWatchYieldsChangesAndEnd(t *testing.T) {
 	frame := func(typ, object string) string { return fmt.Sprintf(`{"type":%q,"object":%s}`, typ, object) }
 	store := func(version string) string {
 		return strings.Replace(strings.ReplaceAll(storeJSON, "\n", ""), `"resourceVersion":"7"`, fmt.Sprintf(`"resourceVersion":%q`, version), 1)
@@ -347,7 +347,7 @@ func TestAWatchTellsChangesInOrderAndHowItEnded(t *testing.T) {
 	}
 }
 
-func TestAReaderWhoHasSeenEnoughEndsAWatch(t *testing.T) {
+func TestWatchEndsWithCaller(t *testing.T) {
 	s, _ := dial(t, map[string]func(*http.Request) (int, any){
 		storesPath: ok(strings.Repeat(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}`, 5)),
 	})
@@ -362,7 +362,7 @@ func TestAReaderWhoHasSeenEnoughEndsAWatch(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
+func TestNewRefusesInvalidAddress(t *testing.T) {
 	if _, err := New(&rest.Config{Host: "://"}, "local"); err == nil || !strings.Contains(err.Error(), "creating client of the API server") {
 		t.Errorf("got %v", err)
 	}

@@ -35,7 +35,7 @@ type DeadLetter struct {
 // ListDeadLetters lists the letters of a service, or of all services if it is empty. They are sorted newest first, and older
 // than before unless that is 0. The result next is the value of before for the following call, or 0 at the end. A call
 // may return fewer than limit letters before the end.
-func (t *Trail) ListDeadLetters(ctx context.Context, service string, before uint64, limit int) (letters []DeadLetter, next uint64, err error) {
+func (t *StreamReader) ListDeadLetters(ctx context.Context, service string, before uint64, limit int) (letters []DeadLetter, next uint64, err error) {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return nil, 0, err
@@ -64,7 +64,7 @@ func (t *Trail) ListDeadLetters(ctx context.Context, service string, before uint
 }
 
 // CountDeadLetters returns the number of dead letters.
-func (t *Trail) CountDeadLetters(ctx context.Context) (uint64, error) {
+func (t *StreamReader) CountDeadLetters(ctx context.Context) (uint64, error) {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (t *Trail) CountDeadLetters(ctx context.Context) (uint64, error) {
 }
 
 // GetDeadLetter reads one letter.
-func (t *Trail) GetDeadLetter(ctx context.Context, id uint64) (DeadLetter, error) {
+func (t *StreamReader) GetDeadLetter(ctx context.Context, id uint64) (DeadLetter, error) {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return DeadLetter{}, err
@@ -82,7 +82,7 @@ func (t *Trail) GetDeadLetter(ctx context.Context, id uint64) (DeadLetter, error
 }
 
 // DiscardDeadLetter deletes a letter.
-func (t *Trail) DiscardDeadLetter(ctx context.Context, id uint64) error {
+func (t *StreamReader) DiscardDeadLetter(ctx context.Context, id uint64) error {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return err

@@ -17,16 +17,16 @@ import (
 	"github.com/entail-dev/entail/services/internal/topology"
 )
 
-// Trail reads the streams.
-type Trail struct {
+// StreamReader reads the streams.
+type StreamReader struct {
 	js jetstream.JetStream
 }
 
 // New returns a trail.
-func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
+func New(js jetstream.JetStream) *StreamReader { return &StreamReader{js: js} }
 
 // LatestResults lists the newest result for an object of each service that published one.
-func (t *Trail) LatestResults(ctx context.Context, k event.Key) ([]*eventv1.ResourceResult, error) {
+func (t *StreamReader) LatestResults(ctx context.Context, k event.Key) ([]*eventv1.ResourceResult, error) {
 	stream, err := t.openStream(ctx, topology.Results)
 	if err != nil {
 		return nil, err
@@ -67,13 +67,13 @@ type StreamState struct {
 }
 
 // ChangesStreamState returns the state of the stream of changes.
-func (t *Trail) ChangesStreamState(ctx context.Context) (StreamState, error) {
+func (t *StreamReader) ChangesStreamState(ctx context.Context) (StreamState, error) {
 	stream, err := t.openStream(ctx, topology.Changes)
 	if err != nil {
 		return StreamState{}, err
 	}
 	var bus StreamState
-	for _, other := range []string{topology.WakeSubject("*"), topology.BarrierSubject("")} {
+	for _, other := range []string{topology.ResyncSubject("*"), topology.BarrierSubject("")} {
 		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(other))
 		if err != nil {
 			return StreamState{}, fault.Unavailable(fmt.Errorf("look at stream %s: %w", topology.Changes, err))
@@ -88,7 +88,7 @@ func (t *Trail) ChangesStreamState(ctx context.Context) (StreamState, error) {
 
 // ListServiceProgress returns the position of every service. For a service that never started, all objects of its kinds are
 // pending. A service without kinds on the stream, such as without OpenSearch, has none.
-func (t *Trail) ListServiceProgress(ctx context.Context) ([]ServiceProgress, error) {
+func (t *StreamReader) ListServiceProgress(ctx context.Context) ([]ServiceProgress, error) {
 	letters, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (t *Trail) ListServiceProgress(ctx context.Context) ([]ServiceProgress, err
 	return all, nil
 }
 
-func (t *Trail) fillConsumerProgress(ctx context.Context, service topology.Service, p *ServiceProgress) error {
+func (t *StreamReader) fillConsumerProgress(ctx context.Context, service topology.Service, p *ServiceProgress) error {
 	consumer, err := t.js.Consumer(ctx, topology.Changes, service.Name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		p.Pending, err = t.countObjects(ctx, service.Kinds)
@@ -129,7 +129,7 @@ func (t *Trail) fillConsumerProgress(ctx context.Context, service topology.Servi
 }
 
 // countObjects counts the objects and recent deletions of some kinds.
-func (t *Trail) countObjects(ctx context.Context, of []event.GroupResource) (uint64, error) {
+func (t *StreamReader) countObjects(ctx context.Context, of []event.GroupResource) (uint64, error) {
 	stream, err := t.openStream(ctx, topology.Changes)
 	if err != nil {
 		return 0, err
@@ -145,7 +145,7 @@ func (t *Trail) countObjects(ctx context.Context, of []event.GroupResource) (uin
 	return uint64(count), nil
 }
 
-func (t *Trail) openStream(ctx context.Context, name string) (jetstream.Stream, error) {
+func (t *StreamReader) openStream(ctx context.Context, name string) (jetstream.Stream, error) {
 	stream, err := t.js.Stream(ctx, name)
 	if err != nil {
 		return nil, fault.Unavailable(fmt.Errorf("open stream %s: %w", name, err))

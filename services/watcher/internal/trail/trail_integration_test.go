@@ -43,7 +43,7 @@ func send(t *testing.T, js jetstream.JetStream, subject string, data []byte) {
 	}
 }
 
-func TestResultsAreTheNewestOfEachService(t *testing.T) {
+func TestLatestResultsReturnsNewestPerService(t *testing.T) {
 	js := bus(t)
 	for _, version := range []string{"1", "2"} {
 		data, err := proto.Marshal(&eventv1.ResourceResult{Service: topology.TupleSync, ResourceVersion: version})
@@ -62,12 +62,12 @@ func TestResultsAreTheNewestOfEachService(t *testing.T) {
 	}
 }
 
-func TestProgressFollowsTheDurable(t *testing.T) {
+func TestServiceProgressFollowsConsumer(t *testing.T) {
 	js := bus(t)
 	for i := range 3 {
 		send(t, js, topology.ChangeSubject(key(fmt.Sprint(i))), nil)
 	}
-	service, _ := topology.ServiceNamed(topology.StoreSync)
+	service, _ := topology.FindService(topology.StoreSync)
 	consumer, err := topology.EnsureConsumer(t.Context(), js, service, topology.DefaultTakeoverBounds())
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestProgressFollowsTheDurable(t *testing.T) {
 	})
 }
 
-func TestAServiceThatNeverStartedHasItsOwnKindsBeforeIt(t *testing.T) {
+func TestServiceProgressWithoutConsumerCountsItsKinds(t *testing.T) {
 	js := bus(t)
 	for i := range 3 {
 		send(t, js, topology.ChangeSubject(key(fmt.Sprint(i))), nil)
@@ -116,7 +116,7 @@ func TestAServiceThatNeverStartedHasItsOwnKindsBeforeIt(t *testing.T) {
 	}
 }
 
-func TestASearchForLettersIsBoundedAndGoesOn(t *testing.T) {
+func TestListDeadLettersIsBoundedAndContinues(t *testing.T) {
 	js := bus(t)
 	const others = maxScan + 10
 	send(t, js, topology.DeadLetterSubject("wanted", "x"), nil)
@@ -138,7 +138,7 @@ func TestASearchForLettersIsBoundedAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestWithoutStreamsTheBusIsAtFault(t *testing.T) {
+func TestMissingStreamsAreUnavailable(t *testing.T) {
 	trail := New(testenv.StartNATS(t).JetStream(t))
 	for name, err := range map[string]error{
 		"results":  second(trail.LatestResults(t.Context(), key("x"))),

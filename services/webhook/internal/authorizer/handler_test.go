@@ -90,7 +90,7 @@ func (f *fake) post(t *testing.T, url, body string, change func(*http.Request)) 
 	return answer
 }
 
-func TestReviewsAreAnsweredAtThreeURLs(t *testing.T) {
+func TestHandlerServesThreeURLs(t *testing.T) {
 	for url, project := range map[string]string{
 		core: "", "/apis/authorization.k8s.io/v1/subjectaccessreviews": "", "/project/v1alpha/projects/p%2Fx/webhook": "p/x",
 	} {
@@ -105,7 +105,7 @@ func TestReviewsAreAnsweredAtThreeURLs(t *testing.T) {
 	}
 }
 
-func TestARefusalIsNoOpinionUnlessItIsWantedToDeny(t *testing.T) {
+func TestHandlerRefusalIsNoOpinionUnlessDenyIsSet(t *testing.T) {
 	if answer := (&fake{}).post(t, core, asked, nil); !strings.Contains(answer.Body.String(), refused) {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
@@ -119,8 +119,8 @@ func TestARefusalIsNoOpinionUnlessItIsWantedToDeny(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeAnsweredSaysSoByItsCode verifies that a failure has no status 200, which the API server would cache.
-func TestWhatCannotBeAnsweredSaysSoByItsCode(t *testing.T) {
+// TestHandlerFailureHasErrorStatus verifies that a failure has no status 200, which the API server would cache.
+func TestHandlerFailureHasErrorStatus(t *testing.T) {
 	large := strings.Replace(asked, "oak", strings.Repeat("x", maxReview), 1)
 	header := func(key, value string) func(*http.Request) { return func(r *http.Request) { r.Header.Set(key, value) } }
 	for what, c := range map[string]struct {
@@ -163,7 +163,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestAShadowSaysNothingAndLogsWhatItWouldSay(t *testing.T) {
+func TestHandlerShadowModeLogsDecision(t *testing.T) {
 	f := &fake{cfg: Config{Shadow: true}, allowed: true}
 	answer := f.post(t, core, asked, nil)
 	if body := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(body, `"allowed":false`) || strings.Contains(body, "PolicyBinding") {
@@ -177,7 +177,7 @@ func TestAShadowSaysNothingAndLogsWhatItWouldSay(t *testing.T) {
 	}
 }
 
-func TestDecisionsAreLoggedOnlyWhereThatIsWantedAndNeverCounted(t *testing.T) {
+func TestDecisionLogIsSampled(t *testing.T) {
 	f := &fake{}
 	f.post(t, core, asked, nil)
 	if f.log.Len() > 0 {
@@ -203,7 +203,7 @@ func TestDecisionsAreLoggedOnlyWhereThatIsWantedAndNeverCounted(t *testing.T) {
 	}
 }
 
-func TestSettingsThatLetEverybodyAskAreRefused(t *testing.T) {
+func TestConfigRefusesUnauthenticatedAccess(t *testing.T) {
 	for what, c := range map[string]struct {
 		cfg Config
 		ok  bool
@@ -226,9 +226,9 @@ func TestSettingsThatLetEverybodyAskAreRefused(t *testing.T) {
 	}
 }
 
-// TestATraceGoesOnToWhoDecides verifies that a trace of the API server continues in the decider. No span contains a
+// TestHandlerContinuesTrace verifies that a trace of the API server continues in the decider. No span contains a
 // value of the request.
-func TestATraceGoesOnToWhoDecides(t *testing.T) {
+func TestHandlerContinuesTrace(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	f := &fake{allowed: true, tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}
 	f.post(t, core, asked, nil)

@@ -137,7 +137,7 @@ func ask(t *testing.T, url string, server, client *authority, name string) (code
 	return answer.StatusCode, answer.ProtoMajor, answer.Body.Close()
 }
 
-func TestOnlyTheAPIServerIsHeard(t *testing.T) {
+func TestHandlerAcceptsOnlyAPIServer(t *testing.T) {
 	server, clients := newAuthority(t), newAuthority(t)
 	url, _ := served(t, server, clients)
 	if code, protocol, err := ask(t, url, server, clients, "kube-apiserver"); code != http.StatusOK || protocol != 2 || err != nil {
@@ -154,7 +154,7 @@ func TestOnlyTheAPIServerIsHeard(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreReadAgain(t *testing.T) {
+func TestCertificatesAreReloaded(t *testing.T) {
 	server, clients := newAuthority(t), newAuthority(t)
 	url, cfg := served(t, server, clients)
 	again := newAuthority(t)
@@ -170,7 +170,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	}
 }
 
-func TestFilesThatCannotBeUsedAreRefused(t *testing.T) {
+func TestNewRefusesUnusableFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x")
 	write(t, file, []byte("x"))

@@ -44,7 +44,7 @@ func (p *pipes) send(t *testing.T, text string) net.Conn {
 
 const head = "POST " + core + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
 
-func TestWhoSendsSlowlyIsCutOffAndHoldsUpNobody(t *testing.T) {
+func TestSlowClientIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := &pipes{conns: make(chan net.Conn)}
 		s, err := New(Config{Listener: listener}, (&fake{allowed: true}).options())
@@ -76,9 +76,9 @@ func TestWhoSendsSlowlyIsCutOffAndHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestWhoSendsSlowlyOnTheConnectionOfOthersIsCutOffAndHoldsUpNobody sends slowly on the single connection of the API
+// TestSlowRequestOnSharedConnectionIsCanceled sends slowly on the single connection of the API
 // server. The slow request is cut off, and the others are not delayed.
-func TestWhoSendsSlowlyOnTheConnectionOfOthersIsCutOffAndHoldsUpNobody(t *testing.T) {
+func TestSlowRequestOnSharedConnectionIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener, authority, dir := &pipes{conns: make(chan net.Conn)}, newAuthority(t), t.TempDir()
 		cfg := Config{Listener: listener, Certificate: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// FuzzReviews verifies that every input is decided or refused, and that a subject without a role is never allowed.
-func FuzzReviews(f *testing.F) {
+// FuzzDecodeAndDecide verifies that every input is decided or refused, and that a subject without a role is never
+// allowed.
+func FuzzDecodeAndDecide(f *testing.F) {
 	f.Add([]byte(asked), "")
 	f.Add([]byte(strings.Replace(asked, `"extra":{"k":["v"]}`, `"extra":{"iam.miloapis.com/parent-api-group":["resourcemanager.miloapis.com"],`+
 		`"iam.miloapis.com/parent-type":["Project"],"iam.miloapis.com/parent-name":["acme"]}`, 1)), "acme")

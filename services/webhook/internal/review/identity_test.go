@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/authz"
 )
 
-func TestWhomAnAuthenticatedUserIs(t *testing.T) {
+func TestIdentifySubject(t *testing.T) {
 	groups, ofSystem := []string{"oidc:staff", "system:authenticated"}, []string{"system:authenticated"}
 	for what, c := range map[string]struct {
 		name, uid, subject string
@@ -32,7 +32,7 @@ func TestWhomAnAuthenticatedUserIs(t *testing.T) {
 }
 
 // The authenticator of another system has names of its own for accounts.
-func TestAnAccountIsNamedByAnExpression(t *testing.T) {
+func TestCompileAccountNames(t *testing.T) {
 	names, err := CompileAccountNames(`sa-[a-z]+@datum\.default`)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAnAccountIsNamedByAnExpression(t *testing.T) {
 	}
 }
 
-func TestGroupsOfEverybodyCountOnlyWhereThatIsWanted(t *testing.T) {
+func TestEffectiveGroups(t *testing.T) {
 	anybody := authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated", "system:anonymous", "oidc:x"}}
 	if got := NewTrustRules(TrustRules{}).IdentifySubject(anybody); len(got.Groups) > 0 || got.User != "" {
 		t.Errorf("without Anonymous: got %+v", got)

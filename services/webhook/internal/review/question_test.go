@@ -132,7 +132,7 @@ func decides(t *testing.T, rows map[string]row) {
 	}
 }
 
-func TestWhoAsks(t *testing.T) {
+func TestToAccessRequestSubject(t *testing.T) {
 	all := []iamv1alpha1.PolicyBinding{onKind(milo, "Project")}
 	to := func(s iamv1alpha1.Subject) []iamv1alpha1.PolicyBinding {
 		return []iamv1alpha1.PolicyBinding{onKind(milo, "Project", s)}
@@ -165,7 +165,7 @@ func TestWhoAsks(t *testing.T) {
 	})
 }
 
-func TestWhatIsAskedFor(t *testing.T) {
+func TestToQueryPermission(t *testing.T) {
 	widgets := []iamv1alpha1.PolicyBinding{onKind("a.example", "Widget")}
 	one := onObject("a.example", "Widget", "w")
 	one.Spec.ResourceSelector.ResourceRef.Namespace = "one"
@@ -208,7 +208,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestWhatItIsOf(t *testing.T) {
+func TestToQueryParent(t *testing.T) {
 	trust := TrustRules{TrustParents: true}
 	acme, evil := []iamv1alpha1.PolicyBinding{onObject(milo, "Organization", "acme")}, []iamv1alpha1.PolicyBinding{onObject(milo, "Project", "evil")}
 	prj := []iamv1alpha1.PolicyBinding{onObject(milo, "Project", "acme")}
@@ -255,7 +255,7 @@ func TestWhatItIsOf(t *testing.T) {
 	})
 }
 
-func TestScopesAreFew(t *testing.T) {
+func TestScopeLabelValues(t *testing.T) {
 	for want, r := range map[string]AccessRequest{
 		"project": {Project: "x"}, "organization": {Parent: authz.Scope{Type: organization}}, "cluster": {Parent: authz.Scope{Type: "evil.example/Thing"}},
 	} {

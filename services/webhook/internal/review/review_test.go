@@ -10,7 +10,7 @@ const asked = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/
 	`"resourceAttributes":{"namespace":"one","verb":"get","group":"a","version":"v1","resource":"trees","name":"oak","labelSelector":{"rawSelector":"x=y"}},` +
 	`"user":"alice","uid":"u","groups":["system:authenticated"],"extra":{"k":["v"]}},"status":{"allowed":true}}`
 
-func TestAReviewIsReadInBothVersions(t *testing.T) {
+func TestDecodeReadsBothVersions(t *testing.T) {
 	for version, body := range map[string]string{
 		v1: asked, v1beta1: strings.NewReplacer("k8s.io/v1", "k8s.io/v1beta1", `"groups"`, `"group"`).Replace(asked),
 	} {
@@ -25,7 +25,7 @@ func TestAReviewIsReadInBothVersions(t *testing.T) {
 	}
 }
 
-func TestGroupsAreNotReadUnderTheNameOfTheOtherVersion(t *testing.T) {
+func TestDecodeReadsGroupsByVersion(t *testing.T) {
 	for _, body := range []string{strings.Replace(asked, `"groups"`, `"group"`, 1), strings.Replace(asked, "k8s.io/v1", "k8s.io/v1beta1", 1)} {
 		if got, err := Decode([]byte(body)); err != nil || len(got.Groups) > 0 {
 			t.Errorf("%+v, %v", got, err)
@@ -33,7 +33,7 @@ func TestGroupsAreNotReadUnderTheNameOfTheOtherVersion(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReviewIsRefused(t *testing.T) {
+func TestDecodeRefusesInvalidReview(t *testing.T) {
 	with := func(before, after string) string { return strings.Replace(asked, before, after, 1) }
 	long := `["` + strings.Repeat(`g","`, maxGroups) + `g"]`
 	for what, body := range map[string]string{
@@ -53,8 +53,8 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 	}
 }
 
-// TestADeletionOfACollectionMayNameOneObject verifies that only deletecollection takes its name from the selector.
-func TestADeletionOfACollectionMayNameOneObject(t *testing.T) {
+// TestDeleteCollectionNameComesFromSelector verifies that only deletecollection takes its name from the selector.
+func TestDeleteCollectionNameComesFromSelector(t *testing.T) {
 	one := selectorRequirement{"metadata.name", "In", []string{"oak"}}
 	for what, c := range map[string]struct {
 		verb     string
@@ -76,7 +76,7 @@ func TestADeletionOfACollectionMayNameOneObject(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsInTheVersionThatWasAsked(t *testing.T) {
+func TestAnswerHasRequestedVersion(t *testing.T) {
 	for version, c := range map[string]struct {
 		answer Answer
 		want   string

@@ -29,24 +29,24 @@ import (
 	"github.com/entail-dev/entail/services/internal/event"
 )
 
-// GuardInputs holds the inputs of the guard.
-type GuardInputs struct {
+// ValidatorInputs holds the inputs of the guard.
+type ValidatorInputs struct {
 	// Index returns the index if it is proven to be as new as the API server.
 	Index func(context.Context) (*authz.Index, error)
 	// Identity returns the IAM subject of an authenticated user.
 	Identity func(authenticationv1.UserInfo) authz.Subject
 }
 
-// Guard judges changes. The zero value refuses all of them until [Guard.SetInputs] is called.
-type Guard struct {
-	source atomic.Pointer[GuardInputs]
+// Validator judges changes. The zero value refuses all of them until [Validator.SetInputs] is called.
+type Validator struct {
+	source atomic.Pointer[ValidatorInputs]
 }
 
 // SetInputs sets the source, from which on the guard can allow changes.
-func (g *Guard) SetInputs(s GuardInputs) { g.source.Store(&s) }
+func (g *Validator) SetInputs(s ValidatorInputs) { g.source.Store(&s) }
 
 // indexAndSubject returns the index and the subject of the request.
-func (g *Guard) indexAndSubject(ctx context.Context, request *admissionv1.AdmissionRequest) (*authz.Index, authz.Subject, error) {
+func (g *Validator) indexAndSubject(ctx context.Context, request *admissionv1.AdmissionRequest) (*authz.Index, authz.Subject, error) {
 	source := g.source.Load()
 	if source == nil {
 		return nil, authz.Subject{}, errors.New("the declared objects have not been read yet")
@@ -75,7 +75,7 @@ func decodeObjects[T any](request *admissionv1.AdmissionRequest) (is, was *T, er
 }
 
 // validateBinding checks the author of a PolicyBinding.
-func (g *Guard) validateBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+func (g *Validator) validateBinding(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	binding, _, err := decodeObjects[iamv1alpha1.PolicyBinding](request)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (g *Guard) validateBinding(ctx context.Context, request *admissionv1.Admiss
 }
 
 // validateMembership checks the author of a GroupMembership.
-func (g *Guard) validateMembership(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+func (g *Validator) validateMembership(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	membership, _, err := decodeObjects[iamv1alpha1.GroupMembership](request)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (g *Guard) validateMembership(ctx context.Context, request *admissionv1.Adm
 }
 
 // validateRole checks the author of a Role that gains permissions or inherited roles.
-func (g *Guard) validateRole(ctx context.Context, request *admissionv1.AdmissionRequest) error {
+func (g *Validator) validateRole(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 	role, was, err := decodeObjects[iamv1alpha1.Role](request)
 	if err != nil {
 		return err

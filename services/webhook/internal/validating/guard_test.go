@@ -16,22 +16,22 @@ import (
 	"github.com/entail-dev/entail/services/internal/iam"
 )
 
-func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
+func TestValidatorRefusesWithoutIndex(t *testing.T) {
 	request := &admissionv1.AdmissionRequest{
 		Object:    runtime.RawExtension{Raw: []byte(`{"spec":{"includedPermissions":["a"],"ownerRef":{"name":"a"}},"metadata":{"ownerReferences":[{"name":"a"}]}}`)},
 		OldObject: runtime.RawExtension{Raw: []byte(`{}`)},
 	}
-	for _, w := range new(Guard).Webhooks() {
+	for _, w := range new(Validator).Webhooks() {
 		if w.FailurePolicy != nil {
 			t.Errorf("webhook %s fails open", w.Name)
 		}
-		if w.Judge(t.Context(), request) == nil {
+		if w.Validate(t.Context(), request) == nil {
 			t.Errorf("%s judges before anything was read", w.Name)
 		}
 	}
 }
 
-func TestWhoGivesMoreOwnersThanAreLookedAtIsToldSo(t *testing.T) {
+func TestMissingRightErrorReportsTooManyOwners(t *testing.T) {
 	err := missingRightError(&admissionv1.AdmissionRequest{}, "it gets", authz.MissingRight{Owners: true}, "things")
 	if err == nil || !strings.Contains(err.Error(), "more than 1000 would have to be checked") {
 		t.Error(err)
@@ -40,7 +40,7 @@ func TestWhoGivesMoreOwnersThanAreLookedAtIsToldSo(t *testing.T) {
 
 // folders returns a guard with files in folders, and with more kinds, given by group, kind and plural. On folder
 // "mine", a subject with the role may delete their objects.
-func folders(others ...[3]string) *Guard {
+func folders(others ...[3]string) *Validator {
 	x := authz.New(nil)
 	var deletes []string
 	register := func(of [3]string, parents ...iamv1alpha1.ParentResourceRef) {
@@ -60,8 +60,8 @@ func folders(others ...[3]string) *Guard {
 	b.Spec.RoleRef.Name, b.Spec.Subjects = "remover", []iamv1alpha1.Subject{{Kind: "Group", Name: "oidc:removers"}}
 	b.Spec.ResourceSelector.ResourceRef = &iamv1alpha1.ResourceReference{APIGroup: "a.example", Kind: "Folder", Namespace: "n", Name: "mine", UID: "f"}
 	x.SetBinding("n", "b", b)
-	g := new(Guard)
-	g.SetInputs(GuardInputs{
+	g := new(Validator)
+	g.SetInputs(ValidatorInputs{
 		Index:    func(context.Context) (*authz.Index, error) { return x, nil },
 		Identity: func(u authenticationv1.UserInfo) authz.Subject { return authz.Subject{Groups: u.Groups} },
 	})
@@ -70,13 +70,13 @@ func folders(others ...[3]string) *Guard {
 
 const owned = `{"namespace":"n","ownerReferences":[{"apiVersion":"a.example/v1","kind":"Folder","name":"mine","uid":"f"}]}`
 
-// TestAnEventIsOneOfBothItsGroups verifies that an Event counts in both groups in which the API server serves it.
-func TestAnEventIsOneOfBothItsGroups(t *testing.T) {
+// TestTypesOfKindCoverBothEventGroups verifies that an Event counts in both groups in which the API server serves it.
+func TestTypesOfKindCoverBothEventGroups(t *testing.T) {
 	for _, registered := range []string{"core.miloapis.com", "events.k8s.io"} {
 		g := folders([3]string{registered, "Event", "events"})
 		for _, served := range []string{"", "events.k8s.io"} {
 			for _, w := range []admission.Webhook{g.otherKindsWebhook(), g.registeredParentsWebhook()} {
-				err := w.Judge(t.Context(), &admissionv1.AdmissionRequest{
+				err := w.Validate(t.Context(), &admissionv1.AdmissionRequest{
 					Kind: metav1.GroupVersionKind{Group: served, Version: "v1", Kind: "Event"}, Namespace: "n", Name: "it",
 					Object: runtime.RawExtension{Raw: []byte(`{"metadata":` + owned + `}`)}, OldObject: runtime.RawExtension{Raw: []byte(`{"metadata":{"namespace":"n"}}`)},
 				})
@@ -88,8 +88,8 @@ func TestAnEventIsOneOfBothItsGroups(t *testing.T) {
 	}
 }
 
-// TestNoFieldIsTakenForTheOwnersOfAnObject writes similar field names into objects of a kind without a schema.
-func TestNoFieldIsTakenForTheOwnersOfAnObject(t *testing.T) {
+// TestDecodeObjectsIgnoresSimilarFields writes similar field names into objects of a kind without a schema.
+func TestDecodeObjectsIgnoresSimilarFields(t *testing.T) {
 	g := folders()
 	for what, c := range map[string]struct{ was, is string }{
 		"a new owner":             {`{"metadata":{"namespace":"n"}}`, `{"metadata":` + owned + `}`},
@@ -106,7 +106,7 @@ func TestNoFieldIsTakenForTheOwnersOfAnObject(t *testing.T) {
 				continue
 			}
 			judged++
-			if err := w.Judge(t.Context(), request); err == nil || !strings.Contains(err.Error(), "a.example/files.delete") {
+			if err := w.Validate(t.Context(), request); err == nil || !strings.Contains(err.Error(), "a.example/files.delete") {
 				t.Errorf("%s: got %v, want a refusal", what, err)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 // newOwnerValidator returns a judge for new owners of an existing object. Rights on an owner are rights on the object from
 // then on. A new object had no rights before, so its owners need no check. The refusal names escalate as the exemption.
-func newOwnerValidator[T any](g *Guard, target func(*T) iam.BindingTarget, escalate string) admission.ValidateFunc {
+func newOwnerValidator[T any](g *Validator, target func(*T) iam.BindingTarget, escalate string) admission.ValidateFunc {
 	return func(ctx context.Context, request *admissionv1.AdmissionRequest) error {
 		object, was, err := decodeObjects[T](request)
 		if err != nil || was == nil {

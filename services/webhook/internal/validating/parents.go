@@ -39,16 +39,16 @@ b.apiVersion == o.apiVersion && b.kind == o.kind && b.name == o.name && b.uid ==
 )
 
 // registeredParentsWebhook returns the webhook for objects of other groups that get an owner of a registered parent kind.
-func (g *Guard) registeredParentsWebhook() admission.Webhook {
+func (g *Validator) registeredParentsWebhook() admission.Webhook {
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{Name: "parents.iam.miloapis.com"},
-		Judge:             newOwnerValidator(g, objectTarget, "kind, all of it, or on everything if there are owners of several kinds"),
-		About:             g.currentParentRules,
+		Validate:          newOwnerValidator(g, objectTarget, "kind, all of it, or on everything if there are owners of several kinds"),
+		RulesFunc:         g.currentParentRules,
 	}
 }
 
-// currentParentRules implements [admission.RulesFunc] by the registered kinds. It changes nothing while these are unknown.
-func (g *Guard) currentParentRules(
+// currentParentRules implements [admission.WebhookRulesFunc] by the registered kinds. It changes nothing while these are unknown.
+func (g *Validator) currentParentRules(
 	ctx context.Context, rules []admissionregistrationv1.RuleWithOperations, conditions []admissionregistrationv1.MatchCondition,
 ) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 	source := g.source.Load()
@@ -63,7 +63,7 @@ func (g *Guard) currentParentRules(
 }
 
 // parentKindRules returns rules and conditions that name the kinds with parents, and the parents. It leaves out organizations and
-// projects, which [Guard.otherKindsWebhook] covers for every kind. If the kinds are too many to name, the rules match every
+// projects, which [Validator.otherKindsWebhook] covers for every kind. If the kinds are too many to name, the rules match every
 // kind.
 func parentKindRules(all []*iam.RegisteredKind) ([]admissionregistrationv1.RuleWithOperations, []admissionregistrationv1.MatchCondition) {
 	var rules []admissionregistrationv1.RuleWithOperations

@@ -39,7 +39,7 @@ authorizer.group('resourcemanager.miloapis.com').resource('projects').check('esc
 )
 
 // Webhooks returns the webhooks to register at the API server.
-func (g *Guard) Webhooks() []admission.Webhook {
+func (g *Validator) Webhooks() []admission.Webhook {
 	escalates := func(resource, namespace, name string) string {
 		return fmt.Sprintf(notWhoEscalates, resource, namespace, name)
 	}
@@ -66,13 +66,13 @@ func (g *Guard) Webhooks() []admission.Webhook {
 const organizations = "organizations.resourcemanager.miloapis.com and projects, all of them"
 
 // otherKindsWebhook returns the webhook for updates of other kinds that add an organization or a project as owner.
-func (g *Guard) otherKindsWebhook() admission.Webhook {
+func (g *Validator) otherKindsWebhook() admission.Webhook {
 	var ours []string
 	for _, kind := range kinds.IAMKinds() {
 		ours = append(ours, "'"+kind.Resource+"."+kind.Group+"'")
 	}
 	about := fmt.Sprintf(othersGetAnOwner, strings.Join(ours, ", "))
-	return admission.Webhook{Judge: newOwnerValidator(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+	return admission.Webhook{Validate: newOwnerValidator(g, objectTarget, organizations), ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
 		Name: "owners.iam.miloapis.com", Rules: []admissionregistrationv1.RuleWithOperations{newUpdateRule("*", "*/*")},
 		MatchConditions: []admissionregistrationv1.MatchCondition{joinConditions(about, notWhoOwnsAll)},
 	}}
@@ -100,7 +100,7 @@ func newKindWebhook(kind kinds.Kind, judge admission.ValidateFunc, about, who st
 	if kind.Global {
 		scope = admissionregistrationv1.ClusterScope
 	}
-	return admission.Webhook{Judge: judge, ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
+	return admission.Webhook{Validate: judge, ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
 		Name: kind.Resource + "." + kind.Group,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},

@@ -12,7 +12,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
-func TestAReportSaysWhichBlowsWereInRoundsThatFailed(t *testing.T) {
+func TestReportListsFaultsOfFailedRounds(t *testing.T) {
 	r := Report{
 		Episodes: 2, Rounds: 9, Operations: 100, Looks: 1000, Slowest: 2500 * time.Millisecond,
 		Answers: checker.AnswerCounts{Answers: 5000, Allows: 600, Mixed: 7, Planted: 20, Found: 19},
@@ -60,7 +60,7 @@ func TestRunPrintsSeedBeforeAnythingElse(t *testing.T) {
 	}
 }
 
-func TestCampaignIsOverAfterItsTimeAndItsRounds(t *testing.T) {
+func TestCampaignEndsAfterTimeAndRounds(t *testing.T) {
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	cfg := Config{Rounds: 4}
 	for name, test := range map[string]struct {
@@ -101,7 +101,7 @@ func TestEpisodeKeepsOneViolationPerErrorAndNoneForTheEndOfARound(t *testing.T) 
 	}
 }
 
-func TestEachEpisodeDrawsItsOwn(t *testing.T) {
+func TestEpisodesHaveOwnSeeds(t *testing.T) {
 	cfg := Config{Seed: 1}
 	seen := map[uint64]bool{}
 	for number := 1; number <= 5; number++ {

@@ -27,7 +27,7 @@ func rule(name, parent, child string) unstructured.Unstructured {
 	}})
 }
 
-func TestRolesAreFollowedThroughChainsAndCycles(t *testing.T) {
+func TestExpectedRolesFollowChainsAndCycles(t *testing.T) {
 	all := impliedRoleRules{}
 	for _, r := range []unstructured.Unstructured{rule("1", "a", "b"), rule("2", "b", "c"), rule("3", "c", "a"), rule("4", "c", "d")} {
 		all.addRule(r)
@@ -52,7 +52,7 @@ func tuple(object, relation, user string) any {
 
 const text = "module core\ntype user\ntype doc\n  relations\n    define editor: [user]\n    define viewer: [user] or editor\n"
 
-func TestABrokenModuleIsLeftOutAndItsTuplesWithIt(t *testing.T) {
+func TestExpectedModelOmitsBrokenModule(t *testing.T) {
 	s := &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{}}
 	part := func(name, text string) unstructured.Unstructured {
 		return object("AuthorizationModel", "", name, map[string]any{"spec": map[string]any{
@@ -79,7 +79,7 @@ func TestABrokenModuleIsLeftOutAndItsTuplesWithIt(t *testing.T) {
 	}
 }
 
-func TestOfABrokenModuleTheLastTextOfThisStoreStaysAndItsNewTuplesWait(t *testing.T) {
+func TestExpectedModelKeepsLastTextOfBrokenModule(t *testing.T) {
 	of := store(text)
 	of.SetUID("this")
 	for uid, want := range map[string]map[string]bool{"this": {"part:1#viewer@user:1": true}, "another": {}} {
@@ -103,7 +103,7 @@ func TestOfABrokenModuleTheLastTextOfThisStoreStaysAndItsNewTuplesWait(t *testin
 	}
 }
 
-func TestModelsAreComparedByWhatTheySay(t *testing.T) {
+func TestModelsAreComparedByMeaning(t *testing.T) {
 	model := func(text string) map[string]string {
 		m, err := compileModules(Module{Name: "core", Text: text})
 		if err != nil {
@@ -129,7 +129,7 @@ func TestModelsAreComparedByWhatTheySay(t *testing.T) {
 
 // A grant that was declared since the last rest is possible; all others are not. OpenFGA itself decides each state
 // here, and no grant of a state may count as impossible.
-func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
+func TestDeclaredGrantsArePossible(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(7, 7)))
 	p, now := newAllowedSince(), map[string]unstructured.Unstructured{}
 	granted := 0
@@ -185,7 +185,7 @@ func TestWhatSomeStateGrantsIsPossible(t *testing.T) {
 	}
 }
 
-func TestWritesAreCountedAndQuestionsAreNot(t *testing.T) {
+func TestCountersCountWritesOnly(t *testing.T) {
 	w := WriteCounts{}
 	w.addSamples(strings.NewReader(`# TYPE apiserver_request_total counter
 apiserver_request_total{code="200",group="core.platform-mesh.io",resource="stores",subresource="status",verb="APPLY"} 3
@@ -206,7 +206,7 @@ apiserver_request_total{code="201",group="authorization.k8s.io",resource="subjec
 	}
 }
 
-func TestAStoreThatIsBeingDeletedKeepsWhatItHad(t *testing.T) {
+func TestDeletingStoreMayKeepContent(t *testing.T) {
 	m := &AccessMonitor{possible: newAllowedSince()}
 	snapshot := func(o unstructured.Unstructured) *ObjectSnapshot {
 		return &ObjectSnapshot{byKind: map[schema.GroupVersionResource][]unstructured.Unstructured{workload.StoreResource(): {o}}}
@@ -225,7 +225,7 @@ func TestAStoreThatIsBeingDeletedKeepsWhatItHad(t *testing.T) {
 	}
 }
 
-func TestASystemIsNotAtRestWhileARecordIsOpen(t *testing.T) {
+func TestQuiescenceRequiresClosedRecords(t *testing.T) {
 	open := func(reason, message string) error {
 		o := store(text)
 		now := metav1.Now()

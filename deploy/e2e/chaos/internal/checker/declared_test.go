@@ -27,7 +27,7 @@ func allowedBy(s *ObjectSnapshot) map[int]bool {
 }
 
 // The history reads objects directly, the check of a system at rest by the tuples that follow from them.
-func TestHistoryAndTuplesGiveTheSameAnswers(t *testing.T) {
+func TestHistoryEqualsTuples(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(5, 5)))
 	now := map[schema.GroupVersionResource]map[string]unstructured.Unstructured{}
 	take := func(o workload.Operation) {

@@ -66,7 +66,7 @@ func relations(objects map[schema.GroupVersionResource]unstructured.Unstructured
 	return strings.Join(all, " ")
 }
 
-func TestAccessFollowsFromObjectsAndGoesWithEach(t *testing.T) {
+func TestAccessRequiresEachObject(t *testing.T) {
 	permission := sha256Hex(workload.ResourceGroup + "/projects.get")[:12]
 	whole := permission + " b member r u u u"
 	if got := relations(declaredAccess()); got != whole {
@@ -95,7 +95,7 @@ func TestAccessFollowsFromObjectsAndGoesWithEach(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatSomebodyDeclaredMayBeInTheStore(t *testing.T) {
+func TestStoreMayHoldDeclaredTuplesOnly(t *testing.T) {
 	p := newAllowedSince()
 	for gvr, all := range related().byKind {
 		for _, o := range all {
@@ -119,7 +119,7 @@ func TestOnlyWhatSomebodyDeclaredMayBeInTheStore(t *testing.T) {
 }
 
 // After random operations, every access that the present objects declare must be possible, and so must its tuples.
-func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
+func TestDeclaredAccessIsPossible(t *testing.T) {
 	w := workload.New(rand.New(rand.NewPCG(5, 5)))
 	p, now := newAllowedSince(), map[string]unstructured.Unstructured{}
 	take := func(o workload.Operation) {
@@ -177,7 +177,7 @@ func TestWhatSomeStateAllowsIsPossible(t *testing.T) {
 }
 
 // Access is impossible without any one of the objects that it needs, and also while that object is being deleted.
-func TestWhatLacksAnObjectIsImpossible(t *testing.T) {
+func TestAccessWithoutObjectIsImpossible(t *testing.T) {
 	configMap, _ := workload.TargetOf("ConfigMap")
 	project, _ := workload.TargetOf("Project")
 	onMap := accessQuestion{questionSubject{User: "user-1"}, "get", questionResource{configMap.Group, configMap.Resource.Resource, "team-0", "map-0"}, configMap}
@@ -288,7 +288,7 @@ func related() *ObjectSnapshot {
 	return s
 }
 
-func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
+func TestAccessIsInheritedFromParent(t *testing.T) {
 	configMap, _ := workload.TargetOf("ConfigMap")
 	gear, _ := workload.TargetOf("gear")
 	on := func(verb, name string, who questionSubject) accessQuestion {
@@ -325,7 +325,7 @@ func TestWhatIsHadOnAParentIsHadOnWhatBelongsToIt(t *testing.T) {
 }
 
 // A webhook with a wrong answer is reported, and so is one without an answer.
-func TestAWrongAnswerOfAWebhookIsFound(t *testing.T) {
+func TestWrongWebhookAnswerIsReported(t *testing.T) {
 	declares := newDeclaredAccess(related())
 	for name, c := range map[string]struct {
 		answer func(q accessQuestion) any

@@ -46,7 +46,7 @@ func (w *watched) mustReport(t *testing.T, want string) {
 	}
 }
 
-func TestOpenFGAIsAccusedOfWhatNobodyHasDeclaredSinceTheLastRest(t *testing.T) {
+func TestUndeclaredTupleIsReported(t *testing.T) {
 	revoked := Tuple{"doc:7", "viewer", "user:7"}
 	for name, test := range map[string]struct {
 		before func(*watched)
@@ -94,7 +94,7 @@ func TestOpenFGAIsAccusedOfWhatNobodyHasDeclaredSinceTheLastRest(t *testing.T) {
 	}
 }
 
-func TestOpenFGAIsAccusedOfAnAnswerThatNothingGives(t *testing.T) {
+func TestUngrantedAllowIsReported(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	for _, object := range workload.QuestionObjects() {
 		for _, relation := range workload.QuestionRelations() {
@@ -112,7 +112,7 @@ func TestOpenFGAIsAccusedOfAnAnswerThatNothingGives(t *testing.T) {
 	}
 }
 
-func TestWhatWasSeenInAnEarlierEpochIsNotReported(t *testing.T) {
+func TestObservationOfEarlierEpochIsIgnored(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	epoch := w.currentEpoch()
 	never := func(*allowedSince) bool { return false }
@@ -125,7 +125,7 @@ func TestWhatWasSeenInAnEarlierEpochIsNotReported(t *testing.T) {
 	}
 }
 
-func TestLooksAreCountedSinceTheyWereLastTaken(t *testing.T) {
+func TestMonitorCountsProbesSinceLastTake(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	w.checkOpenFGA(t.Context())
 	if n := w.TakeCheckCount(); n < 2 {
@@ -136,7 +136,7 @@ func TestLooksAreCountedSinceTheyWereLastTaken(t *testing.T) {
 	}
 }
 
-func TestMonitorCountsNoLookWithoutAnAnswer(t *testing.T) {
+func TestMonitorCountsNoUnansweredProbe(t *testing.T) {
 	w := watch(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	w.world.fga.err, w.answering = errors.New("away"), []string{"http://127.0.0.1:1"}
 	w.checkOpenFGA(t.Context())
@@ -201,7 +201,7 @@ func judge(t *testing.T, allowed bool, status int) (*rest.Config, *[]authorizati
 	return cfg, asked
 }
 
-func TestTheAPIServerIsAccusedOfARightThatNobodyGave(t *testing.T) {
+func TestUngrantedAPIServerRightIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		allowed bool
 		status  int
@@ -233,7 +233,7 @@ func TestTheAPIServerIsAccusedOfARightThatNobodyGave(t *testing.T) {
 	}
 }
 
-func TestARightThatSomebodyGaveIsNotAskedFor(t *testing.T) {
+func TestGrantedRightIsNotProbed(t *testing.T) {
 	cfg, asked := judge(t, true, http.StatusCreated)
 	w := watch(t, cfg)
 	for _, namespace := range workload.NamespaceNames() {
@@ -247,7 +247,7 @@ func TestARightThatSomebodyGaveIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsAccusedOfAnAnswerThatNothingGave(t *testing.T) {
+func TestUngrantedWebhookAnswerIsReported(t *testing.T) {
 	declares := newDeclaredAccess(related())
 	for name, c := range map[string]struct {
 		status int
@@ -280,7 +280,7 @@ func TestAWebhookIsAccusedOfAnAnswerThatNothingGave(t *testing.T) {
 	}
 }
 
-func TestWhatAServiceMadeGivesNobodyARight(t *testing.T) {
+func TestGeneratedObjectsGrantNothing(t *testing.T) {
 	p := newAllowedSince()
 	made := atRest(t).follow("team-0", "made", "source", "role-9", "eve")
 	p.addState(workload.RoleBindingResource().Resource, *made)
@@ -289,7 +289,7 @@ func TestWhatAServiceMadeGivesNobodyARight(t *testing.T) {
 	}
 }
 
-func TestQuestionsAreAskedInBatchesThatOpenFGATakes(t *testing.T) {
+func TestChecksAreBatched(t *testing.T) {
 	fga := &backend{yes: []Tuple{{"doc:3", "viewer", "user:1"}, {"doc:119", "viewer", "user:1"}}}
 	var questions []Tuple
 	for i := range 120 {
@@ -305,7 +305,7 @@ func TestQuestionsAreAskedInBatchesThatOpenFGATakes(t *testing.T) {
 	}
 }
 
-func TestCountersOfBothServersAreRead(t *testing.T) {
+func TestCountersReadBothServers(t *testing.T) {
 	status := http.StatusOK
 	kube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -333,7 +333,7 @@ func TestCountersOfBothServersAreRead(t *testing.T) {
 	}
 }
 
-func TestEveryWriteToOpenFGACountsAndNoQuestion(t *testing.T) {
+func TestOpenFGACounterCountsWritesOnly(t *testing.T) {
 	for method, want := range map[string]bool{
 		"Write": true, "WriteAuthorizationModel": true, "CreateStore": true, "UpdateStore": true, "DeleteStore": true,
 		"Read": false, "Check": false, "ListStores": false, "ReadAuthorizationModels": false,
@@ -344,7 +344,7 @@ func TestEveryWriteToOpenFGACountsAndNoQuestion(t *testing.T) {
 	}
 }
 
-func TestASnapshotKnowsEachObjectsState(t *testing.T) {
+func TestSnapshotHoldsStateOfObjects(t *testing.T) {
 	w := atRest(t)
 	before := w.snapshot().ResourceVersions()
 	w.get(workload.StoreResource(), "store-0").SetResourceVersion("2")
@@ -362,7 +362,7 @@ func TestASnapshotKnowsEachObjectsState(t *testing.T) {
 }
 
 // A wait ends with its context, so that a campaign can be stopped.
-func TestAWaitEndsWithItsContext(t *testing.T) {
+func TestWaitEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	(&watched{AccessMonitor: &AccessMonitor{}}).Run(ctx)

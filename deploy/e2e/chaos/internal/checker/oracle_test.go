@@ -11,7 +11,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-func TestASystemInWhichAllIsAsItMustBeIsAccusedOfNothing(t *testing.T) {
+func TestCorrectSystemHasNoViolation(t *testing.T) {
 	stores, parts, documents := workload.StoreResource(), workload.AuthorizationModelResource(), workload.PolicyDocumentResource()
 	for name, change := range map[string]func(*calmWorld){
 		"all": func(*calmWorld) {},
@@ -96,7 +96,7 @@ func accused(t *testing.T, faults map[string]struct {
 	}
 }
 
-func TestAStoreThatOpenFGADoesNotHoldAsDeclaredIsAccused(t *testing.T) {
+func TestWrongStoreContentIsReported(t *testing.T) {
 	stores := workload.StoreResource()
 	accused(t, map[string]struct {
 		fault func(*calmWorld)
@@ -173,7 +173,7 @@ func TestAStoreThatOpenFGADoesNotHoldAsDeclaredIsAccused(t *testing.T) {
 	})
 }
 
-func TestOfAStoreThatGoesOpenFGANeedsToHoldOnlyWhatWasMade(t *testing.T) {
+func TestDeletingStoreNeedsWrittenTuplesOnly(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		r := atRest(t)
 		store := r.get(workload.StoreResource(), "store-0")
@@ -187,7 +187,7 @@ func TestOfAStoreThatGoesOpenFGANeedsToHoldOnlyWhatWasMade(t *testing.T) {
 	}
 }
 
-func TestAModuleThatIsNotWhatItsOwnerSaysIsAccused(t *testing.T) {
+func TestWrongGeneratedModuleIsReported(t *testing.T) {
 	parts, documents, definitions := workload.AuthorizationModelResource(), workload.PolicyDocumentResource(), workload.DefinitionResource()
 	const module = "policydocument.default.door.x1"
 	accused(t, map[string]struct {
@@ -243,7 +243,7 @@ func TestAModuleThatIsNotWhatItsOwnerSaysIsAccused(t *testing.T) {
 	})
 }
 
-func TestARoleThatDoesNotFollowAndOneThatShouldAreAccused(t *testing.T) {
+func TestWrongImpliedRoleIsReported(t *testing.T) {
 	rules, bindings := workload.ImpliedRolesResource(), workload.RoleBindingResource()
 	accused(t, map[string]struct {
 		fault func(*calmWorld)
@@ -277,7 +277,7 @@ func TestARoleThatDoesNotFollowAndOneThatShouldAreAccused(t *testing.T) {
 	})
 }
 
-func TestADifferenceNamesTheFirstOfMany(t *testing.T) {
+func TestDifferenceNamesFirst(t *testing.T) {
 	want := map[string]bool{}
 	for _, name := range []string{"g", "f", "e", "d", "c", "b", "a"} {
 		want[name] = true

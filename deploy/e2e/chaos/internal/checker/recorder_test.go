@@ -194,7 +194,7 @@ func TestRecorderReportsAllowsOlderThanAnnounced(t *testing.T) {
 	}
 }
 
-func TestRecorderReportsAllowsOlderThanTheLastRest(t *testing.T) {
+func TestRecorderReportsAllowsOlderThanLastQuiescence(t *testing.T) {
 	late := announced - time.Second
 	reported := record(t, webhookBehind{behind: late, bindingsBehind: late}, 150, func(t *testing.T, r *AnswerRecorder) {
 		r.NoteQuiescence(time.Now().Add(-announced - 10*time.Second))

@@ -2,7 +2,7 @@ package nemesis
 
 import "testing"
 
-func TestWhoDoesMoreThanBeforeIsActive(t *testing.T) {
+func TestActiveReplicaHasMostProgress(t *testing.T) {
 	counts := func(first, second float64) map[string]float64 {
 		return map[string]float64{"tuple-sync-0": first, "tuple-sync-1": second}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/system"
 )
 
-func TestAnOddsOfNothingIsNeverDrawnAndTheOthersByTheirWeight(t *testing.T) {
+func TestDrawFollowsWeights(t *testing.T) {
 	draw := func(*rand.Rand, SystemShape) FaultInjection { return FaultInjection{} }
 	n := New(rand.New(rand.NewPCG(1, 1)), SystemShape{Nodes: 1, Replicas: 1}, []Fault{
 		{Name: "often", Weight: 3, draw: draw}, {Name: "never", draw: draw}, {Name: "seldom", Weight: 1, draw: draw}, {Name: "elsewhere", Weight: 50, Nodes: 3, draw: draw},
@@ -23,7 +23,7 @@ func TestAnOddsOfNothingIsNeverDrawnAndTheOthersByTheirWeight(t *testing.T) {
 	}
 }
 
-func TestATimeIsDrawnBetweenItsBounds(t *testing.T) {
+func TestDrawDurationStaysWithinBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
 		if d := drawDuration(r, time.Second, 3*time.Second); d < time.Second || d > 3*time.Second || d%time.Millisecond != 0 {
@@ -32,7 +32,7 @@ func TestATimeIsDrawnBetweenItsBounds(t *testing.T) {
 	}
 }
 
-func TestAPathLeadsToWhatItIsNamedFor(t *testing.T) {
+func TestPathsLeadToNamedServers(t *testing.T) {
 	nats, kube, fga := &system.Proxy{}, &system.Proxy{}, &system.Proxy{}
 	r := &system.Replica{NATS: []*system.Proxy{nats}, KubeLink: kube, FGALink: fga}
 	for which, want := range map[string][]*system.Proxy{
@@ -50,7 +50,7 @@ func TestAPathLeadsToWhatItIsNamedFor(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoCallsOpenFGAIsCutOffFromIt(t *testing.T) {
+func TestOpenFGACutAffectsItsClientsOnly(t *testing.T) {
 	for name, want := range map[string]bool{"store-sync-0": true, "tuple-sync-1": true, "implied-role-0": false, "watcher-0": false} {
 		if callsOpenFGA(name) != want {
 			t.Errorf("%s calls OpenFGA: %t", name, !want)
@@ -65,7 +65,7 @@ func TestOnlyWhoCallsOpenFGAIsCutOffFromIt(t *testing.T) {
 	}
 }
 
-func TestABlowThatDoesNotLastEndsWithinItsRound(t *testing.T) {
+func TestShortFaultEndsWithinRound(t *testing.T) {
 	for i, strikes := range drawn(8, SystemShape{Nodes: 3, Replicas: 2}, 2000) {
 		for _, s := range strikes {
 			if s.For < 0 || s.For > 30*time.Second || s.Lasting && s.For > 0 || s.Do == nil || s.Text == "" {

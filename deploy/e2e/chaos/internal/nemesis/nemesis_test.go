@@ -26,7 +26,7 @@ func texts(rounds [][]FaultInjection) []string {
 	return all
 }
 
-func TestTheSameSeedIsTheSameBlows(t *testing.T) {
+func TestFaultsAreDeterministic(t *testing.T) {
 	shape := SystemShape{Nodes: 3, Replicas: 2}
 	if first, again := texts(drawn(1, shape, 200)), texts(drawn(1, shape, 200)); !slices.Equal(first, again) {
 		t.Error("the same seed draws other blows")
@@ -36,7 +36,7 @@ func TestTheSameSeedIsTheSameBlows(t *testing.T) {
 	}
 }
 
-func TestEveryBlowStrikesWhereItCan(t *testing.T) {
+func TestEveryFaultHasTarget(t *testing.T) {
 	for name, shape := range map[string]SystemShape{"a cluster": {Nodes: 3, Replicas: 2}, "one of each": {Nodes: 1, Replicas: 1}} {
 		t.Run(name, func(t *testing.T) {
 			struck := map[string]int{}
@@ -53,7 +53,7 @@ func TestEveryBlowStrikesWhereItCan(t *testing.T) {
 	}
 }
 
-func TestASystemUnderALastingBlowCanComeToRest(t *testing.T) {
+func TestSystemUnderLastingFaultReachesQuiescence(t *testing.T) {
 	for i, strikes := range drawn(4, SystemShape{Nodes: 3, Replicas: 2}, 2000) {
 		lasting := 0
 		for _, s := range strikes {
@@ -72,7 +72,7 @@ func TestASystemUnderALastingBlowCanComeToRest(t *testing.T) {
 	}
 }
 
-func TestWhatNothingCouldTellOfIsLeftOut(t *testing.T) {
+func TestUndetectableFaultsAreExcluded(t *testing.T) {
 	for i, strikes := range drawn(5, SystemShape{Nodes: 1, Replicas: 2}, 5000) {
 		struck := map[string]bool{}
 		for _, s := range strikes {
@@ -84,7 +84,7 @@ func TestWhatNothingCouldTellOfIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestSafeBlowsAreThoseOfWhichNothingIsKnown(t *testing.T) {
+func TestSafeFaultsHaveNoKnownFailure(t *testing.T) {
 	safe := SurvivedFaults()
 	if len(safe) < 8 || len(safe) > len(AllFaults()) {
 		t.Errorf("%d of %d blows are safe", len(safe), len(AllFaults()))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWhoeverIsKilledWhileItEndsDidNotEndWrongly(t *testing.T) {
+func TestKillDuringStopIsNoFailure(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	s := newChildSpawner()
 	defer s.close()
@@ -41,7 +41,7 @@ func TestWhoeverIsKilledWhileItEndsDidNotEndWrongly(t *testing.T) {
 	}
 }
 
-func TestFreezeReturnsWhenTheProcessDoesNothingAnyMore(t *testing.T) {
+func TestFreezeReturnsWhenProcessIsStopped(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	s := newChildSpawner()
 	defer s.close()

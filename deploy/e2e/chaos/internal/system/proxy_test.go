@@ -65,7 +65,7 @@ const (
 	quiet = 100 * time.Millisecond
 )
 
-func TestWhatIsHeldArrivesWhenThePathForwardsAgain(t *testing.T) {
+func TestPausedPathDeliversLater(t *testing.T) {
 	p := echo(t)
 	old := dial(t, p)
 	if err := ask(old, soon); err != nil {
@@ -86,7 +86,7 @@ func TestWhatIsHeldArrivesWhenThePathForwardsAgain(t *testing.T) {
 	}
 }
 
-func TestACutPathEndsConnectionsAndRefusesNewOnes(t *testing.T) {
+func TestCutPathRefusesConnections(t *testing.T) {
 	p := echo(t)
 	old := dial(t, p)
 	if err := ask(old, soon); err != nil {
@@ -105,7 +105,7 @@ func TestACutPathEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 	}
 }
 
-func TestAHalfOpenConnectionNeverTellsAndNewOnesWork(t *testing.T) {
+func TestHalfOpenPathKeepsOldConnectionsSilent(t *testing.T) {
 	p := echo(t)
 	old := dial(t, p)
 	if err := ask(old, soon); err != nil {

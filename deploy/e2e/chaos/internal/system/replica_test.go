@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAReplicaTellsHowMuchItHasHandledAndWhetherItIsReady(t *testing.T) {
+func TestReplicaReportsProgressAndReadiness(t *testing.T) {
 	ready := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
@@ -37,7 +37,7 @@ func TestAReplicaTellsHowMuchItHasHandledAndWhetherItIsReady(t *testing.T) {
 	}
 }
 
-func TestTheLinksOfAReplicaAreAllThatItHas(t *testing.T) {
+func TestReplicaLinksCoverAllServers(t *testing.T) {
 	nats, kube, fga := &Proxy{}, &Proxy{}, &Proxy{}
 	for want, r := range map[int]*Replica{
 		2: {NATS: []*Proxy{nats}, KubeLink: kube}, 3: {NATS: []*Proxy{nats}, KubeLink: kube, FGALink: fga}, 4: {NATS: []*Proxy{nats, nats}, KubeLink: kube, FGALink: fga},

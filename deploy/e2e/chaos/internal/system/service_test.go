@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAReplicaTellsHowMuchItHasHandled(t *testing.T) {
+func TestReplicaReportsProgress(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "# TYPE entail_messages_handled_total counter\n",
 			"entail_messages_handled_total{outcome=\"ok\",service=\"x\"} 40\n",

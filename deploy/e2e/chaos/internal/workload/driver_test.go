@@ -63,7 +63,7 @@ func drive(t *testing.T, a *api) *Driver {
 	return d
 }
 
-func TestAnOperationIsCarriedOutStepByStep(t *testing.T) {
+func TestOperationRunsItsSteps(t *testing.T) {
 	const path = "/apis/core.platform-mesh.io/v1alpha1/stores/store-0"
 	for verb, want := range map[OperationVerb][]string{
 		Apply: {"APPLY " + path}, Delete: {"DELETE " + path}, Replace: {"DELETE " + path, "APPLY " + path},
@@ -82,7 +82,7 @@ func TestAnOperationIsCarriedOutStepByStep(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatIsAwayIsTriedAgainAndOneThatRefusesIsNot(t *testing.T) {
+func TestOperationRetriesOutageNotRefusal(t *testing.T) {
 	o := Operation{Verb: Apply, Resource: StoreResource(), Object: newObject(StoreResource(), "Store", "", "store-0"), Summary: "as it was"}
 	for name, test := range map[string]struct {
 		verb  OperationVerb
@@ -108,7 +108,7 @@ func TestAnAPIServerThatIsAwayIsTriedAgainAndOneThatRefusesIsNot(t *testing.T) {
 	}
 }
 
-func TestOnlyAJudgementOfTheRequestIsARefusal(t *testing.T) {
+func TestIsRefusal(t *testing.T) {
 	kind := schema.GroupKind{Kind: "Store"}
 	for name, test := range map[string]struct {
 		err  error
@@ -127,7 +127,7 @@ func TestOnlyAJudgementOfTheRequestIsARefusal(t *testing.T) {
 	}
 }
 
-func TestAListThatCannotBeReadIsAnError(t *testing.T) {
+func TestUnreadableListIsError(t *testing.T) {
 	d := drive(t, &api{codes: []int{403}, texts: []string{"you may not"}})
 	if _, err := d.List(t.Context(), storeKind()); err == nil || !strings.Contains(err.Error(), "you may not") {
 		t.Errorf("got %v", err)
@@ -137,7 +137,7 @@ func TestAListThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereBeforeAnythingElseIsNeverTakenBackForGood(t *testing.T) {
+func TestBaseObjectsAreNeverDeletedForGood(t *testing.T) {
 	prepared := map[string]bool{}
 	for _, o := range InitialOperations() {
 		if o.Verb != Apply || prepared[o.Key()] {

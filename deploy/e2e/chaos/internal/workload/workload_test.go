@@ -14,7 +14,7 @@ func draw(seed uint64, n int) []string {
 	return all
 }
 
-func TestTheSameSeedIsTheSameOperations(t *testing.T) {
+func TestOperationsAreDeterministic(t *testing.T) {
 	first, again, other := draw(1, 500), draw(1, 500), draw(2, 500)
 	same := 0
 	for i := range first {
@@ -58,7 +58,7 @@ func TestEveryKindIsCreatedChangedAndDeleted(t *testing.T) {
 	}
 }
 
-func TestPeopleAreBusyWithOneKindForAWhile(t *testing.T) {
+func TestOperationsClusterByKind(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
 	most, last := map[string]int{}, []string{}
 	for range 5000 {
@@ -76,7 +76,7 @@ func TestPeopleAreBusyWithOneKindForAWhile(t *testing.T) {
 	}
 }
 
-func TestForceStripsOnlyWhatHasFinalizers(t *testing.T) {
+func TestForceStripsOnlyObjectsWithFinalizers(t *testing.T) {
 	w := New(rand.New(rand.NewPCG(1, 0)))
 	for range 200 {
 		if o := w.NextForcedOperation(); o.Verb != Strip || o.Resource != StoreResource() && o.Resource != AuthorizationModelResource() {

@@ -32,8 +32,8 @@ func (r StoreRef) Key(from string) event.Key {
 	}
 }
 
-// NoStore returns the message for an object of the cluster here whose Store does not exist.
-func NoStore(store event.Key, here string) string {
+// StoreNotFoundMessage returns the message for an object of the cluster here whose Store does not exist.
+func StoreNotFoundMessage(store event.Key, here string) string {
 	text := fmt.Sprintf("there is no Store %q in cluster %q: create it, or correct spec.storeRef", store.Name, store.Cluster)
 	if store.Cluster != here {
 		text += fmt.Sprintf(" (the name of a cluster is the --cluster of its watcher; this one is %q, which an empty spec.storeRef.cluster means, too)", here)
@@ -128,12 +128,12 @@ type AuthorizationModel struct {
 
 // ModelDigest returns a hash of the module's text and of the OpenFGA store that holds the module.
 func (in *AuthorizationModel) ModelDigest(storeID string) string {
-	return digest(storeID, in.Spec.Model)
+	return shortDigest(storeID, in.Spec.Model)
 }
 
-// Holds reports whether a generated object has the spec and annotations that services write in want. Other annotations
-// may differ.
-func (in *AuthorizationModel) Holds(want *AuthorizationModel) bool {
+// MatchesDesired reports whether a generated object has the spec and annotations that services write in want. Other
+// annotations may differ.
+func (in *AuthorizationModel) MatchesDesired(want *AuthorizationModel) bool {
 	for _, name := range GeneratedAnnotations() {
 		if in.Annotations[name] != want.Annotations[name] {
 			return false

@@ -13,7 +13,7 @@ func made() *v1alpha1.AuthorizationModel {
 	return m
 }
 
-func TestAGeneratedModelIsWrittenAgainOnlyForWhatIsOurs(t *testing.T) {
+func TestMatchesDesiredIgnoresForeignFields(t *testing.T) {
 	for name, test := range map[string]struct {
 		has  func(*v1alpha1.AuthorizationModel)
 		want func(*v1alpha1.AuthorizationModel)
@@ -45,13 +45,13 @@ func TestAGeneratedModelIsWrittenAgainOnlyForWhatIsOurs(t *testing.T) {
 		if test.want != nil {
 			test.want(want)
 		}
-		if got := has.Holds(want); got != test.same {
+		if got := has.MatchesDesired(want); got != test.same {
 			t.Errorf("%s: holds %t", name, got)
 		}
 	}
 }
 
-func TestAStoreIsLookedForWhereTheReferenceSaysOrWhereItStands(t *testing.T) {
+func TestStoreRefKeyDefaultsToOwnCluster(t *testing.T) {
 	for want, ref := range map[string]v1alpha1.StoreRef{
 		"here":  {Name: "demo"},
 		"there": {Name: "demo", Cluster: "there"},
@@ -62,12 +62,12 @@ func TestAStoreIsLookedForWhereTheReferenceSaysOrWhereItStands(t *testing.T) {
 	}
 }
 
-func TestWhoNamesAnUnknownClusterIsToldWhatTheNamesAre(t *testing.T) {
-	here := v1alpha1.NoStore(v1alpha1.StoreRef{Name: "demo"}.Key("here"), "here")
+func TestStoreNotFoundMessageExplainsClusterNames(t *testing.T) {
+	here := v1alpha1.StoreNotFoundMessage(v1alpha1.StoreRef{Name: "demo"}.Key("here"), "here")
 	if strings.Contains(here, "--cluster") || !strings.Contains(here, `no Store "demo" in cluster "here"`) {
 		t.Errorf("of this cluster: %s", here)
 	}
-	there := v1alpha1.NoStore(v1alpha1.StoreRef{Name: "demo", Cluster: "there"}.Key("here"), "here")
+	there := v1alpha1.StoreNotFoundMessage(v1alpha1.StoreRef{Name: "demo", Cluster: "there"}.Key("here"), "here")
 	for _, want := range []string{`no Store "demo" in cluster "there"`, "--cluster of its watcher", `this one is "here"`} {
 		if !strings.Contains(there, want) {
 			t.Errorf("of another: %s; want %q in it", there, want)

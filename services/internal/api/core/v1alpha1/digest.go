@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// digest returns a short hash of texts. Different lists of texts give different hashes.
-func digest(texts ...string) string {
+// shortDigest returns a short hash of texts. Different lists of texts give different hashes.
+func shortDigest(texts ...string) string {
 	var all []byte
 	for _, text := range texts {
 		all = append(strconv.AppendQuote(all, text), '\n')

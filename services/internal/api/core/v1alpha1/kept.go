@@ -11,16 +11,16 @@ func (in *Store) Kept() *metav1.Condition {
 	if in.Status.Live == nil {
 		return nil
 	}
-	return failing(in.Status.Conditions, ModelSynced, InvalidCore)
+	return findFailingCondition(in.Status.Conditions, ModelSynced, InvalidCore)
 }
 
 // Kept returns the condition that reports that an earlier text of the module is live instead of the declared one, or
 // nil.
 func (in *AuthorizationModel) Kept() *metav1.Condition {
-	return failing(in.Status.Conditions, Merged, LastGoodLive)
+	return findFailingCondition(in.Status.Conditions, Merged, LastGoodLive)
 }
 
-func failing(conditions []metav1.Condition, typ, reason string) *metav1.Condition {
+func findFailingCondition(conditions []metav1.Condition, typ, reason string) *metav1.Condition {
 	c := meta.FindStatusCondition(conditions, typ)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != reason {
 		return nil

@@ -183,7 +183,7 @@ type Store struct {
 
 // ModelDigest returns a hash of the fields that the Store's model depends on.
 func (in *Store) ModelDigest() string {
-	return digest(in.Spec.CoreModule, string(in.Spec.Discovery))
+	return shortDigest(in.Spec.CoreModule, string(in.Spec.Discovery))
 }
 
 // GetConditions returns the conditions of the status.

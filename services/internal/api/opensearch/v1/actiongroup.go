@@ -57,14 +57,16 @@ type OpensearchActionGroup struct {
 	Status OpensearchActionGroupStatus `json:"status,omitempty"`
 }
 
-// Cluster implements [Declared].
+// Cluster implements [DeclaredObject].
 func (in *OpensearchActionGroup) Cluster() string { return in.Spec.OpensearchCluster.Name }
 
-// Entity implements [Declared].
-func (in *OpensearchActionGroup) Entity() string { return entity(in.Spec.Name, in.ObjectMeta) }
+// OpenSearchName implements [DeclaredObject].
+func (in *OpensearchActionGroup) OpenSearchName() string {
+	return openSearchName(in.Spec.Name, in.ObjectMeta)
+}
 
-// State implements [Declared].
-func (in *OpensearchActionGroup) State() *Common { return &in.Status.Common }
+// CommonStatus implements [DeclaredObject].
+func (in *OpensearchActionGroup) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [Declared].
+// Existing implements [DeclaredObject].
 func (in *OpensearchActionGroup) Existing() *bool { return in.Status.ExistingActionGroup }

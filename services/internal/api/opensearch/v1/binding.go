@@ -106,14 +106,14 @@ type OpensearchUserRoleBinding struct {
 	Status OpensearchUserRoleBindingStatus `json:"status,omitempty"`
 }
 
-// Cluster implements [Declared].
+// Cluster implements [DeclaredObject].
 func (in *OpensearchUserRoleBinding) Cluster() string { return in.Spec.OpensearchCluster.Name }
 
-// Entity implements [Declared]. It returns "", because bindings share the mappings of roles.
-func (in *OpensearchUserRoleBinding) Entity() string { return "" }
+// OpenSearchName implements [DeclaredObject]. It returns "", because bindings share the mappings of roles.
+func (in *OpensearchUserRoleBinding) OpenSearchName() string { return "" }
 
-// State implements [Declared].
-func (in *OpensearchUserRoleBinding) State() *Common { return &in.Status.Common }
+// CommonStatus implements [DeclaredObject].
+func (in *OpensearchUserRoleBinding) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [Declared].
+// Existing implements [DeclaredObject].
 func (in *OpensearchUserRoleBinding) Existing() *bool { return nil }

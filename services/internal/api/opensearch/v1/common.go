@@ -29,24 +29,24 @@ type Common struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Declared is an object that declares an entity in an OpenSearch cluster, such as a user.
+// DeclaredObject is an object that declares an entity in an OpenSearch cluster, such as a user.
 //
 // +kubebuilder:object:generate=false
-type Declared interface {
+type DeclaredObject interface {
 	metav1.Object
 	// Cluster returns the name of the OpenSearchCluster, in the namespace of the object.
 	Cluster() string
-	// Entity returns the name of the entity in OpenSearch; empty if the object has no entity of its own.
-	Entity() string
-	// State returns the common part of the object's status.
-	State() *Common
+	// OpenSearchName returns the name of the entity in OpenSearch; empty if the object has no entity of its own.
+	OpenSearchName() string
+	// CommonStatus returns the common part of the object's status.
+	CommonStatus() *Common
 	// Existing reports whether OpenSearch had an entity with this name before the object. It is nil if this is
 	// unknown, or if the kind identifies its entities in another way.
 	Existing() *bool
 }
 
-// entity returns the name of an object's entity in OpenSearch.
-func entity(override string, meta metav1.ObjectMeta) string {
+// openSearchName returns the name of an object's entity in OpenSearch.
+func openSearchName(override string, meta metav1.ObjectMeta) string {
 	if override != "" {
 		return override
 	}

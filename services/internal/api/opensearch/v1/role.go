@@ -104,14 +104,14 @@ type OpensearchRole struct {
 	Status OpensearchRoleStatus `json:"status,omitempty"`
 }
 
-// Cluster implements [Declared].
+// Cluster implements [DeclaredObject].
 func (in *OpensearchRole) Cluster() string { return in.Spec.OpensearchCluster.Name }
 
-// Entity implements [Declared].
-func (in *OpensearchRole) Entity() string { return entity(in.Spec.Name, in.ObjectMeta) }
+// OpenSearchName implements [DeclaredObject].
+func (in *OpensearchRole) OpenSearchName() string { return openSearchName(in.Spec.Name, in.ObjectMeta) }
 
-// State implements [Declared].
-func (in *OpensearchRole) State() *Common { return &in.Status.Common }
+// CommonStatus implements [DeclaredObject].
+func (in *OpensearchRole) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [Declared].
+// Existing implements [DeclaredObject].
 func (in *OpensearchRole) Existing() *bool { return in.Status.ExistingRole }

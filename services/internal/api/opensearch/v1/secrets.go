@@ -21,15 +21,15 @@ type ClusterSecrets struct {
 	Certificate, Credentials, Authority string
 }
 
-// Secrets returns the Secrets for the connection to the cluster. They come from the annotation, or from
+// ConnectionSecrets returns the Secrets for the connection to the cluster. They come from the annotation, or from
 // spec.connection, or, if the cluster is running, from the fields of the public operator.
-func (in *OpenSearchCluster) Secrets() (s ClusterSecrets) {
+func (in *OpenSearchCluster) ConnectionSecrets() (s ClusterSecrets) {
 	name := in.Annotations[ConnectionAnnotation]
 	switch c := in.Spec.Connection; {
 	case name != "":
 		s.Connection = name
 	case c != nil:
-		s.Certificate, s.Credentials, s.Authority = nameOf(c.ClientCertificateSecret), nameOf(c.AdminCredentialsSecret), nameOf(c.CASecret)
+		s.Certificate, s.Credentials, s.Authority = nameOfRef(c.ClientCertificateSecret), nameOfRef(c.AdminCredentialsSecret), nameOfRef(c.CASecret)
 	case in.Status.Phase == Running:
 		return in.operatorSecrets()
 	}
@@ -47,13 +47,13 @@ func (in *OpenSearchCluster) operatorSecrets() ClusterSecrets {
 			config = *security.Config
 		}
 	}
-	if s.Certificate = nameOf(config.OperatorClientCert); s.Certificate == "" {
+	if s.Certificate = nameOfRef(config.OperatorClientCert); s.Certificate == "" {
 		s.Credentials = cmp.Or(config.AdminCredentialsSecret.Name, in.Name+"-admin-password")
 	}
 	return s
 }
 
-func nameOf(ref *corev1.LocalObjectReference) string {
+func nameOfRef(ref *corev1.LocalObjectReference) string {
 	if ref == nil {
 		return ""
 	}
@@ -62,24 +62,25 @@ func nameOf(ref *corev1.LocalObjectReference) string {
 
 // SecretNames lists the Secrets that the cluster names. They are in its namespace.
 func (in *OpenSearchCluster) SecretNames() []string {
-	s := in.Secrets()
-	return named(s.Connection, s.Certificate, s.Credentials, s.Authority)
+	s := in.ConnectionSecrets()
+	return uniqueNames(s.Connection, s.Certificate, s.Credentials, s.Authority)
 }
 
 // SecretNames lists the Secrets that the user names. They are in its namespace.
-func (in *OpensearchUser) SecretNames() []string { return named(in.Spec.PasswordFrom.Name) }
+func (in *OpensearchUser) SecretNames() []string { return uniqueNames(in.Spec.PasswordFrom.Name) }
 
-// named returns the names that are not empty, sorted and without duplicates.
-func named(names ...string) []string {
+// uniqueNames returns the names that are not empty, sorted and without duplicates.
+func uniqueNames(names ...string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// NameSecrets lists the resources whose objects name Secrets.
-func NameSecrets() []string { return []string{Users, Clusters} }
+// ResourcesWithSecrets lists the resources whose objects name Secrets.
+func ResourcesWithSecrets() []string { return []string{Users, Clusters} }
 
-// SecretNamesOf lists the Secrets that an object names. resource is the resource of the object, and object its JSON.
-func SecretNamesOf(resource string, object []byte) ([]string, error) {
+// DecodeSecretNames lists the Secrets that an object names. resource is the resource of the object, and object its
+// JSON.
+func DecodeSecretNames(resource string, object []byte) ([]string, error) {
 	var value interface{ SecretNames() []string }
 	switch resource {
 	case Users:

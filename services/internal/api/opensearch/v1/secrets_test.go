@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAnObjectNamesTheSecretsThatAreReadForIt(t *testing.T) {
+func TestSecretNamesListsReadSecrets(t *testing.T) {
 	for name, c := range map[string]struct {
 		resource, object string
 		want             []string
@@ -28,13 +28,13 @@ func TestAnObjectNamesTheSecretsThatAreReadForIt(t *testing.T) {
 		"a kind of elsewhere": {"pods", `{}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := SecretNamesOf(c.resource, []byte(c.object)); err != nil || !slices.Equal(got, c.want) {
+			if got, err := DecodeSecretNames(c.resource, []byte(c.object)); err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("it names %v, %v; want %v", got, err, c.want)
 			}
 		})
 	}
-	for _, resource := range NameSecrets() {
-		if got, err := SecretNamesOf(resource, []byte(`{"spec":7}`)); err == nil {
+	for _, resource := range ResourcesWithSecrets() {
+		if got, err := DecodeSecretNames(resource, []byte(`{"spec":7}`)); err == nil {
 			t.Errorf("what is no object of %s names %v", resource, got)
 		}
 	}
@@ -44,8 +44,8 @@ func TestAnObjectNamesTheSecretsThatAreReadForIt(t *testing.T) {
 func FuzzSecretNames(f *testing.F) {
 	f.Add(`{"metadata":{"name":"x"},"spec":{"security":{"config":{}}},"status":{"phase":"RUNNING"}}`)
 	f.Fuzz(func(t *testing.T, object string) {
-		for _, resource := range NameSecrets() {
-			names, err := SecretNamesOf(resource, []byte(object))
+		for _, resource := range ResourcesWithSecrets() {
+			names, err := DecodeSecretNames(resource, []byte(object))
 			if err == nil && (!json.Valid([]byte(object)) || slices.Contains(names, "")) {
 				t.Errorf("%q names %q", object, names)
 			}

@@ -49,14 +49,16 @@ type OpensearchTenant struct {
 	Status OpensearchTenantStatus `json:"status,omitempty"`
 }
 
-// Cluster implements [Declared].
+// Cluster implements [DeclaredObject].
 func (in *OpensearchTenant) Cluster() string { return in.Spec.OpensearchCluster.Name }
 
-// Entity implements [Declared].
-func (in *OpensearchTenant) Entity() string { return entity(in.Spec.Name, in.ObjectMeta) }
+// OpenSearchName implements [DeclaredObject].
+func (in *OpensearchTenant) OpenSearchName() string {
+	return openSearchName(in.Spec.Name, in.ObjectMeta)
+}
 
-// State implements [Declared].
-func (in *OpensearchTenant) State() *Common { return &in.Status.Common }
+// CommonStatus implements [DeclaredObject].
+func (in *OpensearchTenant) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [Declared].
+// Existing implements [DeclaredObject].
 func (in *OpensearchTenant) Existing() *bool { return in.Status.ExistingTenant }

@@ -65,14 +65,14 @@ type OpensearchUser struct {
 	Status OpensearchUserStatus `json:"status,omitempty"`
 }
 
-// Cluster implements [Declared].
+// Cluster implements [DeclaredObject].
 func (in *OpensearchUser) Cluster() string { return in.Spec.OpensearchCluster.Name }
 
-// Entity implements [Declared].
-func (in *OpensearchUser) Entity() string { return entity(in.Spec.Name, in.ObjectMeta) }
+// OpenSearchName implements [DeclaredObject].
+func (in *OpensearchUser) OpenSearchName() string { return openSearchName(in.Spec.Name, in.ObjectMeta) }
 
-// State implements [Declared].
-func (in *OpensearchUser) State() *Common { return &in.Status.Common }
+// CommonStatus implements [DeclaredObject].
+func (in *OpensearchUser) CommonStatus() *Common { return &in.Status.Common }
 
-// Existing implements [Declared]. It returns nil, because a user in OpenSearch has the UID of its owner.
+// Existing implements [DeclaredObject]. It returns nil, because a user in OpenSearch has the UID of its owner.
 func (in *OpensearchUser) Existing() *bool { return nil }

@@ -13,7 +13,7 @@ import (
 	"github.com/entail-dev/entail/services/policy/syntax"
 )
 
-func TestEveryTargetIsWhatTheLibraryMakes(t *testing.T) {
+func TestCompilePolicyEqualsLibrary(t *testing.T) {
 	modules := func(name string) string { return golden(t, "modules/"+name) }
 	tests := map[policyv1.Target]map[string]string{
 		policyv1.Target_TARGET_SPICEDB:      {"schema.zed": golden(t, "schema.zed")},
@@ -26,7 +26,7 @@ func TestEveryTargetIsWhatTheLibraryMakes(t *testing.T) {
 	}
 	for target, want := range tests {
 		t.Run(target.String(), func(t *testing.T) {
-			got := must(newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: written(example(t)), Target: target}))(t)
+			got := must(newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: policyOfFile(example(t)), Target: target}))(t)
 			if len(got.GetArtifacts()) != len(want) {
 				t.Errorf("%d artifacts", len(got.GetArtifacts()))
 			}
@@ -39,8 +39,8 @@ func TestEveryTargetIsWhatTheLibraryMakes(t *testing.T) {
 	}
 }
 
-func TestThePrefixOfSpiceDB(t *testing.T) {
-	request := &policyv1.CompilePolicyRequest{Policy: written(example(t)), Target: policyv1.Target_TARGET_SPICEDB}
+func TestCompilePolicyUsesSpiceDBPrefix(t *testing.T) {
+	request := &policyv1.CompilePolicyRequest{Policy: policyOfFile(example(t)), Target: policyv1.Target_TARGET_SPICEDB}
 	for want, set := range map[string]func(){
 		"definition infratographer/tenant {": func() {},
 		"definition acme/tenant {":           func() { request.SpicedbPrefix = "acme" },
@@ -53,10 +53,10 @@ func TestThePrefixOfSpiceDB(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, content)
 		}
 	}
-	_, err := newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: registered("demo"), SpicedbPrefix: "UP"})
-	refused(t, err, connect.CodeInvalidArgument, "prefix")
-	_, err = newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: registered("demo"), Target: 99})
-	refused(t, err, connect.CodeInvalidArgument, "no target 99")
+	_, err := newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: policyOfStore("demo"), SpicedbPrefix: "UP"})
+	expectRefused(t, err, connect.CodeInvalidArgument, "prefix")
+	_, err = newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: policyOfStore("demo"), Target: 99})
+	expectRefused(t, err, connect.CodeInvalidArgument, "no target 99")
 }
 
 // unending binds an action that only its own holders can get.
@@ -76,8 +76,8 @@ actionBindings:
       - relationshipAction: {relation: self, actionName: cloud_stop}
 `
 
-func TestWhatAnEngineRefusesIsAFinding(t *testing.T) {
-	p := written(example(t) + unending)
+func TestCompilePolicyReportsEngineRefusal(t *testing.T) {
+	p := policyOfFile(example(t) + unending)
 	for target, want := range map[policyv1.Target]int{policyv1.Target_TARGET_SPICEDB: 1, policyv1.Target_TARGET_OPENFGA_DSL: 0, policyv1.Target_TARGET_OPENFGA_MODULES: 0} {
 		got := must(newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: p, Target: target}))(t)
 		found := codes(got.GetFindings())
@@ -87,7 +87,7 @@ func TestWhatAnEngineRefusesIsAFinding(t *testing.T) {
 	}
 }
 
-func TestTheWorstOfAllChanges(t *testing.T) {
+func TestDiffPoliciesReturnsWorstClass(t *testing.T) {
 	const way = "      - relationshipAction:\n          relation: owner\n          actionName: loadbalancer_get\n"
 	tests := map[string]struct {
 		edits []string
@@ -103,7 +103,7 @@ func TestTheWorstOfAllChanges(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			before, after := written(example(t)), written(example(t, test.edits...))
+			before, after := policyOfFile(example(t)), policyOfFile(example(t, test.edits...))
 			got := must(newServer(t).DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: before, New: after}))(t)
 			if got.GetWorst() != test.there || got.GetTotal() != int32(len(got.GetChanges())) || got.GetTruncated() {
 				t.Errorf("there: %v", got)
@@ -124,20 +124,20 @@ func TestTheWorstOfAllChanges(t *testing.T) {
 	}
 }
 
-func TestFilesAreComparedWithAStoreOfNothing(t *testing.T) {
+func TestDiffPoliciesWithEmptyStore(t *testing.T) {
 	s := New(func(context.Context, string, bool) ([]*syntax.Document, policy.Options, error) {
 		return nil, policy.Options{}, nil
 	})
-	beside := written(example(t))
+	beside := policyOfFile(example(t))
 	beside.Beside = "demo"
-	got := must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: registered("demo"), New: beside}))(t)
+	got := must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: policyOfStore("demo"), New: beside}))(t)
 	if got.GetWorst() != policyv1.Class_CLASS_HARMLESS || got.GetTotal() == 0 || got.GetOldFindings().GetTotal() != 0 {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestARequestCanChooseOtherOptionsThanTheStore(t *testing.T) {
-	p := registered("demo")
+func TestRequestOptionsOverrideStore(t *testing.T) {
+	p := policyOfStore("demo")
 	p.Options = &policyv1.Options{RoleRelation: "holder"}
 	got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "loadbalancer", Action: "loadbalancer_get"}))(t)
 	if holder := got.GetNodes()[0].GetRole().GetHolder(); holder != "role#holder" {
@@ -145,9 +145,9 @@ func TestARequestCanChooseOtherOptionsThanTheStore(t *testing.T) {
 	}
 }
 
-func TestAnExplanationIsATree(t *testing.T) {
+func TestExplainActionReturnsTree(t *testing.T) {
 	got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{
-		Policy: registered("demo"), Type: "loadbalancer", Action: "loadbalancer_get",
+		Policy: policyOfStore("demo"), Type: "loadbalancer", Action: "loadbalancer_get",
 	}))(t)
 	nodes := got.GetNodes()
 	root := nodes[0]
@@ -182,32 +182,32 @@ func TestAnExplanationIsATree(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsNamedBesideWhatIs(t *testing.T) {
+func TestExplainActionSuggestsNames(t *testing.T) {
 	for words, r := range map[string]*policyv1.ExplainActionRequest{
 		"did you mean loadbalancer?":                        {Type: "loadbalancr", Action: "loadbalancer_get"},
 		"did you mean loadbalancer_get?":                    {Type: "tenant", Action: "loadbalancer_gt"},
 		"is a union: name one of its types: organization, ": {Type: "resourceowner", Action: "loadbalancer_get"},
 	} {
-		r.Policy = registered("demo")
+		r.Policy = policyOfStore("demo")
 		_, err := newServer(t).ExplainAction(t.Context(), r)
-		refused(t, err, connect.CodeNotFound, words)
+		expectRefused(t, err, connect.CodeNotFound, words)
 	}
 }
 
-func TestAPolicyIsDrawnInEveryFormat(t *testing.T) {
+func TestGraphPolicyRendersEveryFormat(t *testing.T) {
 	for format, want := range map[policyv1.Format]string{
 		policyv1.Format_FORMAT_SVG: "<svg", policyv1.Format_FORMAT_DOT: "digraph", policyv1.Format_FORMAT_MERMAID: "flowchart",
 	} {
-		got := must(newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: registered("demo"), Format: format}))(t)
+		got := must(newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: policyOfStore("demo"), Format: format}))(t)
 		if !strings.HasPrefix(got.GetContent(), want) || !strings.Contains(got.GetContent(), "loadbalancer_create") {
 			t.Errorf("%v is\n%s", format, got.GetContent())
 		}
 	}
-	_, err := newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: registered("demo"), Format: 99})
-	refused(t, err, connect.CodeInvalidArgument, "no format 99")
+	_, err := newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: policyOfStore("demo"), Format: 99})
+	expectRefused(t, err, connect.CodeInvalidArgument, "no format 99")
 }
 
-func TestADrawingIsFiltered(t *testing.T) {
+func TestGraphPolicyFilters(t *testing.T) {
 	for gone, r := range map[string]*policyv1.GraphPolicyRequest{
 		`"project"`:           {Types: "^tenant$"},
 		"loadbalancer_create": {Actions: "_get$"},
@@ -215,7 +215,7 @@ func TestADrawingIsFiltered(t *testing.T) {
 		`"tenant" [`:          {Focus: "project"},
 		`"organization"`:      {Collapse: "^enterprise"},
 	} {
-		r.Policy, r.Format = registered("demo"), policyv1.Format_FORMAT_DOT
+		r.Policy, r.Format = policyOfStore("demo"), policyv1.Format_FORMAT_DOT
 		got := must(newServer(t).GraphPolicy(t.Context(), r))(t)
 		if !strings.HasPrefix(got.GetContent(), "digraph") || strings.Contains(got.GetContent(), gone) {
 			t.Errorf("there is %s in\n%s", gone, got.GetContent())
@@ -223,13 +223,13 @@ func TestADrawingIsFiltered(t *testing.T) {
 	}
 	for field, r := range map[string]*policyv1.GraphPolicyRequest{"types: ": {Types: "("}, "actions: ": {Actions: "["}, "owners: ": {Owners: "*"}, "collapse: ": {Collapse: "+"}} {
 		_, err := newServer(t).GraphPolicy(t.Context(), r)
-		refused(t, err, connect.CodeInvalidArgument, field+"error parsing regexp")
+		expectRefused(t, err, connect.CodeInvalidArgument, field+"error parsing regexp")
 	}
-	_, err := newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: registered("demo"), Format: policyv1.Format_FORMAT_DOT, Focus: "nobody"})
-	refused(t, err, connect.CodeNotFound, `focus: there is no type "nobody"`)
+	_, err := newServer(t).GraphPolicy(t.Context(), &policyv1.GraphPolicyRequest{Policy: policyOfStore("demo"), Format: policyv1.Format_FORMAT_DOT, Focus: "nobody"})
+	expectRefused(t, err, connect.CodeNotFound, `focus: there is no type "nobody"`)
 }
 
-func TestFilesAreWrittenInOneForm(t *testing.T) {
+func TestFormatPolicy(t *testing.T) {
 	files := &policyv1.Files{Files: []*policyv1.File{
 		{Name: "a.yaml", Content: []byte("# ours\nresourcetypes: [{name: foo, IDPrefix: foo}]\n")},
 		{Name: "b.yaml", Content: []byte("actions:\n  - name: get\n")},

@@ -27,12 +27,12 @@ func repeated(n int, text func(i int) string) string {
 	return b.String()
 }
 
-func TestFindingsAreCutAndErrorsStay(t *testing.T) {
+func TestFindingsToProtoKeepsErrorsWhenTruncated(t *testing.T) {
 	const warnings, errs = 1500, 3
 	content := "resourceTypes:\n  - {name: tenant, idPrefix: idntten}\nactions:\n" +
 		repeated(warnings, func(i int) string { return "  - name: " + word(i) + "\n" })
 	check := func(content string) *policyv1.CheckPolicyResponse {
-		return must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(content)}))(t)
+		return must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: policyOfFile(content)}))(t)
 	}
 	got := check(content)
 	if f := got.GetFindings(); !got.GetOk() || !f.GetTruncated() || len(f.GetDiagnostics()) != maxListed || f.GetTotal() < warnings {
@@ -50,12 +50,12 @@ func TestFindingsAreCutAndErrorsStay(t *testing.T) {
 	}
 }
 
-// multiplied binds each action to each type through one union of all types, which is the parent of each. The action
-// follows from a role, or through the parent.
-func multiplied(types, actions int) string { return bound(types, actions, through) }
+// bindAllActionsToAllTypes binds each action to each type through one union of all types, which is the parent of each.
+// The action follows from a role, or through the parent.
+func bindAllActionsToAllTypes(types, actions int) string { return bound(types, actions, through) }
 
-// interlaced lets each of so many actions follow from any of them, on each of as many types.
-func interlaced(n int) string {
+// policyOfMutualActions lets each of so many actions follow from any of them, on each of as many types.
+func policyOfMutualActions(n int) string {
 	all := repeated(n, through)
 	return bound(n, n, func(int) string { return all })
 }
@@ -77,7 +77,7 @@ func bound(types, actions int, conditions func(i int) string) string {
 	})
 }
 
-func TestAPolicyIsBounded(t *testing.T) {
+func TestReadPolicyBoundsSize(t *testing.T) {
 	long := strings.Repeat("z", maxName+1)
 	tests := map[string]struct{ content, words string }{
 		"bytes":    {strings.Repeat("#", maxBytes) + "\n", "more than 4194304 bytes"},
@@ -86,12 +86,12 @@ func TestAPolicyIsBounded(t *testing.T) {
 		"relation": {example(t, "relation: owner", "relation: "+long, "relation: owner", "relation: "+long, "relation: owner", "relation: "+long), "257 characters"},
 		"action":   {example(t, "actions:\n", "actions:\n  - name: "+long+"\n"), "257 characters"},
 		"union":    {example(t, "unions:\n", "unions:\n  - name: "+long+"\n    resourceTypes: [tenant]\n"), "257 characters"},
-		"targets":  {multiplied(460, 1), "of at most 200000 here"},
-		"ways":     {interlaced(60), "of at most 200000 here"},
+		"targets":  {bindAllActionsToAllTypes(460, 1), "of at most 200000 here"},
+		"ways":     {policyOfMutualActions(60), "of at most 200000 here"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(test.content)}))(t)
+			got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: policyOfFile(test.content)}))(t)
 			f := got.GetFindings()
 			if got.GetOk() || !slices.ContainsFunc(f.GetDiagnostics(), func(d *policyv1.Diagnostic) bool {
 				return d.GetCode() == "E-LIMIT" && strings.Contains(d.GetMessage(), test.words) && d.GetHint() != ""
@@ -100,24 +100,24 @@ func TestAPolicyIsBounded(t *testing.T) {
 			}
 		})
 	}
-	for _, fits := range []string{multiplied(200, 200), interlaced(50)} {
-		if got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(fits)}))(t); !got.GetOk() {
+	for _, fits := range []string{bindAllActionsToAllTypes(200, 200), policyOfMutualActions(50)} {
+		if got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: policyOfFile(fits)}))(t); !got.GetOk() {
 			t.Errorf("what is large but not too large: %v", got)
 		}
 	}
 }
 
-func TestTheNameOfAnOwnerIsBounded(t *testing.T) {
-	p := written(example(t, "load-balancer-api", "é"+strings.Repeat("é", 100_000)))
+func TestOwnerNameIsBounded(t *testing.T) {
+	p := policyOfFile(example(t, "load-balancer-api", "é"+strings.Repeat("é", 100_000)))
 	got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "loadbalancer", Action: "loadbalancer_get"}))(t)
 	if owner := got.GetNodes()[0].GetBound().GetOwner(); owner != strings.Repeat("é", maxOwner/2) || len(got.GetText()) > 100*maxOwner {
 		t.Errorf("owner of %d bytes, text of %d", len(owner), len(got.GetText()))
 	}
 }
 
-func TestChangesAreCut(t *testing.T) {
+func TestDiffPoliciesTruncatesChanges(t *testing.T) {
 	types := func(n int) *policyv1.Policy {
-		return written("resourceTypes:\n" + repeated(n, func(i int) string { return fmt.Sprintf("  - {name: t%d, idPrefix: pfx%d}\n", i, i) }))
+		return policyOfFile("resourceTypes:\n" + repeated(n, func(i int) string { return fmt.Sprintf("  - {name: t%d, idPrefix: pfx%d}\n", i, i) }))
 	}
 	got := must(newServer(t).DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: types(1500), New: types(1)}))(t)
 	if len(got.GetChanges()) != maxListed || !got.GetTruncated() || got.GetTotal() != 1499 || got.GetWorst() != policyv1.Class_CLASS_BREAKING_FOR_DATA {
@@ -125,9 +125,9 @@ func TestChangesAreCut(t *testing.T) {
 	}
 }
 
-func TestAnExplanationIsCut(t *testing.T) {
+func TestExplainActionTruncatesTree(t *testing.T) {
 	for types, whole := range map[int]bool{33: true, 440: false} {
-		p := written(multiplied(types, 1))
+		p := policyOfFile(bindAllActionsToAllTypes(types, 1))
 		got := must(newServer(t).ExplainAction(t.Context(), &policyv1.ExplainActionRequest{Policy: p, Type: "type0", Action: word(0)}))(t)
 		if len(got.GetNodes()) != maxListed || !got.GetTruncated() || got.GetTotal() <= maxListed {
 			t.Fatalf("%d types: %d of %d nodes, truncated %t", types, len(got.GetNodes()), got.GetTotal(), got.GetTruncated())
@@ -146,7 +146,7 @@ func TestAnExplanationIsCut(t *testing.T) {
 	}
 }
 
-func TestAStepToNothingThatIsShownIsLeftOut(t *testing.T) {
+func TestExplainActionOmitsStepsToHiddenNodes(t *testing.T) {
 	many := make([]*explain.ActionTree, 2*maxListed)
 	for i := range many {
 		many[i] = &explain.ActionTree{Type: "tenant"}
@@ -162,8 +162,8 @@ func TestAStepToNothingThatIsShownIsLeftOut(t *testing.T) {
 	}
 }
 
-// crowded draws two types with so many relations, along each of which a dozen actions flow.
-func crowded(relations int) string {
+// policyOfManyRelations draws two types with so many relations, along each of which a dozen actions flow.
+func policyOfManyRelations(relations int) string {
 	long := strings.Repeat("z", 60)
 	return "resourceTypes:\n  - {name: head, idPrefix: head}\n  - name: tail\n    idPrefix: tail\n    relationships:\n" +
 		repeated(relations, func(i int) string { return "      - {relation: " + word(i) + ", targetTypes: [head]}\n" }) +
@@ -178,7 +178,7 @@ func crowded(relations int) string {
 		})
 }
 
-func TestAPlaceIsALineOrAField(t *testing.T) {
+func TestPlaceToProtoIsLineOrField(t *testing.T) {
 	source := &policy.DocumentSource{File: "policydocument/team/lb"}
 	tests := map[string]struct {
 		place policy.Place
@@ -195,7 +195,7 @@ func TestAPlaceIsALineOrAField(t *testing.T) {
 	}
 }
 
-func TestATextIsCutAndMended(t *testing.T) {
+func TestSanitizeTextTruncatesAndRepairs(t *testing.T) {
 	if got := sanitizeText(strings.Repeat("é", maxMessage)); len(got) > maxMessage+10 || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%d bytes end in %q", len(got), got[len(got)-10:])
 	}

@@ -29,7 +29,7 @@ actions:
   - name: tenant_get
 `
 
-func TestEveryProcedureNeedsARight(t *testing.T) {
+func TestEveryProcedureRequiresRight(t *testing.T) {
 	access, service := RequiredAccess(), policyv1.File_entail_policy_v1_policy_proto.Services().ByName("PolicyService")
 	for i := range service.Methods().Len() {
 		if name := string(service.Methods().Get(i).Name()); access["/"+policyv1connect.PolicyServiceName+"/"+name] == nil {
@@ -39,7 +39,7 @@ func TestEveryProcedureNeedsARight(t *testing.T) {
 	diff := func(before, after *policyv1.Policy) any {
 		return &policyv1.DiffPoliciesRequest{Old: before, New: after}
 	}
-	files, demo, other := written(""), registered("demo"), registered("other")
+	files, demo, other := policyOfFile(""), policyOfStore("demo"), policyOfStore("other")
 	for want, requests := range map[string]map[string]any{
 		"get /entail/policy": {
 			policyv1connect.PolicyServiceCheckPolicyProcedure:  &policyv1.CheckPolicyRequest{Policy: files},
@@ -73,21 +73,21 @@ func TestEveryProcedureNeedsARight(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsCheckedWhereverItIs(t *testing.T) {
+func TestCheckPolicyReadsFilesAndStores(t *testing.T) {
 	s := newServer(t)
-	for name, p := range map[string]*policyv1.Policy{"files": written(example(t)), "store": registered("demo")} {
+	for name, p := range map[string]*policyv1.Policy{"files": policyOfFile(example(t)), "store": policyOfStore("demo")} {
 		got := must(s.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p}))(t)
 		if !got.GetOk() || got.GetFindings().GetTotal() != 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	_, err := s.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: registered("other")})
-	refused(t, err, connect.CodeNotFound, `no Store "other"`)
+	_, err := s.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: policyOfStore("other")})
+	expectRefused(t, err, connect.CodeNotFound, `no Store "other"`)
 }
 
-func TestADocumentIsPartOfAllTheFiles(t *testing.T) {
+func TestCheckPolicyMergesDocuments(t *testing.T) {
 	first, second, _ := strings.Cut(example(t), "\n---\n")
-	p := written(first)
+	p := policyOfFile(first)
 	if got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p}))(t); !got.GetOk() {
 		t.Fatalf("tenants alone: %v", got)
 	}
@@ -98,8 +98,8 @@ func TestADocumentIsPartOfAllTheFiles(t *testing.T) {
 	}
 }
 
-func TestEveryFindingIsToldWithItsPlace(t *testing.T) {
-	got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: written(broken)}))(t)
+func TestCheckPolicyReturnsPlaces(t *testing.T) {
+	got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: policyOfFile(broken)}))(t)
 	if want := []string{"E-UNKNOWN-TYPE", "E-DUP-ACTION"}; got.GetOk() || !slices.Equal(codes(got.GetFindings()), want) {
 		t.Fatalf("found %v", got)
 	}
@@ -116,9 +116,9 @@ func TestEveryFindingIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-// TestAPolicyWithErrorsIsAnAnswer asks everything about one.
-func TestAPolicyWithErrorsIsAnAnswer(t *testing.T) {
-	s, bad := newServer(t), written(broken)
+// TestInvalidPolicyReturnsFindings asks everything about one.
+func TestInvalidPolicyReturnsFindings(t *testing.T) {
+	s, bad := newServer(t), policyOfFile(broken)
 	want := []string{"E-UNKNOWN-TYPE", "E-DUP-ACTION"}
 	compiled := must(s.CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: bad, Target: policyv1.Target_TARGET_SPICEDB}))(t)
 	if len(compiled.GetArtifacts()) != 0 || !slices.Equal(codes(compiled.GetFindings()), want) {
@@ -132,19 +132,19 @@ func TestAPolicyWithErrorsIsAnAnswer(t *testing.T) {
 	if drawn.GetContent() != "" || !slices.Equal(codes(drawn.GetFindings()), want) {
 		t.Errorf("drawn as %v", drawn)
 	}
-	compared := must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: registered("demo"), New: bad}))(t)
+	compared := must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: policyOfStore("demo"), New: bad}))(t)
 	if compared.GetWorst() != policyv1.Class_CLASS_UNSPECIFIED || len(compared.GetChanges()) != 0 ||
 		compared.GetOldFindings().GetTotal() != 0 || !slices.Equal(codes(compared.GetNewFindings()), want) {
 		t.Errorf("compared: %v", compared)
 	}
-	compared = must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: bad, New: registered("demo")}))(t)
+	compared = must(s.DiffPolicies(t.Context(), &policyv1.DiffPoliciesRequest{Old: bad, New: policyOfStore("demo")}))(t)
 	if len(compared.GetChanges()) != 0 || compared.GetOldFindings().GetTotal() != 2 || compared.GetNewFindings().GetTotal() != 0 {
 		t.Errorf("compared the other way: %v", compared)
 	}
 }
 
-func TestLintIsAskedFor(t *testing.T) {
-	p := written(example(t, "      - name: project\n      - name: organization\n", ""))
+func TestCheckPolicyLintsOnRequest(t *testing.T) {
+	p := policyOfFile(example(t, "      - name: project\n      - name: organization\n", ""))
 	for lint, want := range map[bool]bool{false: false, true: true} {
 		got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p, Lint: lint}))(t)
 		if !got.GetOk() || slices.Contains(codes(got.GetFindings()), "W-ONE-MEMBER-UNION") != want {
@@ -158,8 +158,8 @@ func TestLintIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestOptionsReachTheLanguage(t *testing.T) {
-	p := written(example(t))
+func TestOptionsArePassedToLanguage(t *testing.T) {
+	p := policyOfFile(example(t))
 	p.Options = &policyv1.Options{RoleSuffix: "_by", RoleType: "duty", RoleRelation: "holder", SubjectTypes: []string{"person", "robot"}}
 	compile := func() string {
 		got := must(newServer(t).CompilePolicy(t.Context(), &policyv1.CompilePolicyRequest{Policy: p, Target: policyv1.Target_TARGET_OPENFGA_DSL}))(t)
@@ -174,17 +174,17 @@ func TestOptionsReachTheLanguage(t *testing.T) {
 	if got := compile(); strings.Contains(got, "type duty") {
 		t.Errorf("there is a type of roles in\n%s", got)
 	}
-	p = written(example(t, "name: tenant\n", "name: te_nant\n", "- name: tenant\n", "- name: te_nant\n", "- name: tenant\n", "- name: te_nant\n", "- name: tenant\n", "- name: te_nant\n"))
+	p = policyOfFile(example(t, "name: tenant\n", "name: te_nant\n", "- name: tenant\n", "- name: te_nant\n", "- name: tenant\n", "- name: te_nant\n", "- name: tenant\n", "- name: te_nant\n"))
 	p.Options = &policyv1.Options{Strict: true}
 	if got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p}))(t); !slices.Contains(codes(got.GetFindings()), "W-UNDERSCORE") {
 		t.Errorf("strict: %v", got)
 	}
 	p.Options = &policyv1.Options{RoleSuffix: "x"}
 	_, err := newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p})
-	refused(t, err, connect.CodeInvalidArgument, "role suffix")
+	expectRefused(t, err, connect.CodeInvalidArgument, "role suffix")
 }
 
-func TestRequestsWaitForTheirTurn(t *testing.T) {
+func TestRequestsAreLimited(t *testing.T) {
 	entered, goOn := make(chan struct{}), make(chan struct{})
 	s := New(func(context.Context, string, bool) ([]*syntax.Document, policy.Options, error) {
 		entered <- struct{}{}
@@ -194,14 +194,14 @@ func TestRequestsWaitForTheirTurn(t *testing.T) {
 	answers := make(chan error)
 	for range maxAtOnce {
 		go func() {
-			_, err := s.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: registered("demo")})
+			_, err := s.CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: policyOfStore("demo")})
 			answers <- err
 		}()
 		<-entered
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p := written(example(t))
+	p := policyOfFile(example(t))
 	calls := map[string]func() error{
 		"check": func() error {
 			_, err := s.CheckPolicy(ctx, &policyv1.CheckPolicyRequest{Policy: p})
@@ -245,7 +245,7 @@ func TestRequestsWaitForTheirTurn(t *testing.T) {
 }
 
 // The request comes before the files are applied.
-func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
+func TestCheckPolicyIncludesRegisteredDocuments(t *testing.T) {
 	const volume = `resourceTypes:
   - name: volume
     idPrefix: storvol
@@ -271,7 +271,7 @@ func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 		"a manifest that takes types away": {strings.Replace(manifest, "  resourceTypes", "  actions: []\n  # resourceTypes", 1), nil, []string{"E-"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := written(test.content)
+			p := policyOfFile(test.content)
 			p.Beside, p.Replaces = "demo", test.replaces
 			got := must(newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p}))(t)
 			if got.GetOk() != (test.want == nil) || !got.GetOk() && !strings.HasPrefix(codes(got.GetFindings())[0], test.want[0]) {
@@ -279,16 +279,16 @@ func TestFilesAreCheckedBesideWhatIsRegistered(t *testing.T) {
 			}
 		})
 	}
-	unused := written("actions: [{name: unused}]\n")
+	unused := policyOfFile("actions: [{name: unused}]\n")
 	unused.Beside = "demo"
 	got := must(newServer(t, "actions:\n", "actions:\n  - name: spare\n").CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: unused}))(t)
 	if want := []string{"W-UNUSED-ACTION"}; !got.GetOk() || !slices.Equal(codes(got.GetFindings()), want) {
 		t.Errorf("beside what is warned of itself: %v", got)
 	}
-	p := written(volume)
+	p := policyOfFile(volume)
 	p.Beside, p.Replaces = "demo", []string{"team/other"}
 	_, err := newServer(t).CheckPolicy(t.Context(), &policyv1.CheckPolicyRequest{Policy: p})
-	refused(t, err, connect.CodeNotFound, `no PolicyDocument "team/other"`)
+	expectRefused(t, err, connect.CodeNotFound, `no PolicyDocument "team/other"`)
 	if right, err := RequiredAccess()[policyv1connect.PolicyServiceCheckPolicyProcedure](&policyv1.CheckPolicyRequest{Policy: p}); err != nil || right.Name != "demo" {
 		t.Errorf("it needs %v, %v", right, err)
 	}

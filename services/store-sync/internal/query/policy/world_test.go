@@ -38,14 +38,14 @@ func example(t *testing.T, edits ...string) string {
 	return content
 }
 
-// written returns a policy of one file.
-func written(content string) *policyv1.Policy {
+// policyOfFile returns a policy of one file.
+func policyOfFile(content string) *policyv1.Policy {
 	files := []*policyv1.File{{Name: "policy.yaml", Content: []byte(content)}}
 	return &policyv1.Policy{Source: &policyv1.Policy_Files{Files: &policyv1.Files{Files: files}}}
 }
 
-// registered returns the policy of a Store.
-func registered(store string) *policyv1.Policy {
+// policyOfStore returns the policy of a Store.
+func policyOfStore(store string) *policyv1.Policy {
 	return &policyv1.Policy{Source: &policyv1.Policy_Store{Store: store}}
 }
 
@@ -75,8 +75,8 @@ func must[T any](value T, err error) func(*testing.T) T {
 	}
 }
 
-// refused expects an error for the caller.
-func refused(t *testing.T, err error, code connect.Code, words string) {
+// expectRefused expects an error for the caller.
+func expectRefused(t *testing.T, err error, code connect.Code, words string) {
 	t.Helper()
 	if connect.CodeOf(err) != code || !strings.Contains(err.Error(), words) {
 		t.Errorf("got %v, want %v: %s", err, code, words)

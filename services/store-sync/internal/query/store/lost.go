@@ -18,14 +18,14 @@ import (
 // maxLostTuples bounds the lost tuples that a preview lists.
 const maxLostTuples = 20
 
-// addLosses adds the objects whose definitions are removed, and the tuples that the model before allows and the next one does not.
-func addLosses(response *storev1.PreviewModelResponse, before plan.Input, after *openfgav1.AuthorizationModel) error {
-	if before.Merged.Model == nil || !slices.ContainsFunc(response.GetChanges(), isNarrowing) {
+// addLostDefinitionsAndTuples adds the objects whose definitions are removed, and the tuples that the model before allows and the next one does not.
+func addLostDefinitionsAndTuples(response *storev1.PreviewModelResponse, before plan.Input, after *openfgav1.AuthorizationModel) error {
+	if before.Merged.Model == nil || !slices.ContainsFunc(response.GetChanges(), canInvalidateTuples) {
 		return nil
 	}
 	for _, c := range response.GetChanges() {
 		if c.GetKind() == storev1.ModelChange_KIND_REMOVED {
-			c.Definition.Source = sourceOf(before.Merged, c.GetDefinition())
+			c.Definition.Source = originOfDefinition(before.Merged, c.GetDefinition())
 		}
 	}
 	was, err := typesystem.New(before.Merged.Model)
@@ -50,11 +50,13 @@ func addLosses(response *storev1.PreviewModelResponse, before plan.Input, after 
 	return nil
 }
 
-// isNarrowing reports whether a change can make a tuple invalid.
-func isNarrowing(c *storev1.ModelChange) bool { return c.GetKind() != storev1.ModelChange_KIND_ADDED }
+// canInvalidateTuples reports whether a change can make a tuple invalid.
+func canInvalidateTuples(c *storev1.ModelChange) bool {
+	return c.GetKind() != storev1.ModelChange_KIND_ADDED
+}
 
-// sourceOf returns the object that a definition comes from.
-func sourceOf(merged model.MergeResult, d *storev1.Definition) string {
+// originOfDefinition returns the object that a definition comes from.
+func originOfDefinition(merged model.MergeResult, d *storev1.Definition) string {
 	i := slices.IndexFunc(merged.Definitions, func(m model.Definition) bool {
 		return m.Type == d.GetType() && m.Relation == d.GetRelation() && m.Condition == d.GetCondition()
 	})
@@ -68,15 +70,15 @@ func sourceOf(merged model.MergeResult, d *storev1.Definition) string {
 func lostTuples(declared []corev1alpha1.Tuple, owner string, was, is *typesystem.TypeSystem) []*storev1.LostTuple {
 	var lost []*storev1.LostTuple
 	for _, t := range declared {
-		if key := keyOf(t); validation.Tuple(is, key) != nil && validation.Tuple(was, key) == nil {
+		if key := toTupleKey(t); validation.CheckTuple(is, key) != nil && validation.CheckTuple(was, key) == nil {
 			lost = append(lost, &storev1.LostTuple{Object: t.Object, Relation: t.Relation, User: t.User, Owner: owner})
 		}
 	}
 	return lost
 }
 
-// keyOf converts a declared tuple to OpenFGA's form.
-func keyOf(t corev1alpha1.Tuple) *openfgav1.TupleKey {
+// toTupleKey converts a declared tuple to OpenFGA's form.
+func toTupleKey(t corev1alpha1.Tuple) *openfgav1.TupleKey {
 	key := &openfgav1.TupleKey{Object: t.Object, Relation: t.Relation, User: t.User}
 	if t.Condition == nil {
 		return key

@@ -67,7 +67,7 @@ func (s *Server) PreviewModel(ctx context.Context, request *storev1.PreviewModel
 	if response.Changes, err = diffToProto(before.Merged.Model, after.Merged.Model); err != nil {
 		return nil, err
 	}
-	return response, addLosses(response, before, after.Merged.Model)
+	return response, addLostDefinitionsAndTuples(response, before, after.Merged.Model)
 }
 
 // previewProposal holds the modules and documents of the previewed model.

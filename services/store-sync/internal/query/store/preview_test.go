@@ -34,7 +34,7 @@ const (
 // server returns a server with a Store, "demo", in which the PolicyDocument team/tenants is live, and with modules of that Store.
 func server(t *testing.T, modules ...corev1alpha1.AuthorizationModel) *Server {
 	t.Helper()
-	feed := moduletest.NewViewFeed(t)
+	feed := moduletest.NewInformerFeeder(t)
 	shared := module.NewStoreListers(feed.View, moduletest.Cluster)
 	state, merges := store.NewState(shared), store.NewMergeCache(model.Limits{})
 	policies := policymodule.New(feed.View, &module.Applier{State: shared}, state.MergeAfterPlanFunc(merges))
@@ -74,7 +74,7 @@ func manifest(name, text string) string {
 		"  storeRef: {name: demo}\n  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }
 
-func TestDocumentsArePreviewed(t *testing.T) {
+func TestPreviewModelWithDocuments(t *testing.T) {
 	owned := strings.Replace(tenant, "idntten}", "idntten, relationships: [{relation: parent, targetTypes: [{name: tenant}]}]}", 1)
 	for name, test := range map[string]struct {
 		replaces string
@@ -131,7 +131,7 @@ func TestDocumentsArePreviewed(t *testing.T) {
 	}
 }
 
-func TestPreviewTellsWhichDocumentsWouldBeInvalid(t *testing.T) {
+func TestPreviewModelReportsInvalidDocuments(t *testing.T) {
 	tells := func(request *storev1.PreviewModelRequest) (accepted bool, state, message string) {
 		t.Helper()
 		request.Name = "demo"
@@ -156,7 +156,7 @@ func TestPreviewTellsWhichDocumentsWouldBeInvalid(t *testing.T) {
 	}
 }
 
-func TestPreviewListsLostTuplesAndDefinitionsOfOthers(t *testing.T) {
+func TestPreviewModelListsLosses(t *testing.T) {
 	docs := corev1alpha1.AuthorizationModel{ObjectMeta: metav1.ObjectMeta{Name: "docs"}}
 	docs.Spec.StoreRef.Name, docs.Spec.Model = "demo", "module docs\n\ntype doc\n  relations\n    define viewer: [group]\n"
 	for i := range maxLostTuples + 5 {

@@ -9,7 +9,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 )
 
-func TestTheRemarkOnAStoreIsWhatAPersonMustKnow(t *testing.T) {
+func TestReadinessMessage(t *testing.T) {
 	ready := metav1.Condition{Type: corev1alpha1.Ready, Status: metav1.ConditionTrue, Reason: "Ready", Message: "all is well"}
 	notReady := metav1.Condition{Type: corev1alpha1.Ready, Status: metav1.ConditionFalse, Reason: "InvalidCore", Message: "core is bad"}
 	twins := metav1.Condition{Type: corev1alpha1.NameUnique, Status: metav1.ConditionFalse, Reason: "SeveralStores", Message: "twins"}

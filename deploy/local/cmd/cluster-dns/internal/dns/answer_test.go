@@ -30,7 +30,7 @@ func ask(t *testing.T, name string, kind dnsmessage.Type) []byte {
 	return packed
 }
 
-func TestANameIsAnsweredWithItsAddresses(t *testing.T) {
+func TestAnswerHasAddresses(t *testing.T) {
 	services := cluster{
 		"nats.bus":              {"10.0.0.7"},
 		"nats-0.nats-peers.bus": {"10.88.0.3"},
@@ -89,7 +89,7 @@ func addressesOf(answer dnsmessage.Message) (texts []string) {
 	return texts
 }
 
-func TestAnAnswerFitsIntoADatagram(t *testing.T) {
+func TestAnswerFitsDatagram(t *testing.T) {
 	var many []string
 	for range 100 {
 		many = append(many, "fd00:10:88:99:1234:5678:9abc:def0")
@@ -101,7 +101,7 @@ func TestAnAnswerFitsIntoADatagram(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoQueryIsNotAnswered(t *testing.T) {
+func TestInvalidQueryIsIgnored(t *testing.T) {
 	query := ask(t, "nats.bus.svc.cluster.local.", dnsmessage.TypeA)
 	answer := slices.Clone(query)
 	answer[2] |= 0x80

@@ -43,7 +43,7 @@ func endpoint(host, address string, ready *bool) discoveryv1.Endpoint {
 	return discoveryv1.Endpoint{Hostname: &host, Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ready}}
 }
 
-func TestAServiceHasItsAddressAndOneWithoutHasItsPods(t *testing.T) {
+func TestServiceResolvesToClusterIPOrPods(t *testing.T) {
 	names := ServiceResolver{
 		Services: core.NewServiceLister(indexed(t, service("nats", "10.0.0.7"), service("nats-peers", corev1.ClusterIPNone), service("idle", corev1.ClusterIPNone))),
 		Slices: discovery.NewEndpointSliceLister(indexed(t,
