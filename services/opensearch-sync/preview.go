@@ -285,7 +285,7 @@ func (p *kindPreviewer) editedObjects() []declaredObject {
 func (p *kindPreviewer) planForPreview(objects []declaredObject, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.PlanMappings(append(toPlanBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
+		made := plan.DecideMappings(append(toPlanBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}
@@ -297,7 +297,7 @@ func (p *kindPreviewer) planForPreview(objects []declaredObject, referred map[st
 			all[i] = all[i].WithExistingPassword(p.actual[all[i].Name])
 		}
 	}
-	made := plan.PlanObjects(p.kind, all, p.actual)
+	made := plan.DecideObjects(p.kind, all, p.actual)
 	for uid, o := range made.Outcomes {
 		verdicts[uid] = o.Verdict
 	}

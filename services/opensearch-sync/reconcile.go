@@ -351,7 +351,7 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 	if kind == plan.Mappings {
 		others := bindingsOfOtherClusters(r.state.bindingsManagedBy(r.connections.clustersOnSameServer(w.to)), w.server)
 		all := append(toPlanBindings(w.objects, w.server, plan.RolesUncheckedByAdmission(referred)), others...)
-		made := plan.PlanMappings(all, actual, entityNameSet(referred), w.contest > 0)
+		made := plan.DecideMappings(all, actual, entityNameSet(referred), w.contest > 0)
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = objectOutcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: toProvisioned(o.Before),
@@ -364,13 +364,13 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 	plans := func() []plan.DeclaredObject {
 		return toPlanObjects(w.objects, w.server, known, knownActionGroups(kind, entityNameSet(referred), actual, w.objects))
 	}
-	made := plan.PlanObjects(kind, plans(), actual)
+	made := plan.DecideObjects(kind, plans(), actual)
 	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
 		grants, err := listProtectedGrants(ctx, w.to.client)
 		if err != nil {
 			return d, markUnavailable(err)
 		}
-		made = plan.PlanObjects(kind, withGrants(plans(), grants), actual)
+		made = plan.DecideObjects(kind, withGrants(plans(), grants), actual)
 	}
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = objectOutcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}

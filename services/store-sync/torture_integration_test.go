@@ -134,7 +134,7 @@ func (b *testEnv) asDeclared() error {
 		}
 		policy := made[name]
 		policy.Store.Name = name
-		if steps := policies.PlanDocuments(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
+		if steps := policies.DecideDocuments(policy); ok && s.DeletionTimestamp == nil && len(steps.Apply)+len(steps.Delete) > 0 {
 			return fmt.Errorf("%s: the policy is not what is registered: %+v", name, steps)
 		}
 	}

@@ -168,7 +168,7 @@ func TestFrozenReplicaAllowsNoRevokedUser(t *testing.T) {
 	r.first.silent(t)
 	// The first replica may count a barrier as older than it is, by the time that NATS takes to answer. So its silence
 	// does not prove that the second one must be silent, too.
-	time.Sleep(time.Until(paused.Add(staleness)))
+	<-time.After(time.Until(paused.Add(staleness)))
 	until := r.second.never(t, "alice")
 	r.second.Signal(syscall.SIGCONT)
 	testenv.Eventually(t, soon, func() error { // The replica continues and has read the stream.

@@ -135,7 +135,7 @@ func TestPlanObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 			if c.has != nil {
 				actual["anna"] = *c.has
 			}
-			d := PlanObjects(Users, []DeclaredObject{o}, actual)
+			d := DecideObjects(Users, []DeclaredObject{o}, actual)
 			got := d.Outcomes["u"]
 			if verbs(d.Actions, "anna") != c.want || got.Reason != c.reason {
 				t.Errorf("got %q, %+v; want %q, %s", verbs(d.Actions, "anna"), got, c.want, c.reason)
@@ -157,11 +157,11 @@ func TestPlanObjectsRemovesDeletedUserWithUnapprovedSuccessor(t *testing.T) {
 	gone := user("old", func(o *DeclaredObject) { o.Leaving, o.Gone, o.Grants = true, true, grants })
 	next := user("next", func(o *DeclaredObject) { o.Grants = grants })
 	actual := map[string]Entity{"anna": listedUser(owned("old", "tag"))}
-	if got := verbs(PlanObjects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got != "remove" {
+	if got := verbs(DecideObjects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got != "remove" {
 		t.Errorf("got %q, want the user of the deleted object removed", got)
 	}
 	next.Approved = true
-	if got := verbs(PlanObjects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got == "remove" {
+	if got := verbs(DecideObjects(Users, []DeclaredObject{gone, next}, actual).Actions, "anna"); got == "remove" {
 		t.Errorf("got %q, want the user kept for the approved object", got)
 	}
 }

@@ -61,10 +61,10 @@ type MappingDecision struct {
 	Again bool
 }
 
-// PlanMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
-// entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a change
-// is contested, it may still take effect, so records keep all entries.
-func PlanMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
+// DecideMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together:
+// an entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a
+// change is contested, it may still take effect, so records keep all entries.
+func DecideMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
 	concerned := map[string][]RoleBinding{}
 	for _, b := range bindings {

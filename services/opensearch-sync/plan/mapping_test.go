@@ -76,7 +76,7 @@ func (w *mappingSimulation) come(comes bool) {
 // pass simulates one run of the service. It is killed after some actions, and the next action gets no answer if lost is
 // true.
 func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool) (again bool) {
-	d := PlanMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
+	d := DecideMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
 		b.Record = o.Before
@@ -170,7 +170,7 @@ func TestPlanMappingsConvergesInRandomHistories(t *testing.T) {
 				t.Fatalf("role %s has %+v, want %+v", role, has, want)
 			}
 		}
-		if d := PlanMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, false); len(d.Actions) > 0 {
+		if d := DecideMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, false); len(d.Actions) > 0 {
 			t.Fatalf("in step, there is still to do %+v", d.Actions)
 		}
 	})
@@ -203,7 +203,7 @@ func TestPlanMappingsKeepsRecordWhileUncertain(t *testing.T) {
 			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
-			d := PlanMappings([]RoleBinding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
+			d := DecideMappings([]RoleBinding{c.b}, actual, map[string]bool{"logs": true}, c.contested)
 			for _, a := range d.Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
@@ -259,7 +259,7 @@ func TestPlanMappings(t *testing.T) {
 			if !c.has.isEmpty() {
 				actual["logs"] = mapped(c.has)
 			}
-			d := PlanMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
+			d := DecideMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false)
 			for _, a := range d.Actions {
 				if actual[a.Name] = (Entity{Body: a.Body}); a.Body == nil {
 					delete(actual, a.Name)
@@ -276,13 +276,13 @@ func TestPlanMappings(t *testing.T) {
 func TestPlanMappingsReportsWorstVerdict(t *testing.T) {
 	guarded := Entity{Guarded: true}
 	b := RoleBinding{UID: "1", Roles: []string{"another", "kibana_server", "nosuch"}, Entries: MappingEntries{Users: []string{"anna"}}}
-	d := PlanMappings([]RoleBinding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
+	d := DecideMappings([]RoleBinding{b}, map[string]Entity{"kibana_server": guarded, "another": guarded}, map[string]bool{"kibana_server": true, "another": true}, false)
 	if got := d.Outcomes["1"]; got.Reason != Reserved || len(got.Before)+len(got.After) != 0 {
 		t.Errorf("got %+v, want %s and no record", got, Reserved)
 	}
 	b.Entries.And = []string{"a"}
 	other := RoleBinding{UID: "0", Roles: b.Roles, Entries: MappingEntries{And: []string{"b"}}}
-	d = PlanMappings([]RoleBinding{other, b}, map[string]Entity{}, map[string]bool{}, false)
+	d = DecideMappings([]RoleBinding{other, b}, map[string]Entity{}, map[string]bool{}, false)
 	if got := d.Outcomes["1"]; got.Reason != AndConflict {
 		t.Errorf("got %+v, want %s", got, AndConflict)
 	}
@@ -319,7 +319,7 @@ func TestPlanMappingsKeepsEntriesOfOtherClusterObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actual := map[string]Entity{"logs": mapped(c.has)}
-			for _, a := range PlanMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
+			for _, a := range DecideMappings(c.bindings, actual, map[string]bool{"logs": !c.noRole}, false).Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}
 			if got := actual["logs"].MappingEntries(); !equalEntries(got, c.want) {
@@ -334,10 +334,10 @@ func TestDriftedFieldsOfSyncedObject(t *testing.T) {
 	mapping := func(edit func(*RoleBinding)) []Action {
 		b := binding
 		edit(&b)
-		return PlanMappings([]RoleBinding{b}, map[string]Entity{}, map[string]bool{"logs": true}, false).Actions
+		return DecideMappings([]RoleBinding{b}, map[string]Entity{}, map[string]bool{"logs": true}, false).Actions
 	}
 	users := func(has map[string]Entity, edit func(*DeclaredObject)) []Action {
-		return PlanObjects(Users, []DeclaredObject{user("u", edit)}, has).Actions
+		return DecideObjects(Users, []DeclaredObject{user("u", edit)}, has).Actions
 	}
 	is := func(attributes map[string]any, roles ...any) map[string]Entity {
 		return map[string]Entity{"anna": listedUser(attributes, roles...)}
@@ -384,7 +384,7 @@ func TestPlanMappingsRequiresApprovalForUncheckedRole(t *testing.T) {
 				c.b.Roles = []string{"company"}
 			}
 			actual := map[string]Entity{"company": mapped(c.has)}
-			d := PlanMappings([]RoleBinding{c.b}, actual, map[string]bool{"company": true}, false)
+			d := DecideMappings([]RoleBinding{c.b}, actual, map[string]bool{"company": true}, false)
 			for _, a := range d.Actions {
 				actual[a.Name] = Entity{Body: a.Body}
 			}

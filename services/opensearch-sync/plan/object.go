@@ -110,8 +110,8 @@ type ObjectDecision struct {
 	Again bool
 }
 
-// PlanObjects plans for all objects of a kind in a cluster that declare entities of their own.
-func PlanObjects(k EntityKind, objects []DeclaredObject, actual map[string]Entity) ObjectDecision {
+// DecideObjects plans for all objects of a kind in a cluster that declare entities of their own.
+func DecideObjects(k EntityKind, objects []DeclaredObject, actual map[string]Entity) ObjectDecision {
 	d := ObjectDecision{Outcomes: map[string]ObjectOutcome{}}
 	byName, live := map[string][]DeclaredObject{}, map[string]bool{}
 	for _, o := range objects {

@@ -69,7 +69,7 @@ func TestPlanObjectsOfUsers(t *testing.T) {
 			if c.none {
 				delete(actual, "anna")
 			}
-			d := PlanObjects(Users, c.objects, actual)
+			d := DecideObjects(Users, c.objects, actual)
 			if got := verbs(d.Actions, "anna"); got != c.want || d.Outcomes["u"].Reason != c.reason {
 				t.Errorf("it is %q, %+v; want %q, %s", got, d.Outcomes["u"], c.want, c.reason)
 			}
@@ -136,7 +136,7 @@ func TestPlanObjectsOfRoles(t *testing.T) {
 			if c.has != nil {
 				actual["logs"] = *c.has
 			}
-			d := PlanObjects(Roles, c.objects, actual)
+			d := DecideObjects(Roles, c.objects, actual)
 			got := d.Outcomes["u"]
 			if verbs(d.Actions, "logs") != c.want || got.Reason != c.reason || (got.Existing == nil) != (c.existing == nil) ||
 				c.existing != nil && *got.Existing != *c.existing {
@@ -168,7 +168,7 @@ func TestPlanObjectsKeepsDeletedObjectWhileWriteIsUncertain(t *testing.T) {
 		"a role that was never written": {Roles, leaving, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := PlanObjects(c.kind, []DeclaredObject{c.o}, c.has); d.Outcomes["u"].Unseen != c.want {
+			if d := DecideObjects(c.kind, []DeclaredObject{c.o}, c.has); d.Outcomes["u"].Unseen != c.want {
 				t.Errorf("unseen is %t", d.Outcomes["u"].Unseen)
 			}
 		})
@@ -180,27 +180,27 @@ func withoutObjects(existing *bool) []DeclaredObject {
 }
 
 func TestPlanObjectsPatchesUserWithoutPasswordChange(t *testing.T) {
-	d := PlanObjects(Users, []DeclaredObject{user("u", nil)}, map[string]Entity{"anna": listedUser(owned("u", "tag"), "b")})
+	d := DecideObjects(Users, []DeclaredObject{user("u", nil)}, map[string]Entity{"anna": listedUser(owned("u", "tag"), "b")})
 	if len(d.Actions) != 1 || !slices.Equal(d.Actions[0].Fields, []string{"backend_roles"}) || d.Actions[0].Password {
 		t.Errorf("to do is %+v", d.Actions)
 	}
-	if d = PlanObjects(Users, []DeclaredObject{user("u", nil)}, nil); len(d.Actions) != 1 || d.Actions[0].Fields != nil || !d.Actions[0].Password {
+	if d = DecideObjects(Users, []DeclaredObject{user("u", nil)}, nil); len(d.Actions) != 1 || d.Actions[0].Fields != nil || !d.Actions[0].Password {
 		t.Errorf("of a new one, to do is %+v", d.Actions)
 	}
 }
 
 func TestPlanObjectsGivesNameToOneObject(t *testing.T) {
 	first, second := user("a", nil), user("b", func(o *DeclaredObject) { o.Created = time.Unix(2, 0) })
-	d := PlanObjects(Users, []DeclaredObject{second, first}, nil)
+	d := DecideObjects(Users, []DeclaredObject{second, first}, nil)
 	if verbs(d.Actions, "anna") != "put" || d.Actions[0].For[0] != "a" || d.Outcomes["b"].Reason != NameTaken {
 		t.Errorf("both are new: %+v", d)
 	}
 	has := map[string]Entity{"anna": listedUser(owned("b", "tag"), "a", "b")}
-	if d = PlanObjects(Users, []DeclaredObject{second, first}, has); len(d.Actions) > 0 || d.Outcomes["a"].Reason != NameTaken {
+	if d = DecideObjects(Users, []DeclaredObject{second, first}, has); len(d.Actions) > 0 || d.Outcomes["a"].Reason != NameTaken {
 		t.Errorf("the younger has it: %+v", d)
 	}
 	second.Leaving = true
-	if d = PlanObjects(Users, []DeclaredObject{second, first}, has); verbs(d.Actions, "anna") != "remove" || d.Outcomes["a"].State != opensearchv1.Pending || !d.Again {
+	if d = DecideObjects(Users, []DeclaredObject{second, first}, has); verbs(d.Actions, "anna") != "remove" || d.Outcomes["a"].State != opensearchv1.Pending || !d.Again {
 		t.Errorf("the younger leaves: %+v", d)
 	}
 }

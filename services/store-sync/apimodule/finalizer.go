@@ -56,7 +56,7 @@ func (p *Provider) deleteUnneededBindingModels(ctx context.Context, r controller
 	}
 	for store := range stores {
 		found := p.state.collectSnapshot(store, p.moduleTemplate())
-		if err := p.applier.ApplyPlan(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.PlanModels(found.input).Delete}); err != nil {
+		if err := p.applier.ApplyPlan(ctx, r, found.carriers, moduleplan.Plan{Delete: plan.DecideModels(found.input).Delete}); err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,7 @@ func (p *Provider) SyncModels(ctx context.Context, r controller.UntypedRequest, 
 		return nil, discoverErr
 	}
 	found := p.state.collectSnapshot(store, p.moduleTemplate())
-	todo := plan.PlanModels(found.input)
+	todo := plan.DecideModels(found.input)
 	if s, live := p.state.shared.Stores.GetOrTombstone(store); live && s.Value.DeletionTimestamp != nil || !live && s.UID != "" {
 		todo.Apply = nil
 	}

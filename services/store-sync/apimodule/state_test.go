@@ -136,7 +136,7 @@ func TestModulesAreGeneratedInClusterOfAPI(t *testing.T) {
 		}},
 		Spec: corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "acme", Cluster: "orgs"}},
 	})
-	if g := f.snapshot(acme()); len(g.input.Has) != 1 || !g.input.Unsure["local/widgets"] || len(plan.PlanModels(g.input).Delete) != 0 {
+	if g := f.snapshot(acme()); len(g.input.Has) != 1 || !g.input.Unsure["local/widgets"] || len(plan.DecideModels(g.input).Delete) != 0 {
 		t.Errorf("without its export: %+v", g.input)
 	}
 }
@@ -180,7 +180,7 @@ func TestModelsOfOtherClustersAreKept(t *testing.T) {
 		Spec:       corev1alpha1.AuthorizationModelSpec{StoreRef: corev1alpha1.StoreRef{Name: "demo", Cluster: "local"}},
 	})
 	g := f.snapshot(demo)
-	if todo := plan.PlanModels(g.input); len(g.input.Has) != 0 || len(todo.Delete) != 0 {
+	if todo := plan.DecideModels(g.input); len(g.input.Has) != 0 || len(todo.Delete) != 0 {
 		t.Errorf("has %v, would delete %v", g.input.Has, todo.Delete)
 	}
 }

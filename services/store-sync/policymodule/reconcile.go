@@ -30,7 +30,7 @@ var _ module.Provider = (*Provider)(nil)
 // New returns a provider that reads the view. The documents of a Store must fit beside the live part of the other modules,
 // which merged returns. If merged is nil, they need not fit.
 func New(v *informer.Informer, applier *module.Applier, merged MergeAfterPlanFunc) *Provider {
-	made := func(in plan.Input) (plan.Plan, error) { return plan.PlanDocuments(in), nil }
+	made := func(in plan.Input) (plan.Plan, error) { return plan.DecideDocuments(in), nil }
 	return &Provider{state: newState(v, applier.State, merged), applier: applier, plans: module.NewPerStoreCache(made)}
 }
 
@@ -43,7 +43,7 @@ func (p *Provider) planPolicy(store event.Key, in plan.Input) plan.Plan {
 	if p.state.merged == nil {
 		return made(in)
 	}
-	return plan.PlanUntilStable(in, made, func(todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) { return p.state.merged(store, todo) })
+	return plan.DecideUntilStable(in, made, func(todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) { return p.state.merged(store, todo) })
 }
 
 // AffectedKeys returns the Store to which a PolicyDocument refers.

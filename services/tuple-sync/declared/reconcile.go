@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, to controller.UntypedRequest
 		if err != nil {
 			return err
 		}
-		decided := plan.PlanStore(s.input)
+		decided := plan.DecideStore(s.input)
 		if err := r.applier.applyPlan(ctx, p, s, decided); err != nil {
 			return err
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/entail-dev/entail/services/entail/internal/exit"
 )
 
-// errorWithExitCode is an error with its own exit code.
-type errorWithExitCode int
+// exitCodeError is an error with its own exit code.
+type exitCodeError int
 
-func (w errorWithExitCode) Error() string { return fmt.Sprint("worse ", int(w)) }
-func (w errorWithExitCode) ExitCode() int { return int(w) }
+func (w exitCodeError) Error() string { return fmt.Sprint("worse ", int(w)) }
+func (w exitCodeError) ExitCode() int { return int(w) }
 
 func TestCodeDistinguishesErrors(t *testing.T) {
 	answer := func(code connect.Code) error { return fmt.Errorf("ask: %w", connect.NewError(code, errors.New("no"))) }
@@ -26,8 +26,8 @@ func TestCodeDistinguishesErrors(t *testing.T) {
 		"nothing":                        {nil, exit.OK},
 		"anything":                       {errors.New("?"), exit.Failure},
 		"the command line":               {fmt.Errorf("%w: --limit 0", exit.ErrUsage), exit.Usage},
-		"a code of its own":              {fmt.Errorf("compare: %w", errorWithExitCode(12)), 12},
-		"the command line before others": {errors.Join(errorWithExitCode(12), exit.ErrUsage), exit.Usage},
+		"a code of its own":              {fmt.Errorf("compare: %w", exitCodeError(12)), 12},
+		"the command line before others": {errors.Join(exitCodeError(12), exit.ErrUsage), exit.Usage},
 		"a question that cannot be":      {answer(connect.CodeInvalidArgument), exit.Usage},
 		"nothing of the name":            {answer(connect.CodeNotFound), exit.NotFound},
 		"a server that is away":          {answer(connect.CodeUnavailable), exit.Unavailable},

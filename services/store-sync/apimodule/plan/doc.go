@@ -6,7 +6,7 @@
 // namespace, and `update` on the type `example_com_widget`. OpenFGA limits the length of names, so a group that is too
 // long loses its front; see [GroupToken]. If a resource has no valid names even then, the error concerns only that resource.
 //
-// [PlanModels] plans the AuthorizationModels that carry such modules for one Store. They follow from labelled
+// [DecideModels] plans the AuthorizationModels that carry such modules for one Store. They follow from labelled
 // CustomResourceDefinitions and from the kcp APIBindings of the Store's organization.
 //
 // The package is pure: no I/O, no clock, no log.

@@ -33,9 +33,9 @@ type ModelsPlan struct {
 	Unnamed map[APIResource]string
 }
 
-// PlanModels plans the actions from the existing AuthorizationModels to the wanted ones. The order of neither matters.
-// An AuthorizationModel keeps its name and all fields that others set.
-func PlanModels(in ModelsInput) ModelsPlan {
+// DecideModels plans the actions from the existing AuthorizationModels to the wanted ones. The order of neither
+// matters. An AuthorizationModel keeps its name and all fields that others set.
+func DecideModels(in ModelsInput) ModelsPlan {
 	p := ModelsPlan{Unnamed: map[APIResource]string{}}
 	var desired []corev1alpha1.AuthorizationModel
 	has, named := firstModelByResource(in.Has), map[string]bool{}
@@ -51,7 +51,7 @@ func PlanModels(in ModelsInput) ModelsPlan {
 		named[object.Name] = true
 		desired = append(desired, object)
 	}
-	p.Plan = moduleplan.PlanChanges(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
+	p.Plan = moduleplan.DecideChanges(in.Has, desired, func(old *corev1alpha1.AuthorizationModel) bool {
 		return in.Unsure[old.Annotations[corev1alpha1.ExportAnnotation]]
 	})
 	return p

@@ -28,7 +28,7 @@ func (c simulatedCluster) plan(wanted []plan.WantedModel, unsure ...string) plan
 	for _, export := range unsure {
 		in.Unsure[export] = true
 	}
-	return plan.PlanModels(in)
+	return plan.DecideModels(in)
 }
 
 // do carries out todo by server-side apply, which keeps fields that are not named.

@@ -16,9 +16,9 @@ type Plan struct {
 	Delete []string
 }
 
-// PlanChanges plans the changes from the existing objects to the desired ones. It deletes an existing object that is
+// DecideChanges plans the changes from the existing objects to the desired ones. It deletes an existing object that is
 // not desired, unless keep returns true. An object in deletion is created again only once it is gone.
-func PlanChanges(has []*corev1alpha1.AuthorizationModel, desired []corev1alpha1.AuthorizationModel,
+func DecideChanges(has []*corev1alpha1.AuthorizationModel, desired []corev1alpha1.AuthorizationModel,
 	keep func(*corev1alpha1.AuthorizationModel) bool,
 ) Plan {
 	var p Plan

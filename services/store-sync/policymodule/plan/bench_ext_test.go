@@ -49,7 +49,7 @@ func BenchmarkPlan100Documents(b *testing.B) {
 			edit(w)
 			in := w.input()
 			for b.Loop() {
-				plan.PlanDocuments(in)
+				plan.DecideDocuments(in)
 			}
 		})
 	}

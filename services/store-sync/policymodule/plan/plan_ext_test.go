@@ -74,14 +74,14 @@ func (w *simulatedStore) input() plan.Input {
 // settle carries out the plan, and verifies that the next plan is empty.
 func (w *simulatedStore) settle() plan.Plan {
 	w.t.Helper()
-	todo := plan.PlanDocuments(w.input())
+	todo := plan.DecideDocuments(w.input())
 	for _, m := range todo.Apply {
 		w.made[m.Name] = &m
 	}
 	for _, name := range todo.Delete {
 		delete(w.made, name)
 	}
-	again := plan.PlanDocuments(w.input())
+	again := plan.DecideDocuments(w.input())
 	if len(again.Apply)+len(again.Delete) > 0 {
 		w.t.Fatalf("something is left to do: %+v", again)
 	}
@@ -425,8 +425,8 @@ func TestPlanDocumentsKeepsLivePolicyValidInRandomHistories(t *testing.T) {
 					types.Draw(r, "type"), name[2:]+"xx", types.Draw(r, "target")))
 			}
 			before := w.live()
-			first := plan.PlanDocuments(w.input())
-			if again := plan.PlanDocuments(w.input()); !reflect.DeepEqual(first, again) {
+			first := plan.DecideDocuments(w.input())
+			if again := plan.DecideDocuments(w.input()); !reflect.DeepEqual(first, again) {
 				r.Fatalf("the same objects, another plan:\n%+v\n%+v", first, again)
 			}
 			todo := w.settle()

@@ -13,7 +13,7 @@ import (
 
 func TestStatusCountsUnlistedErrors(t *testing.T) {
 	d := plan.Document{Name: "team/a", Present: read(t, "actions:\n"+strings.Repeat("- {name: UP}\n", 151))}
-	v := plan.PlanDocuments(plan.Input{Documents: []plan.Document{d}}).Validations["team/a"]
+	v := plan.DecideDocuments(plan.Input{Documents: []plan.Document{d}}).Validations["team/a"]
 	if last := v.Findings[len(v.Findings)-1]; v.Errors != 301 || len(v.Findings) != 101 || last.Message != "and 201 more" {
 		t.Errorf("%d errors, %d listed, the last is %v", v.Errors, len(v.Findings), last)
 	}

@@ -27,7 +27,7 @@ func DecideModel(in Input, documents []policyplan.Document, limits model.Limits)
 		is.mergeModules(limits)
 		return is
 	}
-	todo := policyplan.PlanUntilStable(policies, policyplan.PlanDocuments, func(todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) {
+	todo := policyplan.DecideUntilStable(policies, policyplan.DecideDocuments, func(todo moduleplan.Plan) (model.MergeResult, model.Limits, bool) {
 		is := after(todo)
 		return is.Merged, limits, is.MergeErr == nil
 	})

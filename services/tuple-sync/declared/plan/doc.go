@@ -9,5 +9,5 @@
 //     any of its tuples change, it is marked [Syncing], by compare-and-swap. A replica with an old state thereby fails
 //     before it does harm, and a later one writes everything again.
 //
-// [PlanStore] turns the owners of a store into a [Plan] that keeps both rules.
+// [DecideStore] turns the owners of a store into a [Plan] that keeps both rules.
 package plan

@@ -74,7 +74,7 @@ func TestTuplesOfIAMTypesAreRefused(t *testing.T) {
 	back := tuple.Tuple{ID: tuple.ID{Object: "iam.miloapis.com/RoleBinding:1", Relation: "u", User: "iam.miloapis.com/InternalUser:u/eve"}}
 	o := owner("a", back, t1)
 	o.Reserved = true
-	p := PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
+	p := DecideStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
 	if c := p.Actions[0].NextCondition; !slices.Equal(p.Write, []tuple.Tuple{t1}) || c.Reason != Invalid || !strings.Contains(c.Message, "ReservedType") {
 		t.Errorf("writes %v and says %+v", p.Write, c)
 	}
@@ -131,7 +131,7 @@ func TestOtherStoresReserveNoTypes(t *testing.T) {
 func TestOutdatedOwnerRemovesButAddsNothing(t *testing.T) {
 	o := owner("a", t1, t2).recorded("S", t1, t3)
 	o.Generation, o.ModuleLive, o.Outdated = 2, false, true
-	p := PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
+	p := DecideStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)})
 	if len(p.Write) > 0 || !slices.Equal(p.Remove, []tuple.Tuple{t3}) {
 		t.Errorf("writes %v, removes %v", p.Write, p.Remove)
 	}
@@ -140,16 +140,16 @@ func TestOutdatedOwnerRemovesButAddsNothing(t *testing.T) {
 	}
 	moved := owner("a", t1, t2).recorded("lost", t1, t2)
 	moved.Generation, moved.ModuleLive, moved.Outdated = 2, false, true
-	left := PlanStore(Input{StoreID: "lost", Owners: []Owner{moved}, Model: testModel(t)}).Actions[0]
+	left := DecideStore(Input{StoreID: "lost", Owners: []Owner{moved}, Model: testModel(t)}).Actions[0]
 	moved.Record, moved.Condition, moved.StatusStoreID = left.Commit.Record, left.Commit.Condition, left.Commit.StoreID
-	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{moved}}); !p.IsIdle() {
+	if p := DecideStore(Input{StoreID: "S", Owners: []Owner{moved}}); !p.IsIdle() {
 		t.Errorf("before there is a model it does %+v", p)
 	}
-	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{moved}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t1, t2}) {
+	if p := DecideStore(Input{StoreID: "S", Owners: []Owner{moved}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t1, t2}) {
 		t.Errorf("writes %v after the store was lost", p.Write)
 	}
 	o.Outdated, o.ModuleLive = false, true
-	if p = PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t2}) {
+	if p = DecideStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}); !slices.Equal(p.Write, []tuple.Tuple{t2}) {
 		t.Errorf("writes %v when the text is live", p.Write)
 	}
 }
@@ -202,7 +202,7 @@ func TestConditionMessageNamesErrors(t *testing.T) {
 	for i := range 50 {
 		declared = append(declared, parseTuple(fmt.Sprintf("ship:%02d", i), "captain", "user:1"))
 	}
-	p := PlanStore(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)})
+	p := DecideStore(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)})
 	message := p.Actions[0].NextCondition.Message
 	for _, part := range []string{"50 of 51 tuples", "ship:00#captain@user:1: type 'ship' not found;", "ship:09#", " and 40 more.", "Correct them or the model."} {
 		if !strings.Contains(message, part) {
@@ -212,7 +212,7 @@ func TestConditionMessageNamesErrors(t *testing.T) {
 	if strings.Contains(message, "ship:10#") || len(message) > 1000 {
 		t.Errorf("the message is %d bytes long: %q", len(message), message)
 	}
-	if again := PlanStore(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)}); again.Actions[0].NextCondition != p.Actions[0].NextCondition {
+	if again := DecideStore(Input{StoreID: "S", Owners: []Owner{owner("a", append(declared, t1)...)}, Model: testModel(t)}); again.Actions[0].NextCondition != p.Actions[0].NextCondition {
 		t.Error("the message is another each time")
 	}
 }
@@ -222,7 +222,7 @@ func TestConditionMessageIsBounded(t *testing.T) {
 	for i := range 20 {
 		declared = append(declared, parseTuple(fmt.Sprint(i)+strings.Repeat("é", 10_000), "viewer", "user:1"))
 	}
-	p := PlanStore(Input{StoreID: "S", Owners: []Owner{owner("a", declared...)}, Model: testModel(t)})
+	p := DecideStore(Input{StoreID: "S", Owners: []Owner{owner("a", declared...)}, Model: testModel(t)})
 	if n := len(p.Actions[0].NextCondition.Message); n > 16_000 {
 		t.Errorf("the message is %d bytes long", n)
 	}
@@ -231,7 +231,7 @@ func TestConditionMessageIsBounded(t *testing.T) {
 func TestUnknownClusterMessageExplainsNames(t *testing.T) {
 	o := owner("a", t1).with(unrecordedTuple)
 	o.Key.Cluster, o.Store = "here", event.Key{Cluster: "there", Name: "demo"}
-	if c := PlanStore(Input{Owners: []Owner{o}}).Actions[0].Commit; c == nil || !strings.Contains(c.Condition.Message, `this one is "here"`) {
+	if c := DecideStore(Input{Owners: []Owner{o}}).Actions[0].Commit; c == nil || !strings.Contains(c.Condition.Message, `this one is "here"`) {
 		t.Errorf("condition is %+v", c)
 	}
 }

@@ -51,8 +51,8 @@ func (p Plan) CanMakeReady() bool {
 	return slices.ContainsFunc(p.Actions, func(a OwnerAction) bool { return a.Commit != nil && a.Commit.Ready.OK })
 }
 
-// PlanStore returns the plan for one store.
-func PlanStore(in Input) Plan {
+// DecideStore returns the plan for one store.
+func DecideStore(in Input) Plan {
 	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)
 	d := planDraft{
 		in: in, claims: claims, touched: map[*Evaluation]bool{},

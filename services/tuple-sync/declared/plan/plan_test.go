@@ -266,7 +266,7 @@ func TestPlanStore(t *testing.T) {
 					in.Observed[found.ID] = found
 				}
 			}
-			p := PlanStore(in)
+			p := DecideStore(in)
 			if got := describePlan(p); !slices.Equal(got, c.want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
 			}
@@ -280,18 +280,18 @@ func TestPlanStore(t *testing.T) {
 func TestStatusNamesStoreThatRefusesAll(t *testing.T) {
 	o := owner("a", tx)
 	in := Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}
-	first := PlanStore(in).Actions[0].Commit
+	first := DecideStore(in).Actions[0].Commit
 	if first == nil || first.StoreID != "S" || len(first.Record.Tuples) != 0 {
 		t.Fatalf("recorded is %+v", first)
 	}
 	o.Condition, o.Ready, o.StatusStoreID = first.Condition, first.Ready, "R" // As another store said word for word.
 	in.Owners = []Owner{o}
-	if again := PlanStore(in).Actions[0].Commit; again == nil || again.StoreID != "S" {
+	if again := DecideStore(in).Actions[0].Commit; again == nil || again.StoreID != "S" {
 		t.Errorf("then recorded is %+v", again)
 	}
 	o.StatusStoreID = "S"
 	in.Owners = []Owner{o}
-	if p := PlanStore(in); !p.IsIdle() {
+	if p := DecideStore(in); !p.IsIdle() {
 		t.Errorf("in the end there is still to do: %v", describePlan(p))
 	}
 }
@@ -313,7 +313,7 @@ func TestReadyConditionRequiresAllTuples(t *testing.T) {
 		}), "false Deleting 1 AuthorizationModels refer to this Store"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			action := PlanStore(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}).Actions[0]
+			action := DecideStore(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}).Actions[0]
 			if action.Intent != nil && action.Intent.Ready.OK {
 				t.Errorf("ready while tuples are written: %+v", action.Intent)
 			}
@@ -323,7 +323,7 @@ func TestReadyConditionRequiresAllTuples(t *testing.T) {
 			}
 			c.owner.Condition, c.owner.Ready, c.owner.HasFinalizer = action.Commit.Condition, action.Commit.Ready, true
 			c.owner.Record, c.owner.StatusStoreID = action.Commit.Record, action.Commit.StoreID
-			if p := PlanStore(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}); !p.IsIdle() {
+			if p := DecideStore(Input{StoreID: "S", Owners: []Owner{c.owner}, Model: testModel(t)}); !p.IsIdle() {
 				t.Errorf("then there is still to do: %v", describePlan(p))
 			}
 		})
@@ -345,13 +345,13 @@ func TestOutageStatusUpdate(t *testing.T) {
 	if again := OutageStatusUpdate(&o, down+": still"); again != nil {
 		t.Errorf("says so once more: %+v", again)
 	}
-	action := PlanStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}).Actions[0]
+	action := DecideStore(Input{StoreID: "S", Owners: []Owner{o}, Model: testModel(t)}).Actions[0]
 	if action.Intent.Ready != o.Ready || !action.Commit.Ready.OK {
 		t.Errorf("intends to say %+v, then %+v", action.Intent.Ready, action.Commit.Ready)
 	}
 	fresh := owner("a", t1).with(ownerWithoutStoreSync)
 	fresh.Obstacle = condition.Condition{Type: "Merged", Status: "Unknown", Reason: "BackendUnavailable", Message: down}
-	if c := PlanStore(Input{StoreID: "S", Owners: []Owner{fresh}}).Actions[0].Commit; c == nil || !c.Ready.Unknown || c.Ready.Message != down {
+	if c := DecideStore(Input{StoreID: "S", Owners: []Owner{fresh}}).Actions[0].Commit; c == nil || !c.Ready.Unknown || c.Ready.Message != down {
 		t.Errorf("for store-sync says %+v", c)
 	}
 	waited := owner("a").with(ownerWithoutStoreSync)
@@ -360,7 +360,7 @@ func TestOutageStatusUpdate(t *testing.T) {
 	} else {
 		waited.Condition, waited.Ready = u.Condition, u.Ready
 	}
-	c := PlanStore(Input{StoreID: "S", Owners: []Owner{waited}, Model: testModel(t)}).Actions[0].Commit
+	c := DecideStore(Input{StoreID: "S", Owners: []Owner{waited}, Model: testModel(t)}).Actions[0].Commit
 	if c == nil || c.Ready.Unknown || c.Condition.Unknown {
 		t.Errorf("after that says %+v before store-sync has decided", c)
 	}
@@ -368,11 +368,11 @@ func TestOutageStatusUpdate(t *testing.T) {
 
 func TestReadyConditionWaitsForStoreSync(t *testing.T) {
 	changed := owner("a", t1).recorded("S", t1).with(synced(1)).with(ownerWithoutStoreSync).with(func(o *Owner) { o.Generation = 2 })
-	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{changed}, Model: testModel(t)}); !p.IsIdle() {
+	if p := DecideStore(Input{StoreID: "S", Owners: []Owner{changed}, Model: testModel(t)}); !p.IsIdle() {
 		t.Errorf("planned %+v", p.Actions[0])
 	}
 	decided := changed.with(func(o *Owner) { o.ModuleJudged, o.ModuleLive = true, true })
-	if p := PlanStore(Input{StoreID: "S", Owners: []Owner{decided}, Model: testModel(t)}); p.IsIdle() || !p.Actions[0].Commit.Ready.OK {
+	if p := DecideStore(Input{StoreID: "S", Owners: []Owner{decided}, Model: testModel(t)}); p.IsIdle() || !p.Actions[0].Commit.Ready.OK {
 		t.Error("what was decided is not said")
 	}
 }

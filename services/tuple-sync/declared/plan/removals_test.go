@@ -128,7 +128,7 @@ func TestRestoredTuplesAreRemovedUnlessDesired(t *testing.T) {
 			if c.noModel {
 				in.Model = nil
 			}
-			p := PlanStore(in)
+			p := DecideStore(in)
 			if removed := slices.Contains(p.Remove, c.held); removed != c.want || (len(p.Restored) == 1) != c.want {
 				t.Errorf("got %v removed, %v restored; want %t", p.Remove, p.Restored, c.want)
 			}
@@ -161,7 +161,7 @@ func TestPlanRecordsRemovals(t *testing.T) {
 		"not in a Store that is being deleted": {owner("s").with(isStore).recorded("S").with(deletingOwner), owner("a").recorded("S", t2), "intend a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := PlanStore(Input{StoreID: "S", Owners: []Owner{c.store, c.module}, Model: testModel(t)})
+			p := DecideStore(Input{StoreID: "S", Owners: []Owner{c.store, c.module}, Model: testModel(t)})
 			if err := p.RecordRemovals(RemovedTuples{}, written, day(100), 30*24*time.Hour); err != nil {
 				t.Fatal(err)
 			}

@@ -36,7 +36,7 @@ type UndeclaredTuple struct {
 	Reason string
 }
 
-// FindUndeclaredTuples returns the held tuples that no object declares, and what [PlanStore] plans for them. It also
+// FindUndeclaredTuples returns the held tuples that no object declares, and what [DecideStore] plans for them. It also
 // returns restored tuples whose declaration is not in force.
 func FindUndeclaredTuples(in Input, held []tuple.Tuple) []UndeclaredTuple {
 	evaluations, claims := evaluateOwners(in.StoreID, in.Owners, in.Model)

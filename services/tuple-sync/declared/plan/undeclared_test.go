@@ -102,7 +102,7 @@ func compareFateWithPlan(t *testing.T, in Input, held []tuple.Tuple, found []Und
 	for _, h := range held {
 		in.Observed[h.ID] = h
 	}
-	p := PlanStore(in)
+	p := DecideStore(in)
 	for _, u := range found {
 		has := func(list []tuple.Tuple) bool {
 			return slices.ContainsFunc(list, func(t tuple.Tuple) bool { return t.ID == u.ID })
