@@ -93,9 +93,9 @@ func DecideDocuments(in Input) Plan {
 	return in.planForSelection(s)
 }
 
-// DecideUntilStable plans beside the modules that are live once the plan is carried out: types of documents may let in a module, and
-// that may define what another document declares. merged returns the merge after a plan, or false if it fails. Where no
-// plan suits its own effect, Settle returns the first one.
+// DecideUntilStable plans beside the modules that are live once the plan is carried out: types of documents may let in a
+// module, and that may define what another document declares. merged returns the merge after a plan, or false if it
+// fails. Where no plan suits its own effect, Settle returns the first one.
 func DecideUntilStable(in Input, plan func(Input) Plan, merged func(moduleplan.Plan) (model.MergeResult, model.Limits, bool)) Plan {
 	first := plan(in)
 	for todo, round := first, 0; round < maxRounds; round++ {
@@ -164,7 +164,10 @@ func (in Input) planForSelection(s *documentSelection) Plan {
 		kept[in.modelNameOf(d.Name)] = kept[in.modelNameOf(d.Name)] || frozen && d.Live != nil
 	}
 	keep := func(m *corev1alpha1.AuthorizationModel) bool { return kept[m.Name] }
-	result := Plan{Plan: moduleplan.DecideChanges(in.Has, desired, keep), Validations: map[string]DocumentValidation{}, Texts: map[string]*iaplv1alpha1.Policy{}}
+	result := Plan{
+		Plan:        moduleplan.DecideChanges(in.Has, desired, keep),
+		Validations: map[string]DocumentValidation{}, Texts: map[string]*iaplv1alpha1.Policy{},
+	}
 	for i, d := range s.documents {
 		result.Texts[d.Name] = cmp.Or(s.result.texts[i], &iaplv1alpha1.Policy{})
 		v := DocumentValidation{Findings: s.statusFindings(i), Errors: len(s.refused[i])}
