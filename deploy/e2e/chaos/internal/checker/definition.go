@@ -7,8 +7,9 @@ import (
 	"github.com/entail-dev/entail/deploy/e2e/chaos/internal/workload"
 )
 
-// checkDefinitions requires exactly one AuthorizationModel for each labelled definition. It ignores a Store that is
-// being deleted, which gets no new models and loses none.
+// checkDefinitions requires exactly one AuthorizationModel for each labelled definition whose Store is live. A Store in
+// deletion gets no new models and loses none. Neither does a deleted Store that store-sync remembers; without that
+// memory, as after a restart, the definition gets its model before the Store exists.
 func checkDefinitions(_ context.Context, w *CheckedSystem) error {
 	want, is := map[string]bool{}, map[string]bool{}
 	suffix := "." + workload.DefinitionGroup
@@ -19,13 +20,13 @@ func checkDefinitions(_ context.Context, w *CheckedSystem) error {
 			continue
 		}
 		plurals = append(plurals, plural)
-		if store := d.GetLabels()[workload.StoreLabel]; store != "" && !w.Snapshot.isStoreDeleting(store) {
+		if store := d.GetLabels()[workload.StoreLabel]; store != "" && w.Snapshot.isStoreLive(store) {
 			want[plural+"-"+store] = true
 		}
 	}
 	for _, m := range w.Snapshot.UndeletedOfKind(workload.AuthorizationModelResource()) {
 		for _, plural := range plurals {
-			if strings.HasPrefix(m.GetName(), plural+"-") && !w.Snapshot.isStoreDeleting(textField(m, "spec", "storeRef", "name")) {
+			if strings.HasPrefix(m.GetName(), plural+"-") && w.Snapshot.isStoreLive(textField(m, "spec", "storeRef", "name")) {
 				is[m.GetName()] = true
 			}
 		}

@@ -62,16 +62,6 @@ func checkDocumentModule(s *ObjectSnapshot, document unstructured.Unstructured, 
 	return nil
 }
 
-// isStoreDeleting reports whether a Store exists and is being deleted.
-func (s *ObjectSnapshot) isStoreDeleting(name string) bool {
-	for _, store := range s.ObjectsOfKind(workload.StoreResource()) {
-		if store.GetName() == name {
-			return store.GetDeletionTimestamp() != nil
-		}
-	}
-	return false
-}
-
 // isStoreLive reports whether a Store exists and is not being deleted.
 func (s *ObjectSnapshot) isStoreLive(name string) bool {
 	for _, store := range s.UndeletedOfKind(workload.StoreResource()) {
