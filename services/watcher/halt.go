@@ -26,7 +26,8 @@ const (
 	// haltAnnotation holds the reason while all services are halted, and keyAnnotation the key of that halt.
 	haltAnnotation = "entail.dev/halted"
 	keyAnnotation  = "entail.dev/halt-key"
-	// resumedAnnotation holds the keys of the last halts that were resumed, the newest first. Only a key in it ends a halt.
+	// resumedAnnotation holds the keys of the last halts that were resumed, the newest first. Only a key in it ends a
+	// halt.
 	resumedAnnotation = "entail.dev/resumed"
 	// maxResumed bounds the number of keys in resumedAnnotation.
 	maxResumed = 8
@@ -66,8 +67,8 @@ func (h *serviceHalt) Begin(reason string) {
 	}
 }
 
-// StampBarrier sets the fields of a barrier by which services halt or resume. The digest follows only once the Lease holds the
-// key: services stay halted until they read the key.
+// StampBarrier sets the fields of a barrier by which services halt or resume. The digest follows only once the Lease
+// holds the key: services stay halted until they read the key.
 func (h *serviceHalt) StampBarrier(b *eventv1.Barrier) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,8 +78,8 @@ func (h *serviceHalt) StampBarrier(b *eventv1.Barrier) {
 	}
 }
 
-// AdoptFromBarrier begins the halt that a barrier of an earlier term announces, unless the Lease shows that it was resumed. The
-// leader before may have ended before it wrote the Lease, or the Lease was deleted.
+// AdoptFromBarrier begins the halt that a barrier of an earlier term announces, unless the Lease shows that it was
+// resumed. The leader before may have ended before it wrote the Lease, or the Lease was deleted.
 func (h *serviceHalt) AdoptFromBarrier(b *eventv1.Barrier) {
 	h.mu.Lock()
 	resumed := slices.ContainsFunc(h.resumed, func(key string) bool { return barrier.HaltDigest(key) == b.GetHaltDigest() })
@@ -129,8 +130,9 @@ func (h *serviceHalt) syncWithLease(ctx context.Context) error {
 	return err
 }
 
-// mergeFromLease takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows that it was
-// resumed: the Lease may not hold it yet, or may have been deleted. It reports whether the Lease holds the same state.
+// mergeFromLease takes over the halt of the Lease. A halt that the Lease does not hold goes on until the Lease shows
+// that it was resumed: the Lease may not hold it yet, or may have been deleted. It reports whether the Lease holds the
+// same state.
 func (h *serviceHalt) mergeFromLease(lease *coordinationv1.Lease) (same bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -70,8 +70,8 @@ func randomIdentity() string {
 	return host + "-" + rand.String(8)
 }
 
-// runElection calls lead whenever this replica is the leader. It ends without an error when ctx ends, or with the error of
-// lead.
+// runElection calls lead whenever this replica is the leader. It ends without an error when ctx ends, or with the error
+// of lead.
 func (e *election) runElection(ctx context.Context, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
 		err := e.runTerm(ctx, lead)
@@ -116,8 +116,8 @@ func (e *election) runTerm(ctx context.Context, lead func(context.Context) error
 	return err
 }
 
-// leadUntilLost calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up the
-// lease.
+// leadUntilLost calls lead until ctx ends or the lease is lost. It returns [errUnanswered] if the replica must give up
+// the lease.
 func (e *election) leadUntilLost(ctx, lost context.Context, lead func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -134,7 +134,8 @@ func (e *election) leadUntilLost(ctx, lost context.Context, lead func(context.Co
 	return err
 }
 
-// cancelWhenUnanswered cancels a leader that gets no answer from the bus or the API server: a standby's connection may be better.
+// cancelWhenUnanswered cancels a leader that gets no answer from the bus or the API server: a standby's connection may
+// be better.
 func (e *election) cancelWhenUnanswered(ctx context.Context, cancel context.CancelCauseFunc) {
 	for backoff.Sleep(ctx, leaseRetry/2) {
 		if silent := e.unanswered(); silent > maxUnanswered {

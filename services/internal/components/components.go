@@ -1,10 +1,11 @@
-// Package components finds the strongly connected components of a directed graph: the sets of nodes that all reach each other.
+// Package components finds the strongly connected components of a directed graph: the sets of nodes that all reach each
+// other.
 package components
 
 import "slices"
 
-// Finder finds components with the algorithm of R. Tarjan (1972). It keeps its own stack, because a long path would exhaust
-// recursion.
+// Finder finds components with the algorithm of R. Tarjan (1972). It keeps its own stack, because a long path would
+// exhaust recursion.
 type Finder[N comparable] struct {
 	successors func(N) []N
 	// position holds the place on the path of each visited node, from 1. It is done for a node of a complete component.
@@ -26,8 +27,8 @@ func NewFinder[N comparable](successors func(N) []N) *Finder[N] {
 	return &Finder[N]{successors: successors, position: map[N]int{}}
 }
 
-// From returns the components that a node reaches, including its own, and that were not returned before. Each component comes
-// after those that it leads to.
+// From returns the components that a node reaches, including its own, and that were not returned before. Each component
+// comes after those that it leads to.
 func (f *Finder[N]) From(start N) (found [][]N) {
 	if _, visited := f.position[start]; visited {
 		return nil

@@ -62,8 +62,8 @@ func (c *Client) ReadTuple(ctx context.Context, storeID string, key *openfgav1.T
 	return page.GetTuples()[0], true, nil
 }
 
-// ReadRelation returns at most limit tuples of an object's relation; with a user, only the tuple of that user. It bypasses
-// the caches of OpenFGA. more reports that tuples were left out.
+// ReadRelation returns at most limit tuples of an object's relation; with a user, only the tuple of that user. It
+// bypasses the caches of OpenFGA. more reports that tuples were left out.
 func (c *Client) ReadRelation(
 	ctx context.Context, storeID string, filter *openfgav1.ReadRequestTupleKey, limit int,
 ) (tuples []*openfgav1.Tuple, more bool, err error) {

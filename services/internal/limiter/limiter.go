@@ -1,5 +1,5 @@
-// Package limiter bounds how many calls run at a time. Each call has an owner, such as a user or a namespace. One owner cannot
-// keep the others waiting.
+// Package limiter bounds how many calls run at a time. Each call has an owner, such as a user or a namespace. One owner
+// cannot keep the others waiting.
 package limiter
 
 import (
@@ -26,14 +26,14 @@ type waiter struct {
 	served chan struct{}
 }
 
-// New returns a limiter for n calls at a time. share reports whether an owner that holds some slots may get another one while
-// so many are free.
+// New returns a limiter for n calls at a time. share reports whether an owner that holds some slots may get another one
+// while so many are free.
 func New(n int, share func(held, free int) bool) *Limiter {
 	return &Limiter{share: share, free: n, held: map[string]int{}}
 }
 
-// Acquire waits for a slot until ctx ends. The caller must call release. The empty owner stands for unknown ones, which have
-// no share.
+// Acquire waits for a slot until ctx ends. The caller must call release. The empty owner stands for unknown ones, which
+// have no share.
 func (l *Limiter) Acquire(ctx context.Context, owner string) (release func(), err error) {
 	w := &waiter{owner, make(chan struct{})}
 	l.mu.Lock()

@@ -167,8 +167,8 @@ func (s *historyStep) isValidTerm(m ownedDefinitions, o *objectClaims, key, term
 	return m.hasDefinedReferences(key, term, true) && (!o.document || s.hasOnlyDocumentReferences(m, typ, term))
 }
 
-// hasOnlyDocumentReferences reports whether a term of a document's relation refers only to definitions of documents. The relation of roles may be
-// another's.
+// hasOnlyDocumentReferences reports whether a term of a document's relation refers only to definitions of documents.
+// The relation of roles may be another's.
 func (s *historyStep) hasOnlyDocumentReferences(m ownedDefinitions, typ, term string) bool {
 	keys, targets := m.referencesOf(typ, term)
 	return !slices.ContainsFunc(append(append(keys, targets...), typ), func(k string) bool {

@@ -36,7 +36,8 @@ func TestVocabularyLeavesOutLostMembers(t *testing.T) {
 	}
 }
 
-// A text cannot need a relation of a former twin if it owns the type that the twin declares, too: the relation goes with the type.
+// A text cannot need a relation of a former twin if it owns the type that the twin declares, too: the relation goes
+// with the type.
 func TestReferenceExpectsNoTextThatNeedsARelationOfAFormerTwin(t *testing.T) {
 	o := &objectClaims{name: "authorizationmodel/m0", text: "new", now: map[string]string{"box": "type box", "user#watcher": "[box#viewer]"}}
 	twin := &objectClaims{name: "authorizationmodel/m1", text: "old", last: map[string]string{"box": "type box", "box#viewer": "[user]"}}

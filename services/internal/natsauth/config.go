@@ -7,8 +7,8 @@ import (
 	"text/template"
 )
 
-// maxConsumers bounds the consumers of one stream. A replica of a service needs one of each stream for its informer, and
-// each reload of the informer leaves one behind for a minute.
+// maxConsumers bounds the consumers of one stream. A replica of a service needs one of each stream for its informer,
+// and each reload of the informer leaves one behind for a minute.
 const maxConsumers = 1000
 
 // ServerConfig returns the configuration of a NATS server with all users. It contains no password and no setting that

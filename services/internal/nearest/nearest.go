@@ -16,7 +16,8 @@ const (
 )
 
 // Hint returns a clause for the end of an error about an unknown name: "; did you mean a or b?". If no name is near, it
-// lists some of the existing names, which are of the given kind: "; the types are a, b". The caller may see all of them.
+// lists some of the existing names, which are of the given kind: "; the types are a, b". The caller may see all of
+// them.
 func Hint(name, kind string, existing []string) string {
 	if near := Names(name, existing); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, " or ") + "?"
@@ -31,8 +32,8 @@ func Hint(name, kind string, existing []string) string {
 	return "; the " + kind + " are " + strings.Join(listed, ", ")
 }
 
-// Names returns up to three existing names with the fewest typing mistakes, if these are few. Upper and lower case make no
-// difference.
+// Names returns up to three existing names with the fewest typing mistakes, if these are few. Upper and lower case make
+// no difference.
 func Names(name string, existing []string) []string {
 	best, near := min(len(name)/2, 3)+1, []string(nil)
 	if len(name) > maxLength {

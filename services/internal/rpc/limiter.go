@@ -6,8 +6,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/limiter"
 )
 
-// CallLimiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the slots, so
-// one caller cannot block all others.
+// CallLimiter bounds how many costly calls run at a time. The others wait. A known caller has at most half of the
+// slots, so one caller cannot block all others.
 type CallLimiter struct{ slots *limiter.Limiter }
 
 // NewLimiter returns a limiter for n concurrent calls.

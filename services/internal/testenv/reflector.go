@@ -161,8 +161,8 @@ type followedKind struct {
 	version  string
 }
 
-// followKind publishes the changes of a kind. The API server lets a watch expire when the definition of the kind changes.
-// The kind is then listed again, and objects that the list lacks were deleted.
+// followKind publishes the changes of a kind. The API server lets a watch expire when the definition of the kind
+// changes. The kind is then listed again, and objects that the list lacks were deleted.
 func (r *Reflector) followKind(ctx context.Context, kind kinds.Kind, list *unstructured.UnstructuredList) {
 	f := followedKind{r, kind, r.bed.ResourceClient(kind).Namespace(kind.Namespace), map[types.UID]*unstructured.Unstructured{}, list.GetResourceVersion()}
 	for i := range list.Items {

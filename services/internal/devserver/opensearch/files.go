@@ -71,7 +71,8 @@ rootLogger.appenderRef.console.ref = console
 `
 )
 
-// prepareFiles creates the directories and files of a server, and returns its credentials and the administrator's password.
+// prepareFiles creates the directories and files of a server, and returns its credentials and the administrator's
+// password.
 func prepareFiles(cfg Config, now time.Time) (*credentials, string, error) {
 	for _, dir := range []string{security, secrets, "data", "logs", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, dir), 0o700); err != nil {

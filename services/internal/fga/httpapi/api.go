@@ -116,8 +116,8 @@ func (a *API) sendRequest(ctx context.Context, method string, request proto.Mess
 	return httpResponse{code: response.StatusCode, header: response.Header, body: body}, err
 }
 
-// newRequest returns the HTTP request of a method. Some fields are in the path. The others are in the body, or in the query of
-// a method without a body.
+// newRequest returns the HTTP request of a method. Some fields are in the path. The others are in the body, or in the
+// query of a method without a body.
 func (a *API) newRequest(ctx context.Context, method string, message proto.Message) (*http.Request, error) {
 	verb, target, hasBody := endpointOf(method)
 	if verb == "" {
@@ -161,8 +161,8 @@ func fieldsOf(message proto.Message) (fields map[string]any, err error) {
 	return fields, err
 }
 
-// endpointOf returns the HTTP verb of a method, its path with names of fields in braces, and whether it has a body. The verb is
-// empty for an unknown method.
+// endpointOf returns the HTTP verb of a method, its path with names of fields in braces, and whether it has a body. The
+// verb is empty for an unknown method.
 func endpointOf(method string) (verb, target string, hasBody bool) {
 	m := openfgav1.File_openfga_v1_openfga_service_proto.Services().ByName("OpenFGAService").Methods().ByName(protoreflect.Name(method))
 	if m == nil {

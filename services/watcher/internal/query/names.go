@@ -28,7 +28,8 @@ func newKindNames(kinds []kinds.Kind) *kindNames {
 	return &kindNames{kinds: kinds, short: map[event.GroupResource][]string{}}
 }
 
-// findKind returns the kind for a name: a resource or kind, in singular, plural or short form, with or without the group.
+// findKind returns the kind for a name: a resource or kind, in singular, plural or short form, with or without the
+// group.
 func (n *kindNames) findKind(name string) (kinds.Kind, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

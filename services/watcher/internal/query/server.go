@@ -82,7 +82,8 @@ func (s *Server) requiredTraceRight(request any) (rpc.RequiredRight, error) {
 	return rpc.RequiredRight{Verb: "get", GroupResource: key.GroupResource, Namespace: key.Namespace, Name: key.Name}, err
 }
 
-// requestedKey returns the key of the requested object. It ignores the namespace of a cluster-scoped kind, as kubectl does.
+// requestedKey returns the key of the requested object. It ignores the namespace of a cluster-scoped kind, as kubectl
+// does.
 func (s *Server) requestedKey(r *syncv1.TraceObjectRequest) (event.Key, error) {
 	kind, err := s.names.findKind(r.GetResource())
 	key := event.Key{Cluster: s.cfg.Cluster, GroupResource: kind.GroupResource, Namespace: r.GetNamespace(), Name: r.GetName()}
@@ -131,8 +132,8 @@ func (s *Server) TraceObject(ctx context.Context, r *syncv1.TraceObjectRequest) 
 	return response, nil
 }
 
-// isCoveringChange reports whether a result covers the change c. A service publishes no result for a state that differs from the
-// last one only in its status.
+// isCoveringChange reports whether a result covers the change c. A service publishes no result for a state that differs
+// from the last one only in its status.
 func isCoveringChange(result *eventv1.ResourceResult, c event.Change) bool {
 	if result.GetUid() != c.UID {
 		return false

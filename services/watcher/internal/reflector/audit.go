@@ -18,8 +18,8 @@ import (
 // ackGrace bounds how long a message may precede its acknowledgement. After it the message counts as another client's.
 const ackGrace = 250 * time.Millisecond
 
-// streamAuditor reads the headers of all messages that the stream stores during a term. A message that no acknowledgement of this
-// term returned stems from another client. audit compares such messages with the API server.
+// streamAuditor reads the headers of all messages that the stream stores during a term. A message that no
+// acknowledgement of this term returned stems from another client. audit compares such messages with the API server.
 type streamAuditor struct {
 	reflector *reflector
 
@@ -69,8 +69,8 @@ func (a *streamAuditor) addForeignMessage(f foreignMessage) {
 	a.foreign[f.sequence] = f
 }
 
-// takeDueForeignMessages removes and returns the foreign messages that were read a while ago. It drops acknowledgements of messages that
-// were replaced before they were read.
+// takeDueForeignMessages removes and returns the foreign messages that were read a while ago. It drops acknowledgements
+// of messages that were replaced before they were read.
 func (a *streamAuditor) takeDueForeignMessages(now time.Time) []foreignMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,8 +101,8 @@ func (a *streamAuditor) startAtStreamEnd(ctx context.Context) error {
 	return nil
 }
 
-// runAudit reads the stream until ctx ends. If the stream was cut short, all kinds are swept, and the audit goes on at its
-// end.
+// runAudit reads the stream until ctx ends. If the stream was cut short, all kinds are swept, and the audit goes on at
+// its end.
 func (a *streamAuditor) runAudit(ctx context.Context) {
 	go a.compareDueForeignMessages(ctx)
 	for ctx.Err() == nil {
@@ -161,8 +161,8 @@ func (a *streamAuditor) compareDueForeignMessages(ctx context.Context) {
 	}
 }
 
-// handleForeignMessage enqueues the comparison of a foreign message with the API server. It removes a message that is about no object
-// of a followed kind, and a forged tombstone on a subject of its own.
+// handleForeignMessage enqueues the comparison of a foreign message with the API server. It removes a message that is
+// about no object of a followed kind, and a forged tombstone on a subject of its own.
 func (r *reflector) handleForeignMessage(ctx context.Context, f foreignMessage) error {
 	key, uid, err := topology.ParseChangeSubject(f.subject)
 	k := r.kindReflectorFor(key)
@@ -190,9 +190,9 @@ func (r *reflector) handleForeignMessage(ctx context.Context, f foreignMessage) 
 	return nil
 }
 
-// isForgedTombstone reports whether a tombstone on a subject of its own contradicts the API server: its object exists, or
-// its version or epoch is later than any that the API server had. Views would ignore changes of the name with an earlier
-// version.
+// isForgedTombstone reports whether a tombstone on a subject of its own contradicts the API server: its object exists,
+// or its version or epoch is later than any that the API server had. Views would ignore changes of the name with an
+// earlier version.
 func (k *kindReflector) isForgedTombstone(ctx context.Context, f foreignMessage) (bool, error) {
 	stored, err := k.cfg.Publisher.ReadTombstone(ctx, f.subject, f.sequence)
 	if errors.Is(err, publish.ErrNone) {
@@ -205,7 +205,8 @@ func (k *kindReflector) isForgedTombstone(ctx context.Context, f foreignMessage)
 	return err == nil && (present.UID == stored.UID && stored.Epoch == present.Epoch || k.isNewerThanAPIServer(stored.Entry, version)), err
 }
 
-// isNewerThanAPIServer reports whether a message is of another cluster, of a later epoch, or of a later version than the API server's.
+// isNewerThanAPIServer reports whether a message is of another cluster, of a later epoch, or of a later version than
+// the API server's.
 func (k *kindReflector) isNewerThanAPIServer(on publish.Entry, version string) bool {
 	order, ok := event.CompareEpochs(on.Epoch, k.currentEpoch())
 	if on.Epoch == "" || ok && order < 0 {

@@ -20,7 +20,8 @@ import (
 const (
 	// opening is how long a watch must have been open before it counts: one that is refused ends at once.
 	opening = 2 * time.Second
-	// maxSilence is how long a watch that has sent bookmarks may send nothing: the API server sends one about every minute.
+	// maxSilence is how long a watch that has sent bookmarks may send nothing: the API server sends one about every
+	// minute.
 	maxSilence = 90 * time.Second
 	// maxUnread bounds the time without an answer of the API server to a read. After this time barriers stop.
 	maxUnread = 2 * time.Second
@@ -37,8 +38,9 @@ var errUnread = errors.New("the API server does not answer reads on the transpor
 // errRestored is the cause of a sweep of all kinds: the stream may lack what it held before.
 var errRestored = errors.New("the stream was restored, purged or truncated, or another client wrote a barrier")
 
-// writeBarriers writes barriers until ctx ends or another leader has replaced this one. It writes none while the API server does
-// not answer reads on the transport of the watches. The Lease shows less: its requests may take another connection.
+// writeBarriers writes barriers until ctx ends or another leader has replaced this one. It writes none while the API
+// server does not answer reads on the transport of the watches. The Lease shows less: its requests may take another
+// connection.
 func (r *reflector) writeBarriers(ctx context.Context) error {
 	for {
 		pause := r.cfg.CheckInterval
@@ -117,8 +119,8 @@ func (r *reflector) writeBarrier(ctx context.Context) error {
 	return err
 }
 
-// writeHalt announces a halt while no barrier of the run can be written. It expects no barrier, so that no other client can
-// prevent it.
+// writeHalt announces a halt while no barrier of the run can be written. It expects no barrier, so that no other client
+// can prevent it.
 func (r *reflector) writeHalt(ctx context.Context) error {
 	if r.cfg.Halt.Reason() == "" || r.barriers.HasAcceptedBarrier() {
 		return nil
@@ -168,8 +170,8 @@ func (r *reflector) requireFullRelist(cause error) {
 // fullRelistCause is the reason why everything must be compared again.
 type fullRelistCause struct{ cause error }
 
-// beginFullRelist withdraws all markers, sweeps all kinds and begins another run of barriers. No barrier follows before every
-// kind has its marker again. After an error the doubt remains.
+// beginFullRelist withdraws all markers, sweeps all kinds and begins another run of barriers. No barrier follows before
+// every kind has its marker again. After an error the doubt remains.
 func (r *reflector) beginFullRelist(ctx context.Context, why *fullRelistCause) error {
 	if err := r.withdrawMarkers(ctx); err != nil {
 		r.doubt.CompareAndSwap(nil, why)
@@ -250,8 +252,8 @@ func (r *reflector) buildNextBarrier(now time.Time) (*eventv1.Barrier, error) {
 	return b, nil
 }
 
-// barrierProgress returns the API server's newest version, and the time up to which the stream holds all its changes. The time
-// is zero before the first snapshot, and after a doubt until the next one.
+// barrierProgress returns the API server's newest version, and the time up to which the stream holds all its changes.
+// The time is zero before the first snapshot, and after a doubt until the next one.
 func (k *kindReflector) barrierProgress(now time.Time) (version string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -265,8 +267,8 @@ func (k *kindReflector) barrierProgress(now time.Time) (version string, at time.
 	return k.seen, k.limitToOldestUnpublished(at)
 }
 
-// watchCompleteUntil returns up to when an open watch is known to have sent everything: the last message of a watch that is silent. The
-// caller holds the lock.
+// watchCompleteUntil returns up to when an open watch is known to have sent everything: the last message of a watch
+// that is silent. The caller holds the lock.
 func (k *kindReflector) watchCompleteUntil(now time.Time) time.Time {
 	if k.isWatchSilent(now) {
 		return k.heard
@@ -289,7 +291,8 @@ func (k *kindReflector) limitToOldestUnpublished(at time.Time) time.Time {
 	return at
 }
 
-// markWatchOpen records that a watch is open, which yields every change from now on. The returned function records its end.
+// markWatchOpen records that a watch is open, which yields every change from now on. The returned function records its
+// end.
 func (k *kindReflector) markWatchOpen() (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// checkStreams compares the streams with their configuration and content until ctx ends. Another client may delete, purge,
-// replace or change them, and NATS would not report it.
+// checkStreams compares the streams with their configuration and content until ctx ends. Another client may delete,
+// purge, replace or change them, and NATS would not report it.
 func (r *reflector) checkStreams(ctx context.Context) {
 	for backoff.Sleep(ctx, r.cfg.CheckInterval) {
 		began := time.Now()
@@ -41,8 +41,8 @@ func (r *reflector) checkStreamsOnce(ctx context.Context) error {
 	return r.targets.checkTargetKinds(ctx, incarnation)
 }
 
-// checkKindOnStream verifies the snapshot marker and one message. A purged stream lacks every message. A stream that was restored
-// from a backup, or lost unsynced writes, lacks the last one.
+// checkKindOnStream verifies the snapshot marker and one message. A purged stream lacks every message. A stream that
+// was restored from a backup, or lost unsynced writes, lacks the last one.
 func (k *kindReflector) checkKindOnStream(ctx context.Context, incarnation string) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -92,11 +92,12 @@ func (k *kindReflector) hasExpectedMarker(ctx context.Context, incarnation strin
 	return written.GetStream() == incarnation && k.right(written), err
 }
 
-// maxSkip bounds the entries that a random choice skips. The start of an iteration is random enough only in a large map.
+// maxSkip bounds the entries that a random choice skips. The start of an iteration is random enough only in a large
+// map.
 const maxSkip = 64
 
-// selectMessageToVerify selects a message to verify: the suspect, if any, else in turns the newest one, even a deletion, and one of any
-// object.
+// selectMessageToVerify selects a message to verify: the suspect, if any, else in turns the newest one, even a
+// deletion, and one of any object.
 func (k *kindReflector) selectMessageToVerify() publishedMessage {
 	k.turn++
 	switch {
@@ -127,8 +128,9 @@ func (k *kindReflector) recordForeignVersion(by publish.Entry) {
 	}
 }
 
-// relistIfProbeMissing starts a new sweep if a message is missing twice. A message missing once may only be a replica of the stream
-// that lags. An expired deletion that was the newest message is missing too; the sweep then finds no difference.
+// relistIfProbeMissing starts a new sweep if a message is missing twice. A message missing once may only be a replica
+// of the stream that lags. An expired deletion that was the newest message is missing too; the sweep then finds no
+// difference.
 func (k *kindReflector) relistIfProbeMissing(ctx context.Context, probe publishedMessage) error {
 	last, err := k.cfg.Publisher.LastChange(ctx, k.keyOf(probe.name))
 	missing := errors.Is(err, publish.ErrNone) || errors.Is(err, publish.ErrMalformed) || err == nil && last.Sequence < probe.sequence

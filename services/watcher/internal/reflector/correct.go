@@ -43,8 +43,8 @@ const (
 // unknownUID is the UID in the tombstone that replaces a refused message.
 const unknownUID = "unknown"
 
-// entryOfStoredMessage returns the head of a stored message. The meaning is that of the body, if it was read: a forged one may have any
-// headers. The head of a message that was refused, or is of another cluster, has no version.
+// entryOfStoredMessage returns the head of a stored message. The meaning is that of the body, if it was read: a forged
+// one may have any headers. The head of a message that was refused, or is of another cluster, has no version.
 func (k *kindReflector) entryOfStoredMessage(stored publish.StoredMessage) publish.Entry {
 	head := stored.Entry
 	if stored.Refused != nil || k.reflector.isForeignEpoch(head.Epoch) {
@@ -56,9 +56,9 @@ func (k *kindReflector) entryOfStoredMessage(stored publish.StoredMessage) publi
 	return head
 }
 
-// correctPublishedMessage compares the message about an object with the API server, and replaces it if the two differ, or if a forged
-// tombstone was removed. It returns the message that the stream then holds. After [publish.ErrChanged] the caller must
-// call it again, so that the next attempt reads the API server again.
+// correctPublishedMessage compares the message about an object with the API server, and replaces it if the two differ,
+// or if a forged tombstone was removed. It returns the message that the stream then holds. After [publish.ErrChanged]
+// the caller must call it again, so that the next attempt reads the API server again.
 func (k *kindReflector) correctPublishedMessage(ctx context.Context, name types.NamespacedName, by suspectSource) (publish.Entry, error) {
 	last, err := k.cfg.Publisher.LastChange(ctx, k.keyOf(name))
 	if err != nil && !isMissingOrMalformed(err) {
@@ -101,8 +101,8 @@ func (k *kindReflector) correctPublishedMessage(ctx context.Context, name types.
 	return head, err
 }
 
-// readLiveObject reads an object from the API server, and the version of the answer. The UID is empty if the object does not
-// exist.
+// readLiveObject reads an object from the API server, and the version of the answer. The UID is empty if the object
+// does not exist.
 func (k *kindReflector) readLiveObject(ctx context.Context, name types.NamespacedName) (o source.Object, version string, err error) {
 	page, err := k.cfg.Source.ListNamed(ctx, k.kind, name.Name)
 	if err != nil && !errors.Is(err, source.ErrNotServed) {
@@ -124,8 +124,8 @@ func (k *kindReflector) currentEpoch() string {
 	return k.epoch
 }
 
-// matchesLiveObject reports whether a message holds the state of an object at the API server, which answered with a version. The
-// UID of present is empty if the object does not exist.
+// matchesLiveObject reports whether a message holds the state of an object at the API server, which answered with a
+// version. The UID of present is empty if the object does not exist.
 func (k *kindReflector) matchesLiveObject(on publish.Entry, present source.Object, version string) bool {
 	if present.UID != "" {
 		is := compactEntry{on.Sequence, on.UID, on.Epoch, on.Version, on.ContentHash}

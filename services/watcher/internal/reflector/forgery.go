@@ -47,8 +47,8 @@ func (f *forgeryCounter) addForgery(now time.Time) bool {
 	return true
 }
 
-// reportForgery reports a forged message about an object with an Event. counts means that it counts towards a halt: other
-// contents and refused messages from before a term may stem from an earlier release.
+// reportForgery reports a forged message about an object with an Event. counts means that it counts towards a halt:
+// other contents and refused messages from before a term may stem from an earlier release.
 func (r *reflector) reportForgery(ctx context.Context, is event.Change, cause string, counts bool) {
 	note := condition.EventContent{Warning: true, Reason: "ForgedChange", Message: fmt.Sprintf(
 		"A message on the bus contradicted the API server (%s) and was replaced: the watcher's NATS account may be stolen.", cause)}

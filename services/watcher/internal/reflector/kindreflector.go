@@ -70,7 +70,8 @@ type kindReflector struct {
 	bookmarked bool
 }
 
-// compactEntry is a [publish.Entry] without the fields that follow from its place. version is empty if the message was refused.
+// compactEntry is a [publish.Entry] without the fields that follow from its place. version is empty if the message was
+// refused.
 type compactEntry struct {
 	sequence                     uint64
 	uid, epoch, version, meaning string
@@ -82,8 +83,8 @@ type publishedMessage struct {
 	sequence uint64
 }
 
-// matchesContentOf reports whether h has the meaning of o and no later version. In an earlier epoch only the very same version
-// counts, because consumers write by the version they received.
+// matchesContentOf reports whether h has the meaning of o and no later version. In an earlier epoch only the very same
+// version counts, because consumers write by the version they received.
 func (h compactEntry) matchesContentOf(o source.Object) bool {
 	if h.meaning != o.Meaning || h.version == o.ResourceVersion {
 		return h.meaning == o.Meaning
@@ -113,8 +114,8 @@ func (s pendingState) backlogWeight() int64 {
 
 func backlogWeightOf(c event.Change) int64 { return min(int64(len(c.Object)), backlogBytes) }
 
-// withPredecessor returns s as the newest state of its name. The old state is obsolete or, if it belongs to another object,
-// becomes the last state of that object.
+// withPredecessor returns s as the newest state of its name. The old state is obsolete or, if it belongs to another
+// object, becomes the last state of that object.
 func (s pendingState) withPredecessor(old pendingState) pendingState {
 	s.former = old.former
 	if old.UID != s.UID && !old.unseen {
@@ -239,7 +240,8 @@ func (k *kindReflector) correctSuspectMessage(ctx context.Context, name types.Na
 	return err
 }
 
-// recordPublishedEntry stores the message on the stream. It copies the strings, because they would keep the whole message in memory.
+// recordPublishedEntry stores the message on the stream. It copies the strings, because they would keep the whole
+// message in memory.
 func (k *kindReflector) recordPublishedEntry(h publish.Entry) {
 	k.highest = max(k.highest, h.Sequence)
 	name := namespacedNameOf(h.Key)

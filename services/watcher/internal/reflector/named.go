@@ -10,8 +10,8 @@ import (
 	"github.com/entail-dev/entail/services/internal/publish"
 )
 
-// Kinds that are followed by namespace have a reflector for each, and one for all other namespaces, in which there is nothing: what
-// is on the stream of those goes.
+// Kinds that are followed by namespace have a reflector for each, and one for all other namespaces, in which there is
+// nothing: what is on the stream of those goes.
 
 // storedMessages returns the messages of the kind on the stream, in its namespace if it has one.
 func (k *kindReflector) storedMessages(ctx context.Context, bodies bool) iter.Seq2[publish.StoredMessage, error] {

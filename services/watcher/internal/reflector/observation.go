@@ -32,8 +32,8 @@ func (t *targetKind) recordMarkerState(as markerScope, problem string) {
 	t.targets.reflector.enqueueMarker(kinds.ProtectedResources())
 }
 
-// isExpectedMarker reports whether a marker states the present problem. Another watcher, after the end of its term, may have
-// written another marker.
+// isExpectedMarker reports whether a marker states the present problem. Another watcher, after the end of its term, may
+// have written another marker.
 func (t *targetKind) isExpectedMarker(m *eventv1.SnapshotMarker) bool {
 	return !m.GetWithdrawn() && m.GetProblem() == t.markerProblem()
 }
@@ -50,7 +50,8 @@ func (t *targetKind) markerProblem() string {
 	return t.problem
 }
 
-// observationLag returns how long the stream may have missed changes of the kind. compared reports whether a sweep is complete.
+// observationLag returns how long the stream may have missed changes of the kind. compared reports whether a sweep is
+// complete.
 func (t *targetKind) observationLag(now time.Time) (lag time.Duration, compared bool) {
 	t.mu.Lock()
 	k, sure := t.k, t.sure
@@ -79,7 +80,8 @@ func (t *targetKind) isLateUnreported(now time.Time) bool {
 	return late >= t.maxLag()
 }
 
-// updateProblemMarker writes a marker with the problem while the kind cannot be followed. Once it can, check starts a new sweep.
+// updateProblemMarker writes a marker with the problem while the kind cannot be followed. Once it can, check starts a
+// new sweep.
 func (t *targetKind) updateProblemMarker(ctx context.Context, incarnation string) error {
 	if t.following.Err() != nil {
 		return nil // It is being withdrawn.
@@ -105,8 +107,8 @@ func (t *targetKind) updateProblemMarker(ctx context.Context, incarnation string
 	return nil
 }
 
-// describeFollowProblem returns the problem and the remedy. The text stays the same for the same problem, even if attempts fail with
-// different errors.
+// describeFollowProblem returns the problem and the remedy. The text stays the same for the same problem, even if
+// attempts fail with different errors.
 func describeFollowProblem(err error) string {
 	var status apierrors.APIStatus
 	switch {
@@ -166,8 +168,9 @@ func (t *targetKind) newMarker(incarnation string) *eventv1.SnapshotMarker {
 	}
 }
 
-// streamCompleteUntil returns the time up to which the stream holds all changes of the kind. The time is zero before the first sweep.
-// While a watch is open, that time is now, less what is unpublished. compared reports that no sweep is in progress.
+// streamCompleteUntil returns the time up to which the stream holds all changes of the kind. The time is zero before
+// the first sweep. While a watch is open, that time is now, less what is unpublished. compared reports that no sweep is
+// in progress.
 func (k *kindReflector) streamCompleteUntil(now time.Time) (at time.Time, compared bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -126,8 +126,8 @@ type reflector struct {
 	copies map[string]bool
 }
 
-// publishQueue holds the queues for publication. Changes of objects that the stream already holds have their own queue, because
-// they may remove something. They do not wait behind new objects, of which any user may create very many.
+// publishQueue holds the queues for publication. Changes of objects that the stream already holds have their own queue,
+// because they may remove something. They do not wait behind new objects, of which any user may create very many.
 type publishQueue struct {
 	fresh, changed workqueue.TypedRateLimitingInterface[publishTask]
 	backlog        *semaphore.Weighted
@@ -260,8 +260,8 @@ func (r *reflector) identifyClusterAndStream(ctx context.Context) error {
 	return r.checkStreamOwner(epochs)
 }
 
-// checkStreamOwner returns [ErrForeign] if some of the epochs on the stream are of another cluster, and none is of this one. If
-// one is of this cluster, others are forged.
+// checkStreamOwner returns [ErrForeign] if some of the epochs on the stream are of another cluster, and none is of this
+// one. If one is of this cluster, others are forged.
 func (r *reflector) checkStreamOwner(epochs []string) error {
 	epochs = slices.DeleteFunc(epochs, func(epoch string) bool { return epoch == "" })
 	if len(epochs) > 0 && !slices.ContainsFunc(epochs, func(epoch string) bool { return !r.isForeignEpoch(epoch) }) {

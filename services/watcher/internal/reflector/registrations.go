@@ -42,8 +42,8 @@ func newRegistrationTracker(s Source) *registrationTracker {
 	return &registrationTracker{Source: s, changed: make(chan struct{}, 1)}
 }
 
-// registeredResources returns the registered resources in the order of their first ProtectedResources, and false before they are
-// known.
+// registeredResources returns the registered resources in the order of their first ProtectedResources, and false before
+// they are known.
 func (g *registrationTracker) registeredResources() (of []event.GroupResource, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

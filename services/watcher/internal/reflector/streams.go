@@ -39,8 +39,8 @@ func (r *reflector) repairStreams(ctx context.Context) error {
 	return err
 }
 
-// compareStreamConfigs lists the streams to restore. A stream must be missing for a while. A server that creates a stream while it
-// deletes one of the same name mixes up their files, and acknowledges nothing any more.
+// compareStreamConfigs lists the streams to restore. A stream must be missing for a while. A server that creates a
+// stream while it deletes one of the same name mixes up their files, and acknowledges nothing any more.
 func (r *reflector) compareStreamConfigs(ctx context.Context) ([]topology.StreamDifference, error) {
 	differences, err := r.cfg.Publisher.CompareStreams(ctx, r.cfg.StreamReplicas)
 	for _, d := range differences {
@@ -93,8 +93,8 @@ func (r *reflector) reportRepairedStream(ctx context.Context, d topology.StreamD
 	r.cfg.Log.WarnContext(ctx, "stream was deleted and is created again; dead letters in it are lost", "stream", d.Stream)
 }
 
-// restartRelist starts another sweep of the kind, because the stream may have lost something. No barrier follows before the
-// marker of that sweep. A sweep in progress does not write its marker.
+// restartRelist starts another sweep of the kind, because the stream may have lost something. No barrier follows before
+// the marker of that sweep. A sweep in progress does not write its marker.
 func (k *kindReflector) restartRelist() {
 	k.mu.Lock()
 	k.doubted, k.sweep = true, nil

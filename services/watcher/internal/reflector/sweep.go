@@ -21,8 +21,8 @@ type relistProgress struct {
 	// bodies means that the sweep reads everything.
 	bodies      bool
 	incarnation string
-	// newest is the API server's version in the last barrier or marker. Versions of messages do not count: a forged one may
-	// have any.
+	// newest is the API server's version in the last barrier or marker. Versions of messages do not count: a forged one
+	// may have any.
 	newest string
 	// seen holds the objects that the list has returned so far. It is nil once the list is complete.
 	seen map[types.NamespacedName]struct{}
@@ -108,8 +108,8 @@ func (k *kindReflector) startRelistInEpoch(ctx context.Context, s *relistProgres
 	return epoch, nil
 }
 
-// publishEpochChange ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the sweep, because
-// until then the stream mixes states of two epochs.
+// publishEpochChange ends the kind's epoch if another has begun. Its marker makes consumers wait for the end of the
+// sweep, because until then the stream mixes states of two epochs.
 func (k *kindReflector) publishEpochChange(ctx context.Context, next string) error {
 	k.mu.Lock()
 	before := k.epoch

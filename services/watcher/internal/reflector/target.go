@@ -87,7 +87,8 @@ func (t *targetKind) storeFailure(why error) bool {
 	return before == nil || describeFollowProblem(before) != describeFollowProblem(why)
 }
 
-// resumeFromMarker reads the last marker, and up to when it was right. As long as the marker applies, consumers need not wait.
+// resumeFromMarker reads the last marker, and up to when it was right. As long as the marker applies, consumers need
+// not wait.
 func (t *targetKind) resumeFromMarker(ctx context.Context) {
 	cfg := t.targets.reflector.cfg
 	m, err := cfg.Publisher.LastMarker(ctx, cfg.Cluster, t.kind)
@@ -127,7 +128,8 @@ func (t *targetKind) followServedVersion() error {
 	return k.relistAndWatch(t.following)
 }
 
-// replaceReflector replaces the reflector of the kind by k, which may be nil. It drops the waiting states of the previous one.
+// replaceReflector replaces the reflector of the kind by k, which may be nil. It drops the waiting states of the
+// previous one.
 func (t *targetKind) replaceReflector(k *kindReflector) {
 	t.mu.Lock()
 	before := t.k

@@ -114,7 +114,8 @@ func (t *targetKinds) listMarkedKinds(ctx context.Context) []event.GroupResource
 	}
 }
 
-// startFollowingKind follows a kind that is not followed yet. A kind that is being withdrawn is considered again afterwards.
+// startFollowingKind follows a kind that is not followed yet. A kind that is being withdrawn is considered again
+// afterwards.
 func (t *targetKinds) startFollowingKind(ctx context.Context, kind event.GroupResource, running *sync.WaitGroup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -71,8 +71,8 @@ type watchResult struct {
 	err error
 }
 
-// watchNamedSecrets yields the changes after a version, and the Secrets that became named or are no longer named. It ends with the
-// watch of the server.
+// watchNamedSecrets yields the changes after a version, and the Secrets that became named or are no longer named. It
+// ends with the watch of the server.
 func (s *namespaceSecrets) watchNamedSecrets(ctx context.Context, version string, yield func(source.Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -106,7 +106,8 @@ func (s *namespaceSecrets) watchNamedSecrets(ctx context.Context, version string
 	}
 }
 
-// filterEvent returns the event for the reflector: the event itself or, for other Secrets, only the progress of the watch.
+// filterEvent returns the event for the reflector: the event itself or, for other Secrets, only the progress of the
+// watch.
 func (s *namespaceSecrets) filterEvent(e source.Event) source.Event {
 	name, progress := e.Key.Name, source.Event{Version: e.Version, Bookmark: true}
 	if e.Bookmark {

@@ -43,8 +43,8 @@ type Source struct {
 	log        *slog.Logger
 }
 
-// SecretKinds returns the kinds by which Secrets are followed: one for each of some namespaces, and one without Secrets for
-// all other namespaces.
+// SecretKinds returns the kinds by which Secrets are followed: one for each of some namespaces, and one without Secrets
+// for all other namespaces.
 func SecretKinds(namespaces []string) []kinds.Kind {
 	all := []kinds.Kind{kinds.Secrets()}
 	for _, namespace := range namespaces {
@@ -132,7 +132,8 @@ func (s *Source) namespaceSecretsOf(kind kinds.Kind) (*namespaceSecrets, error) 
 	return nil, fmt.Errorf("Secrets are followed in --secret-namespaces alone: %w", source.ErrNotServed) //nolint:staticcheck // It is the name of the kind.
 }
 
-// wrapForbiddenError adds to the error of a missing right the error that the reflector handles, and logs the right once.
+// wrapForbiddenError adds to the error of a missing right the error that the reflector handles, and logs the right
+// once.
 func (s *Source) wrapForbiddenError(ctx context.Context, of *namespaceSecrets, err, as error) error {
 	if !apierrors.IsForbidden(err) {
 		if err == nil {

@@ -97,7 +97,8 @@ func (s *Source) ShortNames(ctx context.Context, kind kinds.Kind) ([]string, err
 	return append(resource.ShortNames, resource.SingularName), err
 }
 
-// FindServedKind returns the served kind with a name, for use as a kind of targets. It returns [ErrNotServed] if none exists.
+// FindServedKind returns the served kind with a name, for use as a kind of targets. It returns [ErrNotServed] if none
+// exists.
 func (s *Source) FindServedKind(ctx context.Context, of event.GroupResource) (kinds.Kind, error) {
 	versions, err := s.servedVersions(ctx, of)
 	if err != nil {

@@ -44,8 +44,8 @@ func (*Source) ContentHash(kind kinds.Kind, published event.Change) (string, err
 	return hashConsumedFields(kind, o.Top, o.Metadata), nil
 }
 
-// hashConsumedFields leaves out the fields that every write changes, and the status if no consumer reads it. For a kind published
-// without content every write counts. For targets, only identity and ownership count.
+// hashConsumedFields leaves out the fields that every write changes, and the status if no consumer reads it. For a kind
+// published without content every write counts. For targets, only identity and ownership count.
 func hashConsumedFields(kind kinds.Kind, top, metadata kube.RawFields) string {
 	sum := sha256.New()
 	digestFields(sum, metadata, func(name string) bool { return name == "resourceVersion" && (!kind.MetadataOnly || kind.Target) })

@@ -146,8 +146,8 @@ func (s *Source) listPage(ctx context.Context, kind kinds.Kind, params map[strin
 	return page, nil
 }
 
-// CurrentResourceVersion returns the resourceVersion that a list of the kind would have now. If the kind is not found, it returns
-// [ErrNotServed] without a confirmation, so callers must not conclude more from it.
+// CurrentResourceVersion returns the resourceVersion that a list of the kind would have now. If the kind is not found,
+// it returns [ErrNotServed] without a confirmation, so callers must not conclude more from it.
 func (s *Source) CurrentResourceVersion(ctx context.Context, kind kinds.Kind) (string, error) {
 	kind = s.withServedVersion(kind)
 	var list metav1.PartialObjectMetadataList

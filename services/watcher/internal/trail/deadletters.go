@@ -32,9 +32,9 @@ type DeadLetter struct {
 	Data     []byte
 }
 
-// ListDeadLetters lists the letters of a service, or of all services if it is empty. They are sorted newest first, and older
-// than before unless that is 0. The result next is the value of before for the following call, or 0 at the end. A call
-// may return fewer than limit letters before the end.
+// ListDeadLetters lists the letters of a service, or of all services if it is empty. They are sorted newest first, and
+// older than before unless that is 0. The result next is the value of before for the following call, or 0 at the end. A
+// call may return fewer than limit letters before the end.
 func (t *StreamReader) ListDeadLetters(ctx context.Context, service string, before uint64, limit int) (letters []DeadLetter, next uint64, err error) {
 	stream, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {

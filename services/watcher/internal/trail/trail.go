@@ -86,8 +86,8 @@ func (t *StreamReader) ChangesStreamState(ctx context.Context) (StreamState, err
 	return bus, nil
 }
 
-// ListServiceProgress returns the position of every service. For a service that never started, all objects of its kinds are
-// pending. A service without kinds on the stream, such as without OpenSearch, has none.
+// ListServiceProgress returns the position of every service. For a service that never started, all objects of its kinds
+// are pending. A service without kinds on the stream, such as without OpenSearch, has none.
 func (t *StreamReader) ListServiceProgress(ctx context.Context) ([]ServiceProgress, error) {
 	letters, err := t.openStream(ctx, topology.DeadLetters)
 	if err != nil {
