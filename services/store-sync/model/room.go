@@ -50,13 +50,14 @@ func (g *moduleGraph) notYetLiveModules(out moduleSet) []int {
 
 // addModulesThatFit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
 func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Limits) {
-	possible := slices.Clone(out)
+	possible, isWaiting := slices.Clone(out), g.emptySet()
 	for _, i := range waiting {
-		possible[i] = false
+		possible[i], isWaiting[i] = false, true
 	}
 	for i := range possible {
 		possible[i] = !possible[i]
 	}
+	var last roomTrial
 	for again := true; again; {
 		again = false
 		for _, i := range waiting {
@@ -65,13 +66,15 @@ func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Lim
 			}
 			trial := slices.Clone(out)
 			for k, needed := range g.dependencyClosure(possible, i) {
-				trial[k] = trial[k] && (!needed || !slices.Contains(waiting, k))
+				trial[k] = trial[k] && (!needed || !isWaiting[k])
 			}
-			lives := g.resolveLiveModules(trial)
-			if !lives[i] {
+			if !slices.Equal(trial, last.out) { // Units that need each other have the same trial.
+				last = g.tryWithinLimits(trial, limits)
+			}
+			if !last.lives[i] {
 				continue
 			}
-			if err := limits.checkModelSize(g.mergeIntoModel(lives)); err != nil {
+			if err := last.tooLarge; err != nil {
 				g.units[i].broken, g.units[i].exceeds = "there is no room for it: "+err.Error(), true
 				continue
 			}
@@ -79,6 +82,17 @@ func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Lim
 			copy(out, trial)
 		}
 	}
+}
+
+// roomTrial is the result of a trial: the units that live if those in out do not, and why their model is too large.
+type roomTrial struct {
+	out, lives moduleSet
+	tooLarge   error
+}
+
+func (g *moduleGraph) tryWithinLimits(out moduleSet, limits Limits) roomTrial {
+	lives := g.resolveLiveModules(out)
+	return roomTrial{out, lives, limits.checkModelSize(g.mergeIntoModel(lives))}
 }
 
 // dropWeakestModule drops the living module with the weakest claim. It returns false if only the core module is left.
