@@ -57,18 +57,17 @@ func (g *moduleGraph) findFaultyModule(in moduleSet, invalid error) faultyModule
 	return f
 }
 
-// findSoleFaults finds the units of a set that are invalid beside the core module, whatever else lives: only the core
-// module and the unit itself define the names that they mention. No other unit can then repair the unit, and no other
-// unit depends on whether it lives.
+// findSoleFaults finds the independent units of a set that are invalid beside the core module. No other unit can repair
+// such a unit, and no other unit depends on whether it lives.
 func (g *moduleGraph) findSoleFaults(in moduleSet) []faultyModule {
 	core, alone := 0, g.emptySet()
 	alone[core] = true
-	if !in[core] || !g.mentionsOnlyNamesOf(core, core) || validateModel(g.mergeIntoModel(alone)) != nil {
+	if !in[core] || !g.isIndependent(core, core) || validateModel(g.mergeIntoModel(alone)) != nil {
 		return nil
 	}
 	var faults []faultyModule
 	for i, u := range g.units {
-		if !in[i] || i == core || u.whole != nil || len(u.parts) > 0 || !g.mentionsOnlyNamesOf(i, core) {
+		if !in[i] || i == core || u.whole != nil || len(u.parts) > 0 || !g.isIndependent(i, core) {
 			continue
 		}
 		if err := validateModel(g.mergeIntoModel(alone.withMember(i))); err != nil {
@@ -78,8 +77,8 @@ func (g *moduleGraph) findSoleFaults(in moduleSet) []faultyModule {
 	return faults
 }
 
-// mentionsOnlyNamesOf reports whether only the core module and the unit itself define the names that the unit mentions.
-func (g *moduleGraph) mentionsOnlyNamesOf(i, core int) bool {
+// isIndependent reports whether only the core module and the unit itself define the names that the unit mentions.
+func (g *moduleGraph) isIndependent(i, core int) bool {
 	return !slices.ContainsFunc(g.mentionedNames(g.units[i]), func(n definitionName) bool {
 		return slices.ContainsFunc(g.providers[n], func(k int) bool { return k != i && g.units[k].Origin != g.units[core].Origin })
 	})
