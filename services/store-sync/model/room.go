@@ -50,12 +50,10 @@ func (g *moduleGraph) notYetLiveModules(out moduleSet) []int {
 
 // addModulesThatFit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
 func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Limits) {
-	possible, isWaiting := slices.Clone(out), g.emptySet()
-	for _, i := range waiting {
-		possible[i], isWaiting[i] = false, true
-	}
+	possible, isWaiting := g.emptySet(), g.emptySet()
 	for i := range possible {
-		possible[i] = !possible[i]
+		isWaiting[i] = slices.Contains(waiting, i)
+		possible[i] = isWaiting[i] || !out[i]
 	}
 	var last roomTrial
 	for again := true; again; {
@@ -64,10 +62,7 @@ func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Lim
 			if !out[i] {
 				continue
 			}
-			trial := slices.Clone(out)
-			for k, needed := range g.dependencyClosure(possible, i) {
-				trial[k] = trial[k] && (!needed || !isWaiting[k])
-			}
+			trial := out.withoutMembers(g.dependencyClosure(possible, i), isWaiting)
 			if !slices.Equal(trial, last.out) { // Units that need each other have the same trial.
 				last = g.tryWithinLimits(trial, limits)
 			}
