@@ -179,19 +179,28 @@ func withoutDuplicates(units []*parsedModule) []*parsedModule {
 	return slices.DeleteFunc(slices.Clone(units), func(u *parsedModule) bool { return u.original != nil })
 }
 
+// soleFaultRounds is the number of rounds in which [moduleGraph.acceptValidModules] drops one unit at a time. Then it
+// drops all units at once that are at fault alone. A few invalid units do not justify a validation of each unit.
+const soleFaultRounds = 4
+
 // acceptValidModules returns the living units, none of them in out, and their valid model. Every round adds one invalid unit to
 // out, so that units it conflicted with can return.
 func (g *moduleGraph) acceptValidModules(out moduleSet) (moduleSet, *openfgav1.AuthorizationModel) {
-	for {
+	for round := 1; ; round++ {
 		lives := g.resolveLiveModules(out)
 		model := g.mergeIntoModel(lives)
 		err := validateModel(model)
 		if err == nil {
 			return lives, model
 		}
-		f := g.findFaultyModule(lives, err)
-		out[f.unit] = true
-		g.units[f.unit].broken = g.faultMessage(f)
+		faults := []faultyModule{g.findFaultyModule(lives, err)}
+		if round == soleFaultRounds {
+			faults = append(faults, g.findSoleFaults(lives)...)
+		}
+		for _, f := range faults {
+			out[f.unit] = true
+			g.units[f.unit].broken = g.faultMessage(f)
+		}
 	}
 }
 

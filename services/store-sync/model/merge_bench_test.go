@@ -43,6 +43,47 @@ func benchmarkMerge(b *testing.B, broken int, live bool) {
 	}
 }
 
+// BenchmarkMerge800Modules merges many modules of which few can live.
+func BenchmarkMerge800Modules(b *testing.B) {
+	const count = 800
+	for name, text := range map[string]func(i int) string{
+		"one type": func(i int) string {
+			return fmt.Sprintf("module m%d\n\ntype t\n  relations\n    define p%d: [user]\n", i, i)
+		},
+		"chain of claims":  func(i int) string { return extensionWith(i, i, i+1) },
+		"circle of claims": func(i int) string { return extensionWith(i, i, (i+1)%count) },
+		"invalid": func(i int) string {
+			return fmt.Sprintf("module m%d\n\ntype t%d\n  relations\n    define p: [t%d#p]\n", i, i, i)
+		},
+		"without room": func(i int) string { return fmt.Sprintf("module m%d\n\ntype t%d\n", i, i) },
+		"circle without room": func(i int) string {
+			return fmt.Sprintf("module m%d\n\ntype t%d\n\nextend type t%d\n  relations\n    define p%d: [user]\n", i, i, (i+1)%count, i)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var modules []model.Module
+			for i := range count {
+				modules = append(modules, named(fmt.Sprintf("m%d", i), text(i)))
+			}
+			for b.Loop() {
+				if _, err := model.Merge(coreModule(core), modules, model.Limits{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// extensionWith returns the text of a module that claims two relations, and so conflicts with the module before it and
+// the one after it.
+func extensionWith(module int, relations ...int) string {
+	text := fmt.Sprintf("module m%d\n\nextend type account\n  relations\n    define own%d: [user]\n", module, module)
+	for _, r := range relations {
+		text += fmt.Sprintf("    define shared%d: [user] or own%d\n", r, module)
+	}
+	return text
+}
+
 func BenchmarkEqual(b *testing.B) {
 	var modules []model.Module
 	for i := range 97 {

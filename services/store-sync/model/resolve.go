@@ -20,6 +20,15 @@ func (s moduleSet) withMember(i int) moduleSet {
 	return t
 }
 
+// withoutMembers returns the set without the members that are in both other sets.
+func (s moduleSet) withoutMembers(t, u moduleSet) moduleSet {
+	rest := slices.Clone(s)
+	for i := range rest {
+		rest[i] = s[i] && (!t[i] || !u[i])
+	}
+	return rest
+}
+
 func (s moduleSet) listMembers() []int {
 	var all []int
 	for i, in := range s {

@@ -50,28 +50,26 @@ func (g *moduleGraph) notYetLiveModules(out moduleSet) []int {
 
 // addModulesThatFit adds waiting units, together with their needs, as long as they fit. It marks all others as without room.
 func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Limits) {
-	possible := slices.Clone(out)
-	for _, i := range waiting {
-		possible[i] = false
-	}
+	possible, isWaiting := g.emptySet(), g.emptySet()
 	for i := range possible {
-		possible[i] = !possible[i]
+		isWaiting[i] = slices.Contains(waiting, i)
+		possible[i] = isWaiting[i] || !out[i]
 	}
+	var last roomTrial
 	for again := true; again; {
 		again = false
 		for _, i := range waiting {
 			if !out[i] {
 				continue
 			}
-			trial := slices.Clone(out)
-			for k, needed := range g.dependencyClosure(possible, i) {
-				trial[k] = trial[k] && (!needed || !slices.Contains(waiting, k))
+			trial := out.withoutMembers(g.dependencyClosure(possible, i), isWaiting)
+			if !slices.Equal(trial, last.out) { // Units that need each other have the same trial.
+				last = g.tryWithinLimits(trial, limits)
 			}
-			lives := g.resolveLiveModules(trial)
-			if !lives[i] {
+			if !last.lives[i] {
 				continue
 			}
-			if err := limits.checkModelSize(g.mergeIntoModel(lives)); err != nil {
+			if err := last.tooLarge; err != nil {
 				g.units[i].broken, g.units[i].exceeds = "there is no room for it: "+err.Error(), true
 				continue
 			}
@@ -79,6 +77,17 @@ func (g *moduleGraph) addModulesThatFit(out moduleSet, waiting []int, limits Lim
 			copy(out, trial)
 		}
 	}
+}
+
+// roomTrial is the result of a trial: the units that live if those in out do not, and why their model is too large.
+type roomTrial struct {
+	out, lives moduleSet
+	tooLarge   error
+}
+
+func (g *moduleGraph) tryWithinLimits(out moduleSet, limits Limits) roomTrial {
+	lives := g.resolveLiveModules(out)
+	return roomTrial{out, lives, limits.checkModelSize(g.mergeIntoModel(lives))}
 }
 
 // dropWeakestModule drops the living module with the weakest claim. It returns false if only the core module is left.

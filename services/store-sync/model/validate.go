@@ -57,6 +57,33 @@ func (g *moduleGraph) findFaultyModule(in moduleSet, invalid error) faultyModule
 	return f
 }
 
+// findSoleFaults finds the independent units of a set that are invalid beside the core module. No other unit can repair
+// such a unit, and no other unit depends on whether it lives.
+func (g *moduleGraph) findSoleFaults(in moduleSet) []faultyModule {
+	core, alone := 0, g.emptySet()
+	alone[core] = true
+	if !in[core] || !g.isIndependent(core, core) || validateModel(g.mergeIntoModel(alone)) != nil {
+		return nil
+	}
+	var faults []faultyModule
+	for i, u := range g.units {
+		if !in[i] || i == core || u.whole != nil || len(u.parts) > 0 || !g.isIndependent(i, core) {
+			continue
+		}
+		if err := validateModel(g.mergeIntoModel(alone.withMember(i))); err != nil {
+			faults = append(faults, faultyModule{i, err})
+		}
+	}
+	return faults
+}
+
+// isIndependent reports whether only the core module and the unit itself define the names that the unit mentions.
+func (g *moduleGraph) isIndependent(i, core int) bool {
+	return !slices.ContainsFunc(g.mentionedNames(g.units[i]), func(n definitionName) bool {
+		return slices.ContainsFunc(g.providers[n], func(k int) bool { return k != i && g.units[k].Origin != g.units[core].Origin })
+	})
+}
+
 // findSuspectModule finds a unit whose model, together with its dependencies, is invalid. OpenFGA names the relation in most
 // errors. For other errors it finds the first unit that makes its predecessors invalid by binary search: more units
 // never make an invalid set valid.
