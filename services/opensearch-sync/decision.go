@@ -6,6 +6,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/verify"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -19,6 +20,8 @@ type syncInput struct {
 	others []declaredObject
 	// unrecorded holds the obstacles of objects whose record cannot be written.
 	unrecorded obstaclesByUID
+	// lists bounds the memory for the lists of the run.
+	lists *search.Allowance
 	// unlock lets other runs use the document of the run.
 	unlock func()
 	// contest is how long unanswered changes may still take effect.

@@ -48,8 +48,8 @@ type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]MappingEntries
-	// Unseen means that the record has entries that are neither wanted nor on the server. An earlier write may still
-	// create them.
+	// Unseen means that an earlier write may still take effect: the record has entries that are not wanted, or are not
+	// on the server.
 	Unseen bool
 }
 
@@ -137,6 +137,11 @@ func (m roleMapping) droppedEntries(b RoleBinding) MappingEntries {
 	return dropped
 }
 
+// hasDropped reports whether the mapping has recorded entries that a binding no longer gives.
+func (m roleMapping) hasDropped(b RoleBinding) bool {
+	return !m.droppedEntries(b).intersect(m.actualEntries()).isEmpty()
+}
+
 func (m roleMapping) decideMapping(d *MappingDecision) {
 	owners := m.ownerUIDs()
 	if len(owners) == 0 {
@@ -151,9 +156,10 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	if changing {
 		want.And = nil
 	}
-	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, func(b RoleBinding) bool { return !m.droppedEntries(b).intersect(has).isEmpty() }) {
+	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, m.hasDropped) {
 		want = MappingEntries{} // The mapping can only be removed, and gives nothing. Bindings add their entries once the role is back.
 	}
+	want = m.withoutGrowth(want)
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
 		record := b.Record[m.role]
@@ -165,14 +171,14 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 		case m.isDeclaredBy(b):
 			mine, wrong := m.entriesGiven(b, foreign, conflict[b.UID], changing)
 			outcome.replaceIfWorse(wrong)
-			outcome.Unseen = outcome.Unseen || !record.minus(has).minus(mine).isEmpty()
+			outcome.Unseen = outcome.Unseen || !record.minus(has).minus(mine).isEmpty() || m.hasDropped(b)
 			putEntries(outcome.After, m.role, mine.union(stays))
 			putEntries(outcome.Before, m.role, record.withExistingAnd(has).union(mine).union(stays))
 		case b.Obstacle != nil:
 			putEntries(outcome.After, m.role, record)
 			putEntries(outcome.Before, m.role, record)
 		default:
-			outcome.Unseen = outcome.Unseen || !record.minus(has).isEmpty()
+			outcome.Unseen = outcome.Unseen || !record.minus(has).isEmpty() || m.hasDropped(b)
 			putEntries(outcome.Before, m.role, record)
 			if !m.exists && !want.isEmpty() { // The mapping cannot be written before the role is back.
 				stays = record.intersect(has).union(stays)
@@ -184,6 +190,17 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	acts := len(d.Actions)
 	m.addMappingAction(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
+}
+
+// withoutGrowth returns want without new single entries while an unanswered removal, which names entries by their index, may
+// still take effect. The lists must not become as long again before.
+func (m roleMapping) withoutGrowth(want MappingEntries) MappingEntries {
+	if !m.contested || !m.there {
+		return want
+	}
+	smaller := want.intersect(m.actualEntries())
+	smaller.And = want.And
+	return smaller
 }
 
 // ownerUIDs returns the UIDs of the bindings that are decided here.
@@ -214,6 +231,10 @@ func (m roleMapping) entriesGiven(b RoleBinding, foreign MappingEntries, conflic
 			wrong = new(pendingVerdict(RoleMissing, fmt.Sprintf("role %q is not in OpenSearch yet", m.role)))
 		}
 		mine = mine.intersect(m.actualEntries()) // These entries remain from an earlier role of the name.
+	}
+	if wrong == nil && !mine.minus(m.withoutGrowth(mine)).isEmpty() {
+		wrong = new(pendingVerdict(Writing, fmt.Sprintf(
+			"an earlier change of the mapping of role %q got no answer and may still take effect; it is repeated", m.role)))
 	}
 	return mine, wrong
 }
@@ -252,6 +273,9 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 			"users": toAnySlice(want.Users), fieldBackendRoles: toAnySlice(want.BackendRoles), "hosts": toAnySlice(want.Hosts),
 			"and_backend_roles": toAnySlice(want.And), fieldDescription: m.Body[fieldDescription],
 		})
+		if m.there && !m.contested {
+			action.Was = m.Body
+		}
 	}
 	if !slices.ContainsFunc(m.bindings, func(b RoleBinding) bool { return !b.InStep && !b.Elsewhere }) {
 		action.Drift = Mappings.changedFields(action.Body, m.Body)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,21 +26,57 @@ func mapped(e MappingEntries) Entity {
 	return Entity{Body: Body{"users": toAnySlice(e.Users), "backend_roles": toAnySlice(e.BackendRoles), "hosts": toAnySlice(e.Hosts), "and_backend_roles": toAnySlice(e.And)}}
 }
 
-// apply executes the first upTo actions, one after the other.
-func (w *mappingSimulation) apply(t *rapid.T, actions []Action, upTo int) {
+// serve executes an action like the server. It returns false if the server refuses the action.
+func (w *mappingSimulation) serve(a Action) bool {
+	switch {
+	case a.Body == nil:
+		delete(w.actual, a.Name)
+		return true
+	case a.Was == nil:
+		w.actual[a.Name] = Entity{Body: a.Body}
+		return true
+	}
+	is, there := w.actual[a.Name]
+	if !there {
+		return false
+	}
+	patched := maps.Clone(is.Body)
+	for _, edit := range a.EntryEdits() {
+		field, place, single := strings.Cut(edit.Path, "/")
+		list := slices.Clone(patched[field].([]any))
+		at, err := strconv.Atoi(place)
+		switch {
+		case single && len(is.Body[field].([]any)) == 0: // The server omits empty lists.
+			return false
+		case !single:
+			list = edit.Value.([]any)
+		case place == "-":
+			list = append(list, edit.Value)
+		case err != nil || at > len(list) || edit.Op == "remove" && at == len(list):
+			return false
+		case edit.Op == "remove":
+			list = slices.Delete(list, at, at+1)
+		default:
+			list = slices.Insert(list, at, edit.Value)
+		}
+		patched[field] = list
+	}
+	w.actual[a.Name] = Entity{Body: patched}
+	return true
+}
+
+// apply executes the first upTo actions, one after the other. It reports whether the server took all of them.
+func (w *mappingSimulation) apply(t *rapid.T, actions []Action, upTo int) bool {
+	taken := true
 	for i, a := range actions {
 		if i >= upTo {
-			return
+			break
 		}
 		before := w.actual[a.Name].MappingEntries()
-		if a.Body == nil {
-			delete(w.actual, a.Name)
-		} else {
-			if !w.roles[a.Name] {
-				t.Fatalf("mapping of role %s is written, which is not there", a.Name)
-			}
-			w.actual[a.Name] = Entity{Body: a.Body}
+		if a.Body != nil && !w.roles[a.Name] {
+			t.Fatalf("mapping of role %s is written, which is not there", a.Name)
 		}
+		taken = w.serve(a) && taken
 		after := w.actual[a.Name].MappingEntries()
 		for uid, b := range w.bindings { // An entry that a binding gives before and after must never be missing.
 			var gives MappingEntries
@@ -57,36 +94,37 @@ func (w *mappingSimulation) apply(t *rapid.T, actions []Action, upTo int) {
 			}
 		}
 	}
+	return taken
 }
 
 // come ends all late actions. They take effect if comes is true.
 func (w *mappingSimulation) come(comes bool) {
 	for _, a := range w.late {
-		switch {
-		case !comes:
-		case a.Body == nil:
-			delete(w.actual, a.Name)
-		default:
-			w.actual[a.Name] = Entity{Body: a.Body}
+		if comes {
+			w.serve(a)
 		}
 	}
 	w.late = nil
 }
 
 // pass simulates one run of the service. It is killed after some actions, and the next action gets no answer if lost is
-// true.
-func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool) (again bool) {
+// true. meanwhile runs between the listing and the actions.
+func (w *mappingSimulation) pass(t *rapid.T, killed int, lost bool, meanwhile func([]Action)) (again bool) {
 	d := PlanMappings(slices.Collect(maps.Values(w.bindings)), w.actual, w.roles, len(w.late) > 0)
 	for uid, o := range d.Outcomes {
 		b := w.bindings[uid]
 		b.Record = o.Before
 		w.bindings[uid] = b
 	}
-	w.apply(t, d.Actions, killed)
+	meanwhile(d.Actions)
+	taken := w.apply(t, d.Actions, killed)
 	if killed < len(d.Actions) {
 		if lost {
 			w.late = append(w.late, d.Actions[killed])
 		}
+		return true
+	}
+	if !taken {
 		return true
 	}
 	for uid, o := range d.Outcomes {
@@ -110,10 +148,33 @@ func TestPlanMappingsConvergesInRandomHistories(t *testing.T) {
 			return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(prefix, rapid.IntRange(0, 2).Draw(t, "n")) }),
 				0, 3, rapid.ID[string]).Draw(t, label)
 		}
+		outsider := func(role string) {
+			if len(w.late) > 0 { // Concurrent writes of other clients may be overwritten.
+				return
+			}
+			more := MappingEntries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
+			w.foreign[role] = w.foreign[role].union(more)
+			w.actual[role] = mapped(w.actual[role].MappingEntries().union(more))
+		}
+		nothing := func([]Action) {}
+		outsiders := func(actions []Action) { // A list that is created, or a mapping that is removed, has no single entries.
+			for _, a := range actions {
+				if has := w.actual[a.Name].MappingEntries(); a.Was == nil || len(has.Users) == 0 {
+					continue
+				}
+				if leaves := w.foreign[a.Name].Users; len(leaves) > 0 && rapid.Bool().Draw(t, "another client removes an entry") {
+					out := MappingEntries{Users: leaves[:1]}
+					w.actual[a.Name] = mapped(w.actual[a.Name].MappingEntries().minus(out))
+					w.foreign[a.Name] = w.foreign[a.Name].minus(out)
+				} else if rapid.Bool().Draw(t, "another client adds an entry") {
+					outsider(a.Name)
+				}
+			}
+		}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			uid := fmt.Sprint("b", rapid.IntRange(0, 3).Draw(t, "binding"))
 			b, there := w.bindings[uid]
-			switch rapid.SampledFrom([]string{"write", "write", "delete", "obstacle", "outsider", "pass", "killed", "lost", "comes"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"write", "write", "delete", "obstacle", "outsider", "pass", "beside", "killed", "lost", "comes"}).Draw(t, "step") {
 			case "write":
 				if b.Leaving {
 					break
@@ -132,19 +193,15 @@ func TestPlanMappingsConvergesInRandomHistories(t *testing.T) {
 					w.bindings[uid] = b
 				}
 			case "outsider":
-				if len(w.late) > 0 { // Concurrent writes of other clients may be overwritten.
-					break
-				}
-				role := fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role"))
-				more := MappingEntries{Users: []string{fmt.Sprint("x", rapid.IntRange(0, 2).Draw(t, "outsider"))}}
-				w.foreign[role] = w.foreign[role].union(more)
-				w.actual[role] = mapped(w.actual[role].MappingEntries().union(more))
+				outsider(fmt.Sprint("r", rapid.IntRange(0, 2).Draw(t, "role")))
 			case "pass":
-				w.pass(t, 1000, false)
+				w.pass(t, 1000, false, nothing)
+			case "beside":
+				w.pass(t, 1000, false, outsiders)
 			case "killed":
-				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), false)
+				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), false, nothing)
 			case "lost":
-				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), true)
+				w.pass(t, rapid.IntRange(0, 2).Draw(t, "at"), true, nothing)
 			case "comes":
 				w.come(rapid.Bool().Draw(t, "comes"))
 			}
@@ -154,7 +211,7 @@ func TestPlanMappingsConvergesInRandomHistories(t *testing.T) {
 			w.bindings[uid] = b
 		}
 		w.come(rapid.Bool().Draw(t, "comes"))
-		for passes := 0; w.pass(t, 1000, false); passes++ {
+		for passes := 0; w.pass(t, 1000, false, nothing); passes++ {
 			if passes == 3 {
 				t.Fatal("one pass after the other has something to do")
 			}
@@ -191,10 +248,10 @@ func TestPlanMappingsKeepsRecordWhileUncertain(t *testing.T) {
 	}{
 		"nothing is":                        {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, is, false, is, is, Synced, true},
 		"some entries are":                  {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, Synced, true},
-		"they are there, and go":            {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, was, true, is, was, Synced, false},
+		"they are there, and go":            {RoleBinding{Entries: is, Record: map[string]MappingEntries{"logs": was}}, was, true, is, was, Synced, true},
 		"a list is that may come":           {RoleBinding{Entries: next, Record: map[string]MappingEntries{"logs": was}}, is, true, is, was, AndConflict, true},
-		"the list that may come is wanted":  {RoleBinding{Entries: was, Record: map[string]MappingEntries{"logs": was}}, is, true, was, was, Synced, false},
-		"whose binding leaves":              {RoleBinding{Leaving: true, Record: map[string]MappingEntries{"logs": is}}, is, true, MappingEntries{}, is, Synced, false},
+		"the list that may come is wanted":  {RoleBinding{Entries: was, Record: map[string]MappingEntries{"logs": was}}, is, true, MappingEntries{Users: is.Users, And: was.And}, was, Writing, false},
+		"whose binding leaves":              {RoleBinding{Leaving: true, Record: map[string]MappingEntries{"logs": is}}, is, true, MappingEntries{}, is, Synced, true},
 		"whose binding leaves with nothing": {RoleBinding{Leaving: true, Record: map[string]MappingEntries{"logs": is}}, MappingEntries{}, false, MappingEntries{}, MappingEntries{}, Synced, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,6 +87,9 @@ type DeclaredObject struct {
 	Grants   ProtectedGrants
 	Approval string
 	Approved bool
+	// Elsewhere means that the object belongs to another cluster object that leads to the same server, and that its record
+	// claims the name. The runs of that cluster object decide about it.
+	Elsewhere bool
 }
 
 // ObjectOutcome is the decision about one object.
@@ -126,7 +129,7 @@ func PlanObjects(k EntityKind, objects []DeclaredObject, actual map[string]Entit
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		entity, there := actual[name]
 		n := namedEntity{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o DeclaredObject) bool {
-			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.RolesOfUser(o.Name, o.Body)) == 0)
+			return !o.Leaving && !o.Elsewhere && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.RolesOfUser(o.Name, o.Body)) == 0)
 		})}
 		n.decideEntity(&d)
 	}
@@ -147,7 +150,7 @@ type namedEntity struct {
 // entity, it reports whether the record claims the name.
 func (n namedEntity) isOwnedBy(o DeclaredObject) bool {
 	if !n.there {
-		return n.kind != Users && o.Existing != nil && !*o.Existing
+		return o.Elsewhere || n.kind != Users && o.Existing != nil && !*o.Existing
 	}
 	return n.isOwnEntityOf(o) || !o.Leaving && o.Existing == nil &&
 		slices.ContainsFunc(n.objects, func(before DeclaredObject) bool { return before.Gone && n.isOwnEntityOf(before) })
@@ -181,7 +184,7 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 			continue
 		}
 		d.Outcomes[o.UID] = ObjectOutcome{Verdict: SyncedVerdict(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
-		if n.there && n.isOwnedBy(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
+		if n.there && n.isOwnedBy(o) && !n.isOwnedElsewhere() && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
 			leaving = true
 			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
 		}
@@ -190,10 +193,14 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 	for _, o := range n.objects {
 		switch {
 		case o.Leaving:
+		case o.Elsewhere:
+			if first == "" && n.isOwnedBy(o) {
+				first = o.UID
+			}
 		case leaving:
 			d.Again = true
 			d.Outcomes[o.UID] = ObjectOutcome{Verdict: pendingVerdict(NameTaken, "an object that is being deleted has this name; it is removed first")}
-		case first != "":
+		case first != "" && (!n.isOwnedElsewhere() || n.isOwnedBy(o) || o.Adopt || !n.there):
 			d.Outcomes[o.UID] = ObjectOutcome{Verdict: failedVerdict(NameTaken,
 				fmt.Sprintf("another object also asks for %q; delete or rename one of them", o.Name))}
 		default:
@@ -201,6 +208,11 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 			n.decideLiveObject(d, o)
 		}
 	}
+}
+
+// isOwnedElsewhere reports whether an object of another cluster object has the entity, or claims the name.
+func (n namedEntity) isOwnedElsewhere() bool {
+	return slices.ContainsFunc(n.objects, func(o DeclaredObject) bool { return o.Elsewhere && n.isOwnedBy(o) })
 }
 
 // decideLiveObject decides about the one object that may have the name.
@@ -279,7 +291,7 @@ func (n namedEntity) unapprovedRoles(o DeclaredObject, password bool) []string {
 		return gives
 	}
 	has := o.Grants.RolesOfUser(o.Name, n.Body)
-	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
+	return slices.DeleteFunc(gives, func(role string) bool { return role != o.Grants.rest && slices.Contains(has, role) })
 }
 
 // desiredBody returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.

@@ -205,6 +205,60 @@ func TestPlanObjectsGivesNameToOneObject(t *testing.T) {
 	}
 }
 
+// Two cluster objects can lead to one server. If another client deletes an entity, only its owner creates it again.
+func TestObjectsOfTwoClusterObjectsDoNotOverwriteEachOther(t *testing.T) {
+	red, blue := Body{fieldDescription: "red"}, Body{fieldDescription: "blue"}
+	object := func(uid string, existing *bool, edit func(*DeclaredObject)) DeclaredObject {
+		o := DeclaredObject{UID: uid, Name: "logs", Existing: existing, Body: Body{fieldDescription: map[string]string{"a": "red", "b": "blue"}[uid]}}
+		o.Created = map[string]time.Time{"a": time.Unix(1, 0), "b": time.Unix(2, 0)}[uid]
+		if edit != nil {
+			edit(&o)
+		}
+		return o
+	}
+	adopts, leaves := func(o *DeclaredObject) { o.Adopt = true }, func(o *DeclaredObject) { o.Leaving = true }
+	owner := object("a", new(false), func(o *DeclaredObject) { o.Elsewhere = true })
+	younger := object("b", new(false), func(o *DeclaredObject) { o.Elsewhere = true })
+	for name, c := range map[string]struct {
+		here, elsewhere DeclaredObject
+		has             Body
+		verbs, reason   string
+	}{
+		"the other's was deleted":                  {object("b", new(true), nil), owner, nil, "", NameTaken},
+		"a new one, and the other's was deleted":   {object("b", nil, nil), owner, nil, "", NameTaken},
+		"the other's exists":                       {object("b", new(true), nil), owner, red, "", Exists},
+		"the other's is to be adopted":             {object("b", new(true), adopts), owner, red, "", NameTaken},
+		"both claim it, and the other is older":    {object("b", new(false), nil), owner, red, "", NameTaken},
+		"both claim it, and the other is younger":  {object("a", new(false), nil), younger, blue, "add", Synced},
+		"both claim it, deleted, this is older":    {object("a", new(false), nil), younger, nil, "add", Synced},
+		"both claim it, and this one is deleted":   {object("b", new(false), leaves), owner, red, "", Synced},
+		"this one's, and it is deleted":            {object("a", new(false), leaves), object("b", new(true), nil), red, "remove", Synced},
+		"this one's was deleted by another client": {object("a", new(false), nil), object("c", nil, leaves), nil, "add", Synced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := map[string]Entity{}
+			if c.has != nil {
+				actual["logs"] = NewEntity(c.has)
+			}
+			objects := []DeclaredObject{c.here}
+			if c.elsewhere.Elsewhere {
+				objects = append(objects, c.elsewhere)
+			}
+			d := PlanObjects(Tenants, objects, actual)
+			if got := d.Outcomes[c.here.UID].Reason; got != c.reason || verbs(d.Actions, "logs") != c.verbs || len(d.Outcomes) != 1 {
+				t.Errorf("got %q and %q, %v; want %q and %q", verbs(d.Actions, "logs"), got, d.Outcomes, c.verbs, c.reason)
+			}
+		})
+	}
+	mine := user("u", func(o *DeclaredObject) { o.Adopt = true })
+	theirs := user("v", func(o *DeclaredObject) { o.Elsewhere, o.Synced, o.Created = true, true, time.Unix(2, 0) })
+	for _, has := range []map[string]Entity{nil, {"anna": listedUser(owned("v", "tag"))}} {
+		if d := PlanObjects(Users, []DeclaredObject{mine, theirs}, has); len(d.Actions) > 0 || d.Outcomes["u"].Reason != NameTaken {
+			t.Errorf("got %+v for a user of another cluster object", d)
+		}
+	}
+}
+
 func TestSplitIntoRequestsBoundsBatches(t *testing.T) {
 	var actions []Action
 	for i := range 501 {
