@@ -172,11 +172,18 @@ func (n namedEntity) isOwnEntityOf(o DeclaredObject) bool {
 }
 
 func (n namedEntity) decideEntity(d *ObjectDecision) {
-	slices.SortFunc(n.objects, func(a, b DeclaredObject) int {
-		if owns := n.isOwnedBy(a); owns != n.isOwnedBy(b) {
-			return map[bool]int{true: -1, false: 1}[owns]
+	rank := func(o DeclaredObject) int {
+		switch {
+		case n.isOwnedBy(o):
+			return 0
+		case n.there && o.Adopt: // The other objects may not have a foreign entity at all.
+			return 1
+		default:
+			return 2
 		}
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+	}
+	slices.SortFunc(n.objects, func(a, b DeclaredObject) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 	})
 	leaving := false // The entity is about to be removed.
 	for _, o := range n.objects {

@@ -292,3 +292,20 @@ func TestPasswordTagDependsOnPasswordObjectAndKey(t *testing.T) {
 		t.Errorf("some are the same: %v", tags)
 	}
 }
+
+func TestPlanObjectsLetsAdopterComeFirst(t *testing.T) {
+	for kind, has := range map[EntityKind]Entity{Users: listedUser(nil, "power"), Tenants: NewEntity(map[string]any{"description": "theirs"})} {
+		older := user("older", nil)
+		younger := user("younger", func(o *DeclaredObject) { o.Adopt, o.Created = true, older.Created.Add(time.Hour) })
+		if kind == Tenants {
+			older.Body, younger.Body = Body{"description": "ours"}, Body{"description": "ours"}
+		}
+		d := PlanObjects(kind, []DeclaredObject{older, younger}, map[string]Entity{"anna": has})
+		if d.Outcomes["younger"].Reason != Synced || d.Outcomes["older"].Reason != NameTaken || len(d.Actions) != 1 {
+			t.Errorf("%s: got %+v; want the adopter to take over the entity", kind, d)
+		}
+		if d = PlanObjects(kind, []DeclaredObject{older, younger}, nil); d.Outcomes["older"].Reason != Synced || d.Outcomes["younger"].Reason != NameTaken {
+			t.Errorf("%s: got %+v; want the older object to create the entity", kind, d)
+		}
+	}
+}
