@@ -381,7 +381,7 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = objectOutcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: toProvisioned(o.Before),
-				after: toProvisioned(o.After), unseen: o.Unseen,
+				after: toProvisioned(o.After), unseen: len(o.Unseen) > 0, mayAppear: toProvisioned(o.Unseen), drops: o.Drops,
 			}
 		}
 		d.actions, d.again = made.Actions, made.Again

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,9 +49,11 @@ type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]MappingEntries
-	// Unseen means that an earlier write may still take effect: the record has entries that are not wanted, or are not
-	// on the server.
-	Unseen bool
+	// Unseen holds the recorded entries that are neither wanted nor on the server. An earlier write may still create them.
+	Unseen map[string]MappingEntries
+	// Drops means that the server has recorded entries that are no longer wanted. An earlier removal of them, which names
+	// entries by their index, may still take effect.
+	Drops bool
 }
 
 // MappingDecision is the plan for all bindings of a cluster.
@@ -63,7 +66,8 @@ type MappingDecision struct {
 
 // PlanMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
 // entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a change
-// is contested, it may still take effect, so records keep all entries.
+// is contested, it may still take effect. Records then keep the entries that it may create, and nothing is written twice:
+// an entry that the server has listed does not come back after its removal, unless another writer adds it.
 func PlanMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
 	concerned := map[string][]RoleBinding{}
@@ -72,7 +76,7 @@ func PlanMappings(bindings []RoleBinding, actual map[string]Entity, roles map[st
 		if b.Obstacle != nil {
 			verdict = *b.Obstacle
 		}
-		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: map[string]MappingEntries{}, After: map[string]MappingEntries{}}
+		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: map[string]MappingEntries{}, After: map[string]MappingEntries{}, Unseen: map[string]MappingEntries{}}
 		speaks := map[string]bool{}
 		for _, role := range b.Roles {
 			speaks[role] = true
@@ -152,7 +156,7 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	want, conflict := m.desiredEntries(foreign)
 	// A record has room for one joint list and must hold it before the write. An old list of ours is therefore removed
 	// first, and the next run writes the new one.
-	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.canAndListChange(want.And))
+	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && len(has.And) > 0 && len(foreign.And) == 0
 	if changing {
 		want.And = nil
 	}
@@ -162,29 +166,13 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	want = m.withoutGrowth(want)
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
-		record := b.Record[m.role]
-		var stays MappingEntries // Recorded entries that may still appear.
-		if m.contested {
-			stays = record
-		}
-		switch {
-		case m.isDeclaredBy(b):
-			mine, wrong := m.entriesGiven(b, foreign, conflict[b.UID], changing)
+		var mine MappingEntries
+		if m.isDeclaredBy(b) {
+			var wrong *Verdict
+			mine, wrong = m.entriesGiven(b, foreign, conflict[b.UID], changing)
 			outcome.replaceIfWorse(wrong)
-			outcome.Unseen = outcome.Unseen || !record.minus(has).minus(mine).isEmpty() || m.hasDropped(b)
-			putEntries(outcome.After, m.role, mine.union(stays))
-			putEntries(outcome.Before, m.role, record.withExistingAnd(has).union(mine).union(stays))
-		case b.Obstacle != nil:
-			putEntries(outcome.After, m.role, record)
-			putEntries(outcome.Before, m.role, record)
-		default:
-			outcome.Unseen = outcome.Unseen || !record.minus(has).isEmpty() || m.hasDropped(b)
-			putEntries(outcome.Before, m.role, record)
-			if !m.exists && !want.isEmpty() { // The mapping cannot be written before the role is back.
-				stays = record.intersect(has).union(stays)
-			}
-			putEntries(outcome.After, m.role, stays)
 		}
+		m.decideRecord(b, &outcome, mine, want)
 		d.Outcomes[b.UID] = outcome
 	}
 	acts := len(d.Actions)
@@ -192,15 +180,38 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	d.Again = d.Again || changing && len(d.Actions) > acts
 }
 
-// withoutGrowth returns want without new single entries while an unanswered removal, which names entries by their index, may
-// still take effect. The lists must not become as long again before.
+// decideRecord adds the record of a binding for the role to its outcome. The binding gives mine, and the mapping becomes want.
+func (m roleMapping) decideRecord(b RoleBinding, outcome *BindingOutcome, mine, want MappingEntries) {
+	has, record := m.actualEntries(), b.Record[m.role]
+	if !b.Leaving && b.Obstacle != nil {
+		putEntries(outcome.Before, m.role, record)
+		putEntries(outcome.After, m.role, record)
+		return
+	}
+	unseen := record.minus(has).minus(mine)
+	before, after := record, mine
+	if m.isDeclaredBy(b) {
+		before = record.withExistingAnd(has).union(mine)
+	}
+	if !m.exists && !m.isRemovedBy(want) { // The mapping cannot be written before the role is back.
+		after = record.intersect(has).union(after)
+	}
+	if m.contested {
+		before, after = before.union(unseen), after.union(unseen)
+	}
+	putEntries(outcome.Before, m.role, before)
+	putEntries(outcome.After, m.role, after)
+	putEntries(outcome.Unseen, m.role, unseen)
+	outcome.Drops = outcome.Drops || m.hasDropped(b)
+}
+
+// withoutGrowth returns want without new entries while an unanswered change may still take effect. A second addition could come
+// after a removal. A late removal names entries by their index, so the lists must not become as long again before.
 func (m roleMapping) withoutGrowth(want MappingEntries) MappingEntries {
-	if !m.contested || !m.there {
+	if !m.contested {
 		return want
 	}
-	smaller := want.intersect(m.actualEntries())
-	smaller.And = want.And
-	return smaller
+	return want.intersect(m.actualEntries())
 }
 
 // ownerUIDs returns the UIDs of the bindings that are decided here.
@@ -232,19 +243,12 @@ func (m roleMapping) entriesGiven(b RoleBinding, foreign MappingEntries, conflic
 		}
 		mine = mine.intersect(m.actualEntries()) // These entries remain from an earlier role of the name.
 	}
-	if wrong == nil && !mine.minus(m.withoutGrowth(mine)).isEmpty() {
-		wrong = new(pendingVerdict(Writing, fmt.Sprintf(
-			"an earlier change of the mapping of role %q got no answer and may still take effect; it is repeated", m.role)))
+	if now := m.withoutGrowth(mine); !equalEntries(now, mine) {
+		mine = now.union(mine.intersect(b.Record[m.role]))
+		wrong = cmp.Or(wrong, new(pendingVerdict(Writing, fmt.Sprintf(
+			"an earlier change of the mapping of role %q got no answer and may still take effect; it is repeated", m.role))))
 	}
 	return mine, wrong
-}
-
-// canAndListChange reports whether a joint list other than the given one may still appear on the server.
-func (m roleMapping) canAndListChange(than []string) bool {
-	return m.contested && slices.ContainsFunc(m.bindings, func(b RoleBinding) bool {
-		and := b.Record[m.role].And
-		return len(and) > 0 && !equalSet(and, than)
-	})
 }
 
 func putEntries(record map[string]MappingEntries, role string, e MappingEntries) {
@@ -262,10 +266,9 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 		}
 		return
 	}
-	described, _ := m.Body[fieldDescription].(string)
 	action := Action{Name: m.role, For: owners}
 	switch {
-	case want.isEmpty() && described == "":
+	case m.isRemovedBy(want):
 	case !m.exists:
 		return // Without its role the mapping cannot be written, and gives nothing.
 	default:
@@ -273,7 +276,7 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 			"users": toAnySlice(want.Users), fieldBackendRoles: toAnySlice(want.BackendRoles), "hosts": toAnySlice(want.Hosts),
 			"and_backend_roles": toAnySlice(want.And), fieldDescription: m.Body[fieldDescription],
 		})
-		if m.there && !m.contested {
+		if m.there {
 			action.Was = m.Body
 		}
 	}
@@ -281,6 +284,12 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 		action.Drift = Mappings.changedFields(action.Body, m.Body)
 	}
 	d.Actions = append(d.Actions, action)
+}
+
+// isRemovedBy reports whether the mapping is removed as a whole if it must become want.
+func (m roleMapping) isRemovedBy(want MappingEntries) bool {
+	described, _ := m.Body[fieldDescription].(string)
+	return want.isEmpty() && described == ""
 }
 
 // refuseBindings applies a verdict to all bindings that want the role, and leaves their records unchanged.

@@ -29,6 +29,8 @@ const (
 	ActionGroupMissing = "ActionGroupMissing"
 	NotListed          = "NotListed"
 	Writing            = "Writing"
+	// Unanswered means that the object is deleted, and that an earlier request without an answer may still take effect.
+	Unanswered = "Unanswered"
 )
 
 // Verdict is the result for an object, as its status reports it.
@@ -48,6 +50,11 @@ func (v *Verdict) replaceIfWorse(other *Verdict) {
 // SyncedVerdict returns the verdict for an object that OpenSearch holds as declared.
 func SyncedVerdict() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
 
+// UnansweredVerdict returns the verdict for a deleted object that is held until no earlier request can take effect.
+func UnansweredVerdict() Verdict {
+	return pendingVerdict(Unanswered, "waits until a request without an answer from OpenSearch has taken effect or expired")
+}
+
 func failedVerdict(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Error, Reason: reason, Message: message}
 }
@@ -66,6 +73,8 @@ type DeclaredObject struct {
 	// Leaving marks an object that is being deleted. Gone marks one that was deleted before its entity was removed; it
 	// is Leaving, too.
 	Leaving, Gone bool
+	// Removed marks an object that is being deleted and whose entity was removed before.
+	Removed bool
 	// Adopt lets the object take over an existing entity of the name.
 	Adopt bool
 	// Existing records whether an entity of the name existed before the object. It is nil if that was never checked.
@@ -162,10 +171,10 @@ func (k EntityKind) IsOwner(e Entity, o DeclaredObject) bool {
 }
 
 // isOwnEntityOf reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
-// the record decides, and for a deleted object also the content.
+// the record decides. For an object whose entity was removed, or may have been, the content must also be equal.
 func (n namedEntity) isOwnEntityOf(o DeclaredObject) bool {
 	if n.kind != Users {
-		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.equalBodies(o.Body, n.Body))
+		return o.Existing != nil && !*o.Existing && (!o.Gone && !o.Removed || n.kind.equalBodies(o.Body, n.Body))
 	}
 	uid := n.attributeOf(opensearchv1.UIDAttribute)
 	return uid != "" && (uid == o.UID || uid == o.Source)

@@ -309,3 +309,14 @@ func TestPlanObjectsLetsAdopterComeFirst(t *testing.T) {
 		}
 	}
 }
+
+// An earlier write can only create what the object declares.
+func TestPlanObjectsLeavesEntityCreatedAfterRemoval(t *testing.T) {
+	o := DeclaredObject{UID: "1", Name: "anna", Leaving: true, Removed: true, Existing: new(false), Body: Body{"description": "ours"}}
+	for text, want := range map[string]int{"ours": 1, "theirs": 0} {
+		actual := map[string]Entity{"anna": NewEntity(map[string]any{"description": text})}
+		if d := PlanObjects(Tenants, []DeclaredObject{o}, actual); len(d.Actions) != want {
+			t.Errorf("%s: got %+v, want %d actions", text, d.Actions, want)
+		}
+	}
+}
