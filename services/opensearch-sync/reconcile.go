@@ -377,7 +377,11 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 	if kind == plan.Mappings {
 		others := bindingsOfOtherClusters(elsewhere, w.server)
 		all := append(toPlanBindings(w.objects, w.server, plan.RolesUncheckedByAdmission(referred)), others...)
+		for i := range all {
+			all[i].Seen = r.contests.seenOf(all[i].UID)
+		}
 		made := plan.PlanMappings(all, actual, entityNameSet(referred), w.contest > 0)
+		r.contests.addSeen(made.Outcomes, w.contest)
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = objectOutcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: toProvisioned(o.Before),

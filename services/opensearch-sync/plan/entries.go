@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // union returns the union: the entries of e, then the entries that only other has, sorted. And is taken from e unless it
 // is empty there.
@@ -11,6 +14,15 @@ func (e MappingEntries) union(other MappingEntries) MappingEntries {
 	})
 	if all.And = e.And; len(e.And) == 0 {
 		all.And = other.And
+	}
+	return all
+}
+
+// MergeRecords returns the entries of two records, by role.
+func MergeRecords(a, b map[string]MappingEntries) map[string]MappingEntries {
+	all := maps.Clone(a)
+	for role, entries := range b {
+		all[role] = all[role].union(entries)
 	}
 	return all
 }

@@ -30,6 +30,8 @@ type RoleBinding struct {
 	Entries MappingEntries
 	// Record lists the entries that are, or may be, on the server for the binding, by role.
 	Record map[string]MappingEntries
+	// Seen holds recorded entries that the server has listed since the unanswered change, so no earlier write can create them.
+	Seen map[string]MappingEntries
 	// Obstacle is the reason why nothing can be written for the binding.
 	Obstacle *Verdict
 	// InStep means that the last status reports this generation as ready on this server.
@@ -51,6 +53,8 @@ type BindingOutcome struct {
 	Before, After map[string]MappingEntries
 	// Unseen holds the recorded entries that are neither wanted nor on the server. An earlier write may still create them.
 	Unseen map[string]MappingEntries
+	// Seen holds the recorded entries that the server lists.
+	Seen map[string]MappingEntries
 	// Drops means that the server has recorded entries that are no longer wanted. An earlier removal of them, which names
 	// entries by their index, may still take effect.
 	Drops bool
@@ -76,7 +80,10 @@ func PlanMappings(bindings []RoleBinding, actual map[string]Entity, roles map[st
 		if b.Obstacle != nil {
 			verdict = *b.Obstacle
 		}
-		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: map[string]MappingEntries{}, After: map[string]MappingEntries{}, Unseen: map[string]MappingEntries{}}
+		d.Outcomes[b.UID] = BindingOutcome{
+			Verdict: verdict, Before: map[string]MappingEntries{}, After: map[string]MappingEntries{}, Unseen: map[string]MappingEntries{},
+			Seen: map[string]MappingEntries{},
+		}
 		speaks := map[string]bool{}
 		for _, role := range b.Roles {
 			speaks[role] = true
@@ -188,7 +195,7 @@ func (m roleMapping) decideRecord(b RoleBinding, outcome *BindingOutcome, mine, 
 		putEntries(outcome.After, m.role, record)
 		return
 	}
-	unseen := record.minus(has).minus(mine)
+	unseen := record.minus(has).minus(mine).minus(b.Seen[m.role])
 	before, after := record, mine
 	if m.isDeclaredBy(b) {
 		before = record.withExistingAnd(has).union(mine)
@@ -202,6 +209,7 @@ func (m roleMapping) decideRecord(b RoleBinding, outcome *BindingOutcome, mine, 
 	putEntries(outcome.Before, m.role, before)
 	putEntries(outcome.After, m.role, after)
 	putEntries(outcome.Unseen, m.role, unseen)
+	putEntries(outcome.Seen, m.role, record.intersect(has))
 	outcome.Drops = outcome.Drops || m.hasDropped(b)
 }
 
