@@ -41,7 +41,8 @@ func toPlanObjects(objects []declaredObject, server string, p *runPasswords, gro
 		uid := string(o.value.GetUID())
 		in := plan.DeclaredObject{
 			UID: uid, Source: o.value.GetAnnotations()[opensearchv1.SourceUIDAnnotation], Name: o.value.OpenSearchName(),
-			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isDeleted(), Removed: o.isRemoved(),
+			Created: o.value.GetCreationTimestamp().Time, Leaving: o.isDeleting(), Gone: o.isDeleted(),
+			Removed:  o.isDeleting() && o.value.CommonStatus().Reason == plan.UnansweredVerdict().Message,
 			Obstacle: cmp.Or(o.obstacleVerdict(groups), misreadNameObstacle(o, o.value.OpenSearchName())),
 			Adopt:    o.value.GetAnnotations()[opensearchv1.AdoptAnnotation] == "true", Existing: o.hadEntityBefore(server),
 			Synced: o.isConditionTrue(opensearchv1.Ready) || o.isConditionTrue(opensearchv1.OtherController), InStep: o.isSynced(server),
@@ -60,11 +61,6 @@ func toPlanObjects(objects []declaredObject, server string, p *runPasswords, gro
 		all = append(all, in)
 	}
 	return all
-}
-
-// isRemoved reports whether a run has removed the entity of an object that is held; see [plan.UnansweredVerdict].
-func (o declaredObject) isRemoved() bool {
-	return o.isDeleting() && o.value.CommonStatus().Reason == plan.UnansweredVerdict().Message
 }
 
 // isConditionTrue reports whether a condition of an object is true.

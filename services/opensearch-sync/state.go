@@ -36,7 +36,7 @@ type state struct {
 	secrets *informer.Lister[struct{}]
 
 	mu sync.Mutex
-	// cleared holds what may be left in OpenSearch of gone objects.
+	// cleared holds the reduced records of gone objects.
 	cleared perObjectCache[remains]
 }
 
@@ -406,8 +406,8 @@ func (s *state) runInput(k Key) (cluster informer.Object[opensearchv1.OpenSearch
 	return cluster, objects
 }
 
-// markCleared reduces the record of a gone object to what is left: everything else that appears later belongs to others. It ends
-// with the epoch, because a cluster that was rewound may have had the object again.
+// markCleared reduces the record of a gone object to left. Other entities and entries that appear later belong to others. The
+// reduction ends with the epoch, because a cluster that was rewound may have had the object again.
 func (s *state) markCleared(o declaredObject, left []opensearchv1.Provisioned) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -422,9 +422,9 @@ func (s *state) applyCleared(o *declaredObject) bool {
 	if !cleared || is.epoch != o.Epoch {
 		return true
 	}
-	o.value = deepCopyDeclared(o.value)
-	if b, ok := o.value.(*opensearchv1.OpensearchUserRoleBinding); ok {
-		b.Status.Provisioned, b.Status.ProvisionedRoles = is.left, nil
+	if b, ok := o.value.(*opensearchv1.OpensearchUserRoleBinding); ok && len(is.left) > 0 {
+		b = b.DeepCopy()
+		b.Status.Provisioned, b.Status.ProvisionedRoles, o.value = is.left, nil, b
 	}
 	return len(is.left) > 0
 }

@@ -38,7 +38,7 @@ type statusReporter struct {
 	kube   objectWriter
 	// elsewhere reports whether the cluster with a UID is declared. Its own runs then handle its objects.
 	elsewhere func(uid string) bool
-	// clear reduces the record of a gone object to what is left in OpenSearch.
+	// clear reduces the record of a gone object to left, which OpenSearch may still hold.
 	clear func(o declaredObject, left []opensearchv1.Provisioned)
 	// rivals receives the statuses that were written, and the objects that are released.
 	rivals  *foreignWriterDetector
@@ -218,8 +218,8 @@ func (s *statusReporter) releaseDeleted(ctx context.Context, p *controller.Reque
 	return nil
 }
 
-// removeFinalizer removes the finalizer of an object. It first reduces the record to what is left, so that readers of the last
-// state find nothing else in it.
+// removeFinalizer removes the finalizer of an object. It first reduces the record to left, so that readers of the last state
+// find nothing else in it.
 func (s *statusReporter) removeFinalizer(ctx context.Context, p *controller.Request[Key], o declaredObject, left []opensearchv1.Provisioned) error {
 	defer s.rivals.forgetUID(string(o.value.GetUID()))
 	now, was := o.Change, statusFieldsOf(o.value)

@@ -63,7 +63,7 @@ func (c *uncertainWrites) addSeen(outcomes map[string]plan.BindingOutcome, left 
 			delete(c.seen, uid)
 			continue
 		}
-		c.seen[uid] = seenEntries{now.Add(left), plan.MergeRecords(o.Seen, c.seen[uid].byRole)}
+		c.seen[uid] = seenEntries{now.Add(left), o.Seen}
 	}
 }
 

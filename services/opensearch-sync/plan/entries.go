@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // union returns the union: the entries of e, then the entries that only other has, sorted. And is taken from e unless it
 // is empty there.
@@ -14,15 +11,6 @@ func (e MappingEntries) union(other MappingEntries) MappingEntries {
 	})
 	if all.And = e.And; len(e.And) == 0 {
 		all.And = other.And
-	}
-	return all
-}
-
-// MergeRecords returns the entries of two records, by role.
-func MergeRecords(a, b map[string]MappingEntries) map[string]MappingEntries {
-	all := maps.Clone(a)
-	for role, entries := range b {
-		all[role] = all[role].union(entries)
 	}
 	return all
 }

@@ -53,7 +53,7 @@ type BindingOutcome struct {
 	Before, After map[string]MappingEntries
 	// Unseen holds the recorded entries that are neither wanted nor on the server. An earlier write may still create them.
 	Unseen map[string]MappingEntries
-	// Seen holds the recorded entries that the server lists.
+	// Seen holds the recorded entries that the server lists or has listed; see [RoleBinding].
 	Seen map[string]MappingEntries
 	// Drops means that the server has recorded entries that are no longer wanted. An earlier removal of them, which names
 	// entries by their index, may still take effect.
@@ -70,8 +70,8 @@ type MappingDecision struct {
 
 // PlanMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
 // entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a change
-// is contested, it may still take effect. Records then keep the entries that it may create, and nothing is written twice:
-// an entry that the server has listed does not come back after its removal, unless another writer adds it.
+// is contested, it may still take effect. Records then keep the entries that it may create, and nothing is written twice.
+// An entry that the server has listed does then not return after its removal, unless another writer adds it.
 func PlanMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
 	concerned := map[string][]RoleBinding{}
@@ -80,10 +80,8 @@ func PlanMappings(bindings []RoleBinding, actual map[string]Entity, roles map[st
 		if b.Obstacle != nil {
 			verdict = *b.Obstacle
 		}
-		d.Outcomes[b.UID] = BindingOutcome{
-			Verdict: verdict, Before: map[string]MappingEntries{}, After: map[string]MappingEntries{}, Unseen: map[string]MappingEntries{},
-			Seen: map[string]MappingEntries{},
-		}
+		none := func() map[string]MappingEntries { return map[string]MappingEntries{} }
+		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: none(), After: none(), Unseen: none(), Seen: none()}
 		speaks := map[string]bool{}
 		for _, role := range b.Roles {
 			speaks[role] = true
@@ -209,7 +207,7 @@ func (m roleMapping) decideRecord(b RoleBinding, outcome *BindingOutcome, mine, 
 	putEntries(outcome.Before, m.role, before)
 	putEntries(outcome.After, m.role, after)
 	putEntries(outcome.Unseen, m.role, unseen)
-	putEntries(outcome.Seen, m.role, record.intersect(has))
+	putEntries(outcome.Seen, m.role, record.intersect(has.union(b.Seen[m.role])))
 	outcome.Drops = outcome.Drops || m.hasDropped(b)
 }
 
