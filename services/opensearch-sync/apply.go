@@ -12,6 +12,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/controller"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/fault"
+	"github.com/entail-dev/entail/services/internal/reconcile"
 	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
@@ -91,12 +92,19 @@ func (a *planApplier) checkChangesListed(ctx context.Context, kind plan.EntityKi
 	if len(actions) == 0 {
 		return nil
 	}
-	listed, err := w.to.client.List(ctx, kind)
+	w.lists.Reset()
+	listed, err := w.to.client.List(ctx, kind, w.lists)
 	if err != nil {
 		return fault.Unavailable(fmt.Errorf("reading changes back: %w", err))
 	}
 	for _, action := range actions {
-		if done.undone[action.Name] || kind.ContainsResult(action, listed) {
+		if done.undone[action.Name] {
+			if action.Was != nil && !kind.ContainsResult(plan.Action{Name: action.Name, Body: action.Was}, listed) {
+				return reconcile.ErrStale // The edits did not fit, because another writer has changed the mapping.
+			}
+			continue
+		}
+		if kind.ContainsResult(action, listed) {
 			continue
 		}
 		done.unlisted, done.undone[action.Name] = true, true

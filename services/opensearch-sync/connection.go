@@ -53,6 +53,9 @@ type clusterConnection struct {
 	asking int
 	silent error
 	asked  bool
+	// answered, slow and large describe the last runs; see [lanes]. alone is held by the one run with large lists.
+	answered, slow, large bool
+	alone                 sync.Mutex
 }
 
 func (c *clusterConnection) closeConnection() {

@@ -6,6 +6,7 @@ import (
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/verify"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -19,6 +20,8 @@ type syncInput struct {
 	others []declaredObject
 	// unrecorded holds the obstacles of objects whose record cannot be written.
 	unrecorded obstaclesByUID
+	// lists bounds the memory for the lists of the run.
+	lists *search.Allowance
 	// unlock lets other runs use the document of the run.
 	unlock func()
 	// contest is how long unanswered changes may still take effect.
@@ -59,13 +62,24 @@ type objectOutcome struct {
 	holds         bool
 	before, after []opensearchv1.Provisioned
 	trimmed       bool
-	// unseen means that an earlier write for the object may still take effect.
-	unseen bool
+	// unseen means that an earlier write for the object may still create something. mayAppear holds these entries of a binding.
+	unseen    bool
+	mayAppear []opensearchv1.Provisioned
+	// drops means that an earlier removal for the object may still take effect, which names entries by their index.
+	drops bool
 }
 
-// hasUncertainWrite reports whether an earlier write may still take effect for an object that exists.
+// canReappear reports whether an unanswered write may still create something for a deleted object.
+func (o objectOutcome) canReappear(kind plan.EntityKind, w syncInput) bool {
+	return w.contest > 0 && (kind != plan.Mappings || len(o.after) > 0)
+}
+
+// hasUncertainWrite reports whether an earlier removal may still take effect, or another write for an object that exists.
 func (d kindDecision) hasUncertainWrite(w syncInput) bool {
-	return slices.ContainsFunc(w.objects, func(o declaredObject) bool { return !o.isDeleted() && d.outcomes[string(o.value.GetUID())].unseen })
+	return slices.ContainsFunc(w.objects, func(o declaredObject) bool {
+		is := d.outcomes[string(o.value.GetUID())]
+		return is.drops || is.unseen && !o.isDeleted()
+	})
 }
 
 // expectedDeletedObjects returns the expected states of the objects whose entity is deleted.

@@ -94,6 +94,20 @@ func bindingsOfOtherClusters(others []declaredObject, server string) []plan.Role
 	return all
 }
 
+// claimsOfOtherClusters returns the objects of other cluster objects on the same server whose record claims an entity. Without
+// them, each of two cluster objects would create an entity that a third client has deleted, and then repair it against
+// the other.
+func claimsOfOtherClusters(others []declaredObject, server string) []plan.DeclaredObject {
+	all := toPlanObjects(slices.DeleteFunc(slices.Clone(others), func(o declaredObject) bool {
+		return o.isDeleting() || o.value.CommonStatus().ManagedServer != server
+	}), server, nil, nil)
+	all = slices.DeleteFunc(all, func(o plan.DeclaredObject) bool { return !o.Synced && (o.Existing == nil || *o.Existing) })
+	for i := range all {
+		all[i].Elsewhere = true
+	}
+	return all
+}
+
 // clusterKeyOfUID returns the key of the cluster with a UID, declared or deleted.
 func (s *state) clusterKeyOfUID(uid string) (k event.Key) {
 	for _, c := range append(s.lastStateOfDeletedCluster(uid), s.clustersWithUID(uid)...) {
@@ -102,10 +116,10 @@ func (s *state) clusterKeyOfUID(uid string) (k event.Key) {
 	return k
 }
 
-// bindingsManagedBy returns the bindings whose record names one of these UIDs of clusters, declared or deleted.
-func (s *state) bindingsManagedBy(uids []string) (all []declaredObject) {
+// objectsManagedBy returns the objects of a kind whose record names one of these UIDs of clusters, declared or deleted.
+func (s *state) objectsManagedBy(kind plan.EntityKind, uids []string) (all []declaredObject) {
 	for _, uid := range uids {
-		_, objects := s.runInput(Key{s.clusterKeyOfUID(uid), plan.Mappings})
+		_, objects := s.runInput(Key{s.clusterKeyOfUID(uid), kind})
 		all = append(all, slices.DeleteFunc(objects, func(o declaredObject) bool { return o.value.CommonStatus().ManagedCluster != uid })...)
 	}
 	return all

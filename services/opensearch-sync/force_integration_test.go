@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/testenv"
 	"github.com/entail-dev/entail/services/internal/topology"
+	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
 // force deletes an object and removes its finalizers.
@@ -51,7 +53,9 @@ func TestForceDeletedObjectIsRemovedFromOpenSearch(t *testing.T) {
 	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim"}})
 	b.bind("one", "theirs", "anna", "ben")
 	b.bind("two", "theirs", "ben")
+	b.bind("three", "theirs", "max", "ned")
 	b.state(kinds.OpenSearchBindings(), "one", "CREATED", "")
+	b.state(kinds.OpenSearchBindings(), "three", "CREATED", "")
 	b.state(kinds.OpenSearchBindings(), "two", "CREATED", "")
 	b.state(kinds.OpenSearchUsers(), "anna", "CREATED", "")
 	b.state(kinds.OpenSearchRoles(), "watchers", "CREATED", "")
@@ -59,25 +63,31 @@ func TestForceDeletedObjectIsRemovedFromOpenSearch(t *testing.T) {
 	b.force(kinds.OpenSearchUsers(), "anna")
 	b.force(kinds.OpenSearchRoles(), "watchers")
 	b.force(kinds.OpenSearchBindings(), "one")
+	b.bind("three", "theirs", "max")
 	b.login("anna", first, http.StatusOK)
-	b.serveWith(shortenWaits)
+	b.serveWith(func(c *opensearchsync.Config) {
+		shortenWaits(c)
+		c.Takeover.Settling = 10 * time.Second
+	})
 	b.login("anna", first, http.StatusUnauthorized)
 	b.absent("roles/watchers")
-	b.mappedTo("theirs", "kim", "ben")
+	b.mappedTo("theirs", "kim", "ben", "max")
 
-	// Later entities of the same names belong to other writers.
+	// Later entities and entries of the same names belong to other writers, also while a write of the previous leader may
+	// still take effect.
 	b.write("roles/watchers", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
 	b.write("internalusers/anna", map[string]any{"password": second})
-	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim", "ben", "anna"}})
+	b.write("rolesmapping/theirs", map[string]any{"users": []string{"kim", "ben", "max", "anna", "ned"}})
 	b.role("other")
 	b.state(kinds.OpenSearchRoles(), "other", "CREATED", "")
 	b.bind("two", "theirs", "ben", "lee")
-	b.mappedTo("theirs", "kim", "ben", "anna", "lee")
+	b.mappedTo("theirs", "kim", "ben", "max", "anna", "ned", "lee")
 	b.login("anna", second, http.StatusOK)
 	if status, _ := b.search.RequestAsAdmin(t, http.MethodGet, "/_plugins/_security/api/roles/watchers", nil); status != http.StatusOK {
 		t.Errorf("the role that others have made is gone: %d", status)
 	}
-	b.remove(kinds.OpenSearchBindings(), "two")
+	b.remove(kinds.OpenSearchBindings(), "two", "three")
+	b.mappedTo("theirs", "kim", "anna", "ned")
 	b.remove(kinds.OpenSearchRoles(), "other")
 }
 

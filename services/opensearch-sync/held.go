@@ -55,7 +55,7 @@ func (s *statusReporter) reportObjectsElsewhere(ctx context.Context, p *controll
 		case !o.shouldForgetServer(w.server):
 			return s.writeVerdict(ctx, p, o, serverChangedVerdict(o, w.server))
 		case o.isDeleting():
-			return s.removeFinalizer(ctx, p, o, nil, true)
+			return s.removeFinalizer(ctx, p, o, nil)
 		}
 		if o.written != nil { // Its status keeps the record, which counts again without the annotation.
 			o.value = o.written

@@ -29,7 +29,7 @@ func (b *testEnv) raw() *search.Client {
 
 func (b *testEnv) names(c *search.Client, kind plan.EntityKind) []string {
 	b.T.Helper()
-	all, err := c.List(b.T.Context(), kind)
+	all, err := c.List(b.T.Context(), kind, search.NewAllowance(true))
 	if err != nil {
 		b.T.Fatal(err)
 	}

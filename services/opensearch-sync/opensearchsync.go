@@ -42,6 +42,7 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 	metrics := newWriteMetrics(rt.Metrics)
 	r := &reconciler{
 		drift: cfg.DriftInterval, drifts: &driftReporter{metrics: metrics, notes: parts.Status, log: rt.Log},
+		lanes: newLanes(cfg.Workers),
 		state: state, secrets: secrets, verifier: verifier, rivals: rivals, contests: contests, poll: cfg.SecretInterval, log: rt.Log,
 		connections: &connectionPool{
 			secrets: secrets, local: cfg.Local, forbidden: apiServerAddresses(ctx, rt.Kube.Host), guard: parts.Engine.Elector.FenceTransport,
@@ -54,7 +55,9 @@ func buildApp(ctx context.Context, cfg Config, rt *service.Runtime) (service.App
 		},
 	}
 	r.reachability = &reachabilityReporter{writer: parts.Status, log: rt.Log}
-	answers := &queryServer{state: r.state, connections: r.connections, verifier: verifier, cluster: cfg.Cluster, complete: parts.View.IncompleteErr}
+	answers := &queryServer{
+		state: r.state, connections: r.connections, verifier: verifier, cluster: cfg.Cluster, complete: parts.View.IncompleteErr, large: make(chan struct{}, 1),
+	}
 	app := setup.NewApp(parts, r, answers.rpcHandler())
 	app.Ready = append(app.Ready, service.ReadinessCheck{Name: "definitions", Err: schemas.foreignSchemaError})
 	end := app.Close

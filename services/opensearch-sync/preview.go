@@ -17,6 +17,7 @@ import (
 	opensearchv1 "github.com/entail-dev/entail/gen/entail/opensearch/v1"
 	resources "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
 	"github.com/entail-dev/entail/services/internal/event"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -42,21 +43,44 @@ func (s *queryServer) Preview(ctx context.Context, request *opensearchv1.Preview
 	if err != nil {
 		return nil, err
 	}
+	return readLists(ctx, s, func(lists *search.Allowance) (*opensearchv1.PreviewResponse, error) {
+		return s.previewEdits(ctx, previewedCluster{key: cluster.Key, uid: string(cluster.Value.UID), server: is, to: to, lists: lists}, edits)
+	})
+}
+
+// previewedCluster is the cluster of a preview.
+type previewedCluster struct {
+	key         event.Key
+	uid, server string
+	to          *clusterConnection
+	lists       *search.Allowance
+}
+
+// previewEdits returns the writes and verdicts of edits, by kind.
+func (s *queryServer) previewEdits(ctx context.Context, in previewedCluster, edits map[plan.EntityKind]map[event.Key]objectEdit,
+) (*opensearchv1.PreviewResponse, error) {
 	answer, made := &opensearchv1.PreviewResponse{}, map[plan.EntityKind][]plan.Action{}
+	var err error
 	for _, kind := range plan.AllKinds() {
 		if len(edits[kind]) == 0 && (kind != plan.Mappings || len(edits[plan.Roles]) == 0) {
 			continue
 		}
-		p := kindPreviewer{kind: kind, server: is, edits: edits[kind], objects: s.state.tables[kind].objectsOfCluster(cluster.Key, string(cluster.Value.UID))}
-		p.elsewhere = bindingsOfOtherClusters(s.state.bindingsManagedBy(s.connections.clustersOnSameServer(to)), is)
-		if p.actual, err = to.client.List(ctx, kind); err != nil {
+		p := kindPreviewer{kind: kind, in: in, edits: edits[kind], objects: s.state.tables[kind].objectsOfCluster(in.key, in.uid)}
+		elsewhere := s.state.objectsManagedBy(kind, s.connections.clustersOnSameServer(in.to))
+		p.elsewhere, p.claims = bindingsOfOtherClusters(elsewhere, in.server), claimsOfOtherClusters(elsewhere, in.server)
+		in.lists.Reset()
+		if p.actual, err = in.to.client.List(ctx, kind, in.lists); err != nil {
 			return nil, err
 		}
 		if of, refers := kind.ReferencedKind(); refers {
-			err = p.loadReferredNames(ctx, to, of, made[of])
+			err = p.loadReferredNames(ctx, of, made[of])
+		}
+		if kind == plan.Roles && err == nil {
+			err = p.setQueryObstacles(ctx)
 		}
 		if kind == plan.Users {
-			p.grants, err = listProtectedGrants(ctx, to.client)
+			names := plan.GrantNames(toPlanObjects(p.editedObjects(), in.server, nil, nil), p.actual)
+			p.grants, err = listProtectedGrants(ctx, in.to.client, in.lists, names)
 		}
 		if err != nil {
 			return nil, err
@@ -207,11 +231,12 @@ func deepCopyDeclared(o resources.DeclaredObject) resources.DeclaredObject {
 // kindPreviewer is the preview of one kind.
 type kindPreviewer struct {
 	kind    plan.EntityKind
-	server  string
+	in      previewedCluster
 	edits   map[event.Key]objectEdit
 	objects []declaredObject
-	// elsewhere holds bindings of other cluster objects on the same server.
+	// elsewhere holds bindings of other cluster objects on the same server. claims holds their objects of other kinds.
 	elsewhere []plan.RoleBinding
+	claims    []plan.DeclaredObject
 	actual    map[string]plan.Entity
 	grants    plan.ProtectedGrants
 	// has holds the names of existing entities that this kind refers to. willHave holds them as they would be after the
@@ -222,8 +247,8 @@ type kindPreviewer struct {
 }
 
 // loadReferredNames sets has and willHave from a listing of the kind and the actions planned for it.
-func (p *kindPreviewer) loadReferredNames(ctx context.Context, to *clusterConnection, of plan.EntityKind, made []plan.Action) error {
-	listed, err := to.client.List(ctx, of)
+func (p *kindPreviewer) loadReferredNames(ctx context.Context, of plan.EntityKind, made []plan.Action) error {
+	listed, err := p.in.to.client.List(ctx, of, p.in.lists)
 	if err != nil {
 		return err
 	}
@@ -233,6 +258,19 @@ func (p *kindPreviewer) loadReferredNames(ctx context.Context, to *clusterConnec
 		if p.willHave[a.Name] = true; a.Body == nil {
 			delete(p.willHave, a.Name)
 		}
+	}
+	return nil
+}
+
+// setQueryObstacles sets the obstacles of edited roles with a query that the server cannot parse.
+func (p *kindPreviewer) setQueryObstacles(ctx context.Context) error {
+	for key, e := range p.edits {
+		wrong, err := findUnparsableQueries(ctx, p.in.to.client, []declaredObject{e.of})
+		if err != nil {
+			return err
+		}
+		e.of.obstacle = wrong[string(e.of.value.GetUID())]
+		p.edits[key] = e
 	}
 	return nil
 }
@@ -285,19 +323,19 @@ func (p *kindPreviewer) editedObjects() []declaredObject {
 func (p *kindPreviewer) planForPreview(objects []declaredObject, referred map[string]bool) (actions []plan.Action, verdicts map[string]plan.Verdict) {
 	verdicts = map[string]plan.Verdict{}
 	if p.kind == plan.Mappings {
-		made := plan.DecideMappings(append(toPlanBindings(objects, p.server, p.undecided), p.elsewhere...), p.actual, referred, false)
+		made := plan.DecideMappings(append(toPlanBindings(objects, p.in.server, p.undecided), p.elsewhere...), p.actual, referred, false)
 		for uid, o := range made.Outcomes {
 			verdicts[uid] = o.Verdict
 		}
 		return made.Actions, verdicts
 	}
-	all := withGrants(toPlanObjects(objects, p.server, nil, knownActionGroups(p.kind, referred, p.actual, objects)), p.grants)
+	all := withGrants(toPlanObjects(objects, p.in.server, nil, knownActionGroups(p.kind, referred, p.actual, objects)), p.grants)
 	for i, o := range objects {
 		if e, edited := p.edits[o.Key]; p.kind == plan.Users && (!edited || e.of.value != o.value || !e.password) {
 			all[i] = all[i].WithExistingPassword(p.actual[all[i].Name])
 		}
 	}
-	made := plan.DecideObjects(p.kind, all, p.actual)
+	made := plan.DecideObjects(p.kind, append(all, p.claims...), p.actual)
 	for uid, o := range made.Outcomes {
 		verdicts[uid] = o.Verdict
 	}

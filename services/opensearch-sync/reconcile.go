@@ -42,6 +42,7 @@ type reconciler struct {
 	statuses     *statusReporter
 	documents    documentLocks
 	reachability *reachabilityReporter
+	lanes        *lanes
 	verifier     *verify.Verifier
 	rivals       *foreignWriterDetector
 	contests     *uncertainWrites
@@ -111,6 +112,9 @@ func (r *reconciler) isReachabilityReporter(k Key) bool {
 
 // unavailableVerdict returns the verdict for objects whose run is blocked by the API server or OpenSearch.
 func unavailableVerdict(err error) plan.Verdict {
+	if errors.Is(err, errBusy) {
+		return plan.Verdict{State: opensearchv1.Pending, Reason: "Unavailable", Message: errBusy.Error()}
+	}
 	if why := kube.RefusalReason(err); why != "" {
 		return plan.Verdict{
 			State: opensearchv1.Pending, Reason: "Forbidden", Message: "the API server refuses a change that must come first; it is repeated: " + why,
@@ -199,8 +203,24 @@ func (r *reconciler) connectToUndeclared(ctx context.Context, cluster event.Key,
 	return nil, err
 }
 
-// syncServer makes OpenSearch match the objects. Records are written before OpenSearch, and results after it.
+// syncServer makes OpenSearch match the objects, in the lane of its cluster.
 func (r *reconciler) syncServer(ctx context.Context, p *controller.Request[Key], w syncInput) error {
+	large, leave, err := r.lanes.enterLanes(ctx, w.to)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	began := time.Now()
+	w.lists = search.NewAllowance(large)
+	err = r.syncDocument(ctx, p, w)
+	if w.to.recordRun(time.Since(began), w.lists, err); errors.Is(err, search.ErrLarge) {
+		return reconcile.ErrStale // The next attempt has room for large lists.
+	}
+	return err
+}
+
+// syncDocument makes a document of OpenSearch match the objects. Records are written before OpenSearch, and results after it.
+func (r *reconciler) syncDocument(ctx context.Context, p *controller.Request[Key], w syncInput) error {
 	w.young = r.contests.observeTerm(p.Term())
 	known := newRunPasswords()
 	if p.Key.Kind == plan.Users && !w.cleanup {
@@ -265,7 +285,7 @@ func (r *reconciler) enqueueDependentKeys(p *controller.Request[Key], w syncInpu
 	}
 	switch p.Key.Kind {
 	case plan.Mappings:
-		for _, o := range r.state.bindingsManagedBy(r.connections.clustersOnSameServer(w.to)) { // These bindings may have lost entries, too.
+		for _, o := range r.state.objectsManagedBy(plan.Mappings, r.connections.clustersOnSameServer(w.to)) { // These bindings may have lost entries, too.
 			p.Enqueue(0, Key{clusterKey(o.Key.Cluster, o.Key.Namespace, o.value.Cluster()), plan.Mappings})
 		}
 	case plan.Roles:
@@ -295,7 +315,11 @@ func (r *reconciler) observeAndPlan(ctx context.Context, p *controller.Request[K
 		return d, err
 	}
 	defer func() {
-		if !w.to.endRun(err) {
+		failed := err
+		if errors.Is(err, search.ErrLarge) { // The server has answered.
+			failed = nil
+		}
+		if !w.to.endRun(failed) {
 			return
 		}
 		for _, kind := range plan.AllKinds() { // The other kinds have waited for this answer.
@@ -337,40 +361,61 @@ func (r *reconciler) planAgain(ctx context.Context, p *controller.Request[Key], 
 // listAndPlan lists the entities and plans.
 func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w syncInput, known *runPasswords) (kindDecision, error) {
 	d := kindDecision{outcomes: map[string]objectOutcome{}}
+	w.lists.Reset()
 	var referred map[string]plan.Entity
 	if of, refers := kind.ReferencedKind(); refers {
 		var err error
-		if referred, err = w.to.client.List(ctx, of); err != nil {
+		if referred, err = w.to.client.List(ctx, of, w.lists); err != nil {
 			return d, markUnavailable(err)
 		}
 	}
-	actual, err := w.to.client.List(ctx, kind)
+	actual, err := w.to.client.List(ctx, kind, w.lists)
 	if err != nil {
 		return d, markUnavailable(err)
 	}
+	elsewhere := r.state.objectsManagedBy(kind, r.connections.clustersOnSameServer(w.to))
 	if kind == plan.Mappings {
-		others := bindingsOfOtherClusters(r.state.bindingsManagedBy(r.connections.clustersOnSameServer(w.to)), w.server)
+		others := bindingsOfOtherClusters(elsewhere, w.server)
 		all := append(toPlanBindings(w.objects, w.server, plan.RolesUncheckedByAdmission(referred)), others...)
+		for i := range all {
+			all[i].Seen = r.contests.seenOf(all[i].UID)
+		}
 		made := plan.DecideMappings(all, actual, entityNameSet(referred), w.contest > 0)
+		r.contests.addSeen(made.Outcomes, w.contest)
 		for uid, o := range made.Outcomes {
 			d.outcomes[uid] = objectOutcome{
 				Verdict: o.Verdict, holds: len(o.Before)+len(o.After) > 0, before: toProvisioned(o.Before),
-				after: toProvisioned(o.After), unseen: o.Unseen,
+				after: toProvisioned(o.After), unseen: len(o.Unseen) > 0, mayAppear: toProvisioned(o.Unseen), drops: o.Drops,
 			}
 		}
 		d.actions, d.again = made.Actions, made.Again
 		return d, nil
 	}
 	plans := func() []plan.DeclaredObject {
-		return toPlanObjects(w.objects, w.server, known, knownActionGroups(kind, entityNameSet(referred), actual, w.objects))
+		all := toPlanObjects(w.objects, w.server, known, knownActionGroups(kind, entityNameSet(referred), actual, w.objects))
+		return append(all, claimsOfOtherClusters(elsewhere, w.server)...)
 	}
 	made := plan.DecideObjects(kind, plans(), actual)
-	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
-		grants, err := listProtectedGrants(ctx, w.to.client)
+	if kind == plan.Roles {
+		written := kindDecision{actions: made.Actions}.uidsWithActions(func(a plan.Action) bool { return a.Body != nil })
+		wrong, err := findUnparsableQueries(ctx, w.to.client, slices.DeleteFunc(slices.Clone(w.objects), func(o declaredObject) bool {
+			return !written[string(o.value.GetUID())]
+		}))
 		if err != nil {
 			return d, markUnavailable(err)
 		}
-		made = plan.DecideObjects(kind, withGrants(plans(), grants), actual)
+		if len(wrong) > 0 {
+			wrong.applyToObjects(w.objects)
+			made = plan.DecideObjects(kind, plans(), actual)
+		}
+	}
+	if kind == plan.Users && len(made.Actions) > 0 { // Mappings are read last, right before the write.
+		users := plans()
+		grants, err := listProtectedGrants(ctx, w.to.client, w.lists, plan.GrantNames(users, actual))
+		if err != nil {
+			return d, markUnavailable(err)
+		}
+		made = plan.DecideObjects(kind, withGrants(users, grants), actual)
 	}
 	for uid, o := range made.Outcomes {
 		d.outcomes[uid] = objectOutcome{Verdict: o.Verdict, existing: o.Existing, holds: o.Owns, trimmed: known.tags[uid].trimmed, unseen: o.Unseen}
@@ -379,14 +424,33 @@ func (r *reconciler) listAndPlan(ctx context.Context, kind plan.EntityKind, w sy
 	return d, nil
 }
 
-// listProtectedGrants returns the grants of the protected roles on a server.
-func listProtectedGrants(ctx context.Context, client *search.Client) (plan.ProtectedGrants, error) {
-	roles, err := client.List(ctx, plan.Roles)
-	if err != nil {
-		return nil, err
+// findUnparsableQueries returns the obstacles of roles with a query that the server cannot parse. OpenSearch would accept
+// such a role, and fail each search of its users.
+func findUnparsableQueries(ctx context.Context, client *search.Client, roles []declaredObject) (obstaclesByUID, error) {
+	wrong := obstaclesByUID{}
+	for _, o := range roles {
+		for _, q := range plan.RoleQueries(o.value) {
+			why, err := client.ExplainQueryError(ctx, q.Query)
+			if err != nil {
+				return nil, err
+			}
+			if why != "" {
+				wrong[string(o.value.GetUID())] = q.UnparsableVerdict(why)
+				break
+			}
+		}
 	}
-	mappings, err := client.List(ctx, plan.Mappings)
-	return plan.FindProtectedGrants(roles, mappings), err
+	return wrong, nil
+}
+
+// listProtectedGrants returns the grants of the protected roles on a server to users of the given names and backend roles.
+func listProtectedGrants(ctx context.Context, client *search.Client, lists *search.Allowance, names map[string]bool) (grants plan.ProtectedGrants, err error) {
+	roles, err := client.List(ctx, plan.Roles, lists)
+	if err != nil {
+		return grants, err
+	}
+	mappings, err := client.List(ctx, plan.Mappings, lists)
+	return plan.FindProtectedGrants(roles, mappings, names), err
 }
 
 // markUnavailable marks every error of a listing as [fault.Unavailable], because it is not the fault of an object.

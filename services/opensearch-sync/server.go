@@ -16,6 +16,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/kinds"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/verify"
+	"github.com/entail-dev/entail/services/opensearch-sync/internal/search"
 	"github.com/entail-dev/entail/services/opensearch-sync/plan"
 )
 
@@ -28,6 +29,23 @@ type queryServer struct {
 	cluster string
 	// complete returns nil once the view is complete.
 	complete func() error
+	// large has room for one request that holds large lists.
+	large chan struct{}
+}
+
+// readLists calls read with room for small lists, and again with room for large ones if they do not fit.
+func readLists[T any](ctx context.Context, s *queryServer, read func(lists *search.Allowance) (T, error)) (T, error) {
+	answer, err := read(search.NewAllowance(false))
+	if !errors.Is(err, search.ErrLarge) {
+		return answer, err
+	}
+	select {
+	case s.large <- struct{}{}:
+		defer func() { <-s.large }()
+		return read(search.NewAllowance(true))
+	case <-ctx.Done():
+		return answer, context.Cause(ctx)
+	}
 }
 
 // clusterRequest is a request for one OpenSearchCluster.
@@ -67,7 +85,9 @@ type entityListing struct {
 }
 
 // listEntities reads the entities of a kind in the cluster of a request.
-func (s *queryServer) listEntities(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.EntityKind) (l entityListing, err error) {
+func (s *queryServer) listEntities(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.EntityKind,
+	lists *search.Allowance,
+) (l entityListing, err error) {
 	cluster, to, err := s.connectToCluster(ctx, ref)
 	if err != nil {
 		return l, err
@@ -75,7 +95,7 @@ func (s *queryServer) listEntities(ctx context.Context, ref *opensearchv1.Cluste
 	if l.server, err = to.client.ClusterUUID(ctx); err != nil {
 		return l, err
 	}
-	l.actual, err = to.client.List(ctx, kind)
+	l.actual, err = to.client.List(ctx, kind, lists)
 	l.objects = s.state.tables[kind].objectsOfCluster(cluster.Key, string(cluster.Value.UID))
 	return l, err
 }
@@ -115,10 +135,17 @@ func (s *queryServer) ListRoles(ctx context.Context, request *opensearchv1.ListR
 }
 
 func (s *queryServer) listThings(ctx context.Context, ref *opensearchv1.ClusterRef, kind plan.EntityKind) ([]*opensearchv1.Thing, error) {
-	l, err := s.listEntities(ctx, ref, kind)
-	if err != nil {
-		return nil, err
-	}
+	return readLists(ctx, s, func(lists *search.Allowance) ([]*opensearchv1.Thing, error) {
+		l, err := s.listEntities(ctx, ref, kind, lists)
+		if err != nil {
+			return nil, err
+		}
+		return l.toThings(kind), nil
+	})
+}
+
+// toThings returns the entities of a listing and those that objects declare, sorted by name.
+func (l entityListing) toThings(kind plan.EntityKind) []*opensearchv1.Thing {
 	all := map[string]*opensearchv1.Thing{}
 	for name, entity := range l.actual {
 		all[name] = &opensearchv1.Thing{Name: name, Exists: true, Reserved: entity.Guarded}
@@ -139,24 +166,32 @@ func (s *queryServer) listThings(ctx context.Context, ref *opensearchv1.ClusterR
 			thing.Owner = o.Key.NamespacedName()
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b *opensearchv1.Thing) int { return cmp.Compare(a.GetName(), b.GetName()) }), nil
+	return slices.SortedFunc(maps.Values(all), func(a, b *opensearchv1.Thing) int { return cmp.Compare(a.GetName(), b.GetName()) })
 }
 
-// listMappings reads the mappings and the accounts in the cluster of a request.
-func (s *queryServer) listMappings(ctx context.Context, ref *opensearchv1.ClusterRef) (l entityListing, accounts []plan.UserAccount, err error) {
-	if l, err = s.listEntities(ctx, ref, plan.Mappings); err != nil {
-		return l, nil, err
-	}
-	users, err := s.listEntities(ctx, ref, plan.Users)
-	return l, plan.ListAccounts(users.actual), err
+// explainMappings calls explain with the mappings and the accounts in the cluster of a request.
+func explainMappings[T any](ctx context.Context, s *queryServer, ref *opensearchv1.ClusterRef,
+	explain func(l entityListing, accounts []plan.UserAccount) T,
+) (T, error) {
+	return readLists(ctx, s, func(lists *search.Allowance) (answer T, err error) {
+		l, err := s.listEntities(ctx, ref, plan.Mappings, lists)
+		if err != nil {
+			return answer, err
+		}
+		users, err := s.listEntities(ctx, ref, plan.Users, lists)
+		if err != nil {
+			return answer, err
+		}
+		return explain(l, plan.ListAccounts(users.actual)), nil
+	})
 }
 
 // ListMappings lists the roles that have a mapping or a direct holder.
 func (s *queryServer) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
-	l, accounts, err := s.listMappings(ctx, request.GetCluster())
-	if err != nil {
-		return nil, err
-	}
+	return explainMappings(ctx, s, request.GetCluster(), listAllMappings)
+}
+
+func listAllMappings(l entityListing, accounts []plan.UserAccount) *opensearchv1.ListMappingsResponse {
 	answer, roles := &opensearchv1.ListMappingsResponse{}, slices.Collect(maps.Keys(l.actual))
 	for _, a := range accounts {
 		roles = append(roles, a.Roles...)
@@ -173,7 +208,7 @@ func (s *queryServer) ListMappings(ctx context.Context, request *opensearchv1.Li
 		}
 		answer.Mappings = append(answer.Mappings, m)
 	}
-	return answer, nil
+	return answer
 }
 
 func holdersToProto(holders []plan.RoleHolder) (all []*opensearchv1.Holder) {
@@ -185,25 +220,27 @@ func holdersToProto(holders []plan.RoleHolder) (all []*opensearchv1.Holder) {
 
 // ExplainMapping returns the source of each entry of a role's mapping, and the holders of the role.
 func (s *queryServer) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
-	l, accounts, err := s.listMappings(ctx, request.GetCluster())
-	if err != nil {
-		return nil, err
-	}
+	return explainMappings(ctx, s, request.GetCluster(), func(l entityListing, accounts []plan.UserAccount) *opensearchv1.ExplainMappingResponse {
+		return explainMapping(request.GetRole(), l, accounts)
+	})
+}
+
+func explainMapping(role string, l entityListing, accounts []plan.UserAccount) *opensearchv1.ExplainMappingResponse {
 	paths := map[string]string{}
 	for _, o := range l.objects {
 		paths[string(o.value.GetUID())] = o.Key.NamespacedName()
 	}
 	answer := &opensearchv1.ExplainMappingResponse{
-		Holders: holdersToProto(plan.FindHolders(request.GetRole(), l.actual[request.GetRole()].MappingEntries(), accounts)),
+		Holders: holdersToProto(plan.FindHolders(role, l.actual[role].MappingEntries(), accounts)),
 	}
-	for _, e := range plan.ExplainMapping(request.GetRole(), toPlanBindings(l.objects, l.server, nil), l.actual[request.GetRole()]) {
+	for _, e := range plan.ExplainMapping(role, toPlanBindings(l.objects, l.server, nil), l.actual[role]) {
 		entry := &opensearchv1.Entry{List: e.List, Value: e.Value, Foreign: e.Foreign, Exists: e.Exists}
 		for _, uid := range e.Bindings {
 			entry.Bindings = append(entry.Bindings, paths[uid])
 		}
 		answer.Entries = append(answer.Entries, entry)
 	}
-	return answer, nil
+	return answer
 }
 
 // GetSyncStatus counts the objects of a cluster by kind and state.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/entail-dev/entail/services/internal/backoff"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/testenv"
 	opensearchsync "github.com/entail-dev/entail/services/opensearch-sync"
 )
 
@@ -120,9 +121,9 @@ func TestMappingWithoutItsRoleGoesWithBindingsOfTwoClusterObjects(t *testing.T) 
 	b.absent("rolesmapping/shared")
 }
 
-// A change without an answer holds the entries of all cluster objects. It may take effect after the binding of another
-// one was deleted.
-func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
+// A change without an answer may take effect after the binding of another cluster object was deleted. An entry of this
+// binding that returns belongs to another client.
+func TestLateChangeOfOneClusterObjectTakesNoEntryOfAnother(t *testing.T) {
 	b := newTestEnv(t)
 	b.Reflector()
 	b.connect()
@@ -138,15 +139,98 @@ func TestLateChangeOfOneClusterObjectBringsBackNoEntryOfAnother(t *testing.T) {
 		}
 		return nil
 	})
-	b.bindIn(cluster, "three", "kim")
-	b.going(kinds.OpenSearchBindings(), "two")
-	b.mappedTo("shared", "anna", "kim")
-	b.AwaitNoCalls()
-	b.write("rolesmapping/shared", map[string]any{"users": []string{"anna", "ben", "kim"}}) // The change takes effect.
-	b.gone(kinds.OpenSearchBindings(), "two")
-	b.mappedTo("shared", "anna", "kim")
-	b.remove(kinds.OpenSearchBindings(), "one", "three")
+	b.bind("three", "shared", "kim")
+	b.state(kinds.OpenSearchBindings(), "three", "PENDING", "got no answer and may still take effect")
+	b.remove(kinds.OpenSearchBindings(), "two")
+	b.mappedTo("shared", "anna") // A new entry waits until the change has taken effect or expired.
+
+	b.write("rolesmapping/shared", map[string]any{"users": []string{"anna", "kim", "ben"}}) // The change takes effect.
+	b.state(kinds.OpenSearchBindings(), "three", "CREATED", "")
+	b.remove(kinds.OpenSearchBindings(), "three")
+	b.mappedTo("shared", "anna", "ben")
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.mappedTo("shared", "ben")
 	b.remove(kinds.OpenSearchRoles(), "shared")
+}
+
+// Two cluster objects declare a tenant each, with one name. After another client has deleted it, its owner creates it
+// again, and the other one writes nothing.
+func TestClusterObjectsOfOneServerDoNotRepairAgainstEachOther(t *testing.T) {
+	b := newTestEnv(t)
+	b.Reflector()
+	b.connect()
+	b.declareOther()
+	b.serveWith(func(c *opensearchsync.Config) { c.DriftInterval = time.Second })
+	tenant := func(in, description string) map[string]any {
+		return spec(map[string]any{"opensearchCluster": map[string]any{"name": in}, "name": "shared", "description": description})
+	}
+	b.put(kinds.OpenSearchTenants(), "one", tenant(cluster, "crimson"))
+	b.state(kinds.OpenSearchTenants(), "one", "CREATED", "")
+	b.put(kinds.OpenSearchTenants(), "two", tenant("other", "azure"))
+	b.state(kinds.OpenSearchTenants(), "two", "IGNORED", "")
+	var azure atomic.Int64
+	b.search.FailBefore(func(_ context.Context, op string) error {
+		if strings.HasPrefix(op, "PATCH tenants") && strings.Contains(b.listed("tenants/shared"), "azure") {
+			azure.Add(1)
+		}
+		return nil
+	})
+	for range 4 {
+		if status, answer := b.search.RequestAsAdmin(t, http.MethodDelete, "/_plugins/_security/api/tenants/shared", nil); status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer)
+		}
+		testenv.Eventually(t, soon, func() error {
+			if is := b.listed("tenants/shared"); !strings.Contains(is, "crimson") {
+				return fmt.Errorf("got %s", is)
+			}
+			return nil
+		})
+	}
+	before := b.search.CallsByOp()
+	b.awaitCalls(before, map[string]int{"GET tenants": 6})
+	if is := b.listed("tenants/shared"); !strings.Contains(is, "crimson") || azure.Load() > 0 {
+		t.Errorf("got %s, and %d repairs of the other's content", is, azure.Load())
+	}
+	b.search.FailBefore(nil)
+	b.remove(kinds.OpenSearchTenants(), "one")
+	b.state(kinds.OpenSearchTenants(), "two", "CREATED", "")
+	b.remove(kinds.OpenSearchTenants(), "two")
+	b.absent("tenants/shared")
+}
+
+// Another client changes a mapping between the listing and the write of the service.
+func TestEntriesOfOtherClientsSurviveConcurrentWrites(t *testing.T) {
+	b := newTestEnv(t)
+	b.Reflector()
+	b.connect()
+	b.serveWith(shortenWaits)
+	const mapping = "/_plugins/_security/api/rolesmapping/shared"
+	b.write("roles/shared", map[string]any{"cluster_permissions": []string{"cluster_monitor"}})
+	b.write("rolesmapping/shared", map[string]any{"users": []string{"kim", "lee"}})
+	meanwhile := func(patch ...map[string]string) {
+		var once atomic.Bool
+		b.search.FailBefore(func(_ context.Context, op string) error {
+			if strings.HasPrefix(op, "PATCH rolesmapping") && once.CompareAndSwap(false, true) {
+				if status, answer := b.search.RequestAsAdmin(t, http.MethodPatch, mapping, patch); status != http.StatusOK {
+					t.Errorf("%d %s", status, answer)
+				}
+			}
+			return nil
+		})
+	}
+	adds := func(user string) map[string]string {
+		return map[string]string{"op": "add", "path": "/users/-", "value": user}
+	}
+	meanwhile(adds("max"))
+	b.bindIn(cluster, "one", "anna")
+	b.mappedTo("shared", "kim", "lee", "max", "anna")
+	<-time.After(3 * time.Second) // Until then, a write of an earlier leader could still take effect.
+	meanwhile(adds("ned"))
+	b.bind("one", "shared", "ben")
+	b.mappedTo("shared", "kim", "lee", "max", "ned", "ben")
+	meanwhile(map[string]string{"op": "remove", "path": "/users/0"}) // The entry of the binding has another index then.
+	b.remove(kinds.OpenSearchBindings(), "one")
+	b.mappedTo("shared", "lee", "max", "ned")
 }
 
 // impostor starts a server that reports the UUID of the real one and accepts all writes.

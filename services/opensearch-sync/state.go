@@ -36,8 +36,14 @@ type state struct {
 	secrets *informer.Lister[struct{}]
 
 	mu sync.Mutex
-	// cleared holds gone objects of which nothing is left in OpenSearch, with the epoch of their deletion.
-	cleared perObjectCache[string]
+	// cleared holds the reduced records of gone objects.
+	cleared perObjectCache[remains]
+}
+
+// remains is the record of a gone object after a removal. epoch is the epoch of its deletion.
+type remains struct {
+	epoch string
+	left  []opensearchv1.Provisioned
 }
 
 // clusterTable holds the clusters of one group.
@@ -155,7 +161,7 @@ type objectTable interface {
 // newState registers the tables in v. It uses those of the legacy group only if legacy is true.
 func newState(v *informer.Informer, legacy bool) *state {
 	s := &state{tables: map[plan.EntityKind]groupTables{}, kinds: map[event.GroupResource]plan.EntityKind{}}
-	s.cleared = newPerObjectCache[string](func(k event.Key, uid string) bool { return s.tableFor(k).hasObjectWithUID(k, uid, true) })
+	s.cleared = newPerObjectCache[remains](func(k event.Key, uid string) bool { return s.tableFor(k).hasObjectWithUID(k, uid, true) })
 	s.secrets = informer.RegisterLister[struct{}](v, kinds.Secrets(), nil)
 	index := map[string]func(*opensearchv1.OpenSearchCluster) []string{
 		byUID:    func(c *opensearchv1.OpenSearchCluster) []string { return []string{string(c.UID)} },
@@ -393,26 +399,34 @@ func (s *state) runInput(k Key) (cluster informer.Object[opensearchv1.OpenSearch
 	}
 	objects = s.tables[k.Kind].objectsOfCluster(k.Cluster, uid)
 	for _, o := range s.tables[k.Kind].deletedObjectsOf(k.Cluster) {
-		if uid != "" && !s.isCleared(o) && o.hasRecord() {
+		if uid != "" && s.applyCleared(&o) && o.hasRecord() {
 			objects = append(objects, o)
 		}
 	}
 	return cluster, objects
 }
 
-// markCleared records that nothing is left of a gone object: an entity of its name that appears later belongs to others. The
-// record ends with the epoch, because a cluster that was rewound may have had the object again.
-func (s *state) markCleared(o declaredObject) {
+// markCleared reduces the record of a gone object to left. Other entities and entries that appear later belong to others. The
+// reduction ends with the epoch, because a cluster that was rewound may have had the object again.
+func (s *state) markCleared(o declaredObject, left []opensearchv1.Provisioned) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cleared.putValue(o.Key, o.UID, o.Epoch)
+	s.cleared.putValue(o.Key, o.UID, remains{o.Epoch, left})
 }
 
-func (s *state) isCleared(o declaredObject) bool {
+// applyCleared applies the reduced record to a gone object. It returns false if nothing is left.
+func (s *state) applyCleared(o *declaredObject) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	epoch, is := s.cleared.getValue(o.UID)
-	return is && epoch == o.Epoch
+	is, cleared := s.cleared.getValue(o.UID)
+	if !cleared || is.epoch != o.Epoch {
+		return true
+	}
+	if b, ok := o.value.(*opensearchv1.OpensearchUserRoleBinding); ok && len(is.left) > 0 {
+		b = b.DeepCopy()
+		b.Status.Provisioned, b.Status.ProvisionedRoles, o.value = is.left, nil, b
+	}
+	return len(is.left) > 0
 }
 
 // isClusterUsed reports whether an object of any kind names a cluster.

@@ -38,8 +38,8 @@ type statusReporter struct {
 	kube   objectWriter
 	// elsewhere reports whether the cluster with a UID is declared. Its own runs then handle its objects.
 	elsewhere func(uid string) bool
-	// clear records that nothing is left in OpenSearch of a gone object.
-	clear func(declaredObject)
+	// clear reduces the record of a gone object to left, which OpenSearch may still hold.
+	clear func(o declaredObject, left []opensearchv1.Provisioned)
 	// rivals receives the statuses that were written, and the objects that are released.
 	rivals  *foreignWriterDetector
 	schemas *foreignSchemas
@@ -57,7 +57,7 @@ func (s *statusReporter) reportMissingCluster(ctx context.Context, p *controller
 		case o.hasRecord() || o.hasLostRecord():
 			return s.writeVerdict(ctx, p, o, entitiesRemainVerdict(o, why))
 		default:
-			return s.removeFinalizer(ctx, p, o, nil, true)
+			return s.removeFinalizer(ctx, p, o, nil)
 		}
 	})
 }
@@ -163,8 +163,14 @@ func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request
 		default:
 			f.Provisioned = is.after
 		}
-		if o.isDeleted() || o.isDeleting() && verdict.State == opensearchv1.Created {
+		switch {
+		case !o.isDeleted() && (!o.isDeleting() || verdict.State != opensearchv1.Created):
+		case !o.isDeleted() && o.hasLostRecord():
+			return s.writeVerdict(ctx, p, o, plan.Verdict{})
+		case o.isDeleted() || !is.canReappear(p.Key.Kind, w):
 			return s.releaseDeleted(ctx, p, o, w, is)
+		default:
+			verdict = plan.UnansweredVerdict()
 		}
 		var further []condition.Condition
 		if is.trimmed {
@@ -192,34 +198,30 @@ func (s *statusReporter) writeResults(ctx context.Context, p *controller.Request
 	return forEachParallel(ctx, leave, say)
 }
 
-// releaseDeleted releases a deleted object. It holds the object while an unanswered change could still create its entity.
+// releaseDeleted releases a deleted object, or reduces the record of a gone one.
 func (s *statusReporter) releaseDeleted(ctx context.Context, p *controller.Request[Key], o declaredObject, w syncInput, is objectOutcome) error {
-	if !o.isDeleted() && o.hasLostRecord() {
-		return s.writeVerdict(ctx, p, o, plan.Verdict{})
+	if !o.isDeleted() {
+		return s.removeFinalizer(ctx, p, o, is.after)
 	}
-	if w.contest > 0 && !o.isDeleted() {
-		p.Report(o.Change, eventv1.Outcome_OUTCOME_PENDING, "waits until a request without an answer from OpenSearch has taken effect or expired")
-		return nil
+	left, sure := is.after, !is.canReappear(p.Key.Kind, w) && (!w.young || !is.unseen)
+	if w.young && w.contest == 0 {
+		left = is.mayAppear
 	}
-	return s.removeFinalizer(ctx, p, o, is.after, w.contest == 0 && (!w.young || !is.unseen))
+	if sure || len(left) > 0 {
+		s.clear(o, left)
+	}
+	if !sure && w.contest == 0 {
+		p.RequeueAfter(s.settling)
+	}
+	p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
+	s.rivals.forgetUID(string(o.value.GetUID()))
+	return nil
 }
 
-// removeFinalizer removes the finalizer of an object. It first reduces the record to what is left, so that readers of the last
-// state find nothing else in it. A gone object is cleared only if sure is true, which means that no earlier write can
-// still take effect.
-func (s *statusReporter) removeFinalizer(ctx context.Context, p *controller.Request[Key], o declaredObject, left []opensearchv1.Provisioned, sure bool) error {
+// removeFinalizer removes the finalizer of an object. It first reduces the record to left, so that readers of the last state
+// find nothing else in it.
+func (s *statusReporter) removeFinalizer(ctx context.Context, p *controller.Request[Key], o declaredObject, left []opensearchv1.Provisioned) error {
 	defer s.rivals.forgetUID(string(o.value.GetUID()))
-	if o.isDeleted() {
-		switch {
-		case len(left) > 0:
-		case sure:
-			s.clear(o)
-		default:
-			p.RequeueAfter(s.settling)
-		}
-		p.Report(o.Change, eventv1.Outcome_OUTCOME_APPLIED, "")
-		return nil
-	}
 	now, was := o.Change, statusFieldsOf(o.value)
 	f := was
 	f.Provisioned = left

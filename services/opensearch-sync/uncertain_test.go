@@ -46,3 +46,26 @@ func TestObserveTermMarksAllWritesUncertain(t *testing.T) {
 		}
 	}
 }
+
+func TestUncertainWritesRememberSeenEntriesOfContest(t *testing.T) {
+	now := time.Now()
+	c := newUncertainWrites(func() time.Time { return now }, settling)
+	entries := func(user string) map[string]plan.MappingEntries {
+		return map[string]plan.MappingEntries{"logs": {Users: []string{user}}}
+	}
+	see := func(user string, left time.Duration) {
+		c.addSeen(map[string]plan.BindingOutcome{"one": {Seen: entries(user)}}, left)
+	}
+	see("anna", settling)
+	if got := c.seenOf("one")["logs"].Users; len(got) != 1 {
+		t.Errorf("got %q, want anna", got)
+	}
+	if see("kim", 0); len(c.seenOf("one")) > 0 {
+		t.Errorf("got %v after the contest, want none", c.seenOf("one"))
+	}
+	see("anna", settling)
+	now = now.Add(settling)
+	if c.addSeen(nil, 0); len(c.seen) > 0 {
+		t.Errorf("got %v, want no expired entries", c.seen)
+	}
+}

@@ -80,13 +80,16 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 	b.put(kinds.OpenSearchRoles(), "cluster", spec(map[string]any{"clusterPermissions": []any{"/[/"}}))
 	b.put(kinds.OpenSearchRoles(), "tenant", spec(map[string]any{"tenantPermissions": []any{map[string]any{"tenantPatterns": []any{"/[/"}, "allowedActions": []any{"kibana_all_read"}}}}))
 	b.put(kinds.OpenSearchRoles(), "query", index(map[string]any{"dls": "{broken"}))
+	b.put(kinds.OpenSearchRoles(), "unknown", index(map[string]any{"dls": `{"bool":{"must":[{"matchall":{}}]}}`}))
+	b.put(kinds.OpenSearchRoles(), "action", index(map[string]any{"allowedActions": []any{"indexes:data/read/get"}}))
 	b.put(kinds.OpenSearchRoles(), "mask", index(map[string]any{"maskedFields": []any{"a::NOSUCH"}}))
 	b.put(kinds.OpenSearchActionGroups(), "group", spec(map[string]any{"allowedActions": []any{"/[/"}}))
 	b.role("watchers")
 	b.bind("bad", "watchers", "/[/")
 	for name, text := range map[string]string{
 		"pattern": "spec.indexPermissions[0].indexPatterns", "cluster": "spec.clusterPermissions", "tenant": "spec.tenantPermissions[0].tenantPatterns",
-		"query": "spec.indexPermissions[0].dls", "mask": "Masked field not valid: a::NOSUCH",
+		"query": "spec.indexPermissions[0].dls", "unknown": "unknown query [matchall]",
+		"action": "no action has the namespace of", "mask": "Masked field not valid: a::NOSUCH",
 	} {
 		b.state(kinds.OpenSearchRoles(), name, "ERROR", text)
 		if status, data := b.search.RequestAsAdmin(t, http.MethodGet, path("roles", name), nil); status != http.StatusNotFound {
@@ -103,6 +106,9 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 		t.Errorf("anna may not what the role allows: %d %s", status, answer)
 	}
 
+	known := `/* own team */ {"bool":{"filter":[{"terms":{"team":[${user.roles}]}},{"term":{"owner":"${user.name}"}}]}}`
+	b.put(kinds.OpenSearchRoles(), "unknown", index(map[string]any{"dls": known}))
+	b.state(kinds.OpenSearchRoles(), "unknown", "CREATED", "")
 	b.put(kinds.OpenSearchRoles(), "typo", index(map[string]any{"allowedActions": []any{"raed"}}))
 	b.state(kinds.OpenSearchRoles(), "typo", "PENDING", `"raed" is neither an action nor an action group`)
 	b.put(kinds.OpenSearchActionGroups(), "raed", spec(map[string]any{"allowedActions": []any{"read"}}))
@@ -110,7 +116,7 @@ func TestValuesThatOpenSearchCannotUseAreNotWritten(t *testing.T) {
 	for _, name := range []string{"bad", "good"} {
 		b.remove(kinds.OpenSearchBindings(), name)
 	}
-	for _, name := range []string{"pattern", "cluster", "tenant", "query", "mask", "watchers", "typo"} {
+	for _, name := range []string{"pattern", "cluster", "tenant", "query", "unknown", "action", "mask", "watchers", "typo"} {
 		b.remove(kinds.OpenSearchRoles(), name)
 	}
 	b.remove(kinds.OpenSearchActionGroups(), "group")

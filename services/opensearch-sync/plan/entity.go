@@ -197,6 +197,9 @@ type Action struct {
 	For []string
 	// Fields lists the fields to change. Without it the entity is written as a whole.
 	Fields []string
+	// Was is the listed content of a mapping that is changed. The change then adds and removes single entries, so that
+	// entries of other writers since the listing stay.
+	Was Body
 	// Password means that the password of For is written, too.
 	Password bool
 	// Drift lists the fields that other writers changed, if all objects of For were in step before.
@@ -208,6 +211,10 @@ func (k EntityKind) ContainsResult(a Action, listed map[string]Entity) bool {
 	is, there := listed[a.Name]
 	if !there || a.Body == nil {
 		return !there && a.Body == nil
+	}
+	if a.Was != nil {
+		has, want, was := is.MappingEntries(), Entity{Body: a.Body}.MappingEntries(), Entity{Body: a.Was}.MappingEntries()
+		return want.minus(was).minus(has).isEmpty() && was.minus(want).intersect(has).isEmpty()
 	}
 	return !slices.ContainsFunc(k.changedFields(a.Body, is.Body), func(field string) bool {
 		return len(a.Fields) == 0 || slices.Contains(a.Fields, field)

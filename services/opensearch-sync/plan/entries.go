@@ -6,7 +6,7 @@ import "slices"
 // is empty there.
 func (e MappingEntries) union(other MappingEntries) MappingEntries {
 	all := e.combineLists(other, func(a, b []string) []string {
-		more := slices.DeleteFunc(sortUnique(b), func(s string) bool { return slices.Contains(a, s) })
+		more := slices.DeleteFunc(sortUnique(b), containsFunc(a, len(b)))
 		return slices.Concat(a, more)
 	})
 	if all.And = e.And; len(e.And) == 0 {
@@ -36,7 +36,8 @@ func (e MappingEntries) intersect(other MappingEntries) MappingEntries {
 // filterEntries returns the entries of e that other has, or those that it lacks.
 func (e MappingEntries) filterEntries(other MappingEntries, has bool) MappingEntries {
 	left := e.combineLists(other, func(a, b []string) []string {
-		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) != has })
+		isIn := containsFunc(b, len(a))
+		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return isIn(s) != has })
 	})
 	if equalSet(e.And, other.And) == has {
 		left.And = e.And
@@ -61,4 +62,23 @@ func equalSet(a, b []string) bool { return slices.Equal(sortUnique(a), sortUniqu
 // sortUnique returns the texts in order and without duplicates.
 func sortUnique(texts []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(texts)))
+}
+
+// containsFunc returns a function that reports whether a text is in a list. A server can list a million entries, so many
+// calls need a set.
+func containsFunc(texts []string, calls int) func(string) bool {
+	const few = 16
+	if calls <= few {
+		return func(text string) bool { return slices.Contains(texts, text) }
+	}
+	set := textSet(texts)
+	return func(text string) bool { return set[text] }
+}
+
+func textSet(texts []string) map[string]bool {
+	set := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		set[text] = true
+	}
+	return set
 }

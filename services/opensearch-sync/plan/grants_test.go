@@ -1,12 +1,40 @@
 package plan
 
 import (
+	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 )
+
+func grantNames() map[string]bool {
+	return textSet([]string{"anna", "ben", "boss-ab", "a", "b", "c", "dev", "ops", "admin"})
+}
+
+// A server can list a million patterns for a role that it calls reserved.
+func TestGrantsOfManyPatternsTakeLittleMemory(t *testing.T) {
+	var many []any
+	for i := range 300_000 {
+		many = append(many, fmt.Sprintf("%x*", i))
+	}
+	roles := map[string]Entity{"company": NewEntity(map[string]any{"reserved": true})}
+	mappings := map[string]Entity{"company": NewEntity(map[string]any{"users": many, "backend_roles": many})}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	grants := FindProtectedGrants(roles, mappings, grantNames())
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 64 {
+		t.Errorf("got %d MiB allocated, want at most 64", took)
+	}
+	o := user("u", func(o *DeclaredObject) { o.Grants = grants })
+	has := map[string]Entity{"anna": listedUser(owned("u", "tag"), "a")} // What matches the other patterns is not known.
+	if d := DecideObjects(Users, []DeclaredObject{o}, has); d.Outcomes["u"].Reason != BindNeeded {
+		t.Errorf("got %+v, want %s", d.Outcomes["u"], BindNeeded)
+	}
+}
 
 func TestRolesOfUserFindsProtectedRoles(t *testing.T) {
 	static := NewEntity(map[string]any{"static": true})
@@ -32,7 +60,7 @@ func TestRolesOfUserFindsProtectedRoles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			roles := map[string]Entity{"all_access": static, "own_index": static, "readall": static, "logs": {}}
-			grants := FindProtectedGrants(roles, map[string]Entity{c.role: NewEntity(c.mapping), "other": {}})
+			grants := FindProtectedGrants(roles, map[string]Entity{c.role: NewEntity(c.mapping), "other": {}}, grantNames())
 			backend := slices.DeleteFunc(strings.Split(c.backend, ","), func(b string) bool { return b == "" })
 			if got := grants.RolesOfUser("anna", Body{fieldBackendRoles: toAnySlice(backend)}); slices.Contains(got, c.role) != c.want {
 				t.Errorf("got %q, want %s: %t", got, c.role, c.want)
@@ -44,7 +72,7 @@ func TestRolesOfUserFindsProtectedRoles(t *testing.T) {
 func TestRolesOfUserFindsRolesWithoutMapping(t *testing.T) {
 	guarded := NewEntity(map[string]any{"reserved": true})
 	grants := FindProtectedGrants(map[string]Entity{"company": guarded, "all_access": guarded, "logstash": guarded, "logs": {}},
-		map[string]Entity{"mapped": NewEntity(map[string]any{"reserved": true, "users": []any{"anna"}})})
+		map[string]Entity{"mapped": NewEntity(map[string]any{"reserved": true, "users": []any{"anna"}})}, grantNames())
 	for name, c := range map[string]struct {
 		name  string
 		field string
@@ -130,7 +158,7 @@ func TestPlanObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := user("u", c.edit)
-			o.Grants, o.Approval = FindProtectedGrants(roles, map[string]Entity{"all_access": NewEntity(c.mapping)}), "approval-of-u"
+			o.Grants, o.Approval = FindProtectedGrants(roles, map[string]Entity{"all_access": NewEntity(c.mapping)}, grantNames()), "approval-of-u"
 			actual := map[string]Entity{}
 			if c.has != nil {
 				actual["anna"] = *c.has
@@ -153,7 +181,7 @@ func TestPlanObjectsWritesNoUserWithUnapprovedRole(t *testing.T) {
 // An object without approval writes nothing, so it must not keep the user of a deleted object of the same name.
 func TestPlanObjectsRemovesDeletedUserWithUnapprovedSuccessor(t *testing.T) {
 	grants := FindProtectedGrants(map[string]Entity{"all_access": NewEntity(map[string]any{"reserved": true})},
-		map[string]Entity{"all_access": NewEntity(map[string]any{"users": []any{"anna"}})})
+		map[string]Entity{"all_access": NewEntity(map[string]any{"users": []any{"anna"}})}, grantNames())
 	gone := user("old", func(o *DeclaredObject) { o.Leaving, o.Gone, o.Grants = true, true, grants })
 	next := user("next", func(o *DeclaredObject) { o.Grants = grants })
 	actual := map[string]Entity{"anna": listedUser(owned("old", "tag"))}

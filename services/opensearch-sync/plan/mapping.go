@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,6 +30,8 @@ type RoleBinding struct {
 	Entries MappingEntries
 	// Record lists the entries that are, or may be, on the server for the binding, by role.
 	Record map[string]MappingEntries
+	// Seen holds recorded entries that the server has listed since the unanswered change, so no earlier write can create them.
+	Seen map[string]MappingEntries
 	// Obstacle is the reason why nothing can be written for the binding.
 	Obstacle *Verdict
 	// InStep means that the last status reports this generation as ready on this server.
@@ -48,9 +51,13 @@ type BindingOutcome struct {
 	Verdict
 	// Before is the record that the binding must have before any write. After is the record once all writes are done.
 	Before, After map[string]MappingEntries
-	// Unseen means that the record has entries that are neither wanted nor on the server. An earlier write may still
-	// create them.
-	Unseen bool
+	// Unseen holds the recorded entries that are neither wanted nor on the server. An earlier write may still create them.
+	Unseen map[string]MappingEntries
+	// Seen holds the recorded entries that the server lists or has listed; see [RoleBinding].
+	Seen map[string]MappingEntries
+	// Drops means that the server has recorded entries that are no longer wanted. An earlier removal of them, which names
+	// entries by their index, may still take effect.
+	Drops bool
 }
 
 // MappingDecision is the plan for all bindings of a cluster.
@@ -61,9 +68,10 @@ type MappingDecision struct {
 	Again bool
 }
 
-// DecideMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together:
-// an entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a
-// change is contested, it may still take effect, so records keep all entries.
+// DecideMappings plans the mappings of all roles that bindings name or have recorded. It needs all bindings together: an
+// entry is removed with the last binding that gives it. Entries without a record are foreign and stay. While a change
+// is contested, it may still take effect. Records then keep the entries that it may create, and nothing is written twice.
+// An entry that the server has listed does then not return after its removal, unless another writer adds it.
 func DecideMappings(bindings []RoleBinding, actual map[string]Entity, roles map[string]bool, contested bool) MappingDecision {
 	d := MappingDecision{Outcomes: map[string]BindingOutcome{}}
 	concerned := map[string][]RoleBinding{}
@@ -72,7 +80,8 @@ func DecideMappings(bindings []RoleBinding, actual map[string]Entity, roles map[
 		if b.Obstacle != nil {
 			verdict = *b.Obstacle
 		}
-		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: map[string]MappingEntries{}, After: map[string]MappingEntries{}}
+		none := func() map[string]MappingEntries { return map[string]MappingEntries{} }
+		d.Outcomes[b.UID] = BindingOutcome{Verdict: verdict, Before: none(), After: none(), Unseen: none(), Seen: none()}
 		speaks := map[string]bool{}
 		for _, role := range b.Roles {
 			speaks[role] = true
@@ -137,6 +146,11 @@ func (m roleMapping) droppedEntries(b RoleBinding) MappingEntries {
 	return dropped
 }
 
+// hasDropped reports whether the mapping has recorded entries that a binding no longer gives.
+func (m roleMapping) hasDropped(b RoleBinding) bool {
+	return !m.droppedEntries(b).intersect(m.actualEntries()).isEmpty()
+}
+
 func (m roleMapping) decideMapping(d *MappingDecision) {
 	owners := m.ownerUIDs()
 	if len(owners) == 0 {
@@ -147,43 +161,63 @@ func (m roleMapping) decideMapping(d *MappingDecision) {
 	want, conflict := m.desiredEntries(foreign)
 	// A record has room for one joint list and must hold it before the write. An old list of ours is therefore removed
 	// first, and the next run writes the new one.
-	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && (len(has.And) > 0 && len(foreign.And) == 0 || m.canAndListChange(want.And))
+	changing := len(want.And) > 0 && !equalSet(want.And, has.And) && len(has.And) > 0 && len(foreign.And) == 0
 	if changing {
 		want.And = nil
 	}
-	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, func(b RoleBinding) bool { return !m.droppedEntries(b).intersect(has).isEmpty() }) {
+	if !m.exists && foreign.isEmpty() && slices.ContainsFunc(m.bindings, m.hasDropped) {
 		want = MappingEntries{} // The mapping can only be removed, and gives nothing. Bindings add their entries once the role is back.
 	}
+	want = m.withoutGrowth(want)
 	for _, b := range m.bindings {
 		outcome := d.Outcomes[b.UID]
-		record := b.Record[m.role]
-		var stays MappingEntries // Recorded entries that may still appear.
-		if m.contested {
-			stays = record
-		}
-		switch {
-		case m.isDeclaredBy(b):
-			mine, wrong := m.entriesGiven(b, foreign, conflict[b.UID], changing)
+		var mine MappingEntries
+		if m.isDeclaredBy(b) {
+			var wrong *Verdict
+			mine, wrong = m.entriesGiven(b, foreign, conflict[b.UID], changing)
 			outcome.replaceIfWorse(wrong)
-			outcome.Unseen = outcome.Unseen || !record.minus(has).minus(mine).isEmpty()
-			putEntries(outcome.After, m.role, mine.union(stays))
-			putEntries(outcome.Before, m.role, record.withExistingAnd(has).union(mine).union(stays))
-		case b.Obstacle != nil:
-			putEntries(outcome.After, m.role, record)
-			putEntries(outcome.Before, m.role, record)
-		default:
-			outcome.Unseen = outcome.Unseen || !record.minus(has).isEmpty()
-			putEntries(outcome.Before, m.role, record)
-			if !m.exists && !want.isEmpty() { // The mapping cannot be written before the role is back.
-				stays = record.intersect(has).union(stays)
-			}
-			putEntries(outcome.After, m.role, stays)
 		}
+		m.decideRecord(b, &outcome, mine, want)
 		d.Outcomes[b.UID] = outcome
 	}
 	acts := len(d.Actions)
 	m.addMappingAction(d, want, owners)
 	d.Again = d.Again || changing && len(d.Actions) > acts
+}
+
+// decideRecord adds the record of a binding for the role to its outcome. The binding gives mine, and the mapping becomes want.
+func (m roleMapping) decideRecord(b RoleBinding, outcome *BindingOutcome, mine, want MappingEntries) {
+	has, record := m.actualEntries(), b.Record[m.role]
+	if !b.Leaving && b.Obstacle != nil {
+		putEntries(outcome.Before, m.role, record)
+		putEntries(outcome.After, m.role, record)
+		return
+	}
+	unseen := record.minus(has).minus(mine).minus(b.Seen[m.role])
+	before, after := record, mine
+	if m.isDeclaredBy(b) {
+		before = record.withExistingAnd(has).union(mine)
+	}
+	if !m.exists && !m.isRemovedBy(want) { // The mapping cannot be written before the role is back.
+		after = record.intersect(has).union(after)
+	}
+	if m.contested {
+		before, after = before.union(unseen), after.union(unseen)
+	}
+	putEntries(outcome.Before, m.role, before)
+	putEntries(outcome.After, m.role, after)
+	putEntries(outcome.Unseen, m.role, unseen)
+	putEntries(outcome.Seen, m.role, record.intersect(has.union(b.Seen[m.role])))
+	outcome.Drops = outcome.Drops || m.hasDropped(b)
+}
+
+// withoutGrowth returns want without new entries while an unanswered change may still take effect. A second addition could come
+// after a removal. A late removal names entries by their index, so the lists must not become as long again before.
+func (m roleMapping) withoutGrowth(want MappingEntries) MappingEntries {
+	if !m.contested {
+		return want
+	}
+	return want.intersect(m.actualEntries())
 }
 
 // ownerUIDs returns the UIDs of the bindings that are decided here.
@@ -215,15 +249,12 @@ func (m roleMapping) entriesGiven(b RoleBinding, foreign MappingEntries, conflic
 		}
 		mine = mine.intersect(m.actualEntries()) // These entries remain from an earlier role of the name.
 	}
+	if now := m.withoutGrowth(mine); !equalEntries(now, mine) {
+		mine = now.union(mine.intersect(b.Record[m.role]))
+		wrong = cmp.Or(wrong, new(pendingVerdict(Writing, fmt.Sprintf(
+			"an earlier change of the mapping of role %q got no answer and may still take effect; it is repeated", m.role))))
+	}
 	return mine, wrong
-}
-
-// canAndListChange reports whether a joint list other than the given one may still appear on the server.
-func (m roleMapping) canAndListChange(than []string) bool {
-	return m.contested && slices.ContainsFunc(m.bindings, func(b RoleBinding) bool {
-		and := b.Record[m.role].And
-		return len(and) > 0 && !equalSet(and, than)
-	})
 }
 
 func putEntries(record map[string]MappingEntries, role string, e MappingEntries) {
@@ -241,10 +272,9 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 		}
 		return
 	}
-	described, _ := m.Body[fieldDescription].(string)
 	action := Action{Name: m.role, For: owners}
 	switch {
-	case want.isEmpty() && described == "":
+	case m.isRemovedBy(want):
 	case !m.exists:
 		return // Without its role the mapping cannot be written, and gives nothing.
 	default:
@@ -252,11 +282,20 @@ func (m roleMapping) addMappingAction(d *MappingDecision, want MappingEntries, o
 			"users": toAnySlice(want.Users), fieldBackendRoles: toAnySlice(want.BackendRoles), "hosts": toAnySlice(want.Hosts),
 			"and_backend_roles": toAnySlice(want.And), fieldDescription: m.Body[fieldDescription],
 		})
+		if m.there {
+			action.Was = m.Body
+		}
 	}
 	if !slices.ContainsFunc(m.bindings, func(b RoleBinding) bool { return !b.InStep && !b.Elsewhere }) {
 		action.Drift = Mappings.changedFields(action.Body, m.Body)
 	}
 	d.Actions = append(d.Actions, action)
+}
+
+// isRemovedBy reports whether the mapping is removed as a whole if it must become want.
+func (m roleMapping) isRemovedBy(want MappingEntries) bool {
+	described, _ := m.Body[fieldDescription].(string)
+	return want.isEmpty() && described == ""
 }
 
 // refuseBindings applies a verdict to all bindings that want the role, and leaves their records unchanged.

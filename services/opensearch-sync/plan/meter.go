@@ -1,8 +1,10 @@
 package plan
 
 const (
-	// valueCost is the cost of a JSON value besides its bytes. Decoded, a value takes more memory than its text.
-	valueCost = 32
+	// ValueCost is the cost of a JSON value besides its bytes. Decoded, a value takes more memory than its text.
+	ValueCost = 32
+	// ObjectCost is the cost of a JSON object besides its bytes.
+	ObjectCost = 320
 	// maxContent bounds the cost of the content of one object, so that it cannot fill the list of a kind.
 	maxContent = 1 << 20
 )
@@ -22,8 +24,11 @@ func (m *MemoryMeter) CostOf(part []byte) int {
 			m.escaped = true
 		case c == '"':
 			m.quoted = !m.quoted
-		case !m.quoted && (c == ',' || c == '{' || c == '['):
-			cost += valueCost
+		case m.quoted:
+		case c == '{':
+			cost += ObjectCost
+		case c == ',' || c == '[':
+			cost += ValueCost
 		}
 	}
 	return cost

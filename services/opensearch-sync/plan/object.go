@@ -29,6 +29,8 @@ const (
 	ActionGroupMissing = "ActionGroupMissing"
 	NotListed          = "NotListed"
 	Writing            = "Writing"
+	// Unanswered means that the object is deleted, and that an earlier request without an answer may still take effect.
+	Unanswered = "Unanswered"
 )
 
 // Verdict is the result for an object, as its status reports it.
@@ -48,6 +50,11 @@ func (v *Verdict) replaceIfWorse(other *Verdict) {
 // SyncedVerdict returns the verdict for an object that OpenSearch holds as declared.
 func SyncedVerdict() Verdict { return Verdict{State: opensearchv1.Created, Reason: Synced} }
 
+// UnansweredVerdict returns the verdict for a deleted object that is held until no earlier request can take effect.
+func UnansweredVerdict() Verdict {
+	return pendingVerdict(Unanswered, "waits until a request without an answer from OpenSearch has taken effect or expired")
+}
+
 func failedVerdict(reason, message string) Verdict {
 	return Verdict{State: opensearchv1.Error, Reason: reason, Message: message}
 }
@@ -66,6 +73,8 @@ type DeclaredObject struct {
 	// Leaving marks an object that is being deleted. Gone marks one that was deleted before its entity was removed; it
 	// is Leaving, too.
 	Leaving, Gone bool
+	// Removed marks an object that is being deleted and whose entity was removed before.
+	Removed bool
 	// Adopt lets the object take over an existing entity of the name.
 	Adopt bool
 	// Existing records whether an entity of the name existed before the object. It is nil if that was never checked.
@@ -87,6 +96,9 @@ type DeclaredObject struct {
 	Grants   ProtectedGrants
 	Approval string
 	Approved bool
+	// Elsewhere means that the object belongs to another cluster object that leads to the same server, and that its record
+	// claims the name. The runs of that cluster object decide about it.
+	Elsewhere bool
 }
 
 // ObjectOutcome is the decision about one object.
@@ -126,7 +138,7 @@ func DecideObjects(k EntityKind, objects []DeclaredObject, actual map[string]Ent
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		entity, there := actual[name]
 		n := namedEntity{kind: k, objects: byName[name], there: there, Entity: entity, heir: slices.ContainsFunc(byName[name], func(o DeclaredObject) bool {
-			return !o.Leaving && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.RolesOfUser(o.Name, o.Body)) == 0)
+			return !o.Leaving && !o.Elsewhere && o.Obstacle == nil && o.PasswordMissing == nil && (o.Approved || len(o.Grants.RolesOfUser(o.Name, o.Body)) == 0)
 		})}
 		n.decideEntity(&d)
 	}
@@ -147,7 +159,7 @@ type namedEntity struct {
 // entity, it reports whether the record claims the name.
 func (n namedEntity) isOwnedBy(o DeclaredObject) bool {
 	if !n.there {
-		return n.kind != Users && o.Existing != nil && !*o.Existing
+		return o.Elsewhere || n.kind != Users && o.Existing != nil && !*o.Existing
 	}
 	return n.isOwnEntityOf(o) || !o.Leaving && o.Existing == nil &&
 		slices.ContainsFunc(n.objects, func(before DeclaredObject) bool { return before.Gone && n.isOwnEntityOf(before) })
@@ -159,21 +171,28 @@ func (k EntityKind) IsOwner(e Entity, o DeclaredObject) bool {
 }
 
 // isOwnEntityOf reports whether the entity belongs to o itself. Users carry the UID as an attribute. Other kinds have no mark, so
-// the record decides, and for a deleted object also the content.
+// the record decides. For an object whose entity was removed, or may have been, the content must also be equal.
 func (n namedEntity) isOwnEntityOf(o DeclaredObject) bool {
 	if n.kind != Users {
-		return o.Existing != nil && !*o.Existing && (!o.Gone || n.kind.equalBodies(o.Body, n.Body))
+		return o.Existing != nil && !*o.Existing && (!o.Gone && !o.Removed || n.kind.equalBodies(o.Body, n.Body))
 	}
 	uid := n.attributeOf(opensearchv1.UIDAttribute)
 	return uid != "" && (uid == o.UID || uid == o.Source)
 }
 
 func (n namedEntity) decideEntity(d *ObjectDecision) {
-	slices.SortFunc(n.objects, func(a, b DeclaredObject) int {
-		if owns := n.isOwnedBy(a); owns != n.isOwnedBy(b) {
-			return map[bool]int{true: -1, false: 1}[owns]
+	rank := func(o DeclaredObject) int {
+		switch {
+		case n.isOwnedBy(o):
+			return 0
+		case n.there && o.Adopt: // The other objects may not have a foreign entity at all.
+			return 1
+		default:
+			return 2
 		}
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+	}
+	slices.SortFunc(n.objects, func(a, b DeclaredObject) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 	})
 	leaving := false // The entity is about to be removed.
 	for _, o := range n.objects {
@@ -181,7 +200,7 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 			continue
 		}
 		d.Outcomes[o.UID] = ObjectOutcome{Verdict: SyncedVerdict(), Unseen: !n.there && (n.kind == Users || n.isOwnedBy(o))}
-		if n.there && n.isOwnedBy(o) && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
+		if n.there && n.isOwnedBy(o) && !n.isOwnedElsewhere() && !n.Guarded && !leaving && (!o.Gone || !n.heir) {
 			leaving = true
 			d.Actions = append(d.Actions, Action{Name: o.Name, For: []string{o.UID}})
 		}
@@ -190,10 +209,14 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 	for _, o := range n.objects {
 		switch {
 		case o.Leaving:
+		case o.Elsewhere:
+			if first == "" && n.isOwnedBy(o) {
+				first = o.UID
+			}
 		case leaving:
 			d.Again = true
 			d.Outcomes[o.UID] = ObjectOutcome{Verdict: pendingVerdict(NameTaken, "an object that is being deleted has this name; it is removed first")}
-		case first != "":
+		case first != "" && (!n.isOwnedElsewhere() || n.isOwnedBy(o) || o.Adopt || !n.there):
 			d.Outcomes[o.UID] = ObjectOutcome{Verdict: failedVerdict(NameTaken,
 				fmt.Sprintf("another object also asks for %q; delete or rename one of them", o.Name))}
 		default:
@@ -201,6 +224,11 @@ func (n namedEntity) decideEntity(d *ObjectDecision) {
 			n.decideLiveObject(d, o)
 		}
 	}
+}
+
+// isOwnedElsewhere reports whether an object of another cluster object has the entity, or claims the name.
+func (n namedEntity) isOwnedElsewhere() bool {
+	return slices.ContainsFunc(n.objects, func(o DeclaredObject) bool { return o.Elsewhere && n.isOwnedBy(o) })
 }
 
 // decideLiveObject decides about the one object that may have the name.
@@ -279,7 +307,7 @@ func (n namedEntity) unapprovedRoles(o DeclaredObject, password bool) []string {
 		return gives
 	}
 	has := o.Grants.RolesOfUser(o.Name, n.Body)
-	return slices.DeleteFunc(gives, func(role string) bool { return slices.Contains(has, role) })
+	return slices.DeleteFunc(gives, func(role string) bool { return role != o.Grants.rest && slices.Contains(has, role) })
 }
 
 // desiredBody returns the content that OpenSearch must hold for an object. For a user it adds the attributes of ownership.

@@ -205,6 +205,60 @@ func TestPlanObjectsGivesNameToOneObject(t *testing.T) {
 	}
 }
 
+// Two cluster objects can lead to one server. If another client deletes an entity, only its owner creates it again.
+func TestObjectsOfTwoClusterObjectsDoNotOverwriteEachOther(t *testing.T) {
+	red, blue := Body{fieldDescription: "red"}, Body{fieldDescription: "blue"}
+	object := func(uid string, existing *bool, edit func(*DeclaredObject)) DeclaredObject {
+		o := DeclaredObject{UID: uid, Name: "logs", Existing: existing, Body: Body{fieldDescription: map[string]string{"a": "red", "b": "blue"}[uid]}}
+		o.Created = map[string]time.Time{"a": time.Unix(1, 0), "b": time.Unix(2, 0)}[uid]
+		if edit != nil {
+			edit(&o)
+		}
+		return o
+	}
+	adopts, leaves := func(o *DeclaredObject) { o.Adopt = true }, func(o *DeclaredObject) { o.Leaving = true }
+	owner := object("a", new(false), func(o *DeclaredObject) { o.Elsewhere = true })
+	younger := object("b", new(false), func(o *DeclaredObject) { o.Elsewhere = true })
+	for name, c := range map[string]struct {
+		here, elsewhere DeclaredObject
+		has             Body
+		verbs, reason   string
+	}{
+		"the other's was deleted":                  {object("b", new(true), nil), owner, nil, "", NameTaken},
+		"a new one, and the other's was deleted":   {object("b", nil, nil), owner, nil, "", NameTaken},
+		"the other's exists":                       {object("b", new(true), nil), owner, red, "", Exists},
+		"the other's is to be adopted":             {object("b", new(true), adopts), owner, red, "", NameTaken},
+		"both claim it, and the other is older":    {object("b", new(false), nil), owner, red, "", NameTaken},
+		"both claim it, and the other is younger":  {object("a", new(false), nil), younger, blue, "add", Synced},
+		"both claim it, deleted, this is older":    {object("a", new(false), nil), younger, nil, "add", Synced},
+		"both claim it, and this one is deleted":   {object("b", new(false), leaves), owner, red, "", Synced},
+		"this one's, and it is deleted":            {object("a", new(false), leaves), object("b", new(true), nil), red, "remove", Synced},
+		"this one's was deleted by another client": {object("a", new(false), nil), object("c", nil, leaves), nil, "add", Synced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actual := map[string]Entity{}
+			if c.has != nil {
+				actual["logs"] = NewEntity(c.has)
+			}
+			objects := []DeclaredObject{c.here}
+			if c.elsewhere.Elsewhere {
+				objects = append(objects, c.elsewhere)
+			}
+			d := DecideObjects(Tenants, objects, actual)
+			if got := d.Outcomes[c.here.UID].Reason; got != c.reason || verbs(d.Actions, "logs") != c.verbs || len(d.Outcomes) != 1 {
+				t.Errorf("got %q and %q, %v; want %q and %q", verbs(d.Actions, "logs"), got, d.Outcomes, c.verbs, c.reason)
+			}
+		})
+	}
+	mine := user("u", func(o *DeclaredObject) { o.Adopt = true })
+	theirs := user("v", func(o *DeclaredObject) { o.Elsewhere, o.Synced, o.Created = true, true, time.Unix(2, 0) })
+	for _, has := range []map[string]Entity{nil, {"anna": listedUser(owned("v", "tag"))}} {
+		if d := DecideObjects(Users, []DeclaredObject{mine, theirs}, has); len(d.Actions) > 0 || d.Outcomes["u"].Reason != NameTaken {
+			t.Errorf("got %+v for a user of another cluster object", d)
+		}
+	}
+}
+
 func TestSplitIntoRequestsBoundsBatches(t *testing.T) {
 	var actions []Action
 	for i := range 501 {
@@ -236,5 +290,33 @@ func TestPasswordTagDependsOnPasswordObjectAndKey(t *testing.T) {
 	}
 	if slices.Sort(tags); len(slices.Compact(tags)) != 4 {
 		t.Errorf("some are the same: %v", tags)
+	}
+}
+
+func TestPlanObjectsLetsAdopterComeFirst(t *testing.T) {
+	for kind, has := range map[EntityKind]Entity{Users: listedUser(nil, "power"), Tenants: NewEntity(map[string]any{"description": "theirs"})} {
+		older := user("older", nil)
+		younger := user("younger", func(o *DeclaredObject) { o.Adopt, o.Created = true, older.Created.Add(time.Hour) })
+		if kind == Tenants {
+			older.Body, younger.Body = Body{"description": "ours"}, Body{"description": "ours"}
+		}
+		d := DecideObjects(kind, []DeclaredObject{older, younger}, map[string]Entity{"anna": has})
+		if d.Outcomes["younger"].Reason != Synced || d.Outcomes["older"].Reason != NameTaken || len(d.Actions) != 1 {
+			t.Errorf("%s: got %+v; want the adopter to take over the entity", kind, d)
+		}
+		if d = DecideObjects(kind, []DeclaredObject{older, younger}, nil); d.Outcomes["older"].Reason != Synced || d.Outcomes["younger"].Reason != NameTaken {
+			t.Errorf("%s: got %+v; want the older object to create the entity", kind, d)
+		}
+	}
+}
+
+// An earlier write can only create what the object declares.
+func TestPlanObjectsLeavesEntityCreatedAfterRemoval(t *testing.T) {
+	o := DeclaredObject{UID: "1", Name: "anna", Leaving: true, Removed: true, Existing: new(false), Body: Body{"description": "ours"}}
+	for text, want := range map[string]int{"ours": 1, "theirs": 0} {
+		actual := map[string]Entity{"anna": NewEntity(map[string]any{"description": text})}
+		if d := DecideObjects(Tenants, []DeclaredObject{o}, actual); len(d.Actions) != want {
+			t.Errorf("%s: got %+v, want %d actions", text, d.Actions, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 
 	opensearchv1 "github.com/entail-dev/entail/services/internal/api/opensearch/v1"
@@ -57,7 +58,8 @@ func patternValues(o opensearchv1.DeclaredObject) (all []patternValue) {
 func CheckPatternValues(o opensearchv1.DeclaredObject, groups map[string]bool) *Verdict {
 	if contentCost(o) > maxContent {
 		return new(failedVerdict(TooLarge, fmt.Sprintf(
-			"it asks for more than %d KiB, counting %d bytes for each value besides its text: split it into several objects", maxContent>>10, valueCost)))
+			"it asks for more than %d KiB, counting %d bytes for each value and %d for each object besides its text: split it into several objects",
+			maxContent>>10, ValueCost, ObjectCost)))
 	}
 	all := patternValues(o)
 	for _, v := range all {
@@ -74,6 +76,9 @@ func CheckPatternValues(o opensearchv1.DeclaredObject, groups map[string]bool) *
 		}
 	}
 	for _, v := range all {
+		if v.action && !isActionPattern(v.text) {
+			return new(failedVerdict(Invalid, fmt.Sprintf("spec.%s: no action has the namespace of %.256q; correct it", v.field, v.text)))
+		}
 		if groups != nil && v.action && !strings.ContainsAny(v.text, ":*?/") && !groups[v.text] {
 			return new(pendingVerdict(ActionGroupMissing, fmt.Sprintf(
 				"spec.%s: %.256q is neither an action nor an action group in OpenSearch; correct it or create the action group", v.field, v.text)))
@@ -191,10 +196,46 @@ func checkPattern(text string) error {
 // isQuantifier reports whether a text begins with a quantifier.
 func isQuantifier(text string) bool { return text != "" && strings.ContainsAny(text[:1], "*+?{") }
 
+// actionNamespaces returns the first parts of the names of actions in OpenSearch, its plugins and Dashboards.
+func actionNamespaces() []string {
+	return []string{"cluster", "extension", "indices", "internal", "kibana", "osd", "restapi", "system"}
+}
+
+// isActionPattern reports whether a text may match the name of an action, or name a group. No API lists the actions of a
+// server and its plugins, so only the namespace of a name is checked.
+func isActionPattern(text string) bool {
+	namespace, _, found := strings.Cut(text, ":")
+	return !found || strings.ContainsAny(namespace, "*?/") || slices.Contains(actionNamespaces(), namespace)
+}
+
+// RoleQuery is a query for document-level security, in the form in which a server parses it.
+type RoleQuery struct{ field, Query string }
+
+// RoleQueries returns the queries of a role.
+func RoleQueries(o opensearchv1.DeclaredObject) (all []RoleQuery) {
+	if role, ok := o.(*opensearchv1.OpensearchRole); ok {
+		for i, p := range role.Spec.IndexPermissions {
+			if p.DLS != "" {
+				all = append(all, RoleQuery{fmt.Sprintf("spec.indexPermissions[%d].dls", i), replaceVariables(p.DLS)})
+			}
+		}
+	}
+	return all
+}
+
+// UnparsableVerdict returns the verdict for a role with a query that the server cannot parse.
+func (q RoleQuery) UnparsableVerdict(why string) *Verdict {
+	return new(failedVerdict(Invalid, fmt.Sprintf("%s: OpenSearch cannot parse the query: %s; correct it", q.field, why)))
+}
+
+// replaceVariables returns a query without comments and placeholders.
+func replaceVariables(dls string) string {
+	return variable.ReplaceAllString(comment.ReplaceAllString(dls, "$1"), "0")
+}
+
 // isQueryOrEmpty reports whether OpenSearch can read a text as a query for document-level security. An empty text means no
 // query.
 func isQueryOrEmpty(dls string) bool {
 	var query map[string]map[string]any
-	text := variable.ReplaceAllString(comment.ReplaceAllString(dls, "$1"), "0")
-	return dls == "" || json.NewDecoder(strings.NewReader(text)).Decode(&query) == nil && len(query) == 1
+	return dls == "" || json.Unmarshal([]byte(replaceVariables(dls)), &query) == nil && len(query) == 1
 }

@@ -52,6 +52,9 @@ func TestCheckPatternValuesNamesField(t *testing.T) {
 		"indexPermissions[1].maskedFields": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{IndexPermissions: []opensearchv1.IndexPermission{
 			{}, {MaskedFields: []string{"a::/(a*)*!/::x"}},
 		}}},
+		"tenantPermissions[1].allowedActions": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{
+			{AllowedActions: []string{"kibana:saved_objects/*/read"}}, {AllowedActions: []string{"indices:data/read/get", "indexes:data/read/get"}},
+		}}},
 		"indexPermissions[0].dls":             role(opensearchv1.IndexPermission{DLS: "{broken"}),
 		"clusterPermissions":                  &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{ClusterPermissions: bad}},
 		"tenantPermissions[0].tenantPatterns": &opensearchv1.OpensearchRole{Spec: opensearchv1.OpensearchRoleSpec{TenantPermissions: []opensearchv1.TenantPermission{{TenantPatterns: bad}}}},
@@ -68,7 +71,7 @@ func TestCheckPatternValuesNamesField(t *testing.T) {
 	}
 	for name, o := range map[string]opensearchv1.DeclaredObject{
 		"user":    &opensearchv1.OpensearchUser{Spec: opensearchv1.OpensearchUserSpec{Attributes: map[string]string{"a": strings.Repeat("a", maxContent)}}},
-		"role":    role(opensearchv1.IndexPermission{AllowedActions: make([]string, maxContent/valueCost)}),
+		"role":    role(opensearchv1.IndexPermission{AllowedActions: make([]string, maxContent/ValueCost)}),
 		"binding": bound(opensearchv1.OpensearchUserRoleBindingSpec{Roles: make([]string, 100), Users: []string{strings.Repeat("a", maxContent/100)}}),
 	} {
 		if v := CheckPatternValues(o, nil); v == nil || v.Reason != TooLarge {

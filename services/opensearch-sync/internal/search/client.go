@@ -216,6 +216,11 @@ func patchOperations(a plan.Action) (all []patchOperation) {
 	switch {
 	case a.Body == nil:
 		return []patchOperation{{Op: "remove", Path: path}}
+	case a.Was != nil:
+		for _, edit := range a.EntryEdits() {
+			all = append(all, patchOperation{Op: edit.Op, Path: path + "/" + edit.Path, Value: edit.Value})
+		}
+		return all
 	case len(a.Fields) == 0:
 		return []patchOperation{{Op: "add", Path: path, Value: a.Body}}
 	}

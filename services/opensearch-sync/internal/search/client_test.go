@@ -3,6 +3,7 @@ package search
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,6 +92,23 @@ func TestPutUserRequiresPassword(t *testing.T) {
 	}
 }
 
+// A list that other clients may have changed meanwhile is never written as a whole.
+func TestMappingIsEditedEntryByEntry(t *testing.T) {
+	edit := patchOperations(plan.Action{
+		Name: "a/b", Was: plan.Body{"users": []any{"x", "y"}},
+		Body: plan.Body{"users": []any{"y", "z"}, "hosts": []any{"h"}, "backend_roles": []any{}, "and_backend_roles": []any{}},
+	})
+	data, err := json.Marshal(edit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"op":"add","path":"/a~1b/users/2","value":"x"},{"op":"remove","path":"/a~1b/users/2"},{"op":"remove","path":"/a~1b/users/0"},` +
+		`{"op":"add","path":"/a~1b/users/-","value":"z"},{"op":"add","path":"/a~1b/hosts","value":["h"]}]`
+	if string(data) != want {
+		t.Errorf("got %s, want %s", data, want)
+	}
+}
+
 func TestClientRefusesForeignServer(t *testing.T) {
 	settings := ConnectionSettings{Forbidden: []string{"10.0.0.1:443", "10.96.0.1"}}
 	for address, want := range map[string]bool{
@@ -126,7 +144,7 @@ func TestIdentifyRepeatsForNewConnection(t *testing.T) {
 	for _, want := range []string{"cluster-1", "cluster-1", "cluster-2", "cluster-2"} {
 		if want == "cluster-2" && asked.Load() == 1 {
 			server.CloseClientConnections()
-			if _, err := c.List(t.Context(), plan.Roles); err == nil { // The old connection is broken, and the new one leads elsewhere.
+			if _, err := c.List(t.Context(), plan.Roles, NewAllowance(true)); err == nil { // The old connection is broken, and the new one leads elsewhere.
 				t.Fatal("the list is no list")
 			}
 			asked.Store(1)
@@ -167,7 +185,7 @@ func TestErrorsRedactClientCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_, err = c.List(t.Context(), plan.Roles)
+	_, err = c.List(t.Context(), plan.Roles, NewAllowance(true))
 	if want := "OpenSearch answers 400: Basic [redacted] [redacted] from admin"; err == nil || UserMessage(err) != want {
 		t.Errorf("told: %v", err)
 	}
@@ -205,7 +223,7 @@ func TestListMemoryIsBounded(t *testing.T) {
 			})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := c.List(t.Context(), plan.Users)
+			_, err := c.List(t.Context(), plan.Users, NewAllowance(true))
 			runtime.ReadMemStats(&after)
 			if !fault.IsUnavailable(err) || !strings.Contains(UserMessage(err), "lists more than") {
 				t.Errorf("got %v", err)
@@ -219,19 +237,90 @@ func TestListMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// endless writes a list of items with a number each, until its reader stops.
+type endless struct {
+	item    string
+	count   int
+	pending []byte
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	for len(e.pending) < len(p) {
+		begin := ","
+		if e.count == 0 {
+			begin = "{"
+		}
+		e.pending = fmt.Appendf(append(e.pending, begin...), e.item, e.count)
+		e.count++
+	}
+	n := copy(p, e.pending)
+	e.pending = e.pending[n:]
+	return n, nil
+}
+
+// The cost of a list is an upper bound of the memory that it takes, whatever the server lists.
+func TestListTakesNoMoreMemoryThanItsCost(t *testing.T) {
+	for name, item := range map[string]string{
+		"empty entities": `"%x":{}`, "flags": `"%x":{"reserved":true}`, "small objects": `"%x":{"attributes":{"a":1}}`,
+		"objects in a list": `"%x":{"backend_roles":[` + strings.TrimSuffix(strings.Repeat(`{"a":1},`, 1000), ",") + `]}`,
+		"lists in a list":   `"%x":{"backend_roles":[` + strings.TrimSuffix(strings.Repeat(`[],`, 1000), ",") + `]}`,
+		"numbers":           `"%x":{"backend_roles":[` + strings.TrimSuffix(strings.Repeat(`1,`, 10_000), ",") + `]}`,
+		"texts":             `"%x":{"backend_roles":[` + strings.TrimSuffix(strings.Repeat(`"a",`, 10_000), ",") + `]}`,
+		"long texts":        `"%x":{"description":"` + strings.Repeat("é", 1_000_000) + `"}`,
+		"a user": `"%x":{"hash":"","reserved":false,"hidden":false,"backend_roles":["staff"],"attributes":{"k8s-uid":"6a2f41a3-c54c-fce8-32d2-0324e1c32e22",` +
+			`"entail-password":"0123456789abcdef0123456789abcdef"},"description":"","opendistro_security_roles":[],"static":false}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			of, all := NewAllowance(true), map[string]plan.Entity{}
+			from := &boundedReader{from: &endless{item: item}, of: of}
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			err := decodeList(all, plan.Users, from)
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+			t.Logf("%d entities, %d MiB", len(all), took>>20)
+			if !errors.Is(err, errTooLarge) || took > largeLists*5/4 {
+				t.Errorf("got %d MiB, %v; want at most %d", took>>20, err, largeLists*5/4>>20)
+			}
+			runtime.KeepAlive(all)
+		})
+	}
+}
+
+// A caller with room for small lists stops early, and reads again with more room.
+func TestListNeedsALargeAllowanceForMuch(t *testing.T) {
+	c := lists(t, func(w io.Writer) {
+		_, _ = io.CopyN(w, &endless{item: `"%x":{}`}, 100_000)
+		fmt.Fprint(w, `"},"last":{}}`)
+	})
+	small, large := NewAllowance(false), NewAllowance(true)
+	if _, err := c.List(t.Context(), plan.Roles, small); !errors.Is(err, ErrLarge) || !fault.IsUnavailable(err) {
+		t.Errorf("got %v, want %v", err, ErrLarge)
+	}
+	_, _ = c.List(t.Context(), plan.Roles, large)
+	if large.IsSmall() {
+		t.Error("the list fits into a small allowance")
+	}
+	if large.Reset(); large.IsSmall() {
+		t.Error("a reset forgets the size")
+	}
+}
+
 func TestListRefusesTruncatedAnswer(t *testing.T) {
 	for _, text := range []string{``, `{`, `{"a":{}`, `{"a":{},`, `{"a":{}}}`[:7], `[]`, `{"a":1}`, `{"a"}`} {
-		if all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, text) }).List(t.Context(), plan.Roles); !fault.IsUnavailable(err) {
+		if all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, text) }).List(t.Context(), plan.Roles, NewAllowance(true)); !fault.IsUnavailable(err) {
 			t.Errorf("%s: got %v, %v", text, all, err)
 		}
 	}
-	all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, `{"_meta":{},"a":{"cluster_permissions":["x"],"other":{}}} `) }).List(t.Context(), plan.Roles)
+	all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, `{"_meta":{},"a":{"cluster_permissions":["x"],"other":{}}} `) }).List(t.Context(), plan.Roles, NewAllowance(true))
 	if err != nil || fmt.Sprint(all) != "map[a:{map[cluster_permissions:[x]] false}]" {
 		t.Errorf("got %v, %v", all, err)
 	}
 	// One text does not count as many values, whatever it contains.
-	text := `{"a":{"description":"\\\"` + strings.Repeat(",[{", maxListed/8) + `"}}`
-	if all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, text) }).List(t.Context(), plan.Roles); err != nil || len(all) != 1 {
+	text := `{"a":{"description":"\\\"` + strings.Repeat(",[{", maxEntity/4) + `"}}`
+	if all, err := lists(t, func(w io.Writer) { fmt.Fprint(w, text) }).List(t.Context(), plan.Roles, NewAllowance(true)); err != nil || len(all) != 1 {
 		t.Errorf("got %d entities, %v", len(all), err)
 	}
 }
