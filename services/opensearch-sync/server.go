@@ -189,6 +189,9 @@ func (s *queryServer) ExplainMapping(ctx context.Context, request *opensearchv1.
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkRoleName(ctx, request, l, accounts); err != nil {
+		return nil, err
+	}
 	paths := map[string]string{}
 	for _, o := range l.objects {
 		paths[string(o.value.GetUID())] = o.Key.NamespacedName()
