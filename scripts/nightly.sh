@@ -88,9 +88,11 @@ part_rights() {
 # random_inputs matches tests whose inputs follow from ENTAIL_SEED or from a seed of rapid.
 random_inputs='seeds\.(SeedRange|FirstSeed)|policytest\.(SeedRange|FirstSeed)|pgregory\.net/rapid'
 
-# part_corpora takes other seeds until half an hour is over, or a test fails.
+# part_corpora asks every question of sample stores, then takes other seeds until half an hour is over, or a test fails.
+# ENTAIL_SAMPLE_STORES may name a folder with more stores: a checkout of openfga/sample-stores.
 part_corpora() {
 	local first=$ENTAIL_SEED
+	(cd services && go_test -tags integration -timeout $test_limit -run '^TestTreesOfSampleStoresHaveTheirAssertedAnswers$' ./tuple-sync/internal/decision) || return 1
 	until ((SECONDS > 1800)); do
 		corpora || return 1
 		ENTAIL_SEED=$((ENTAIL_SEED + 1000000))

@@ -78,7 +78,7 @@ func buildApp(cfg Config, rt *service.Runtime, w *admissionWebhooks) (service.Ap
 	v.OnReload(watchCache.MarkAllChanged)
 	server := query.NewServer(query.Config{
 		State: s, Complete: v.IncompleteErr, Revision: v.Revision, Await: v.AwaitRevision, Finished: memory.lastSyncedAt,
-		Lister: parts.Kube, Changes: watchCache,
+		Lister: parts.Kube, NamespaceExists: namespaceReader{parts.Kube}.hasNamespace, Changes: watchCache,
 		Since: w.bindingAuthorsCheckedSince,
 	})
 	app := setup.NewApp(parts, r, rpc.NewHandler(inferencev1connect.InferenceServiceName, inferencev1connect.NewInferenceServiceHandler,

@@ -66,11 +66,11 @@ func (b *testEnv) holds(client inferencev1connect.InferenceServiceClient, role s
 	who := &inferencev1.Subject{Kind: "User", Name: "eve"}
 	testenv.Eventually(b.T, soon, func() error {
 		explained, err := client.ExplainRole(ctx, &inferencev1.ExplainRoleRequest{Namespace: b.namespace, Subject: who, Role: r})
-		if err != nil || explained.GetHeld() != want {
+		if isAnswerError(err) || explained.GetHeld() != want {
 			return fmt.Errorf("explained %v, %w", explained, err)
 		}
 		holders, err := client.WhoHasRole(ctx, &inferencev1.WhoHasRoleRequest{Namespace: b.namespace, Role: r})
-		if err != nil || strings.Contains(fmt.Sprint(holders.GetHolders()), "eve") != want {
+		if isAnswerError(err) || strings.Contains(fmt.Sprint(holders.GetHolders()), "eve") != want {
 			return fmt.Errorf("holders %v, %w", holders, err)
 		}
 		drift, err := client.CheckDrift(ctx, &inferencev1.CheckDriftRequest{Namespace: b.namespace})

@@ -169,26 +169,24 @@ func (l entityListing) toThings(kind plan.EntityKind) []*opensearchv1.Thing {
 	return slices.SortedFunc(maps.Values(all), func(a, b *opensearchv1.Thing) int { return cmp.Compare(a.GetName(), b.GetName()) })
 }
 
-// explainMappings calls explain with the mappings and the accounts in the cluster of a request.
-func explainMappings[T any](ctx context.Context, s *queryServer, ref *opensearchv1.ClusterRef,
-	explain func(l entityListing, accounts []plan.UserAccount) T,
-) (T, error) {
-	return readLists(ctx, s, func(lists *search.Allowance) (answer T, err error) {
-		l, err := s.listEntities(ctx, ref, plan.Mappings, lists)
-		if err != nil {
-			return answer, err
-		}
-		users, err := s.listEntities(ctx, ref, plan.Users, lists)
-		if err != nil {
-			return answer, err
-		}
-		return explain(l, plan.ListAccounts(users.actual)), nil
-	})
+// listMappings reads the mappings and the accounts in the cluster of a request.
+func (s *queryServer) listMappings(ctx context.Context, ref *opensearchv1.ClusterRef, lists *search.Allowance) (l entityListing, accounts []plan.UserAccount, err error) {
+	if l, err = s.listEntities(ctx, ref, plan.Mappings, lists); err != nil {
+		return l, nil, err
+	}
+	users, err := s.listEntities(ctx, ref, plan.Users, lists)
+	return l, plan.ListAccounts(users.actual), err
 }
 
 // ListMappings lists the roles that have a mapping or a direct holder.
 func (s *queryServer) ListMappings(ctx context.Context, request *opensearchv1.ListMappingsRequest) (*opensearchv1.ListMappingsResponse, error) {
-	return explainMappings(ctx, s, request.GetCluster(), listAllMappings)
+	return readLists(ctx, s, func(lists *search.Allowance) (*opensearchv1.ListMappingsResponse, error) {
+		l, accounts, err := s.listMappings(ctx, request.GetCluster(), lists)
+		if err != nil {
+			return nil, err
+		}
+		return listAllMappings(l, accounts), nil
+	})
 }
 
 func listAllMappings(l entityListing, accounts []plan.UserAccount) *opensearchv1.ListMappingsResponse {
@@ -220,8 +218,15 @@ func holdersToProto(holders []plan.RoleHolder) (all []*opensearchv1.Holder) {
 
 // ExplainMapping returns the source of each entry of a role's mapping, and the holders of the role.
 func (s *queryServer) ExplainMapping(ctx context.Context, request *opensearchv1.ExplainMappingRequest) (*opensearchv1.ExplainMappingResponse, error) {
-	return explainMappings(ctx, s, request.GetCluster(), func(l entityListing, accounts []plan.UserAccount) *opensearchv1.ExplainMappingResponse {
-		return explainMapping(request.GetRole(), l, accounts)
+	return readLists(ctx, s, func(lists *search.Allowance) (*opensearchv1.ExplainMappingResponse, error) {
+		l, accounts, err := s.listMappings(ctx, request.GetCluster(), lists)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.checkRoleName(ctx, request, lists, l, accounts); err != nil {
+			return nil, err
+		}
+		return explainMapping(request.GetRole(), l, accounts), nil
 	})
 }
 

@@ -73,10 +73,18 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 
 // registeredDocumentsFunc returns a function that finds the PolicyDocuments of a Store and the options of its policy.
 func registeredDocumentsFunc(shared *module.StoreListers, complete func() error, policies *policymodule.Provider) querypolicy.RegisteredDocumentsFunc {
-	return func(_ context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
-		found, err := rpc.FindObject(complete, shared.Stores.Get, module.StoreKey(name, shared.Cluster))
+	return func(ctx context.Context, name string, accepted bool) ([]*syntax.Document, policy.Options, error) {
+		key := module.StoreKey(name, shared.Cluster)
+		found, err := rpc.FindObject(complete, shared.Stores.Get, key)
 		if err != nil {
-			return nil, policy.Options{}, err
+			return nil, policy.Options{}, rpc.SuggestNames(ctx, err, key.GroupResource, name, func() (names []string) {
+				for _, o := range shared.Stores.All() {
+					if o.Key.Cluster == shared.Cluster {
+						names = append(names, o.Key.Name)
+					}
+				}
+				return names
+			})
 		}
 		documents, options, err := policies.ParsedDocuments(found.Key, accepted)
 		if err != nil {

@@ -1,8 +1,12 @@
 package tuplesync
 
 import (
+	"sync"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/entail-dev/entail/services/tuple-sync/derived"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -39,3 +43,26 @@ func (m *writeMetrics) countWrite(w tuple.Write) {
 }
 
 func (m *writeMetrics) countRefusedTuples(n int) { m.tuples.WithLabelValues("refused").Add(float64(n)) }
+
+// lostReferencesAge bounds the age of the number of lost references. To count them takes a pass over all bindings.
+const lostReferencesAge = 30 * time.Second
+
+// newLostReferencesGauge returns the gauge of names in bindings whose objects are gone for good.
+func newLostReferencesGauge(incomplete func() error, list func() ([]derived.LostReference, []string)) prometheus.GaugeFunc {
+	var (
+		mu      sync.Mutex
+		counted time.Time
+		last    float64
+	)
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "entail_iam_lost_references", Help: "Names in PolicyBindings and GroupMemberships whose objects are gone for good.",
+	}, func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); incomplete() == nil && now.Sub(counted) >= lostReferencesAge {
+			lost, _ := list()
+			counted, last = now, float64(len(lost))
+		}
+		return last
+	})
+}

@@ -90,7 +90,7 @@ func TestTupleServiceCombinesDeclarationsAndOpenFGA(t *testing.T) {
 		}
 		given[0].Condition = &tuplev1.Condition{Name: "nowhere"}
 		_, err = client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: stranger, ContextualTuples: given})
-		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "nowhere") {
+		if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "nowhere") {
 			t.Errorf("a tuple with an unknown condition: %v", err)
 		}
 		stranger.Condition = given[0].GetCondition()
@@ -98,6 +98,7 @@ func TestTupleServiceCombinesDeclarationsAndOpenFGA(t *testing.T) {
 		if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "only contextual tuples can have one") {
 			t.Errorf("a key with a condition: %v", err)
 		}
+		stranger.Condition = nil
 		_, err = client.Check(t.Context(), &tuplev1.CheckRequest{Store: "demo", Key: key("ship:1#captain@user:1")})
 		if connect.CodeOf(err) != connect.CodeNotFound || !strings.Contains(err.Error(), "ship") {
 			t.Errorf("an unknown type: %v", err)

@@ -45,6 +45,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	state, models := declared.NewState(parts.View, store, accountType), newModelCache(parts.OpenFGA)
 	iam := derived.NewState(parts.View, state.Stores, store, cfg.UnobservedTargets == trust)
 	metrics := newWriteMetrics(rt.Metrics, state.UnreadableCount)
+	rt.Metrics.MustRegister(newLostReferencesGauge(parts.View.IncompleteErr, iam.LostReferences))
 	writer := &storeWriter{openFGA: parts.OpenFGA, metrics: metrics}
 	r := &reconciler{declared: declared.New(declared.Config{
 		State: state, View: parts.View, Home: cfg.Cluster, Cluster: parts.Kube, Status: parts.Status, OpenFGA: parts.OpenFGA, Models: models, Log: rt.Log,
@@ -64,7 +65,7 @@ func buildApp(cfg Config, rt *service.Runtime) (service.App, error) {
 	})
 	answers := query.New(query.Config{
 		State: state, Cluster: cfg.Cluster, Complete: parts.View.IncompleteErr, Models: models, OpenFGA: parts.OpenFGA,
-		IAMStore: cfg.IAMStore, IAM: r.derived, Kube: parts.Kube, ListLimits: cfg.ListLimits,
+		IAMStore: cfg.IAMStore, IAM: r.derived, LostReferences: iam.LostReferences, Kube: parts.Kube, ListLimits: cfg.ListLimits,
 	})
 	app := setup.NewApp(parts, r, answers.Handler())
 	app.Tasks = append(app.Tasks, r.outages.Run)

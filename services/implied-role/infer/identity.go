@@ -26,6 +26,20 @@ const (
 	anonymous            = "system:anonymous"
 )
 
+// NewSubjectIdentity returns the identity of a subject without any group. A user and the service account that Kubernetes means by
+// the user's name are one identity.
+func NewSubjectIdentity(subject rbacv1.Subject) Identity {
+	who := Identity{{Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name}: {}}
+	if subject.Kind == rbacv1.ServiceAccountKind {
+		who[rbacv1.Subject{Kind: rbacv1.UserKind, Name: serviceAccountPrefix + subject.Namespace + ":" + subject.Name}] = struct{}{}
+	}
+	if full, ok := strings.CutPrefix(subject.Name, serviceAccountPrefix); ok && subject.Kind == rbacv1.UserKind {
+		namespace, account, _ := strings.Cut(full, ":")
+		who[rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}] = struct{}{}
+	}
+	return who
+}
+
 // NewIdentity returns the identity of a subject that is a member of the given groups. The API server stores no group
 // membership, except for its own groups. Without system:unauthenticated, the subject counts as authenticated.
 func NewIdentity(subject rbacv1.Subject, groups []string) Identity {

@@ -12,7 +12,10 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ValidateFunc decides a request. nil allows the request, and [RefusalError] refuses it. Any other error means that
@@ -20,14 +23,20 @@ import (
 type ValidateFunc func(ctx context.Context, request *admissionv1.AdmissionRequest) error
 
 // refusalError is the error of [RefusalError], for the author of the request.
-type refusalError struct{ message string }
+type refusalError struct{ status metav1.Status }
 
-func (r refusalError) Error() string { return r.message }
+func (r refusalError) Error() string { return r.status.Message }
 
 // RefusalError returns the error with which a [ValidateFunc] refuses a request. The text must contain the reason and
 // the remedy.
 func RefusalError(format string, args ...any) error {
-	return refusalError{fmt.Sprintf(format, args...)}
+	return refusalError{metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: fmt.Sprintf(format, args...)}}
+}
+
+// InvalidError returns the error with which a webhook refuses an object because of its fields. The answer has the code
+// 422 and the path of each field.
+func InvalidError(request *admissionv1.AdmissionRequest, fields field.ErrorList) error {
+	return refusalError{apierrors.NewInvalid(schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}, request.Name, fields).ErrStatus}
 }
 
 // webhookHandler returns the HTTP handler of a webhook.
@@ -62,7 +71,7 @@ func (s *Server) reviewRequest(ctx context.Context, webhook Webhook, request *ad
 		response.Allowed = true
 	case judged:
 		outcome = "refused"
-		response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: refused.message}
+		response.Result = &refused.status
 	case webhook.FailurePolicy != nil && *webhook.FailurePolicy == admissionregistrationv1.Ignore:
 		outcome, response.Allowed = "passed", true
 		s.options.Log.WarnContext(ctx, "a request could not be judged, and passes", slog.String("webhook", webhook.Name), slog.Any("error", err))

@@ -19,6 +19,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 
@@ -65,8 +66,13 @@ func TestHandlerRefusesFailedValidation(t *testing.T) {
 		words   string
 		outcome string
 	}{
-		"allowed":            {nil, 0, "", "allowed"},
-		"refused":            {RefusalError("not %s", "you"), http.StatusForbidden, "not you", "refused"},
+		"allowed": {nil, 0, "", "allowed"},
+		"refused": {RefusalError("not %s", "you"), http.StatusForbidden, "not you", "refused"},
+		"an invalid field": {
+			InvalidError(&admissionv1.AdmissionRequest{Name: "demo", Kind: metav1.GroupVersionKind{Group: "g.dev", Kind: "Store"}},
+				field.ErrorList{field.Invalid(field.NewPath("spec", "coreModule"), field.OmitValueType{}, "line 5: syntax error")}),
+			http.StatusUnprocessableEntity, `Store.g.dev "demo" is invalid: spec.coreModule: Invalid value: line 5: syntax error`, "refused",
+		},
 		"cannot be judged":   {errors.New("secret detail"), http.StatusServiceUnavailable, "try again", "failed"},
 		"took too long":      {context.DeadlineExceeded, http.StatusServiceUnavailable, "try again", "failed"},
 		"a refusal, wrapped": {errors.Join(RefusalError("no")), http.StatusForbidden, "no", "refused"},
@@ -85,6 +91,10 @@ func TestHandlerRefusesFailedValidation(t *testing.T) {
 			}
 			if r := got.Response.Result; r != nil && (r.Code != c.code || !strings.Contains(r.Message, c.words) || strings.Contains(r.Message, "detail")) {
 				t.Errorf("answered %+v", r)
+			}
+			if r := got.Response.Result; c.code == http.StatusUnprocessableEntity &&
+				(r.Reason != metav1.StatusReasonInvalid || len(r.Details.Causes) != 1 || r.Details.Causes[0].Field != "spec.coreModule") {
+				t.Errorf("got %+v, want the path of the field", r)
 			}
 			if testutil.ToFloat64(s.metrics.judged.WithLabelValues("", c.outcome)) != 1 {
 				t.Errorf("not counted as %s", c.outcome)

@@ -25,7 +25,7 @@ func Hint(name, kind string, existing []string) string {
 	if len(existing) == 0 {
 		return ""
 	}
-	listed := slices.Sorted(slices.Values(existing))
+	listed := slices.Compact(slices.Sorted(slices.Values(existing)))
 	if len(listed) > maxListed {
 		listed = append(listed[:maxListed], "...")
 	}
@@ -39,7 +39,7 @@ func Names(name string, existing []string) []string {
 	if len(name) > maxLength {
 		return nil
 	}
-	for _, k := range slices.Sorted(slices.Values(existing)) {
+	for _, k := range slices.Compact(slices.Sorted(slices.Values(existing))) {
 		if max(len(k)-len(name), len(name)-len(k)) > best {
 			continue
 		}

@@ -45,6 +45,7 @@ func TestHintSuggestsOrLists(t *testing.T) {
 			"; the types are aaaaaaa1, bbbbbbb2, ccccccc3, ddddddd4, eeeeeee5, fffffff6, ggggggg7, kkkkkkk8, ...",
 		},
 		"nothing known": {"ship", nil, ""},
+		"a name twice":  {"rol", []string{"role", "role"}, "; did you mean role?"},
 	} {
 		if got := Hint(test.written, "types", test.known); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

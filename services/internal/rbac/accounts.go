@@ -113,6 +113,7 @@ func impliedRoleAccount() Account {
 		Service: topology.ImpliedRole,
 		Everywhere: slices.Concat(rightsOfEveryService(), largeObjectRights(topology.ImpliedRole), []Right{
 			eventsRight(),
+			resourceRight("A query checks whether the namespace that it names exists.", verbList("get"), corev1.GroupName, "namespaces"),
 			statusRight(rules.Group, rules.Resource),
 			resourceRight("A query compares existing RoleBindings with those that the rules require.", verbList("list"), rules.Group, rules.Resource),
 			resourceRight("implied-role writes the RoleBindings that follow from rules. A query lists them.", verbList("list", "create", "patch", "delete"),

@@ -280,7 +280,7 @@ func (s *State) declaredLookup(of inputIdentity, model *plan.Model) *iam.Lookup 
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	if s.registry.objects == nil || s.registry.of != of {
-		s.registry.of, s.registry.objects = of, s.newLookup(model)
+		s.registry.of, s.registry.objects = of, s.newLookup(model.HasType)
 	}
 	if inheritance := s.currentInheritance(); s.registry.objects.Inheritance != inheritance {
 		objects := *s.registry.objects // Earlier callers may still use the old permissions.
@@ -290,7 +290,8 @@ func (s *State) declaredLookup(of inputIdentity, model *plan.Model) *iam.Lookup 
 	return s.registry.objects
 }
 
-func (s *State) newLookup(model *plan.Model) *iam.Lookup {
+// newLookup returns the declared objects. Of the kinds, only those whose type hasType accepts count as registered.
+func (s *State) newLookup(hasType func(typ string) bool) *iam.Lookup {
 	var all []*iamv1alpha1.ProtectedResource
 	for _, o := range s.resources.rows.All() {
 		if o.Key.Cluster == s.store.Cluster {
@@ -298,7 +299,7 @@ func (s *State) newLookup(model *plan.Model) *iam.Lookup {
 		}
 	}
 	return &iam.Lookup{
-		Registry: iam.NewRegistryForTypes(all, model.HasType),
+		Registry: iam.NewRegistryForTypes(all, hasType),
 		Role:     s.roles.getLive, Group: s.groups.getLive,
 		User:           func(name string) *iamv1alpha1.User { return s.users.getLive("", name) },
 		ServiceAccount: func(name string) *iamv1alpha1.ServiceAccount { return s.accounts.getLive("", name) },

@@ -206,7 +206,7 @@ func (x BindingChange_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BindingChange_Change.Descriptor instead.
 func (BindingChange_Change) EnumDescriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{33, 0}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{34, 0}
 }
 
 // Type is the type of the message.
@@ -265,7 +265,7 @@ func (x WatchInferencesResponse_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchInferencesResponse_Type.Descriptor instead.
 func (WatchInferencesResponse_Type) EnumDescriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{40, 0}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{41, 0}
 }
 
 // Role is a Role of the namespace, or a ClusterRole that is bound in the namespace.
@@ -621,6 +621,70 @@ func (x *Inference) GetTruncated() bool {
 	return false
 }
 
+// Considered counts the objects behind an answer. No answer covers members of groups, roles of IAM, or roles that
+// give the same permissions.
+type Considered struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// RoleBindings of the namespace.
+	RoleBindings        int64 `protobuf:"varint,1,opt,name=role_bindings,json=roleBindings,proto3" json:"role_bindings,omitempty"`
+	ClusterRoleBindings int64 `protobuf:"varint,2,opt,name=cluster_role_bindings,json=clusterRoleBindings,proto3" json:"cluster_role_bindings,omitempty"`
+	// Rules of the namespace.
+	Rules         int64 `protobuf:"varint,3,opt,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Considered) Reset() {
+	*x = Considered{}
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Considered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Considered) ProtoMessage() {}
+
+func (x *Considered) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Considered.ProtoReflect.Descriptor instead.
+func (*Considered) Descriptor() ([]byte, []int) {
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Considered) GetRoleBindings() int64 {
+	if x != nil {
+		return x.RoleBindings
+	}
+	return 0
+}
+
+func (x *Considered) GetClusterRoleBindings() int64 {
+	if x != nil {
+		return x.ClusterRoleBindings
+	}
+	return 0
+}
+
+func (x *Considered) GetRules() int64 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
+}
+
 type ListRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty means all.
@@ -637,7 +701,7 @@ type ListRulesRequest struct {
 
 func (x *ListRulesRequest) Reset() {
 	*x = ListRulesRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[4]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +713,7 @@ func (x *ListRulesRequest) String() string {
 func (*ListRulesRequest) ProtoMessage() {}
 
 func (x *ListRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[4]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +726,7 @@ func (x *ListRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesRequest.ProtoReflect.Descriptor instead.
 func (*ListRulesRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{4}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListRulesRequest) GetNamespace() string {
@@ -706,7 +770,7 @@ type ListRulesResponse struct {
 
 func (x *ListRulesResponse) Reset() {
 	*x = ListRulesResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[5]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +782,7 @@ func (x *ListRulesResponse) String() string {
 func (*ListRulesResponse) ProtoMessage() {}
 
 func (x *ListRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[5]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +795,7 @@ func (x *ListRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesResponse.ProtoReflect.Descriptor instead.
 func (*ListRulesResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{5}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListRulesResponse) GetRules() []*Rule {
@@ -779,7 +843,7 @@ type ListInferencesRequest struct {
 
 func (x *ListInferencesRequest) Reset() {
 	*x = ListInferencesRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[6]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +855,7 @@ func (x *ListInferencesRequest) String() string {
 func (*ListInferencesRequest) ProtoMessage() {}
 
 func (x *ListInferencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[6]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +868,7 @@ func (x *ListInferencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInferencesRequest.ProtoReflect.Descriptor instead.
 func (*ListInferencesRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{6}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListInferencesRequest) GetNamespace() string {
@@ -855,7 +919,7 @@ type ListInferencesResponse struct {
 
 func (x *ListInferencesResponse) Reset() {
 	*x = ListInferencesResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[7]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +931,7 @@ func (x *ListInferencesResponse) String() string {
 func (*ListInferencesResponse) ProtoMessage() {}
 
 func (x *ListInferencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[7]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +944,7 @@ func (x *ListInferencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInferencesResponse.ProtoReflect.Descriptor instead.
 func (*ListInferencesResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{7}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListInferencesResponse) GetInferences() []*Inference {
@@ -923,7 +987,7 @@ type GetInferenceRequest struct {
 
 func (x *GetInferenceRequest) Reset() {
 	*x = GetInferenceRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[8]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +999,7 @@ func (x *GetInferenceRequest) String() string {
 func (*GetInferenceRequest) ProtoMessage() {}
 
 func (x *GetInferenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[8]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1012,7 @@ func (x *GetInferenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInferenceRequest.ProtoReflect.Descriptor instead.
 func (*GetInferenceRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{8}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetInferenceRequest) GetNamespace() string {
@@ -973,17 +1037,19 @@ func (x *GetInferenceRequest) GetMinRevision() string {
 }
 
 type GetInferenceResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Inference     *Inference             `protobuf:"bytes,1,opt,name=inference,proto3" json:"inference,omitempty"`
-	Revision      string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	Synced        bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Inference *Inference             `protobuf:"bytes,1,opt,name=inference,proto3" json:"inference,omitempty"`
+	Revision  string                 `protobuf:"bytes,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Synced    bool                   `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`
+	// The role does not exist. Bindings or rules name it, and it gives no permission until it is created.
+	RoleMissing   bool `protobuf:"varint,4,opt,name=role_missing,json=roleMissing,proto3" json:"role_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetInferenceResponse) Reset() {
 	*x = GetInferenceResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[9]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1061,7 @@ func (x *GetInferenceResponse) String() string {
 func (*GetInferenceResponse) ProtoMessage() {}
 
 func (x *GetInferenceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[9]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1074,7 @@ func (x *GetInferenceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInferenceResponse.ProtoReflect.Descriptor instead.
 func (*GetInferenceResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{9}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetInferenceResponse) GetInference() *Inference {
@@ -1032,6 +1098,13 @@ func (x *GetInferenceResponse) GetSynced() bool {
 	return false
 }
 
+func (x *GetInferenceResponse) GetRoleMissing() bool {
+	if x != nil {
+		return x.RoleMissing
+	}
+	return false
+}
+
 type ListImplyingRolesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1044,7 +1117,7 @@ type ListImplyingRolesRequest struct {
 
 func (x *ListImplyingRolesRequest) Reset() {
 	*x = ListImplyingRolesRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[10]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1129,7 @@ func (x *ListImplyingRolesRequest) String() string {
 func (*ListImplyingRolesRequest) ProtoMessage() {}
 
 func (x *ListImplyingRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[10]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1142,7 @@ func (x *ListImplyingRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImplyingRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListImplyingRolesRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{10}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListImplyingRolesRequest) GetNamespace() string {
@@ -1105,7 +1178,7 @@ type ImplyingRole struct {
 
 func (x *ImplyingRole) Reset() {
 	*x = ImplyingRole{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[11]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1190,7 @@ func (x *ImplyingRole) String() string {
 func (*ImplyingRole) ProtoMessage() {}
 
 func (x *ImplyingRole) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[11]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1203,7 @@ func (x *ImplyingRole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImplyingRole.ProtoReflect.Descriptor instead.
 func (*ImplyingRole) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{11}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ImplyingRole) GetRole() *Role {
@@ -1155,14 +1228,16 @@ type ListImplyingRolesResponse struct {
 	// The list is cut.
 	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// Full length of the list.
-	Total         int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
+	Total int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
+	// The role does not exist. Bindings or rules name it, and it gives no permission until it is created.
+	RoleMissing   bool `protobuf:"varint,6,opt,name=role_missing,json=roleMissing,proto3" json:"role_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListImplyingRolesResponse) Reset() {
 	*x = ListImplyingRolesResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[12]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1249,7 @@ func (x *ListImplyingRolesResponse) String() string {
 func (*ListImplyingRolesResponse) ProtoMessage() {}
 
 func (x *ListImplyingRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[12]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1262,7 @@ func (x *ListImplyingRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListImplyingRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListImplyingRolesResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{12}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListImplyingRolesResponse) GetRoles() []*ImplyingRole {
@@ -1225,6 +1300,13 @@ func (x *ListImplyingRolesResponse) GetTotal() int64 {
 	return 0
 }
 
+func (x *ListImplyingRolesResponse) GetRoleMissing() bool {
+	if x != nil {
+		return x.RoleMissing
+	}
+	return false
+}
+
 type ExplainRoleRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1242,7 +1324,7 @@ type ExplainRoleRequest struct {
 
 func (x *ExplainRoleRequest) Reset() {
 	*x = ExplainRoleRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[13]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1336,7 @@ func (x *ExplainRoleRequest) String() string {
 func (*ExplainRoleRequest) ProtoMessage() {}
 
 func (x *ExplainRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[13]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1349,7 @@ func (x *ExplainRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRoleRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRoleRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{13}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExplainRoleRequest) GetNamespace() string {
@@ -1327,7 +1409,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[14]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1421,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[14]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1434,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{14}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Step) GetRules() []string {
@@ -1406,7 +1488,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[15]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1500,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[15]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1513,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{15}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Reason) GetBinding() string {
@@ -1488,16 +1570,19 @@ type ExplainRoleResponse struct {
 	Held    bool                   `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
 	Reasons []*Reason              `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	// The list of reasons is cut.
-	Truncated     bool   `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	Revision      string `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
-	Synced        bool   `protobuf:"varint,5,opt,name=synced,proto3" json:"synced,omitempty"`
+	Truncated bool   `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Revision  string `protobuf:"bytes,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	Synced    bool   `protobuf:"varint,5,opt,name=synced,proto3" json:"synced,omitempty"`
+	// The role does not exist. Bindings or rules name it, and it gives no permission until it is created.
+	RoleMissing   bool        `protobuf:"varint,6,opt,name=role_missing,json=roleMissing,proto3" json:"role_missing,omitempty"`
+	Considered    *Considered `protobuf:"bytes,7,opt,name=considered,proto3" json:"considered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainRoleResponse) Reset() {
 	*x = ExplainRoleResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[16]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1594,7 @@ func (x *ExplainRoleResponse) String() string {
 func (*ExplainRoleResponse) ProtoMessage() {}
 
 func (x *ExplainRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[16]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1607,7 @@ func (x *ExplainRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRoleResponse.ProtoReflect.Descriptor instead.
 func (*ExplainRoleResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{16}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExplainRoleResponse) GetHeld() bool {
@@ -1560,6 +1645,20 @@ func (x *ExplainRoleResponse) GetSynced() bool {
 	return false
 }
 
+func (x *ExplainRoleResponse) GetRoleMissing() bool {
+	if x != nil {
+		return x.RoleMissing
+	}
+	return false
+}
+
+func (x *ExplainRoleResponse) GetConsidered() *Considered {
+	if x != nil {
+		return x.Considered
+	}
+	return nil
+}
+
 type ExplainBindingRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1574,7 +1673,7 @@ type ExplainBindingRequest struct {
 
 func (x *ExplainBindingRequest) Reset() {
 	*x = ExplainBindingRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[17]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1685,7 @@ func (x *ExplainBindingRequest) String() string {
 func (*ExplainBindingRequest) ProtoMessage() {}
 
 func (x *ExplainBindingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[17]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1698,7 @@ func (x *ExplainBindingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainBindingRequest.ProtoReflect.Descriptor instead.
 func (*ExplainBindingRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{17}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExplainBindingRequest) GetNamespace() string {
@@ -1648,7 +1747,7 @@ type ImpliedBinding struct {
 
 func (x *ImpliedBinding) Reset() {
 	*x = ImpliedBinding{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[18]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1759,7 @@ func (x *ImpliedBinding) String() string {
 func (*ImpliedBinding) ProtoMessage() {}
 
 func (x *ImpliedBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[18]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1772,7 @@ func (x *ImpliedBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImpliedBinding.ProtoReflect.Descriptor instead.
 func (*ImpliedBinding) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{18}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ImpliedBinding) GetName() string {
@@ -1750,7 +1849,7 @@ type ExplainBindingResponse struct {
 
 func (x *ExplainBindingResponse) Reset() {
 	*x = ExplainBindingResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[19]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1861,7 @@ func (x *ExplainBindingResponse) String() string {
 func (*ExplainBindingResponse) ProtoMessage() {}
 
 func (x *ExplainBindingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[19]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1874,7 @@ func (x *ExplainBindingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainBindingResponse.ProtoReflect.Descriptor instead.
 func (*ExplainBindingResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{19}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExplainBindingResponse) GetName() string {
@@ -1877,7 +1976,7 @@ type WhoHasRoleRequest struct {
 
 func (x *WhoHasRoleRequest) Reset() {
 	*x = WhoHasRoleRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[20]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +1988,7 @@ func (x *WhoHasRoleRequest) String() string {
 func (*WhoHasRoleRequest) ProtoMessage() {}
 
 func (x *WhoHasRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[20]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +2001,7 @@ func (x *WhoHasRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoHasRoleRequest.ProtoReflect.Descriptor instead.
 func (*WhoHasRoleRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{20}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WhoHasRoleRequest) GetNamespace() string {
@@ -1956,7 +2055,7 @@ type Holder struct {
 
 func (x *Holder) Reset() {
 	*x = Holder{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[21]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2067,7 @@ func (x *Holder) String() string {
 func (*Holder) ProtoMessage() {}
 
 func (x *Holder) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[21]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2080,7 @@ func (x *Holder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holder.ProtoReflect.Descriptor instead.
 func (*Holder) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{21}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Holder) GetSubject() *Subject {
@@ -2019,13 +2118,16 @@ type WhoHasRoleResponse struct {
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	Revision      string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	Synced        bool   `protobuf:"varint,4,opt,name=synced,proto3" json:"synced,omitempty"`
+	// The role does not exist. Bindings or rules name it, and it gives no permission until it is created.
+	RoleMissing   bool        `protobuf:"varint,5,opt,name=role_missing,json=roleMissing,proto3" json:"role_missing,omitempty"`
+	Considered    *Considered `protobuf:"bytes,6,opt,name=considered,proto3" json:"considered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WhoHasRoleResponse) Reset() {
 	*x = WhoHasRoleResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[22]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2139,7 @@ func (x *WhoHasRoleResponse) String() string {
 func (*WhoHasRoleResponse) ProtoMessage() {}
 
 func (x *WhoHasRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[22]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2152,7 @@ func (x *WhoHasRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoHasRoleResponse.ProtoReflect.Descriptor instead.
 func (*WhoHasRoleResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{22}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WhoHasRoleResponse) GetHolders() []*Holder {
@@ -2081,6 +2183,20 @@ func (x *WhoHasRoleResponse) GetSynced() bool {
 	return false
 }
 
+func (x *WhoHasRoleResponse) GetRoleMissing() bool {
+	if x != nil {
+		return x.RoleMissing
+	}
+	return false
+}
+
+func (x *WhoHasRoleResponse) GetConsidered() *Considered {
+	if x != nil {
+		return x.Considered
+	}
+	return nil
+}
+
 type ListEffectiveRolesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -2095,7 +2211,7 @@ type ListEffectiveRolesRequest struct {
 
 func (x *ListEffectiveRolesRequest) Reset() {
 	*x = ListEffectiveRolesRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[23]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2223,7 @@ func (x *ListEffectiveRolesRequest) String() string {
 func (*ListEffectiveRolesRequest) ProtoMessage() {}
 
 func (x *ListEffectiveRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[23]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2236,7 @@ func (x *ListEffectiveRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEffectiveRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListEffectiveRolesRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{23}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListEffectiveRolesRequest) GetNamespace() string {
@@ -2167,7 +2283,7 @@ type EffectiveRole struct {
 
 func (x *EffectiveRole) Reset() {
 	*x = EffectiveRole{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[24]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2295,7 @@ func (x *EffectiveRole) String() string {
 func (*EffectiveRole) ProtoMessage() {}
 
 func (x *EffectiveRole) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[24]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2308,7 @@ func (x *EffectiveRole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectiveRole.ProtoReflect.Descriptor instead.
 func (*EffectiveRole) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{24}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *EffectiveRole) GetRole() *Role {
@@ -2231,14 +2347,17 @@ type ListEffectiveRolesResponse struct {
 	// The list is cut.
 	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// Full length of the list.
-	Total         int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Total int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
+	// No binding names the subject itself, only its groups. The name may be wrong.
+	SubjectUnnamed bool        `protobuf:"varint,6,opt,name=subject_unnamed,json=subjectUnnamed,proto3" json:"subject_unnamed,omitempty"`
+	Considered     *Considered `protobuf:"bytes,7,opt,name=considered,proto3" json:"considered,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListEffectiveRolesResponse) Reset() {
 	*x = ListEffectiveRolesResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[25]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2369,7 @@ func (x *ListEffectiveRolesResponse) String() string {
 func (*ListEffectiveRolesResponse) ProtoMessage() {}
 
 func (x *ListEffectiveRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[25]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2382,7 @@ func (x *ListEffectiveRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEffectiveRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListEffectiveRolesResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{25}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListEffectiveRolesResponse) GetRoles() []*EffectiveRole {
@@ -2301,6 +2420,20 @@ func (x *ListEffectiveRolesResponse) GetTotal() int64 {
 	return 0
 }
 
+func (x *ListEffectiveRolesResponse) GetSubjectUnnamed() bool {
+	if x != nil {
+		return x.SubjectUnnamed
+	}
+	return false
+}
+
+func (x *ListEffectiveRolesResponse) GetConsidered() *Considered {
+	if x != nil {
+		return x.Considered
+	}
+	return nil
+}
+
 // RuleChange creates, replaces or removes a rule.
 type RuleChange struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -2315,7 +2448,7 @@ type RuleChange struct {
 
 func (x *RuleChange) Reset() {
 	*x = RuleChange{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[26]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2460,7 @@ func (x *RuleChange) String() string {
 func (*RuleChange) ProtoMessage() {}
 
 func (x *RuleChange) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[26]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2473,7 @@ func (x *RuleChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleChange.ProtoReflect.Descriptor instead.
 func (*RuleChange) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{26}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RuleChange) GetName() string {
@@ -2383,7 +2516,7 @@ type PreviewRulesRequest struct {
 
 func (x *PreviewRulesRequest) Reset() {
 	*x = PreviewRulesRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[27]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2528,7 @@ func (x *PreviewRulesRequest) String() string {
 func (*PreviewRulesRequest) ProtoMessage() {}
 
 func (x *PreviewRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[27]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2541,7 @@ func (x *PreviewRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRulesRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRulesRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{27}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PreviewRulesRequest) GetNamespace() string {
@@ -2443,7 +2576,7 @@ type PreviewRulesResponse struct {
 
 func (x *PreviewRulesResponse) Reset() {
 	*x = PreviewRulesResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[28]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2588,7 @@ func (x *PreviewRulesResponse) String() string {
 func (*PreviewRulesResponse) ProtoMessage() {}
 
 func (x *PreviewRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[28]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2601,7 @@ func (x *PreviewRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRulesResponse.ProtoReflect.Descriptor instead.
 func (*PreviewRulesResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{28}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PreviewRulesResponse) GetPreview() *Preview {
@@ -2508,7 +2641,7 @@ type PreviewBindingRequest struct {
 
 func (x *PreviewBindingRequest) Reset() {
 	*x = PreviewBindingRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[29]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2653,7 @@ func (x *PreviewBindingRequest) String() string {
 func (*PreviewBindingRequest) ProtoMessage() {}
 
 func (x *PreviewBindingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[29]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2666,7 @@ func (x *PreviewBindingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewBindingRequest.ProtoReflect.Descriptor instead.
 func (*PreviewBindingRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{29}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PreviewBindingRequest) GetNamespace() string {
@@ -2589,7 +2722,7 @@ type PreviewBindingResponse struct {
 
 func (x *PreviewBindingResponse) Reset() {
 	*x = PreviewBindingResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[30]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2734,7 @@ func (x *PreviewBindingResponse) String() string {
 func (*PreviewBindingResponse) ProtoMessage() {}
 
 func (x *PreviewBindingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[30]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2747,7 @@ func (x *PreviewBindingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewBindingResponse.ProtoReflect.Descriptor instead.
 func (*PreviewBindingResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{30}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PreviewBindingResponse) GetPreview() *Preview {
@@ -2664,7 +2797,7 @@ type Preview struct {
 
 func (x *Preview) Reset() {
 	*x = Preview{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[31]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +2809,7 @@ func (x *Preview) String() string {
 func (*Preview) ProtoMessage() {}
 
 func (x *Preview) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[31]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +2822,7 @@ func (x *Preview) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preview.ProtoReflect.Descriptor instead.
 func (*Preview) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{31}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Preview) GetInferences() []*InferenceChange {
@@ -2784,7 +2917,7 @@ type InferenceChange struct {
 
 func (x *InferenceChange) Reset() {
 	*x = InferenceChange{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[32]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +2929,7 @@ func (x *InferenceChange) String() string {
 func (*InferenceChange) ProtoMessage() {}
 
 func (x *InferenceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[32]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +2942,7 @@ func (x *InferenceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferenceChange.ProtoReflect.Descriptor instead.
 func (*InferenceChange) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{32}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *InferenceChange) GetParent() *Role {
@@ -2863,7 +2996,7 @@ type BindingChange struct {
 
 func (x *BindingChange) Reset() {
 	*x = BindingChange{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[33]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +3008,7 @@ func (x *BindingChange) String() string {
 func (*BindingChange) ProtoMessage() {}
 
 func (x *BindingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[33]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +3021,7 @@ func (x *BindingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindingChange.ProtoReflect.Descriptor instead.
 func (*BindingChange) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{33}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BindingChange) GetChange() BindingChange_Change {
@@ -2948,7 +3081,7 @@ type SubjectChange struct {
 
 func (x *SubjectChange) Reset() {
 	*x = SubjectChange{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[34]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2960,7 +3093,7 @@ func (x *SubjectChange) String() string {
 func (*SubjectChange) ProtoMessage() {}
 
 func (x *SubjectChange) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[34]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2973,7 +3106,7 @@ func (x *SubjectChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubjectChange.ProtoReflect.Descriptor instead.
 func (*SubjectChange) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{34}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SubjectChange) GetSubject() *Subject {
@@ -3023,7 +3156,7 @@ type Cycle struct {
 
 func (x *Cycle) Reset() {
 	*x = Cycle{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[35]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3168,7 @@ func (x *Cycle) String() string {
 func (*Cycle) ProtoMessage() {}
 
 func (x *Cycle) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[35]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3181,7 @@ func (x *Cycle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cycle.ProtoReflect.Descriptor instead.
 func (*Cycle) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{35}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Cycle) GetRoles() []*Role {
@@ -3077,7 +3210,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[36]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +3222,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[36]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +3235,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{36}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Refusal) GetName() string {
@@ -3139,7 +3272,7 @@ type WatchInferencesRequest struct {
 
 func (x *WatchInferencesRequest) Reset() {
 	*x = WatchInferencesRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[37]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +3284,7 @@ func (x *WatchInferencesRequest) String() string {
 func (*WatchInferencesRequest) ProtoMessage() {}
 
 func (x *WatchInferencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[37]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +3297,7 @@ func (x *WatchInferencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchInferencesRequest.ProtoReflect.Descriptor instead.
 func (*WatchInferencesRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{37}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchInferencesRequest) GetNamespace() string {
@@ -3192,7 +3325,7 @@ type InferenceKey struct {
 
 func (x *InferenceKey) Reset() {
 	*x = InferenceKey{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[38]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3337,7 @@ func (x *InferenceKey) String() string {
 func (*InferenceKey) ProtoMessage() {}
 
 func (x *InferenceKey) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[38]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3350,7 @@ func (x *InferenceKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferenceKey.ProtoReflect.Descriptor instead.
 func (*InferenceKey) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{38}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *InferenceKey) GetNamespace() string {
@@ -3245,7 +3378,7 @@ type RuleKey struct {
 
 func (x *RuleKey) Reset() {
 	*x = RuleKey{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[39]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +3390,7 @@ func (x *RuleKey) String() string {
 func (*RuleKey) ProtoMessage() {}
 
 func (x *RuleKey) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[39]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +3403,7 @@ func (x *RuleKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleKey.ProtoReflect.Descriptor instead.
 func (*RuleKey) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{39}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RuleKey) GetNamespace() string {
@@ -3304,7 +3437,7 @@ type WatchInferencesResponse struct {
 
 func (x *WatchInferencesResponse) Reset() {
 	*x = WatchInferencesResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[40]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +3449,7 @@ func (x *WatchInferencesResponse) String() string {
 func (*WatchInferencesResponse) ProtoMessage() {}
 
 func (x *WatchInferencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[40]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +3462,7 @@ func (x *WatchInferencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchInferencesResponse.ProtoReflect.Descriptor instead.
 func (*WatchInferencesResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{40}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchInferencesResponse) GetType() WatchInferencesResponse_Type {
@@ -3396,7 +3529,7 @@ type GetSyncStatusRequest struct {
 
 func (x *GetSyncStatusRequest) Reset() {
 	*x = GetSyncStatusRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[41]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3541,7 @@ func (x *GetSyncStatusRequest) String() string {
 func (*GetSyncStatusRequest) ProtoMessage() {}
 
 func (x *GetSyncStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[41]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3554,7 @@ func (x *GetSyncStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSyncStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetSyncStatusRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{41}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetSyncStatusRequest) GetNamespace() string {
@@ -3472,7 +3605,7 @@ type NamespaceSync struct {
 
 func (x *NamespaceSync) Reset() {
 	*x = NamespaceSync{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[42]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3484,7 +3617,7 @@ func (x *NamespaceSync) String() string {
 func (*NamespaceSync) ProtoMessage() {}
 
 func (x *NamespaceSync) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[42]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3497,7 +3630,7 @@ func (x *NamespaceSync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceSync.ProtoReflect.Descriptor instead.
 func (*NamespaceSync) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{42}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *NamespaceSync) GetNamespace() string {
@@ -3569,7 +3702,7 @@ type GetSyncStatusResponse struct {
 
 func (x *GetSyncStatusResponse) Reset() {
 	*x = GetSyncStatusResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[43]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3581,7 +3714,7 @@ func (x *GetSyncStatusResponse) String() string {
 func (*GetSyncStatusResponse) ProtoMessage() {}
 
 func (x *GetSyncStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[43]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3594,7 +3727,7 @@ func (x *GetSyncStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSyncStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetSyncStatusResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{43}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetSyncStatusResponse) GetNamespaces() []*NamespaceSync {
@@ -3636,7 +3769,7 @@ type CheckDriftRequest struct {
 
 func (x *CheckDriftRequest) Reset() {
 	*x = CheckDriftRequest{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[44]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3648,7 +3781,7 @@ func (x *CheckDriftRequest) String() string {
 func (*CheckDriftRequest) ProtoMessage() {}
 
 func (x *CheckDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[44]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3661,7 +3794,7 @@ func (x *CheckDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckDriftRequest.ProtoReflect.Descriptor instead.
 func (*CheckDriftRequest) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{44}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CheckDriftRequest) GetNamespace() string {
@@ -3708,7 +3841,7 @@ type CheckDriftResponse struct {
 
 func (x *CheckDriftResponse) Reset() {
 	*x = CheckDriftResponse{}
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[45]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3853,7 @@ func (x *CheckDriftResponse) String() string {
 func (*CheckDriftResponse) ProtoMessage() {}
 
 func (x *CheckDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_inference_v1_inference_proto_msgTypes[45]
+	mi := &file_entail_inference_v1_inference_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +3866,7 @@ func (x *CheckDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckDriftResponse.ProtoReflect.Descriptor instead.
 func (*CheckDriftResponse) Descriptor() ([]byte, []int) {
-	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{45}
+	return file_entail_inference_v1_inference_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CheckDriftResponse) GetInStep() bool {
@@ -3886,7 +4019,12 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"childRoles\x12\x14\n" +
 	"\x05rules\x18\x05 \x03(\tR\x05rules\x12*\n" +
 	"\x11child_roles_total\x18\x06 \x01(\x03R\x0fchildRolesTotal\x12\x1c\n" +
-	"\ttruncated\x18\a \x01(\bR\ttruncated\"\xb7\x01\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\"{\n" +
+	"\n" +
+	"Considered\x12#\n" +
+	"\rrole_bindings\x18\x01 \x01(\x03R\froleBindings\x122\n" +
+	"\x15cluster_role_bindings\x18\x02 \x01(\x03R\x13clusterRoleBindings\x12\x14\n" +
+	"\x05rules\x18\x03 \x01(\x03R\x05rules\"\xb7\x01\n" +
 	"\x10ListRulesRequest\x12%\n" +
 	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\tnamespace\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -3917,24 +4055,26 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x13GetInferenceRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x125\n" +
 	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12*\n" +
-	"\fmin_revision\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\x88\x01\n" +
+	"\fmin_revision\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"\xab\x01\n" +
 	"\x14GetInferenceResponse\x12<\n" +
 	"\tinference\x18\x01 \x01(\v2\x1e.entail.inference.v1.InferenceR\tinference\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\bR\x06synced\"\xa6\x01\n" +
+	"\x06synced\x18\x03 \x01(\bR\x06synced\x12!\n" +
+	"\frole_missing\x18\x04 \x01(\bR\vroleMissing\"\xa6\x01\n" +
 	"\x18ListImplyingRolesRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x125\n" +
 	"\x04role\x18\x02 \x01(\v2\x19.entail.inference.v1.RoleB\x06\xbaH\x03\xc8\x01\x01R\x04role\x12*\n" +
 	"\fmin_revision\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\vminRevision\"U\n" +
 	"\fImplyingRole\x12-\n" +
 	"\x04role\x18\x01 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x12\x16\n" +
-	"\x06direct\x18\x02 \x01(\bR\x06direct\"\xbc\x01\n" +
+	"\x06direct\x18\x02 \x01(\bR\x06direct\"\xdf\x01\n" +
 	"\x19ListImplyingRolesResponse\x127\n" +
 	"\x05roles\x18\x01 \x03(\v2!.entail.inference.v1.ImplyingRoleR\x05roles\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
 	"\x06synced\x18\x03 \x01(\bR\x06synced\x12\x1c\n" +
 	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x14\n" +
-	"\x05total\x18\x05 \x01(\x03R\x05total\"\xb3\x02\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\x12!\n" +
+	"\frole_missing\x18\x06 \x01(\bR\vroleMissing\"\xb3\x02\n" +
 	"\x12ExplainRoleRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12>\n" +
 	"\asubject\x18\x02 \x01(\v2\x1c.entail.inference.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12)\n" +
@@ -3955,13 +4095,17 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x03(\v2\x19.entail.inference.v1.StepR\x04path\x12+\n" +
 	"\x11generated_binding\x18\x05 \x01(\tR\x10generatedBinding\x127\n" +
 	"\x05state\x18\x06 \x01(\x0e2!.entail.inference.v1.BindingStateR\x05state\x12\x1c\n" +
-	"\ttruncated\x18\a \x01(\bR\ttruncated\"\xb2\x01\n" +
+	"\ttruncated\x18\a \x01(\bR\ttruncated\"\x96\x02\n" +
 	"\x13ExplainRoleResponse\x12\x12\n" +
 	"\x04held\x18\x01 \x01(\bR\x04held\x125\n" +
 	"\areasons\x18\x02 \x03(\v2\x1b.entail.inference.v1.ReasonR\areasons\x12\x1c\n" +
 	"\ttruncated\x18\x03 \x01(\bR\ttruncated\x12\x1a\n" +
 	"\brevision\x18\x04 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x05 \x01(\bR\x06synced\"\xb4\x01\n" +
+	"\x06synced\x18\x05 \x01(\bR\x06synced\x12!\n" +
+	"\frole_missing\x18\x06 \x01(\bR\vroleMissing\x12?\n" +
+	"\n" +
+	"considered\x18\a \x01(\v2\x1f.entail.inference.v1.ConsideredR\n" +
+	"considered\"\xb4\x01\n" +
 	"\x15ExplainBindingRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12\x1e\n" +
 	"\x04name\x18\x02 \x01(\tB\n" +
@@ -4002,12 +4146,16 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\asubject\x18\x01 \x01(\v2\x1c.entail.inference.v1.SubjectR\asubject\x123\n" +
 	"\x06origin\x18\x02 \x01(\x0e2\x1b.entail.inference.v1.OriginR\x06origin\x12\x1a\n" +
 	"\bbindings\x18\x03 \x03(\tR\bbindings\x12%\n" +
-	"\x0ebindings_total\x18\x04 \x01(\x03R\rbindingsTotal\"\xa7\x01\n" +
+	"\x0ebindings_total\x18\x04 \x01(\x03R\rbindingsTotal\"\x8b\x02\n" +
 	"\x12WhoHasRoleResponse\x125\n" +
 	"\aholders\x18\x01 \x03(\v2\x1b.entail.inference.v1.HolderR\aholders\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\tR\brevision\x12\x16\n" +
-	"\x06synced\x18\x04 \x01(\bR\x06synced\"\xdb\x01\n" +
+	"\x06synced\x18\x04 \x01(\bR\x06synced\x12!\n" +
+	"\frole_missing\x18\x05 \x01(\bR\vroleMissing\x12?\n" +
+	"\n" +
+	"considered\x18\x06 \x01(\v2\x1f.entail.inference.v1.ConsideredR\n" +
+	"considered\"\xdb\x01\n" +
 	"\x19ListEffectiveRolesRequest\x12'\n" +
 	"\tnamespace\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\tnamespace\x12>\n" +
 	"\asubject\x18\x02 \x01(\v2\x1c.entail.inference.v1.SubjectB\x06\xbaH\x03\xc8\x01\x01R\asubject\x12)\n" +
@@ -4017,13 +4165,17 @@ const file_entail_inference_v1_inference_proto_rawDesc = "" +
 	"\x04role\x18\x01 \x01(\v2\x19.entail.inference.v1.RoleR\x04role\x123\n" +
 	"\x06origin\x18\x02 \x01(\x0e2\x1b.entail.inference.v1.OriginR\x06origin\x12\x1a\n" +
 	"\bbindings\x18\x03 \x03(\tR\bbindings\x12%\n" +
-	"\x0ebindings_total\x18\x04 \x01(\x03R\rbindingsTotal\"\xbe\x01\n" +
+	"\x0ebindings_total\x18\x04 \x01(\x03R\rbindingsTotal\"\xa8\x02\n" +
 	"\x1aListEffectiveRolesResponse\x128\n" +
 	"\x05roles\x18\x01 \x03(\v2\".entail.inference.v1.EffectiveRoleR\x05roles\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12\x16\n" +
 	"\x06synced\x18\x03 \x01(\bR\x06synced\x12\x1c\n" +
 	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x14\n" +
-	"\x05total\x18\x05 \x01(\x03R\x05total\"\xa8\x01\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\x12'\n" +
+	"\x0fsubject_unnamed\x18\x06 \x01(\bR\x0esubjectUnnamed\x12?\n" +
+	"\n" +
+	"considered\x18\a \x01(\v2\x1f.entail.inference.v1.ConsideredR\n" +
+	"considered\"\xa8\x01\n" +
 	"\n" +
 	"RuleChange\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
@@ -4215,7 +4367,7 @@ func file_entail_inference_v1_inference_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_inference_v1_inference_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_entail_inference_v1_inference_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_entail_inference_v1_inference_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_entail_inference_v1_inference_proto_goTypes = []any{
 	(Origin)(0),                        // 0: entail.inference.v1.Origin
 	(BindingState)(0),                  // 1: entail.inference.v1.BindingState
@@ -4225,49 +4377,50 @@ var file_entail_inference_v1_inference_proto_goTypes = []any{
 	(*Subject)(nil),                    // 5: entail.inference.v1.Subject
 	(*Rule)(nil),                       // 6: entail.inference.v1.Rule
 	(*Inference)(nil),                  // 7: entail.inference.v1.Inference
-	(*ListRulesRequest)(nil),           // 8: entail.inference.v1.ListRulesRequest
-	(*ListRulesResponse)(nil),          // 9: entail.inference.v1.ListRulesResponse
-	(*ListInferencesRequest)(nil),      // 10: entail.inference.v1.ListInferencesRequest
-	(*ListInferencesResponse)(nil),     // 11: entail.inference.v1.ListInferencesResponse
-	(*GetInferenceRequest)(nil),        // 12: entail.inference.v1.GetInferenceRequest
-	(*GetInferenceResponse)(nil),       // 13: entail.inference.v1.GetInferenceResponse
-	(*ListImplyingRolesRequest)(nil),   // 14: entail.inference.v1.ListImplyingRolesRequest
-	(*ImplyingRole)(nil),               // 15: entail.inference.v1.ImplyingRole
-	(*ListImplyingRolesResponse)(nil),  // 16: entail.inference.v1.ListImplyingRolesResponse
-	(*ExplainRoleRequest)(nil),         // 17: entail.inference.v1.ExplainRoleRequest
-	(*Step)(nil),                       // 18: entail.inference.v1.Step
-	(*Reason)(nil),                     // 19: entail.inference.v1.Reason
-	(*ExplainRoleResponse)(nil),        // 20: entail.inference.v1.ExplainRoleResponse
-	(*ExplainBindingRequest)(nil),      // 21: entail.inference.v1.ExplainBindingRequest
-	(*ImpliedBinding)(nil),             // 22: entail.inference.v1.ImpliedBinding
-	(*ExplainBindingResponse)(nil),     // 23: entail.inference.v1.ExplainBindingResponse
-	(*WhoHasRoleRequest)(nil),          // 24: entail.inference.v1.WhoHasRoleRequest
-	(*Holder)(nil),                     // 25: entail.inference.v1.Holder
-	(*WhoHasRoleResponse)(nil),         // 26: entail.inference.v1.WhoHasRoleResponse
-	(*ListEffectiveRolesRequest)(nil),  // 27: entail.inference.v1.ListEffectiveRolesRequest
-	(*EffectiveRole)(nil),              // 28: entail.inference.v1.EffectiveRole
-	(*ListEffectiveRolesResponse)(nil), // 29: entail.inference.v1.ListEffectiveRolesResponse
-	(*RuleChange)(nil),                 // 30: entail.inference.v1.RuleChange
-	(*PreviewRulesRequest)(nil),        // 31: entail.inference.v1.PreviewRulesRequest
-	(*PreviewRulesResponse)(nil),       // 32: entail.inference.v1.PreviewRulesResponse
-	(*PreviewBindingRequest)(nil),      // 33: entail.inference.v1.PreviewBindingRequest
-	(*PreviewBindingResponse)(nil),     // 34: entail.inference.v1.PreviewBindingResponse
-	(*Preview)(nil),                    // 35: entail.inference.v1.Preview
-	(*InferenceChange)(nil),            // 36: entail.inference.v1.InferenceChange
-	(*BindingChange)(nil),              // 37: entail.inference.v1.BindingChange
-	(*SubjectChange)(nil),              // 38: entail.inference.v1.SubjectChange
-	(*Cycle)(nil),                      // 39: entail.inference.v1.Cycle
-	(*Refusal)(nil),                    // 40: entail.inference.v1.Refusal
-	(*WatchInferencesRequest)(nil),     // 41: entail.inference.v1.WatchInferencesRequest
-	(*InferenceKey)(nil),               // 42: entail.inference.v1.InferenceKey
-	(*RuleKey)(nil),                    // 43: entail.inference.v1.RuleKey
-	(*WatchInferencesResponse)(nil),    // 44: entail.inference.v1.WatchInferencesResponse
-	(*GetSyncStatusRequest)(nil),       // 45: entail.inference.v1.GetSyncStatusRequest
-	(*NamespaceSync)(nil),              // 46: entail.inference.v1.NamespaceSync
-	(*GetSyncStatusResponse)(nil),      // 47: entail.inference.v1.GetSyncStatusResponse
-	(*CheckDriftRequest)(nil),          // 48: entail.inference.v1.CheckDriftRequest
-	(*CheckDriftResponse)(nil),         // 49: entail.inference.v1.CheckDriftResponse
-	(*timestamppb.Timestamp)(nil),      // 50: google.protobuf.Timestamp
+	(*Considered)(nil),                 // 8: entail.inference.v1.Considered
+	(*ListRulesRequest)(nil),           // 9: entail.inference.v1.ListRulesRequest
+	(*ListRulesResponse)(nil),          // 10: entail.inference.v1.ListRulesResponse
+	(*ListInferencesRequest)(nil),      // 11: entail.inference.v1.ListInferencesRequest
+	(*ListInferencesResponse)(nil),     // 12: entail.inference.v1.ListInferencesResponse
+	(*GetInferenceRequest)(nil),        // 13: entail.inference.v1.GetInferenceRequest
+	(*GetInferenceResponse)(nil),       // 14: entail.inference.v1.GetInferenceResponse
+	(*ListImplyingRolesRequest)(nil),   // 15: entail.inference.v1.ListImplyingRolesRequest
+	(*ImplyingRole)(nil),               // 16: entail.inference.v1.ImplyingRole
+	(*ListImplyingRolesResponse)(nil),  // 17: entail.inference.v1.ListImplyingRolesResponse
+	(*ExplainRoleRequest)(nil),         // 18: entail.inference.v1.ExplainRoleRequest
+	(*Step)(nil),                       // 19: entail.inference.v1.Step
+	(*Reason)(nil),                     // 20: entail.inference.v1.Reason
+	(*ExplainRoleResponse)(nil),        // 21: entail.inference.v1.ExplainRoleResponse
+	(*ExplainBindingRequest)(nil),      // 22: entail.inference.v1.ExplainBindingRequest
+	(*ImpliedBinding)(nil),             // 23: entail.inference.v1.ImpliedBinding
+	(*ExplainBindingResponse)(nil),     // 24: entail.inference.v1.ExplainBindingResponse
+	(*WhoHasRoleRequest)(nil),          // 25: entail.inference.v1.WhoHasRoleRequest
+	(*Holder)(nil),                     // 26: entail.inference.v1.Holder
+	(*WhoHasRoleResponse)(nil),         // 27: entail.inference.v1.WhoHasRoleResponse
+	(*ListEffectiveRolesRequest)(nil),  // 28: entail.inference.v1.ListEffectiveRolesRequest
+	(*EffectiveRole)(nil),              // 29: entail.inference.v1.EffectiveRole
+	(*ListEffectiveRolesResponse)(nil), // 30: entail.inference.v1.ListEffectiveRolesResponse
+	(*RuleChange)(nil),                 // 31: entail.inference.v1.RuleChange
+	(*PreviewRulesRequest)(nil),        // 32: entail.inference.v1.PreviewRulesRequest
+	(*PreviewRulesResponse)(nil),       // 33: entail.inference.v1.PreviewRulesResponse
+	(*PreviewBindingRequest)(nil),      // 34: entail.inference.v1.PreviewBindingRequest
+	(*PreviewBindingResponse)(nil),     // 35: entail.inference.v1.PreviewBindingResponse
+	(*Preview)(nil),                    // 36: entail.inference.v1.Preview
+	(*InferenceChange)(nil),            // 37: entail.inference.v1.InferenceChange
+	(*BindingChange)(nil),              // 38: entail.inference.v1.BindingChange
+	(*SubjectChange)(nil),              // 39: entail.inference.v1.SubjectChange
+	(*Cycle)(nil),                      // 40: entail.inference.v1.Cycle
+	(*Refusal)(nil),                    // 41: entail.inference.v1.Refusal
+	(*WatchInferencesRequest)(nil),     // 42: entail.inference.v1.WatchInferencesRequest
+	(*InferenceKey)(nil),               // 43: entail.inference.v1.InferenceKey
+	(*RuleKey)(nil),                    // 44: entail.inference.v1.RuleKey
+	(*WatchInferencesResponse)(nil),    // 45: entail.inference.v1.WatchInferencesResponse
+	(*GetSyncStatusRequest)(nil),       // 46: entail.inference.v1.GetSyncStatusRequest
+	(*NamespaceSync)(nil),              // 47: entail.inference.v1.NamespaceSync
+	(*GetSyncStatusResponse)(nil),      // 48: entail.inference.v1.GetSyncStatusResponse
+	(*CheckDriftRequest)(nil),          // 49: entail.inference.v1.CheckDriftRequest
+	(*CheckDriftResponse)(nil),         // 50: entail.inference.v1.CheckDriftResponse
+	(*timestamppb.Timestamp)(nil),      // 51: google.protobuf.Timestamp
 }
 var file_entail_inference_v1_inference_proto_depIdxs = []int32{
 	4,  // 0: entail.inference.v1.Rule.parent:type_name -> entail.inference.v1.Role
@@ -4282,98 +4435,101 @@ var file_entail_inference_v1_inference_proto_depIdxs = []int32{
 	7,  // 9: entail.inference.v1.GetInferenceResponse.inference:type_name -> entail.inference.v1.Inference
 	4,  // 10: entail.inference.v1.ListImplyingRolesRequest.role:type_name -> entail.inference.v1.Role
 	4,  // 11: entail.inference.v1.ImplyingRole.role:type_name -> entail.inference.v1.Role
-	15, // 12: entail.inference.v1.ListImplyingRolesResponse.roles:type_name -> entail.inference.v1.ImplyingRole
+	16, // 12: entail.inference.v1.ListImplyingRolesResponse.roles:type_name -> entail.inference.v1.ImplyingRole
 	5,  // 13: entail.inference.v1.ExplainRoleRequest.subject:type_name -> entail.inference.v1.Subject
 	4,  // 14: entail.inference.v1.ExplainRoleRequest.role:type_name -> entail.inference.v1.Role
 	4,  // 15: entail.inference.v1.Step.from:type_name -> entail.inference.v1.Role
 	4,  // 16: entail.inference.v1.Step.to:type_name -> entail.inference.v1.Role
 	4,  // 17: entail.inference.v1.Reason.role:type_name -> entail.inference.v1.Role
 	5,  // 18: entail.inference.v1.Reason.subject:type_name -> entail.inference.v1.Subject
-	18, // 19: entail.inference.v1.Reason.path:type_name -> entail.inference.v1.Step
+	19, // 19: entail.inference.v1.Reason.path:type_name -> entail.inference.v1.Step
 	1,  // 20: entail.inference.v1.Reason.state:type_name -> entail.inference.v1.BindingState
-	19, // 21: entail.inference.v1.ExplainRoleResponse.reasons:type_name -> entail.inference.v1.Reason
-	4,  // 22: entail.inference.v1.ImpliedBinding.role:type_name -> entail.inference.v1.Role
-	4,  // 23: entail.inference.v1.ImpliedBinding.path:type_name -> entail.inference.v1.Role
-	1,  // 24: entail.inference.v1.ImpliedBinding.state:type_name -> entail.inference.v1.BindingState
-	4,  // 25: entail.inference.v1.ExplainBindingResponse.role:type_name -> entail.inference.v1.Role
-	5,  // 26: entail.inference.v1.ExplainBindingResponse.subjects:type_name -> entail.inference.v1.Subject
-	1,  // 27: entail.inference.v1.ExplainBindingResponse.state:type_name -> entail.inference.v1.BindingState
-	19, // 28: entail.inference.v1.ExplainBindingResponse.reasons:type_name -> entail.inference.v1.Reason
-	22, // 29: entail.inference.v1.ExplainBindingResponse.implied:type_name -> entail.inference.v1.ImpliedBinding
-	4,  // 30: entail.inference.v1.WhoHasRoleRequest.role:type_name -> entail.inference.v1.Role
-	5,  // 31: entail.inference.v1.Holder.subject:type_name -> entail.inference.v1.Subject
-	0,  // 32: entail.inference.v1.Holder.origin:type_name -> entail.inference.v1.Origin
-	25, // 33: entail.inference.v1.WhoHasRoleResponse.holders:type_name -> entail.inference.v1.Holder
-	5,  // 34: entail.inference.v1.ListEffectiveRolesRequest.subject:type_name -> entail.inference.v1.Subject
-	4,  // 35: entail.inference.v1.EffectiveRole.role:type_name -> entail.inference.v1.Role
-	0,  // 36: entail.inference.v1.EffectiveRole.origin:type_name -> entail.inference.v1.Origin
-	28, // 37: entail.inference.v1.ListEffectiveRolesResponse.roles:type_name -> entail.inference.v1.EffectiveRole
-	4,  // 38: entail.inference.v1.RuleChange.parent:type_name -> entail.inference.v1.Role
-	4,  // 39: entail.inference.v1.RuleChange.child:type_name -> entail.inference.v1.Role
-	30, // 40: entail.inference.v1.PreviewRulesRequest.changes:type_name -> entail.inference.v1.RuleChange
-	35, // 41: entail.inference.v1.PreviewRulesResponse.preview:type_name -> entail.inference.v1.Preview
-	4,  // 42: entail.inference.v1.PreviewBindingRequest.role:type_name -> entail.inference.v1.Role
-	5,  // 43: entail.inference.v1.PreviewBindingRequest.subjects:type_name -> entail.inference.v1.Subject
-	35, // 44: entail.inference.v1.PreviewBindingResponse.preview:type_name -> entail.inference.v1.Preview
-	36, // 45: entail.inference.v1.Preview.inferences:type_name -> entail.inference.v1.InferenceChange
-	37, // 46: entail.inference.v1.Preview.bindings:type_name -> entail.inference.v1.BindingChange
-	38, // 47: entail.inference.v1.Preview.subjects:type_name -> entail.inference.v1.SubjectChange
-	39, // 48: entail.inference.v1.Preview.new_cycles:type_name -> entail.inference.v1.Cycle
-	39, // 49: entail.inference.v1.Preview.resolved_cycles:type_name -> entail.inference.v1.Cycle
-	40, // 50: entail.inference.v1.Preview.refusals:type_name -> entail.inference.v1.Refusal
-	4,  // 51: entail.inference.v1.InferenceChange.parent:type_name -> entail.inference.v1.Role
-	4,  // 52: entail.inference.v1.InferenceChange.added:type_name -> entail.inference.v1.Role
-	4,  // 53: entail.inference.v1.InferenceChange.removed:type_name -> entail.inference.v1.Role
-	2,  // 54: entail.inference.v1.BindingChange.change:type_name -> entail.inference.v1.BindingChange.Change
-	4,  // 55: entail.inference.v1.BindingChange.role:type_name -> entail.inference.v1.Role
-	5,  // 56: entail.inference.v1.BindingChange.subjects:type_name -> entail.inference.v1.Subject
-	5,  // 57: entail.inference.v1.SubjectChange.subject:type_name -> entail.inference.v1.Subject
-	4,  // 58: entail.inference.v1.SubjectChange.gained:type_name -> entail.inference.v1.Role
-	4,  // 59: entail.inference.v1.SubjectChange.lost:type_name -> entail.inference.v1.Role
-	4,  // 60: entail.inference.v1.Cycle.roles:type_name -> entail.inference.v1.Role
-	4,  // 61: entail.inference.v1.InferenceKey.parent:type_name -> entail.inference.v1.Role
-	3,  // 62: entail.inference.v1.WatchInferencesResponse.type:type_name -> entail.inference.v1.WatchInferencesResponse.Type
-	7,  // 63: entail.inference.v1.WatchInferencesResponse.upserted:type_name -> entail.inference.v1.Inference
-	42, // 64: entail.inference.v1.WatchInferencesResponse.removed:type_name -> entail.inference.v1.InferenceKey
-	43, // 65: entail.inference.v1.WatchInferencesResponse.causes:type_name -> entail.inference.v1.RuleKey
-	6,  // 66: entail.inference.v1.NamespaceSync.not_synced:type_name -> entail.inference.v1.Rule
-	50, // 67: entail.inference.v1.NamespaceSync.last_pass:type_name -> google.protobuf.Timestamp
-	46, // 68: entail.inference.v1.GetSyncStatusResponse.namespaces:type_name -> entail.inference.v1.NamespaceSync
-	37, // 69: entail.inference.v1.CheckDriftResponse.missing:type_name -> entail.inference.v1.BindingChange
-	37, // 70: entail.inference.v1.CheckDriftResponse.extra:type_name -> entail.inference.v1.BindingChange
-	37, // 71: entail.inference.v1.CheckDriftResponse.altered:type_name -> entail.inference.v1.BindingChange
-	37, // 72: entail.inference.v1.CheckDriftResponse.conflicts:type_name -> entail.inference.v1.BindingChange
-	8,  // 73: entail.inference.v1.InferenceService.ListRules:input_type -> entail.inference.v1.ListRulesRequest
-	10, // 74: entail.inference.v1.InferenceService.ListInferences:input_type -> entail.inference.v1.ListInferencesRequest
-	12, // 75: entail.inference.v1.InferenceService.GetInference:input_type -> entail.inference.v1.GetInferenceRequest
-	14, // 76: entail.inference.v1.InferenceService.ListImplyingRoles:input_type -> entail.inference.v1.ListImplyingRolesRequest
-	17, // 77: entail.inference.v1.InferenceService.ExplainRole:input_type -> entail.inference.v1.ExplainRoleRequest
-	21, // 78: entail.inference.v1.InferenceService.ExplainBinding:input_type -> entail.inference.v1.ExplainBindingRequest
-	24, // 79: entail.inference.v1.InferenceService.WhoHasRole:input_type -> entail.inference.v1.WhoHasRoleRequest
-	27, // 80: entail.inference.v1.InferenceService.ListEffectiveRoles:input_type -> entail.inference.v1.ListEffectiveRolesRequest
-	31, // 81: entail.inference.v1.InferenceService.PreviewRules:input_type -> entail.inference.v1.PreviewRulesRequest
-	33, // 82: entail.inference.v1.InferenceService.PreviewBinding:input_type -> entail.inference.v1.PreviewBindingRequest
-	41, // 83: entail.inference.v1.InferenceService.WatchInferences:input_type -> entail.inference.v1.WatchInferencesRequest
-	45, // 84: entail.inference.v1.InferenceService.GetSyncStatus:input_type -> entail.inference.v1.GetSyncStatusRequest
-	48, // 85: entail.inference.v1.InferenceService.CheckDrift:input_type -> entail.inference.v1.CheckDriftRequest
-	9,  // 86: entail.inference.v1.InferenceService.ListRules:output_type -> entail.inference.v1.ListRulesResponse
-	11, // 87: entail.inference.v1.InferenceService.ListInferences:output_type -> entail.inference.v1.ListInferencesResponse
-	13, // 88: entail.inference.v1.InferenceService.GetInference:output_type -> entail.inference.v1.GetInferenceResponse
-	16, // 89: entail.inference.v1.InferenceService.ListImplyingRoles:output_type -> entail.inference.v1.ListImplyingRolesResponse
-	20, // 90: entail.inference.v1.InferenceService.ExplainRole:output_type -> entail.inference.v1.ExplainRoleResponse
-	23, // 91: entail.inference.v1.InferenceService.ExplainBinding:output_type -> entail.inference.v1.ExplainBindingResponse
-	26, // 92: entail.inference.v1.InferenceService.WhoHasRole:output_type -> entail.inference.v1.WhoHasRoleResponse
-	29, // 93: entail.inference.v1.InferenceService.ListEffectiveRoles:output_type -> entail.inference.v1.ListEffectiveRolesResponse
-	32, // 94: entail.inference.v1.InferenceService.PreviewRules:output_type -> entail.inference.v1.PreviewRulesResponse
-	34, // 95: entail.inference.v1.InferenceService.PreviewBinding:output_type -> entail.inference.v1.PreviewBindingResponse
-	44, // 96: entail.inference.v1.InferenceService.WatchInferences:output_type -> entail.inference.v1.WatchInferencesResponse
-	47, // 97: entail.inference.v1.InferenceService.GetSyncStatus:output_type -> entail.inference.v1.GetSyncStatusResponse
-	49, // 98: entail.inference.v1.InferenceService.CheckDrift:output_type -> entail.inference.v1.CheckDriftResponse
-	86, // [86:99] is the sub-list for method output_type
-	73, // [73:86] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	20, // 21: entail.inference.v1.ExplainRoleResponse.reasons:type_name -> entail.inference.v1.Reason
+	8,  // 22: entail.inference.v1.ExplainRoleResponse.considered:type_name -> entail.inference.v1.Considered
+	4,  // 23: entail.inference.v1.ImpliedBinding.role:type_name -> entail.inference.v1.Role
+	4,  // 24: entail.inference.v1.ImpliedBinding.path:type_name -> entail.inference.v1.Role
+	1,  // 25: entail.inference.v1.ImpliedBinding.state:type_name -> entail.inference.v1.BindingState
+	4,  // 26: entail.inference.v1.ExplainBindingResponse.role:type_name -> entail.inference.v1.Role
+	5,  // 27: entail.inference.v1.ExplainBindingResponse.subjects:type_name -> entail.inference.v1.Subject
+	1,  // 28: entail.inference.v1.ExplainBindingResponse.state:type_name -> entail.inference.v1.BindingState
+	20, // 29: entail.inference.v1.ExplainBindingResponse.reasons:type_name -> entail.inference.v1.Reason
+	23, // 30: entail.inference.v1.ExplainBindingResponse.implied:type_name -> entail.inference.v1.ImpliedBinding
+	4,  // 31: entail.inference.v1.WhoHasRoleRequest.role:type_name -> entail.inference.v1.Role
+	5,  // 32: entail.inference.v1.Holder.subject:type_name -> entail.inference.v1.Subject
+	0,  // 33: entail.inference.v1.Holder.origin:type_name -> entail.inference.v1.Origin
+	26, // 34: entail.inference.v1.WhoHasRoleResponse.holders:type_name -> entail.inference.v1.Holder
+	8,  // 35: entail.inference.v1.WhoHasRoleResponse.considered:type_name -> entail.inference.v1.Considered
+	5,  // 36: entail.inference.v1.ListEffectiveRolesRequest.subject:type_name -> entail.inference.v1.Subject
+	4,  // 37: entail.inference.v1.EffectiveRole.role:type_name -> entail.inference.v1.Role
+	0,  // 38: entail.inference.v1.EffectiveRole.origin:type_name -> entail.inference.v1.Origin
+	29, // 39: entail.inference.v1.ListEffectiveRolesResponse.roles:type_name -> entail.inference.v1.EffectiveRole
+	8,  // 40: entail.inference.v1.ListEffectiveRolesResponse.considered:type_name -> entail.inference.v1.Considered
+	4,  // 41: entail.inference.v1.RuleChange.parent:type_name -> entail.inference.v1.Role
+	4,  // 42: entail.inference.v1.RuleChange.child:type_name -> entail.inference.v1.Role
+	31, // 43: entail.inference.v1.PreviewRulesRequest.changes:type_name -> entail.inference.v1.RuleChange
+	36, // 44: entail.inference.v1.PreviewRulesResponse.preview:type_name -> entail.inference.v1.Preview
+	4,  // 45: entail.inference.v1.PreviewBindingRequest.role:type_name -> entail.inference.v1.Role
+	5,  // 46: entail.inference.v1.PreviewBindingRequest.subjects:type_name -> entail.inference.v1.Subject
+	36, // 47: entail.inference.v1.PreviewBindingResponse.preview:type_name -> entail.inference.v1.Preview
+	37, // 48: entail.inference.v1.Preview.inferences:type_name -> entail.inference.v1.InferenceChange
+	38, // 49: entail.inference.v1.Preview.bindings:type_name -> entail.inference.v1.BindingChange
+	39, // 50: entail.inference.v1.Preview.subjects:type_name -> entail.inference.v1.SubjectChange
+	40, // 51: entail.inference.v1.Preview.new_cycles:type_name -> entail.inference.v1.Cycle
+	40, // 52: entail.inference.v1.Preview.resolved_cycles:type_name -> entail.inference.v1.Cycle
+	41, // 53: entail.inference.v1.Preview.refusals:type_name -> entail.inference.v1.Refusal
+	4,  // 54: entail.inference.v1.InferenceChange.parent:type_name -> entail.inference.v1.Role
+	4,  // 55: entail.inference.v1.InferenceChange.added:type_name -> entail.inference.v1.Role
+	4,  // 56: entail.inference.v1.InferenceChange.removed:type_name -> entail.inference.v1.Role
+	2,  // 57: entail.inference.v1.BindingChange.change:type_name -> entail.inference.v1.BindingChange.Change
+	4,  // 58: entail.inference.v1.BindingChange.role:type_name -> entail.inference.v1.Role
+	5,  // 59: entail.inference.v1.BindingChange.subjects:type_name -> entail.inference.v1.Subject
+	5,  // 60: entail.inference.v1.SubjectChange.subject:type_name -> entail.inference.v1.Subject
+	4,  // 61: entail.inference.v1.SubjectChange.gained:type_name -> entail.inference.v1.Role
+	4,  // 62: entail.inference.v1.SubjectChange.lost:type_name -> entail.inference.v1.Role
+	4,  // 63: entail.inference.v1.Cycle.roles:type_name -> entail.inference.v1.Role
+	4,  // 64: entail.inference.v1.InferenceKey.parent:type_name -> entail.inference.v1.Role
+	3,  // 65: entail.inference.v1.WatchInferencesResponse.type:type_name -> entail.inference.v1.WatchInferencesResponse.Type
+	7,  // 66: entail.inference.v1.WatchInferencesResponse.upserted:type_name -> entail.inference.v1.Inference
+	43, // 67: entail.inference.v1.WatchInferencesResponse.removed:type_name -> entail.inference.v1.InferenceKey
+	44, // 68: entail.inference.v1.WatchInferencesResponse.causes:type_name -> entail.inference.v1.RuleKey
+	6,  // 69: entail.inference.v1.NamespaceSync.not_synced:type_name -> entail.inference.v1.Rule
+	51, // 70: entail.inference.v1.NamespaceSync.last_pass:type_name -> google.protobuf.Timestamp
+	47, // 71: entail.inference.v1.GetSyncStatusResponse.namespaces:type_name -> entail.inference.v1.NamespaceSync
+	38, // 72: entail.inference.v1.CheckDriftResponse.missing:type_name -> entail.inference.v1.BindingChange
+	38, // 73: entail.inference.v1.CheckDriftResponse.extra:type_name -> entail.inference.v1.BindingChange
+	38, // 74: entail.inference.v1.CheckDriftResponse.altered:type_name -> entail.inference.v1.BindingChange
+	38, // 75: entail.inference.v1.CheckDriftResponse.conflicts:type_name -> entail.inference.v1.BindingChange
+	9,  // 76: entail.inference.v1.InferenceService.ListRules:input_type -> entail.inference.v1.ListRulesRequest
+	11, // 77: entail.inference.v1.InferenceService.ListInferences:input_type -> entail.inference.v1.ListInferencesRequest
+	13, // 78: entail.inference.v1.InferenceService.GetInference:input_type -> entail.inference.v1.GetInferenceRequest
+	15, // 79: entail.inference.v1.InferenceService.ListImplyingRoles:input_type -> entail.inference.v1.ListImplyingRolesRequest
+	18, // 80: entail.inference.v1.InferenceService.ExplainRole:input_type -> entail.inference.v1.ExplainRoleRequest
+	22, // 81: entail.inference.v1.InferenceService.ExplainBinding:input_type -> entail.inference.v1.ExplainBindingRequest
+	25, // 82: entail.inference.v1.InferenceService.WhoHasRole:input_type -> entail.inference.v1.WhoHasRoleRequest
+	28, // 83: entail.inference.v1.InferenceService.ListEffectiveRoles:input_type -> entail.inference.v1.ListEffectiveRolesRequest
+	32, // 84: entail.inference.v1.InferenceService.PreviewRules:input_type -> entail.inference.v1.PreviewRulesRequest
+	34, // 85: entail.inference.v1.InferenceService.PreviewBinding:input_type -> entail.inference.v1.PreviewBindingRequest
+	42, // 86: entail.inference.v1.InferenceService.WatchInferences:input_type -> entail.inference.v1.WatchInferencesRequest
+	46, // 87: entail.inference.v1.InferenceService.GetSyncStatus:input_type -> entail.inference.v1.GetSyncStatusRequest
+	49, // 88: entail.inference.v1.InferenceService.CheckDrift:input_type -> entail.inference.v1.CheckDriftRequest
+	10, // 89: entail.inference.v1.InferenceService.ListRules:output_type -> entail.inference.v1.ListRulesResponse
+	12, // 90: entail.inference.v1.InferenceService.ListInferences:output_type -> entail.inference.v1.ListInferencesResponse
+	14, // 91: entail.inference.v1.InferenceService.GetInference:output_type -> entail.inference.v1.GetInferenceResponse
+	17, // 92: entail.inference.v1.InferenceService.ListImplyingRoles:output_type -> entail.inference.v1.ListImplyingRolesResponse
+	21, // 93: entail.inference.v1.InferenceService.ExplainRole:output_type -> entail.inference.v1.ExplainRoleResponse
+	24, // 94: entail.inference.v1.InferenceService.ExplainBinding:output_type -> entail.inference.v1.ExplainBindingResponse
+	27, // 95: entail.inference.v1.InferenceService.WhoHasRole:output_type -> entail.inference.v1.WhoHasRoleResponse
+	30, // 96: entail.inference.v1.InferenceService.ListEffectiveRoles:output_type -> entail.inference.v1.ListEffectiveRolesResponse
+	33, // 97: entail.inference.v1.InferenceService.PreviewRules:output_type -> entail.inference.v1.PreviewRulesResponse
+	35, // 98: entail.inference.v1.InferenceService.PreviewBinding:output_type -> entail.inference.v1.PreviewBindingResponse
+	45, // 99: entail.inference.v1.InferenceService.WatchInferences:output_type -> entail.inference.v1.WatchInferencesResponse
+	48, // 100: entail.inference.v1.InferenceService.GetSyncStatus:output_type -> entail.inference.v1.GetSyncStatusResponse
+	50, // 101: entail.inference.v1.InferenceService.CheckDrift:output_type -> entail.inference.v1.CheckDriftResponse
+	89, // [89:102] is the sub-list for method output_type
+	76, // [76:89] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_entail_inference_v1_inference_proto_init() }
@@ -4387,7 +4543,7 @@ func file_entail_inference_v1_inference_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_inference_v1_inference_proto_rawDesc), len(file_entail_inference_v1_inference_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   46,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

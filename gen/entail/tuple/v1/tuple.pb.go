@@ -2075,6 +2075,237 @@ func (x *ExpandResponse) GetTuples() []*Tuple {
 	return nil
 }
 
+type ListLostBindingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty means all.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Most references in the answer; 0 means 100.
+	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLostBindingsRequest) Reset() {
+	*x = ListLostBindingsRequest{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLostBindingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLostBindingsRequest) ProtoMessage() {}
+
+func (x *ListLostBindingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLostBindingsRequest.ProtoReflect.Descriptor instead.
+func (*ListLostBindingsRequest) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListLostBindingsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListLostBindingsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListLostBindingsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListLostBindingsResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	References []*LostReference       `protobuf:"bytes,1,rep,name=references,proto3" json:"references,omitempty"`
+	// Token of the next page. It is empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Number of references in all pages.
+	Total int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	// The answer does not cover these: kinds of targets that the watcher does not follow, and ServiceAccounts of the core API.
+	NotChecked    []string `protobuf:"bytes,4,rep,name=not_checked,json=notChecked,proto3" json:"not_checked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLostBindingsResponse) Reset() {
+	*x = ListLostBindingsResponse{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLostBindingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLostBindingsResponse) ProtoMessage() {}
+
+func (x *ListLostBindingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLostBindingsResponse.ProtoReflect.Descriptor instead.
+func (*ListLostBindingsResponse) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListLostBindingsResponse) GetReferences() []*LostReference {
+	if x != nil {
+		return x.References
+	}
+	return nil
+}
+
+func (x *ListLostBindingsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListLostBindingsResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ListLostBindingsResponse) GetNotChecked() []string {
+	if x != nil {
+		return x.NotChecked
+	}
+	return nil
+}
+
+// LostReference is one name in a binding whose object is gone for good.
+type LostReference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PolicyBinding or GroupMembership.
+	Kind      string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name      string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Path of the field, such as spec.subjects[2].
+	Field string `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`
+	// The object that the field names, as KIND/NAME or KIND/NAMESPACE/NAME.
+	Object string `protobuf:"bytes,5,opt,name=object,proto3" json:"object,omitempty"`
+	// The uid for which the binding holds.
+	Uid string `protobuf:"bytes,6,opt,name=uid,proto3" json:"uid,omitempty"`
+	// NotFound, or UIDMismatch if another object has the name now.
+	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostReference) Reset() {
+	*x = LostReference{}
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostReference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostReference) ProtoMessage() {}
+
+func (x *LostReference) ProtoReflect() protoreflect.Message {
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostReference.ProtoReflect.Descriptor instead.
+func (*LostReference) Descriptor() ([]byte, []int) {
+	return file_entail_tuple_v1_tuple_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *LostReference) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *LostReference) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *LostReference) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LostReference) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *LostReference) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *LostReference) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *LostReference) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Tuple is a tuple that would be deleted.
 type PreviewAdoptionResponse_Tuple struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2087,7 +2318,7 @@ type PreviewAdoptionResponse_Tuple struct {
 
 func (x *PreviewAdoptionResponse_Tuple) Reset() {
 	*x = PreviewAdoptionResponse_Tuple{}
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[24]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2099,7 +2330,7 @@ func (x *PreviewAdoptionResponse_Tuple) String() string {
 func (*PreviewAdoptionResponse_Tuple) ProtoMessage() {}
 
 func (x *PreviewAdoptionResponse_Tuple) ProtoReflect() protoreflect.Message {
-	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[24]
+	mi := &file_entail_tuple_v1_tuple_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2306,7 +2537,29 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\brelation\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\brelation\"]\n" +
 	"\x0eExpandResponse\x12\x1b\n" +
 	"\ttree_json\x18\x01 \x01(\tR\btreeJson\x12.\n" +
-	"\x06tuples\x18\x02 \x03(\v2\x16.entail.tuple.v1.TupleR\x06tuples*T\n" +
+	"\x06tuples\x18\x02 \x03(\v2\x16.entail.tuple.v1.TupleR\x06tuples\"\x92\x01\n" +
+	"\x17ListLostBindingsRequest\x12%\n" +
+	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\tnamespace\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xb9\x01\n" +
+	"\x18ListLostBindingsResponse\x12>\n" +
+	"\n" +
+	"references\x18\x01 \x03(\v2\x1e.entail.tuple.v1.LostReferenceR\n" +
+	"references\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x1f\n" +
+	"\vnot_checked\x18\x04 \x03(\tR\n" +
+	"notChecked\"\xad\x01\n" +
+	"\rLostReference\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05field\x18\x04 \x01(\tR\x05field\x12\x16\n" +
+	"\x06object\x18\x05 \x01(\tR\x06object\x12\x10\n" +
+	"\x03uid\x18\x06 \x01(\tR\x03uid\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason*T\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -2327,12 +2580,13 @@ const file_entail_tuple_v1_tuple_proto_rawDesc = "" +
 	"\x0eORIGIN_LEAVING\x10\x03\x12\x0e\n" +
 	"\n" +
 	"ORIGIN_IAM\x10\x04\x12\x12\n" +
-	"\x0eORIGIN_REQUEST\x10\x052\xe8\x06\n" +
+	"\x0eORIGIN_REQUEST\x10\x052\xd6\a\n" +
 	"\fTupleService\x12Z\n" +
 	"\n" +
 	"ListTuples\x12\".entail.tuple.v1.ListTuplesRequest\x1a#.entail.tuple.v1.ListTuplesResponse\"\x03\x90\x02\x01\x12x\n" +
 	"\x14ListUndeclaredTuples\x12,.entail.tuple.v1.ListUndeclaredTuplesRequest\x1a-.entail.tuple.v1.ListUndeclaredTuplesResponse\"\x03\x90\x02\x01\x12i\n" +
-	"\x0fPreviewAdoption\x12'.entail.tuple.v1.PreviewAdoptionRequest\x1a(.entail.tuple.v1.PreviewAdoptionResponse\"\x03\x90\x02\x01\x12`\n" +
+	"\x0fPreviewAdoption\x12'.entail.tuple.v1.PreviewAdoptionRequest\x1a(.entail.tuple.v1.PreviewAdoptionResponse\"\x03\x90\x02\x01\x12l\n" +
+	"\x10ListLostBindings\x12(.entail.tuple.v1.ListLostBindingsRequest\x1a).entail.tuple.v1.ListLostBindingsResponse\"\x03\x90\x02\x01\x12`\n" +
 	"\fExplainTuple\x12$.entail.tuple.v1.ExplainTupleRequest\x1a%.entail.tuple.v1.ExplainTupleResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\x05Check\x12\x1d.entail.tuple.v1.CheckRequest\x1a\x1e.entail.tuple.v1.CheckResponse\"\x03\x90\x02\x01\x12`\n" +
 	"\fExplainCheck\x12$.entail.tuple.v1.ExplainCheckRequest\x1a%.entail.tuple.v1.ExplainCheckResponse\"\x03\x90\x02\x01\x12]\n" +
@@ -2353,7 +2607,7 @@ func file_entail_tuple_v1_tuple_proto_rawDescGZIP() []byte {
 }
 
 var file_entail_tuple_v1_tuple_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_entail_tuple_v1_tuple_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_entail_tuple_v1_tuple_proto_goTypes = []any{
 	(State)(0),                            // 0: entail.tuple.v1.State
 	(Fate)(0),                             // 1: entail.tuple.v1.Fate
@@ -2384,14 +2638,17 @@ var file_entail_tuple_v1_tuple_proto_goTypes = []any{
 	(*ListUsersResponse)(nil),             // 26: entail.tuple.v1.ListUsersResponse
 	(*ExpandRequest)(nil),                 // 27: entail.tuple.v1.ExpandRequest
 	(*ExpandResponse)(nil),                // 28: entail.tuple.v1.ExpandResponse
-	(*PreviewAdoptionResponse_Tuple)(nil), // 29: entail.tuple.v1.PreviewAdoptionResponse.Tuple
-	(*structpb.Struct)(nil),               // 30: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),         // 31: google.protobuf.Timestamp
+	(*ListLostBindingsRequest)(nil),       // 29: entail.tuple.v1.ListLostBindingsRequest
+	(*ListLostBindingsResponse)(nil),      // 30: entail.tuple.v1.ListLostBindingsResponse
+	(*LostReference)(nil),                 // 31: entail.tuple.v1.LostReference
+	(*PreviewAdoptionResponse_Tuple)(nil), // 32: entail.tuple.v1.PreviewAdoptionResponse.Tuple
+	(*structpb.Struct)(nil),               // 33: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),         // 34: google.protobuf.Timestamp
 }
 var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
 	6,  // 0: entail.tuple.v1.TupleKey.condition:type_name -> entail.tuple.v1.Condition
-	30, // 1: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
-	31, // 2: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
+	33, // 1: entail.tuple.v1.Condition.context:type_name -> google.protobuf.Struct
+	34, // 2: entail.tuple.v1.Owner.since:type_name -> google.protobuf.Timestamp
 	0,  // 3: entail.tuple.v1.Owner.state:type_name -> entail.tuple.v1.State
 	5,  // 4: entail.tuple.v1.Tuple.key:type_name -> entail.tuple.v1.TupleKey
 	6,  // 5: entail.tuple.v1.Tuple.condition:type_name -> entail.tuple.v1.Condition
@@ -2399,19 +2656,19 @@ var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
 	8,  // 7: entail.tuple.v1.ListTuplesResponse.tuples:type_name -> entail.tuple.v1.Tuple
 	5,  // 8: entail.tuple.v1.UndeclaredTuple.key:type_name -> entail.tuple.v1.TupleKey
 	6,  // 9: entail.tuple.v1.UndeclaredTuple.condition:type_name -> entail.tuple.v1.Condition
-	31, // 10: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
+	34, // 10: entail.tuple.v1.UndeclaredTuple.written_at:type_name -> google.protobuf.Timestamp
 	1,  // 11: entail.tuple.v1.UndeclaredTuple.fate:type_name -> entail.tuple.v1.Fate
 	11, // 12: entail.tuple.v1.ListUndeclaredTuplesResponse.tuples:type_name -> entail.tuple.v1.UndeclaredTuple
-	29, // 13: entail.tuple.v1.PreviewAdoptionResponse.tuples:type_name -> entail.tuple.v1.PreviewAdoptionResponse.Tuple
+	32, // 13: entail.tuple.v1.PreviewAdoptionResponse.tuples:type_name -> entail.tuple.v1.PreviewAdoptionResponse.Tuple
 	5,  // 14: entail.tuple.v1.ExplainTupleRequest.key:type_name -> entail.tuple.v1.TupleKey
 	8,  // 15: entail.tuple.v1.ExplainTupleResponse.tuple:type_name -> entail.tuple.v1.Tuple
-	31, // 16: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
+	34, // 16: entail.tuple.v1.ExplainTupleResponse.written_at:type_name -> google.protobuf.Timestamp
 	5,  // 17: entail.tuple.v1.CheckRequest.key:type_name -> entail.tuple.v1.TupleKey
 	5,  // 18: entail.tuple.v1.CheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	30, // 19: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
+	33, // 19: entail.tuple.v1.CheckRequest.context:type_name -> google.protobuf.Struct
 	5,  // 20: entail.tuple.v1.ExplainCheckRequest.key:type_name -> entail.tuple.v1.TupleKey
 	5,  // 21: entail.tuple.v1.ExplainCheckRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	30, // 22: entail.tuple.v1.ExplainCheckRequest.context:type_name -> google.protobuf.Struct
+	33, // 22: entail.tuple.v1.ExplainCheckRequest.context:type_name -> google.protobuf.Struct
 	22, // 23: entail.tuple.v1.ExplainCheckResponse.tree:type_name -> entail.tuple.v1.Decision
 	3,  // 24: entail.tuple.v1.Decision.kind:type_name -> entail.tuple.v1.Decision.Kind
 	4,  // 25: entail.tuple.v1.Decision.answer:type_name -> entail.tuple.v1.Decision.Answer
@@ -2419,35 +2676,38 @@ var file_entail_tuple_v1_tuple_proto_depIdxs = []int32{
 	2,  // 27: entail.tuple.v1.Decision.origin:type_name -> entail.tuple.v1.Origin
 	22, // 28: entail.tuple.v1.Decision.children:type_name -> entail.tuple.v1.Decision
 	5,  // 29: entail.tuple.v1.ListObjectsRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	30, // 30: entail.tuple.v1.ListObjectsRequest.context:type_name -> google.protobuf.Struct
+	33, // 30: entail.tuple.v1.ListObjectsRequest.context:type_name -> google.protobuf.Struct
 	5,  // 31: entail.tuple.v1.ListUsersRequest.contextual_tuples:type_name -> entail.tuple.v1.TupleKey
-	30, // 32: entail.tuple.v1.ListUsersRequest.context:type_name -> google.protobuf.Struct
+	33, // 32: entail.tuple.v1.ListUsersRequest.context:type_name -> google.protobuf.Struct
 	8,  // 33: entail.tuple.v1.ExpandResponse.tuples:type_name -> entail.tuple.v1.Tuple
-	5,  // 34: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
-	31, // 35: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
-	9,  // 36: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
-	12, // 37: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
-	14, // 38: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
-	16, // 39: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
-	18, // 40: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
-	20, // 41: entail.tuple.v1.TupleService.ExplainCheck:input_type -> entail.tuple.v1.ExplainCheckRequest
-	23, // 42: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
-	25, // 43: entail.tuple.v1.TupleService.ListUsers:input_type -> entail.tuple.v1.ListUsersRequest
-	27, // 44: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
-	10, // 45: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
-	13, // 46: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
-	15, // 47: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
-	17, // 48: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
-	19, // 49: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
-	21, // 50: entail.tuple.v1.TupleService.ExplainCheck:output_type -> entail.tuple.v1.ExplainCheckResponse
-	24, // 51: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
-	26, // 52: entail.tuple.v1.TupleService.ListUsers:output_type -> entail.tuple.v1.ListUsersResponse
-	28, // 53: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
-	45, // [45:54] is the sub-list for method output_type
-	36, // [36:45] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	31, // 34: entail.tuple.v1.ListLostBindingsResponse.references:type_name -> entail.tuple.v1.LostReference
+	5,  // 35: entail.tuple.v1.PreviewAdoptionResponse.Tuple.key:type_name -> entail.tuple.v1.TupleKey
+	34, // 36: entail.tuple.v1.PreviewAdoptionResponse.Tuple.written_at:type_name -> google.protobuf.Timestamp
+	9,  // 37: entail.tuple.v1.TupleService.ListTuples:input_type -> entail.tuple.v1.ListTuplesRequest
+	12, // 38: entail.tuple.v1.TupleService.ListUndeclaredTuples:input_type -> entail.tuple.v1.ListUndeclaredTuplesRequest
+	14, // 39: entail.tuple.v1.TupleService.PreviewAdoption:input_type -> entail.tuple.v1.PreviewAdoptionRequest
+	29, // 40: entail.tuple.v1.TupleService.ListLostBindings:input_type -> entail.tuple.v1.ListLostBindingsRequest
+	16, // 41: entail.tuple.v1.TupleService.ExplainTuple:input_type -> entail.tuple.v1.ExplainTupleRequest
+	18, // 42: entail.tuple.v1.TupleService.Check:input_type -> entail.tuple.v1.CheckRequest
+	20, // 43: entail.tuple.v1.TupleService.ExplainCheck:input_type -> entail.tuple.v1.ExplainCheckRequest
+	23, // 44: entail.tuple.v1.TupleService.ListObjects:input_type -> entail.tuple.v1.ListObjectsRequest
+	25, // 45: entail.tuple.v1.TupleService.ListUsers:input_type -> entail.tuple.v1.ListUsersRequest
+	27, // 46: entail.tuple.v1.TupleService.Expand:input_type -> entail.tuple.v1.ExpandRequest
+	10, // 47: entail.tuple.v1.TupleService.ListTuples:output_type -> entail.tuple.v1.ListTuplesResponse
+	13, // 48: entail.tuple.v1.TupleService.ListUndeclaredTuples:output_type -> entail.tuple.v1.ListUndeclaredTuplesResponse
+	15, // 49: entail.tuple.v1.TupleService.PreviewAdoption:output_type -> entail.tuple.v1.PreviewAdoptionResponse
+	30, // 50: entail.tuple.v1.TupleService.ListLostBindings:output_type -> entail.tuple.v1.ListLostBindingsResponse
+	17, // 51: entail.tuple.v1.TupleService.ExplainTuple:output_type -> entail.tuple.v1.ExplainTupleResponse
+	19, // 52: entail.tuple.v1.TupleService.Check:output_type -> entail.tuple.v1.CheckResponse
+	21, // 53: entail.tuple.v1.TupleService.ExplainCheck:output_type -> entail.tuple.v1.ExplainCheckResponse
+	24, // 54: entail.tuple.v1.TupleService.ListObjects:output_type -> entail.tuple.v1.ListObjectsResponse
+	26, // 55: entail.tuple.v1.TupleService.ListUsers:output_type -> entail.tuple.v1.ListUsersResponse
+	28, // 56: entail.tuple.v1.TupleService.Expand:output_type -> entail.tuple.v1.ExpandResponse
+	47, // [47:57] is the sub-list for method output_type
+	37, // [37:47] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_entail_tuple_v1_tuple_proto_init() }
@@ -2461,7 +2721,7 @@ func file_entail_tuple_v1_tuple_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_entail_tuple_v1_tuple_proto_rawDesc), len(file_entail_tuple_v1_tuple_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -46,9 +46,9 @@ func newExplainRoleCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, &inferencev1.ExplainRoleRequest{
-			Namespace: namespace, Subject: subject, Groups: groups, Role: role, MaxPaths: maxReasons,
-		}, report.Printer.WriteRoleExplanation)
+		request := &inferencev1.ExplainRoleRequest{Namespace: namespace, Subject: subject, Groups: groups, Role: role, MaxPaths: maxReasons}
+		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainRole, request,
+			func(p report.Printer, m *inferencev1.ExplainRoleResponse) { p.WriteRoleExplanation(request, m) })
 		return err
 	}
 	return cmd
@@ -74,10 +74,10 @@ func newWhatHasCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, &inferencev1.ListEffectiveRolesRequest{
-			Namespace: namespace, Subject: subject, Groups: groups,
-		}, report.Printer.WriteEffectiveRoles)
-		return err
+		request := &inferencev1.ListEffectiveRolesRequest{Namespace: namespace, Subject: subject, Groups: groups}
+		answer, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ListEffectiveRoles, request,
+			func(p report.Printer, m *inferencev1.ListEffectiveRolesResponse) { p.WriteEffectiveRoles(request, m) })
+		return truncatedError(answer, err)
 	}
 	return cmd
 }
@@ -111,12 +111,13 @@ func newPreviewBindingCommand(around IOStreams) *cobra.Command {
 			return err
 		}
 		request.Namespace, request.Name, request.Remove = namespace, args[0], remove
-		_, err = callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
+		answer, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.PreviewBinding, request,
 			func(p report.Printer, m *inferencev1.PreviewBindingResponse) { p.WriteRolePreview(m.GetPreview()) })
 		if err != nil {
 			return err
 		}
-		return kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, namespace, []dryRunWrite{toDryRunWrite(request)})
+		refused := kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, namespace, []dryRunWrite{toDryRunWrite(request)})
+		return cmp.Or(refused, truncatedError(answer.GetPreview(), nil))
 	}
 	return cmd
 }

@@ -22,7 +22,8 @@ func (i *fakeInferenceService) ExplainRole(_ context.Context, r *inferencev1.Exp
 
 func (i *fakeInferenceService) ListEffectiveRoles(_ context.Context, r *inferencev1.ListEffectiveRolesRequest) (*inferencev1.ListEffectiveRolesResponse, error) {
 	i.asked = r
-	return &inferencev1.ListEffectiveRolesResponse{Roles: []*inferencev1.EffectiveRole{{Role: &inferencev1.Role{Name: "writer"}}}}, nil
+	roles := []*inferencev1.EffectiveRole{{Role: &inferencev1.Role{Name: "writer"}}}
+	return &inferencev1.ListEffectiveRolesResponse{Roles: roles, Truncated: i.truncated}, nil
 }
 
 func (i *fakeInferenceService) PreviewBinding(_ context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
@@ -43,6 +44,17 @@ func (i *fakeInferenceService) WatchInferences(
 		Type: inferencev1.WatchInferencesResponse_TYPE_CHANGE, ResumeToken: "x.1",
 		Removed: []*inferencev1.InferenceKey{{Namespace: "team-a", Parent: &inferencev1.Role{Name: "admin"}}},
 	})
+}
+
+func TestCutAnswersAboutRolesAreUndecided(t *testing.T) {
+	for _, args := range []string{
+		"what-has alice", "what-has alice -o json", "explain rolebinding b", "preview binding b --role admin --subject alice",
+	} {
+		i := fakeInferenceService{truncated: true, preview: &inferencev1.Preview{Truncated: true}}
+		if got := i.ask(t, strings.Fields(args)...); got.code != 5 || got.err != "" {
+			t.Errorf("%s: got %+v, want the exit code 5 and the note in the output", args, got)
+		}
+	}
 }
 
 func TestParseSubjectReadsEachForm(t *testing.T) {

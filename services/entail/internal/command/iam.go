@@ -19,7 +19,8 @@ import (
 
 func newIAMCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{Use: "iam", Short: "Show protected kinds and their model"}
-	cmd.AddCommand(newIAMKindsCommand(around), newIAMModelCommand(around), newIAMObserveCommand(around), newIAMAdoptCommand(around))
+	cmd.AddCommand(newIAMKindsCommand(around), newIAMModelCommand(around), newIAMObserveCommand(around), newIAMAdoptCommand(around),
+		newIAMLostCommand(around))
 	return cmd
 }
 

@@ -86,10 +86,10 @@ func newExplainRoleBindingCommand(around IOStreams) *cobra.Command {
 	bindNamespaceFlag(cmd, around.Getenv, &namespace, "namespace of the RoleBinding")
 	completeFirstArgument(cmd, kubeconfigCluster{around.Getenv}.objectNameCompleter(kinds.RoleBindings(), &namespace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
+		answer, err := callAndPrint(cmd, q, inferencev1connect.InferenceServiceClient.ExplainBinding, &inferencev1.ExplainBindingRequest{
 			Namespace: namespace, Name: args[0], MaxPaths: maxReasons,
 		}, report.Printer.WriteBindingExplanation)
-		return err
+		return truncatedError(answer, err)
 	}
 	return cmd
 }
@@ -118,7 +118,9 @@ func newWhoHasCommand(around IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) { p.WriteRoleHolders(all) })
+		return q.printAnswer(cmd.OutOrStdout(), all, func(p report.Printer) {
+			p.WriteRoleHolders(&inferencev1.WhoHasRoleRequest{Namespace: namespace, Role: role}, all)
+		})
 	}
 	return cmd
 }
@@ -131,7 +133,7 @@ func listRoleHolders(
 		request := &inferencev1.WhoHasRoleRequest{Namespace: namespace, Role: role, PageSize: pageSize, PageToken: token}
 		page, err := client.WhoHasRole(ctx, request)
 		all.Holders = append(all.GetHolders(), page.GetHolders()...)
-		all.Revision, all.Synced = page.GetRevision(), page.GetSynced()
+		all.Revision, all.Synced, all.RoleMissing, all.Considered = page.GetRevision(), page.GetSynced(), page.GetRoleMissing(), page.GetConsidered()
 		return page.GetNextPageToken(), len(all.GetHolders()), err
 	})
 }

@@ -22,6 +22,8 @@ type fakeInferenceService struct {
 	previewed *inferencev1.PreviewRulesRequest
 	preview   *inferencev1.Preview
 	pages     int
+	// truncated cuts off the lists of answers.
+	truncated bool
 	drift     *inferencev1.CheckDriftResponse
 	// asked is the last request.
 	asked any
@@ -46,7 +48,7 @@ func (i *fakeInferenceService) ListInferences(_ context.Context, r *inferencev1.
 
 func (i *fakeInferenceService) ExplainBinding(_ context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
 	i.explained, i.asked = r, r
-	return &inferencev1.ExplainBindingResponse{Name: r.GetName(), Role: &inferencev1.Role{Name: "admin"}}, nil
+	return &inferencev1.ExplainBindingResponse{Name: r.GetName(), Role: &inferencev1.Role{Name: "admin"}, Truncated: i.truncated}, nil
 }
 
 func (i *fakeInferenceService) WhoHasRole(_ context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {

@@ -60,10 +60,11 @@ func marshalWithObjectsOnOldVersion(m proto.Message, texts []objectOnOldVersion,
 }
 
 // listObjectsOnOldVersion lists these objects with the rights of the caller, as kubectl does. known is false without a kubeconfig
-// or without the rights.
-func (c kubeconfigCluster) listObjectsOnOldVersion(cmd *cobra.Command) (texts []objectOnOldVersion, known bool) {
+// or without the rights. The error means that a part could not be read, which is printed.
+func (c kubeconfigCluster) listObjectsOnOldVersion(cmd *cobra.Command) (texts []objectOnOldVersion, known bool, incomplete error) {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
-		return nil, false
+		cmd.PrintErrln("Without a kubeconfig, status does not check which objects have an earlier valid version in force, and those of OpenSearch.")
+		return nil, false, nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
@@ -76,8 +77,9 @@ func (c kubeconfigCluster) listObjectsOnOldVersion(cmd *cobra.Command) (texts []
 	}
 	if err != nil {
 		cmd.PrintErrf("Not checked which objects have an earlier valid version in force: %v\n", err)
+		return texts, false, errTruncated
 	}
-	return texts, err == nil
+	return texts, true, nil
 }
 
 // appendObjectsOnOldVersion appends the objects of one kind.

@@ -26,10 +26,11 @@ func openSearchKinds() []kinds.Kind {
 }
 
 // printOpenSearchStates prints how many objects of each OpenSearch kind are in each state, with the rights of the caller. It
-// prints nothing for a kind without objects, and nothing without a kubeconfig.
-func (c kubeconfigCluster) printOpenSearchStates(cmd *cobra.Command) {
+// prints nothing for a kind without objects, and nothing without a kubeconfig. The error means that a kind could not be read,
+// which is printed.
+func (c kubeconfigCluster) printOpenSearchStates(cmd *cobra.Command) (incomplete error) {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)
 	defer cancel()
@@ -43,10 +44,12 @@ func (c kubeconfigCluster) printOpenSearchStates(cmd *cobra.Command) {
 		case apierrors.IsNotFound(err): // The kind is not installed.
 		case err != nil:
 			cmd.PrintErrf("What became of %s is not known: %v\n", kind.Resource, err)
+			incomplete = errTruncated
 		case len(words) > 0:
 			cmd.Printf("%s: %s\n", kind.Resource, strings.Join(words, ", "))
 		}
 	}
+	return incomplete
 }
 
 func (c kubeconfigCluster) countOpenSearchStates(ctx context.Context, kind kinds.Kind) (states map[string]int, err error) {

@@ -65,7 +65,8 @@ func newPreviewRulesCommand(around IOStreams) *cobra.Command {
 		if answer.GetPreview() == nil {
 			return err
 		}
-		return errors.Join(err, kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, request.GetNamespace(), toRuleWrites(request)))
+		err = errors.Join(err, kubeconfigCluster{around.Getenv}.checkByDryRun(cmd, request.GetNamespace(), toRuleWrites(request)))
+		return cmp.Or(err, truncatedError(answer.GetPreview(), nil))
 	}
 	return cmd
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
@@ -9,8 +11,10 @@ import (
 
 func newStatusCommand(around IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "status",
-		Short:   "Show the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state",
+		Use:   "status",
+		Short: "Show the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state",
+		Long: "status shows the progress of every service, the modules with an invalid edit, and the objects of OpenSearch by state.\n\n" +
+			"The objects are read with the rights of your kubeconfig. The exit code is 5 if a part of them cannot be read.",
 		Example: "  entail status\n  entail status -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -26,20 +30,19 @@ func newStatusCommand(around IOStreams) *cobra.Command {
 		}
 		in := kubeconfigCluster{around.Getenv}
 		if q.format != report.Table {
-			texts, known := in.listObjectsOnOldVersion(cmd)
+			texts, known, incomplete := in.listObjectsOnOldVersion(cmd)
 			document, err := marshalWithObjectsOnOldVersion(answer, texts, known)
 			if err != nil {
 				return err
 			}
-			return report.WriteDocument(cmd.OutOrStdout(), q.format, document)
+			return cmp.Or(report.WriteDocument(cmd.OutOrStdout(), q.format, document), incomplete)
 		}
 		if err := q.printAnswer(cmd.OutOrStdout(), answer, func(p report.Printer) { p.WriteServiceStatus(answer) }); err != nil {
 			return err
 		}
-		texts, _ := in.listObjectsOnOldVersion(cmd)
+		texts, _, incomplete := in.listObjectsOnOldVersion(cmd)
 		printObjectsOnOldVersion(cmd, texts)
-		in.printOpenSearchStates(cmd)
-		return nil
+		return cmp.Or(in.printOpenSearchStates(cmd), incomplete)
 	}
 	return cmd
 }

@@ -27,10 +27,7 @@ func newListObjectsCommand(around IOStreams) *cobra.Command {
 			Store: args[0], User: args[1], Relation: args[2], Type: args[3],
 			Context: question.context, ContextualTuples: question.tuples, After: question.after,
 		}, report.Printer.WriteObjects)
-		if err == nil && answer.GetTruncated() {
-			return errTruncated
-		}
-		return withUndecided(err)
+		return truncatedError(answer, withUndecided(err))
 	}
 	return cmd
 }
@@ -55,10 +52,7 @@ func newListUsersCommand(around IOStreams) *cobra.Command {
 			Store: args[0], UserType: args[1], Relation: args[2], Object: args[3],
 			Context: question.context, ContextualTuples: question.tuples, After: question.after,
 		}, report.Printer.WriteUsers)
-		if err == nil && answer.GetTruncated() {
-			return errTruncated
-		}
-		return withUndecided(err)
+		return truncatedError(answer, withUndecided(err))
 	}
 	return cmd
 }

@@ -114,6 +114,14 @@ func (undecidedError) ExitCode() int { return exit.Undecided }
 // errTruncated means that the output lacks a part, and contains a note about it.
 var errTruncated = errors.Join(exit.ErrTold, undecidedError{errors.New("undecided")})
 
+// truncatedError returns err, or else an error if the answer lacks a part. The output contains a note about it.
+func truncatedError(answer interface{ GetTruncated() bool }, err error) error {
+	if err == nil && answer.GetTruncated() {
+		return errTruncated
+	}
+	return err
+}
+
 // withUndecided marks errors of answers that were cut off or took too long.
 func withUndecided(err error) error {
 	switch connect.CodeOf(err) {

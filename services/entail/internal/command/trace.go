@@ -90,9 +90,15 @@ type timeoutError struct{ error }
 // ExitCode returns the code of a server without an answer.
 func (timeoutError) ExitCode() int { return exit.Unavailable }
 
+// unknownKindHeader marks the error of the watcher about a kind that it does not follow.
+const unknownKindHeader = "Entail-Unknown-Kind"
+
 // isRetryable reports whether the object may still appear or the server may still start.
 func isRetryable(err error) bool {
 	code := connect.CodeOf(err)
+	if answer, ok := errors.AsType[*connect.Error](err); ok && answer.Meta().Get(unknownKindHeader) != "" {
+		return false
+	}
 	return code == connect.CodeNotFound || code == connect.CodeUnavailable
 }
 

@@ -33,6 +33,18 @@ var ErrUsage = errors.New("wrong usage")
 // ErrTold marks errors that the output already contains; no error text is printed for them.
 var ErrTold = errors.New("told")
 
+// NotFoundError means that a name in the command line is unknown. Err suggests the nearest names.
+type NotFoundError struct{ Err error }
+
+// Error returns the text of Err.
+func (n NotFoundError) Error() string { return n.Err.Error() }
+
+// Unwrap returns Err.
+func (n NotFoundError) Unwrap() error { return n.Err }
+
+// ExitCode returns the code of an unknown name.
+func (NotFoundError) ExitCode() int { return NotFound }
+
 // Code returns the exit code of an error. An error with a method ExitCode returns its own.
 func Code(err error) int {
 	var own interface{ ExitCode() int }

@@ -29,6 +29,7 @@ func TestCodeDistinguishesErrors(t *testing.T) {
 		"a code of its own":              {fmt.Errorf("compare: %w", exitCodeError(12)), 12},
 		"the command line before others": {errors.Join(exitCodeError(12), exit.ErrUsage), exit.Usage},
 		"a question that cannot be":      {answer(connect.CodeInvalidArgument), exit.Usage},
+		"an unknown name in a file":      {exit.NotFoundError{Err: errors.New("no type x")}, exit.NotFound},
 		"nothing of the name":            {answer(connect.CodeNotFound), exit.NotFound},
 		"a server that is away":          {answer(connect.CodeUnavailable), exit.Unavailable},
 		"a server that is slow":          {answer(connect.CodeDeadlineExceeded), exit.Unavailable},

@@ -118,7 +118,7 @@ func newExplainCommand() *cobra.Command {
 		}
 		tree, err := explain.Action(p, args[0], args[1])
 		if err != nil {
-			return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			return exit.NotFoundError{Err: err}
 		}
 		return writeResult(cmd.OutOrStdout(), format, tree, tree.RenderText())
 	}

@@ -46,7 +46,7 @@ func TestErrorsAreJSONWithOutputJSON(t *testing.T) {
 		"an unknown flag before it": {[]string{"check", "--bogus", "-o", "json"}, 2, "unknown flag: --bogus", false},
 		"an unknown flag after it":  {[]string{"check", "good.yaml", "-o=json", "--bogus", "x"}, 2, "unknown flag: --bogus", false},
 		"an unknown target":         {[]string{"compile", "good.yaml", "-t", "rego", "-o", "json"}, 2, "none of spicedb", false},
-		"a type that is not there":  {[]string{"explain", "volum", "get", "-f", "good.yaml", "-o", "json"}, 2, "volume", false},
+		"a type that is not there":  {[]string{"explain", "volum", "get", "-f", "good.yaml", "-o", "json"}, 3, "volume", false},
 		"a server that is away":     {[]string{"check", "good.yaml", "--store", "demo", "--server", "http://127.0.0.1:1", "-o", "json"}, 4, "is `entail up` running?", false},
 		"a change of a class":       {[]string{"diff", "good.yaml", "other.yaml", "-o", "json"}, 12, "breaking-for-ids", true},
 		"an assertion that fails":   {[]string{"test", "good.yaml", "-a", "access.yaml", "-o", "json"}, 1, "assertions failed", true},

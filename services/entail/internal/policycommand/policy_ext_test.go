@@ -277,7 +277,7 @@ func TestPolicyExplainDrawsPaths(t *testing.T) {
 	if got.code != 0 || !strings.Contains(got.out, "loadbalancer_get_role") || !strings.Contains(got.out, "owner") {
 		t.Errorf("got %+v", got)
 	}
-	if got := run(t, "explain", "loadbalancr", "loadbalancer_get", "-f", dir); got.code != 2 || !strings.Contains(got.err, "loadbalancer") {
+	if got := run(t, "explain", "loadbalancr", "loadbalancer_get", "-f", dir); got.code != 3 || !strings.Contains(got.err, "loadbalancer") {
 		t.Errorf("a misspelt type: %+v", got)
 	}
 }

@@ -7,9 +7,11 @@ import (
 )
 
 // WriteRoleExplanation explains why a subject holds a role.
-func (p Printer) WriteRoleExplanation(m *inferencev1.ExplainRoleResponse) {
+func (p Printer) WriteRoleExplanation(of *inferencev1.ExplainRoleRequest, m *inferencev1.ExplainRoleResponse) {
 	if !m.GetHeld() {
-		p.writeLinef("They do not hold it.")
+		p.writeLinef("%s does not hold %s in namespace %s.", subjectName(of.GetSubject()), roleName(of.GetRole()), of.GetNamespace())
+		p.writeGroups(of.GetGroups())
+		p.writeConsidered(of.GetNamespace(), m.GetConsidered())
 		return
 	}
 	for _, r := range m.GetReasons() {
@@ -21,6 +23,16 @@ func (p Printer) WriteRoleExplanation(m *inferencev1.ExplainRoleResponse) {
 		p.writePathSteps(r.GetPath())
 	}
 	p.writeMoreNote(m.GetTruncated())
+	p.writeMissingRole(of.GetRole(), m.GetRoleMissing())
+}
+
+// writeGroups names the groups that an answer assumes. Kubernetes does not store the groups of a user.
+func (p Printer) writeGroups(groups []string) {
+	if len(groups) > 0 {
+		p.writeLinef("Groups of the subject by --group: %s.", strings.Join(groups, ", "))
+		return
+	}
+	p.writeLinef("Groups of the subject: those of every user alone; --group adds others.")
 }
 
 // qualifiedBindingName returns the kind and name of a binding.
@@ -40,9 +52,11 @@ func (p Printer) writePathSteps(path []*inferencev1.Step) {
 }
 
 // WriteEffectiveRoles lists the roles that a subject holds.
-func (p Printer) WriteEffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) {
+func (p Printer) WriteEffectiveRoles(of *inferencev1.ListEffectiveRolesRequest, m *inferencev1.ListEffectiveRolesResponse) {
 	if len(m.GetRoles()) == 0 {
-		p.writeLinef("They hold no role here.")
+		p.writeLinef("%s holds no role in namespace %s.", subjectName(of.GetSubject()), of.GetNamespace())
+		p.writeGroups(of.GetGroups())
+		p.writeConsidered(of.GetNamespace(), m.GetConsidered())
 		return
 	}
 	rows := make([]tableRow, len(m.GetRoles()))
@@ -51,6 +65,9 @@ func (p Printer) WriteEffectiveRoles(m *inferencev1.ListEffectiveRolesResponse) 
 		rows[i] = tableRow{cells: []string{roleName(r.GetRole()), roleOriginText(r.GetOrigin()), bindings}}
 	}
 	p.writeTable([]string{headRole, "HOW", "BY BINDING"}, rows)
+	if m.GetSubjectUnnamed() {
+		p.writeLinef("No binding names %s itself: these roles are those of its groups. Check the name.", subjectName(of.GetSubject()))
+	}
 	p.writeMoreNote(m.GetTruncated())
 }
 

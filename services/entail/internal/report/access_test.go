@@ -15,13 +15,20 @@ func TestWriteRoleExplanation(t *testing.T) {
 			{Rules: []string{"r1"}, From: role("admin"), To: role("writer")},
 		}},
 	}}
-	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(nil, m) }), `
 They hold it as group:team by ClusterRoleBinding all (explicit).
 They hold it as user:alice by RoleBinding b (pending), whose role implies it:
   admin implies writer by rule r1
 There is more.
 `)
-	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(&inferencev1.ExplainRoleResponse{}) }), "They do not hold it.\n")
+	request := &inferencev1.ExplainRoleRequest{Namespace: "team-a", Subject: alice, Role: role("writer"), Groups: []string{"dev", "ops"}}
+	no := &inferencev1.ExplainRoleResponse{Considered: &inferencev1.Considered{Rules: 2}}
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleExplanation(request, no) }), `
+user:alice does not hold writer in namespace team-a.
+Groups of the subject by --group: dev, ops.
+Considered: 0 RoleBindings and 2 rules of namespace team-a, 0 ClusterRoleBindings.
+Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.
+`)
 }
 
 func TestWriteEffectiveRoles(t *testing.T) {
@@ -29,12 +36,24 @@ func TestWriteEffectiveRoles(t *testing.T) {
 		{Role: role("writer"), Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"b"}},
 		{Role: &inferencev1.Role{Kind: "ClusterRole", Name: "view"}, Origin: inferencev1.Origin_ORIGIN_EXPLICIT, Bindings: []string{"ClusterRoleBinding/all"}},
 	}}
-	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(nil, m) }), `
 ROLE               HOW        BY BINDING
 writer             implied    b
 clusterrole/view   explicit   ClusterRoleBinding/all
 `)
-	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(&inferencev1.ListEffectiveRolesResponse{}) }), "They hold no role here.\n")
+	request := &inferencev1.ListEffectiveRolesRequest{Namespace: "team-a", Subject: &inferencev1.Subject{Kind: "User", Name: "alice"}}
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(request, &inferencev1.ListEffectiveRolesResponse{}) }), `
+user:alice holds no role in namespace team-a.
+Groups of the subject: those of every user alone; --group adds others.
+Considered: 0 RoleBindings and 0 rules of namespace team-a, 0 ClusterRoleBindings.
+Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.
+`)
+	m.Roles, m.SubjectUnnamed = m.GetRoles()[1:], true
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteEffectiveRoles(request, m) }), `
+ROLE               HOW        BY BINDING
+clusterrole/view   explicit   ClusterRoleBinding/all
+No binding names user:alice itself: these roles are those of its groups. Check the name.
+`)
 }
 
 func TestWriteDriftListsDifferences(t *testing.T) {

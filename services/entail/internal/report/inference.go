@@ -63,9 +63,10 @@ func (p Printer) writeMoreNote(truncated bool) {
 }
 
 // WriteRoleHolders lists the subjects that hold a role.
-func (p Printer) WriteRoleHolders(m *inferencev1.WhoHasRoleResponse) {
+func (p Printer) WriteRoleHolders(of *inferencev1.WhoHasRoleRequest, m *inferencev1.WhoHasRoleResponse) {
 	if len(m.GetHolders()) == 0 {
-		p.writeLinef("Nobody holds it.")
+		p.writeLinef("Nobody holds %s in namespace %s.", roleName(of.GetRole()), of.GetNamespace())
+		p.writeConsidered(of.GetNamespace(), m.GetConsidered())
 		return
 	}
 	rows := make([]tableRow, len(m.GetHolders()))
@@ -74,6 +75,21 @@ func (p Printer) WriteRoleHolders(m *inferencev1.WhoHasRoleResponse) {
 		rows[i] = tableRow{cells: []string{subjectName(h.GetSubject()), roleOriginText(h.GetOrigin()), bindings}}
 	}
 	p.writeTable([]string{"SUBJECT", "HOW", "BY BINDING"}, rows)
+	p.writeMissingRole(of.GetRole(), m.GetRoleMissing())
+}
+
+// writeConsidered names what a negative answer covers, and what it does not.
+func (p Printer) writeConsidered(namespace string, c *inferencev1.Considered) {
+	p.writeLinef("Considered: %s and %s of namespace %s, %s.", countText(c.GetRoleBindings(), "RoleBinding"), countText(c.GetRules(), "rule"), namespace,
+		countText(c.GetClusterRoleBindings(), "ClusterRoleBinding"))
+	p.writeLinef("Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.")
+}
+
+// writeMissingRole adds a note about a role that bindings or rules name although it does not exist.
+func (p Printer) writeMissingRole(role *inferencev1.Role, missing bool) {
+	if missing {
+		p.writeLinef("%s does not exist: it gives no permission until it is created.", roleName(role))
+	}
 }
 
 // WriteRolePreview prints the effects of a change.

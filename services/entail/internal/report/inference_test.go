@@ -119,12 +119,24 @@ func TestWriteRoleHoldersListsBindings(t *testing.T) {
 		{Subject: &inferencev1.Subject{Kind: "Group", Name: "team"}, Origin: inferencev1.Origin_ORIGIN_BOTH, Bindings: []string{"b", "c"}},
 		{Subject: &inferencev1.Subject{Kind: "User", Name: "alice"}, Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"b"}},
 	}}
-	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(m) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(nil, m) }), `
 SUBJECT      HOW       BY BINDING
 group:team   both      b, c
 user:alice   implied   b
 `)
-	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(&inferencev1.WhoHasRoleResponse{}) }), "Nobody holds it.\n")
+	request := &inferencev1.WhoHasRoleRequest{Namespace: "team-a", Role: role("writer")}
+	none := &inferencev1.WhoHasRoleResponse{Considered: &inferencev1.Considered{RoleBindings: 1, ClusterRoleBindings: 12}}
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(request, none) }), `
+Nobody holds writer in namespace team-a.
+Considered: 1 RoleBinding and 0 rules of namespace team-a, 12 ClusterRoleBindings.
+Not considered: members of groups, PolicyBindings of IAM, and other roles with the same permissions.
+`)
+	m.Holders, m.RoleMissing = m.GetHolders()[1:], true
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(request, m) }), `
+SUBJECT      HOW       BY BINDING
+user:alice   implied   b
+writer does not exist: it gives no permission until it is created.
+`)
 }
 
 func TestWriteRolePreviewListsGainsAndLosses(t *testing.T) {
@@ -165,7 +177,7 @@ team-a
 	holders := &inferencev1.WhoHasRoleResponse{Holders: []*inferencev1.Holder{{
 		Subject: &inferencev1.Subject{Kind: "User", Name: "u"}, Origin: inferencev1.Origin_ORIGIN_IMPLIED, Bindings: []string{"B"}, BindingsTotal: 2,
 	}}}
-	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(holders) }), `
+	expectEqual(t, write(t, func(p report.Printer) { p.WriteRoleHolders(nil, holders) }), `
 SUBJECT   HOW       BY BINDING
 user:u    implied   B and 1 more
 `)

@@ -58,6 +58,7 @@ func (p Printer) WriteOpenSearchMappings(m *opensearchv1.ListMappingsResponse) {
 func (p Printer) WriteMappingExplanation(m *opensearchv1.ExplainMappingResponse) {
 	if len(m.GetEntries())+len(m.GetHolders()) == 0 {
 		p.writeLinef("Nobody has the role, and no binding gives it.")
+		p.writeLinef("Considered: the mapping of the role, bindings, and users in the cluster. Not considered: users of other identity providers.")
 		return
 	}
 	for _, holder := range holderTexts(m.GetHolders()) {

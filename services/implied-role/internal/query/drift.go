@@ -28,7 +28,7 @@ type LiveLister interface {
 
 // GetSyncStatus implements InferenceService.
 func (s *Server) GetSyncStatus(ctx context.Context, r *inferencev1.GetSyncStatusRequest) (*inferencev1.GetSyncStatusResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ const (
 
 // CheckDrift implements InferenceService.
 func (s *Server) CheckDrift(ctx context.Context, r *inferencev1.CheckDriftRequest) (*inferencev1.CheckDriftResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
-	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
 // defaultPaths bounds the reasons of an answer if the request sets no limit.
@@ -20,15 +19,29 @@ func clampPathLimit(asked int32) int { return cmp.Or(int(asked), defaultPaths) }
 
 // ExplainRole implements InferenceService.
 func (s *Server) ExplainRole(ctx context.Context, r *inferencev1.ExplainRoleRequest) (*inferencev1.ExplainRoleResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	namespace, role := r.GetNamespace(), roleFromMessage(r.GetRole())
-	ruleSet := s.cfg.State.RuleSet(namespace)
-	who := infer.NewIdentity(subjectFromMessage(r.GetSubject(), namespace), r.GetGroups())
+	missing, err := s.checkRole(ctx, namespace, role)
+	if err != nil {
+		return nil, err
+	}
+	ruleSet, subject := s.cfg.State.RuleSet(namespace), subjectFromMessage(r.GetSubject(), namespace)
+	who := infer.NewIdentity(subject, r.GetGroups())
 	reasons, more := ruleSet.ExplainRole(who, role, s.grantingBindings(namespace, role, ruleSet), clampPathLimit(r.GetMaxPaths()))
-	response := &inferencev1.ExplainRoleResponse{Held: len(reasons) > 0, Revision: revision, Synced: true}
+	if len(reasons) == 0 {
+		if missing {
+			return nil, s.roleNotFoundError(ctx, namespace, role)
+		}
+		if err := s.checkSubject(ctx, namespace, subject, r.GetGroups()); err != nil {
+			return nil, err
+		}
+	}
+	response := &inferencev1.ExplainRoleResponse{
+		Held: len(reasons) > 0, Revision: revision, Synced: true, RoleMissing: missing, Considered: s.countConsidered(namespace),
+	}
 	response.Reasons = toMessagesThatFit(reasons, maxAnswer, func(r infer.RoleReason) *inferencev1.Reason { return s.toReasonMessage(r, role, ruleSet) })
 	response.Truncated = more || len(response.GetReasons()) < len(reasons)
 	return response, nil
@@ -85,13 +98,13 @@ func (p pendingDifferences) bindingState(name string) inferencev1.BindingState {
 
 // ExplainBinding implements InferenceService.
 func (s *Server) ExplainBinding(ctx context.Context, r *inferencev1.ExplainBindingRequest) (*inferencev1.ExplainBindingResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	binding := s.cfg.State.Binding(r.GetNamespace(), r.GetName())
 	if binding == nil {
-		return nil, rpc.NotFoundError("there is no RoleBinding %q in namespace %q", r.GetName(), r.GetNamespace())
+		return nil, s.bindingNotFoundError(r.GetNamespace(), r.GetName())
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	response := &inferencev1.ExplainBindingResponse{
@@ -145,13 +158,20 @@ func (s *Server) explainSource(m *inferencev1.ExplainBindingResponse, b *infer.B
 
 // WhoHasRole implements InferenceService.
 func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleRequest) (*inferencev1.WhoHasRoleResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	role := roleFromMessage(r.GetRole())
+	missing, err := s.checkRole(ctx, r.GetNamespace(), role)
+	if err != nil {
+		return nil, err
+	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	holders := ruleSet.Holders(role, s.grantingBindings(r.GetNamespace(), role, ruleSet))
+	if missing && len(holders) == 0 {
+		return nil, s.roleNotFoundError(ctx, r.GetNamespace(), role)
+	}
 	slices.SortFunc(holders, func(a, b infer.RoleHolding) int { return strings.Compare(holderKey(a), holderKey(b)) })
 	page, next, err := pageThatFits(holders, holderKey, r, func(h infer.RoleHolding) *inferencev1.Holder {
 		return &inferencev1.Holder{
@@ -161,7 +181,9 @@ func (s *Server) WhoHasRole(ctx context.Context, r *inferencev1.WhoHasRoleReques
 	if err != nil {
 		return nil, err
 	}
-	return &inferencev1.WhoHasRoleResponse{Holders: page, NextPageToken: next, Revision: revision, Synced: true}, nil
+	return &inferencev1.WhoHasRoleResponse{
+		Holders: page, NextPageToken: next, Revision: revision, Synced: true, RoleMissing: missing, Considered: s.countConsidered(r.GetNamespace()),
+	}, nil
 }
 
 // maxKey bounds the part of a subject's name in a page token. Kubernetes does not bound the name.
@@ -181,14 +203,23 @@ func holderKey(h infer.RoleHolding) string {
 func (s *Server) ListEffectiveRoles(
 	ctx context.Context, r *inferencev1.ListEffectiveRolesRequest,
 ) (*inferencev1.ListEffectiveRolesResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
-	who := infer.NewIdentity(subjectFromMessage(r.GetSubject(), r.GetNamespace()), r.GetGroups())
+	subject := subjectFromMessage(r.GetSubject(), r.GetNamespace())
+	who := infer.NewIdentity(subject, r.GetGroups())
 	roles := ruleSet.EffectiveRoles(who, append(s.cfg.State.BindingsIn(r.GetNamespace()), s.cfg.State.ClusterRoleBindings()...))
-	response := &inferencev1.ListEffectiveRolesResponse{Total: int64(len(roles)), Revision: revision, Synced: true}
+	if len(roles) == 0 {
+		if err := s.checkSubject(ctx, r.GetNamespace(), subject, r.GetGroups()); err != nil {
+			return nil, err
+		}
+	}
+	response := &inferencev1.ListEffectiveRolesResponse{
+		Total: int64(len(roles)), Revision: revision, Synced: true,
+		SubjectUnnamed: s.isSubjectUnnamed(subject), Considered: s.countConsidered(r.GetNamespace()),
+	}
 	response.Roles = toMessagesThatFit(roles, maxAnswer, func(h infer.RoleHolding) *inferencev1.EffectiveRole {
 		return &inferencev1.EffectiveRole{
 			Role: toRoleMessage(h.Role), Origin: holdingOrigin(h), Bindings: namesThatFit(h.Bindings), BindingsTotal: int64(len(h.Bindings)),

@@ -10,6 +10,7 @@ import (
 	inferencev1 "github.com/entail-dev/entail/gen/entail/inference/v1"
 	"github.com/entail-dev/entail/services/implied-role/infer"
 	"github.com/entail-dev/entail/services/implied-role/internal/state"
+	"github.com/entail-dev/entail/services/internal/nearest"
 	"github.com/entail-dev/entail/services/internal/rpc"
 )
 
@@ -18,7 +19,7 @@ const maxListed = 1000
 
 // PreviewRules implements InferenceService.
 func (s *Server) PreviewRules(ctx context.Context, r *inferencev1.PreviewRulesRequest) (*inferencev1.PreviewRulesResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,8 @@ func (s *Server) rulesAfterChanges(namespace string, before []infer.EvaluatedRul
 		was, known := rules[c.GetName()]
 		switch {
 		case c.GetRemove() && !known:
-			return nil, nil, rpc.InvalidError("rule %q cannot be removed: there is none", c.GetName())
+			known := slices.Collect(maps.Keys(rules))
+			return nil, nil, rpc.NotFoundError("rule %q cannot be removed: it does not exist%s", c.GetName(), nearest.Hint(c.GetName(), "rules", known))
 		case c.GetRemove():
 			delete(rules, c.GetName())
 			continue
@@ -80,7 +82,7 @@ func (s *Server) rulesAfterChanges(namespace string, before []infer.EvaluatedRul
 
 // PreviewBinding implements InferenceService.
 func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindingRequest) (*inferencev1.PreviewBindingResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func (s *Server) PreviewBinding(ctx context.Context, r *inferencev1.PreviewBindi
 	case strings.Contains(r.GetName(), "/"): // The form in which answers name ClusterRoleBindings.
 		return nil, rpc.InvalidError("%q is no name of a RoleBinding, and from nothing else roles follow: bind the role in each namespace", r.GetName())
 	case r.GetRemove() && change.Before == nil:
-		return nil, rpc.InvalidError("RoleBinding %q cannot be removed: there is none", r.GetName())
+		return nil, s.bindingNotFoundError(r.GetNamespace(), r.GetName())
 	case !r.GetRemove() && r.GetRole() == nil:
 		return nil, rpc.InvalidError("RoleBinding %q needs a role, or remove", r.GetName())
 	case !r.GetRemove():

@@ -30,6 +30,8 @@ type Config struct {
 	// such time.
 	Finished func(namespace string) time.Time
 	Lister   LiveLister
+	// NamespaceExists reports whether the API server has a namespace.
+	NamespaceExists func(ctx context.Context, name string) (bool, error)
 	// Since returns the time since which the webhooks check all authors. It is zero without webhooks.
 	Since   func(ctx context.Context) time.Time
 	Changes *WatchCache
@@ -85,12 +87,15 @@ func requestNamespace[M any](m *M) string {
 	return request.GetNamespace()
 }
 
-// minRevisionRequest is a request that can require a minimum revision.
-type minRevisionRequest interface{ GetMinRevision() string }
+// revisionRequest is a request about one namespace or all, which can require a minimum revision.
+type revisionRequest interface {
+	namespacedRequest
+	GetMinRevision() string
+}
 
-// awaitMinRevision returns an error if the view is incomplete or too old for the request. The revision is read before the answer
-// is computed, so the answer is at least as new.
-func (s *Server) awaitMinRevision(ctx context.Context, r minRevisionRequest) (revision string, err error) {
+// admitRequest returns an error if the view is incomplete or too old for the request, or the namespace does not exist. The
+// revision is read before the answer is computed, so the answer is at least as new.
+func (s *Server) admitRequest(ctx context.Context, r revisionRequest) (revision string, err error) {
 	if r.GetMinRevision() != "" {
 		sequence, began, err := topology.ParseRevision(r.GetMinRevision())
 		if err != nil {
@@ -100,7 +105,11 @@ func (s *Server) awaitMinRevision(ctx context.Context, r minRevisionRequest) (re
 			return "", rpc.IncompleteError(err)
 		}
 	}
-	return s.cfg.Revision(), rpc.IncompleteError(s.cfg.Complete())
+	revision = s.cfg.Revision()
+	if err := s.cfg.Complete(); err != nil {
+		return "", rpc.IncompleteError(err)
+	}
+	return revision, s.checkNamespace(ctx, r.GetNamespace())
 }
 
 // requestedNamespaces returns the requested namespace, or all namespaces that have rules.
@@ -113,7 +122,7 @@ func (s *Server) requestedNamespaces(namespace string) []string {
 
 // ListRules implements InferenceService.
 func (s *Server) ListRules(ctx context.Context, r *inferencev1.ListRulesRequest) (*inferencev1.ListRulesResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -166,9 +175,14 @@ func (r inferenceRow) toMessage() *inferencev1.Inference {
 
 // ListInferences implements InferenceService.
 func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferencesRequest) (*inferencev1.ListInferencesResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if r.GetParent() != nil && r.GetNamespace() != "" {
+		if _, err := s.checkRole(ctx, r.GetNamespace(), roleFromMessage(r.GetParent())); err != nil {
+			return nil, err
+		}
 	}
 	var all []inferenceRow
 	for _, namespace := range s.requestedNamespaces(r.GetNamespace()) {
@@ -188,27 +202,35 @@ func (s *Server) ListInferences(ctx context.Context, r *inferencev1.ListInferenc
 
 // GetInference implements InferenceService.
 func (s *Server) GetInference(ctx context.Context, r *inferencev1.GetInferenceRequest) (*inferencev1.GetInferenceResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
+	role := roleFromMessage(r.GetRole())
+	missing, err := s.checkRole(ctx, r.GetNamespace(), role)
+	if err != nil {
+		return nil, err
+	}
 	return &inferencev1.GetInferenceResponse{
-		Inference: toInferenceMessage(r.GetNamespace(), roleFromMessage(r.GetRole()), ruleSet),
-		Revision:  revision, Synced: true,
+		Inference: toInferenceMessage(r.GetNamespace(), role, s.cfg.State.RuleSet(r.GetNamespace())),
+		Revision:  revision, Synced: true, RoleMissing: missing,
 	}, nil
 }
 
 // ListImplyingRoles implements InferenceService.
 func (s *Server) ListImplyingRoles(ctx context.Context, r *inferencev1.ListImplyingRolesRequest) (*inferencev1.ListImplyingRolesResponse, error) {
-	revision, err := s.awaitMinRevision(ctx, r)
+	revision, err := s.admitRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	ruleSet := s.cfg.State.RuleSet(r.GetNamespace())
 	role := roleFromMessage(r.GetRole())
+	missing, err := s.checkRole(ctx, r.GetNamespace(), role)
+	if err != nil {
+		return nil, err
+	}
 	parents := ruleSet.ImplyingRoles(role)
-	response := &inferencev1.ListImplyingRolesResponse{Total: int64(len(parents)), Revision: revision, Synced: true}
+	response := &inferencev1.ListImplyingRolesResponse{Total: int64(len(parents)), Revision: revision, Synced: true, RoleMissing: missing}
 	response.Roles = toMessagesThatFit(parents, maxAnswer, func(parent infer.Role) *inferencev1.ImplyingRole {
 		return &inferencev1.ImplyingRole{Role: toRoleMessage(parent), Direct: len(ruleSet.RulesBetween(parent, role)) > 0}
 	})

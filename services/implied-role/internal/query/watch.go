@@ -24,7 +24,14 @@ func (s *Server) WatchInferences(
 	ctx context.Context, r *inferencev1.WatchInferencesRequest, to *connect.ServerStream[inferencev1.WatchInferencesResponse],
 ) error {
 	w := &inferenceWatch{server: s, namespace: r.GetNamespace(), out: to.Send}
-	err := w.resumeOrSendSnapshot(r.GetResumeToken())
+	err := rpc.IncompleteError(s.cfg.Complete())
+	if err == nil {
+		err = s.checkNamespace(ctx, r.GetNamespace())
+	}
+	if err != nil {
+		return err
+	}
+	err = w.resumeOrSendSnapshot(r.GetResumeToken())
 	for err == nil && ctx.Err() == nil {
 		err = w.sendNextChanges(ctx)
 	}

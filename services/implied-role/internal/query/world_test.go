@@ -40,6 +40,8 @@ type queryEnv struct {
 	guarded time.Time
 	// awaited is the revision of the last wait.
 	awaited string
+	// namespaces holds the namespaces of the API server. If it is nil, every namespace exists.
+	namespaces map[string]bool
 	// live holds the objects of the API server.
 	live map[event.Key]event.Change
 }
@@ -57,6 +59,9 @@ func newQueryEnv(t *testing.T) *queryEnv {
 	changes := NewWatchCache(s, "here", complete)
 	w.view.OnChange(changes.MarkRuleChanged)
 	w.Server = NewServer(Config{
+		NamespaceExists: func(_ context.Context, name string) (bool, error) {
+			return w.namespaces == nil || w.namespaces[name], nil
+		},
 		State: s, Complete: complete, Revision: func() string { return fmt.Sprint(w.version) }, Changes: changes, Lister: w,
 		Await: func(_ context.Context, sequence uint64, began time.Time) error {
 			w.awaited = fmt.Sprint(sequence, " ", began.Unix())

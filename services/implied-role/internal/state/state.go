@@ -85,9 +85,12 @@ func New(v *informer.Informer, cluster string, policy infer.Policy) *State {
 			},
 		}),
 		clusterBindings: informer.RegisterLister(v, kinds.ClusterRoleBindings(), map[string]func(*infer.Binding) []string{
-			byRole: func(b *infer.Binding) []string { return []string{b.Role.String()} },
+			byRole:     func(b *infer.Binding) []string { return []string{b.Role.String()} },
+			everywhere: func(*infer.Binding) []string { return []string{everywhere} },
 		}),
-		roles:        informer.RegisterLister[metav1.PartialObjectMetadata](v, kinds.Roles(), nil),
+		roles: informer.RegisterLister(v, kinds.Roles(), map[string]func(*metav1.PartialObjectMetadata) []string{
+			byNamespace: func(r *metav1.PartialObjectMetadata) []string { return []string{r.Namespace} },
+		}),
 		clusterRoles: informer.RegisterLister[metav1.PartialObjectMetadata](v, kinds.ClusterRoles(), nil),
 	}
 	v.OnChange(s.markRuleSetStale)
@@ -158,6 +161,49 @@ func (s *State) RoleExistsFunc(namespace string) func(infer.Role) bool {
 		_, ok := s.roles.Get(key)
 		return ok
 	}
+}
+
+// RoleNames lists the names of the Roles of a namespace.
+func (s *State) RoleNames(namespace string) []string {
+	return namesIn(s.roles.ListByIndex(byNamespace, namespace))
+}
+
+// ClusterRoleNames lists the names of all ClusterRoles.
+func (s *State) ClusterRoleNames() []string { return namesIn(s.clusterRoles.All()) }
+
+func namesIn(objects []informer.Object[metav1.PartialObjectMetadata]) []string {
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		names[i] = o.Key.Name
+	}
+	return names
+}
+
+// CountClusterRoleBindings counts the ClusterRoleBindings.
+func (s *State) CountClusterRoleBindings() int {
+	return s.clusterBindings.CountByIndex(everywhere, everywhere)
+}
+
+// HasObjectsIn reports whether a namespace has a Role, a RoleBinding or a rule.
+func (s *State) HasObjectsIn(namespace string) bool {
+	return s.CountRules(namespace) > 0 || s.CountBindings(namespace) > 0 || s.roles.CountByIndex(byNamespace, namespace) > 0
+}
+
+// Namespaces lists the namespaces that have a RoleBinding or a rule, in order.
+func (s *State) Namespaces() []string {
+	names := s.NamespacesWithRules()
+	for _, b := range s.Bindings.All() {
+		names = append(names, b.Key.Namespace)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// HasSubject reports whether a binding of any namespace, or a ClusterRoleBinding, names a subject for which matches returns
+// true.
+func (s *State) HasSubject(matches func(*infer.Binding) bool) bool {
+	isNamed := func(b Binding) bool { return matches(b.Value) }
+	return slices.ContainsFunc(s.Bindings.All(), isNamed) || slices.ContainsFunc(s.clusterBindings.All(), isNamed)
 }
 
 // BindingKey returns the key of a RoleBinding.

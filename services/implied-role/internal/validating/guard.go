@@ -15,6 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -77,7 +78,8 @@ func (g *Validator) validateRule(ctx context.Context, request *admissionv1.Admis
 	}
 	rule := state.ToInferRule(&object)
 	if rule.Flaw != nil {
-		return admission.RefusalError("%s: correct parent_role and child_role", rule.Flaw)
+		return admission.InvalidError(request, field.ErrorList{field.Invalid(field.NewPath("spec", "inference_rule"), field.OmitValueType{},
+			fmt.Sprintf("%s: correct parent_role and child_role", rule.Flaw))})
 	}
 	almighty, err := g.rights.canBindAll(ctx, request.UserInfo, request.Namespace)
 	if err == nil && !almighty {

@@ -30,8 +30,9 @@ func allPrintedObjects() []printedObject {
 	return []printedObject{
 		{
 			kind: kinds.Stores(), short: "fgastore", spec: `{"coreModule":"module core"}`,
-			status:  `{"storeId":"01S","authorizationModelId":"01M","tupleCount":7,` + ready + `]}`,
-			columns: "Name Ready Reason Store ID Model ID Tuples Age", wide: "Message", row: "shown False Because 01S 01M 7 do this",
+			status: `{"storeId":"01S","authorizationModelId":"01M","tupleCount":7,` + ready +
+				`,{"type":"Deleting","status":"True","reason":"Blocked","message":"a waits","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
+			columns: "Name Ready Reason Store ID Model ID Tuples Deletion Age", wide: "Message", row: "shown False Because 01S 01M 7 a waits do this",
 		},
 		{
 			kind: kinds.AuthorizationModels(), short: "fgamodel", spec: `{"storeRef":{"name":"demo"},"model":"module x"}`, status: `{"tupleCount":7,` + ready + `]}`,

@@ -4,9 +4,11 @@ package apitest_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,6 +60,9 @@ func TestImpliedRolesPolicyRefusesProhibitedRoles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := rules.Create(t.Context(), ruleObject(t, test.rule), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			expectError(t, err, test.want...)
+			if err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.inference_rule.child_role: ")) {
+				t.Errorf("got %v, want the code 422 and the path of the field", err)
+			}
 		})
 	}
 }

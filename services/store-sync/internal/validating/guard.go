@@ -13,6 +13,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/entail-dev/entail/services/internal/admission"
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
@@ -46,7 +47,7 @@ func withStoreName(w admission.Webhook) admission.Webhook {
 				return fmt.Errorf("decoding a Store: %w", err)
 			}
 			if err := fga.ValidateStoreName(s.Name); err != nil {
-				return admission.RefusalError("metadata.name: %s", err)
+				return admission.InvalidError(request, field.ErrorList{invalidField(field.NewPath("metadata", "name"), err.Error())})
 			}
 		}
 		return judgeText(ctx, request)
@@ -54,8 +55,13 @@ func withStoreName(w admission.Webhook) admission.Webhook {
 	return w
 }
 
-// modelTextWebhook judges the text in a field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
-func modelTextWebhook[T any](kind kinds.Kind, field string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
+// invalidField returns the error about a field without its value, because a text can be long.
+func invalidField(path *field.Path, why string) *field.Error {
+	return field.Invalid(path, field.OmitValueType{}, why)
+}
+
+// modelTextWebhook judges the text in the named field of the spec of a kind. It skips an unchanged text, and a text that may be missing.
+func modelTextWebhook[T any](kind kinds.Kind, name string, limits model.Limits, text func(*T) (string, bool)) admission.Webhook {
 	ignore, scope := admissionregistrationv1.Ignore, admissionregistrationv1.ClusterScope
 	return admission.Webhook{
 		ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
@@ -67,7 +73,7 @@ func modelTextWebhook[T any](kind kinds.Kind, field string, limits model.Limits,
 				},
 			}},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{
-				Name: "the-text-is-new", Expression: fmt.Sprintf("oldObject == null || object.spec.%[1]s != oldObject.spec.%[1]s", field),
+				Name: "the-text-is-new", Expression: fmt.Sprintf("oldObject == null || object.spec.%[1]s != oldObject.spec.%[1]s", name),
 			}},
 		},
 		Validate: func(_ context.Context, request *admissionv1.AdmissionRequest) error {
@@ -80,7 +86,7 @@ func modelTextWebhook[T any](kind kinds.Kind, field string, limits model.Limits,
 				return nil
 			}
 			if why := model.InvalidTextReason(is, limits); why != "" {
-				return admission.RefusalError("spec.%s is invalid, and nothing was changed; correct it and apply again: %s", field, why)
+				return admission.InvalidError(request, field.ErrorList{invalidField(field.NewPath("spec", name), why)})
 			}
 			return nil
 		},

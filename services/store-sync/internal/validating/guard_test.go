@@ -66,7 +66,7 @@ func TestWebhookRefusesNameOfNewStoreThatOpenFGADoesNotAllow(t *testing.T) {
 			t.Fatal(err)
 		}
 		request := &admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: object}}
-		if err := judge(t.Context(), request); accepts != (err == nil) || err != nil && !strings.Contains(err.Error(), "metadata.name: \""+name+"\" is not a name for an OpenFGA store: use 3 to 64") {
+		if err := judge(t.Context(), request); accepts != (err == nil) || err != nil && !strings.Contains(err.Error(), "metadata.name: Invalid value: \""+name+"\" is not a name for an OpenFGA store: use 3 to 64") {
 			t.Errorf("creating %q: got %v, want accepted %t", name, err, accepts)
 		}
 		request.Operation = admissionv1.Update // A Store of an earlier release must stay editable.

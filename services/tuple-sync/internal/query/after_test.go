@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -16,21 +17,21 @@ import (
 )
 
 // apiObjects is an API server with these objects, by resource/name.
-type apiObjects map[string]event.Change
+type apiObjects struct{ *sync.Map }
 
 func (a apiObjects) Get(_ context.Context, kind kinds.Kind, _, name string) (event.Change, error) {
-	o, ok := a[kind.Resource+"/"+name]
+	o, ok := a.Load(kind.Resource + "/" + name)
 	if !ok {
 		return event.Change{}, fmt.Errorf("reading: %w", kube.ErrNotFound)
 	}
-	return o, nil
+	return o.(event.Change), nil
 }
 
 // set stores an object of generation 2 whose condition Ready is of the given generation.
 func (a apiObjects) set(kind kinds.Kind, name, version string, ready metav1.ConditionStatus, observed int64) {
 	data := fmt.Appendf(nil, `{"metadata":{"generation":2},"status":{"conditions":[`+
 		`{"type":%q,"status":%q,"observedGeneration":%d,"message":"the reason"}]}}`, corev1alpha1.Ready, ready, observed)
-	a[kind.Resource+"/"+name] = event.Change{UID: name, ResourceVersion: version, Object: data}
+	a.Store(kind.Resource+"/"+name, event.Change{UID: name, ResourceVersion: version, Object: data})
 }
 
 func TestAnswersWaitForAnObject(t *testing.T) {
@@ -69,7 +70,7 @@ func TestAnswersWaitForAnObject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, api := newQueryFixture(t, one), apiObjects{}
+				w, api := newQueryFixture(t, one), apiObjects{new(sync.Map)}
 				api.set(kinds.Stores(), "a", "1", metav1.ConditionTrue, 2)
 				test.prepare(w, api)
 				s := w.server(fakeOpenFGA{})
@@ -85,7 +86,7 @@ func TestAnswersWaitForAnObject(t *testing.T) {
 
 func TestWaitEndsWhenTheObjectIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, api := newQueryFixture(t, one), apiObjects{}
+		w, api := newQueryFixture(t, one), apiObjects{new(sync.Map)}
 		api.set(kinds.Stores(), "a", "1", metav1.ConditionFalse, 2)
 		s := w.server(fakeOpenFGA{})
 		s.cfg.Kube = api

@@ -101,3 +101,33 @@ func TestModelThatOpenFGALostIsNotFound(t *testing.T) {
 		t.Errorf("got %v, want NotFound", err)
 	}
 }
+
+func TestTupleFiltersWithUnknownNamesSuggestOthers(t *testing.T) {
+	f := newQueryFixture(t, one)
+	f.module("docs", "a", nil, two)
+	s := f.server(fakeOpenFGA{})
+	for name, test := range map[string]struct {
+		request *tuplev1.ListTuplesRequest
+		want    string
+	}{
+		"a type":               {&tuplev1.ListTuplesRequest{Object: "dok:1"}, `not_found: the model has no type "dok"; did you mean doc?`},
+		"a relation of a type": {&tuplev1.ListTuplesRequest{Object: "doc:1", Relation: "veiwer"}, `not_found: type doc has no relation "veiwer"; did you mean viewer?`},
+		"a relation":           {&tuplev1.ListTuplesRequest{Relation: "veiwer"}, `not_found: no type has a relation "veiwer"; did you mean viewer?`},
+		"a type of a user":     {&tuplev1.ListTuplesRequest{User: "usr:1"}, `not_found: the model has no type "usr"; did you mean user?`},
+		"a module":             {&tuplev1.ListTuplesRequest{Owner: "authorizationmodel/dosc"}, `not_found: no authorizationmodel "dosc" declares tuples of Store "a"; did you mean docs?`},
+		"a kind":               {&tuplev1.ListTuplesRequest{Owner: "modell/docs"}, `not_found: no object of kind "modell" declares tuples; the kinds are store, authorizationmodel`},
+		"another Store":        {&tuplev1.ListTuplesRequest{Owner: "store/b"}, `not_found: no store "b" declares tuples of Store "a"; the names are a`},
+		"none: no such object": {&tuplev1.ListTuplesRequest{Object: "doc:9"}, ""},
+		"none: no such tuple":  {&tuplev1.ListTuplesRequest{Object: "doc:1", User: "user:2", Owner: "store/a"}, ""},
+	} {
+		test.request.Store = "a"
+		_, err := s.ListTuples(t.Context(), test.request)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || err.Error() != test.want) {
+			t.Errorf("%s: got %v, want %s", name, err, test.want)
+		}
+	}
+	_, err := s.ExplainTuple(t.Context(), &tuplev1.ExplainTupleRequest{Store: "a", Key: &tuplev1.TupleKey{Object: "doc:1", Relation: "vewer", User: "user:1"}})
+	if want := `not_found: type doc has no relation "vewer"; did you mean viewer?`; err == nil || err.Error() != want {
+		t.Errorf("a tuple to explain: got %v, want %s", err, want)
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/tuple-sync/declared"
 	"github.com/entail-dev/entail/services/tuple-sync/declared/plan"
+	"github.com/entail-dev/entail/services/tuple-sync/derived"
 	"github.com/entail-dev/entail/services/tuple-sync/internal/tuple"
 )
 
@@ -59,7 +60,9 @@ type Config struct {
 	// IAMStore is the name of the Store of IAM.
 	IAMStore string
 	IAM      AdoptionPreviewer
-	Kube     APIServer
+	// LostReferences lists the names in bindings whose objects are gone for good, and the kinds that it cannot check.
+	LostReferences func() (lost []derived.LostReference, unchecked []string)
+	Kube           APIServer
 	// ListLimits are the limits of OpenFGA for lists.
 	ListLimits ListLimits
 }
@@ -96,6 +99,8 @@ func requiredAccess(iamStore string) map[string]rpc.AccessRule {
 		tuplev1connect.TupleServiceListUndeclaredTuplesProcedure: rpc.RequireVerbOnName("get", stores, (*tuplev1.ListUndeclaredTuplesRequest).GetStore),
 		tuplev1connect.TupleServicePreviewAdoptionProcedure: rpc.RequireVerbOnName("get", stores,
 			func(*tuplev1.PreviewAdoptionRequest) string { return iamStore }),
+		tuplev1connect.TupleServiceListLostBindingsProcedure: rpc.RequireVerbInNamespace("list", kinds.PolicyBindings().GroupResource,
+			(*tuplev1.ListLostBindingsRequest).GetNamespace),
 		tuplev1connect.TupleServiceExplainTupleProcedure: rpc.RequireVerbOnName("get", stores, (*tuplev1.ExplainTupleRequest).GetStore),
 		tuplev1connect.TupleServiceCheckProcedure:        rpc.RequireVerbOnName("get", stores, (*tuplev1.CheckRequest).GetStore),
 		tuplev1connect.TupleServiceExplainCheckProcedure: rpc.RequireVerbOnName("get", stores, (*tuplev1.ExplainCheckRequest).GetStore),
@@ -115,6 +120,9 @@ func (s *Server) ListTuples(ctx context.Context, r *tuplev1.ListTuplesRequest) (
 		return matchesPattern(r.GetObject(), d.Object) && matchesPattern(r.GetRelation(), d.Relation) && matchesPattern(r.GetUser(), d.User) &&
 			(r.GetOwner() == "" || d.hasOwner(kind, name))
 	})
+	if err == nil && len(all) == 0 {
+		err = s.checkTupleFilter(ctx, r, kind, name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +144,9 @@ func matchesPattern(pattern, value string) bool { return pattern == "" || patter
 func (s *Server) ExplainTuple(ctx context.Context, r *tuplev1.ExplainTupleRequest) (*tuplev1.ExplainTupleResponse, error) {
 	id := tuple.ID{Object: r.GetKey().GetObject(), Relation: r.GetKey().GetRelation(), User: r.GetKey().GetUser()}
 	found, err := s.declaredTuples(ctx, r.GetStore(), func(d tupleDeclaration) bool { return d.ID == id })
+	if err == nil && len(found) == 0 {
+		err = s.checkTupleName(ctx, r.GetStore(), r.GetKey())
+	}
 	if err != nil {
 		return nil, err
 	}

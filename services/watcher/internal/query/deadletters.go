@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -13,6 +14,7 @@ import (
 
 	eventv1 "github.com/entail-dev/entail/gen/entail/event/v1"
 	syncv1 "github.com/entail-dev/entail/gen/entail/sync/v1"
+	"github.com/entail-dev/entail/services/internal/nearest"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/internal/topology"
 	"github.com/entail-dev/entail/services/watcher/internal/trail"
@@ -36,6 +38,9 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 	if err != nil {
 		return nil, err
 	}
+	if err := checkServiceName(r.GetService()); err != nil && len(letters) == 0 && next == 0 {
+		return nil, err
+	}
 	response := &syncv1.ListDeadLettersResponse{}
 	for _, letter := range letters {
 		response.DeadLetters = append(response.DeadLetters, toDeadLetterMessage(letter))
@@ -44,6 +49,18 @@ func (s *Server) ListDeadLetters(ctx context.Context, r *syncv1.ListDeadLettersR
 		response.NextPageToken = seal(strconv.FormatUint(next, 10))
 	}
 	return response, nil
+}
+
+// checkServiceName returns an error for the caller if no service has the name. An empty name means all services.
+func checkServiceName(name string) error {
+	var names []string
+	for _, s := range slices.Concat(topology.DurableServices(), topology.ReaderServices()) {
+		names = append(names, s.Name)
+	}
+	if name == "" || slices.Contains(names, name) {
+		return nil
+	}
+	return rpc.NotFoundError("there is no service %q%s", name, nearest.Hint(name, "services", names))
 }
 
 // GetDeadLetter returns one letter with its message.

@@ -2,14 +2,17 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"connectrpc.com/connect"
+
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
-	"github.com/entail-dev/entail/services/internal/rpc"
+	"github.com/entail-dev/entail/services/internal/nearest"
 )
 
 // learnInterval is the time between two reads of short names that are still missing.
@@ -34,15 +37,30 @@ func (n *kindNames) findKind(name string) (kinds.Kind, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	plain, group, grouped := strings.Cut(strings.ToLower(name), ".")
-	var followed []string
+	var followed, all []string
 	for _, kind := range n.kinds {
 		known := append([]string{kind.Resource, strings.ToLower(kind.Kind)}, n.short[kind.GroupResource]...)
 		if slices.Contains(known, plain) && (!grouped || group == kind.Group) {
 			return kind, nil
 		}
-		followed = append(followed, kind.GroupResource.String())
+		followed, all = append(followed, kind.GroupResource.String()), append(all, known...)
 	}
-	return kinds.Kind{}, rpc.InvalidError("%q is not a kind that the watcher follows: use one of %s", name, strings.Join(followed, ", "))
+	return kinds.Kind{}, unknownKindError(name, followed, all)
+}
+
+// unknownKindHeader marks the error about a kind that the watcher does not follow. A client must not wait for its objects.
+const unknownKindHeader = "Entail-Unknown-Kind"
+
+// unknownKindError returns the error about a kind. It suggests the nearest names, or lists the kinds.
+func unknownKindError(name string, followed, names []string) error {
+	hint := ": use one of " + strings.Join(followed, ", ")
+	plain, _, _ := strings.Cut(strings.ToLower(name), ".")
+	if near := nearest.Names(plain, names); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	err := connect.NewError(connect.CodeNotFound, fmt.Errorf("%q is not a kind that the watcher follows%s", name, hint))
+	err.Meta().Set(unknownKindHeader, "true")
+	return err
 }
 
 // pollShortNames reads missing short names from the API server at every interval until ctx ends.

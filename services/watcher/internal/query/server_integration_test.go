@@ -194,7 +194,7 @@ func TestTraceObjectOfMissingObject(t *testing.T) {
 	_, err = b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "stores", Name: "bad"})
 	expectRefused(t, err, connect.CodeNotFound, "entail replay")
 	_, err = b.TraceObject(t.Context(), &syncv1.TraceObjectRequest{Resource: "pods", Name: "x"})
-	expectRefused(t, err, connect.CodeInvalidArgument, "use one of stores.core.platform-mesh.io, authorizationmodels")
+	expectRefused(t, err, connect.CodeNotFound, "use one of stores.core.platform-mesh.io, authorizationmodels")
 }
 
 func TestFindKindAcceptsEveryName(t *testing.T) {

@@ -43,6 +43,9 @@ const (
 	// TupleServicePreviewAdoptionProcedure is the fully-qualified name of the TupleService's
 	// PreviewAdoption RPC.
 	TupleServicePreviewAdoptionProcedure = "/entail.tuple.v1.TupleService/PreviewAdoption"
+	// TupleServiceListLostBindingsProcedure is the fully-qualified name of the TupleService's
+	// ListLostBindings RPC.
+	TupleServiceListLostBindingsProcedure = "/entail.tuple.v1.TupleService/ListLostBindings"
 	// TupleServiceExplainTupleProcedure is the fully-qualified name of the TupleService's ExplainTuple
 	// RPC.
 	TupleServiceExplainTupleProcedure = "/entail.tuple.v1.TupleService/ExplainTuple"
@@ -71,6 +74,9 @@ type TupleServiceClient interface {
 	// PreviewAdoption lists the tuples that are deleted if the IAM store is taken over: tuples of IAM's types that
 	// no object declares. It changes nothing, and reads the store in pages as ListUndeclaredTuples does.
 	PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error)
+	// ListLostBindings lists the PolicyBindings and GroupMemberships that name an object which is gone for good: its uid
+	// no longer exists. Such a name gives nothing, also if an object of the same name is created.
+	ListLostBindings(context.Context, *v1.ListLostBindingsRequest) (*v1.ListLostBindingsResponse, error)
 	// ExplainTuple returns the objects that declare a tuple, and reports whether OpenFGA holds it.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
@@ -116,6 +122,13 @@ func NewTupleServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+TupleServicePreviewAdoptionProcedure,
 			connect.WithSchema(tupleServiceMethods.ByName("PreviewAdoption")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listLostBindings: connect.NewClient[v1.ListLostBindingsRequest, v1.ListLostBindingsResponse](
+			httpClient,
+			baseURL+TupleServiceListLostBindingsProcedure,
+			connect.WithSchema(tupleServiceMethods.ByName("ListLostBindings")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -169,6 +182,7 @@ type tupleServiceClient struct {
 	listTuples           *connect.Client[v1.ListTuplesRequest, v1.ListTuplesResponse]
 	listUndeclaredTuples *connect.Client[v1.ListUndeclaredTuplesRequest, v1.ListUndeclaredTuplesResponse]
 	previewAdoption      *connect.Client[v1.PreviewAdoptionRequest, v1.PreviewAdoptionResponse]
+	listLostBindings     *connect.Client[v1.ListLostBindingsRequest, v1.ListLostBindingsResponse]
 	explainTuple         *connect.Client[v1.ExplainTupleRequest, v1.ExplainTupleResponse]
 	check                *connect.Client[v1.CheckRequest, v1.CheckResponse]
 	explainCheck         *connect.Client[v1.ExplainCheckRequest, v1.ExplainCheckResponse]
@@ -198,6 +212,15 @@ func (c *tupleServiceClient) ListUndeclaredTuples(ctx context.Context, req *v1.L
 // PreviewAdoption calls entail.tuple.v1.TupleService.PreviewAdoption.
 func (c *tupleServiceClient) PreviewAdoption(ctx context.Context, req *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error) {
 	response, err := c.previewAdoption.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListLostBindings calls entail.tuple.v1.TupleService.ListLostBindings.
+func (c *tupleServiceClient) ListLostBindings(ctx context.Context, req *v1.ListLostBindingsRequest) (*v1.ListLostBindingsResponse, error) {
+	response, err := c.listLostBindings.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -269,6 +292,9 @@ type TupleServiceHandler interface {
 	// PreviewAdoption lists the tuples that are deleted if the IAM store is taken over: tuples of IAM's types that
 	// no object declares. It changes nothing, and reads the store in pages as ListUndeclaredTuples does.
 	PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error)
+	// ListLostBindings lists the PolicyBindings and GroupMemberships that name an object which is gone for good: its uid
+	// no longer exists. Such a name gives nothing, also if an object of the same name is created.
+	ListLostBindings(context.Context, *v1.ListLostBindingsRequest) (*v1.ListLostBindingsResponse, error)
 	// ExplainTuple returns the objects that declare a tuple, and reports whether OpenFGA holds it.
 	ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error)
 	// Check asks OpenFGA whether a user has a relation to an object.
@@ -310,6 +336,13 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 		TupleServicePreviewAdoptionProcedure,
 		svc.PreviewAdoption,
 		connect.WithSchema(tupleServiceMethods.ByName("PreviewAdoption")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	tupleServiceListLostBindingsHandler := connect.NewUnaryHandlerSimple(
+		TupleServiceListLostBindingsProcedure,
+		svc.ListLostBindings,
+		connect.WithSchema(tupleServiceMethods.ByName("ListLostBindings")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -363,6 +396,8 @@ func NewTupleServiceHandler(svc TupleServiceHandler, opts ...connect.HandlerOpti
 			tupleServiceListUndeclaredTuplesHandler.ServeHTTP(w, r)
 		case TupleServicePreviewAdoptionProcedure:
 			tupleServicePreviewAdoptionHandler.ServeHTTP(w, r)
+		case TupleServiceListLostBindingsProcedure:
+			tupleServiceListLostBindingsHandler.ServeHTTP(w, r)
 		case TupleServiceExplainTupleProcedure:
 			tupleServiceExplainTupleHandler.ServeHTTP(w, r)
 		case TupleServiceCheckProcedure:
@@ -394,6 +429,10 @@ func (UnimplementedTupleServiceHandler) ListUndeclaredTuples(context.Context, *v
 
 func (UnimplementedTupleServiceHandler) PreviewAdoption(context.Context, *v1.PreviewAdoptionRequest) (*v1.PreviewAdoptionResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.PreviewAdoption is not implemented"))
+}
+
+func (UnimplementedTupleServiceHandler) ListLostBindings(context.Context, *v1.ListLostBindingsRequest) (*v1.ListLostBindingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("entail.tuple.v1.TupleService.ListLostBindings is not implemented"))
 }
 
 func (UnimplementedTupleServiceHandler) ExplainTuple(context.Context, *v1.ExplainTupleRequest) (*v1.ExplainTupleResponse, error) {

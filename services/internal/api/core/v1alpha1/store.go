@@ -167,6 +167,7 @@ type StoreStatus struct {
 // +kubebuilder:printcolumn:name="Store ID",type=string,JSONPath=`.status.storeId`
 // +kubebuilder:printcolumn:name="Model ID",type=string,JSONPath=`.status.authorizationModelId`
 // +kubebuilder:printcolumn:name="Tuples",type=integer,JSONPath=`.status.tupleCount`
+// +kubebuilder:printcolumn:name="Deletion",type=string,JSONPath=`.status.conditions[?(@.type=="Deleting")].message`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Store struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	policyv1 "github.com/entail-dev/entail/gen/entail/policy/v1"
+	"github.com/entail-dev/entail/services/internal/nearest"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/check"
@@ -76,7 +77,11 @@ func withoutReplacedDocuments(registered []*syntax.Document, names []string, oth
 	for _, name := range names {
 		replaced[object+name] = true
 		if !slices.ContainsFunc(registered, func(d *syntax.Document) bool { return d.Source.File == object+name }) {
-			return nil, rpc.NotFoundError("no PolicyDocument %q refers to the Store", name)
+			var known []string
+			for _, d := range registered {
+				known = append(known, strings.TrimPrefix(d.Source.File, object))
+			}
+			return nil, rpc.NotFoundError("no PolicyDocument %q refers to the Store%s", name, nearest.Hint(name, "PolicyDocuments", known))
 		}
 	}
 	for _, d := range others {

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "github.com/entail-dev/entail/services/internal/api/core/v1alpha1"
 	"github.com/entail-dev/entail/services/internal/event"
 	"github.com/entail-dev/entail/services/internal/kinds"
+	"github.com/entail-dev/entail/services/internal/nearest"
 	"github.com/entail-dev/entail/services/internal/rpc"
 	"github.com/entail-dev/entail/services/policy"
 	"github.com/entail-dev/entail/services/policy/syntax"
@@ -157,7 +158,13 @@ func (p *previewProposal) addOrReplaceModule(request *storev1.PreviewModelReques
 	default:
 		i := at(name)
 		if i < 0 {
-			return rpc.NotFoundError("no AuthorizationModel %q refers to Store %q", name, request.GetName())
+			var known []string
+			for _, m := range p.in.Modules {
+				if !m.IsFromDocument() {
+					known = append(known, m.Key.Name)
+				}
+			}
+			return rpc.NotFoundError("no AuthorizationModel %q refers to Store %q%s", name, request.GetName(), nearest.Hint(name, "AuthorizationModels", known))
 		}
 		value := p.in.Modules[i].Value.DeepCopy()
 		value.Spec.Model, value.Annotations = request.GetModule(), nil
@@ -181,7 +188,11 @@ func (s *Server) addPreviewDocuments(p *previewProposal, request *storev1.Previe
 	registered := s.policies.RegisteredDocuments(found.Key)
 	name := request.GetReplaces()
 	if name != "" && !slices.ContainsFunc(registered, func(d policyplan.Document) bool { return d.Name == name }) {
-		return rpc.NotFoundError("no PolicyDocument %q refers to Store %q", name, request.GetName())
+		var known []string
+		for _, d := range registered {
+			known = append(known, d.Name)
+		}
+		return rpc.NotFoundError("no PolicyDocument %q refers to Store %q%s", name, request.GetName(), nearest.Hint(name, "PolicyDocuments", known))
 	}
 	p.documents = groupDocumentsByObject(documents, cmp.Or(name, previewed+"/documents"))
 	for _, o := range p.documents {
