@@ -17,8 +17,8 @@ import (
 // clusterRolePrefix precedes the name of a ClusterRole on the command line.
 const clusterRolePrefix = "clusterrole/"
 
-// checkNamespace returns an error for the caller if a namespace does not exist. It asks the API server only about a namespace
-// without any object of RBAC, because no other object of it is in the view.
+// checkNamespace returns an error for the caller if a namespace does not exist. It reads the namespace only if the view has no object of RBAC
+// in it, because the watcher publishes no namespaces.
 func (s *Server) checkNamespace(ctx context.Context, namespace string) error {
 	if namespace == "" || s.cfg.State.HasObjectsIn(namespace) {
 		return nil
