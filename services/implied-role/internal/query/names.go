@@ -17,8 +17,8 @@ import (
 // clusterRolePrefix precedes the name of a ClusterRole on the command line.
 const clusterRolePrefix = "clusterrole/"
 
-// checkNamespace returns an error for the caller if a namespace does not exist. It reads the namespace only if the view has no object of RBAC
-// in it, because the watcher publishes no namespaces.
+// checkNamespace returns an error for the caller if a namespace does not exist. The watcher publishes no namespaces. So
+// it reads the namespace at the API server, unless the view has an object in it.
 func (s *Server) checkNamespace(ctx context.Context, namespace string) error {
 	if namespace == "" || s.cfg.State.HasObjectsIn(namespace) {
 		return nil
