@@ -290,7 +290,7 @@ func (s *State) declaredLookup(of inputIdentity, model *plan.Model) *iam.Lookup 
 	return s.registry.objects
 }
 
-// newLookup returns the declared objects. Of the kinds, only those whose type hasType accepts count as registered.
+// newLookup returns the declared objects. Only kinds whose type hasType accepts count as registered.
 func (s *State) newLookup(hasType func(typ string) bool) *iam.Lookup {
 	var all []*iamv1alpha1.ProtectedResource
 	for _, o := range s.resources.rows.All() {

@@ -63,7 +63,6 @@ func marshalWithObjectsOnOldVersion(m proto.Message, texts []objectOnOldVersion,
 // or without the rights. The error means that a part could not be read, which is printed.
 func (c kubeconfigCluster) listObjectsOnOldVersion(cmd *cobra.Command) (texts []objectOnOldVersion, known bool, incomplete error) {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
-		cmd.PrintErrln("Without a kubeconfig, status does not check which objects have an earlier valid version in force, and those of OpenSearch.")
 		return nil, false, nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)

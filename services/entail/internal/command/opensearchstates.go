@@ -26,10 +26,11 @@ func openSearchKinds() []kinds.Kind {
 }
 
 // printOpenSearchStates prints how many objects of each OpenSearch kind are in each state, with the rights of the caller. It
-// prints nothing for a kind without objects, and nothing without a kubeconfig. The error means that a kind could not be read,
+// prints nothing for a kind without objects, and a note without a kubeconfig. The error means that a kind could not be read,
 // which is printed.
 func (c kubeconfigCluster) printOpenSearchStates(cmd *cobra.Command) (incomplete error) {
 	if loadKubeconfig(c.getenv).CurrentContext == "" {
+		cmd.Println("Not checked without a kubeconfig: modules with an invalid edit, and objects of OpenSearch.")
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), defaultTimeout)

@@ -31,6 +31,14 @@ func (s *fakeTupleService) ListTuples(_ context.Context, r *tuplev1.ListTuplesRe
 	return answer, nil
 }
 
+func (s *fakeTupleService) ListLostBindings(_ context.Context, r *tuplev1.ListLostBindingsRequest) (*tuplev1.ListLostBindingsResponse, error) {
+	if r.GetNamespace() != "" {
+		return &tuplev1.ListLostBindingsResponse{NotChecked: []string{"pods"}}, nil
+	}
+	bob := &tuplev1.LostReference{Kind: "PolicyBinding", Namespace: "a", Name: "x", Field: "spec.subjects[0]", Object: "User/bob", Uid: "u", Reason: "NotFound"}
+	return &tuplev1.ListLostBindingsResponse{References: []*tuplev1.LostReference{bob}, Total: 1}, nil
+}
+
 func (s *fakeTupleService) ListUndeclaredTuples(
 	_ context.Context, r *tuplev1.ListUndeclaredTuplesRequest,
 ) (*tuplev1.ListUndeclaredTuplesResponse, error) {
@@ -108,6 +116,21 @@ func TestTuplesUndeclaredReadsAllPages(t *testing.T) {
 	for _, wrong := range [][]string{{"list", "demo", "--limit", "0"}, {"undeclared", "demo", "--limit", "-1"}, {"undeclared"}} {
 		if got := s.ask(t, wrong...); got.code != 2 {
 			t.Errorf("%v: %+v", wrong, got)
+		}
+	}
+}
+
+func TestIAMLostListsReferencesAndWhatItDidNotCheck(t *testing.T) {
+	_, handler := tuplev1connect.NewTupleServiceHandler(&fakeTupleService{})
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	for where, want := range map[string]string{
+		"-A":      "a           policybinding/x   spec.subjects[0]   User/bob   u     NotFound\n",
+		"-n team": "No PolicyBinding and no GroupMembership of namespace team names an object that is gone for good.\nNot checked: pods.\n",
+	} {
+		got := run(t, map[string]string{"ENTAIL_TUPLE_SERVER": server.URL}, append([]string{"iam", "lost"}, strings.Fields(where)...)...)
+		if got.code != 0 || !strings.HasSuffix(got.out, want) {
+			t.Errorf("%s: got %+v, want %q", where, got, want)
 		}
 	}
 }

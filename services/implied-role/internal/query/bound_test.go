@@ -245,6 +245,7 @@ func TestWatchSplitsLargeChanges(t *testing.T) {
 func TestPageTokenIsBoundToListAndFilter(t *testing.T) {
 	w := newQueryEnv(t)
 	w.do("team", "a>b c>d e>f B1=b{u} B2=b{v} B3=b{w}")
+	w.putRole("team", "d")
 	first := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "team", PageSize: 1}))(t)
 	token := first.GetNextPageToken()
 	if page := must(w.ListInferences(t.Context(), &inferencev1.ListInferencesRequest{Namespace: "team", PageSize: 2, PageToken: token}))(t); len(page.GetInferences()) != 2 {

@@ -36,6 +36,7 @@ func TestExplainRoleReturnsReasons(t *testing.T) {
 	w := newQueryEnv(t)
 	w.do("team", "a>b b>c x>c B1=a{u} B2=c{u} B3=x{v}")
 	w.settle()
+	w.putRole("team", "a")
 	w.do("team", "B4=b{u}") // The implied bindings do not exist yet.
 	ask := func(who, what string, paths int32) *inferencev1.ExplainRoleResponse {
 		return must(w.ExplainRole(t.Context(), &inferencev1.ExplainRoleRequest{

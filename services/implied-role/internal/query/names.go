@@ -17,8 +17,8 @@ import (
 // clusterRolePrefix precedes the name of a ClusterRole on the command line.
 const clusterRolePrefix = "clusterrole/"
 
-// checkNamespace returns an error for the caller if a namespace does not exist. It asks the API server only about a namespace
-// without any object of RBAC, because no other object of it is in the view.
+// checkNamespace returns an error for the caller if a namespace does not exist. The watcher publishes no namespaces. So
+// it reads the namespace at the API server, unless the view has an object in it.
 func (s *Server) checkNamespace(ctx context.Context, namespace string) error {
 	if namespace == "" || s.cfg.State.HasObjectsIn(namespace) {
 		return nil

@@ -58,9 +58,8 @@ func TestPreviewRules(t *testing.T) {
 		changes []*inferencev1.RuleChange
 		want    string
 	}{
-		"none of its name": {ruleChanges("-x>y"), `rule "x>y" cannot be removed`},
-		"no roles":         {[]*inferencev1.RuleChange{{Name: "r"}}, `rule "r" needs a parent and a child`},
-		"no role's name":   {ruleChanges("a>b/c"), `rule "a>b/c"`},
+		"no roles":       {[]*inferencev1.RuleChange{{Name: "r"}}, `rule "r" needs a parent and a child`},
+		"no role's name": {ruleChanges("a>b/c"), `rule "a>b/c"`},
 	} {
 		_, err := w.PreviewRules(t.Context(), &inferencev1.PreviewRulesRequest{Namespace: "team", Changes: c.changes})
 		t.Log(name)
@@ -119,7 +118,7 @@ func TestPreviewBinding(t *testing.T) {
 		}
 	}
 	for want, r := range map[string]*inferencev1.PreviewBindingRequest{
-		"there is none": {Name: "none", Remove: true}, "needs a role": {Name: "B9"},
+		"needs a role":      {Name: "B9"},
 		"is generated":      {Name: infer.GeneratedName("B1", role("b")), Remove: true},
 		"in each namespace": {Name: "ClusterRoleBinding/B9", Role: toRoleMessage(role("x")), Subjects: []*inferencev1.Subject{v}},
 	} {

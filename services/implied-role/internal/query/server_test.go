@@ -142,6 +142,7 @@ func TestGetInferenceAndListImplyingRoles(t *testing.T) {
 		strings.Join(row.GetRules(), " ") != "admin>developer admin>reviewer" {
 		t.Errorf("row %v", row)
 	}
+	w.putRole("team", "none")
 	none := must(w.GetInference(t.Context(), &inferencev1.GetInferenceRequest{Namespace: "team", Role: toRoleMessage(role("none"))}))(t).GetInference()
 	if len(none.GetChildRoles())+len(none.GetDirect())+len(none.GetRules()) != 0 {
 		t.Errorf("row of no role: %v", none)
