@@ -132,7 +132,7 @@ generate: $(BUF) $(PROTOC_GEN_GO) $(PROTOC_GEN_RPC) $(CONTROLLER_GEN) .tmp/sourc
 	cd services && $(CURDIR)/.tmp/bin/controller-gen object crd \
 		paths=./internal/api/... output:crd:dir=$(CURDIR)/deploy/crd
 	scripts/legacy-crds.sh
-	cd services && go test ./internal/rbac ./internal/natsauth ./internal/deployspec -run Table -update
+	cd services && go test ./internal/rbac ./internal/natsauth ./internal/deployspec -run Generated -update
 	$(MAKE) docs
 
 .PHONY: docs

@@ -71,7 +71,7 @@ type WebhookRulesFunc func(
 
 // NamespaceScope selects the namespaces whose requests are checked.
 type NamespaceScope interface {
-	// DesiredSelector returns the selector to register. is is the registered selector, or nil at first.
+	// DesiredSelector returns the selector to register. The argument is the registered selector, or nil at first.
 	DesiredSelector(ctx context.Context, is *metav1.LabelSelector) (*metav1.LabelSelector, error)
 	// RecordRegistered receives the selector that is now registered.
 	RecordRegistered(selector *metav1.LabelSelector)

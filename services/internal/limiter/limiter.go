@@ -90,5 +90,5 @@ func (l *Limiter) moveToEnd(owner string) {
 			others = append(others, w)
 		}
 	}
-	l.waiting = append(others, own...)
+	l.waiting = slices.Concat(others, own)
 }
